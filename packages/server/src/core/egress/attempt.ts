@@ -1,0 +1,80 @@
+// undici's side of a send: the answer as it comes in, within its limits.
+import type { Dispatcher } from 'undici'
+import type { Connection } from './connections.ts'
+import type { Send } from './send.ts'
+import { SNIPPET_BYTES_MAX, toSnippet } from './snippet.ts'
+
+/** What is read of a body before the connection is dropped. */
+const BODY_BYTES_MAX = 64 * 1024
+const INTERIM_ANSWERS_MAX = 16
+
+/** One request on one connection, as undici reports on it. What it means for the send is the send's to decide. */
+export class Attempt implements Dispatcher.DispatchHandler {
+  readonly connection: Connection
+  readonly #send: Send
+  readonly #chunks: Buffer[] = []
+  #bodyBytes = 0
+  #interimAnswers = 0
+  /** the request was written, so the connection stood */
+  isStarted = false
+  isReused = false
+  /** a first byte of the answer came */
+  isAnswered = false
+  /** of the final status line */
+  statusCode: number | null = null
+
+  constructor(send: Send, connection: Connection) {
+    this.#send = send
+    this.connection = connection
+  }
+
+  snippet(): string {
+    return toSnippet(this.#chunks, this.#bodyBytes > SNIPPET_BYTES_MAX)
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    // Given up while it waited: it must not reach the receiver.
+    if (!this.#send.isCurrent(this)) {
+      controller.abort(new Error('given up'))
+      return
+    }
+    this.isStarted = true
+    this.isReused = this.connection.sends++ > 0
+    this.#send.onStarted()
+  }
+
+  onResponseStarted(): void {
+    this.isAnswered = true
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, statusCode: number): void {
+    if (!this.#send.isCurrent(this)) return
+    if (statusCode >= 200) {
+      this.statusCode = statusCode
+    } else if (statusCode === 101 || ++this.#interimAnswers > INTERIM_ANSWERS_MAX) {
+      // After 101 the other protocol follows, which nobody here speaks.
+      this.#send.finish(this, statusCode, null)
+      this.#send.connections.discard(this.connection)
+    }
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (!this.#send.isCurrent(this)) return
+    if (this.#bodyBytes < SNIPPET_BYTES_MAX) this.#chunks.push(chunk)
+    this.#bodyBytes += chunk.length
+    if (this.#bodyBytes > BODY_BYTES_MAX) {
+      this.#send.finish(this, this.statusCode, null)
+      this.#send.connections.discard(this.connection)
+    }
+  }
+
+  onResponseEnd(): void {
+    if (!this.#send.isCurrent(this)) return
+    this.#send.connections.release(this.connection)
+    this.#send.finish(this, this.statusCode, null)
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
+    if (this.#send.isCurrent(this)) this.#send.onAttemptFailed(this, error)
+  }
+}

@@ -1,0 +1,96 @@
+// The guard: the one module for every outbound call whose address a customer chose (docs: webhook delivery, "The guard").
+import { Connections } from './connections.ts'
+import { DnsFailure } from './failure.ts'
+import { AddressPolicy } from './policy.ts'
+import { HostResolver } from './resolver.ts'
+import { Router } from './routes.ts'
+import { Send, type SendRequest, type SendResult } from './send.ts'
+
+export { EgressRefused } from './policy.ts'
+export type { SendRequest, SendResult }
+
+/** The caller's slots bound the sends; this only keeps a caller that has none from exhausting file descriptors. */
+const SENDS_MAX = 8_192
+
+/** The operator's side of the guard. */
+export interface EgressOptions {
+  /**
+   * What lies open besides the public internet by https: a CIDR (`10.0.0.0/8`) opens its addresses to https: and http:,
+   * a host name (`hooks.internal`) opens private addresses and http: for that exact host. Neither opens metadata services.
+   */
+  allow: string[]
+  /** development: loopback receivers, and http: to them */
+  allowLoopback: boolean
+  /** such as `127.0.0.1:5353`; empty = the system's, with /etc/hosts */
+  dnsServers: string[]
+  /** PEM certificates of authorities trusted besides the system's */
+  ca?: string
+}
+
+/** How much the guard holds, for metrics and for tests of its bounds. */
+export interface EgressStats {
+  sendsInFlight: number
+  connectionsOpen: number
+  connectionsIdle: number
+  namesCached: number
+}
+
+/** Sends to addresses that customers chose, and to nothing inside. */
+export interface Egress {
+  /** The check when a URL is stored. A name that does not resolve passes: each send checks again. @throws EgressRefused */
+  assertAllowed(url: string): Promise<void>
+  /** One POST, checked anew, redirects not followed. Never throws; settles within `timeoutMs` and a little slack. */
+  post(request: SendRequest): Promise<SendResult>
+  stats(): EgressStats
+  /** Refuses further sends, ends those in flight with error `shutting down`, and closes all connections. */
+  close(): Promise<void>
+}
+
+/** Builds the guard. It reads no proxy from the environment. @throws Error for an entry of `allow` that can't be read */
+export function createEgress(options: EgressOptions): Egress {
+  const resolver = new HostResolver(options.dnsServers)
+  const router = new Router(new AddressPolicy(options.allow, options.allowLoopback), resolver)
+  const connections = new Connections(options.ca)
+  const sends = new Set<Send>()
+  let isClosed = false
+
+  return {
+    async assertAllowed(url) {
+      try {
+        await router.plan(url)
+      } catch (error) {
+        if (!(error instanceof DnsFailure)) throw error
+      }
+    },
+
+    post(request) {
+      if (isClosed) return Promise.resolve(notSent('shutting down'))
+      if (sends.size >= SENDS_MAX) return Promise.resolve(notSent('sender overloaded'))
+      return new Promise((resolve) => {
+        const send = new Send(connections, router, request, (result, settled) => {
+          sends.delete(settled)
+          resolve(result)
+        })
+        sends.add(send)
+        send.start()
+      })
+    },
+
+    stats: () => ({
+      sendsInFlight: sends.size,
+      connectionsOpen: connections.open,
+      connectionsIdle: connections.idle,
+      namesCached: resolver.cachedNames,
+    }),
+
+    async close() {
+      isClosed = true
+      for (const send of sends) send.cut('shutting down')
+      await connections.close()
+    },
+  }
+}
+
+function notSent(error: string): SendResult {
+  return { ok: false, statusCode: null, error, responseSnippet: null, durationMs: 0 }
+}
