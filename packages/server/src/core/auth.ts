@@ -1,0 +1,180 @@
+import { apiKeyHash, apiKeyType } from './api-key.ts'
+import { type Db, sql } from './db.ts'
+import type { Caller } from './http.ts'
+import type { Logger } from './log.ts'
+
+const POLL_MS = 250
+/** A cached key counts for this long after the start of the last poll that saw the epoch: the ≤ 1 s of a revocation. */
+const TRUST_MS = 900
+const CACHED_KEYS_MAX = 10_000
+const TOUCH_MS = 10_000
+
+/** A caller, and what browser calls with its key need to be checked against. */
+export interface KeyHolder extends Caller {
+  /** The bound app's, for a publishable key. */
+  allowedOrigins: readonly string[]
+  name: string
+}
+
+/** Resolves API keys, from memory where that is as good as the database. */
+export interface Authenticator {
+  /**
+   * Who holds this key; null for anything but an active key.
+   * @throws Error when the key is not known here and the database is away
+   */
+  authenticate(key: string): Promise<KeyHolder | null>
+  /** The same for the probes, which go by what was last known when the database is away. */
+  authenticateProbe(key: string): Promise<KeyHolder | null>
+  /** Forgets everything: to be called once a change of keys or apps has committed. */
+  forget(): void
+  /** Begins to follow the epoch that other processes raise. */
+  start(): void
+  stop(): Promise<void>
+}
+
+interface KeyRow {
+  tenant_id: Caller['tenantId']
+  id: Caller['keyId']
+  name: string
+  type: Caller['keyType']
+  scopes: string[]
+  app_id: Caller['appId']
+  allowed_ips: string[]
+  allowed_origins: string[] | null
+  ends_at: Date | null
+}
+
+function findKey(db: Db, hash: Buffer): Promise<KeyRow | undefined> {
+  return db.one<KeyRow>(sql`
+    select k.tenant_id, k.id, k.name, k.type, k.scopes, k.app_id, k.allowed_ips, a.allowed_origins,
+      case when k.hash = ${hash} then k.expires_at else least(k.expires_at, k.previous_until) end as ends_at
+    from api_keys k left join apps a on a.tenant_id = k.tenant_id and a.id = k.app_id
+    where (k.hash = ${hash} or k.previous_hash = ${hash}) and k.revoked_at is null`)
+}
+
+/** Raises the epoch, in the transaction that changes keys or apps: other processes drop what they cached. */
+export async function raiseAuthEpoch(tx: Db): Promise<void> {
+  await tx.run(sql`update auth_epoch set epoch = epoch + 1`)
+}
+
+function holderOf(row: KeyRow): KeyHolder & { endsAtMs: number | null } {
+  const endsAtMs = row.ends_at?.getTime() ?? null
+  return {
+    tenantId: row.tenant_id,
+    keyId: row.id,
+    name: row.name,
+    keyType: row.type,
+    scopes: row.scopes,
+    appId: row.app_id,
+    allowedIps: row.allowed_ips,
+    allowedOrigins: row.allowed_origins ?? [],
+    expiresAtMs: endsAtMs,
+    endsAtMs,
+  }
+}
+
+/** `now` is the wall clock, for expiry; trust in the cache is counted on the monotonic one. */
+export function createAuthenticator(options: { db: Db; log: Logger; now: () => Date }): Authenticator {
+  const { db, log, now } = options
+  const cache = new Map<string, ReturnType<typeof holderOf>>()
+  const used = new Map<string, { tenantId: string; atMs: number }>()
+  let generation = 0
+  let epoch = -1
+  let trustedUntil = 0
+  let timer: NodeJS.Timeout | undefined
+  let touchTimer: NodeJS.Timeout | undefined
+  let polling: Promise<void> = Promise.resolve()
+
+  const forget = () => {
+    generation += 1
+    cache.clear()
+  }
+
+  async function poll(): Promise<void> {
+    const startedAt = performance.now()
+    try {
+      const row = await db.one<{ epoch: number }>(sql`select epoch from auth_epoch`)
+      if (row !== undefined && row.epoch !== epoch) {
+        epoch = row.epoch
+        forget()
+      }
+      trustedUntil = startedAt + TRUST_MS
+    } catch (error) {
+      log.warn({ err: error }, 'API key epoch could not be read')
+    }
+  }
+
+  function follow(): void {
+    timer = setTimeout(() => {
+      polling = poll().then(() => {
+        if (timer !== undefined) follow()
+      })
+    }, POLL_MS)
+    timer.unref()
+  }
+
+  async function touch(): Promise<void> {
+    if (used.size === 0) return
+    const rows = [...used].sort(([a], [b]) => (a < b ? -1 : 1))
+    used.clear()
+    const touched = sql`
+      update api_keys k set last_used_at = u.at
+      from unnest(${rows.map(([, use]) => use.tenantId)}::text[], ${rows.map(([id]) => id)}::text[],
+        ${rows.map(([, use]) => new Date(use.atMs))}::timestamptz[]) as u(tenant_id, id, at)
+      where k.tenant_id = u.tenant_id and k.id = u.id`
+    await db.run(touched).catch((error: unknown) => log.warn({ err: error }, 'last use of API keys not stored'))
+  }
+
+  function live(found: ReturnType<typeof holderOf>): KeyHolder | null {
+    const nowMs = now().getTime()
+    if (found.endsAtMs !== null && found.endsAtMs <= nowMs) return null
+    used.set(found.keyId, { tenantId: found.tenantId, atMs: nowMs })
+    return found
+  }
+
+  async function lookUp(hash: Buffer, cacheKey: string): Promise<KeyHolder | null> {
+    const before = generation
+    const row = await findKey(db, hash)
+    if (row === undefined) return null
+    const found = holderOf(row)
+    // A key read before a revocation committed must not be cached after it.
+    if (before === generation) {
+      if (cache.size >= CACHED_KEYS_MAX) cache.delete(cache.keys().next().value as string)
+      cache.set(cacheKey, found)
+    }
+    return live(found)
+  }
+
+  async function resolve(key: string, trustStale: boolean): Promise<KeyHolder | null> {
+    if (apiKeyType(key) === null) return null
+    const hash = apiKeyHash(key)
+    const cacheKey = hash.toString('base64')
+    const cached = cache.get(cacheKey)
+    if (cached !== undefined && performance.now() < trustedUntil) return live(cached)
+    try {
+      return await lookUp(hash, cacheKey)
+    } catch (error) {
+      if (trustStale && cached !== undefined) return live(cached)
+      throw error
+    }
+  }
+
+  return {
+    authenticate: (key) => resolve(key, false),
+    authenticateProbe: (key) => resolve(key, true),
+    forget,
+    start() {
+      polling = poll()
+      follow()
+      touchTimer = setInterval(() => void touch(), TOUCH_MS)
+      touchTimer.unref()
+    },
+    async stop() {
+      clearTimeout(timer)
+      timer = undefined
+      clearInterval(touchTimer)
+      await polling
+      await touch()
+    },
+  }
+}

@@ -1,0 +1,46 @@
+/** So many requests a second on average, and so many at once. */
+export interface Rate {
+  perSecond: number
+  burst: number
+}
+
+/** The validated configuration. Each field's variable, default and meaning stand in `src/config.ts`. */
+export interface Config {
+  env: 'development' | 'production'
+  role: 'all' | 'api' | 'worker'
+  host: string
+  port: number
+  publicUrl: string | null
+  databaseUrl: string | null
+  databaseConnections: number
+  dataDir: string
+  /** Resolved: in development the default lies in the data folder. */
+  kekFile: string | null
+  adminKey: string | null
+  insecureDev: boolean
+  rateLimits: boolean
+  rateLimitSecret: Rate
+  rateLimitPublishable: Rate
+  trustedProxies: string[]
+  egressAllow: string[]
+  dnsServers: string[]
+  webhookRetryDelays: number[]
+  webhookTimeoutMs: number
+  webhookConcurrency: number
+  webhookDisableAfterMs: number
+  retentionMs: number
+  deadLetterRetentionMs: number
+  metricsPort: number | null
+  metricsToken: string | null
+  logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
+  drainMs: number
+  /** Names of the fields that were not set. */
+  defaults: string[]
+  /** Variables that look like ours and are none. */
+  unknown: string[]
+}
+
+/** Where users reach the service, without a trailing slash. */
+export function publicUrl(config: Config): string {
+  return config.publicUrl ?? `http://localhost:${config.port}`
+}

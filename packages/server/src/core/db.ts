@@ -1,0 +1,200 @@
+import { createHash } from 'node:crypto'
+import pg from 'pg'
+import type { Logger } from './log.ts'
+
+/** A statement with its parameters; made by the `sql` tag, never by concatenation. */
+export interface Sql {
+  readonly text: string
+  readonly values: readonly unknown[]
+  readonly name: string
+}
+
+const isSql = (value: unknown): value is Sql =>
+  typeof value === 'object' && value !== null && 'text' in value && 'values' in value && 'name' in value
+
+const names = new Map<string, string>()
+/** Statement texts are written in the source, so their number is bounded by it; past this something composes texts from data. */
+const NAMES_MAX = 2_000
+
+function statementName(text: string): string {
+  const known = names.get(text)
+  if (known !== undefined) return known
+  if (names.size >= NAMES_MAX) throw new Error('too many distinct SQL texts: a value is being composed into one')
+  const name = createHash('sha256').update(text).digest('base64url').slice(0, 24)
+  names.set(text, name)
+  return name
+}
+
+const plainTexts = new WeakMap<TemplateStringsArray, { text: string; name: string }>()
+
+/**
+ * Tags SQL text: `${value}` becomes a parameter, `${sql`…`}` is spliced in. The statement's name is a hash of its
+ * text, so each connection prepares it once.
+ */
+export function sql(strings: TemplateStringsArray, ...parts: unknown[]): Sql {
+  if (!parts.some(isSql)) {
+    let plain = plainTexts.get(strings)
+    if (plain === undefined) {
+      const text = strings.reduce((all, piece, index) => `${all}$${index}${piece}`)
+      plain = { text, name: statementName(text) }
+      plainTexts.set(strings, plain)
+    }
+    return { text: plain.text, name: plain.name, values: parts }
+  }
+  let text = strings[0] as string
+  const values: unknown[] = []
+  parts.forEach((part, index) => {
+    if (isSql(part)) {
+      text += part.text.replace(/\$(\d+)/g, (_, number: string) => `$${Number(number) + values.length}`)
+      values.push(...part.values)
+    } else {
+      values.push(part)
+      text += `$${values.length}`
+    }
+    text += strings[index + 1] as string
+  })
+  return { text, values, name: statementName(text) }
+}
+
+/** Joins conditions by `and`; none gives `true`. */
+export function and(conditions: readonly Sql[]): Sql {
+  return conditions.reduce((all, one) => sql`${all} and ${one}`, sql`true`)
+}
+
+/** Where statements run: the pool, or one transaction. Both look alike, so a store function takes either. */
+export interface Db {
+  query<Row extends object>(statement: Sql): Promise<Row[]>
+  /** The first row, or undefined. */
+  one<Row extends object>(statement: Sql): Promise<Row | undefined>
+  /** Runs without rows to read; answers the number of rows touched. */
+  run(statement: Sql): Promise<number>
+  /** All or nothing. Inside a transaction it joins that one. */
+  tx<T>(body: (tx: Db) => Promise<T>, options?: TxOptions): Promise<T>
+  /** Runs once the surrounding transaction has committed (at once outside one); never when it rolls back. */
+  afterCommit(effect: () => void): void
+}
+
+export interface TxOptions {
+  /** `off` where losing the commit in a crash costs a repeat, never a loss (a claim). */
+  synchronousCommit?: 'on' | 'off'
+}
+
+export interface Database extends Db {
+  /** Connections waiting and open, for metrics. */
+  stats(): { total: number; idle: number; waiting: number }
+  close(): Promise<void>
+}
+
+interface QueryRunner {
+  query(config: {
+    name: string
+    text: string
+    values: unknown[]
+  }): Promise<{ rows: unknown[]; rowCount: number | null }>
+}
+
+function statements(runner: QueryRunner) {
+  const execute = (statement: Sql) =>
+    runner.query({ name: statement.name, text: statement.text, values: statement.values as unknown[] })
+  return {
+    async query<Row extends object>(statement: Sql): Promise<Row[]> {
+      return (await execute(statement)).rows as Row[]
+    },
+    async one<Row extends object>(statement: Sql): Promise<Row | undefined> {
+      return (await execute(statement)).rows[0] as Row | undefined
+    },
+    async run(statement: Sql): Promise<number> {
+      return (await execute(statement)).rowCount ?? 0
+    },
+  }
+}
+
+function transaction(client: pg.PoolClient, effects: (() => void)[]): Db {
+  const tx: Db = {
+    ...statements(client),
+    tx: (body) => body(tx),
+    afterCommit: (effect) => void effects.push(effect),
+  }
+  return tx
+}
+
+/** `int8` as number: every 64-bit figure here is a count or a sequence far below 2^53. */
+const types = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+    oid === 20 ? Number : pg.types.getTypeParser(oid, format as 'text'),
+}
+
+/** How to reach PostgreSQL: a URL, or the embedded server's parts. */
+export type Connection =
+  | { connectionString: string }
+  | { host: string; port: number; user: string; password: string; database: string }
+
+export interface DatabaseOptions {
+  connection: Connection
+  connectionsMax: number
+  applicationName: string
+  log: Logger
+  /** How long a statement may run before PostgreSQL ends it. */
+  statementTimeoutMs?: number
+  /** How much longer the client waits than PostgreSQL, before it takes the server for frozen. */
+  clientSlackMs?: number
+  /** How long a request waits for a free connection before it fails. */
+  acquireTimeoutMs?: number
+}
+
+/** Past PostgreSQL's own limit on a statement, the client gives up by itself: the server may be frozen. */
+const CLIENT_SLACK_MS = 5_000
+const STATEMENT_TIMEOUT_MS = 15_000
+
+/** Opens a pool. A broken connection is dropped and logged; the next statement gets a new one. */
+export function openDatabase(options: DatabaseOptions): Database {
+  const pool = new pg.Pool({
+    ...options.connection,
+    max: options.connectionsMax,
+    application_name: options.applicationName,
+    connectionTimeoutMillis: options.acquireTimeoutMs ?? 5_000,
+    statement_timeout: options.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS,
+    query_timeout: (options.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS) + (options.clientSlackMs ?? CLIENT_SLACK_MS),
+    idle_in_transaction_session_timeout: 30_000,
+    idleTimeoutMillis: 60_000,
+    keepAlive: true,
+    types: types as never,
+  })
+  const onError = (error: Error) => options.log.warn({ err: error }, 'database connection lost')
+  pool.on('error', onError)
+  // A checked-out client whose connection breaks emits 'error' on itself; without a listener the process would end.
+  pool.on('connect', (client) => client.on('error', onError))
+  return {
+    ...statements(pool as unknown as QueryRunner),
+    async tx<T>(body: (tx: Db) => Promise<T>, txOptions: TxOptions = {}): Promise<T> {
+      const client = await pool.connect()
+      const effects: (() => void)[] = []
+      let broken: Error | undefined
+      try {
+        await client.query('begin')
+        if (txOptions.synchronousCommit === 'off') await client.query('set local synchronous_commit = off')
+        const result = await body(transaction(client, effects))
+        await client.query('commit')
+        for (const effect of effects) effect()
+        return result
+      } catch (error) {
+        await client.query('rollback').catch((failure: Error) => {
+          broken = failure
+        })
+        throw error
+      } finally {
+        client.release(broken)
+      }
+    },
+    afterCommit: (effect) => effect(),
+    stats: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
+    close: () => pool.end(),
+  }
+}
+
+/** The unique constraint that a failed statement violated, or undefined for any other failure. */
+export function violatedConstraint(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined
+  const { code, constraint } = error as { code?: unknown; constraint?: unknown }
+  return (code === '23505' || code === '23503') && typeof constraint === 'string' ? constraint : undefined
+}

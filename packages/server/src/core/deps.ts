@@ -1,0 +1,35 @@
+import type { Authenticator } from './auth.ts'
+import type { Config } from './config.ts'
+import type { Db } from './db.ts'
+import type { Egress } from './egress/egress.ts'
+import type { KeyProvider } from './key-provider.ts'
+import type { Logger } from './log.ts'
+import type { Metrics } from './metrics.ts'
+import type { RateLimiter } from './rate-limit.ts'
+
+/** What a slice's code may use of the process; the same object everywhere but for `db`, which may be a transaction. */
+export interface Deps {
+  config: Config
+  db: Db
+  log: Logger
+  metrics: Metrics
+  keys: KeyProvider
+  egress: Egress
+  auth: Authenticator
+  limiter: RateLimiter
+  /** A small pool of its own for the probes: they answer when the others are exhausted. */
+  probeDb: Db
+  lifecycle: Lifecycle
+  /** The clock for everything that is stored or compared. */
+  now(): Date
+  /** Bells that wake the delivery engine, in this process and the others. */
+  wake: { outbox(): void; due(): void }
+}
+
+/** Where this process is in its life, for the probes. */
+export interface Lifecycle {
+  startedAt: Date
+  draining: boolean
+  /** This process's delivery worker; null where it has none. */
+  worker: { alive(): boolean } | null
+}

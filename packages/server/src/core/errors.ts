@@ -1,0 +1,87 @@
+/** One element of an error's `details`: which field, what is wrong with it, where to read more. */
+export interface ErrorDetail {
+  field?: string
+  code: string
+  message: string
+  docs?: string
+  [more: string]: unknown
+}
+
+/** code → [HTTP status, public text]. Each slice has a table of this form; the statuses are those of the specification's section 7. */
+export type ErrorTable = Record<string, readonly [status: 400 | 401 | 403 | 404 | 409 | 410 | 429 | 500, text: string]>
+
+/** What any endpoint may answer. */
+export const COMMON_ERRORS = {
+  validation_failed: [400, 'The request is not valid.'],
+  malformed_json: [400, 'The body is not well-formed JSON.'],
+  malformed_request: [400, 'The request could not be read as HTTP.'],
+  payload_too_large: [400, 'The body is larger than 1 MiB.'],
+  unsupported_media_type: [400, 'The body must be sent as application/json.'],
+  api_key_missing: [401, 'Send an API key in the x-api-key header.'],
+  api_key_invalid: [401, 'This API key is not valid.'],
+  session_missing: [401, 'This call acts for a user: send their access token as a bearer token.'],
+  insufficient_scope: [403, "This API key's scopes do not allow this."],
+  key_type_not_allowed: [403, 'This call needs a secret key; it must not be made from a browser.'],
+  origin_not_allowed: [403, "This origin is not in the app's allowedOrigins."],
+  ip_not_allowed: [403, "This API key may not be used from this address (see the key's allowedIps)."],
+  not_found: [404, 'Not found.'],
+  already_exists: [409, 'A record with this value exists already.'],
+  idempotency_conflict: [409, 'This Idempotency-Key was used with another request.'],
+  idempotency_in_progress: [409, 'The first request with this Idempotency-Key is still running.'],
+  rate_limited: [429, 'Too many requests. Wait as long as Retry-After says.'],
+  internal_error: [500, 'Something went wrong on our side. The request id helps to find it.'],
+  not_ready: [500, 'The service is not ready.'],
+} as const satisfies ErrorTable
+
+/** An answer other than success: thrown anywhere below a route, turned into the error envelope at its edge. */
+export class HttpError extends Error {
+  readonly status: number
+  readonly code: string
+  readonly details: readonly ErrorDetail[]
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(
+    status: number,
+    code: string,
+    text: string,
+    details: readonly ErrorDetail[] = [],
+    headers: Readonly<Record<string, string>> = {},
+  ) {
+    super(text)
+    this.status = status
+    this.code = code
+    this.details = details
+    this.headers = headers
+  }
+}
+
+/** Makes a slice's `fail(code, …)` out of its error table, with the common codes beside its own. */
+export function failures<T extends ErrorTable>(table: T) {
+  const all: ErrorTable = { ...COMMON_ERRORS, ...table }
+  return function fail(
+    code: keyof T | keyof typeof COMMON_ERRORS,
+    details: readonly ErrorDetail[] = [],
+    headers: Readonly<Record<string, string>> = {},
+  ): HttpError {
+    const [status, text] = all[code as string] as ErrorTable[string]
+    return new HttpError(status, code as string, text, details, headers)
+  }
+}
+
+/** The common errors' own `fail`. */
+export const fail = failures({})
+
+/** A 400 that names one field. `code` is machine-readable, e.g. `invalid`, `too_long`. */
+export function invalid(
+  field: string,
+  message: string,
+  code = 'invalid',
+  more: Record<string, unknown> = {},
+): HttpError {
+  return fail('validation_failed', [{ field, code, message, ...more }])
+}
+
+/** The 404 for an id in a body or query: names the field, unlike the one for an id in a path. */
+export function notFoundField(field: string): HttpError {
+  return fail('not_found', [{ field, code: 'not_found', message: `No record of yours has this ${field}.` }])
+}

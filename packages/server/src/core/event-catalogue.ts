@@ -1,0 +1,170 @@
+/** An event kind: when it is sent, and an example of its `data`, which is also what a test event carries. */
+export interface EventKind {
+  description: string
+  data: Record<string, unknown>
+}
+
+const user = 'usr_01jb2m7x9kq4t8v6w0r3s5y1za'
+const app = 'app_01jb2m7x9kq4t8v6w0r3s5y1zb'
+const wallet = 'wal_01jb2m7x9kq4t8v6w0r3s5y1zc'
+const guest = 'gst_01jb2m7x9kq4t8v6w0r3s5y1zd'
+const session = 'ses_01jb2m7x9kq4t8v6w0r3s5y1ze'
+const passkey = 'pky_01jb2m7x9kq4t8v6w0r3s5y1zf'
+const delegated = 'dse_01jb2m7x9kq4t8v6w0r3s5y1zg'
+const transaction = 'tx_01jb2m7x9kq4t8v6w0r3s5y1zh'
+const apiKey = 'key_01jb2m7x9kq4t8v6w0r3s5y1zj'
+const webhook = 'wh_01jb2m7x9kq4t8v6w0r3s5y1zk'
+const delivery = 'dlv_01jb2m7x9kq4t8v6w0r3s5y1zm'
+const domain = 'dom_01jb2m7x9kq4t8v6w0r3s5y1zn'
+const tenant = 'ten_01jb2m7x9kq4t8v6w0r3s5y1zp'
+const party = `${user}::1220123087e6bf66d225d047e6af8b0944bc50cc470cb46afd9515a558bf55605441`
+const at = '2026-11-21T08:30:00.000Z'
+
+const transactionData = {
+  transactionId: transaction,
+  commandId: 'order-1042',
+  userId: user,
+  walletId: wallet,
+  partyId: party,
+  delegatedSessionId: delegated,
+  ledger: 'embedded',
+}
+const shareData = { walletId: wallet, userId: user, holder: 'device', index: 2, generation: 1 }
+const keyData = { apiKeyId: apiKey, name: 'Backend', type: 'secret', scopes: ['users:write'], appId: null }
+const delegatedData = { delegatedSessionId: delegated, userId: user, walletId: wallet }
+
+/** Every kind of event there is. What stands here is what a webhook can subscribe to. */
+export const EVENT_CATALOGUE = {
+  'user.created': {
+    description: 'A user was created, or a guest became one.',
+    data: { userId: user, email: 'ada@example.com', partyId: party },
+  },
+  'user.updated': { description: "A user's record was changed.", data: { userId: user, changed: ['name'] } },
+  'user.deleted': { description: 'A user was deleted.', data: { userId: user } },
+  'user.signed_in': { description: 'A user signed in.', data: { userId: user, method: 'passkey', sessionId: session } },
+  'wallet.created': {
+    description: 'A wallet was created.',
+    data: { walletId: wallet, userId: user, custody: 'embedded', ledger: 'embedded' },
+  },
+  'wallet.ready': {
+    description: 'A wallet can be used: its party is on the ledger.',
+    data: { walletId: wallet, userId: user },
+  },
+  'wallet.failed': {
+    description: "A wallet's party could not be allocated.",
+    data: { walletId: wallet, userId: user, error: 'participant refused the party' },
+  },
+  'wallet.frozen': { description: 'A wallet was frozen.', data: { walletId: wallet, userId: user } },
+  'guest.created': { description: 'A guest session began.', data: { guestId: guest, userId: user, partyId: party } },
+  'guest.converted': {
+    description: 'A guest became a user; id, party and wallet stay.',
+    data: { guestId: guest, userId: user },
+  },
+  'guest.expired': { description: 'A guest session ended unconverted.', data: { guestId: guest, userId: user } },
+  'passkey.registered': { description: 'A passkey was registered.', data: { passkeyId: passkey, userId: user } },
+  'passkey.removed': { description: 'A passkey was removed.', data: { passkeyId: passkey, userId: user } },
+  'session.revoked': { description: "A user's session was revoked.", data: { sessionId: session, userId: user } },
+  'session.reuse_detected': {
+    description: 'A refresh token was used twice; its session was revoked.',
+    data: { sessionId: session, userId: user },
+  },
+  'mfa.enabled': { description: 'A user enrolled a second factor.', data: { userId: user } },
+  'mfa.disabled': { description: 'A user disabled the second factor.', data: { userId: user } },
+  'mfa.locked': {
+    description: 'Too many wrong codes: verification is locked for a while.',
+    data: { userId: user, lockedUntil: at },
+  },
+  'mfa.recovery_code_used': {
+    description: 'A recovery code was used.',
+    data: { userId: user, recoveryCodesRemaining: 9 },
+  },
+  'delegated_session.created': { description: 'A delegated session was created.', data: delegatedData },
+  'delegated_session.revoked': { description: 'A delegated session was revoked.', data: delegatedData },
+  'delegated_session.expired': { description: 'A delegated session reached its end.', data: delegatedData },
+  'delegated_session.exhausted': { description: 'A delegated session used up its uses.', data: delegatedData },
+  'delegated_session.denied': {
+    description: 'A policy denied a transaction (at most one a minute per session and rule).',
+    data: { ...delegatedData, rule: 'allow' },
+  },
+  'tx.submitted': { description: 'A transaction was submitted to the ledger.', data: transactionData },
+  'tx.completed': {
+    description: 'A transaction is final on the ledger.',
+    data: {
+      ...transactionData,
+      updateId: '1220f00d',
+      offset: 42,
+      completedAt: at,
+      operations: [{ type: 'exercise', templateId: 'Token:Holding', choice: 'Transfer' }],
+    },
+  },
+  'tx.failed': {
+    description: 'A transaction certainly did not happen.',
+    data: { ...transactionData, error: 'contract is archived' },
+  },
+  'key_share.stored': { description: 'A key share was stored.', data: shareData },
+  'key_share.retrieved': { description: 'A key share was read.', data: shareData },
+  'key_share.deleted': {
+    description: 'Key shares were destroyed.',
+    data: { walletId: wallet, userId: user, deleted: 1 },
+  },
+  'key.recovered': {
+    description: 'A key was recovered from its shares.',
+    data: { walletId: wallet, userId: user, mode: 'release' },
+  },
+  'api_key.created': { description: 'An API key was created.', data: keyData },
+  'api_key.rotated': { description: 'An API key got a new value.', data: keyData },
+  'api_key.revoked': { description: 'An API key was revoked.', data: keyData },
+  'app.created': { description: 'An app was created.', data: { appId: app, name: 'Shop' } },
+  'app.updated': {
+    description: "An app's settings were changed.",
+    data: { appId: app, name: 'Shop', changed: ['allowedOrigins'] },
+  },
+  'app.deleted': { description: 'An app was deleted.', data: { appId: app, name: 'Shop' } },
+  'custom_domain.verified': {
+    description: 'A custom domain was verified.',
+    data: { domainId: domain, domain: 'login.example.com' },
+  },
+  'custom_domain.failed': {
+    description: "A custom domain's record has been missing for 72 hours.",
+    data: { domainId: domain, domain: 'login.example.com' },
+  },
+  'custom_domain.removed': {
+    description: 'A custom domain was removed.',
+    data: { domainId: domain, domain: 'login.example.com' },
+  },
+  'tenant.updated': {
+    description: "The tenant's settings were changed.",
+    data: { tenantId: tenant, changed: ['name'] },
+  },
+  'webhook.test': {
+    description: 'A test event, sent on request to one webhook.',
+    data: { webhookId: webhook, message: 'This is a test event.' },
+  },
+  'webhook.disabled': {
+    description: 'A webhook failed for too long and was disabled.',
+    data: {
+      webhookId: webhook,
+      url: 'https://example.com/hook',
+      reason: 'Every delivery has failed since 2026-11-16T08:30:00.000Z.',
+    },
+  },
+  'webhook.delivery_dead_lettered': {
+    description: 'A delivery used up its retries.',
+    data: {
+      webhookId: webhook,
+      deliveryId: delivery,
+      eventId: 'evt_01jb2m7x9kq4t8v6w0r3s5y1zq',
+      eventType: 'user.created',
+    },
+  },
+  'billing.plan_changed': { description: "The tenant's plan changed.", data: { from: 'free', to: 'pro' } },
+  'usage.threshold_reached': {
+    description: 'Use of a quota reached 80 or 100 percent.',
+    data: { meter: 'users', used: 8000, limit: 10000, percent: 80 },
+  },
+} as const satisfies Record<string, EventKind>
+
+export type EventType = keyof typeof EVENT_CATALOGUE
+
+/** Every kind, in the catalogue's order. */
+export const EVENT_TYPES = Object.keys(EVENT_CATALOGUE) as EventType[]

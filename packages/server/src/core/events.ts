@@ -1,0 +1,81 @@
+import type { Db, Sql } from './db.ts'
+import { sql } from './db.ts'
+import type { EventType } from './event-catalogue.ts'
+import type { Caller, Origin } from './http.ts'
+import { type Id, newId } from './ids.ts'
+
+/** The event envelope's version (`api_version`). */
+export const EVENT_API_VERSION = '2026-11-01'
+
+/** What happened, before it has an id. */
+export interface EventInput {
+  tenantId: Id<'ten'>
+  /** The app it happened in; null for what belongs to the tenant itself. */
+  appId: Id<'app'> | null
+  type: EventType
+  data: Record<string, unknown>
+  /** Who caused it, kept beside the event for the audit log and never sent. */
+  cause?: { caller: Pick<Caller, 'keyId'>; origin: Origin } | { actor: string } | undefined
+}
+
+/** An event as it is stored and sent: the body is serialised once, and these bytes are signed at every attempt. */
+export interface StoredEvent {
+  tenantId: Id<'ten'>
+  id: Id<'evt'>
+  appId: Id<'app'> | null
+  type: EventType
+  body: string
+  createdAt: Date
+  context: string
+}
+
+function contextOf(cause: EventInput['cause']): string {
+  if (cause === undefined) return '{"actor":"system"}'
+  if ('actor' in cause) return JSON.stringify({ actor: cause.actor })
+  return JSON.stringify({ actor: cause.caller.keyId, address: cause.origin.address, requestId: cause.origin.requestId })
+}
+
+/** Gives an event its id, time and bytes. */
+export function newEvent(now: Date, input: EventInput): StoredEvent {
+  const id = newId('evt')
+  const body = JSON.stringify({
+    id,
+    type: input.type,
+    created_at: now.toISOString(),
+    api_version: EVENT_API_VERSION,
+    data: input.data,
+  })
+  return {
+    tenantId: input.tenantId,
+    id,
+    appId: input.appId,
+    type: input.type,
+    body,
+    createdAt: now,
+    context: contextOf(input.cause),
+  }
+}
+
+/** The two writes of an event as parts of a `with`, for the statement that makes the change itself. */
+export function eventWrites(event: StoredEvent): Sql {
+  return sql`
+    event_row as (
+      insert into events (tenant_id, id, app_id, type, body, created_at, context)
+      values (${event.tenantId}, ${event.id}, ${event.appId}, ${event.type}, ${event.body}, ${event.createdAt}, ${event.context})),
+    outbox_row as (
+      insert into outbox (tenant_id, event_id, app_id, type) values (${event.tenantId}, ${event.id}, ${event.appId}, ${event.type}))`
+}
+
+/** What a publisher needs of the process: the clock, and the bell that wakes the fan-out. */
+export interface Publisher {
+  now(): Date
+  wake: { outbox(): void }
+}
+
+/** Writes an event into the transaction that makes the change: both commit or neither. Locks no shared row. */
+export async function publish(tx: Db, publisher: Publisher, input: EventInput): Promise<StoredEvent> {
+  const event = newEvent(publisher.now(), input)
+  await tx.run(sql`with ${eventWrites(event)} select`)
+  tx.afterCommit(publisher.wake.outbox)
+  return event
+}

@@ -1,0 +1,198 @@
+import { z } from 'zod'
+import type { Scope } from './api-key.ts'
+import type { Db } from './db.ts'
+import type { Deps } from './deps.ts'
+import type { Id } from './ids.ts'
+
+/** Who calls: the API key, resolved. */
+export interface Caller {
+  tenantId: Id<'ten'>
+  keyId: Id<'key'>
+  keyType: 'secret' | 'publishable'
+  scopes: readonly string[]
+  /** The app the key is bound to; null for a tenant-wide key. */
+  appId: Id<'app'> | null
+  allowedIps: readonly string[]
+  /** When the key ends, Unix milliseconds; null for never. */
+  expiresAtMs: number | null
+}
+
+/** Which keys an endpoint takes: the caller matrix, one entry a route. */
+export type Callers = { kind: 'secret'; scope: Scope; tenantWide: boolean } | { kind: 'any' }
+
+/** Secret keys with this scope; with `tenantWide`, only those not bound to an app. */
+export function secretKey(scope: Scope, options: { tenantWide?: boolean } = {}): Callers {
+  return { kind: 'secret', scope, tenantWide: options.tenantWide ?? false }
+}
+
+/** Any valid key, of either type. */
+export function anyKey(): Callers {
+  return { kind: 'any' }
+}
+
+/** Where a request came from, for the audit log beside an event. */
+export interface Origin {
+  requestId: string
+  /** The client's address, behind trusted proxies the one they report. */
+  address: string
+}
+
+export interface Page<T> {
+  items: T[]
+  total: number
+  page: number
+  pageSize: number
+}
+
+export interface Input<P, Q, B> {
+  caller: Caller
+  origin: Origin
+  params: P
+  query: Q
+  body: B
+}
+
+type Shape = z.ZodObject
+type Out<T extends Shape | undefined> = T extends Shape ? z.output<T> : Record<string, never>
+
+/** What a caller can meet at an endpoint: everything that the docs, the tests and the server need to know of it. */
+export interface RouteSpec<P extends Shape | undefined, Q extends Shape | undefined, B extends Shape | undefined, R> {
+  summary: string
+  /** More than the summary: side effects, limits, what to do next. Markdown. */
+  description?: string
+  callers: Callers
+  params?: P
+  query?: Q
+  body?: B
+  reply: Reply<R>
+  /** 201 where something is created, 200 otherwise. */
+  status?: 200 | 201
+  /** Codes beyond the common ones. */
+  errors?: readonly string[]
+  /** The answer holds a secret: it is never cached, and sealed where it is kept for a repeat. */
+  secret?: boolean
+  /** Not one of the specification's endpoints. */
+  extension?: boolean
+  /** Runs before the handler and outside its transaction: the place for a check that needs the network. */
+  before?: (deps: Deps, input: Input<Out<P>, Out<Q>, Out<B>>) => Promise<void>
+}
+
+export type Reply<R> = { kind: 'one' | 'list' | 'bare'; schema: z.ZodType; name?: string; readonly _result?: R }
+
+/** `{data}` with one record. */
+export function one<T extends z.ZodType>(schema: T): Reply<z.input<T>> {
+  return { kind: 'one', schema: z.object({ data: schema }) }
+}
+
+/** The paginated envelope of the specification's section 2. */
+export function list<T extends z.ZodType>(schema: T): Reply<Page<z.input<T>>> {
+  return {
+    kind: 'list',
+    schema: z.object({ data: z.array(schema), total: z.int(), page: z.int(), pageSize: z.int(), hasMore: z.boolean() }),
+  }
+}
+
+/** A handler with two halves, for a call whose answer needs the network: see `twoStep`. */
+export interface TwoStep<I, R> {
+  effect(deps: Deps & { db: Db }, input: I): Promise<Record<string, unknown>>
+  finish(deps: Deps, input: I, recovery: Record<string, unknown>): Promise<R>
+}
+
+/** A route with its types forgotten, as the server, the docs and the tests hold it. */
+export interface Route extends Omit<RouteSpec<Shape, Shape, Shape, unknown>, 'before'> {
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  path: string
+  before?: (deps: Deps, input: Input<never, never, never>) => Promise<void>
+  handler: (deps: Deps, input: Input<never, never, never>) => Promise<unknown>
+  steps?: TwoStep<Input<never, never, never>, unknown>
+}
+
+/**
+ * One line of a slice's endpoint table. The handler gets `deps` whose `db` is the request's transaction where an
+ * Idempotency-Key asks for one, so that the effect and the kept answer commit together.
+ */
+export function route<
+  R,
+  P extends Shape | undefined = undefined,
+  Q extends Shape | undefined = undefined,
+  B extends Shape | undefined = undefined,
+>(
+  endpoint: `${'GET' | 'POST' | 'PATCH' | 'DELETE'} /${string}`,
+  spec: RouteSpec<P, Q, B, R>,
+  handler:
+    | ((deps: Deps, input: Input<Out<P>, Out<Q>, Out<B>>) => Promise<R>)
+    | TwoStep<Input<Out<P>, Out<Q>, Out<B>>, R>,
+): Route {
+  const [method, path] = endpoint.split(' ') as [Route['method'], string]
+  if (typeof handler === 'function') return { ...spec, method, path, handler } as unknown as Route
+  const steps = handler
+  return {
+    ...spec,
+    method,
+    path,
+    steps,
+    handler: async (deps: Deps, input: Input<Out<P>, Out<Q>, Out<B>>) =>
+      steps.finish(deps, input, await steps.effect(deps, input)),
+  } as unknown as Route
+}
+
+const expected = (text: string) => ({ 'x-expected': text })
+
+/** `page` and `page_size`, as every list takes them. */
+export const Paging = {
+  page: z
+    .string()
+    .regex(/^[1-9]\d{0,6}$/)
+    .meta({ description: 'Which page, from 1.', ...expected('a whole number from 1 to 9999999'), example: '1' })
+    .optional(),
+  page_size: z
+    .string()
+    .regex(/^([1-9]\d?|100)$/)
+    .meta({
+      description: 'Records a page, 1 to 100 (default 20).',
+      ...expected('a whole number from 1 to 100'),
+      example: '20',
+    })
+    .optional(),
+}
+
+/** A validated query's page as numbers. */
+export function paging(query: { page?: string | undefined; page_size?: string | undefined }): {
+  page: number
+  pageSize: number
+  offset: number
+} {
+  const page = Number(query.page ?? 1)
+  const pageSize = Number(query.page_size ?? 20)
+  return { page, pageSize, offset: (page - 1) * pageSize }
+}
+
+/** Ids in a path: any text, for one that names nothing is a 404, whatever its form. */
+export const IdParam = z.object({ id: z.string() })
+
+/** What a developer may hang on a record: strings by key. */
+export const Metadata = z
+  .record(z.string().max(200), z.string())
+  .meta({ description: 'Your own strings, at most 50 keys and 16 KiB.', maxProperties: 50, example: { plan: 'gold' } })
+
+/** When a record was made and last changed. */
+export const Times = {
+  createdAt: z.string().meta({ format: 'date-time', example: '2026-11-21T08:30:00.000Z' }),
+  updatedAt: z.string().meta({ format: 'date-time', example: '2026-11-21T08:30:00.000Z' }),
+}
+
+/** A time on the wire: ISO 8601 UTC with milliseconds. */
+export const Time = z.string().meta({ format: 'date-time', example: '2026-11-21T08:30:00.000Z' })
+
+/** A keyless GET outside `/v1`: probes, metrics, the API description. */
+export interface PlainRoute {
+  path: string
+  handler(deps: Deps, request: { authorization: string | undefined; address: string }): Promise<PlainAnswer>
+}
+
+export interface PlainAnswer {
+  status: number
+  contentType: string
+  headers?: Record<string, string>
+  body: string
+}

@@ -1,0 +1,93 @@
+import { randomFillSync } from 'node:crypto'
+
+/** Crockford base 32 in lower case: no i, l, o, u, so an id read aloud survives. */
+const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
+
+/** What each prefix stands for; the closed list of record kinds that have an id on the wire. */
+export const ID_PREFIXES = {
+  ten: 'tenant',
+  app: 'app',
+  usr: 'user',
+  wal: 'wallet',
+  key: 'API key',
+  wh: 'webhook',
+  evt: 'event',
+  dlv: 'delivery',
+  gst: 'guest session',
+  dse: 'delegated session',
+  shr: 'key share',
+  dom: 'custom domain',
+  tx: 'transaction',
+  ses: 'session',
+  chl: 'challenge',
+  pky: 'passkey',
+  job: 'job',
+  aud: 'audit entry',
+} as const
+
+export type IdPrefix = keyof typeof ID_PREFIXES
+/** `<prefix>_<26 characters>`, branded so that a user's id is never passed where an app's is meant. */
+export type Id<P extends IdPrefix = IdPrefix> = `${P}_${string}`
+
+const RANDOM_DIGITS = 16
+const pool = Buffer.alloc(4096)
+let poolOffset = pool.length
+const tail = new Uint8Array(RANDOM_DIGITS)
+let lastMs = 0
+
+function randomTail(): void {
+  if (poolOffset + RANDOM_DIGITS > pool.length) {
+    randomFillSync(pool)
+    poolOffset = 0
+  }
+  for (let i = 0; i < RANDOM_DIGITS; i += 1) tail[i] = (pool[poolOffset + i] as number) & 31
+  poolOffset += RANDOM_DIGITS
+}
+
+function incrementTail(): void {
+  for (let i = RANDOM_DIGITS - 1; i >= 0; i -= 1) {
+    const digit = tail[i] as number
+    if (digit < 31) {
+      tail[i] = digit + 1
+      return
+    }
+    tail[i] = 0
+  }
+}
+
+/** The first ten characters of an id made at `ms` (Unix milliseconds): a lower bound for ids by time. */
+export function idTime(ms: number): string {
+  let rest = ms
+  let text = ''
+  for (let i = 0; i < 10; i += 1) {
+    text = (ALPHABET[rest % 32] as string) + text
+    rest = Math.floor(rest / 32)
+  }
+  return text
+}
+
+/**
+ * A new id that sorts after every id this process made before: 48 bits of time, 80 of randomness, the latter
+ * counted up within one millisecond so that lists ordered by id are lists ordered by creation.
+ */
+export function newId<P extends IdPrefix>(prefix: P): Id<P> {
+  const now = Date.now()
+  if (now > lastMs) {
+    lastMs = now
+    randomTail()
+  } else {
+    incrementTail()
+  }
+  let text = ''
+  for (const digit of tail) text += ALPHABET[digit]
+  return `${prefix}_${idTime(lastMs)}${text}`
+}
+
+/** Whether `text` can be an id of this kind at all: what can't is never looked up. */
+export function isId<P extends IdPrefix>(prefix: P, text: string): text is Id<P> {
+  return (
+    text.length === prefix.length + 27 &&
+    text.startsWith(`${prefix}_`) &&
+    /^[0-9a-hjkmnp-tv-z]{26}$/.test(text.slice(prefix.length + 1))
+  )
+}

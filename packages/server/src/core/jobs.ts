@@ -1,0 +1,98 @@
+import { type Db, sql } from './db.ts'
+import type { Id } from './ids.ts'
+import { newId } from './ids.ts'
+
+/** Long work that outlives the request that asked for it, and the process that does it. */
+export interface Job {
+  tenantId: Id<'ten'>
+  /** The app whose records it works on; null for the tenant's own. */
+  appId: Id<'app'> | null
+  id: Id<'job'>
+  type: string
+  status: 'pending' | 'running' | 'succeeded' | 'failed'
+  progress: number
+  total: number
+  state: Record<string, unknown>
+  error: string | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+interface JobRow {
+  tenant_id: Id<'ten'>
+  app_id: Id<'app'> | null
+  id: Id<'job'>
+  type: string
+  status: Job['status']
+  progress: number
+  total: number
+  state: Record<string, unknown>
+  error: string | null
+  created_at: Date
+  updated_at: Date
+}
+
+function toJob(row: JobRow): Job {
+  return {
+    tenantId: row.tenant_id,
+    appId: row.app_id,
+    id: row.id,
+    type: row.type,
+    status: row.status,
+    progress: row.progress,
+    total: row.total,
+    state: row.state,
+    error: row.error,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  }
+}
+
+/** Queues a job. `state` is all that it needs to begin, and later to go on. */
+export async function createJob(
+  tx: Db,
+  now: Date,
+  input: Pick<Job, 'tenantId' | 'appId' | 'type' | 'total' | 'state'>,
+): Promise<Job> {
+  const row = await tx.one<JobRow>(sql`
+    insert into jobs (tenant_id, app_id, id, type, status, total, state, created_at, updated_at)
+    values (${input.tenantId}, ${input.appId}, ${newId('job')}, ${input.type}, 'pending', ${input.total}, ${input.state}, ${now}, ${now}) returning *`)
+  return toJob(row as JobRow)
+}
+
+/** The job, if it is this tenant's (and, with `appId`, this app's). */
+export async function findJob(
+  db: Db,
+  tenantId: Id<'ten'>,
+  id: string,
+  appId: Id<'app'> | null,
+): Promise<Job | undefined> {
+  const row = await db.one<JobRow>(sql`
+    select * from jobs where tenant_id = ${tenantId} and id = ${id} and (${appId}::text is null or app_id = ${appId})`)
+  return row && toJob(row)
+}
+
+/** What one step of a job did. */
+export interface JobStep {
+  progress: number
+  state: Record<string, unknown>
+  done: boolean
+}
+
+/**
+ * Takes the oldest open job of a type and does one step of it, the step and the job's new state in one transaction: a
+ * process that dies half-way leaves it where it was, and another goes on.
+ * @returns whether there was one
+ */
+export async function stepJob(db: Db, type: string, step: (tx: Db, job: Job) => Promise<JobStep>): Promise<boolean> {
+  return db.tx(async (tx) => {
+    const row = await tx.one<JobRow>(sql`
+      select * from jobs where status in ('pending', 'running') and type = ${type} order by id limit 1 for update skip locked`)
+    if (row === undefined) return false
+    const done = await step(tx, toJob(row))
+    await tx.run(sql`
+      update jobs set status = ${done.done ? 'succeeded' : 'running'}, progress = progress + ${done.progress}, state = ${done.state}, updated_at = now()
+      where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+    return true
+  })
+}

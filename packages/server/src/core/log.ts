@@ -1,0 +1,44 @@
+import { type DestinationStream, destination, type Logger as PinoLogger, pino, stdSerializers } from 'pino'
+
+export type Logger = Pick<PinoLogger, 'debug' | 'info' | 'warn' | 'error'>
+
+/** Everything that opens something, by the form of its text: API keys, webhook secrets, delegate and refresh tokens, JWTs. */
+const SECRETS = /(?:hk_(?:sk|pk)_|whsec_|dst_|rft_)[A-Za-z0-9+/=_-]{8,}|eyJ[\w-]{10,}\.[\w-]+\.[\w-]+/g
+
+/** Replaces whatever looks like a secret. For text that a caller chose (a request id) or that a library wrote (an error). */
+export function redact(text: string): string {
+  return text.replace(SECRETS, '[redacted]')
+}
+
+function serialiseError(error: Error): object {
+  const { type, message, stack } = stdSerializers.err(error)
+  const code = (error as { code?: unknown }).code
+  // Neither `detail` nor parameters of a database error: they repeat the row's values.
+  return { type, message: redact(message), stack: redact(stack ?? ''), ...(typeof code === 'string' ? { code } : {}) }
+}
+
+export interface OpenLog {
+  log: Logger
+  /** Writes out what is buffered. */
+  flush(): void
+}
+
+/** JSON lines on standard error (standard output is for people), written in the background and flushed at exit. */
+export function openLog(level: string, stream?: DestinationStream): OpenLog {
+  const sink = stream ?? destination({ dest: 2, sync: false, minLength: 4096, periodicFlush: 100 })
+  const logger = pino(
+    {
+      level,
+      base: null,
+      timestamp: () => `,"time":"${new Date().toISOString()}"`,
+      serializers: { err: serialiseError },
+    },
+    sink,
+  )
+  return {
+    log: logger,
+    flush() {
+      if ('flushSync' in sink) (sink as { flushSync(): void }).flushSync()
+    },
+  }
+}

@@ -1,0 +1,149 @@
+import ipaddr from 'ipaddr.js'
+import { z } from 'zod'
+import { allows } from './api-key.ts'
+import type { KeyHolder } from './auth.ts'
+import { publicUrl } from './config.ts'
+import type { Deps } from './deps.ts'
+import { type ErrorDetail, fail, invalid } from './errors.ts'
+import type { Callers, Input, Origin, Page, Route } from './http.ts'
+import { checkIdempotencyKey, type KeyedRequest, runOnce, runOnceInSteps } from './idempotency.ts'
+import { serialiser, validator } from './schema.ts'
+
+/** A request as the web framework hands it over, before anything of it is believed. */
+export interface Incoming {
+  holder: KeyHolder
+  origin: Origin
+  params: Record<string, string>
+  /** The path as it came, without the query. */
+  path: string
+  queryText: string
+  body: unknown
+  bodyBytes: number
+  originHeader: string | undefined
+  idempotencyKey: string | string[] | undefined
+}
+
+export interface Outgoing {
+  status: number
+  body: string
+  replayed: boolean
+}
+
+/** Parses a query string strictly: a parameter that comes twice is an error, not a guess. */
+export function parseQuery(text: string): Record<string, string> {
+  const query: Record<string, string> = {}
+  if (text === '') return query
+  for (const pair of text.split('&')) {
+    if (pair === '') continue
+    const cut = pair.indexOf('=')
+    let name: string
+    let value: string
+    try {
+      name = decodeURIComponent((cut === -1 ? pair : pair.slice(0, cut)).replaceAll('+', ' '))
+      value = cut === -1 ? '' : decodeURIComponent(pair.slice(cut + 1).replaceAll('+', ' '))
+    } catch {
+      throw invalid('', 'The query string is not valid percent-encoded UTF-8.', 'malformed_query')
+    }
+    if (value.includes('\0')) throw invalid(name, 'Must not hold a NUL character.', 'nul_character')
+    if (Object.hasOwn(query, name)) throw invalid(name, 'Was given more than once.', 'repeated')
+    Object.defineProperty(query, name, { value, enumerable: true, writable: true, configurable: true })
+  }
+  return query
+}
+
+/** Whether an address is in a list of addresses and CIDRs. Entries that are neither match nothing. */
+export function addressIn(address: string, entries: readonly string[]): boolean {
+  if (!ipaddr.isValid(address)) return false
+  const parsed = ipaddr.process(address)
+  return entries.some((entry) => {
+    const [base, bits] = entry.includes('/') ? ipaddr.parseCIDR(entry) : [ipaddr.process(entry), undefined]
+    if (base.kind() !== parsed.kind()) return false
+    return parsed.match(base, bits ?? (base.kind() === 'ipv4' ? 32 : 128))
+  })
+}
+
+const LOOPBACK_ORIGIN = /^https?:\/\/(localhost|127(?:\.\d+){3}|\[::1\])(:\d+)?$/
+
+function originAllowed(deps: Deps, holder: KeyHolder, origin: string): boolean {
+  if (holder.allowedOrigins.includes(origin)) return true
+  if (origin === new URL(publicUrl(deps.config)).origin) return true
+  return deps.config.env === 'development' && holder.allowedOrigins.length === 0 && LOOPBACK_ORIGIN.test(origin)
+}
+
+/** Key type, then scope, then origin: the fourth step of the order of checks. @throws 403 */
+function authorise(deps: Deps, callers: Callers, holder: KeyHolder, origin: string | undefined): void {
+  if (callers.kind === 'secret') {
+    if (holder.keyType !== 'secret') throw fail('key_type_not_allowed')
+    if (!allows(holder.scopes, callers.scope))
+      throw fail('insufficient_scope', [
+        { code: 'missing_scope', message: `This call needs the scope ${callers.scope}.`, scope: callers.scope },
+      ])
+    if (callers.tenantWide && holder.appId !== null)
+      throw fail('insufficient_scope', [
+        { code: 'tenant_wide_key_required', message: 'This call needs a key that is not bound to an app.' },
+      ])
+  }
+  if (holder.keyType === 'publishable' && origin !== undefined && !originAllowed(deps, holder, origin))
+    throw fail('origin_not_allowed')
+}
+
+const NOTHING = z.strictObject({})
+
+function refuse(details: ErrorDetail[], prefix: string): void {
+  if (details.length === 0) return
+  throw fail(
+    'validation_failed',
+    details.map((detail) => (detail.field === '' && prefix !== '' ? { ...detail, field: prefix } : detail)),
+  )
+}
+
+/** An endpoint, ready to answer: its validators and serialiser compiled, its checks in the contract's order. */
+export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Promise<Outgoing> {
+  const checkQuery = validator(route.query ?? NOTHING)
+  const checkBody = validator(route.body ?? NOTHING)
+  const write = serialiser(route.reply.schema)
+  const status = route.status ?? 200
+  const takesBody = route.method !== 'GET'
+  const keepsAnswers = route.method === 'POST' || route.method === 'PATCH'
+
+  const answer = (result: unknown) => {
+    if (route.reply.kind !== 'list')
+      return { status, body: write(route.reply.kind === 'one' ? { data: result } : result) }
+    const { items, total, page, pageSize } = result as Page<unknown>
+    return { status, body: write({ data: items, total, page, pageSize, hasMore: page * pageSize < total }) }
+  }
+
+  return async (incoming) => {
+    const query = parseQuery(incoming.queryText)
+    refuse(checkQuery(query, 0), '')
+    const body = takesBody ? (incoming.body ?? {}) : {}
+    if (takesBody) refuse(checkBody(body, incoming.bodyBytes), 'body')
+    authorise(deps, route.callers, incoming.holder, incoming.originHeader)
+    const input = {
+      caller: incoming.holder,
+      origin: incoming.origin,
+      params: incoming.params,
+      query,
+      body,
+    } as unknown as Input<never, never, never>
+    const key = keepsAnswers ? checkIdempotencyKey(incoming.idempotencyKey) : null
+    await route.before?.(deps, input)
+    if (key === null || incoming.holder.keyType === 'publishable')
+      return { ...answer(await route.handler(deps, input)), replayed: false }
+    const request: KeyedRequest = {
+      caller: incoming.holder,
+      key,
+      method: route.method,
+      path: incoming.path,
+      content: { query, body },
+      subject: null,
+      secret: route.secret ?? false,
+    }
+    const { steps } = route
+    if (steps === undefined) return runOnce(deps, request, async (inTx) => answer(await route.handler(inTx, input)))
+    return runOnceInSteps(deps, request, {
+      effect: (inTx) => steps.effect(inTx, input),
+      finish: async (recovery) => answer(await steps.finish(deps, input, recovery)),
+    })
+  }
+}

@@ -1,0 +1,128 @@
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import fastJsonStringify from 'fast-json-stringify'
+import { z } from 'zod'
+import type { ErrorDetail } from './errors.ts'
+
+/** A JSON Schema object, as far as this module looks into it. */
+export type JsonSchema = { [keyword: string]: unknown }
+
+const first = new Ajv({ strict: false, allErrors: false, verbose: true, validateFormats: false })
+const every = new Ajv({ strict: false, allErrors: true, verbose: true, validateFormats: false })
+
+/** Past this size only the first mistake is named: collecting all of them would let one request burn seconds. */
+const ALL_ERRORS_BYTES_MAX = 16 * 1024
+
+function isObject(value: unknown): value is JsonSchema {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** `anyOf: [X, null]` as `type: [X, 'null']`: half the work for validator and serialiser. */
+function foldNull(schema: JsonSchema): JsonSchema {
+  const { anyOf, ...rest } = schema
+  if (!Array.isArray(anyOf) || anyOf.length !== 2) return schema
+  const [inner, none] = anyOf as JsonSchema[]
+  if (!isObject(none) || none.type !== 'null' || !isObject(inner) || typeof inner.type !== 'string') return schema
+  if (inner.type === 'object' || inner.type === 'array') return schema
+  const nullable: JsonSchema = { ...inner, ...rest, type: [inner.type, 'null'] }
+  if (Array.isArray(inner.enum)) nullable.enum = [...inner.enum, null]
+  return nullable
+}
+
+function walk(value: unknown, change: (schema: JsonSchema) => JsonSchema): unknown {
+  if (Array.isArray(value)) return value.map((entry) => walk(entry, change))
+  if (!isObject(value)) return value
+  const inner = Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, walk(entry, change)]))
+  return change(inner)
+}
+
+/** The JSON Schema of a Zod schema. Named parts (`.meta({ id })`) stand in `$defs`. */
+export function jsonSchema(schema: z.ZodType, side: 'input' | 'output'): JsonSchema {
+  const { $schema: _, ...plain } = z.toJSONSchema(schema, { target: 'draft-2020-12', io: side }) as JsonSchema
+  return walk(plain, foldNull) as JsonSchema
+}
+
+/** The same schema with every `$defs` reference put in place; ours are never recursive. */
+export function inlined(schema: JsonSchema): JsonSchema {
+  const { $defs, ...root } = schema
+  const defs = isObject($defs) ? $defs : {}
+  const resolve = (part: JsonSchema): JsonSchema => {
+    if (typeof part.$ref !== 'string') return part
+    const { $ref, ...beside } = part
+    const target = defs[($ref as string).replace('#/$defs/', '')] as JsonSchema
+    const { id: _, ...resolved } = walk(target, resolve) as JsonSchema
+    return { ...resolved, ...beside }
+  }
+  return walk(root, resolve) as JsonSchema
+}
+
+function fieldOf(error: ErrorObject): string {
+  const path = error.instancePath
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+  const extra = error.params.additionalProperty ?? error.params.missingProperty
+  return [...path, ...(typeof extra === 'string' ? [extra] : [])].join('.')
+}
+
+const WORDS: Record<string, (params: Record<string, unknown>, field: string) => string> = {
+  additionalProperties: (_, field) => `"${field}" is not known here.`,
+  required: (_, field) => `"${field}" is required.`,
+  type: (params) => `Must be ${[params.type].flat().join(' or ')}.`,
+  enum: (params) => `Must be one of: ${(params.allowedValues as unknown[]).join(', ')}.`,
+  minLength: (params) => (params.limit === 1 ? 'Must not be empty.' : `Must have at least ${params.limit} characters.`),
+  maxLength: (params) => `Must have at most ${params.limit} characters.`,
+  minItems: (params) => `Must have at least ${params.limit} entries.`,
+  maxItems: (params) => `Must have at most ${params.limit} entries.`,
+  minimum: (params) => `Must be at least ${params.limit}.`,
+  maximum: (params) => `Must be at most ${params.limit}.`,
+  maxProperties: (params) => `Must have at most ${params.limit} keys.`,
+}
+
+const CODES: Record<string, string> = {
+  additionalProperties: 'unknown_field',
+  required: 'required',
+  type: 'wrong_type',
+  enum: 'not_allowed',
+}
+
+function detailOf(error: ErrorObject): ErrorDetail {
+  const field = fieldOf(error)
+  const expected = isObject(error.parentSchema) ? error.parentSchema['x-expected'] : undefined
+  const words = WORDS[error.keyword]?.(error.params, field)
+  const message =
+    typeof expected === 'string' && error.keyword !== 'required'
+      ? `Must be ${expected}.`
+      : (words ?? `${error.message ?? 'is not valid'}.`)
+  return { field, code: CODES[error.keyword] ?? 'invalid', message: message.charAt(0).toUpperCase() + message.slice(1) }
+}
+
+/** Checks a value; answers what is wrong with it, field by field, or nothing. Compiled at first use. */
+export function validator(schema: z.ZodType): (value: unknown, bytes: number) => ErrorDetail[] {
+  const shape = inlined(jsonSchema(schema, 'input'))
+  let quick: ValidateFunction | undefined
+  let thorough: ValidateFunction | undefined
+  return (value, bytes) => {
+    quick ??= first.compile(shape)
+    if (quick(value)) return []
+    let errors = quick.errors ?? []
+    if (bytes <= ALL_ERRORS_BYTES_MAX) {
+      thorough ??= every.compile(shape)
+      thorough(value)
+      errors = thorough.errors ?? errors
+    }
+    // `anyOf` and the like only repeat what their branches said.
+    const told = errors.filter(
+      (error) => error.keyword !== 'anyOf' && error.keyword !== 'oneOf' && error.keyword !== 'if',
+    )
+    return (told.length > 0 ? told : errors).slice(0, 50).map(detailOf)
+  }
+}
+
+/** Writes a reply as JSON with exactly the declared fields: whatever else the object carries stays here. */
+export function serialiser(schema: z.ZodType): (value: unknown) => string {
+  let write: ((value: unknown) => string) | undefined
+  return (value) => {
+    write ??= fastJsonStringify(inlined(jsonSchema(schema, 'output')) as never) as (value: unknown) => string
+    return write(value)
+  }
+}

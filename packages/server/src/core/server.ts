@@ -1,0 +1,291 @@
+import { randomUUID } from 'node:crypto'
+import type { Duplex, Readable } from 'node:stream'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import type { KeyHolder } from './auth.ts'
+import type { Deps } from './deps.ts'
+import { fail, HttpError } from './errors.ts'
+import type { PlainRoute, Route } from './http.ts'
+import { parseJson } from './json.ts'
+import { redact } from './log.ts'
+import { docsPage } from './openapi-page.ts'
+import type { RateVerdict } from './rate-limit.ts'
+import { addressIn, endpoint } from './request.ts'
+
+const BASE = '/v1'
+const BODY_BYTES_MAX = 1024 * 1024
+/** How much of a body that is too large is still read, so that its sender gets to read the answer. */
+const DISCARDED_BYTES_MAX = 16 * BODY_BYTES_MAX
+const PARAM_CHARS_MAX = 16 * 1024
+const PREFLIGHT_SECONDS = '600'
+const ALLOWED_HEADERS = 'authorization, content-type, idempotency-key, x-api-key, x-request-id, x-user-id'
+const EXPOSED_HEADERS = 'X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    holder: KeyHolder | null
+    bodyBytes: number
+  }
+}
+
+export interface Server {
+  /** Binds the socket; answers where. */
+  listen(host: string, port: number): Promise<{ address: string; port: number }>
+  /** From now on each answer closes its connection, and `draining` is true for the probes. */
+  drain(): void
+  close(): Promise<void>
+  draining(): boolean
+}
+
+const envelope = (error: HttpError) =>
+  JSON.stringify({ error: error.message, code: error.code, details: error.details })
+
+function requestId(headers: FastifyRequest['headers']): string {
+  const given = headers['x-request-id']
+  return typeof given === 'string' && /^[\x21-\x7e]{1,128}$/.test(given) ? given : randomUUID()
+}
+
+/** Reads a body whatever its size, keeps up to the limit. Answers null when it was larger. */
+async function readBody(stream: Readable): Promise<Buffer | null> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    bytes += chunk.length
+    if (bytes <= BODY_BYTES_MAX) chunks.push(chunk)
+    if (bytes > DISCARDED_BYTES_MAX) break
+  }
+  return bytes > BODY_BYTES_MAX ? null : Buffer.concat(chunks)
+}
+
+/** Any failure as an answer of the contract; what we did not foresee is logged with its cause and says nothing. */
+function toHttpError(error: unknown, request: FastifyRequest, deps: Deps): HttpError {
+  if (error instanceof HttpError) return error
+  const { code, statusCode } = error as { code?: string; statusCode?: number }
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return fail('unsupported_media_type')
+  if (typeof code === 'string' && code.startsWith('FST_') && statusCode !== undefined && statusCode < 500)
+    return fail('malformed_request')
+  if (code === 'ECONNRESET' || code === 'ERR_STREAM_PREMATURE_CLOSE') return fail('malformed_request')
+  deps.log.error({ err: error, requestId: redact(request.id), route: request.routeOptions.url }, 'request failed')
+  return fail('internal_error')
+}
+
+function send(reply: FastifyReply, error: HttpError): FastifyReply {
+  return reply
+    .code(error.status)
+    .headers(error.headers)
+    .header('content-type', 'application/json; charset=utf-8')
+    .send(envelope(error))
+}
+
+function rateHeaders(
+  reply: FastifyReply,
+  name: string,
+  policy: { perSecond: number; burst: number },
+  verdict: RateVerdict,
+): void {
+  // draft-ietf-httpapi-ratelimit-headers: q and w describe the burst and the time in which it refills.
+  reply.header('ratelimit-policy', `"${name}";q=${policy.burst};w=${Math.ceil(policy.burst / policy.perSecond)}`)
+  reply.header('ratelimit', `"${name}";r=${verdict.remaining};t=${verdict.resetSeconds}`)
+}
+
+const PROBES = new Set([`${BASE}/healthz`, `${BASE}/readyz`])
+
+/** Key, then rate limit: the first steps of the order of checks, for every path below the base, known or not. */
+async function admit(deps: Deps, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const key = request.headers['x-api-key']
+  if (key === undefined || key === '') throw fail('api_key_missing')
+  const probe = request.method === 'GET' && PROBES.has(request.url.split('?', 1)[0] as string)
+  const holder =
+    typeof key === 'string' ? await (probe ? deps.auth.authenticateProbe(key) : deps.auth.authenticate(key)) : null
+  if (holder === null) throw fail('api_key_invalid')
+  if (holder.allowedIps.length > 0 && !addressIn(request.ip, holder.allowedIps)) throw fail('ip_not_allowed')
+  request.holder = holder
+  if (!deps.config.rateLimits) return
+  const [name, policy, entry] =
+    holder.keyType === 'secret'
+      ? (['secret', deps.config.rateLimitSecret, holder.keyId] as const)
+      : (['publishable', deps.config.rateLimitPublishable, `${holder.keyId} ${request.ip}`] as const)
+  const verdict = deps.limiter.take(entry, { name, ...policy })
+  rateHeaders(reply, name, policy, verdict)
+  if (!verdict.allowed) {
+    deps.metrics.rateLimited.inc({ policy: name })
+    throw fail('rate_limited', [], { 'retry-after': String(verdict.retryAfterSeconds) })
+  }
+}
+
+function cors(request: FastifyRequest, reply: FastifyReply): void {
+  const origin = request.headers.origin
+  reply.header('vary', 'Origin')
+  if (origin === undefined) return
+  reply.header('access-control-allow-origin', origin)
+  reply.header('access-control-expose-headers', EXPOSED_HEADERS)
+}
+
+function preflight(reply: FastifyReply): FastifyReply {
+  return reply
+    .headers({
+      'access-control-allow-methods': 'GET, POST, PATCH, DELETE',
+      'access-control-allow-headers': ALLOWED_HEADERS,
+      'access-control-max-age': PREFLIGHT_SECONDS,
+    })
+    .code(200)
+    .send('')
+}
+
+const isApi = (url: string) => url === BASE || url.startsWith(`${BASE}/`) || url.startsWith(`${BASE}?`)
+
+/** What the HTTP parser refuses never reaches a handler: it is answered here, in the same envelope. */
+function answerParserError(error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
+  const body = envelope(
+    fail('malformed_request', [{ code: error.code ?? 'malformed', message: 'The HTTP parser refused the request.' }]),
+  )
+  socket.end(
+    `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nX-Request-Id: ${randomUUID()}\r\nConnection: close\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  )
+}
+
+function newFastify(deps: Deps): FastifyInstance {
+  const app = Fastify({
+    genReqId: (raw) => requestId(raw.headers),
+    trustProxy: deps.config.trustedProxies.length > 0 ? deps.config.trustedProxies : false,
+    routerOptions: { maxParamLength: PARAM_CHARS_MAX, ignoreTrailingSlash: false },
+    exposeHeadRoutes: false,
+    bodyLimit: DISCARDED_BYTES_MAX,
+    requestTimeout: 30_000,
+    keepAliveTimeout: 72_000,
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    clientErrorHandler: answerParserError,
+    http: { requireHostHeader: false },
+    frameworkErrors: async (error, request, reply) => {
+      // A path with broken percent-encoding never reaches the hooks; the key is checked before it all the same.
+      reply.header('x-request-id', request.id)
+      try {
+        if (isApi(request.url)) await admit(deps, request, reply)
+        throw error
+      } catch (failure) {
+        send(reply, toHttpError(failure, request, deps))
+      }
+    },
+  })
+  app.server.on('checkExpectation', (_, response) => {
+    response
+      .writeHead(400, { 'content-type': 'application/json; charset=utf-8', 'x-request-id': randomUUID() })
+      .end(envelope(fail('malformed_request')))
+  })
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', async (request: FastifyRequest, stream: Readable): Promise<unknown> => {
+    const body = await readBody(stream)
+    if (body === null) throw fail('payload_too_large')
+    if (body.length === 0)
+      throw fail('malformed_json', [
+        { code: 'malformed_json', message: 'The body is empty. Send {} or leave the content type out.' },
+      ])
+    request.bodyBytes = body.length
+    return parseJson(body)
+  })
+  app.setErrorHandler((error, request, reply) => send(reply, toHttpError(error, request, deps)))
+  app.setNotFoundHandler((_, reply) => send(reply, fail('not_found')))
+  return app
+}
+
+function addHooks(app: FastifyInstance, deps: Deps, state: { draining: boolean }): void {
+  app.decorateRequest('holder', null)
+  app.decorateRequest('bodyBytes', 0)
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id)
+    reply.header('x-content-type-options', 'nosniff')
+    if (state.draining) reply.header('connection', 'close')
+    if (!isApi(request.url)) return
+    cors(request, reply)
+    if (request.method === 'OPTIONS') return preflight(reply)
+    await admit(deps, request, reply)
+    // Before the body is looked at: an unknown route is a 404 whatever is sent to it.
+    if (request.is404) throw fail('not_found')
+  })
+  app.addHook('onResponse', async (request, reply) => {
+    const route = request.is404 ? 'unknown' : (request.routeOptions.url ?? 'unknown')
+    const status = reply.statusCode
+    deps.metrics.requests.observe({ route, method: request.method, status: String(status) }, reply.elapsedTime / 1000)
+    deps.log.info(
+      {
+        requestId: redact(request.id),
+        method: request.method,
+        route,
+        status,
+        ms: Math.round(reply.elapsedTime * 10) / 10,
+        ...(request.holder ? { tenantId: request.holder.tenantId, keyId: request.holder.keyId } : {}),
+      },
+      'request',
+    )
+  })
+}
+
+function addRoute(app: FastifyInstance, deps: Deps, route: Route): void {
+  const answer = endpoint(deps, route)
+  app.route({
+    method: route.method,
+    url: `${BASE}${route.path}`,
+    handler: async (request, reply) => {
+      const cut = request.url.indexOf('?')
+      const outgoing = await answer({
+        holder: request.holder as KeyHolder,
+        origin: { requestId: request.id, address: request.ip },
+        params: request.params as Record<string, string>,
+        path: cut === -1 ? request.url : request.url.slice(0, cut),
+        queryText: cut === -1 ? '' : request.url.slice(cut + 1),
+        body: request.body,
+        bodyBytes: request.bodyBytes,
+        originHeader: request.headers.origin,
+        idempotencyKey: request.headers['idempotency-key'],
+      })
+      if (outgoing.replayed) reply.header('idempotency-replayed', 'true')
+      if (route.secret) reply.header('cache-control', 'no-store')
+      reply.code(outgoing.status).header('content-type', 'application/json; charset=utf-8')
+      return reply.send(outgoing.body)
+    },
+  })
+}
+
+function addPlainRoute(app: FastifyInstance, deps: Deps, route: PlainRoute): void {
+  app.route({
+    method: ['GET', 'HEAD'],
+    url: route.path,
+    handler: async (request, reply) => {
+      const answer = await route.handler(deps, { authorization: request.headers.authorization, address: request.ip })
+      return reply
+        .code(answer.status)
+        .headers(answer.headers ?? {})
+        .header('content-type', answer.contentType)
+        .send(answer.body)
+    },
+  })
+}
+
+/** Builds the HTTP server out of the route tables. Listens to nothing yet. */
+export async function createServer(
+  deps: Deps,
+  routes: readonly Route[],
+  plainRoutes: readonly PlainRoute[],
+): Promise<Server> {
+  const state = { draining: false }
+  const app = newFastify(deps)
+  addHooks(app, deps, state)
+  for (const route of routes) addRoute(app, deps, route)
+  for (const route of plainRoutes) addPlainRoute(app, deps, route)
+  await docsPage(app)
+  await app.ready()
+  return {
+    async listen(host, port) {
+      await app.listen({ host, port, listenTextResolver: () => '' })
+      const address = app.server.address()
+      if (address === null || typeof address === 'string') throw new Error('the server listens on no port')
+      return { address: address.address, port: address.port }
+    },
+    drain: () => {
+      state.draining = true
+    },
+    close: () => app.close(),
+    draining: () => state.draining,
+  }
+}

@@ -1,0 +1,78 @@
+/** One environment variable: how it is read, what it is without, what it is for. */
+export interface Setting<T> {
+  env: string
+  doc: string
+  default: string | null
+  secret?: boolean
+  /** @throws Error whose message completes "NAME must be …" */
+  parse(text: string): T
+}
+
+const DURATION_UNITS_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+
+/** `90`, `90s`, `5m`, `2h`, `1d`, `250ms`: a bare number is seconds. */
+function durationMs(text: string): number {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(text.trim())
+  if (match === null) throw new Error('a duration such as 30s, 5m, 2h or 1d')
+  return Math.round(Number(match[1]) * DURATION_UNITS_MS[(match[2] ?? 's') as keyof typeof DURATION_UNITS_MS])
+}
+
+export const kinds = {
+  text: (text: string) => text,
+  nullableText: (text: string) => (text === '' ? null : text),
+  oneOf:
+    <T extends string>(...values: T[]) =>
+    (text: string): T => {
+      if (!values.includes(text as T)) throw new Error(`one of ${values.join(', ')}`)
+      return text as T
+    },
+  whole: (min: number, max: number) => (text: string) => {
+    const value = Number(text)
+    if (!/^\d+$/.test(text) || value < min || value > max) throw new Error(`a whole number from ${min} to ${max}`)
+    return value
+  },
+  flag: (text: string) => {
+    if (!['0', '1', 'true', 'false', 'on', 'off'].includes(text)) throw new Error('on or off')
+    return text === '1' || text === 'true' || text === 'on'
+  },
+  url: (text: string) => {
+    const url = URL.parse(text)
+    if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '')
+      throw new Error('an http(s) URL without user name')
+    return text.replace(/\/+$/, '')
+  },
+  duration: (minMs: number, maxMs: number) => (text: string) => {
+    const ms = durationMs(text)
+    if (ms < minMs || ms > maxMs) throw new Error(`a duration from ${minMs / 1000} s to ${maxMs / 1000} s`)
+    return ms
+  },
+  durations: (text: string) => {
+    const all = text.split(',').map(durationMs)
+    if (all.length > 20) throw new Error('at most 20 durations')
+    return all
+  },
+  words: (text: string) =>
+    text
+      .split(',')
+      .map((word) => word.trim())
+      .filter((word) => word !== ''),
+  /** `1000/2000`: a second, and at once. */
+  rate: (text: string) => {
+    const match = /^(\d{1,7})\/(\d{1,7})$/.exec(text)
+    const [perSecond, burst] = [Number(match?.[1]), Number(match?.[2])]
+    if (!(perSecond > 0 && burst > 0))
+      throw new Error('RATE/BURST, such as 1000/2000 (requests a second, requests at once)')
+    return { perSecond, burst }
+  },
+}
+
+/** A `Setting` whose parser's type is kept. */
+export function setting<T>(
+  env: string,
+  fallback: string | null,
+  parse: (text: string) => T,
+  doc: string,
+  options: { secret?: boolean } = {},
+): Setting<T> {
+  return { env, default: fallback, parse, doc, ...options }
+}
