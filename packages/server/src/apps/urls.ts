@@ -1,0 +1,38 @@
+const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/
+/** No wildcard and none of the odd characters that the URL parser lets through in a host. */
+const HOST = /^(?:\[[0-9a-f:.]+\]|[a-z0-9_.-]+)$/
+/** RFC 8252, section 7.1: the scheme of a native app is a domain of its maker in reverse order. */
+const PRIVATE_USE = /^[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+:$/
+
+function schemeProblem(url: URL, development: boolean): string | null {
+  if (!HOST.test(url.hostname)) return 'Must name one host, without a wildcard.'
+  if (url.username !== '' || url.password !== '') return 'Must not hold a user name or password.'
+  if (url.protocol === 'https:') return null
+  if (url.protocol !== 'http:') return 'Must start with https://.'
+  if (!LOOPBACK.test(url.hostname)) return 'Must start with https://.'
+  return development ? null : 'Must start with https://; http: on loopback is for development.'
+}
+
+/** What keeps a text from being an allowed origin, or null: an origin as browsers send it (RFC 6454, section 6.2). */
+export function originProblem(text: string, development: boolean): string | null {
+  const url = URL.parse(text)
+  if (url === null) return 'Must be an origin, such as https://shop.example.com.'
+  const problem = schemeProblem(url, development)
+  if (problem !== null) return problem
+  return url.origin === text ? null : `Must be an origin as browsers send it: ${url.origin}`
+}
+
+/** What keeps a text from being an allowed redirect URL, or null. Spelled as browsers do, for it is compared as text. */
+export function redirectUrlProblem(text: string, development: boolean): string | null {
+  const url = URL.parse(text)
+  if (url === null) return 'Must be an absolute URL, such as https://shop.example.com/signed-in.'
+  if (text.includes('#')) return 'Must not have a fragment.'
+  if (PRIVATE_USE.test(url.protocol)) {
+    if (url.username !== '' || url.password !== '') return 'Must not hold a user name or password.'
+    if (!/^[^:]+:\//.test(text)) return 'Must have a path after the scheme, such as com.example.shop:/signed-in.'
+  } else {
+    const problem = schemeProblem(url, development)
+    if (problem !== null) return problem
+  }
+  return url.href === text || url.href === `${text}/` ? null : `Must be written as browsers do: ${url.href}`
+}

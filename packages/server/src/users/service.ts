@@ -1,0 +1,177 @@
+import { resolveApp } from '../apps/service.ts'
+import { type Db, violatedConstraint } from '../core/db.ts'
+import type { Deps } from '../core/deps.ts'
+import { failures, type HttpError } from '../core/errors.ts'
+import { newEvent, publish } from '../core/events.ts'
+import type { Caller, Origin, Page } from '../core/http.ts'
+import { paging } from '../core/http.ts'
+import { isId, newId } from '../core/ids.ts'
+import { changeMetadata, mergeMetadata } from '../core/metadata.ts'
+import { tenantContext } from '../tenant/service.ts'
+import { parseEmail } from './email.ts'
+import type { CreateUser, ListUsers, UpdateUser, User } from './schema.ts'
+import * as store from './store.ts'
+
+const fail = failures({})
+
+/** The constraint that makes a value unique, and the field it stands for. */
+const UNIQUE_FIELDS: Record<string, string> = { users_email: 'email', users_external_id: 'externalId' }
+
+function conflict(error: unknown): unknown {
+  const field = UNIQUE_FIELDS[violatedConstraint(error) ?? '']
+  if (field === undefined) return error
+  return fail('already_exists', [
+    { field, code: 'already_exists', message: `Another user of this app has this ${field}.` },
+  ])
+}
+
+function searchText(row: Pick<store.UserRow, 'id' | 'email' | 'name' | 'external_id'>): string {
+  // Fields are kept apart by a character that no search can hold, so that no match spans two of them.
+  return [row.id, row.email, row.name, row.external_id]
+    .filter((part) => part !== null)
+    .join('\u0001')
+    .normalize('NFC')
+    .toLowerCase()
+}
+
+const trimmed = (text: string | null | undefined) =>
+  text === null || text === undefined ? null : text.trim().normalize('NFC')
+
+/** Creates a user with its party and its `user.created`. @throws already_exists (409, names the field) */
+export async function createUser(deps: Deps, caller: Caller, origin: Origin, input: CreateUser): Promise<User> {
+  const appId = await resolveApp(deps, caller, input.appId)
+  const { namespace } = await tenantContext(deps, caller.tenantId)
+  const now = deps.now()
+  const id = newId('usr')
+  const email = input.email == null ? null : parseEmail(input.email)
+  const row: store.UserRow = {
+    tenant_id: caller.tenantId,
+    id,
+    app_id: appId,
+    email: email?.shown ?? null,
+    email_key: email?.key ?? null,
+    email_verified: false,
+    name: trimmed(input.name),
+    external_id: input.externalId ?? null,
+    party_id: `${id}::${namespace}`,
+    trust_level: 'embedded',
+    status: 'active',
+    mfa_enabled: false,
+    metadata: mergeMetadata({}, input.metadata),
+    search_text: '',
+    last_seen_at: null,
+    created_at: now,
+    updated_at: now,
+  }
+  row.search_text = searchText(row)
+  const event = newEvent(now, {
+    tenantId: caller.tenantId,
+    appId,
+    type: 'user.created',
+    data: { userId: id, email: row.email ?? '', partyId: row.party_id },
+    cause: { caller, origin },
+  })
+  await store.insertUser(deps.db, row, event).catch((error: unknown) => {
+    throw conflict(error)
+  })
+  deps.db.afterCommit(deps.wake.outbox)
+  return store.toUser(row)
+}
+
+/** @throws not_found, the same for another tenant's, another app's and no user */
+export async function getUser(deps: Deps, caller: Caller, id: string): Promise<User> {
+  const row = isId('usr', id) ? await store.findUser(deps.db, caller.tenantId, id, caller.appId) : undefined
+  if (row === undefined) throw fail('not_found')
+  return store.toUser(row)
+}
+
+/** A page of the users that a filter finds, newest first; `total` is exact. */
+export async function listUsers(deps: Deps, caller: Caller, query: ListUsers): Promise<Page<User>> {
+  const { page, pageSize, offset } = paging(query)
+  const appId = query.app_id === undefined ? caller.appId : await resolveApp(deps, caller, query.app_id, 'app_id')
+  const { namespace } = await tenantContext(deps, caller.tenantId)
+  const search = query.search?.normalize('NFC').toLowerCase() ?? ''
+  const filter: store.UserFilter = {
+    tenantId: caller.tenantId,
+    appId,
+    trustLevel: query.trust_level ?? null,
+    search: search === '' ? null : store.searchCondition(search, namespace),
+  }
+  const total = await store.countUsers(deps.db, filter)
+  const rows = await store.listUsers(deps.db, filter, offset, pageSize, total)
+  return { items: rows.map(store.toUser), total, page, pageSize }
+}
+
+async function lockOwn(tx: Db, caller: Caller, id: string): Promise<store.UserRow> {
+  const row = isId('usr', id) ? await store.lockUser(tx, caller.tenantId, id, caller.appId) : undefined
+  if (row === undefined) throw fail('not_found')
+  return row
+}
+
+function changed(before: store.UserRow, input: UpdateUser): { row: store.UserRow; fields: string[] } {
+  const row = { ...before }
+  if (input.email !== undefined) {
+    const email = input.email === null ? null : parseEmail(input.email)
+    row.email = email?.shown ?? null
+    row.email_key = email?.key ?? null
+    if (row.email_key !== before.email_key) row.email_verified = false
+  }
+  if (input.name !== undefined) row.name = trimmed(input.name)
+  if (input.externalId !== undefined) row.external_id = input.externalId
+  if (input.status !== undefined) row.status = input.status
+  row.metadata = changeMetadata(before.metadata, input.metadata)
+  row.search_text = searchText(row)
+  const fields = [
+    ...(row.email !== before.email ? ['email'] : []),
+    ...(row.name !== before.name ? ['name'] : []),
+    ...(row.external_id !== before.external_id ? ['externalId'] : []),
+    ...(row.status !== before.status ? ['status'] : []),
+    ...(JSON.stringify(row.metadata) !== JSON.stringify(before.metadata) ? ['metadata'] : []),
+  ]
+  return { row, fields }
+}
+
+/** Changes what is given; nothing changed, no event. @throws not_found, already_exists */
+export async function updateUser(
+  deps: Deps,
+  caller: Caller,
+  origin: Origin,
+  id: string,
+  input: UpdateUser,
+): Promise<User> {
+  return deps.db
+    .tx(async (tx) => {
+      const before = await lockOwn(tx, caller, id)
+      const { row, fields } = changed(before, input)
+      if (fields.length === 0) return store.toUser(before)
+      row.updated_at = deps.now()
+      await store.updateUser(tx, row)
+      await publish(tx, deps, {
+        tenantId: caller.tenantId,
+        appId: row.app_id,
+        type: 'user.updated',
+        data: { userId: row.id, changed: fields },
+        cause: { caller, origin },
+      })
+      return store.toUser(row)
+    })
+    .catch((error: unknown): never => {
+      throw conflict(error) as HttpError
+    })
+}
+
+/** Deletes a user and answers the record's final state. Afterwards it is not there. @throws not_found */
+export async function deleteUser(deps: Deps, caller: Caller, origin: Origin, id: string): Promise<User> {
+  return deps.db.tx(async (tx) => {
+    const row = await lockOwn(tx, caller, id)
+    await store.deleteUser(tx, row)
+    await publish(tx, deps, {
+      tenantId: caller.tenantId,
+      appId: row.app_id,
+      type: 'user.deleted',
+      data: { userId: row.id },
+      cause: { caller, origin },
+    })
+    return store.toUser({ ...row, status: 'deleted', updated_at: deps.now() })
+  })
+}

@@ -1,0 +1,169 @@
+import { and, type Db, type Sql, sql } from '../core/db.ts'
+import { eventWrites, type StoredEvent } from '../core/events.ts'
+import type { Id } from '../core/ids.ts'
+import type { User } from './schema.ts'
+
+/** A user as the table holds it. */
+export interface UserRow {
+  tenant_id: Id<'ten'>
+  id: Id<'usr'>
+  app_id: Id<'app'>
+  email: string | null
+  email_key: string | null
+  email_verified: boolean
+  name: string | null
+  external_id: string | null
+  party_id: string
+  trust_level: User['trustLevel']
+  status: User['status']
+  mfa_enabled: boolean
+  metadata: Record<string, string>
+  search_text: string
+  last_seen_at: Date | null
+  created_at: Date
+  updated_at: Date
+}
+
+/** One count a connection: two creations at once never wait for each other's row. */
+const COUNT_SHARDS = 64
+
+/** A row as the wire shows it. */
+export function toUser(row: UserRow): User {
+  return {
+    id: row.id,
+    appId: row.app_id,
+    email: row.email,
+    emailVerified: row.email_verified,
+    name: row.name,
+    externalId: row.external_id,
+    partyId: row.party_id,
+    trustLevel: row.trust_level,
+    status: row.status,
+    mfaEnabled: row.mfa_enabled,
+    metadata: row.metadata,
+    lastSeenAt: row.last_seen_at?.toISOString() ?? null,
+    createdAt: row.created_at.toISOString(),
+    updatedAt: row.updated_at.toISOString(),
+  }
+}
+
+function countWrite(row: Pick<UserRow, 'tenant_id' | 'app_id' | 'trust_level'>, change: number): Sql {
+  return sql`
+    counted as (
+      insert into user_counts as c (tenant_id, app_id, trust_level, shard, n)
+      values (${row.tenant_id}, ${row.app_id}, ${row.trust_level}, pg_backend_pid() % ${COUNT_SHARDS}::int, ${change})
+      on conflict (tenant_id, app_id, trust_level, shard) do update set n = c.n + excluded.n)`
+}
+
+/** Writes a user, its count and its event in one statement, which alone is a transaction. */
+export async function insertUser(db: Db, row: UserRow, event: StoredEvent): Promise<void> {
+  await db.run(sql`
+    with ${eventWrites(event)}, ${countWrite(row, 1)}
+    insert into users (tenant_id, id, app_id, email, email_key, name, external_id, party_id, metadata, search_text, created_at, updated_at)
+    values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.email}, ${row.email_key}, ${row.name}, ${row.external_id},
+      ${row.party_id}, ${row.metadata}, ${row.search_text}, ${row.created_at}, ${row.updated_at})`)
+}
+
+/** The user, if it is this tenant's (and, with `appId`, this app's) and no guest. */
+export function findUser(
+  db: Db,
+  tenantId: Id<'ten'>,
+  id: string,
+  appId: Id<'app'> | null,
+): Promise<UserRow | undefined> {
+  return db.one<UserRow>(sql`
+    select * from users where tenant_id = ${tenantId} and id = ${id} and not guest and (${appId}::text is null or app_id = ${appId})`)
+}
+
+/** The same, locked until the transaction ends. */
+export function lockUser(
+  tx: Db,
+  tenantId: Id<'ten'>,
+  id: string,
+  appId: Id<'app'> | null,
+): Promise<UserRow | undefined> {
+  return tx.one<UserRow>(sql`
+    select * from users where tenant_id = ${tenantId} and id = ${id} and not guest and (${appId}::text is null or app_id = ${appId})
+    for no key update`)
+}
+
+/** Stores what a PATCH can change. */
+export async function updateUser(tx: Db, row: UserRow): Promise<void> {
+  await tx.run(sql`
+    update users set email = ${row.email}, email_key = ${row.email_key}, email_verified = ${row.email_verified}, name = ${row.name},
+      external_id = ${row.external_id}, status = ${row.status}, metadata = ${row.metadata}, search_text = ${row.search_text},
+      updated_at = ${row.updated_at}
+    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+}
+
+/** Deletes the row and counts it out. */
+export async function deleteUser(tx: Db, row: UserRow): Promise<void> {
+  await tx.run(sql`with ${countWrite(row, -1)} delete from users where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+}
+
+export interface UserFilter {
+  tenantId: Id<'ten'>
+  appId: Id<'app'> | null
+  trustLevel: User['trustLevel'] | null
+  /** A condition on the text, made by `searchCondition`. */
+  search: Sql | null
+}
+
+/** Escapes a literal for LIKE. */
+const literal = (text: string) => text.replace(/[\\%_]/g, '\\$&')
+
+/**
+ * The users that a literal, lower-case `search` finds. A party is `<id>::<namespace>` and the namespace is the
+ * tenant's, so a search that reaches into it either holds for all users or is one for the end of an id.
+ */
+export function searchCondition(search: string, namespace: string): Sql {
+  const party = `::${namespace}`
+  if (party.includes(search)) return sql`true`
+  const inText = sql`search_text like ${`%${literal(search)}%`}`
+  const colon = search.indexOf(':')
+  if (colon > 0 && party.startsWith(search.slice(colon))) {
+    return sql`(${inText} or id like ${`%${literal(search.slice(0, colon))}`})`
+  }
+  return inText
+}
+
+function conditions(filter: UserFilter): Sql {
+  const all = [sql`tenant_id = ${filter.tenantId}`, sql`not guest`]
+  if (filter.appId !== null) all.push(sql`app_id = ${filter.appId}`)
+  if (filter.trustLevel !== null) all.push(sql`trust_level = ${filter.trustLevel}`)
+  if (filter.search !== null) all.push(filter.search)
+  return and(all)
+}
+
+/** How many users a filter finds: from the counts, or by counting where there is a search. */
+export async function countUsers(db: Db, filter: UserFilter): Promise<number> {
+  if (filter.search !== null) {
+    const row = await db.one<{ n: number }>(sql`select count(*) as n from users where ${conditions(filter)}`)
+    return row?.n ?? 0
+  }
+  const row = await db.one<{ n: number }>(sql`
+    select coalesce(sum(n), 0)::bigint as n from user_counts
+    where tenant_id = ${filter.tenantId} and (${filter.appId}::text is null or app_id = ${filter.appId})
+      and (${filter.trustLevel}::text is null or trust_level = ${filter.trustLevel})`)
+  return row?.n ?? 0
+}
+
+/** A page of users, newest first. A page in the second half is read from the other end, so that no page skips more than half. */
+export async function listUsers(
+  db: Db,
+  filter: UserFilter,
+  offset: number,
+  limit: number,
+  total: number,
+): Promise<UserRow[]> {
+  if (offset >= total) return []
+  const fromEnd = offset > total / 2
+  const rows = Math.min(limit, total - offset)
+  const skip = fromEnd ? total - offset - rows : offset
+  // Ids alone decide the page, out of the index; rows are fetched for it only.
+  const ids = fromEnd
+    ? sql`select id from users where ${conditions(filter)} order by id asc offset ${skip} limit ${rows}`
+    : sql`select id from users where ${conditions(filter)} order by id desc offset ${skip} limit ${rows}`
+  return db.query<UserRow>(sql`
+    select u.* from (${ids}) as page join users u on u.tenant_id = ${filter.tenantId} and u.id = page.id order by u.id desc`)
+}
