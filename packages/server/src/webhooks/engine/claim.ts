@@ -1,0 +1,141 @@
+import { type Db, sql } from '../../core/db.ts'
+import { newId } from '../../core/ids.ts'
+
+/** How long a claimed delivery belongs to its worker, by the database's clock. */
+export const LEASE_SECONDS = 60
+const LANES_A_CLAIM = 64
+const ROWS_A_VISIT = 8
+/** A test never waits behind more than one other test. */
+const TEST_CAP = 2
+/** So many time-outs in a row, and a webhook gets one request at a time until it answers. */
+const TIMEOUTS_UNTIL_SINGLE = 3
+
+/** A delivery to be sent, with all that the send needs. */
+export interface Claimed {
+  tenant_id: string
+  webhook_id: string
+  id: string
+  lane_id: string
+  event_id: string
+  event_type: string
+  lease_id: string
+  cycle: number
+  retry: number
+  attempts: number
+  body: string
+  url: string
+  app_id: string | null
+  secret_sealed: Buffer
+  /** Null outside a rotation's grace. */
+  previous_secret_sealed: Buffer | null
+  slow: boolean
+}
+
+export interface ClaimLimits {
+  /** Of one webhook at once, over all processes. */
+  perLane: number
+  /** Free slots of this process. */
+  free: number
+  /** Tenants that already have their share of this process. */
+  withoutTenants: readonly string[]
+  withoutSlow: boolean
+}
+
+export interface Claim {
+  rows: Claimed[]
+  /** The database's clock at the claim, Unix milliseconds. */
+  databaseNowMs: number
+  /** More lanes may be due. */
+  more: boolean
+}
+
+interface DueLane {
+  tenant_id: string
+  id: string
+  floor_at: string
+  timeouts: number
+  slow: boolean
+  now_ms: number
+}
+
+function lockDueLanes(tx: Db, limits: ClaimLimits, count: number): Promise<DueLane[]> {
+  return tx.query<DueLane>(sql`
+    select tenant_id, id, floor_at::text as floor_at, timeouts, slow, extract(epoch from clock_timestamp())::float8 * 1000 as now_ms
+    from lanes
+    where due_at <= now() and not held and tenant_id <> all(${limits.withoutTenants}::text[]) and not (slow and ${limits.withoutSlow}::boolean)
+    order by due_at limit ${count} for no key update skip locked`)
+}
+
+function leaseRows(
+  tx: Db,
+  lanes: readonly DueLane[],
+  caps: readonly number[],
+  leaseId: string,
+  total: number,
+): Promise<Claimed[]> {
+  return tx.query<Claimed>(sql`
+    with picked as (
+      select d.tenant_id, d.webhook_id, d.id, l.slow
+      from unnest(${lanes.map((lane) => lane.id)}::text[], ${lanes.map((lane) => lane.floor_at)}::timestamptz[],
+        ${caps}::int[], ${lanes.map((lane) => lane.slow)}::boolean[]) as l(id, floor_at, cap, slow)
+      cross join lateral (
+        select d.tenant_id, d.webhook_id, d.id from deliveries d
+        where d.lane_id = l.id and d.lease_id is null and d.next_at >= l.floor_at and d.next_at <= now()
+        order by d.next_at
+        limit greatest(0, least(${ROWS_A_VISIT}::int, l.cap - (select count(*)::int from deliveries f where f.lane_id = l.id and f.lease_id is not null)))) d
+      limit ${total})
+    update deliveries d set lease_id = ${leaseId}, lease_until = clock_timestamp() + ${LEASE_SECONDS} * interval '1 second'
+    from picked p
+      join webhooks w on w.tenant_id = p.tenant_id and w.id = p.webhook_id
+    , events e
+    where d.tenant_id = p.tenant_id and d.webhook_id = p.webhook_id and d.id = p.id
+      and e.tenant_id = d.tenant_id and e.id = d.event_id
+    returning d.tenant_id, d.webhook_id, d.id, d.lane_id, d.event_id, d.event_type, d.lease_id, d.cycle, d.retry, d.attempts,
+      e.body, w.url, w.app_id, w.secret_sealed, p.slow,
+      case when w.previous_secret_until > now() then w.previous_secret_sealed end as previous_secret_sealed`)
+}
+
+/**
+ * A statement of its own, after the lease: it must see rows that committed while the lanes' locks were waited for. A
+ * lane at its cap sleeps until one of its sends ends; a backlogged one is due again behind the others.
+ */
+async function rescheduleLanes(tx: Db, lanes: readonly DueLane[], caps: readonly number[]): Promise<boolean> {
+  const rows = await tx.query<{ due: boolean }>(sql`
+    update lanes l set saturated = s.saturated,
+      due_at = case when s.saturated then 'infinity' else coalesce(greatest(clock_timestamp(), s.next_at), 'infinity') end,
+      floor_at = coalesce(s.next_at, 'infinity')
+    from (
+      select t.tenant_id, t.id, n.next_at, coalesce(n.next_at <= now(), false)
+        and (select count(*) from deliveries f where f.lane_id = t.id and f.lease_id is not null) >= t.cap as saturated
+      from unnest(${lanes.map((lane) => lane.tenant_id)}::text[], ${lanes.map((lane) => lane.id)}::text[],
+        ${lanes.map((lane) => lane.floor_at)}::timestamptz[], ${caps}::int[]) as t(tenant_id, id, floor_at, cap)
+      left join lateral (
+        select d.next_at from deliveries d where d.lane_id = t.id and d.lease_id is null and d.next_at >= t.floor_at
+        order by d.next_at limit 1) n on true) s
+    where l.tenant_id = s.tenant_id and l.id = s.id
+    returning (not s.saturated and coalesce(s.next_at <= now(), false)) as due`)
+  return rows.some((row) => row.due)
+}
+
+/**
+ * Leases what is due, fairly: every due lane gets a visit before any gets a second one. Lanes that another process
+ * holds are passed over. Losing this commit in a crash only means that the rows are claimed again, so it is not waited
+ * for; a send whose claim was lost is fenced off when it completes.
+ */
+export function claim(db: Db, workerId: string, limits: ClaimLimits): Promise<Claim> {
+  const count = Math.min(LANES_A_CLAIM, limits.free)
+  return db.tx(
+    async (tx) => {
+      const lanes = await lockDueLanes(tx, limits, count)
+      if (lanes.length === 0) return { rows: [], databaseNowMs: 0, more: false }
+      const caps = lanes.map((lane) => {
+        const cap = lane.id.startsWith('test:') ? TEST_CAP : limits.perLane
+        return lane.timeouts >= TIMEOUTS_UNTIL_SINGLE ? 1 : cap
+      })
+      const rows = await leaseRows(tx, lanes, caps, `${workerId}/${newId('job')}`, limits.free)
+      const moreRows = await rescheduleLanes(tx, lanes, caps)
+      return { rows, databaseNowMs: lanes[0]?.now_ms ?? Date.now(), more: moreRows || lanes.length === count }
+    },
+    { synchronousCommit: 'off' },
+  )
+}

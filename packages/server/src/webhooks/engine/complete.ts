@@ -1,0 +1,205 @@
+import { type Db, sql } from '../../core/db.ts'
+import { type Publisher, publish } from '../../core/events.ts'
+import type { Id } from '../../core/ids.ts'
+import type { Claimed } from './claim.ts'
+import { lockLanes } from './lanes.ts'
+
+/** How one attempt ended, and what is to become of its delivery. */
+export interface Outcome {
+  row: Claimed
+  /** Unix milliseconds, by the database's clock. */
+  startedAtMs: number
+  durationMs: number
+  statusCode: number | null
+  error: string | null
+  responseSnippet: string | null
+  timedOut: boolean
+  next: { kind: 'succeeded' | 'dead_letter' | 'failed' } | { kind: 'retry'; inMs: number }
+}
+
+/** A webhook that has failed everything for longer than it may. */
+export interface FailingLane {
+  tenantId: Id<'ten'>
+  webhookId: Id<'wh'>
+  failingSince: Date
+}
+
+export interface Completed {
+  /** Of the given outcomes, those whose lease still held: the others changed nothing. */
+  settled: number
+  deadLettered: number
+  failing: FailingLane[]
+  /** Some lane has something to send now. */
+  due: boolean
+}
+
+const SLOW_MS = 5_000
+
+const column = <T, R>(rows: readonly T[], pick: (row: T) => R): R[] => rows.map(pick)
+
+function outcomeRows(outcomes: readonly Outcome[]) {
+  return sql`unnest(
+    ${column(outcomes, (o) => o.row.tenant_id)}::text[], ${column(outcomes, (o) => o.row.webhook_id)}::text[], ${column(outcomes, (o) => o.row.id)}::text[],
+    ${column(outcomes, (o) => o.row.lease_id)}::text[], ${column(outcomes, (o) => new Date(o.startedAtMs))}::timestamptz[],
+    ${column(outcomes, (o) => o.statusCode)}::int[], ${column(outcomes, (o) => Math.round(o.durationMs))}::int[],
+    ${column(outcomes, (o) => o.error)}::text[], ${column(outcomes, (o) => o.responseSnippet)}::text[],
+    ${column(outcomes, (o) => o.next.kind)}::text[], ${column(outcomes, (o) => ('inMs' in o.next ? o.next.inMs : 0))}::float8[])
+    as o(tenant_id, webhook_id, id, lease_id, at, status_code, duration_ms, error, snippet, status, in_ms)`
+}
+
+const OWN_ROW = sql`d.tenant_id = o.tenant_id and d.webhook_id = o.webhook_id and d.id = o.id and d.lease_id = o.lease_id`
+
+interface Settled {
+  id: string
+  lane_id: string
+  status: string
+}
+
+/** Moves what ended to `deliveries_done`. The update's `returning` carries on only rows that still have the claim's lease. */
+function settleEnded(tx: Db, outcomes: readonly Outcome[]): Promise<Settled[]> {
+  return tx.query<Settled>(sql`
+    with gone as (
+      delete from deliveries d using ${outcomeRows(outcomes)} where ${OWN_ROW}
+      returning d.*, o.at, o.status_code, o.duration_ms, o.error, o.snippet, o.status),
+    tried as (
+      insert into attempts (tenant_id, delivery_id, number, at, status_code, duration_ms, error, response_snippet)
+      select tenant_id, id, attempts, at, status_code, duration_ms, error, snippet from gone),
+    ended as (
+      insert into deliveries_done (tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, test, created_at, done_at)
+      select tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts + 1, lane_id <> webhook_id, created_at, clock_timestamp() from gone)
+    select id, lane_id, status from gone`)
+}
+
+/** Schedules what is tried again, from the moment of the failure as the database's clock has it. */
+function settleRetried(tx: Db, outcomes: readonly Outcome[]): Promise<Settled[]> {
+  return tx.query<Settled>(sql`
+    with kept as (
+      update deliveries d set lease_id = null, lease_until = null, leases_lost = 0, retry = d.retry + 1, attempts = d.attempts + 1,
+        next_at = now() + o.in_ms * interval '1 millisecond'
+      from ${outcomeRows(outcomes)} where ${OWN_ROW}
+      returning d.tenant_id, d.id, d.lane_id, d.attempts, o.at, o.status_code, o.duration_ms, o.error, o.snippet),
+    tried as (
+      insert into attempts (tenant_id, delivery_id, number, at, status_code, duration_ms, error, response_snippet)
+      select tenant_id, id, attempts - 1, at, status_code, duration_ms, error, snippet from kept)
+    select id, lane_id, 'retry' as status from kept`)
+}
+
+interface LaneResult {
+  tenantId: string
+  laneId: string
+  nextInMs: number | null
+  succeeded: boolean
+  failed: boolean
+  timeouts: number
+  slow: boolean
+}
+
+function byLane(outcomes: readonly Outcome[]): LaneResult[] {
+  const lanes = new Map<string, LaneResult>()
+  for (const { row, next, timedOut, durationMs } of outcomes) {
+    const lane = lanes.get(row.lane_id) ?? {
+      tenantId: row.tenant_id,
+      laneId: row.lane_id,
+      nextInMs: null,
+      succeeded: false,
+      failed: false,
+      timeouts: 0,
+      slow: false,
+    }
+    if (next.kind === 'retry') lane.nextInMs = Math.min(lane.nextInMs ?? Number.POSITIVE_INFINITY, next.inMs)
+    if (next.kind === 'succeeded') lane.succeeded = true
+    else lane.failed = true
+    if (timedOut) lane.timeouts += 1
+    if (durationMs > SLOW_MS) lane.slow = true
+    lanes.set(row.lane_id, lane)
+  }
+  return [...lanes.values()]
+}
+
+interface LaneState {
+  tenant_id: Id<'ten'>
+  webhook_id: Id<'wh'>
+  failing_since: Date | null
+  test: boolean
+  due: boolean
+  overdue: boolean
+}
+
+/** Wakes lanes that were at their cap or have a retry, and keeps what is known of their health. A healthy lane is not written. */
+function settleLanes(tx: Db, lanes: readonly LaneResult[], disableAfterMs: number): Promise<LaneState[]> {
+  return tx.query<LaneState>(sql`
+    update lanes l set
+      due_at = least(l.due_at, r.next_at, case when l.saturated then now() end),
+      floor_at = least(l.floor_at, r.next_at),
+      saturated = false,
+      slow = r.slow,
+      timeouts = case when r.succeeded then 0 else least(l.timeouts + r.timeouts, 1000) end,
+      failing_since = case when r.succeeded then null else coalesce(l.failing_since, now()) end
+    from (
+      select tenant_id, id, now() + in_ms * interval '1 millisecond' as next_at, succeeded, failed, timeouts, slow
+      from unnest(${column(lanes, (l) => l.tenantId)}::text[], ${column(lanes, (l) => l.laneId)}::text[], ${column(lanes, (l) => l.nextInMs)}::float8[],
+        ${column(lanes, (l) => l.succeeded)}::boolean[], ${column(lanes, (l) => l.failed)}::boolean[],
+        ${column(lanes, (l) => l.timeouts)}::int[], ${column(lanes, (l) => l.slow)}::boolean[]) as t(tenant_id, id, in_ms, succeeded, failed, timeouts, slow)) r
+    where l.tenant_id = r.tenant_id and l.id = r.id
+      and (l.saturated or r.failed or l.failing_since is not null or l.timeouts > 0 or l.slow <> r.slow)
+    returning l.tenant_id, l.webhook_id, l.failing_since, l.id <> l.webhook_id as test, l.due_at <= now() as due,
+      coalesce(l.failing_since <= now() - ${disableAfterMs} * interval '1 millisecond', false) as overdue`)
+}
+
+/** A dead letter is an event of its own, but for events about webhooks: those would breed without end. */
+async function announceDeadLetters(
+  tx: Db,
+  publisher: Publisher,
+  ended: readonly Settled[],
+  outcomes: readonly Outcome[],
+): Promise<void> {
+  const dead = new Set(ended.filter((each) => each.status === 'dead_letter').map((each) => each.id))
+  for (const { row } of outcomes) {
+    if (!dead.has(row.id) || row.event_type.startsWith('webhook.')) continue
+    await publish(tx, publisher, {
+      tenantId: row.tenant_id as Id<'ten'>,
+      appId: row.app_id as Id<'app'> | null,
+      type: 'webhook.delivery_dead_lettered',
+      data: { webhookId: row.webhook_id, deliveryId: row.id, eventId: row.event_id, eventType: row.event_type },
+    })
+  }
+}
+
+/** Stores a batch of outcomes in one transaction, each fenced by its lease: a late worker changes and adds nothing. */
+export function complete(
+  db: Db,
+  publisher: Publisher,
+  batch: readonly Outcome[],
+  disableAfterMs: number,
+): Promise<Completed> {
+  const outcomes = [...batch].sort((a, b) => (a.row.id < b.row.id ? -1 : 1))
+  return db.tx(async (tx) => {
+    await lockLanes(
+      tx,
+      outcomes.map(({ row }) => ({ tenantId: row.tenant_id, laneId: row.lane_id })),
+    )
+    const endedOutcomes = outcomes.filter((outcome) => outcome.next.kind !== 'retry')
+    const retriedOutcomes = outcomes.filter((outcome) => outcome.next.kind === 'retry')
+    const ended = endedOutcomes.length > 0 ? await settleEnded(tx, endedOutcomes) : []
+    const retried = retriedOutcomes.length > 0 ? await settleRetried(tx, retriedOutcomes) : []
+    const settledIds = new Set([...ended, ...retried].map((each) => each.id))
+    const lanes = await settleLanes(
+      tx,
+      byLane(outcomes.filter((outcome) => settledIds.has(outcome.row.id))),
+      disableAfterMs,
+    )
+    await announceDeadLetters(tx, publisher, ended, outcomes)
+    return {
+      settled: settledIds.size,
+      deadLettered: ended.filter((each) => each.status === 'dead_letter').length,
+      failing: lanes
+        .filter((lane) => lane.overdue && !lane.test)
+        .map((lane) => ({
+          tenantId: lane.tenant_id,
+          webhookId: lane.webhook_id,
+          failingSince: lane.failing_since as Date,
+        })),
+      due: lanes.some((lane) => lane.due),
+    }
+  })
+}

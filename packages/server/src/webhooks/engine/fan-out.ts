@@ -1,0 +1,177 @@
+import { type Db, sql } from '../../core/db.ts'
+import { idTime } from '../../core/ids.ts'
+import { lockLanes, makeLanesDue } from './lanes.ts'
+
+/** How many webhooks of one event a transaction serves. */
+const CHUNK = 500
+/** About how many deliveries a transaction makes. */
+const DELIVERIES_A_BATCH = 1_000
+const EVENTS_A_BATCH_MAX = 256
+/**
+ * Most visits skip what is older than this: the index there is dead rows only. Ids carry the time at which their
+ * transaction began, so a slower commit is found by the visits that look at everything.
+ */
+const RECENT_MS = 10_000
+
+interface OutboxRow {
+  tenant_id: string
+  event_id: string
+  app_id: string | null
+  type: string
+  after_webhook_id: string
+}
+
+interface Match {
+  tenant_id: string
+  event_id: string
+  type: string
+  webhook_id: string
+  status: 'active' | 'paused' | 'disabled'
+}
+
+const column = <T, K extends keyof T>(rows: readonly T[], key: K): T[K][] => rows.map((row) => row[key])
+
+function takeEvents(tx: Db, since: string, limit: number): Promise<OutboxRow[]> {
+  return tx.query<OutboxRow>(sql`
+    select tenant_id, event_id, app_id, type, after_webhook_id from outbox
+    where event_id >= ${since} order by event_id limit ${limit} for update skip locked`)
+}
+
+function findSubscribers(tx: Db, events: readonly OutboxRow[]): Promise<Match[]> {
+  return tx.query<Match>(sql`
+    select o.tenant_id, o.event_id, o.type, w.id as webhook_id, w.status
+    from unnest(${column(events, 'tenant_id')}::text[], ${column(events, 'event_id')}::text[], ${column(events, 'app_id')}::text[],
+      ${column(events, 'type')}::text[], ${column(events, 'after_webhook_id')}::text[]) with ordinality
+      as o(tenant_id, event_id, app_id, type, after, position)
+    cross join lateral (
+      select w.id, w.status from webhooks w
+      where w.tenant_id = o.tenant_id and w.id > o.after and w.deleted_at is null
+        and (w.app_id is null or w.app_id = o.app_id)
+        and w.events && array[o.type, split_part(o.type, '.', 1) || '.*', '*']
+      order by w.id limit ${CHUNK}) w
+    order by o.position, w.id`)
+}
+
+/** The delivery's id follows from event and webhook, so that fanning out twice makes it once. Hex digits are base-32 digits. */
+const DELIVERY_ID = sql`'dlv_' || substr(m.event_id, 5, 10) || substr(encode(sha256(convert_to(m.event_id || m.webhook_id, 'UTF8')), 'hex'), 1, 16)`
+
+function matchRows(matches: readonly Match[]) {
+  return sql`unnest(${column(matches, 'tenant_id')}::text[], ${column(matches, 'event_id')}::text[], ${column(matches, 'type')}::text[],
+    ${column(matches, 'webhook_id')}::text[]) as m(tenant_id, event_id, type, webhook_id)`
+}
+
+async function insertDeliveries(tx: Db, matches: readonly Match[]): Promise<void> {
+  const live = matches.filter((match) => match.status !== 'disabled')
+  if (live.length > 0) {
+    await lockLanes(
+      tx,
+      live.map((match) => ({ tenantId: match.tenant_id, laneId: match.webhook_id })),
+    )
+    await tx.run(sql`
+      insert into deliveries (tenant_id, webhook_id, id, lane_id, event_id, event_type, next_at, created_at)
+      select m.tenant_id, m.webhook_id, ${DELIVERY_ID}, m.webhook_id, m.event_id, m.type, now(), now() from ${matchRows(live)}
+      on conflict do nothing`)
+    await makeLanesDue(
+      tx,
+      live.map((match) => ({ tenantId: match.tenant_id, laneId: match.webhook_id, inMs: 0 })),
+    )
+  }
+  const missed = matches.filter((match) => match.status === 'disabled')
+  if (missed.length > 0) {
+    await tx.run(sql`
+      insert into deliveries_done (tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, created_at, done_at)
+      select m.tenant_id, m.webhook_id, ${DELIVERY_ID}, m.event_id, m.type, 'dead_letter', 0, 0, 0, now(), now() from ${matchRows(missed)}
+      on conflict do nothing`)
+  }
+}
+
+/** Gives each event its place in its tenant's feed. The head's lock is taken last, so it is held for the commit alone. */
+async function appendToFeed(tx: Db, events: readonly OutboxRow[]): Promise<void> {
+  if (events.length === 0) return
+  await tx.run(sql`
+    with e as (
+      select tenant_id, event_id, row_number() over (partition by tenant_id order by position) as place
+      from unnest(${column(events, 'tenant_id')}::text[], ${column(events, 'event_id')}::text[]) with ordinality as t(tenant_id, event_id, position)),
+    n as (select tenant_id, count(*) as n from e group by tenant_id order by tenant_id),
+    h as (
+      insert into feed_heads as f (tenant_id, seq) select tenant_id, n from n order by tenant_id
+      on conflict (tenant_id) do update set seq = f.seq + excluded.seq returning f.tenant_id, f.seq)
+    insert into feed (tenant_id, seq, event_id)
+    select e.tenant_id, h.seq - n.n + e.place, e.event_id from e join n using (tenant_id) join h using (tenant_id)`)
+}
+
+async function settleOutbox(
+  tx: Db,
+  done: readonly OutboxRow[],
+  unfinished: readonly { row: OutboxRow; after: string }[],
+): Promise<void> {
+  if (done.length > 0) {
+    await tx.run(sql`
+      delete from outbox where (event_id, tenant_id) in (
+        select * from unnest(${column(done, 'event_id')}::text[], ${column(done, 'tenant_id')}::text[]))`)
+  }
+  if (unfinished.length > 0) {
+    await tx.run(sql`
+      update outbox o set after_webhook_id = u.after
+      from unnest(${unfinished.map((each) => each.row.event_id)}::text[], ${unfinished.map((each) => each.row.tenant_id)}::text[],
+        ${unfinished.map((each) => each.after)}::text[]) as u(event_id, tenant_id, after)
+      where o.event_id = u.event_id and o.tenant_id = u.tenant_id`)
+  }
+}
+
+/** As many events as the batch can serve: those behind are left in the outbox for the next one. */
+function fitting(events: readonly OutboxRow[], matches: readonly Match[]) {
+  const byEvent = Map.groupBy(matches, (match) => match.event_id)
+  const taken: OutboxRow[] = []
+  let deliveries = 0
+  for (const event of events) {
+    const own = byEvent.get(event.event_id)?.length ?? 0
+    if (taken.length > 0 && deliveries + own > DELIVERIES_A_BATCH) break
+    taken.push(event)
+    deliveries += own
+  }
+  return { taken, byEvent }
+}
+
+export interface FannedOut {
+  events: number
+  deliveries: number
+  /** There is more to do at once. */
+  more: boolean
+}
+
+/** Turns events into deliveries, one transaction a call: deliveries, lanes, feed and the outbox commit together. */
+export function createFanOut(db: Db) {
+  let limit = EVENTS_A_BATCH_MAX
+  return async function fanOut(everything: boolean): Promise<FannedOut> {
+    const since = everything ? '' : `evt_${idTime(Date.now() - RECENT_MS)}`
+    return db.tx(async (tx) => {
+      const asked = limit
+      const events = await takeEvents(tx, since, asked)
+      if (events.length === 0) return { events: 0, deliveries: 0, more: false }
+      const matches = await findSubscribers(tx, events)
+      const { taken, byEvent } = fitting(events, matches)
+      const served = taken.flatMap((event) => byEvent.get(event.event_id) ?? [])
+      const full = (event: OutboxRow) => (byEvent.get(event.event_id)?.length ?? 0) === CHUNK
+      await insertDeliveries(tx, served)
+      await settleOutbox(
+        tx,
+        taken.filter((event) => !full(event)),
+        taken.filter(full).map((row) => ({ row, after: byEvent.get(row.event_id)?.at(-1)?.webhook_id ?? '' })),
+      )
+      await appendToFeed(
+        tx,
+        taken.filter((event) => event.after_webhook_id === ''),
+      )
+      limit = Math.max(
+        1,
+        Math.min(EVENTS_A_BATCH_MAX, Math.floor((DELIVERIES_A_BATCH * taken.length) / Math.max(1, served.length))),
+      )
+      return {
+        events: taken.length,
+        deliveries: served.length,
+        more: events.length === asked || taken.length < events.length || taken.some(full),
+      }
+    })
+  }
+}

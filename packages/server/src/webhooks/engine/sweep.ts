@@ -1,0 +1,107 @@
+import { type Db, sql } from '../../core/db.ts'
+import { type Publisher, publish } from '../../core/events.ts'
+import type { FailingLane } from './complete.ts'
+import { lockLanes } from './lanes.ts'
+
+const ROWS_A_SWEEP = 500
+const ROWS_A_DELETION = 5_000
+
+/** Only one process sweeps at a time; the others lose nothing by not waiting. */
+export async function alone(db: Db, lock: number, work: (tx: Db) => Promise<number>): Promise<number> {
+  return db.tx(async (tx) => {
+    const row = await tx.one<{ held: boolean }>(sql`select pg_try_advisory_xact_lock(${lock}::bigint) as held`)
+    return row?.held === true ? await work(tx) : 0
+  })
+}
+
+/** Disables a webhook that failed for too long, once, with notice. What is pending follows by `settleHeld`. */
+export async function disableFailing(db: Db, publisher: Publisher, lane: FailingLane): Promise<void> {
+  const reason = `Every delivery has failed since ${lane.failingSince.toISOString()}.`
+  await db.tx(async (tx) => {
+    const webhook = await tx.one<{ url: string; app_id: `app_${string}` | null }>(sql`
+      update webhooks set status = 'disabled', disabled_reason = ${reason}, updated_at = ${publisher.now()}
+      where tenant_id = ${lane.tenantId} and id = ${lane.webhookId} and status = 'active' and deleted_at is null
+      returning url, app_id`)
+    if (webhook === undefined) return
+    await tx.run(sql`update lanes set held = true where tenant_id = ${lane.tenantId} and id = ${lane.webhookId}`)
+    await publish(tx, publisher, {
+      tenantId: lane.tenantId,
+      appId: webhook.app_id,
+      type: 'webhook.disabled',
+      data: { webhookId: lane.webhookId, url: webhook.url, reason },
+    })
+  })
+}
+
+/**
+ * Ends what waits for webhooks that will not get it: cancelled for deleted ones, dead letters for disabled ones. By the
+ * webhook's state, so that a crash half-way only means that the next sweep goes on.
+ * @returns how many ended now
+ */
+export async function settleHeld(tx: Db): Promise<number> {
+  const ended = await tx.query<{ tenant_id: string; lane_id: string }>(sql`
+    select d.tenant_id, d.lane_id from webhooks w
+    cross join lateral (
+      select tenant_id, lane_id from deliveries d
+      where d.tenant_id = w.tenant_id and d.webhook_id = w.id and d.lease_id is null and (d.lane_id = d.webhook_id or w.deleted_at is not null) limit 1) d
+    where w.deleted_at is not null or w.status = 'disabled' limit 20`)
+  if (ended.length === 0) return 0
+  await lockLanes(
+    tx,
+    ended.map((row) => ({ tenantId: row.tenant_id, laneId: row.lane_id })),
+  )
+  const lanes = sql`unnest(${ended.map((row) => row.tenant_id)}::text[], ${ended.map((row) => row.lane_id)}::text[]) as l(tenant_id, id)`
+  const rows = await tx.query<{ n: number }>(sql`
+    with picked as (
+      select d.tenant_id, d.webhook_id, d.id, case when w.deleted_at is null then 'dead_letter' else 'cancelled' end as status
+      from ${lanes} join deliveries d on d.lane_id = l.id and d.tenant_id = l.tenant_id and d.lease_id is null
+      join webhooks w on w.tenant_id = d.tenant_id and w.id = d.webhook_id and (w.deleted_at is not null or w.status = 'disabled')
+      limit ${ROWS_A_SWEEP}),
+    gone as (
+      delete from deliveries d using picked p where d.tenant_id = p.tenant_id and d.webhook_id = p.webhook_id and d.id = p.id
+      returning d.*, p.status),
+    done as (
+      insert into deliveries_done (tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, test, created_at, done_at)
+      select tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, lane_id <> webhook_id, created_at, clock_timestamp() from gone)
+    select count(*) as n from gone`)
+  return rows[0]?.n ?? 0
+}
+
+/** Removes deleted webhooks once nothing of theirs is pending, an hour later: a fan-out that saw them alive is over by then. */
+export function removeDeleted(tx: Db): Promise<number> {
+  return tx.run(sql`
+    with gone as (
+      delete from webhooks w where w.deleted_at < now() - interval '1 hour'
+        and not exists (select from deliveries d where d.tenant_id = w.tenant_id and d.webhook_id = w.id)
+      returning w.tenant_id, w.id)
+    delete from lanes l using gone g where l.tenant_id = g.tenant_id and l.webhook_id = g.id`)
+}
+
+/** Deletes a portion of what has been kept long enough. @returns how many rows went; call again while there are any */
+export async function deleteExpired(tx: Db, retentionMs: number, deadLetterRetentionMs: number): Promise<number> {
+  const deliveries = await tx.query<{ n: number }>(sql`
+    with old as (
+      select tenant_id, webhook_id, id from deliveries_done
+      where done_at < now() - ${retentionMs} * interval '1 millisecond' and status <> 'dead_letter'
+        or done_at < now() - ${deadLetterRetentionMs} * interval '1 millisecond'
+      limit ${ROWS_A_DELETION}),
+    tried as (delete from attempts a using old o where a.tenant_id = o.tenant_id and a.delivery_id = o.id),
+    gone as (
+      delete from deliveries_done d using old o where d.tenant_id = o.tenant_id and d.webhook_id = o.webhook_id and d.id = o.id returning 1)
+    select count(*) as n from gone`)
+  const events = await tx.query<{ n: number }>(sql`
+    with old as (
+      select e.tenant_id, e.id from events e
+      where e.created_at < now() - ${retentionMs} * interval '1 millisecond'
+        and not exists (select from deliveries d where d.tenant_id = e.tenant_id and d.event_id = e.id)
+        and not exists (select from outbox o where o.tenant_id = e.tenant_id and o.event_id = e.id)
+        and not exists (select from deliveries_done d where d.tenant_id = e.tenant_id and d.event_id = e.id and d.status = 'dead_letter')
+      limit ${ROWS_A_DELETION}),
+    gone as (delete from events e using old o where e.tenant_id = o.tenant_id and e.id = o.id returning e.tenant_id, e.id)
+    select count(*) as n from gone`)
+  await tx.run(
+    sql`delete from feed f where not exists (select from events e where e.tenant_id = f.tenant_id and e.id = f.event_id)`,
+  )
+  const answers = await tx.run(sql`delete from idempotency_keys where expires_at < now()`)
+  return (deliveries[0]?.n ?? 0) + (events[0]?.n ?? 0) + answers
+}

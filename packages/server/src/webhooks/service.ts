@@ -1,0 +1,191 @@
+import { resolveApp } from '../apps/service.ts'
+import { newWebhookSecret, seal } from '../core/crypto.ts'
+import type { Db } from '../core/db.ts'
+import type { Deps } from '../core/deps.ts'
+import { EgressRefused } from '../core/egress/egress.ts'
+import { failures, invalid } from '../core/errors.ts'
+import { EVENT_CATALOGUE, EVENT_TYPES } from '../core/event-catalogue.ts'
+import { type Caller, type Page, paging } from '../core/http.ts'
+import { isId, newId } from '../core/ids.ts'
+import { changeMetadata, mergeMetadata } from '../core/metadata.ts'
+import { webhookSecretContext } from './engine/send.ts'
+import type { CreateWebhook, RotateWebhook, UpdateWebhook, Webhook } from './schema.ts'
+import * as store from './store.ts'
+
+export const WEBHOOK_ERRORS = {
+  webhook_url_blocked: [400, 'Deliveries may not be sent to this URL.'],
+  webhook_disabled: [409, 'This webhook is disabled. Set its status to active first.'],
+} as const
+
+const fail = failures(WEBHOOK_ERRORS)
+
+const GRACE_SECONDS_DEFAULT = 86_400
+
+/** Refuses a URL that deliveries may not go to. Needs the network, so it runs before the transaction. @throws webhook_url_blocked */
+export async function checkUrl(deps: Deps, url: string | undefined): Promise<void> {
+  if (url === undefined) return
+  try {
+    await deps.egress.assertAllowed(url)
+  } catch (error) {
+    if (!(error instanceof EgressRefused)) throw error
+    throw fail('webhook_url_blocked', [{ field: 'url', code: 'webhook_url_blocked', message: error.message }])
+  }
+}
+
+/** The caller's webhook, locked. @throws not_found */
+export async function lockOwnWebhook(tx: Db, caller: Caller, id: string): Promise<store.WebhookRow> {
+  const row = isId('wh', id) ? await store.lockWebhook(tx, caller.tenantId, id, caller.appId) : undefined
+  if (row === undefined) throw fail('not_found')
+  return row
+}
+
+/** The caller's webhook. @throws not_found, the same for another's and none */
+export async function findOwnWebhook(deps: Deps, caller: Caller, id: string): Promise<store.WebhookRow> {
+  const row = isId('wh', id) ? await store.findWebhook(deps.db, caller.tenantId, id, caller.appId) : undefined
+  if (row === undefined) throw fail('not_found')
+  return row
+}
+
+async function sealSecret(deps: Deps, tenantId: string, id: string, secret: string): Promise<Buffer> {
+  return seal(deps.keys, secret, webhookSecretContext(tenantId, id))
+}
+
+/**
+ * Subscribes an endpoint. `secret` keys the delivery HMAC (specification, section 6) and is shown only here.
+ * @throws webhook_url_blocked (by `checkUrl`, before), not_found for an app
+ */
+export async function createWebhook(
+  deps: Deps,
+  caller: Caller,
+  input: CreateWebhook,
+): Promise<Webhook & { secret: string }> {
+  const appId = input.appId == null ? caller.appId : await resolveApp(deps, caller, input.appId)
+  const id = newId('wh')
+  const secret = newWebhookSecret()
+  const now = deps.now()
+  const row: store.WebhookRow = {
+    tenant_id: caller.tenantId,
+    id,
+    app_id: appId,
+    url: input.url,
+    events: input.events,
+    description: input.description ?? null,
+    status: 'active',
+    disabled_reason: null,
+    secret_sealed: await sealSecret(deps, caller.tenantId, id, secret),
+    secret_last4: secret.slice(-4),
+    previous_secret_sealed: null,
+    previous_secret_until: null,
+    metadata: mergeMetadata({}, input.metadata),
+    created_at: now,
+    updated_at: now,
+  }
+  await store.insertWebhook(deps.db, row)
+  return { ...store.toWebhook(row), secret }
+}
+
+/** @throws not_found */
+export async function getWebhook(deps: Deps, caller: Caller, id: string): Promise<Webhook> {
+  return store.toWebhook(await findOwnWebhook(deps, caller, id))
+}
+
+/** A page of the caller's webhooks, newest first. */
+export async function listWebhooks(
+  deps: Deps,
+  caller: Caller,
+  query: {
+    page?: string | undefined
+    page_size?: string | undefined
+    app_id?: string | undefined
+    status?: Webhook['status'] | undefined
+  },
+): Promise<Page<Webhook>> {
+  const { page, pageSize, offset } = paging(query)
+  const appId = query.app_id === undefined ? caller.appId : await resolveApp(deps, caller, query.app_id, 'app_id')
+  const { rows, total } = await store.listWebhooks(
+    deps.db,
+    { tenantId: caller.tenantId, appId, status: query.status ?? null },
+    offset,
+    pageSize,
+  )
+  return { items: rows.map(store.toWebhook), total, page, pageSize }
+}
+
+function changedRow(before: store.WebhookRow, input: UpdateWebhook): store.WebhookRow {
+  const row = { ...before }
+  if (input.url !== undefined) row.url = input.url
+  if (input.events !== undefined) row.events = input.events
+  if (input.description !== undefined) row.description = input.description
+  if (input.status !== undefined) {
+    row.status = input.status
+    row.disabled_reason = null
+  }
+  row.metadata = changeMetadata(before.metadata, input.metadata)
+  return row
+}
+
+/** Changes what is given. `paused` holds deliveries, `active` lets them go on. @throws not_found, webhook_url_blocked */
+export async function updateWebhook(deps: Deps, caller: Caller, id: string, input: UpdateWebhook): Promise<Webhook> {
+  return deps.db.tx(async (tx) => {
+    const before = await lockOwnWebhook(tx, caller, id)
+    if (Object.keys(input).length === 0) return store.toWebhook(before)
+    const row = changedRow(before, input)
+    row.updated_at = deps.now()
+    await store.updateWebhook(tx, row)
+    if (row.status !== before.status) {
+      await store.holdLane(tx, row, row.status !== 'active')
+      tx.afterCommit(deps.wake.due)
+    }
+    return store.toWebhook(row)
+  })
+}
+
+/** Deletes a webhook; what is pending is cancelled. Answers its final state. @throws not_found */
+export async function deleteWebhook(deps: Deps, caller: Caller, id: string): Promise<Webhook> {
+  return deps.db.tx(async (tx) => {
+    const row = await lockOwnWebhook(tx, caller, id)
+    await store.markDeleted(tx, row, deps.now())
+    return store.toWebhook(row)
+  })
+}
+
+/**
+ * Gives a webhook a new secret; for `graceSeconds` deliveries carry the old one's signature too. `endGrace` ends that
+ * time now and makes no secret. @throws not_found, validation_failed when both are given
+ */
+export async function rotateSecret(
+  deps: Deps,
+  caller: Caller,
+  id: string,
+  input: RotateWebhook,
+): Promise<Webhook & { secret: string | null }> {
+  if (input.endGrace !== undefined && input.graceSeconds !== undefined)
+    throw invalid('endGrace', 'Give either endGrace or graceSeconds.')
+  const secret = input.endGrace === true ? null : newWebhookSecret()
+  return deps.db.tx(async (tx) => {
+    const row = { ...(await lockOwnWebhook(tx, caller, id)), updated_at: deps.now() }
+    if (secret === null) {
+      row.previous_secret_sealed = null
+      row.previous_secret_until = null
+    } else {
+      const graceSeconds = input.graceSeconds ?? GRACE_SECONDS_DEFAULT
+      row.previous_secret_sealed = graceSeconds === 0 ? null : row.secret_sealed
+      row.previous_secret_until = graceSeconds === 0 ? null : new Date(deps.now().getTime() + graceSeconds * 1000)
+      row.secret_sealed = await sealSecret(deps, row.tenant_id, row.id, secret)
+      row.secret_last4 = secret.slice(-4)
+    }
+    await store.updateWebhook(tx, row)
+    return { ...store.toWebhook(row), secret }
+  })
+}
+
+/** Every event kind, with an example of its data. */
+export function eventTypes(query: { page?: string | undefined; page_size?: string | undefined }) {
+  const { page, pageSize, offset } = paging(query)
+  const items = EVENT_TYPES.slice(offset, offset + pageSize).map((type) => ({
+    type,
+    description: EVENT_CATALOGUE[type].description,
+    example: EVENT_CATALOGUE[type].data as Record<string, unknown>,
+  }))
+  return { items, total: EVENT_TYPES.length, page, pageSize }
+}
