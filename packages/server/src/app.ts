@@ -1,0 +1,47 @@
+import { apiKeyRoutes } from './api-keys/routes.ts'
+import { API_KEY_ERRORS } from './api-keys/service.ts'
+import { appRoutes } from './apps/routes.ts'
+import { APP_ERRORS } from './apps/service.ts'
+import type { Db } from './core/db.ts'
+import type { PlainRoute, Route } from './core/http.ts'
+import { openApiDocument } from './core/openapi.ts'
+import { VERSION } from './core/version.ts'
+import { healthProbes, healthRoutes } from './health/routes.ts'
+import { jobRoutes } from './jobs/routes.ts'
+import { tenantRoutes } from './tenant/routes.ts'
+import { userRoutes } from './users/routes.ts'
+import { DELIVERY_ERRORS, stepRecovery } from './webhooks/delivery-service.ts'
+import { webhookRoutes } from './webhooks/routes.ts'
+import { WEBHOOK_ERRORS } from './webhooks/service.ts'
+
+/** Every endpoint under `/v1`. */
+export const routes: readonly Route[] = [
+  ...appRoutes,
+  ...userRoutes,
+  ...apiKeyRoutes,
+  ...webhookRoutes,
+  ...jobRoutes,
+  ...tenantRoutes,
+  ...healthRoutes,
+]
+
+const errors = { ...APP_ERRORS, ...API_KEY_ERRORS, ...WEBHOOK_ERRORS, ...DELIVERY_ERRORS }
+
+/** The API's description, as served and as committed. */
+export function describeApi(): object {
+  return openApiDocument(routes, errors, VERSION)
+}
+
+const description = JSON.stringify(describeApi())
+
+/** Keyless endpoints outside `/v1` of a process that answers requests. */
+export const plainRoutes: readonly PlainRoute[] = [
+  ...healthProbes,
+  {
+    path: '/openapi.json',
+    handler: async () => ({ status: 200, contentType: 'application/json; charset=utf-8', body: description }),
+  },
+]
+
+/** Periodic work of a worker beside deliveries; each answers whether there is more to do at once. */
+export const chores: readonly ((db: Db) => Promise<boolean>)[] = [stepRecovery]

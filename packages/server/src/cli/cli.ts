@@ -1,0 +1,87 @@
+import { ConfigError } from '../config.ts'
+import { HttpError } from '../core/errors.ts'
+import { KeyFileError } from '../core/key-provider.ts'
+import { redact } from '../core/log.ts'
+import { type CliContext, type Command, CommandError, EXIT, type Result, UsageError } from './command.ts'
+import { help } from './help.ts'
+import { keysCreate, keysGenerate } from './keys.ts'
+import { migrate } from './migrate.ts'
+import { tenantsCreate } from './tenants.ts'
+
+const COMMANDS: readonly Command[] = [migrate, tenantsCreate, keysCreate, keysGenerate]
+
+const HELP_FLAGS = ['--help', '-h']
+
+/** The command whose name the words begin with. */
+function find(words: readonly string[]): Command | undefined {
+  return COMMANDS.find((command) => command.name.split(' ').every((word, index) => words[index] === word))
+}
+
+function carryOut(words: string[], context: CliContext): Promise<Result> | Result {
+  const [first, ...rest] = words
+  if (first === undefined || (first === 'help' && rest.length === 0) || HELP_FLAGS.includes(first))
+    return help(COMMANDS, undefined)
+  const wanted = first === 'help' ? rest : words
+  const command = find(wanted)
+  if (command === undefined) {
+    const typed = wanted
+      .filter((word) => !word.startsWith('-'))
+      .slice(0, 2)
+      .join(' ')
+    throw new UsageError(`There is no command "${typed}". Run: halfkey help`)
+  }
+  const args = wanted.slice(command.name.split(' ').length)
+  if (first === 'help' || args.some((arg) => HELP_FLAGS.includes(arg))) return help(COMMANDS, command)
+  return command.run(args, context)
+}
+
+const NO_SUCH_TABLE = '42P01'
+const NOT_REACHABLE = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'ECONNRESET', 'ENOENT'])
+
+/** An error in words that say what to do, and the exit code it ends the process with. */
+function explain(error: unknown): { exitCode: number; message: string } {
+  if (error instanceof UsageError) return { exitCode: EXIT.usage, message: error.message }
+  if (error instanceof ConfigError)
+    return {
+      exitCode: EXIT.configuration,
+      message: ['The configuration is not valid:', ...error.problems].join('\n  '),
+    }
+  if (error instanceof KeyFileError) return { exitCode: EXIT.configuration, message: error.message }
+  if (error instanceof HttpError) {
+    const details = error.details.map(
+      (detail) => `${detail.field === undefined ? '' : `${detail.field}: `}${detail.message}`,
+    )
+    return { exitCode: error.status === 400 ? EXIT.usage : EXIT.failed, message: [error.message, ...details].join(' ') }
+  }
+  // Several addresses tried, e.g. IPv4 and IPv6, and none answers: Node's error itself says nothing.
+  const cause = error instanceof AggregateError && error.message === '' ? error.errors[0] : error
+  const { code, message } = cause as { code?: unknown; message?: unknown }
+  const told = redact(typeof message === 'string' && message !== '' ? message : String(cause))
+  if (code === NO_SUCH_TABLE)
+    return { exitCode: EXIT.failed, message: 'The database has no tables of this release yet. Run: halfkey migrate' }
+  if (typeof code === 'string' && NOT_REACHABLE.has(code) && !(error instanceof CommandError)) {
+    return {
+      exitCode: EXIT.failed,
+      message: `The database can't be reached (${told}). Is it running, and is DATABASE_URL right?`,
+    }
+  }
+  return { exitCode: EXIT.failed, message: told }
+}
+
+/**
+ * Runs one command, `serve` apart, and answers its exit code: 0 done, 1 failed, 2 wrong usage, 78 bad configuration.
+ * The result goes to `out`, everything else to `err`; with `--json` both as one line of JSON.
+ */
+export async function runCli(args: string[], context: CliContext): Promise<number> {
+  const json = args.includes('--json')
+  const words = args.filter((arg) => arg !== '--json')
+  try {
+    const { data, lines } = await carryOut(words, context)
+    for (const line of json ? [JSON.stringify(data)] : lines) context.out(line)
+    return EXIT.done
+  } catch (error) {
+    const { exitCode, message } = explain(error)
+    context.err(json ? JSON.stringify({ error: message, exitCode }) : `halfkey: ${message}`)
+    return exitCode
+  }
+}

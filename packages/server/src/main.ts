@@ -1,0 +1,118 @@
+import { preamble, readyLines } from './banner.ts'
+import { runCli } from './cli/cli.ts'
+import { ConfigError, loadConfig } from './config.ts'
+import type { Config } from './core/config.ts'
+import { EmbeddedDatabaseError } from './core/embedded/embedded.ts'
+import { KeyFileError } from './core/key-provider.ts'
+import { type OpenLog, openLog } from './core/log.ts'
+import { MigrationError } from './core/migrate.ts'
+import { InstallationError } from './database.ts'
+import { openParts, type StartOptions, start } from './start.ts'
+
+/** sysexits.h: something is wrong with the configuration; a supervisor need not try again. */
+const EX_CONFIG = 78
+const EX_FAILURE = 1
+/** Past this a stop is cut short: an orchestrator kills after ten seconds or more. */
+const STOP_MS = 9_500
+const SAME_SIGNAL_MS = 500
+
+const say = (text: string) => process.stdout.write(`${text}\n`)
+const complain = (text: string) => process.stderr.write(`${text}\n`)
+
+function readConfig(): Config {
+  try {
+    return loadConfig()
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    complain(
+      `Halfkey cannot start: the configuration is not valid.\n${error.problems.map((problem) => `  - ${problem}`).join('\n')}`,
+    )
+    process.exit(EX_CONFIG)
+  }
+}
+
+/** Errors whose message is written for the operator; the others show their stack. */
+function explain(error: unknown, log: OpenLog): never {
+  log.flush()
+  const known = [KeyFileError, EmbeddedDatabaseError, MigrationError, InstallationError]
+  if (known.some((kind) => error instanceof kind)) {
+    complain(`Halfkey cannot start: ${(error as Error).message}`)
+    process.exit(EX_CONFIG)
+  }
+  const { code, message, port } = error as NodeJS.ErrnoException & { port?: number }
+  if (code === 'EADDRINUSE')
+    complain(`Halfkey cannot start: port ${port} is taken. Stop what listens there, or set PORT to another.`)
+  else if (code === 'ECONNREFUSED' || code === 'ENOTFOUND')
+    complain(`Halfkey cannot start: the database of DATABASE_URL does not answer (${message || code}). Is it running?`)
+  else complain(`Halfkey cannot start: ${error instanceof Error ? error.stack : String(error)}`)
+  process.exit(EX_FAILURE)
+}
+
+async function serve(): Promise<void> {
+  const config = readConfig()
+  const log = openLog(config.logLevel)
+  const prepared: StartOptions['prepared'] = (database, first) => say(preamble(config, database, first))
+  const running = await start(config, log, { prepared }).catch((error: unknown) => explain(error, log))
+  say(readyLines(config, running))
+  log.log.info({ role: config.role, port: running.address?.port }, 'started')
+  let stoppingSince = 0
+  const stop = (signal: string) => {
+    // A second Ctrl-C means now; but npm passes on the first one, which the terminal has sent here too.
+    if (stoppingSince > 0 && performance.now() - stoppingSince > SAME_SIGNAL_MS) process.exit(EX_FAILURE)
+    if (stoppingSince > 0) return
+    stoppingSince = performance.now()
+    log.log.info({ signal }, 'stopping')
+    setTimeout(() => {
+      log.log.warn({}, 'stop cut short')
+      log.flush()
+      process.exit(EX_FAILURE)
+    }, STOP_MS).unref()
+    running.stop().then(
+      () => {
+        log.log.info({}, 'stopped')
+        log.flush()
+        process.exit(0)
+      },
+      (error: unknown) => {
+        log.log.error({ err: error }, 'stop failed')
+        log.flush()
+        process.exit(EX_FAILURE)
+      },
+    )
+  }
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
+  process.on('uncaughtException', (error) => {
+    log.log.error({ err: error }, 'uncaught exception')
+    stop('uncaughtException')
+  })
+  process.on('unhandledRejection', (error) => {
+    log.log.error({ err: error }, 'unhandled rejection')
+    stop('unhandledRejection')
+  })
+}
+
+async function command(args: string[]): Promise<void> {
+  const code = await runCli(args, {
+    async openDeps() {
+      const config = readConfig()
+      const log = openLog('warn')
+      const parts = await openParts(config, 'tool', log).catch((error: unknown) => explain(error, log))
+      return {
+        deps: parts.deps,
+        async close() {
+          await parts.deps.egress.close()
+          await parts.close()
+          log.flush()
+        },
+      }
+    },
+    out: say,
+    err: complain,
+  })
+  process.exit(code)
+}
+
+const args = process.argv.slice(2)
+if (args.length === 0 || args[0] === 'serve') await serve()
+else await command(args)

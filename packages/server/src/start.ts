@@ -1,0 +1,183 @@
+import { chores, plainRoutes, routes } from './app.ts'
+import { createAuthenticator } from './core/auth.ts'
+import { createNotifier, listen } from './core/bell.ts'
+import type { Config } from './core/config.ts'
+import { type Database, openDatabase } from './core/db.ts'
+import type { Deps } from './core/deps.ts'
+import { createEgress } from './core/egress/egress.ts'
+import { openKeyFile } from './core/key-provider.ts'
+import type { OpenLog } from './core/log.ts'
+import { createMetrics } from './core/metrics.ts'
+import { listenForMetrics, metricsRoute } from './core/metrics-route.ts'
+import { createRateLimiter } from './core/rate-limit.ts'
+import { createServer, type Server } from './core/server.ts'
+import { checkInstallation, exclusively, type OpenedDatabase, openAndMigrate } from './database.ts'
+import { healthProbes } from './health/routes.ts'
+import { createTenant, isEmptyInstallation } from './tenant/service.ts'
+import { createWorker, type Worker } from './webhooks/engine/worker.ts'
+
+const LOCK_FIRST_START = 4_812_570_349
+const ENGINE_CONNECTIONS_MAX = 8
+const PROBE_CONNECTIONS = 2
+const PROBE_TIMEOUT_MS = 1_500
+
+/** What the first start made. `given` when the key came from HALFKEY_ADMIN_KEY. */
+export interface FirstStart {
+  tenantId: string
+  appId: string
+  key: string
+  given: boolean
+}
+
+export interface StartOptions {
+  /** The clock; tests move it. */
+  now?: () => Date
+  /** Called before anything answers: the place to show the first start's key. */
+  prepared?: (database: OpenedDatabase, first: FirstStart | null) => void
+}
+
+/** The service's parts without its HTTP server: what the CLI works with. */
+export interface Parts {
+  deps: Deps
+  database: OpenedDatabase
+  engineDb: Database
+  close(): Promise<void>
+}
+
+/** Opens database, keys and all that `Deps` holds. Nothing runs yet. */
+export async function openParts(
+  config: Config,
+  role: 'all' | 'api' | 'worker' | 'tool',
+  { log }: OpenLog,
+  options: StartOptions = {},
+): Promise<Parts> {
+  const keys = await openKeyFile(config.kekFile as string, { create: config.env === 'development' })
+  const database = await openAndMigrate(config, role, log)
+  const shared = { connection: database.connection, log }
+  const engineConnections = Math.min(ENGINE_CONNECTIONS_MAX, Math.max(3, Math.floor(config.databaseConnections / 3)))
+  const apiConnections = Math.max(1, config.databaseConnections - engineConnections - PROBE_CONNECTIONS)
+  const db = openDatabase({ ...shared, connectionsMax: apiConnections, applicationName: 'halfkey api' })
+  const engineDb = openDatabase({ ...shared, connectionsMax: engineConnections, applicationName: 'halfkey engine' })
+  const probeDb = openDatabase({
+    ...shared,
+    connectionsMax: PROBE_CONNECTIONS,
+    applicationName: 'halfkey probe',
+    acquireTimeoutMs: PROBE_TIMEOUT_MS,
+    statementTimeoutMs: PROBE_TIMEOUT_MS,
+    clientSlackMs: 500,
+  })
+  const close = async () => {
+    await Promise.all([db.close(), engineDb.close(), probeDb.close()])
+    await database.close()
+  }
+  try {
+    await checkInstallation(db, keys, config)
+  } catch (error) {
+    await close()
+    throw error
+  }
+  const now = options.now ?? (() => new Date())
+  const notify = createNotifier(probeDb, log)
+  const deps: Deps = {
+    config,
+    db,
+    log,
+    metrics: createMetrics(),
+    keys,
+    egress: createEgress({
+      allow: config.egressAllow,
+      allowLoopback: config.env === 'development',
+      dnsServers: config.dnsServers,
+    }),
+    auth: createAuthenticator({ db, log, now }),
+    limiter: createRateLimiter(),
+    probeDb,
+    lifecycle: { startedAt: now(), draining: false, worker: null },
+    now,
+    wake: { outbox: () => notify('outbox'), due: () => notify('due') },
+  }
+  return { deps, database, engineDb, close }
+}
+
+/** A started service. */
+export interface Running {
+  deps: Deps
+  /** Null for a worker without HTTP. */
+  address: { address: string; port: number } | null
+  database: OpenedDatabase
+  /** Null on later starts. */
+  first: FirstStart | null
+  stop(): Promise<void>
+}
+
+async function firstStart(deps: Deps, db: Database): Promise<FirstStart | null> {
+  return exclusively(db, LOCK_FIRST_START, async () => {
+    if (!(await isEmptyInstallation(deps.db))) return null
+    const given = deps.config.adminKey
+    const made = await createTenant(deps, { name: 'Default', ...(given === null ? {} : { adminKey: given }) })
+    return { ...made, given: given !== null }
+  })
+}
+
+function startWorker(parts: Parts): { worker: Worker; closeListener(): Promise<void> } {
+  const { deps, engineDb, database } = parts
+  const listener = { listening: () => false, close: async () => {} } as ReturnType<typeof listen>
+  const worker = createWorker({ ...deps, db: engineDb }, { listening: () => listener.listening(), chores })
+  Object.assign(listener, listen(database.connection, worker.bells, deps.log))
+  // In this process the bell is at hand; the other processes' workers poll, and this one is awake already.
+  deps.wake = { outbox: worker.bells.outbox.ring, due: worker.bells.due.ring }
+  deps.lifecycle.worker = worker
+  return { worker, closeListener: () => listener.close() }
+}
+
+/** A worker answers probes only where a port was given for them: beside an API on one machine it needs none. */
+const servesHttp = (config: Config) => config.role !== 'worker' || !config.defaults.includes('port')
+
+async function serve(deps: Deps): Promise<Server> {
+  const { role } = deps.config
+  return role === 'worker'
+    ? createServer(deps, [], [...healthProbes, metricsRoute])
+    : createServer(deps, routes, [...plainRoutes, metricsRoute])
+}
+
+/** Starts the configured role. @throws when a part cannot start; what had started is stopped again */
+export async function start(config: Config, openLog: OpenLog, options: StartOptions = {}): Promise<Running> {
+  const parts = await openParts(config, config.role, openLog, options)
+  const { deps } = parts
+  const stops: (() => Promise<void>)[] = [() => parts.close(), () => deps.egress.close()]
+  const stopAll = async () => {
+    for (const stop of stops.toReversed()) await stop()
+  }
+  try {
+    const first = await firstStart(deps, parts.engineDb)
+    options.prepared?.(parts.database, first)
+    deps.auth.start()
+    stops.push(() => deps.auth.stop())
+    if (config.role !== 'api') {
+      const { worker, closeListener } = startWorker(parts)
+      await worker.start()
+      stops.push(closeListener, () => worker.stop())
+    }
+    if (config.metricsPort !== null) {
+      const metrics = await listenForMetrics(deps, config.host, config.metricsPort)
+      stops.push(() => metrics.close())
+    }
+    let address: Running['address'] = null
+    if (servesHttp(config)) {
+      const server = await serve(deps)
+      address = await server.listen(config.host, config.port)
+      config.port = address.port
+      stops.push(async () => {
+        // The probes fail first, so that no new work is sent here; each answer asks its client to come back elsewhere.
+        deps.lifecycle.draining = true
+        server.drain()
+        await new Promise((resolve) => setTimeout(resolve, config.drainMs))
+        await server.close()
+      })
+    }
+    return { deps, address, database: parts.database, first, stop: stopAll }
+  } catch (error) {
+    await stopAll()
+    throw error
+  }
+}
