@@ -5,12 +5,11 @@ const HOST = /^(?:\[[0-9a-f:.]+\]|[a-z0-9_.-]+)$/
 const PRIVATE_USE = /^[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+:$/
 
 function schemeProblem(url: URL, development: boolean): string | null {
+  const loopback = LOOPBACK.test(url.hostname)
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && loopback)) return 'Must start with https://.'
+  if (url.protocol === 'http:' && !development) return 'Must start with https://; http: on loopback is for development.'
   if (!HOST.test(url.hostname)) return 'Must name one host, without a wildcard.'
-  if (url.username !== '' || url.password !== '') return 'Must not hold a user name or password.'
-  if (url.protocol === 'https:') return null
-  if (url.protocol !== 'http:') return 'Must start with https://.'
-  if (!LOOPBACK.test(url.hostname)) return 'Must start with https://.'
-  return development ? null : 'Must start with https://; http: on loopback is for development.'
+  return url.username === '' && url.password === '' ? null : 'Must not hold a user name or password.'
 }
 
 /** What keeps a text from being an allowed origin, or null: an origin as browsers send it (RFC 6454, section 6.2). */
