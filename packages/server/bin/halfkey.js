@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const MINIMUM = [22, 19]
@@ -12,31 +13,33 @@ function supported() {
   return major > MINIMUM[0] || (major === MINIMUM[0] && minor >= MINIMUM[1])
 }
 
-// Node strips types in a checkout, but not below node_modules: the package ships compiled files.
-const compiled = fileURLToPath(new URL('../dist/main.js', import.meta.url))
-const main = existsSync(compiled) ? compiled : fileURLToPath(new URL('../src/main.ts', import.meta.url))
+// A checkout runs from its sources. Node strips no types below node_modules, so the package ships compiled files only.
+const source = new URL('../src/main.ts', import.meta.url)
+const main = existsSync(source) ? source : new URL('../dist/main.js', import.meta.url)
 
 function bundledNode() {
-  const name = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`
+  const windows = process.platform === 'win32'
+  const name = `node-${windows ? 'win' : process.platform}-${process.arch}`
   try {
-    const folder = createRequire(import.meta.url).resolve(`${name}/package.json`)
-    return fileURLToPath(new URL(process.platform === 'win32' ? './bin/node.exe' : './bin/node', `file://${folder}`))
+    const folder = dirname(createRequire(import.meta.url).resolve(`${name}/package.json`))
+    return join(folder, 'bin', windows ? 'node.exe' : 'node')
   } catch {
     return null
   }
 }
 
-if (supported()) {
-  await import(main)
-} else {
+function runOnBundledNode() {
   const node = bundledNode()
   if (node === null) {
-    console.error(
-      `Halfkey needs Node.js ${MINIMUM.join('.')} or later; this is ${process.version}, and no bundled one fits this machine.`,
+    process.stderr.write(
+      `Halfkey needs Node.js ${MINIMUM.join('.')} or later; this is ${process.version}, and none comes with the package for this machine.\n`,
     )
     process.exit(78)
   }
-  const child = spawn(node, [main, ...process.argv.slice(2)], { stdio: 'inherit' })
+  const child = spawn(node, [fileURLToPath(main), ...process.argv.slice(2)], { stdio: 'inherit' })
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
   child.on('exit', (code, signal) => process.exit(code ?? (signal === 'SIGKILL' ? 137 : 1)))
 }
+
+if (supported()) await import(main.href)
+else runOnBundledNode()
