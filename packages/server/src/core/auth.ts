@@ -73,11 +73,32 @@ function holderOf(row: KeyRow): KeyHolder & { endsAtMs: number | null } {
   }
 }
 
+/** Collects when keys were last used, and stores it now and then: never in a request's way. */
+function createUses(db: Db, log: Logger) {
+  const used = new Map<string, { tenantId: string; atMs: number }>()
+  return {
+    note(key: Pick<Caller, 'tenantId' | 'keyId'>, atMs: number): void {
+      used.set(key.keyId, { tenantId: key.tenantId, atMs })
+    },
+    async store(): Promise<void> {
+      if (used.size === 0) return
+      const rows = [...used].sort(([a], [b]) => (a < b ? -1 : 1))
+      used.clear()
+      const touched = sql`
+        update api_keys k set last_used_at = u.at
+        from unnest(${rows.map(([, use]) => use.tenantId)}::text[], ${rows.map(([id]) => id)}::text[],
+          ${rows.map(([, use]) => new Date(use.atMs))}::timestamptz[]) as u(tenant_id, id, at)
+        where k.tenant_id = u.tenant_id and k.id = u.id`
+      await db.run(touched).catch((error: unknown) => log.warn({ err: error }, 'last use of API keys not stored'))
+    },
+  }
+}
+
 /** `now` is the wall clock, for expiry; trust in the cache is counted on the monotonic one. */
 export function createAuthenticator(options: { db: Db; log: Logger; now: () => Date }): Authenticator {
   const { db, log, now } = options
   const cache = new Map<string, ReturnType<typeof holderOf>>()
-  const used = new Map<string, { tenantId: string; atMs: number }>()
+  const uses = createUses(db, log)
   let generation = 0
   let epoch = -1
   let trustedUntil = 0
@@ -113,22 +134,10 @@ export function createAuthenticator(options: { db: Db; log: Logger; now: () => D
     timer.unref()
   }
 
-  async function touch(): Promise<void> {
-    if (used.size === 0) return
-    const rows = [...used].sort(([a], [b]) => (a < b ? -1 : 1))
-    used.clear()
-    const touched = sql`
-      update api_keys k set last_used_at = u.at
-      from unnest(${rows.map(([, use]) => use.tenantId)}::text[], ${rows.map(([id]) => id)}::text[],
-        ${rows.map(([, use]) => new Date(use.atMs))}::timestamptz[]) as u(tenant_id, id, at)
-      where k.tenant_id = u.tenant_id and k.id = u.id`
-    await db.run(touched).catch((error: unknown) => log.warn({ err: error }, 'last use of API keys not stored'))
-  }
-
   function live(found: ReturnType<typeof holderOf>): KeyHolder | null {
     const nowMs = now().getTime()
     if (found.endsAtMs !== null && found.endsAtMs <= nowMs) return null
-    used.set(found.keyId, { tenantId: found.tenantId, atMs: nowMs })
+    uses.note(found, nowMs)
     return found
   }
 
@@ -166,7 +175,7 @@ export function createAuthenticator(options: { db: Db; log: Logger; now: () => D
     start() {
       polling = poll()
       follow()
-      touchTimer = setInterval(() => void touch(), TOUCH_MS)
+      touchTimer = setInterval(() => void uses.store(), TOUCH_MS)
       touchTimer.unref()
     },
     async stop() {
@@ -174,7 +183,7 @@ export function createAuthenticator(options: { db: Db; log: Logger; now: () => D
       timer = undefined
       clearInterval(touchTimer)
       await polling
-      await touch()
+      await uses.store()
     },
   }
 }

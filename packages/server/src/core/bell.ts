@@ -49,7 +49,8 @@ export function createNotifier(db: Db, log: Logger): (bell: BellName) => void {
   let timer: NodeJS.Timeout | undefined
   return (bell) => {
     pending.add(bell)
-    timer ??= setTimeout(() => {
+    if (timer !== undefined) return
+    timer = setTimeout(() => {
       timer = undefined
       const names = [...pending]
       pending.clear()

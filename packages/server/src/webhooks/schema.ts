@@ -35,12 +35,10 @@ export const Webhook = z
     url: z.string(),
     events: z.array(z.string()),
     description: z.string().nullable(),
-    status: z
-      .enum(['active', 'paused', 'disabled'])
-      .meta({
-        description:
-          '`paused` by you: deliveries wait. `disabled` by us after days of failure: they become dead letters.',
-      }),
+    status: z.enum(['active', 'paused', 'disabled']).meta({
+      description:
+        '`paused` by you: deliveries wait. `disabled` by us after days of failure: they become dead letters.',
+    }),
     disabledReason: z.string().nullable(),
     secretLast4: z.string(),
     appId: z
@@ -53,12 +51,10 @@ export const Webhook = z
   .meta({ id: 'Webhook' })
 export type Webhook = z.infer<typeof Webhook>
 
-const Secret = z
-  .string()
-  .meta({
-    description: 'Keys the signatures of deliveries. Shown only here.',
-    example: 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD0ZXGy3mlHz8=',
-  })
+const Secret = z.string().meta({
+  description: 'Keys the signatures of deliveries. Shown only here.',
+  example: 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD0ZXGy3mlHz8=',
+})
 
 export const WebhookWithSecret = Webhook.extend({ secret: Secret }).meta({ id: 'WebhookWithSecret' })
 export const RotatedWebhook = Webhook.extend({ secret: Secret.nullable() }).meta({ id: 'RotatedWebhook' })
