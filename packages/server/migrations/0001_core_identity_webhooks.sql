@@ -157,6 +157,8 @@ create table events (
   context jsonb not null,
   primary key (tenant_id, id)
 );
+-- Rows lie in the order of their times: a summary of page ranges finds the old ones, and costs an insert nothing.
+create index events_age on events using brin (created_at) with (autosummarize = on);
 
 create table outbox (
   tenant_id text collate "C" not null,
@@ -175,6 +177,7 @@ create table feed (
   event_id text collate "C" not null,
   primary key (tenant_id, seq)
 );
+create index feed_age on feed using brin (event_id) with (autosummarize = on);
 create table feed_heads (
   tenant_id text collate "C" primary key,
   seq bigint not null
@@ -259,6 +262,7 @@ create table deliveries_done (
   done_at timestamptz not null,
   primary key (tenant_id, webhook_id, id)
 );
+create index deliveries_done_age on deliveries_done using brin (done_at) with (autosummarize = on);
 create index deliveries_done_dead on deliveries_done (tenant_id, webhook_id, id) where status = 'dead_letter';
 create index deliveries_done_dead_events on deliveries_done (tenant_id, event_id) where status = 'dead_letter';
 

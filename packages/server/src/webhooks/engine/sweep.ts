@@ -95,13 +95,14 @@ export async function deleteExpired(tx: Db, retentionMs: number, deadLetterReten
       where e.created_at < now() - ${retentionMs} * interval '1 millisecond'
         and not exists (select from deliveries d where d.tenant_id = e.tenant_id and d.event_id = e.id)
         and not exists (select from outbox o where o.tenant_id = e.tenant_id and o.event_id = e.id)
-        and not exists (select from deliveries_done d where d.tenant_id = e.tenant_id and d.event_id = e.id and d.status = 'dead_letter')
+        and not exists (
+          select from deliveries_done d where d.tenant_id = e.tenant_id and d.event_id = e.id and d.status = 'dead_letter')
       limit ${ROWS_A_DELETION}),
-    gone as (delete from events e using old o where e.tenant_id = o.tenant_id and e.id = o.id returning e.tenant_id, e.id)
+    fed as (
+      delete from feed f using old o where f.tenant_id = o.tenant_id and f.event_id = o.id
+        and f.event_id >= (select min(id) from old) and f.event_id <= (select max(id) from old)),
+    gone as (delete from events e using old o where e.tenant_id = o.tenant_id and e.id = o.id returning 1)
     select count(*) as n from gone`)
-  await tx.run(
-    sql`delete from feed f where not exists (select from events e where e.tenant_id = f.tenant_id and e.id = f.event_id)`,
-  )
   const answers = await tx.run(sql`delete from idempotency_keys where expires_at < now()`)
   return (deliveries[0]?.n ?? 0) + (events[0]?.n ?? 0) + answers
 }
