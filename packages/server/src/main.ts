@@ -100,6 +100,7 @@ async function command(args: string[]): Promise<void> {
       const parts = await openParts(config, 'tool', log).catch((error: unknown) => explain(error, log))
       return {
         deps: parts.deps,
+        migrated: parts.database.migrated,
         async close() {
           await parts.deps.egress.close()
           await parts.close()

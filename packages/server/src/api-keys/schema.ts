@@ -47,7 +47,6 @@ export const CreateApiKey = z
   .strictObject({
     name: z
       .string()
-      .min(1)
       .max(200)
       .regex(/\S/)
       .meta({ example: 'Backend', ...expected('text of 1 to 200 characters, not only spaces') }),

@@ -8,7 +8,6 @@ const expected = (text: string) => ({ 'x-expected': text })
 
 const Name = z
   .string()
-  .min(1)
   .max(200)
   .regex(/\S/)
   .meta({

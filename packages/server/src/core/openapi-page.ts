@@ -12,9 +12,13 @@ export async function docsPage(app: FastifyInstance): Promise<void> {
     configuration: {
       url: '/openapi.json',
       pageTitle: 'Halfkey API',
+      // Nothing that would call, or send people, elsewhere.
       withDefaultFonts: false,
       hideClientButton: true,
       telemetry: false,
+      showDeveloperTools: 'never',
+      agent: { disabled: true },
+      mcp: { disabled: true },
     },
     hooks: {
       onRequest(_request, reply, done) {

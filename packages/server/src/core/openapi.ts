@@ -115,6 +115,13 @@ function responses(
   return { [status]: success, ...Object.fromEntries(errors) }
 }
 
+const TAGS: Record<string, string> = { 'api-keys': 'API keys', healthz: 'Health', readyz: 'Health' }
+
+function tagOf(route: Route): string {
+  const family = route.path.split('/')[1] as string
+  return TAGS[family] ?? family.charAt(0).toUpperCase() + family.slice(1).replaceAll('-', ' ')
+}
+
 function access(route: Route): string {
   if (route.callers.kind === 'any') return 'Any valid key.'
   return `Secret key with the scope \`${route.callers.scope}\`${route.callers.tenantWide ? ', not bound to an app' : ''}.`
@@ -143,7 +150,7 @@ export function openApiDocument(
           }
     const operation = {
       operationId: operationId(route),
-      tags: [route.path.split('/')[1]],
+      tags: [tagOf(route)],
       summary: route.summary,
       description: [
         route.description,

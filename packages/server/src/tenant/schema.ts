@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Times } from '../core/http.ts'
 
-const Name = z.string().min(1).max(200).regex(/\S/).meta({
+const Name = z.string().max(200).regex(/\S/).meta({
   description: 'What people call the tenant.',
   example: 'Example Ltd',
   'x-expected': 'text of 1 to 200 characters, not only spaces',

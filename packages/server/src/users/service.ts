@@ -1,7 +1,7 @@
-import { resolveApp } from '../apps/service.ts'
+import { forgetApps, resolveApp } from '../apps/service.ts'
 import { type Db, violatedConstraint } from '../core/db.ts'
 import type { Deps } from '../core/deps.ts'
-import { failures, type HttpError } from '../core/errors.ts'
+import { failures, type HttpError, notFoundField } from '../core/errors.ts'
 import { newEvent, publish } from '../core/events.ts'
 import type { Caller, Origin, Page } from '../core/http.ts'
 import { paging } from '../core/http.ts'
@@ -17,7 +17,11 @@ const fail = failures({})
 /** The constraint that makes a value unique, and the field it stands for. */
 const UNIQUE_FIELDS: Record<string, string> = { users_email: 'email', users_external_id: 'externalId' }
 
+/** Violated when the app was deleted after it was looked up. */
+const APP_CONSTRAINT = 'users_app_fk'
+
 function conflict(error: unknown): unknown {
+  if (violatedConstraint(error) === APP_CONSTRAINT) return notFoundField('appId')
   const field = UNIQUE_FIELDS[violatedConstraint(error) ?? '']
   if (field === undefined) return error
   return fail('already_exists', [
@@ -72,6 +76,7 @@ export async function createUser(deps: Deps, caller: Caller, origin: Origin, inp
     cause: { caller, origin },
   })
   await store.insertUser(deps.db, row, event).catch((error: unknown) => {
+    if (violatedConstraint(error) === APP_CONSTRAINT) forgetApps(deps)
     throw conflict(error)
   })
   deps.db.afterCommit(deps.wake.outbox)

@@ -1,4 +1,4 @@
-import { resolveApp } from '../apps/service.ts'
+import { holdApp, resolveApp } from '../apps/service.ts'
 import { newWebhookSecret, seal } from '../core/crypto.ts'
 import type { Db } from '../core/db.ts'
 import type { Deps } from '../core/deps.ts'
@@ -80,7 +80,10 @@ export async function createWebhook(
     created_at: now,
     updated_at: now,
   }
-  await store.insertWebhook(deps.db, row)
+  await deps.db.tx(async (tx) => {
+    if (appId !== null) await holdApp(tx, caller.tenantId, appId)
+    await store.insertWebhook(tx, row)
+  })
   return { ...store.toWebhook(row), secret }
 }
 
