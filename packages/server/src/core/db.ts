@@ -145,6 +145,8 @@ export interface DatabaseOptions {
 /** Past PostgreSQL's own limit on a statement, the client gives up by itself: the server may be frozen. */
 const CLIENT_SLACK_MS = 5_000
 const STATEMENT_TIMEOUT_MS = 15_000
+/** No transaction of ours waits for anything but the database. A process that freezes inside one must not keep its locks. */
+const IDLE_IN_TRANSACTION_MS = 5_000
 
 /** Opens a pool. A broken connection is dropped and logged; the next statement gets a new one. */
 export function openDatabase(options: DatabaseOptions): Database {
@@ -155,7 +157,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     connectionTimeoutMillis: options.acquireTimeoutMs ?? 5_000,
     statement_timeout: options.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS,
     query_timeout: (options.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS) + (options.clientSlackMs ?? CLIENT_SLACK_MS),
-    idle_in_transaction_session_timeout: 30_000,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     idleTimeoutMillis: 60_000,
     keepAlive: true,
     types: types as never,
@@ -171,8 +173,10 @@ export function openDatabase(options: DatabaseOptions): Database {
       const effects: (() => void)[] = []
       let broken: Error | undefined
       try {
-        await client.query('begin')
-        if (txOptions.synchronousCommit === 'off') await client.query('set local synchronous_commit = off')
+        // Without parameters, two statements are one round trip.
+        await client.query(
+          txOptions.synchronousCommit === 'off' ? 'begin; set local synchronous_commit = off' : 'begin',
+        )
         const result = await body(transaction(client, effects))
         await client.query('commit')
         for (const effect of effects) effect()

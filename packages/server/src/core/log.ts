@@ -25,7 +25,7 @@ export interface OpenLog {
 
 /** JSON lines on standard error (standard output is for people), written in the background and flushed at exit. */
 export function openLog(level: string, stream?: DestinationStream): OpenLog {
-  const sink = stream ?? destination({ dest: 2, sync: false, minLength: 4096, periodicFlush: 100 })
+  const sink = stream ?? destination({ dest: 2, sync: false, minLength: 8_192, periodicFlush: 100 })
   const logger = pino(
     {
       level,

@@ -29,6 +29,8 @@ export interface Claimed {
   /** Null outside a rotation's grace. */
   previous_secret_sealed: Buffer | null
   slow: boolean
+  /** How many of the lane may be sent at once. */
+  cap: number
 }
 
 export interface ClaimLimits {
@@ -39,6 +41,8 @@ export interface ClaimLimits {
   /** Tenants that already have their share of this process. */
   withoutTenants: readonly string[]
   withoutSlow: boolean
+  /** How many rows of a lane this process can make use of, going by its answers; 0 for no more than the cap. */
+  ahead(laneId: string, cap: number): number
 }
 
 export interface Claim {
@@ -66,55 +70,84 @@ function lockDueLanes(tx: Db, limits: ClaimLimits, count: number): Promise<DueLa
     order by due_at limit ${count} for no key update skip locked`)
 }
 
+/** How much of a lane this process may hold: `cap` at once over all processes, or `ahead` if it holds the lane alone. */
+interface Allowance {
+  cap: number
+  ahead: number
+}
+
+/**
+ * How many of a lane's rows are leased, by this worker and in all. The cap stays exact: rows are leased ahead only
+ * while no other worker holds any, and while more than the cap are leased nobody else gets one.
+ */
+const HELD = (workerId: string) => sql`
+  select count(*)::int as all_held, count(*) filter (where split_part(f.lease_id, '/', 1) = ${workerId})::int as own_held
+  from deliveries f where f.lane_id = l.id and f.lease_id is not null`
+
+const LIMIT = sql`(case when l.ahead > l.cap and h.all_held = h.own_held then l.ahead else l.cap end)`
+
 function leaseRows(
   tx: Db,
   lanes: readonly DueLane[],
-  caps: readonly number[],
-  leaseId: string,
+  allowances: readonly Allowance[],
+  workerId: string,
   total: number,
 ): Promise<Claimed[]> {
   return tx.query<Claimed>(sql`
     with picked as (
-      select d.tenant_id, d.webhook_id, d.id, l.slow
+      select d.tenant_id, d.webhook_id, d.id, l.slow, l.cap
       from unnest(${lanes.map((lane) => lane.id)}::text[], ${lanes.map((lane) => lane.floor_at)}::timestamptz[],
-        ${caps}::int[], ${lanes.map((lane) => lane.slow)}::boolean[]) as l(id, floor_at, cap, slow)
+        ${allowances.map((each) => each.cap)}::int[], ${allowances.map((each) => each.ahead)}::int[],
+        ${lanes.map((lane) => lane.slow)}::boolean[]) as l(id, floor_at, cap, ahead, slow)
+      cross join lateral (${HELD(workerId)}) h
       cross join lateral (
         select d.tenant_id, d.webhook_id, d.id from deliveries d
         where d.lane_id = l.id and d.lease_id is null and d.next_at >= l.floor_at and d.next_at <= now()
-        order by d.next_at
-        limit greatest(0, least(${ROWS_A_VISIT}::int, l.cap - (select count(*)::int from deliveries f where f.lane_id = l.id and f.lease_id is not null)))) d
+        order by d.next_at limit greatest(0, least(greatest(${ROWS_A_VISIT}::int, l.ahead), ${LIMIT} - h.all_held))) d
       limit ${total})
-    update deliveries d set lease_id = ${leaseId}, lease_until = clock_timestamp() + ${LEASE_SECONDS} * interval '1 second'
+    update deliveries d set lease_id = ${`${workerId}/${newId('job')}`}, lease_until = clock_timestamp() + ${LEASE_SECONDS} * interval '1 second'
     from picked p
       join webhooks w on w.tenant_id = p.tenant_id and w.id = p.webhook_id
     , events e
     where d.tenant_id = p.tenant_id and d.webhook_id = p.webhook_id and d.id = p.id
       and e.tenant_id = d.tenant_id and e.id = d.event_id
     returning d.tenant_id, d.webhook_id, d.id, d.lane_id, d.event_id, d.event_type, d.lease_id, d.cycle, d.retry, d.attempts,
-      e.body, w.url, w.app_id, w.secret_sealed, p.slow,
+      e.body, w.url, w.app_id, w.secret_sealed, p.slow, p.cap,
       case when w.previous_secret_until > now() then w.previous_secret_sealed end as previous_secret_sealed`)
 }
 
 /**
  * A statement of its own, after the lease: it must see rows that committed while the lanes' locks were waited for. A
- * lane at its cap sleeps until one of its sends ends; a backlogged one is due again behind the others.
+ * lane at its limit sleeps until one of its sends ends; a backlogged one is due again behind the others.
  */
-async function rescheduleLanes(tx: Db, lanes: readonly DueLane[], caps: readonly number[]): Promise<boolean> {
+async function rescheduleLanes(
+  tx: Db,
+  lanes: readonly DueLane[],
+  allowances: readonly Allowance[],
+  workerId: string,
+): Promise<boolean> {
   const rows = await tx.query<{ due: boolean }>(sql`
-    update lanes l set saturated = s.saturated,
+    update lanes t set saturated = s.saturated,
       due_at = case when s.saturated then 'infinity' else coalesce(greatest(clock_timestamp(), s.next_at), 'infinity') end,
       floor_at = coalesce(s.next_at, 'infinity')
     from (
-      select t.tenant_id, t.id, n.next_at, coalesce(n.next_at <= now(), false)
-        and (select count(*) from deliveries f where f.lane_id = t.id and f.lease_id is not null) >= t.cap as saturated
+      select l.tenant_id, l.id, n.next_at, coalesce(n.next_at <= now(), false) and h.all_held >= ${LIMIT} as saturated
       from unnest(${lanes.map((lane) => lane.tenant_id)}::text[], ${lanes.map((lane) => lane.id)}::text[],
-        ${lanes.map((lane) => lane.floor_at)}::timestamptz[], ${caps}::int[]) as t(tenant_id, id, floor_at, cap)
+        ${lanes.map((lane) => lane.floor_at)}::timestamptz[], ${allowances.map((each) => each.cap)}::int[],
+        ${allowances.map((each) => each.ahead)}::int[]) as l(tenant_id, id, floor_at, cap, ahead)
+      cross join lateral (${HELD(workerId)}) h
       left join lateral (
-        select d.next_at from deliveries d where d.lane_id = t.id and d.lease_id is null and d.next_at >= t.floor_at
+        select d.next_at from deliveries d where d.lane_id = l.id and d.lease_id is null and d.next_at >= l.floor_at
         order by d.next_at limit 1) n on true) s
-    where l.tenant_id = s.tenant_id and l.id = s.id
+    where t.tenant_id = s.tenant_id and t.id = s.id
     returning (not s.saturated and coalesce(s.next_at <= now(), false)) as due`)
   return rows.some((row) => row.due)
+}
+
+function allowanceOf(lane: DueLane, limits: ClaimLimits): Allowance {
+  if (lane.timeouts >= TIMEOUTS_UNTIL_SINGLE) return { cap: 1, ahead: 0 }
+  if (lane.id.startsWith('test:')) return { cap: TEST_CAP, ahead: 0 }
+  return { cap: limits.perLane, ahead: limits.ahead(lane.id, limits.perLane) }
 }
 
 /**
@@ -128,12 +161,9 @@ export function claim(db: Db, workerId: string, limits: ClaimLimits): Promise<Cl
     async (tx) => {
       const lanes = await lockDueLanes(tx, limits, count)
       if (lanes.length === 0) return { rows: [], databaseNowMs: 0, more: false }
-      const caps = lanes.map((lane) => {
-        const cap = lane.id.startsWith('test:') ? TEST_CAP : limits.perLane
-        return lane.timeouts >= TIMEOUTS_UNTIL_SINGLE ? 1 : cap
-      })
-      const rows = await leaseRows(tx, lanes, caps, `${workerId}/${newId('job')}`, limits.free)
-      const moreRows = await rescheduleLanes(tx, lanes, caps)
+      const allowances = lanes.map((lane) => allowanceOf(lane, limits))
+      const rows = await leaseRows(tx, lanes, allowances, workerId, limits.free)
+      const moreRows = await rescheduleLanes(tx, lanes, allowances, workerId)
       return { rows, databaseNowMs: lanes[0]?.now_ms ?? Date.now(), more: moreRows || lanes.length === count }
     },
     { synchronousCommit: 'off' },

@@ -14,7 +14,8 @@ export interface Outcome {
   error: string | null
   responseSnippet: string | null
   timedOut: boolean
-  next: { kind: 'succeeded' | 'dead_letter' | 'failed' } | { kind: 'retry'; inMs: number }
+  /** `released`: it was not sent, and is due at once. */
+  next: { kind: 'succeeded' | 'dead_letter' | 'failed' | 'released' } | { kind: 'retry'; inMs: number }
 }
 
 /** A webhook that has failed everything for longer than it may. */
@@ -84,6 +85,13 @@ function settleRetried(tx: Db, outcomes: readonly Outcome[]): Promise<Settled[]>
     select id, lane_id, 'retry' as status from kept`)
 }
 
+/** Gives leases back: the rows are due now, which is no earlier than they were. */
+function settleReleased(tx: Db, outcomes: readonly Outcome[]): Promise<Settled[]> {
+  return tx.query<Settled>(sql`
+    update deliveries d set lease_id = null, lease_until = null, next_at = now() from ${outcomeRows(outcomes)} where ${OWN_ROW}
+    returning d.id, d.lane_id, 'released' as status`)
+}
+
 interface LaneResult {
   tenantId: string
   laneId: string
@@ -107,7 +115,8 @@ function byLane(outcomes: readonly Outcome[]): LaneResult[] {
       slow: false,
     }
     if (next.kind === 'retry') lane.nextInMs = Math.min(lane.nextInMs ?? Number.POSITIVE_INFINITY, next.inMs)
-    if (next.kind === 'succeeded') lane.succeeded = true
+    if (next.kind === 'released') lane.nextInMs = 0
+    else if (next.kind === 'succeeded') lane.succeeded = true
     else lane.failed = true
     if (timedOut) lane.timeouts += 1
     if (durationMs > SLOW_MS) lane.slow = true
@@ -132,16 +141,16 @@ function settleLanes(tx: Db, lanes: readonly LaneResult[], disableAfterMs: numbe
       due_at = least(l.due_at, r.next_at, case when l.saturated then now() end),
       floor_at = least(l.floor_at, r.next_at),
       saturated = false,
-      slow = r.slow,
+      slow = case when r.succeeded or r.failed then r.slow else l.slow end,
       timeouts = case when r.succeeded then 0 else least(l.timeouts + r.timeouts, 1000) end,
-      failing_since = case when r.succeeded then null else coalesce(l.failing_since, now()) end
+      failing_since = case when r.succeeded then null when r.failed then coalesce(l.failing_since, now()) else l.failing_since end
     from (
       select tenant_id, id, now() + in_ms * interval '1 millisecond' as next_at, succeeded, failed, timeouts, slow
       from unnest(${column(lanes, (l) => l.tenantId)}::text[], ${column(lanes, (l) => l.laneId)}::text[], ${column(lanes, (l) => l.nextInMs)}::float8[],
         ${column(lanes, (l) => l.succeeded)}::boolean[], ${column(lanes, (l) => l.failed)}::boolean[],
         ${column(lanes, (l) => l.timeouts)}::int[], ${column(lanes, (l) => l.slow)}::boolean[]) as t(tenant_id, id, in_ms, succeeded, failed, timeouts, slow)) r
     where l.tenant_id = r.tenant_id and l.id = r.id
-      and (l.saturated or r.failed or l.failing_since is not null or l.timeouts > 0 or l.slow <> r.slow)
+      and (l.saturated or r.next_at is not null or r.failed or l.failing_since is not null or l.timeouts > 0 or l.slow <> r.slow)
     returning l.tenant_id, l.webhook_id, l.failing_since, l.id <> l.webhook_id as test, l.due_at <= now() as due,
       coalesce(l.failing_since <= now() - ${disableAfterMs} * interval '1 millisecond', false) as overdue`)
 }
@@ -178,11 +187,13 @@ export function complete(
       tx,
       outcomes.map(({ row }) => ({ tenantId: row.tenant_id, laneId: row.lane_id })),
     )
-    const endedOutcomes = outcomes.filter((outcome) => outcome.next.kind !== 'retry')
-    const retriedOutcomes = outcomes.filter((outcome) => outcome.next.kind === 'retry')
-    const ended = endedOutcomes.length > 0 ? await settleEnded(tx, endedOutcomes) : []
-    const retried = retriedOutcomes.length > 0 ? await settleRetried(tx, retriedOutcomes) : []
-    const settledIds = new Set([...ended, ...retried].map((each) => each.id))
+    const of = (...kinds: Outcome['next']['kind'][]) => outcomes.filter((outcome) => kinds.includes(outcome.next.kind))
+    const settle = async (some: Outcome[], write: (tx: Db, outcomes: readonly Outcome[]) => Promise<Settled[]>) =>
+      some.length > 0 ? write(tx, some) : []
+    const ended = await settle(of('succeeded', 'dead_letter', 'failed'), settleEnded)
+    const retried = await settle(of('retry'), settleRetried)
+    const released = await settle(of('released'), settleReleased)
+    const settledIds = new Set([...ended, ...retried, ...released].map((each) => each.id))
     const lanes = await settleLanes(
       tx,
       byLane(outcomes.filter((outcome) => settledIds.has(outcome.row.id))),

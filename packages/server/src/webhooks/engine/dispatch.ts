@@ -3,6 +3,7 @@ import { createBell } from '../../core/bell.ts'
 import type { Deps } from '../../core/deps.ts'
 import { type Claim, type Claimed, claim, LEASE_SECONDS } from './claim.ts'
 import { complete, type Outcome } from './complete.ts'
+import { createGates } from './gates.ts'
 import type { Pulse } from './pulse.ts'
 import { createSender } from './send.ts'
 import { createSlots } from './slots.ts'
@@ -25,7 +26,8 @@ export interface Dispatch {
   flushTurn(pollMs: number): Promise<void>
   /** Whether anything is being sent or waits to be stored. */
   busy(): boolean
-  wake(): void
+  /** Gives back what has not been sent yet, and stores the rest as it comes. */
+  windUp(): void
 }
 
 export interface DispatchOptions {
@@ -39,18 +41,34 @@ export interface DispatchOptions {
 export function createDispatch(deps: Deps, { workerId, pulse, due, publisher }: DispatchOptions): Dispatch {
   const { db, log, metrics, config } = deps
   const slots = createSlots()
+  const gates = createGates()
   const send = createSender(deps)
   const flush = createBell()
   const unflushed: Outcome[] = []
 
-  async function deliver(row: Claimed, claimed: Claim, leasedAt: number): Promise<void> {
+  /** Sends a row when its turn comes. Too late or out of touch, nothing is sent: the lease runs out or goes back. */
+  async function attempt(row: Claimed, claimed: Claim, leasedAt: number): Promise<Outcome | undefined> {
+    const age = () => performance.now() - leasedAt
+    if (!(await gates.enter(row))) {
+      const nothing = { durationMs: 0, statusCode: null, error: null, responseSnippet: null, timedOut: false }
+      return { row, startedAtMs: claimed.databaseNowMs + age(), ...nothing, next: { kind: 'released' } }
+    }
     try {
-      const age = performance.now() - leasedAt
-      // Too late or out of touch: nothing is sent; the lease runs out and another worker takes over.
-      if (age > LEASE_SECONDS * 1000 - LEASE_LEFT_MIN_MS || !pulse.alive()) return
-      const outcome = await send(row, claimed.databaseNowMs + age)
+      if (age() > LEASE_SECONDS * 1000 - LEASE_LEFT_MIN_MS || !pulse.alive()) return undefined
+      const outcome = await send(row, claimed.databaseNowMs + age())
+      gates.learn(row.lane_id, outcome.next.kind === 'succeeded', outcome.durationMs)
       metrics.attempts.inc({ outcome: outcome.next.kind })
       metrics.attemptSeconds.observe(outcome.durationMs / 1000)
+      return outcome
+    } finally {
+      gates.leave(row)
+    }
+  }
+
+  async function deliver(row: Claimed, claimed: Claim, leasedAt: number): Promise<void> {
+    try {
+      const outcome = await attempt(row, claimed, leasedAt)
+      if (outcome === undefined) return
       unflushed.push(outcome)
       flush.ring()
     } finally {
@@ -63,6 +81,7 @@ export function createDispatch(deps: Deps, { workerId, pulse, due, publisher }: 
 
   return {
     async claimTurn(pollMs) {
+      gates.letGo(false)
       if (unflushed.length >= UNFLUSHED_MAX || !pulse.alive() || slots.free() === 0) {
         await due.wait(BLOCKED_PAUSE_MS)
         return
@@ -74,6 +93,7 @@ export function createDispatch(deps: Deps, { workerId, pulse, due, publisher }: 
         free: slots.free(),
         withoutTenants: slots.fullTenants(),
         withoutSlow: slots.slowFull(),
+        ahead: gates.ahead,
       })
       for (const row of claimed.rows) {
         slots.take(row)
@@ -102,6 +122,9 @@ export function createDispatch(deps: Deps, { workerId, pulse, due, publisher }: 
       for (const lane of done.failing) await disableFailing(db, publisher, lane)
     },
     busy: () => unflushed.length > 0 || slots.taken() > 0,
-    wake: flush.ring,
+    windUp() {
+      gates.letGo(true)
+      flush.ring()
+    },
   }
 }

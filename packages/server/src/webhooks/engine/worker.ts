@@ -101,7 +101,7 @@ export function createWorker(deps: Deps, options: WorkerOptions): Worker {
     async stop() {
       stopping = true
       for (const bell of [bells.outbox, bells.due, rest.beat, rest.upkeep]) bell.ring()
-      dispatch.wake()
+      dispatch.windUp()
       // What a receiver that hangs still holds is left to the lease: it is sent again, not waited for.
       await Promise.race([Promise.all(loops), pause(STOP_MS)])
       abandoned = true

@@ -1,0 +1,83 @@
+import type { Claimed } from './claim.ts'
+
+/** How much work of a lane a process takes at once, in time: what it can send in this span. */
+const AHEAD_MS = 250
+const AHEAD_ROWS_MAX = 512
+/** Weight of the newest answer in what is known of a lane's speed. */
+const NEWEST = 0.2
+const LANES_KNOWN_MAX = 10_000
+/** A lease that has waited so long behind its lane's other sends goes back: another visit, or another process, may be free. */
+const WAIT_MAX_MS = 2_000
+
+interface Waiting {
+  row: Claimed
+  sinceMs: number
+  begin(send: boolean): void
+}
+
+interface Gate {
+  running: number
+  queue: Waiting[]
+}
+
+/**
+ * Keeps each lane's cap inside this process. A lane that answers promptly has more rows leased than may be sent at
+ * once, so that it need not go back to the database for every few of them; the rest waits here.
+ */
+export function createGates() {
+  const gates = new Map<string, Gate>()
+  /** Milliseconds an answer takes, averaged with the newest weighing most; only of lanes whose last send succeeded. */
+  const paces = new Map<string, number>()
+
+  function release(gate: Gate, laneId: string): void {
+    gate.running -= 1
+    const next = gate.queue.shift()
+    if (next !== undefined) {
+      gate.running += 1
+      next.begin(true)
+    } else if (gate.running === 0) gates.delete(laneId)
+  }
+
+  return {
+    /** How many rows of a lane this process may hold, if it alone holds any; 0 for no more than the cap. */
+    ahead(laneId: string, cap: number): number {
+      const paceMs = paces.get(laneId)
+      if (paceMs === undefined) return 0
+      const rows = Math.floor((cap * AHEAD_MS) / Math.max(paceMs, 0.1))
+      return rows > cap ? Math.min(rows, AHEAD_ROWS_MAX) : 0
+    },
+
+    learn(laneId: string, succeeded: boolean, durationMs: number): void {
+      const before = paces.get(laneId) ?? durationMs
+      paces.delete(laneId)
+      if (!succeeded) return
+      if (paces.size >= LANES_KNOWN_MAX) paces.delete(paces.keys().next().value as string)
+      paces.set(laneId, before + (durationMs - before) * NEWEST)
+    },
+
+    /** Waits for the row's turn. @returns false when it waited too long, or everything is being let go: do not send it */
+    async enter(row: Claimed): Promise<boolean> {
+      const gate = gates.get(row.lane_id) ?? { running: 0, queue: [] }
+      gates.set(row.lane_id, gate)
+      if (gate.running < row.cap) {
+        gate.running += 1
+        return true
+      }
+      return new Promise((resolve) => gate.queue.push({ row, sinceMs: performance.now(), begin: resolve }))
+    },
+
+    leave(row: Claimed): void {
+      const gate = gates.get(row.lane_id)
+      if (gate !== undefined) release(gate, row.lane_id)
+    },
+
+    /** Lets go of what has waited too long; of everything that waits, with `all`. */
+    letGo(all: boolean): void {
+      const oldest = performance.now() - WAIT_MAX_MS
+      for (const gate of gates.values()) {
+        // In order of arrival, so the first one that may stay ends the search.
+        while (gate.queue[0] !== undefined && (all || gate.queue[0].sinceMs < oldest)) gate.queue.shift()?.begin(false)
+      }
+    },
+  }
+}
