@@ -82,19 +82,19 @@ export const SETTINGS = {
   trustedProxies: setting(
     'HALFKEY_TRUSTED_PROXIES',
     '',
-    kinds.words,
+    kinds.ranges,
     'Addresses or CIDRs whose X-Forwarded-For counts, separated by commas.',
   ),
   egressAllow: setting(
     'HALFKEY_EGRESS_ALLOW',
     '',
-    kinds.words,
+    kinds.rangesOrHosts,
     'CIDRs or host names that webhooks may reach although private or over http, separated by commas.',
   ),
   dnsServers: setting(
     'HALFKEY_DNS_SERVERS',
     '',
-    kinds.words,
+    kinds.servers,
     "DNS servers (address:port) instead of the system's, separated by commas.",
   ),
   webhookRetryDelays: setting(
@@ -218,12 +218,14 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
       values[name] = each.parse(given === undefined || given === '' ? (each.default ?? '') : given)
     } catch (error) {
       problems.push(`${each.env} must be ${(error as Error).message}${each.secret ? '' : `, not "${given}"`}`)
+      // The default stands in for it, so that what else is wrong is told too.
+      values[name] = each.parse(each.default ?? '')
     }
   }
   const known = new Set(Object.values(SETTINGS).map((each) => each.env))
   const unknown = Object.keys(env).filter((name) => name.startsWith('HALFKEY_') && !known.has(name))
   const config = { ...values, defaults, unknown } as unknown as Config
-  if (problems.length === 0) problems.push(...contradictions(config))
+  problems.push(...contradictions(config))
   if (problems.length > 0) throw new ConfigError(problems)
   config.kekFile ??= resolve(config.dataDir, 'kek.key')
   return config

@@ -1,3 +1,5 @@
+import ipaddr from 'ipaddr.js'
+
 /** One environment variable: how it is read, what it is without, what it is for. */
 export interface Setting<T> {
   env: string
@@ -16,6 +18,15 @@ function durationMs(text: string): number {
   if (match === null) throw new Error('a duration such as 30s, 5m, 2h or 1d')
   return Math.round(Number(match[1]) * DURATION_UNITS_MS[(match[2] ?? 's') as keyof typeof DURATION_UNITS_MS])
 }
+
+function words(text: string): string[] {
+  return text
+    .split(',')
+    .map((word) => word.trim())
+    .filter((word) => word !== '')
+}
+
+const isRange = (entry: string) => (entry.includes('/') ? ipaddr.isValidCIDR(entry) : ipaddr.isValid(entry))
 
 export const kinds = {
   text: (text: string) => text,
@@ -51,11 +62,29 @@ export const kinds = {
     if (all.length > 20) throw new Error('at most 20 durations')
     return all
   },
-  words: (text: string) =>
-    text
-      .split(',')
-      .map((word) => word.trim())
-      .filter((word) => word !== ''),
+  /** Addresses and CIDRs, separated by commas. */
+  ranges: (text: string) => {
+    const all = words(text)
+    if (!all.every(isRange)) throw new Error('addresses or CIDRs such as 10.0.0.0/8, separated by commas')
+    return all
+  },
+  /** CIDRs and host names, separated by commas. */
+  rangesOrHosts: (text: string) => {
+    const all = words(text)
+    const host = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/i
+    if (!all.every((entry) => isRange(entry) || (!entry.includes('/') && host.test(entry)))) {
+      throw new Error('CIDRs or host names, separated by commas')
+    }
+    return all
+  },
+  /** DNS servers as `address` or `address:port`. */
+  servers: (text: string) => {
+    const all = words(text)
+    const plain = (entry: string) => entry.replace(/^\[(.*)\](:\d+)?$/, '$1').replace(/^([\d.]+):\d+$/, '$1')
+    if (!all.every((entry) => ipaddr.isValid(plain(entry))))
+      throw new Error('addresses such as 127.0.0.1:5353, separated by commas')
+    return all
+  },
   /** `1000/2000`: a second, and at once. */
   rate: (text: string) => {
     const match = /^(\d{1,7})\/(\d{1,7})$/.exec(text)
