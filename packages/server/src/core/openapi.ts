@@ -115,6 +115,13 @@ function responses(
   return { [status]: success, ...Object.fromEntries(errors) }
 }
 
+function requestBody(schema: z.ZodType, components: Record<string, JsonSchema>): JsonSchema {
+  const shape = jsonSchema(schema, 'input')
+  // Where every field may be absent, so may the body.
+  const required = Array.isArray(shape.required) && shape.required.length > 0
+  return { required, content: { 'application/json': { schema: hoist(shape, components) } } }
+}
+
 const TAGS: Record<string, string> = { 'api-keys': 'API keys', healthz: 'Health', readyz: 'Health' }
 
 function tagOf(route: Route): string {
@@ -139,15 +146,7 @@ export function openApiDocument(
   hoist(jsonSchema(ErrorEnvelope, 'output'), components)
   for (const route of routes) {
     const path = route.path.replace(/:(\w+)/g, '{$1}')
-    const body =
-      route.body === undefined
-        ? {}
-        : {
-            requestBody: {
-              required: true,
-              content: { 'application/json': { schema: hoist(jsonSchema(route.body, 'input'), components) } },
-            },
-          }
+    const body = route.body === undefined ? {} : { requestBody: requestBody(route.body, components) }
     const operation = {
       operationId: operationId(route),
       tags: [tagOf(route)],

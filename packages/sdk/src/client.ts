@@ -1,0 +1,47 @@
+import { type ClientOptions, createCalls } from './http.ts'
+import { apiKeysOf } from './resources/api-keys.ts'
+import { appsOf } from './resources/apps.ts'
+import { healthOf } from './resources/health.ts'
+import { jobsOf } from './resources/jobs.ts'
+import { tenantOf } from './resources/tenant.ts'
+import { usersOf } from './resources/users.ts'
+import { webhooksOf } from './resources/webhooks.ts'
+
+/** What Node's `console.log` and `util.inspect` ask an object for. */
+const INSPECT = Symbol.for('nodejs.util.inspect.custom')
+
+/** The API, a property for each family of endpoints. */
+export interface HalfkeyClient {
+  readonly apps: ReturnType<typeof appsOf>
+  readonly users: ReturnType<typeof usersOf>
+  readonly apiKeys: ReturnType<typeof apiKeysOf>
+  readonly webhooks: ReturnType<typeof webhooksOf>
+  readonly tenant: ReturnType<typeof tenantOf>
+  readonly jobs: ReturnType<typeof jobsOf>
+  readonly health: ReturnType<typeof healthOf>
+}
+
+/**
+ * Makes a client of a Halfkey server. It holds no connection: one for each user to act for costs nothing.
+ *
+ * Methods answer the unwrapped `data`; `list` methods a `List`. What fails throws a `HalfkeyError`. Network errors,
+ * time-outs, 429, 500, 502, 503, 504 and `idempotency_in_progress` are retried with jittered exponential back-off, or
+ * as `Retry-After` says up to a minute, where a repeat cannot do twice what was asked: GET, DELETE, and POST and PATCH
+ * by their `Idempotency-Key`, which counts for secret keys and for current users.
+ * @throws TypeError on options that no request could be made with
+ */
+export function createClient(options: ClientOptions): HalfkeyClient {
+  const calls = createCalls(options)
+  const client: HalfkeyClient = {
+    apps: appsOf(calls),
+    users: usersOf(calls),
+    apiKeys: apiKeysOf(calls),
+    webhooks: webhooksOf(calls),
+    tenant: tenantOf(calls),
+    jobs: jobsOf(calls),
+    health: healthOf(calls),
+  }
+  // A log line says where the client calls, and nothing of who it is.
+  const shown = { name: 'HalfkeyClient', baseUrl: calls.base }
+  return Object.defineProperties(client, { toJSON: { value: () => shown }, [INSPECT]: { value: () => shown } })
+}

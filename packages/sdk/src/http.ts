@@ -1,0 +1,210 @@
+import type { paths } from './api.gen.ts'
+import { attempt, type Fetch } from './attempt.ts'
+import { HalfkeyError } from './errors.ts'
+import type { Body, Data, Item, ListPath, Method, PathIds, PathWith, Query } from './operations.ts'
+import { type List, list, type Page } from './paging.ts'
+import { retryDelayMs } from './retry.ts'
+
+/** Where to, and as whom. */
+export interface ClientOptions {
+  /**
+   * The API's base, which ends in the version: `https://wallets.example.com/v1`. A bare origin gets `/v1` added;
+   * any other path is taken as it is. In a browser it may be a path alone.
+   */
+  baseUrl: string
+  /** `hk_sk_…` on servers; `hk_pk_…` in browsers. It goes into the `x-api-key` header and nowhere else. */
+  apiKey: string
+  /** The current user's access token, or a function that is asked for it before every attempt. Not beside `userId`. */
+  accessToken?: string | (() => string | Promise<string>) | undefined
+  /** Acts for this user by a secret key with `users:act_as` (header `x-user-id`). */
+  userId?: string | undefined
+  /** Sends the requests, instead of the global `fetch`. */
+  fetch?: Fetch | undefined
+  /** How often a failed attempt is repeated, 0 to 10 (default 3). */
+  maxRetries?: number | undefined
+  /** How long one attempt may take, its answer's body included, in milliseconds (default 30000). */
+  timeoutMs?: number | undefined
+}
+
+/** What one call may have its own way. */
+export interface RequestOptions {
+  /** Ends the call, a wait between attempts included; it then rejects with the signal's reason. */
+  signal?: AbortSignal | undefined
+  /** For POST and PATCH, 1 to 255 visible ASCII characters; a random one by default. All attempts of a call share it. */
+  idempotencyKey?: string | undefined
+  /** As in `ClientOptions`. */
+  maxRetries?: number | undefined
+  /** As in `ClientOptions`. */
+  timeoutMs?: number | undefined
+}
+
+/** Everything of a request that its operation decides. `query` has the names and values of JavaScript. */
+interface Input {
+  path?: object | undefined
+  query?: object | undefined
+  body?: unknown
+}
+
+type OperationInput<P extends keyof paths, M extends Method> = {
+  query?: Query<P, M> | undefined
+} & (keyof PathIds<P, M> extends never ? { path?: never } : { path: PathIds<P, M> }) &
+  (Body<P, M> extends undefined ? { body?: never } : { body: Body<P, M> })
+
+/** Calls by operation, typed by the API's description. */
+export interface Calls {
+  /** Answers an operation's `data`. @throws HalfkeyError */
+  one<M extends Method, P extends PathWith<M>>(
+    method: M,
+    path: P,
+    input: OperationInput<P, M>,
+    options?: RequestOptions,
+  ): Promise<Data<P, M>>
+  /** Lists: see `List`. @throws HalfkeyError */
+  list<P extends ListPath>(
+    path: P,
+    input: Pick<OperationInput<P, 'get'>, 'path'>,
+    query?: Query<P, 'get'>,
+    options?: RequestOptions,
+  ): List<Item<P>>
+}
+
+const TIMEOUT_MS_MAX = 2 ** 31 - 1
+const VISIBLE_ASCII = /^[\x21-\x7e]+$/
+
+/** Refuses what `fetch` would refuse in words that quote the value: a key must not get into an error. */
+function headerValue(name: string, value: unknown): string {
+  if (typeof value === 'string' && VISIBLE_ASCII.test(value)) return value
+  throw new TypeError(`${name} must be a non-empty string of visible ASCII characters`)
+}
+
+function whole(name: string, value: number, min: number, max: number): number {
+  if (Number.isInteger(value) && value >= min && value <= max) return value
+  throw new TypeError(`${name} must be a whole number from ${min} to ${max}`)
+}
+
+/** The base without a slash at its end. */
+function checkedBase(baseUrl: string): string {
+  const onPage = typeof baseUrl === 'string' && /^\/(?!\/)/.test(baseUrl)
+  const text = onPage ? `http://page${baseUrl}` : baseUrl
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  const bare = url !== undefined && `${url.search}${url.hash}${url.username}${url.password}` === ''
+  if (!bare || !/^https?:$/.test(url.protocol))
+    throw new TypeError('baseUrl must be an http or https URL such as https://wallets.example.com/v1')
+  const pathname = url.pathname.replace(/\/+$/, '')
+  return `${onPage ? '' : url.origin}${pathname === '' ? '/v1' : pathname}`
+}
+
+function pathOf(template: string, ids: Record<string, unknown>): string {
+  return template.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const id = ids[name]
+    // These would not stay one segment of the path, but name another endpoint.
+    if (typeof id !== 'string' || id === '' || id === '.' || id === '..')
+      throw new TypeError(`${name} must be the id of a record`)
+    return encodeURIComponent(id)
+  })
+}
+
+function queryOf(query: object): string {
+  const wire = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined)
+      wire.set(
+        name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+        String(value),
+      )
+  }
+  const text = wire.toString()
+  return text === '' ? '' : `?${text}`
+}
+
+/** A random UUID (RFC 9562, section 5.4), also where `crypto.randomUUID` is missing: on pages served over http. */
+function newIdempotencyKey(): string {
+  if (typeof crypto.randomUUID === 'function') return crypto.randomUUID()
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  const hex = Array.from(bytes, (byte, at) =>
+    (at === 6 ? (byte & 0x0f) | 0x40 : at === 8 ? (byte & 0x3f) | 0x80 : byte).toString(16).padStart(2, '0'),
+  ).join('')
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+}
+
+/** Waits, but no longer than the signal lets it. @throws the signal's reason */
+function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason)
+    const end = () => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', end)
+      if (signal?.aborted) reject(signal.reason)
+      else resolve()
+    }
+    const timer = setTimeout(end, ms)
+    signal?.addEventListener('abort', end)
+  })
+}
+
+function checkedOptions(options: ClientOptions) {
+  const { accessToken, userId } = options
+  if (accessToken !== undefined && userId !== undefined) throw new TypeError('Give either accessToken or userId')
+  const apiKey = headerValue('apiKey', options.apiKey)
+  if (typeof accessToken === 'string') headerValue('accessToken', accessToken)
+  return {
+    base: checkedBase(options.baseUrl),
+    // Looked up at each call: what patches the global one later counts.
+    send: options.fetch ?? ((url: string, init: RequestInit) => globalThis.fetch(url, init)),
+    maxRetries: whole('maxRetries', options.maxRetries ?? 3, 0, 10),
+    timeoutMs: whole('timeoutMs', options.timeoutMs ?? 30_000, 1, TIMEOUT_MS_MAX),
+    /** Idempotency keys count for it: they do not for a publishable key without a current user. */
+    keyed: !apiKey.startsWith('hk_pk_') || accessToken !== undefined,
+    async headers(): Promise<Record<string, string>> {
+      const token = typeof accessToken === 'function' ? await accessToken() : accessToken
+      return {
+        accept: 'application/json',
+        'x-api-key': apiKey,
+        ...(token === undefined ? {} : { authorization: `Bearer ${headerValue('accessToken', token)}` }),
+        ...(userId === undefined ? {} : { 'x-user-id': headerValue('userId', userId) }),
+      }
+    },
+  }
+}
+
+/**
+ * Connects to nothing yet. The key stays in this closure: no object that comes out of here holds it.
+ * @throws TypeError on options that no request could be made with; their values are not in its text
+ */
+export function createCalls(options: ClientOptions): Calls & { base: string } {
+  const client = checkedOptions(options)
+
+  async function call(method: Method, template: string, input: Input, own: RequestOptions): Promise<{ data: unknown }> {
+    const url = client.base + pathOf(template, { ...input.path }) + queryOf(input.query ?? {})
+    const maxRetries = whole('maxRetries', own.maxRetries ?? client.maxRetries, 0, 10)
+    const timeoutMs = whole('timeoutMs', own.timeoutMs ?? client.timeoutMs, 1, TIMEOUT_MS_MAX)
+    const changes = method === 'post' || method === 'patch'
+    const extra: Record<string, string> = {}
+    if (changes) extra['idempotency-key'] = headerValue('idempotencyKey', own.idempotencyKey ?? newIdempotencyKey())
+    if (input.body !== undefined) extra['content-type'] = 'application/json'
+    // Serialised once, so that all attempts are the same request.
+    const body = input.body === undefined ? {} : { body: JSON.stringify(input.body) }
+    for (let failures = 1; ; failures++) {
+      try {
+        const headers = { ...(await client.headers()), ...extra }
+        const init: RequestInit = { method: method.toUpperCase(), headers, redirect: 'manual', ...body }
+        return await attempt(client.send, url, init, { timeoutMs, signal: own.signal })
+      } catch (error) {
+        if (!(error instanceof HalfkeyError) || failures > maxRetries) throw error
+        const delayMs = retryDelayMs(error, failures, !changes || client.keyed)
+        if (delayMs === null) throw error
+        await pause(delayMs, own.signal)
+      }
+    }
+  }
+
+  return {
+    base: client.base,
+    one: async (method, path, input, own = {}) => (await call(method, path, input as Input, own)).data as never,
+    list: (path, input, query = {}, own = {}) =>
+      list(async (page) => {
+        const turned = page === undefined ? query : { ...query, page }
+        return (await call('get', path, { ...(input as Input), query: turned }, own)) as Page<never>
+      }),
+  }
+}

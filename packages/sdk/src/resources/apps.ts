@@ -1,0 +1,30 @@
+import type { Calls, RequestOptions } from '../http.ts'
+import type { App } from '../models.ts'
+import type { Body, Query } from '../operations.ts'
+import type { List } from '../paging.ts'
+
+/** Calls of apps. Every method may also throw what any call does: see `HalfkeyError`. */
+export function appsOf({ one, list }: Calls) {
+  return {
+    /** Lists apps, newest first. Scope `apps:read`; a key that is bound to an app sees that app only. */
+    list: (query?: Query<'/apps', 'get'>, options?: RequestOptions): List<App> => list('/apps', {}, query, options),
+
+    /** Creates an app. Scope `apps:write`, tenant-wide. */
+    create: (body: Body<'/apps', 'post'>, options?: RequestOptions): Promise<App> =>
+      one('post', '/apps', { body }, options),
+
+    /** Gets an app. Scope `apps:read`. @throws not_found */
+    get: (id: string, options?: RequestOptions): Promise<App> => one('get', '/apps/{id}', { path: { id } }, options),
+
+    /** Changes what is given: nested objects and metadata are merged, arrays replaced. Scope `apps:write`. @throws not_found */
+    update: (id: string, body: Body<'/apps/{id}', 'patch'>, options?: RequestOptions): Promise<App> =>
+      one('patch', '/apps/{id}', { path: { id }, body }, options),
+
+    /**
+     * Deletes an app, with `force` its users too; its keys stop at once. Answers its final state. Scope `apps:write`,
+     * tenant-wide. A repeat after a lost answer meets `not_found`. @throws not_found, default_app, app_not_empty
+     */
+    delete: (id: string, query?: Query<'/apps/{id}', 'delete'>, options?: RequestOptions): Promise<App> =>
+      one('delete', '/apps/{id}', { path: { id }, query }, options),
+  }
+}

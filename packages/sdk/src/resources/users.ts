@@ -1,0 +1,33 @@
+import type { Calls, RequestOptions } from '../http.ts'
+import type { User } from '../models.ts'
+import type { Body, Query } from '../operations.ts'
+import type { List } from '../paging.ts'
+
+/** Calls of users. Every method may also throw what any call does: see `HalfkeyError`. */
+export function usersOf({ one, list }: Calls) {
+  return {
+    /**
+     * Lists users, newest first. `search` is a literal part of email, name, external id, party or id, whatever its
+     * case. Scope `users:read`.
+     */
+    list: (query?: Query<'/users', 'get'>, options?: RequestOptions): List<User> => list('/users', {}, query, options),
+
+    /** Creates a user, in the key's or the default app unless `appId` says otherwise. Scope `users:write`. @throws already_exists */
+    create: (body: Body<'/users', 'post'> = {}, options?: RequestOptions): Promise<User> =>
+      one('post', '/users', { body }, options),
+
+    /** Gets a user. Scope `users:read`. @throws not_found */
+    get: (id: string, options?: RequestOptions): Promise<User> => one('get', '/users/{id}', { path: { id } }, options),
+
+    /** Changes what is given; null clears, metadata is merged by key. Scope `users:write`. @throws not_found, already_exists */
+    update: (id: string, body: Body<'/users/{id}', 'patch'>, options?: RequestOptions): Promise<User> =>
+      one('patch', '/users/{id}', { path: { id }, body }, options),
+
+    /**
+     * Deletes a user and answers the record's final state. Scope `users:write`. A repeat after a lost answer meets
+     * `not_found`. @throws not_found
+     */
+    delete: (id: string, options?: RequestOptions): Promise<User> =>
+      one('delete', '/users/{id}', { path: { id } }, options),
+  }
+}

@@ -1,0 +1,105 @@
+import type { Calls, RequestOptions } from '../http.ts'
+import type {
+  Delivery,
+  DeliveryWithPayload,
+  EventTypeRecord,
+  Job,
+  PurgedDeliveries,
+  RotatedWebhook,
+  Webhook,
+  WebhookWithSecret,
+} from '../models.ts'
+import type { Body, Query } from '../operations.ts'
+import type { List } from '../paging.ts'
+
+function deliveriesOf({ one, list }: Calls) {
+  return {
+    /** Lists a webhook's deliveries, newest first; `status: 'dead_letter'` is the dead-letter queue. Scope `webhooks:read`. @throws not_found */
+    list: (
+      webhookId: string,
+      query?: Query<'/webhooks/{id}/deliveries', 'get'>,
+      options?: RequestOptions,
+    ): List<Delivery> => list('/webhooks/{id}/deliveries', { path: { id: webhookId } }, query, options),
+
+    /** Gets a delivery with its payload. Scope `webhooks:read`. @throws not_found */
+    get: (webhookId: string, deliveryId: string, options?: RequestOptions): Promise<DeliveryWithPayload> =>
+      one('get', '/webhooks/{id}/deliveries/{deliveryId}', { path: { id: webhookId, deliveryId } }, options),
+
+    /**
+     * Sends a delivery again: one that has ended begins a new cycle with the same event id, one that waits goes now.
+     * Scope `webhooks:write`. @throws not_found, webhook_disabled, delivery_not_retryable
+     */
+    retry: (webhookId: string, deliveryId: string, options?: RequestOptions): Promise<Delivery> =>
+      one('post', '/webhooks/{id}/deliveries/{deliveryId}/retry', { path: { id: webhookId, deliveryId } }, options),
+  }
+}
+
+/** Calls of webhooks and their deliveries. Every method may also throw what any call does: see `HalfkeyError`. */
+export function webhooksOf(calls: Calls) {
+  const { one, list } = calls
+  return {
+    /** Lists webhooks, newest first. Scope `webhooks:read`. */
+    list: (query?: Query<'/webhooks', 'get'>, options?: RequestOptions): List<Webhook> =>
+      list('/webhooks', {}, query, options),
+
+    /**
+     * Subscribes an endpoint to events. `secret`, by which `verifyWebhook` knows the deliveries, is in this answer
+     * only. Scope `webhooks:write`. @throws webhook_url_blocked, not_found (the app)
+     */
+    create: (body: Body<'/webhooks', 'post'>, options?: RequestOptions): Promise<WebhookWithSecret> =>
+      one('post', '/webhooks', { body }, options),
+
+    /** Gets a webhook. Scope `webhooks:read`. @throws not_found */
+    get: (id: string, options?: RequestOptions): Promise<Webhook> =>
+      one('get', '/webhooks/{id}', { path: { id } }, options),
+
+    /**
+     * Changes what is given. `status: 'paused'` holds deliveries, `'active'` lets them go on. Scope `webhooks:write`.
+     * @throws not_found, webhook_url_blocked
+     */
+    update: (id: string, body: Body<'/webhooks/{id}', 'patch'>, options?: RequestOptions): Promise<Webhook> =>
+      one('patch', '/webhooks/{id}', { path: { id }, body }, options),
+
+    /**
+     * Deletes a webhook; what is pending is cancelled. Answers the record's final state. Scope `webhooks:write`.
+     * A repeat after a lost answer meets `not_found`. @throws not_found
+     */
+    delete: (id: string, options?: RequestOptions): Promise<Webhook> =>
+      one('delete', '/webhooks/{id}', { path: { id } }, options),
+
+    /**
+     * Gives a webhook a new signing secret. For `graceSeconds` (default 86400) deliveries fit the old one too;
+     * `{ endGrace: true }` makes no secret, but ends that time. Scope `webhooks:write`. @throws not_found
+     */
+    rotate: (
+      id: string,
+      body: Body<'/webhooks/{id}/rotate', 'post'> = {},
+      options?: RequestOptions,
+    ): Promise<RotatedWebhook> => one('post', '/webhooks/{id}/rotate', { path: { id }, body }, options),
+
+    /**
+     * Sends one test event, once, and answers its delivery when the attempt has ended, or after 10 s. Scope
+     * `webhooks:write`. @throws not_found
+     */
+    test: (id: string, body: Body<'/webhooks/{id}/test', 'post'> = {}, options?: RequestOptions): Promise<Delivery> =>
+      one('post', '/webhooks/{id}/test', { path: { id }, body }, options),
+
+    /**
+     * Begins a job that sends every dead letter since a time (ISO 8601) again; `jobs.get` tells how far it is. Scope
+     * `webhooks:write`. @throws not_found, webhook_disabled
+     */
+    recover: (id: string, body: Body<'/webhooks/{id}/recover', 'post'>, options?: RequestOptions): Promise<Job> =>
+      one('post', '/webhooks/{id}/recover', { path: { id }, body }, options),
+
+    /** Deletes a webhook's dead letters for good. Scope `webhooks:write`. @throws not_found */
+    purge: (id: string, options?: RequestOptions): Promise<PurgedDeliveries> =>
+      one('delete', '/webhooks/{id}/deliveries', { path: { id }, query: { status: 'dead_letter' } }, options),
+
+    /** Lists every kind of event, with an example of its data. Scope `webhooks:read`. */
+    eventTypes: (query?: Query<'/webhooks/event-types', 'get'>, options?: RequestOptions): List<EventTypeRecord> =>
+      list('/webhooks/event-types', {}, query, options),
+
+    /** What was sent to a webhook, or will be. */
+    deliveries: deliveriesOf(calls),
+  }
+}

@@ -1,0 +1,260 @@
+import type { EventData } from './events.gen.ts'
+
+/** Every kind of event that this version of the package knows. */
+export type EventType = keyof EventData
+
+/**
+ * An event as it is delivered (specification, section 6). `type` tells which `data` it has. A server that is newer than
+ * this package may send kinds that are not in the type: have a `default`.
+ */
+export type WebhookEvent<Type extends EventType = EventType> = {
+  [Kind in Type]: {
+    /** The same at every attempt: by it, ignore what came before. */
+    id: string
+    type: Kind
+    /** ISO 8601 UTC with milliseconds. */
+    created_at: string
+    /** `YYYY-MM-DD` */
+    api_version: string
+    data: EventData[Kind]
+  }
+}[Type]
+
+/** A request's headers: of the Fetch standard, or of Node's `request.headers` and the like, whatever their case. */
+export type WebhookHeaders = Pick<Headers, 'get'> | Record<string, string | string[] | undefined>
+
+/** What a receiver may have its own way. */
+export interface VerifyWebhookOptions {
+  /** How far a timestamp may lie from now, either way, in seconds (default 300: specification, section 6). */
+  toleranceSeconds?: number | undefined
+  /** The clock; the system's by default. */
+  now?: (() => Date) | undefined
+}
+
+/**
+ * Why a delivery was not believed:
+ * - `signature_missing`: neither `X-Service-Signature` nor `webhook-signature`
+ * - `signature_malformed`: not `sha256=` and 64 lower-case hex digits, or no `v1,` and base64 of 32 bytes
+ * - `signature_mismatch`: body, timestamp, id or secret is another than the one that was signed
+ * - `timestamp_missing`, `timestamp_malformed`, `timestamp_too_old`, `timestamp_in_future`
+ * - `timestamps_differ`: `X-Service-Timestamp` is not `webhook-timestamp`
+ * - `event_id_missing`: a `webhook-signature` without `webhook-id`
+ * - `event_id_mismatch`: an id header is not the body's `id`
+ * - `header_repeated`: one of these headers came more than once
+ * - `body_malformed`: signed, but no event
+ */
+export type WebhookRejection =
+  | 'signature_missing'
+  | 'signature_malformed'
+  | 'signature_mismatch'
+  | 'timestamp_missing'
+  | 'timestamp_malformed'
+  | 'timestamp_too_old'
+  | 'timestamp_in_future'
+  | 'timestamps_differ'
+  | 'event_id_missing'
+  | 'event_id_mismatch'
+  | 'header_repeated'
+  | 'body_malformed'
+
+/** A delivery that must not be believed: answer it 400. */
+export class WebhookVerificationError extends Error {
+  override readonly name = 'WebhookVerificationError'
+  /** For programs: stable. */
+  readonly reason: WebhookRejection
+
+  constructor(reason: WebhookRejection) {
+    super(`The webhook delivery is not genuine: ${reason}`)
+    this.reason = reason
+  }
+}
+
+const SECRETS_MAX = 10
+const SIGNATURES_MAX = 10
+/** Enough for the year 33658, and exact as a number. */
+const TIMESTAMP = /^\d{1,12}$/
+const SPECIFIED_SIGNATURE = /^sha256=([0-9a-f]{64})$/
+const STANDARD_SIGNATURE = /^v1,([A-Za-z0-9+/]{43}=)$/
+
+const encoder = new TextEncoder()
+
+type Bytes = Uint8Array<ArrayBuffer>
+
+/** One signature scheme's part of a delivery: what was signed, and the MACs of which one must fit. */
+interface Claim {
+  timestamp: string
+  signed: Bytes
+  macs: Bytes[]
+  /** A secret as this scheme keys with it; null where it cannot be one of this scheme's. */
+  keyOf(secret: string): Bytes | null
+}
+
+function reject(reason: WebhookRejection): never {
+  throw new WebhookVerificationError(reason)
+}
+
+function bytesOf(body: string | Uint8Array): Bytes {
+  if (typeof body === 'string') return encoder.encode(body)
+  if (body instanceof Uint8Array) return new Uint8Array(body)
+  throw new TypeError('rawBody must be the text or the bytes of the body as they came, before any JSON parser')
+}
+
+function joined(head: string, tail: Bytes): Bytes {
+  const start = encoder.encode(head)
+  const all = new Uint8Array(start.length + tail.length)
+  all.set(start)
+  all.set(tail, start.length)
+  return all
+}
+
+function headerOf(headers: WebhookHeaders): (name: string) => string | null {
+  if (typeof headers.get === 'function') return (name) => (headers as Pick<Headers, 'get'>).get(name)
+  const entries = Object.entries(headers as Record<string, string | string[] | undefined>)
+  return (name) => {
+    const found = entries.filter(([key, value]) => value !== undefined && key.toLowerCase() === name)
+    const value = found[0]?.[1]
+    if (value === undefined) return null
+    if (found.length > 1 || typeof value !== 'string') return reject('header_repeated')
+    return value
+  }
+}
+
+function fromHex(hex: string): Bytes {
+  return Uint8Array.from(hex.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16))
+}
+
+function fromBase64(base64: string): Bytes | null {
+  try {
+    return Uint8Array.from(atob(base64), (char) => char.charCodeAt(0))
+  } catch {
+    return null
+  }
+}
+
+/** The specification's scheme: hex over `<timestamp>.<body>`, keyed by the whole secret as UTF-8. */
+function specifiedClaim(header: (name: string) => string | null, body: Bytes): Claim | null {
+  const signature = header('x-service-signature')
+  if (signature === null) return null
+  const mac = SPECIFIED_SIGNATURE.exec(signature)?.[1] ?? reject('signature_malformed')
+  const timestamp = header('x-service-timestamp') ?? reject('timestamp_missing')
+  return {
+    timestamp,
+    signed: joined(`${timestamp}.`, body),
+    macs: [fromHex(mac)],
+    keyOf: (secret) => encoder.encode(secret),
+  }
+}
+
+/**
+ * Standard Webhooks: base64 over `<id>.<timestamp>.<body>`, keyed by the decoded secret; several signatures apart by
+ * spaces, of which those with another version than `v1` are not ours to judge.
+ */
+function standardClaim(header: (name: string) => string | null, body: Bytes): Claim | null {
+  const signatures = header('webhook-signature')
+  if (signatures === null) return null
+  const macs = signatures
+    .split(' ', SIGNATURES_MAX)
+    .flatMap((signature) => STANDARD_SIGNATURE.exec(signature)?.[1] ?? [])
+    .flatMap((base64) => fromBase64(base64) ?? [])
+  if (macs.length === 0) reject('signature_malformed')
+  const id = header('webhook-id') ?? reject('event_id_missing')
+  const timestamp = header('webhook-timestamp') ?? reject('timestamp_missing')
+  return {
+    timestamp,
+    signed: joined(`${id}.${timestamp}.`, body),
+    macs,
+    keyOf: (secret) => fromBase64(secret.replace(/^whsec_/, '')),
+  }
+}
+
+function checkTimestamps(claims: Claim[], toleranceSeconds: number, now: Date): void {
+  for (const { timestamp } of claims) {
+    if (timestamp !== claims[0]?.timestamp) reject('timestamps_differ')
+    if (!TIMESTAMP.test(timestamp)) reject('timestamp_malformed')
+    const ageSeconds = Math.floor(now.getTime() / 1000) - Number(timestamp)
+    if (ageSeconds > toleranceSeconds) reject('timestamp_too_old')
+    if (ageSeconds < -toleranceSeconds) reject('timestamp_in_future')
+  }
+}
+
+/** Whether one of a claim's MACs is the HMAC-SHA256 by one of the secrets. WebCrypto compares in constant time. */
+async function holds(claim: Claim, secrets: readonly string[]): Promise<boolean> {
+  for (const secret of secrets) {
+    const bytes = claim.keyOf(secret)
+    if (bytes === null || bytes.length === 0) continue
+    const key = await crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['verify'])
+    for (const mac of claim.macs) {
+      if (await crypto.subtle.verify('HMAC', key, mac, claim.signed)) return true
+    }
+  }
+  return false
+}
+
+async function anyHolds(claims: readonly Claim[], secrets: readonly string[]): Promise<boolean> {
+  for (const claim of claims) {
+    if (await holds(claim, secrets)) return true
+  }
+  return false
+}
+
+function eventOf(body: Bytes): WebhookEvent {
+  let event: unknown
+  try {
+    event = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body))
+  } catch {
+    return reject('body_malformed')
+  }
+  if (typeof event !== 'object' || event === null) return reject('body_malformed')
+  const { id, type, created_at, api_version, data } = event as Record<string, unknown>
+  const texts = [id, type, created_at, api_version].every((text) => typeof text === 'string')
+  if (!texts || typeof data !== 'object' || data === null || Array.isArray(data)) return reject('body_malformed')
+  return event as WebhookEvent
+}
+
+function checkedSecrets(secrets: string | readonly string[]): readonly string[] {
+  const all = typeof secrets === 'string' ? [secrets] : secrets
+  const usable = Array.isArray(all) && all.every((secret) => typeof secret === 'string' && secret !== '')
+  if (!usable || all.length === 0 || all.length > SECRETS_MAX)
+    throw new TypeError(`secrets must be one webhook secret, or a list of 1 to ${SECRETS_MAX}, and none empty`)
+  return all
+}
+
+function checkedTolerance(toleranceSeconds: number): number {
+  // NaN would be no bound at all.
+  if (Number.isFinite(toleranceSeconds) && toleranceSeconds >= 0) return toleranceSeconds
+  throw new TypeError('toleranceSeconds must be a number, 0 or more')
+}
+
+/**
+ * Verifies a delivery and answers its event (specification, section 6). Runs wherever WebCrypto is: Node, browsers,
+ * workers.
+ *
+ * A delivery is signed twice: `X-Service-Signature`, and `webhook-signature` of Standard Webhooks. One that fits one
+ * of the secrets is enough, for during a secret's rotation the first is the old secret's and the second has both. So
+ * a receiver may know the old secret, the new one, or both. Whatever else is there must be well-formed and agree.
+ * A genuine delivery may still come twice: ignore an `id` that was seen.
+ * @param rawBody the body as it came: parsed and serialised again it would be other bytes
+ * @param secrets the webhook's `whsec_…`, or several of them, at most 10
+ * @throws WebhookVerificationError when it must not be believed
+ * @throws TypeError when called without a usable body, secret or tolerance
+ */
+export async function verifyWebhook(
+  rawBody: string | Uint8Array,
+  headers: WebhookHeaders,
+  secrets: string | readonly string[],
+  options: VerifyWebhookOptions = {},
+): Promise<WebhookEvent> {
+  const body = bytesOf(rawBody)
+  const known = checkedSecrets(secrets)
+  const toleranceSeconds = checkedTolerance(options.toleranceSeconds ?? 300)
+  const header = headerOf(headers)
+  const claims = [specifiedClaim(header, body), standardClaim(header, body)].filter((claim) => claim !== null)
+  if (claims.length === 0) reject('signature_missing')
+  checkTimestamps(claims, toleranceSeconds, options.now?.() ?? new Date())
+  if (!(await anyHolds(claims, known))) reject('signature_mismatch')
+  const event = eventOf(body)
+  for (const name of ['x-service-event-id', 'webhook-id']) {
+    if ((header(name) ?? event.id) !== event.id) reject('event_id_mismatch')
+  }
+  return event
+}
