@@ -96,7 +96,12 @@ export async function call(url: string, method: string, path: string, options: C
   })
   const text = await response.text()
   const json = response.headers.get('content-type')?.includes('json') ?? false
-  return { status: response.status, headers: response.headers, text, body: json ? JSON.parse(text) : null }
+  return {
+    status: response.status,
+    headers: response.headers,
+    text,
+    body: json && text !== '' ? JSON.parse(text) : null,
+  }
 }
 
 function tenantOf(

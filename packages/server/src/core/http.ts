@@ -32,6 +32,7 @@ export function anyKey(): Callers {
 
 /** Where a request came from, for the audit log beside an event. */
 export interface Origin {
+  /** With what looks like a secret taken out. */
   requestId: string
   /** The client's address, behind trusted proxies the one they report. */
   address: string

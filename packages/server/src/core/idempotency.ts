@@ -56,9 +56,20 @@ export function checkIdempotencyKey(value: string | string[] | undefined): strin
   return value
 }
 
+const scopeOf = ({ caller, method, path, subject, key }: KeyedRequest) =>
+  digest(caller.keyId, method, path, subject ?? '', key)
+
+/** Whether a request has had its effect, be its answer complete or not: a look without a lock. */
+export async function isKept(deps: Deps, request: KeyedRequest): Promise<boolean> {
+  const row = await deps.db.one(sql`
+    select 1 from idempotency_keys
+    where tenant_id = ${request.caller.tenantId} and scope_hash = ${scopeOf(request)} and expires_at > ${deps.now()}`)
+  return row !== undefined
+}
+
 function kept(deps: Deps, request: KeyedRequest) {
-  const { tenantId, keyId } = request.caller
-  const scope = digest(keyId, request.method, request.path, request.subject ?? '', request.key)
+  const { tenantId } = request.caller
+  const scope = scopeOf(request)
   const requestHash = digest(canonical(request.content))
   const context = ['idempotent answer', tenantId, scope.toString('hex')]
 

@@ -6,7 +6,7 @@ import { publicUrl } from './config.ts'
 import type { Deps } from './deps.ts'
 import { type ErrorDetail, fail, invalid } from './errors.ts'
 import type { Callers, Input, Origin, Page, Route } from './http.ts'
-import { checkIdempotencyKey, type KeyedRequest, runOnce, runOnceInSteps } from './idempotency.ts'
+import { checkIdempotencyKey, isKept, type KeyedRequest, runOnce, runOnceInSteps } from './idempotency.ts'
 import { serialiser, validator } from './schema.ts'
 
 /** A request as the web framework hands it over, before anything of it is believed. */
@@ -116,7 +116,8 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
   return async (incoming) => {
     const query = parseQuery(incoming.queryText)
     refuse(checkQuery(query, 0), '')
-    const body = takesBody ? (incoming.body ?? {}) : {}
+    // No body at all means {}; a body that is `null` does not.
+    const body = takesBody && incoming.body !== undefined ? incoming.body : {}
     if (takesBody) refuse(checkBody(body, incoming.bodyBytes), 'body')
     authorise(deps, route.callers, incoming.holder, incoming.originHeader)
     const input = {
@@ -127,9 +128,10 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
       body,
     } as unknown as Input<never, never, never>
     const key = keepsAnswers ? checkIdempotencyKey(incoming.idempotencyKey) : null
-    await route.before?.(deps, input)
-    if (key === null || incoming.holder.keyType === 'publishable')
+    if (key === null || incoming.holder.keyType === 'publishable') {
+      await route.before?.(deps, input)
       return { ...answer(await route.handler(deps, input)), replayed: false }
+    }
     const request: KeyedRequest = {
       caller: incoming.holder,
       key,
@@ -139,6 +141,8 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
       subject: null,
       secret: route.secret ?? false,
     }
+    // What has had its effect gets its answer, even where the check would fail by now.
+    if (route.before !== undefined && !(await isKept(deps, request))) await route.before(deps, input)
     const { steps } = route
     if (steps === undefined) return runOnce(deps, request, async (inTx) => answer(await route.handler(inTx, input)))
     return runOnceInSteps(deps, request, {

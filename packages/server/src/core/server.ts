@@ -39,31 +39,54 @@ export interface Server {
 const envelope = (error: HttpError) =>
   JSON.stringify({ error: error.message, code: error.code, details: error.details })
 
+const malformed = (part: string, message: string) => fail('malformed_request', [{ code: `malformed_${part}`, message }])
+
+/** RFC 9112, section 3.2.2: the absolute form of a target is accepted. All that follows knows paths only. */
+function originForm(url: string): string {
+  if (url.startsWith('/')) return url
+  const path = url.replace(/^https?:\/\/[^/?#]*/i, '')
+  return path.startsWith('/') ? path : `/${path}`
+}
+
 function requestId(headers: FastifyRequest['headers']): string {
   const given = headers['x-request-id']
   return typeof given === 'string' && /^[\x21-\x7e]{1,128}$/.test(given) ? given : randomUUID()
 }
 
-/** Reads a body whatever its size, keeps up to the limit. Answers null when it was larger. */
-async function readBody(stream: Readable): Promise<Buffer | null> {
+const tooLarge = (headers: Record<string, string> = {}) =>
+  fail(
+    'payload_too_large',
+    [{ field: 'body', code: 'payload_too_large', message: `Must be at most ${BODY_BYTES_MAX} bytes.` }],
+    headers,
+  )
+
+/** Reads a body past the limit too, and keeps none of it. @throws payload_too_large, with an end to the connection where much more is to come */
+async function readBody(stream: Readable, declaredBytes: number): Promise<Buffer> {
+  if (declaredBytes > DISCARDED_BYTES_MAX) throw tooLarge({ connection: 'close' })
   const chunks: Buffer[] = []
   let bytes = 0
   for await (const chunk of stream as AsyncIterable<Buffer>) {
     bytes += chunk.length
     if (bytes <= BODY_BYTES_MAX) chunks.push(chunk)
-    if (bytes > DISCARDED_BYTES_MAX) break
+    if (bytes > DISCARDED_BYTES_MAX) throw tooLarge({ connection: 'close' })
   }
-  return bytes > BODY_BYTES_MAX ? null : Buffer.concat(chunks)
+  if (bytes > BODY_BYTES_MAX) throw tooLarge()
+  return Buffer.concat(chunks)
 }
 
 /** Any failure as an answer of the contract; what we did not foresee is logged with its cause and says nothing. */
 function toHttpError(error: unknown, request: FastifyRequest, deps: Deps): HttpError {
   if (error instanceof HttpError) return error
-  const { code, statusCode } = error as { code?: string; statusCode?: number }
-  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return fail('unsupported_media_type')
+  const { code, statusCode, message } = error as { code?: string; statusCode?: number; message: string }
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
+    return fail('unsupported_media_type', [
+      { field: 'content-type', code: 'unsupported_media_type', message: 'Must be application/json.' },
+    ])
+  if (code === 'FST_ERR_BAD_URL') return malformed('path', 'The path is not valid percent-encoded UTF-8.')
   if (typeof code === 'string' && code.startsWith('FST_') && statusCode !== undefined && statusCode < 500)
-    return fail('malformed_request')
-  if (code === 'ECONNRESET' || code === 'ERR_STREAM_PREMATURE_CLOSE') return fail('malformed_request')
+    return malformed('request', redact(message))
+  if (code === 'ECONNRESET' || code === 'ERR_STREAM_PREMATURE_CLOSE')
+    return malformed('body', 'The connection ended before the body did.')
   deps.log.error({ err: error, requestId: redact(request.id), route: request.routeOptions.url }, 'request failed')
   return fail('internal_error')
 }
@@ -112,6 +135,12 @@ async function admit(deps: Deps, request: FastifyRequest, reply: FastifyReply): 
   }
 }
 
+/** What every answer has. */
+function addHeaders(request: FastifyRequest, reply: FastifyReply): void {
+  reply.header('x-request-id', request.id)
+  reply.header('x-content-type-options', 'nosniff')
+}
+
 function cors(request: FastifyRequest, reply: FastifyReply): void {
   const origin = request.headers.origin
   reply.header('vary', 'Origin')
@@ -137,7 +166,9 @@ const isApi = (url: string) => url === BASE || url.startsWith(`${BASE}/`) || url
 function answerParserError(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
   const body = envelope(
-    fail('malformed_request', [{ code: error.code ?? 'malformed', message: 'The HTTP parser refused the request.' }]),
+    fail('malformed_request', [
+      { code: (error.code ?? 'malformed').toLowerCase(), message: 'The HTTP parser refused the request.' },
+    ]),
   )
   socket.end(
     `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nX-Request-Id: ${randomUUID()}\r\nConnection: close\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
@@ -147,6 +178,7 @@ function answerParserError(error: NodeJS.ErrnoException, socket: Duplex): void {
 function newFastify(deps: Deps): FastifyInstance {
   const app = Fastify({
     genReqId: (raw) => requestId(raw.headers),
+    rewriteUrl: (raw) => originForm(raw.url ?? '/'),
     trustProxy: deps.config.trustedProxies.length > 0 ? deps.config.trustedProxies : false,
     routerOptions: { maxParamLength: PARAM_CHARS_MAX, ignoreTrailingSlash: false },
     exposeHeadRoutes: false,
@@ -159,9 +191,13 @@ function newFastify(deps: Deps): FastifyInstance {
     http: { requireHostHeader: false },
     frameworkErrors: async (error, request, reply) => {
       // A path with broken percent-encoding never reaches the hooks; the key is checked before it all the same.
-      reply.header('x-request-id', request.id)
+      addHeaders(request, reply)
       try {
-        if (isApi(request.url)) await admit(deps, request, reply)
+        if (isApi(request.url)) {
+          cors(request, reply)
+          if (request.method === 'OPTIONS') return preflight(reply)
+          await admit(deps, request, reply)
+        }
         throw error
       } catch (failure) {
         send(reply, toHttpError(failure, request, deps))
@@ -169,14 +205,19 @@ function newFastify(deps: Deps): FastifyInstance {
     },
   })
   app.server.on('checkExpectation', (_, response) => {
+    const body = envelope(malformed('expectation', 'The only expectation that is met is 100-continue.'))
     response
-      .writeHead(400, { 'content-type': 'application/json; charset=utf-8', 'x-request-id': randomUUID() })
-      .end(envelope(fail('malformed_request')))
+      .writeHead(400, {
+        'content-type': 'application/json; charset=utf-8',
+        'content-length': Buffer.byteLength(body),
+        'x-request-id': randomUUID(),
+        connection: 'close',
+      })
+      .end(body)
   })
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', async (request: FastifyRequest, stream: Readable): Promise<unknown> => {
-    const body = await readBody(stream)
-    if (body === null) throw fail('payload_too_large')
+    const body = await readBody(stream, Number(request.headers['content-length']))
     if (body.length === 0)
       throw fail('malformed_json', [
         { code: 'malformed_json', message: 'The body is empty. Send {} or leave the content type out.' },
@@ -193,10 +234,13 @@ function addHooks(app: FastifyInstance, deps: Deps, state: { draining: boolean }
   app.decorateRequest('holder', null)
   app.decorateRequest('bodyBytes', 0)
   app.addHook('onRequest', async (request, reply) => {
-    reply.header('x-request-id', request.id)
-    reply.header('x-content-type-options', 'nosniff')
+    addHeaders(request, reply)
     if (state.draining) reply.header('connection', 'close')
-    if (!isApi(request.url)) return
+    // RFC 9112, section 3.2. Node would refuse it too, but not in the envelope.
+    if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
+      throw malformed('request', 'The Host header is missing.')
+    // By the route that was found, for its path may have come percent-encoded: no spelling of it goes round the key.
+    if (!isApi(request.routeOptions.url ?? request.url)) return
     cors(request, reply)
     if (request.method === 'OPTIONS') return preflight(reply)
     await admit(deps, request, reply)
@@ -230,7 +274,8 @@ function addRoute(app: FastifyInstance, deps: Deps, route: Route): void {
       const cut = request.url.indexOf('?')
       const outgoing = await answer({
         holder: request.holder as KeyHolder,
-        origin: { requestId: request.id, address: request.ip },
+        // It is stored beside events.
+        origin: { requestId: redact(request.id), address: request.ip },
         params: request.params as Record<string, string>,
         path: cut === -1 ? request.url : request.url.slice(0, cut),
         queryText: cut === -1 ? '' : request.url.slice(cut + 1),

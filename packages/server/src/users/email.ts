@@ -1,4 +1,5 @@
 import { invalid } from '../core/errors.ts'
+import { foldCase } from './case.ts'
 
 /** An email as it is shown, and the form in which two of them are compared. */
 export interface Email {
@@ -28,11 +29,5 @@ export function parseEmail(text: string, field = 'email'): Email {
   ) {
     throw invalid(field, 'Must be an email address, such as ada@example.com.', 'invalid_email')
   }
-  return { shown, key: emailKey(shown) }
-}
-
-/** What makes two addresses the same: NFC, without regard to case. */
-export function emailKey(shown: string): string {
-  // Upper first: ß and ẞ, ς and σ, and the like fall together only so.
-  return shown.normalize('NFC').toUpperCase().toLowerCase().normalize('NFC')
+  return { shown, key: foldCase(shown) }
 }

@@ -35,7 +35,12 @@ const Email = z
   .min(3)
   .max(EMAIL_CHARS_MAX)
   .meta({ description: 'Unique in the app, whatever its case.', example: 'ada@example.com' })
-const Name = z.string().min(1).max(NAME_CHARS_MAX)
+const Name = z
+  .string()
+  .min(1)
+  .max(NAME_CHARS_MAX)
+  .regex(/\S/)
+  .meta({ 'x-expected': `text of 1 to ${NAME_CHARS_MAX} characters, not only spaces` })
 const ExternalId = z.string().min(1).max(EXTERNAL_ID_CHARS_MAX)
 
 export const CreateUser = z
@@ -72,8 +77,12 @@ export const ListUsers = z.strictObject({
   search: z
     .string()
     .max(200)
+    .regex(/^\P{Cc}*$/u)
     .optional()
-    .meta({ description: 'A literal part of email, name, external id, party or id; case does not matter.' }),
+    .meta({
+      'x-expected': 'text of at most 200 characters, none a control character',
+      description: 'A literal part of email, name, external id, party or id; case does not matter.',
+    }),
   app_id: z.string().optional().meta({ description: 'Only users of this app.' }),
 })
 export type ListUsers = z.infer<typeof ListUsers>

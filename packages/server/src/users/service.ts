@@ -8,6 +8,7 @@ import { paging } from '../core/http.ts'
 import { isId, newId } from '../core/ids.ts'
 import { changeMetadata, mergeMetadata } from '../core/metadata.ts'
 import { tenantContext } from '../tenant/service.ts'
+import { foldCase } from './case.ts'
 import { parseEmail } from './email.ts'
 import type { CreateUser, ListUsers, UpdateUser, User } from './schema.ts'
 import * as store from './store.ts'
@@ -30,12 +31,8 @@ function conflict(error: unknown): unknown {
 }
 
 function searchText(row: Pick<store.UserRow, 'id' | 'email' | 'name' | 'external_id'>): string {
-  // Fields are kept apart by a character that no search can hold, so that no match spans two of them.
-  return [row.id, row.email, row.name, row.external_id]
-    .filter((part) => part !== null)
-    .join('\u0001')
-    .normalize('NFC')
-    .toLowerCase()
+  // Fields are kept apart by a control character, which no search can hold, so that no match spans two of them.
+  return foldCase([row.id, row.email, row.name, row.external_id].filter((part) => part !== null).join('\u0001'))
 }
 
 const trimmed = (text: string | null | undefined) =>
@@ -95,7 +92,7 @@ export async function listUsers(deps: Deps, caller: Caller, query: ListUsers): P
   const { page, pageSize, offset } = paging(query)
   const appId = query.app_id === undefined ? caller.appId : await resolveApp(deps, caller, query.app_id, 'app_id')
   const { namespace } = await tenantContext(deps, caller.tenantId)
-  const search = query.search?.normalize('NFC').toLowerCase() ?? ''
+  const search = foldCase(query.search ?? '')
   const filter: store.UserFilter = {
     tenantId: caller.tenantId,
     appId,

@@ -113,7 +113,7 @@ export interface UserFilter {
 const literal = (text: string) => text.replace(/[\\%_]/g, '\\$&')
 
 /**
- * The users that a literal, lower-case `search` finds. A party is `<id>::<namespace>` and the namespace is the
+ * The users that a literal, case-folded `search` finds. A party is `<id>::<namespace>` and the namespace is the
  * tenant's, so a search that reaches into it either holds for all users or is one for the end of an id.
  */
 export function searchCondition(search: string, namespace: string): Sql {

@@ -162,13 +162,14 @@ export async function purgeDeadLetters(
   webhookId: Id<'wh'>,
   limit: number,
 ): Promise<number> {
+  // By a range of ids: joined with the picked rows, a planner with old statistics compares each with each.
   const row = await db.one<{ n: number }>(sql`
     with old as (
       select id from deliveries_done where tenant_id = ${tenantId} and webhook_id = ${webhookId} and status = 'dead_letter' order by id limit ${limit}),
-    tried as (delete from attempts a using old o where a.tenant_id = ${tenantId} and a.delivery_id = o.id),
     gone as (
-      delete from deliveries_done d using old o
-      where d.tenant_id = ${tenantId} and d.webhook_id = ${webhookId} and d.id = o.id and d.status = 'dead_letter' returning 1)
+      delete from deliveries_done where tenant_id = ${tenantId} and webhook_id = ${webhookId} and status = 'dead_letter'
+        and id <= (select max(id) from old) returning id),
+    tried as (delete from attempts a using gone g where a.tenant_id = ${tenantId} and a.delivery_id = g.id)
     select count(*) as n from gone`)
   return row?.n ?? 0
 }
@@ -199,7 +200,8 @@ export async function restartDeadLetters(
       select id from deliveries_done where tenant_id = ${tenantId} and webhook_id = ${webhookId} and status = 'dead_letter'
         and id > ${afterId} and id <= ${untilId} order by id limit ${limit}),
     gone as (
-      delete from deliveries_done d using old o where d.tenant_id = ${tenantId} and d.webhook_id = ${webhookId} and d.id = o.id
+      delete from deliveries_done d where tenant_id = ${tenantId} and webhook_id = ${webhookId} and status = 'dead_letter'
+        and id > ${afterId} and id <= (select max(id) from old)
         and exists (select from events e where e.tenant_id = d.tenant_id and e.id = d.event_id) returning d.*),
     back as (
       insert into deliveries (tenant_id, webhook_id, id, lane_id, event_id, event_type, cycle, attempts, next_at, created_at)

@@ -1,5 +1,6 @@
 import { and, type Db, type Sql, sql } from '../core/db.ts'
 import type { Id } from '../core/ids.ts'
+import { lockLanes, testLaneId } from './engine/lanes.ts'
 import type { Webhook } from './schema.ts'
 
 /** A webhook as the table holds it. */
@@ -111,7 +112,13 @@ export async function holdLane(tx: Db, row: Pick<WebhookRow, 'tenant_id' | 'id'>
 
 /** Marks a webhook deleted and stops its lanes; the engine cancels what is pending and then removes the row. */
 export async function markDeleted(tx: Db, row: Pick<WebhookRow, 'tenant_id' | 'id'>, now: Date): Promise<void> {
-  await tx.run(sql`update lanes set held = true where tenant_id = ${row.tenant_id} and webhook_id = ${row.id}`)
+  // Both lanes, in the order in which whoever stores outcomes of both locks them.
+  const lanes = [row.id, testLaneId(row.id)]
+  await lockLanes(
+    tx,
+    lanes.map((laneId) => ({ tenantId: row.tenant_id, laneId })),
+  )
+  await tx.run(sql`update lanes set held = true where tenant_id = ${row.tenant_id} and id = any(${lanes}::text[])`)
   await tx.run(
     sql`update webhooks set deleted_at = ${now}, updated_at = ${now} where tenant_id = ${row.tenant_id} and id = ${row.id}`,
   )

@@ -128,7 +128,7 @@ async function rescheduleLanes(
 ): Promise<boolean> {
   const rows = await tx.query<{ due: boolean }>(sql`
     update lanes t set saturated = s.saturated,
-      due_at = case when s.saturated then 'infinity' else coalesce(greatest(clock_timestamp(), s.next_at), 'infinity') end,
+      due_at = case when s.saturated or s.next_at is null then 'infinity' else greatest(clock_timestamp(), s.next_at) end,
       floor_at = coalesce(s.next_at, 'infinity')
     from (
       select l.tenant_id, l.id, n.next_at, coalesce(n.next_at <= now(), false) and h.all_held >= ${LIMIT} as saturated

@@ -15,13 +15,19 @@ export type Chore = (db: Db) => Promise<boolean>
 export function createUpkeep(deps: Deps, pulse: Pulse, chores: readonly Chore[]) {
   const { db, log, metrics, config } = deps
   let minuteAt = performance.now()
+  let expiring = false
 
   async function everyMinute(): Promise<void> {
     const stranded = await wakeStrandedLanes(db)
     if (stranded > 0) log.warn({ stranded }, 'lanes had due work and were not due')
     await alone(db, LOCK_SWEEP, removeDeleted)
     await forgetDeadWorkers(db)
-    await alone(db, LOCK_RETENTION, (tx) => deleteExpired(tx, config.retentionMs, config.deadLetterRetentionMs))
+    expiring = true
+  }
+
+  /** A portion a round until nothing is left: lost leases do not wait for a large deletion. */
+  async function expire(tx: Db): Promise<number> {
+    return deleteExpired(tx, config.retentionMs, config.deadLetterRetentionMs)
   }
 
   /** One round. @returns whether deliveries became due, and whether there is more to do at once */
@@ -43,6 +49,7 @@ export function createUpkeep(deps: Deps, pulse: Pulse, chores: readonly Chore[])
       minuteAt = performance.now()
       await everyMinute()
     }
-    return { due, more }
+    if (expiring) expiring = (await alone(db, LOCK_RETENTION, expire)) > 0
+    return { due, more: more || expiring }
   }
 }

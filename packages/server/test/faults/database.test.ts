@@ -1,0 +1,122 @@
+import { afterAll, describe, expect, it, type TestContext } from 'vitest'
+import { call, eventually } from '../harness.ts'
+import { PostgresProcess } from '../postgres-process.ts'
+import { startReceiver } from '../receiver.ts'
+import { killAll } from '../service-process.ts'
+import { startApart } from './apart.ts'
+import { expectNothingLost, listUsers, settle, subscribe, UserLoad } from './load.ts'
+import { report, scale } from './report.ts'
+
+const ENDPOINTS = 4
+const TEST_MS = 90_000 + 30_000 * scale
+/** A failing request may wait so long for a connection, but no longer. */
+const ERROR_MS = 6_000
+/** A claim whose commit got no answer is left to its lease. */
+const LEASE_MS = 75_000
+
+afterAll(killAll)
+
+describe.concurrent('the database fails under load', () => {
+  async function start(context: TestContext) {
+    const postgres = await PostgresProcess.create()
+    const receiver = await startReceiver()
+    const apart = await startApart(context, {}, postgres.url)
+    context.onTestFinished(async () => {
+      await receiver.close()
+      await postgres.remove()
+    })
+    const service = await apart.start('all')
+    const paths = await subscribe(service.url, apart.key, receiver, ENDPOINTS)
+    const load = new UserLoad({ url: service.url, key: apart.key }).start()
+    return { postgres, receiver, apart, service, paths, load }
+  }
+
+  /** Failed calls must be told so in the contract's form, in time, and never by a broken connection. */
+  function expectCleanErrors(load: UserLoad): void {
+    for (const failure of load.failures) {
+      expect(failure).toMatchObject({ status: 500, code: 'internal_error' })
+      expect(failure.tookMs).toBeLessThan(ERROR_MS)
+    }
+  }
+
+  it(
+    'kill -9 of PostgreSQL: the service answers again within 5 s, without a restart, and nothing acknowledged is lost',
+    async (context: TestContext) => {
+      const { postgres, receiver, apart, service, paths, load } = await start(context)
+      let slowestMs = 0
+      const rounds = scale
+      for (let round = 0; round < rounds; round++) {
+        await load.more(200)
+        await postgres.kill()
+        await eventually('failing readiness', async () => (await service.readyz()) === 503, 5_000)
+        // The process lives, and says what is wrong in the contract's form.
+        expect((await call(service.url, 'GET', '/healthz')).status).toBe(200)
+        const before = load.failures.length
+        await eventually('failed calls', async () => load.failures.length > before + 5, 2 * ERROR_MS)
+        await postgres.start()
+        const upAt = performance.now()
+        await load.more(1, 10_000)
+        await eventually('readiness', async () => (await service.readyz()) === 200, 10_000)
+        slowestMs = Math.max(slowestMs, Math.round(performance.now() - upAt))
+      }
+      await load.more(50)
+      await load.stop()
+      const settled = await settle(load, receiver, paths, LEASE_MS)
+      const listed = await listUsers(service.url, apart.key)
+      report(context, {
+        fault: `kill -9 of PostgreSQL × ${rounds}: answers again after`,
+        acknowledged: load.acknowledged.size,
+        delivered: settled.delivered,
+        lost: settled.missing.length,
+        duplicates: settled.duplicates,
+        inFlight: null,
+        recoveredMs: slowestMs,
+      })
+      expect(service.exit).toBeNull()
+      expect(load.failures.length).toBeGreaterThan(0)
+      expectCleanErrors(load)
+      expect(slowestMs).toBeLessThan(5_000)
+      expectNothingLost(load, listed, settled)
+      // Outcomes outlive the database's absence in the worker's memory: at most what was in the air at once comes twice.
+      expect(settled.duplicates).toBeLessThanOrEqual(rounds * ENDPOINTS * 8)
+      expect(await service.stop()).toEqual({ code: 0, signal: null })
+    },
+    TEST_MS,
+  )
+
+  it(
+    'single backends killed at random: some calls fail cleanly, nothing acknowledged is lost',
+    async (context: TestContext) => {
+      const { postgres, receiver, apart, service, paths, load } = await start(context)
+      const kills = 12 * scale
+      for (let kill = 0; kill < kills; kill++) {
+        await load.more(15)
+        expect(await postgres.terminateOne()).toBeGreaterThan(0)
+      }
+      const lastAt = performance.now()
+      await load.more(50)
+      await load.stop()
+      const settled = await settle(load, receiver, paths, LEASE_MS)
+      const recoveredMs = Math.round(performance.now() - lastAt)
+      const listed = await listUsers(service.url, apart.key)
+      report(context, {
+        fault: `single backends killed × ${kills}`,
+        acknowledged: load.acknowledged.size,
+        delivered: settled.delivered,
+        lost: settled.missing.length,
+        duplicates: settled.duplicates,
+        inFlight: null,
+        recoveredMs,
+      })
+      expect(service.exit).toBeNull()
+      expectCleanErrors(load)
+      // One backend carries one statement: no kill can fail more than one call.
+      expect(load.failures.length).toBeLessThanOrEqual(kills)
+      expectNothingLost(load, listed, settled)
+      expect(settled.duplicates).toBe(0)
+      expect(await service.readyz()).toBe(200)
+      expect(await service.stop()).toEqual({ code: 0, signal: null })
+    },
+    TEST_MS,
+  )
+})

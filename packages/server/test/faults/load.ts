@@ -1,0 +1,207 @@
+import { expect } from 'vitest'
+import { type Answer, call, eventually } from '../harness.ts'
+import type { Receiver } from '../receiver.ts'
+
+const PAUSE_AFTER_FAILURE_MS = 20
+
+/** An answer that was no success, or none at all (`status` null). */
+export interface Failure {
+  status: number | null
+  code: string | null
+  tookMs: number
+  atMs: number
+}
+
+/**
+ * Creates users over several connections at once, each call under an Idempotency-Key of its own, until told to stop.
+ * Faults do not stop it: what was not answered is kept, to be sent again.
+ */
+export class UserLoad {
+  /** User ids, by the call's number. */
+  readonly acknowledged = new Map<number, string>()
+  readonly unanswered = new Set<number>()
+  readonly failures: Failure[] = []
+  #target: { url: string; key: string }
+  #next = 1
+  #stopping = false
+  #loops: Promise<void>[] = []
+
+  constructor(target: { url: string; key: string }) {
+    this.#target = target
+  }
+
+  /** Where the next calls go: a restarted service may listen elsewhere. */
+  moveTo(url: string): void {
+    this.#target = { ...this.#target, url }
+  }
+
+  start(connections = 6): this {
+    this.#stopping = false
+    this.#loops = Array.from({ length: connections }, () => this.#loop())
+    return this
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping = true
+    await Promise.all(this.#loops)
+  }
+
+  /** Until so many more calls were answered with 201. */
+  async more(n: number, timeoutMs = 15_000): Promise<void> {
+    const enough = this.acknowledged.size + n
+    await eventually(`${n} more users`, async () => this.acknowledged.size >= enough, timeoutMs)
+  }
+
+  /** Sends again, under the same keys, what got no answer. @returns how many of them had had their effect already */
+  async retryUnanswered(): Promise<{ retried: number; replayed: number; refused: Answer[] }> {
+    const again = [...this.unanswered]
+    const refused: Answer[] = []
+    let replayed = 0
+    for (const n of again) {
+      const answer = await this.#post(n)
+      if (answer.status !== 201) refused.push(answer)
+      else if (answer.headers.get('idempotency-replayed') === 'true') replayed += 1
+    }
+    return { retried: again.length, replayed, refused }
+  }
+
+  async #loop(): Promise<void> {
+    while (!this.#stopping) {
+      const n = this.#next++
+      this.unanswered.add(n)
+      const startedAt = performance.now()
+      let failure: Pick<Failure, 'status' | 'code'> | null = null
+      try {
+        const { status, body } = await this.#post(n)
+        if (status !== 201) failure = { status, code: body?.code ?? null }
+      } catch {
+        failure = { status: null, code: null }
+      }
+      if (failure === null) continue
+      this.failures.push({ ...failure, tookMs: performance.now() - startedAt, atMs: performance.now() })
+      // As any client does: not again at once.
+      await new Promise((resolve) => setTimeout(resolve, PAUSE_AFTER_FAILURE_MS))
+    }
+  }
+
+  async #post(n: number): Promise<Answer> {
+    const { url, key } = this.#target
+    const answer = await call(url, 'POST', '/v1/users', {
+      key,
+      body: { email: `user-${n}@example.com`, externalId: `load-${n}` },
+      headers: { 'idempotency-key': `load-${n}` },
+    })
+    if (answer.status === 201) {
+      this.acknowledged.set(n, answer.body.data.id)
+      this.unanswered.delete(n)
+    }
+    return answer
+  }
+}
+
+/** What arrived at a receiver, in view of what was acknowledged. */
+export interface Tally {
+  /** Distinct pairs of event and endpoint. */
+  delivered: number
+  duplicates: number
+  /** Acknowledged users whose event has not come to every endpoint. */
+  missing: string[]
+  /** Users with more than one event id. */
+  twoEvents: number
+}
+
+/** Counts `user.created` arrivals. Endpoints are told apart by their path. */
+export function tally(receiver: Receiver, paths: readonly string[], userIds: Iterable<string>): Tally {
+  const arrivals = new Set<string>()
+  const eventIds = new Map<string, Set<string>>()
+  let total = 0
+  for (const { path, event } of receiver.received) {
+    if (event.type !== 'user.created') continue
+    total += 1
+    arrivals.add(`${path} ${event.data.userId}`)
+    const ids = eventIds.get(event.data.userId) ?? new Set()
+    eventIds.set(event.data.userId, ids.add(event.id))
+  }
+  return {
+    delivered: arrivals.size,
+    duplicates: total - arrivals.size,
+    missing: [...userIds].filter((id) => !paths.every((path) => arrivals.has(`${path} ${id}`))),
+    twoEvents: [...eventIds.values()].filter((ids) => ids.size > 1).length,
+  }
+}
+
+/** Until every acknowledged user's event has come to every endpoint, or the time is over. */
+export async function untilDelivered(
+  receiver: Receiver,
+  paths: readonly string[],
+  load: UserLoad,
+  timeoutMs: number,
+): Promise<Tally> {
+  const count = () => tally(receiver, paths, load.acknowledged.values())
+  await eventually('all deliveries', async () => count().missing.length === 0, timeoutMs).catch(() => {})
+  return count()
+}
+
+/** Users by email, as the list shows them: those whose email fits. */
+export async function listUsers(url: string, key: string, fits = /^user-/): Promise<Map<string, string[]>> {
+  const byEmail = new Map<string, string[]>()
+  for (let page = 1; ; page++) {
+    const { status, body, text } = await call(url, 'GET', `/v1/users?page=${page}&page_size=100`, { key })
+    if (status !== 200) throw new Error(`no list: ${status} ${text}`)
+    for (const { email, id } of body.data) {
+      if (fits.test(email)) byEmail.set(email, [...(byEmail.get(email) ?? []), id])
+    }
+    if (!body.hasMore) return byEmail
+  }
+}
+
+/** Acknowledged users that the list does not show under their id. */
+export function missingUsers(load: UserLoad, listed: Map<string, string[]>): string[] {
+  return [...load.acknowledged]
+    .filter(([n, id]) => !listed.get(`user-${n}@example.com`)?.includes(id))
+    .map(([, id]) => id)
+}
+
+/** Subscribes so many endpoints of a receiver to new users. @returns their paths */
+export async function subscribe(url: string, key: string, receiver: Receiver, count: number): Promise<string[]> {
+  const paths = Array.from({ length: count }, (_, index) => `/endpoint-${index}`)
+  for (const path of paths) {
+    const { status, text } = await call(url, 'POST', '/v1/webhooks', {
+      key,
+      body: { url: receiver.url + path, events: ['user.created'] },
+    })
+    if (status !== 201) throw new Error(`no webhook: ${status} ${text}`)
+  }
+  return paths
+}
+
+const DELIVERED_MS = 45_000
+
+export interface Settled extends Tally {
+  /** Answers other than 201 to what was sent again. */
+  refused: string[]
+}
+
+/** Sends again what got no answer, then waits for every acknowledged user's events. */
+export async function settle(
+  load: UserLoad,
+  receiver: Receiver,
+  paths: readonly string[],
+  timeoutMs = DELIVERED_MS,
+): Promise<Settled> {
+  const { refused } = await load.retryUnanswered()
+  const delivered = await untilDelivered(receiver, paths, load, timeoutMs)
+  return { ...delivered, refused: refused.map(({ status, text }) => `${status} ${text}`) }
+}
+
+/** What every fault must leave behind. */
+export function expectNothingLost(load: UserLoad, listed: Map<string, string[]>, settled: Settled): void {
+  expect(settled.refused).toEqual([])
+  expect(load.unanswered.size).toBe(0)
+  expect(missingUsers(load, listed)).toEqual([])
+  // Answered at once or not: each call had its effect once.
+  expect([...listed].filter(([, ids]) => ids.length > 1)).toEqual([])
+  expect(listed.size).toBe(load.acknowledged.size)
+  expect(settled.missing).toEqual([])
+  expect(settled.twoEvents).toBe(0)
+}

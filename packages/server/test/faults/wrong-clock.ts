@@ -1,0 +1,48 @@
+import { createHmac } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
+import { expect, type TestContext } from 'vitest'
+import { eventually } from '../harness.ts'
+import { answer, startReceiver } from '../receiver.ts'
+import { startApart } from './apart.ts'
+
+const RETRY_MS = 1_000
+const CLOCK = fileURLToPath(new URL('./clock-ahead.mjs', import.meta.url))
+
+/** A worker under a shifted clock, an endpoint that fails first: when sends come, what they are signed with, what is stored. */
+export async function keepsTime(context: TestContext, shiftMs: number): Promise<void> {
+  const apart = await startApart(context, { HALFKEY_WEBHOOK_RETRY_DELAYS: '1s,1s' })
+  const { api, key } = apart
+  const worker = await apart.start('worker', { CLOCK_SHIFT_MS: String(shiftMs), HALFKEY_LOG_LEVEL: 'info' }, [
+    '--import',
+    CLOCK,
+  ])
+  const receiver = await startReceiver(answer(500))
+  context.onTestFinished(() => receiver.close())
+  const webhook = await api.call(key, 'POST', '/webhooks', { body: { url: receiver.url, events: ['user.created'] } })
+  const made = await api.call(key, 'POST', '/users', { body: {} })
+  const answeredAt = Date.now()
+  expect(made.status).toBe(201)
+  const [first, second] = await receiver.count('a first send and its retry', 2)
+  receiver.behave(answer(200))
+  const third = (await receiver.count('the last send', 3))[2]!
+  // The clock is really wrong, and in the engine only.
+  const logged = /"time":"([^"]+)"/.exec(worker.stderr)?.[1] ?? ''
+  expect(Math.abs(Date.parse(logged) - Date.now() - shiftMs)).toBeLessThan(60_000)
+  expect(first!.atMs - answeredAt).toBeLessThan(3_000)
+  expect(second!.atMs - first!.atMs).toBeGreaterThanOrEqual(RETRY_MS)
+  expect(second!.atMs - first!.atMs).toBeLessThan(RETRY_MS + 3_000)
+  for (const { headers, body, atMs } of [first!, second!, third]) {
+    const timestamp = Number(headers['x-service-timestamp'])
+    expect(Math.abs(timestamp * 1_000 - atMs)).toBeLessThan(3_000)
+    const signature = createHmac('sha256', webhook.body.data.secret).update(`${timestamp}.${body}`).digest('hex')
+    expect(headers['x-service-signature']).toContain(signature)
+  }
+  const delivery = await eventually('a stored success', async () => {
+    const { body } = await api.call(key, 'GET', `/webhooks/${webhook.body.data.id}/deliveries`)
+    return body.data[0]?.status === 'succeeded' && body.data[0]
+  })
+  expect(delivery.attempts).toHaveLength(3)
+  for (const [index, received] of [first!, second!, third].entries())
+    expect(Math.abs(Date.parse(delivery.attempts[index].at) - received.atMs)).toBeLessThan(3_000)
+  for (const process of [worker, api]) expect(await process.stop()).toEqual({ code: 0, signal: null })
+}

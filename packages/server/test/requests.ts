@@ -1,0 +1,132 @@
+import type { Route } from '../src/core/http.ts'
+import { type IdPrefix, newId } from '../src/core/ids.ts'
+import { inlined, type JsonSchema, jsonSchema } from '../src/core/schema.ts'
+import { type Answer, type CallOptions, call, type Tenant } from './harness.ts'
+
+/** Nothing listens there: a delivery fails at once. */
+export const NOWHERE = 'http://127.0.0.2:49150/hook'
+
+/** Valid bodies where the least that the schema asks for is not enough. */
+const BODIES: Record<string, object> = {
+  'POST /api-keys': { name: 'Backend', type: 'secret', scopes: ['api_keys:read'] },
+  'POST /webhooks': { url: NOWHERE, events: ['user.created'] },
+}
+
+/** The ids in the paths of one record, by the parameter's name. */
+export type PathIds = Record<string, string>
+
+/** A record of the tenant's for each resource that has ids in its paths, by the path's first part. */
+export const RECORDS: Record<string, (tenant: Tenant) => Promise<PathIds>> = {
+  apps: async (tenant) => ({ id: await idOf(tenant, '/apps', { name: 'Shop' }) }),
+  users: async (tenant) => ({ id: await idOf(tenant, '/users', { name: 'Ada' }) }),
+  'api-keys': async (tenant) => ({ id: await idOf(tenant, '/api-keys', BODIES['POST /api-keys']) }),
+  async webhooks(tenant) {
+    const id = await idOf(tenant, '/webhooks', BODIES['POST /webhooks'])
+    return { id, deliveryId: await idOf(tenant, `/webhooks/${id}/test`, {}) }
+  },
+  async jobs(tenant) {
+    const id = await idOf(tenant, '/webhooks', BODIES['POST /webhooks'])
+    return { id: await idOf(tenant, `/webhooks/${id}/recover`, { since: new Date(0).toISOString() }) }
+  },
+}
+
+async function idOf(tenant: Tenant, path: string, body: object | undefined): Promise<string> {
+  const answer = await tenant.post(path, body)
+  if (answer.status >= 300) throw new Error(`POST ${path}: ${answer.text}`)
+  return answer.body.data.id
+}
+
+/** `GET /users/:id`, as tables name a route. */
+export const nameOf = (route: Pick<Route, 'method' | 'path'>): string => `${route.method} ${route.path}`
+
+/** The resource that a route belongs to: the path's first part. */
+export const resourceOf = (route: Pick<Route, 'path'>): string => route.path.split('/')[1] as string
+
+/** The names of the ids in a route's path. */
+export const paramsOf = (route: Pick<Route, 'path'>): string[] =>
+  [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => name as string)
+
+/** Ids of the right form that name nothing. */
+export function unknownIds(route: Pick<Route, 'path'>): PathIds {
+  const prefixes: Record<string, IdPrefix> = {
+    apps: 'app',
+    users: 'usr',
+    'api-keys': 'key',
+    webhooks: 'wh',
+    jobs: 'job',
+  }
+  return Object.fromEntries(
+    paramsOf(route).map((name) => [
+      name,
+      newId(name === 'deliveryId' ? 'dlv' : (prefixes[resourceOf(route)] ?? 'usr')),
+    ]),
+  )
+}
+
+function sample(schema: JsonSchema): unknown {
+  if ('example' in schema) return schema.example
+  if ('default' in schema) return schema.default
+  if ('const' in schema) return schema.const
+  if (Array.isArray(schema.enum)) return schema.enum[0]
+  const [branch] = (schema.anyOf ?? schema.oneOf ?? []) as JsonSchema[]
+  if (branch !== undefined) return sample(branch)
+  if (schema.format === 'date-time') return '2026-01-01T00:00:00.000Z'
+  switch ([schema.type].flat()[0]) {
+    case 'string':
+      return 'x'.repeat(Number(schema.minLength ?? 1))
+    case 'integer':
+    case 'number':
+      return Number(schema.minimum ?? 1)
+    case 'boolean':
+      return false
+    case 'array':
+      return Array.from({ length: Number(schema.minItems ?? 0) }, () => sample(schema.items as JsonSchema))
+    case 'object':
+      return Object.fromEntries(
+        ((schema.required ?? []) as string[]).map((name) => [
+          name,
+          sample((schema.properties as Record<string, JsonSchema>)[name] as JsonSchema),
+        ]),
+      )
+    default:
+      throw new Error(`no sample for ${JSON.stringify(schema)}: add the route to BODIES`)
+  }
+}
+
+const inputOf = (shape: Route['body']) => (shape === undefined ? undefined : inlined(jsonSchema(shape, 'input')))
+
+/** The fields that a route's body may have. */
+export const fieldsOf = (route: Route): string[] => Object.keys((inputOf(route.body)?.properties ?? {}) as object)
+
+/** A body that passes a route's schema: the least of it. Undefined where the route takes none. */
+export function validBody(route: Route): object | undefined {
+  const schema = inputOf(route.body)
+  return BODIES[nameOf(route)] ?? (schema === undefined ? undefined : (sample(schema) as object))
+}
+
+/** A path that matches a route, with these ids and the query parameters that the route demands. `ids` are put in as they are. */
+export function pathOf(route: Route, ids: PathIds = unknownIds(route)): string {
+  const path = route.path.replace(/:(\w+)/g, (_, name: string) => ids[name] as string)
+  const schema = inputOf(route.query)
+  const query = new URLSearchParams(schema === undefined ? {} : (sample(schema) as Record<string, string>)).toString()
+  return query === '' ? path : `${path}?${query}`
+}
+
+/** `path` with one more query parameter. */
+export const withQuery = (path: string, query: string): string => `${path}${path.includes('?') ? '&' : '?'}${query}`
+
+/** Whether a route's body is looked at. */
+export const takesBody = (route: Route): boolean => route.method !== 'GET'
+
+export interface AskOptions extends CallOptions {
+  ids?: PathIds
+  /** Instead of the route's own. */
+  path?: string
+}
+
+/** Calls a route with a request that passes its schema, except for what `options` say. */
+export function askRoute(url: string, route: Route, options: AskOptions): Promise<Answer> {
+  const path = options.path ?? pathOf(route, options.ids)
+  const body = takesBody(route) ? validBody(route) : undefined
+  return call(url, route.method, `/v1${path}`, { ...(body === undefined ? {} : { body }), ...options })
+}

@@ -1,0 +1,135 @@
+/** One endpoint of the specification's section 4, with what the product's caller matrix says of it. */
+export interface SpecEndpoint {
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  path: string
+  /** What a secret key needs; null where any valid key will do. */
+  scope: string | null
+  /** The status of success. */
+  status: 200 | 201
+}
+
+/** `POST /apps apps:write 201`, one a line. */
+function table(text: string): SpecEndpoint[] {
+  return text
+    .trim()
+    .split('\n')
+    .map((line) => {
+      const [method, path, scope, status] = line.trim().split(/\s+/) as [SpecEndpoint['method'], string, string, string]
+      return { method, path, scope: scope === '-' ? null : scope, status: Number(status) as 200 | 201 }
+    })
+}
+
+/** All endpoints of the specification. */
+export const SPEC_ENDPOINTS = table(`
+  GET    /apps                             apps:read                  200
+  POST   /apps                             apps:write                 201
+  GET    /apps/:id                         apps:read                  200
+  PATCH  /apps/:id                         apps:write                 200
+  DELETE /apps/:id                         apps:write                 200
+  GET    /users                            users:read                 200
+  POST   /users                            users:write                201
+  GET    /users/:id                        users:read                 200
+  POST   /users/me/wallet                  users:act_as               201
+  GET    /users/me/wallet                  users:act_as               200
+  GET    /api-keys                         api_keys:read              200
+  POST   /api-keys                         api_keys:write             201
+  DELETE /api-keys/:id                     api_keys:write             200
+  GET    /webhooks                         webhooks:read              200
+  POST   /webhooks                         webhooks:write             201
+  PATCH  /webhooks/:id                     webhooks:write             200
+  DELETE /webhooks/:id                     webhooks:write             200
+  POST   /webhooks/:id/test                webhooks:write             200
+  GET    /webhooks/:id/deliveries          webhooks:read              200
+  POST   /auth/passkey/register-options    auth:write                 200
+  POST   /auth/passkey/register-verify     auth:write                 200
+  GET    /auth/passkey/login-options       auth:write                 200
+  POST   /auth/passkey/login-verify        auth:write                 200
+  POST   /auth/messenger/verify            auth:write                 200
+  GET    /auth/messenger/widget-config     auth:write                 200
+  POST   /guests                           guests:write               201
+  GET    /guests/:id                       guests:read                200
+  POST   /guests/:id/convert               guests:write               200
+  DELETE /guests/:id                       guests:write               200
+  POST   /guests/cleanup                   guests:write               200
+  POST   /delegated-sessions               users:act_as               201
+  GET    /delegated-sessions/:id           delegated_sessions:read    200
+  DELETE /delegated-sessions/:id           delegated_sessions:write   200
+  POST   /delegated-sessions/:id/execute   delegated_sessions:execute 200
+  POST   /delegated-sessions/:id/query     delegated_sessions:execute 200
+  POST   /mfa/setup                        users:act_as               200
+  POST   /mfa/verify-setup                 users:act_as               200
+  POST   /mfa/challenge                    users:act_as               200
+  POST   /mfa/verify                       users:act_as               200
+  GET    /mfa/status                       users:act_as               200
+  DELETE /mfa                              users:act_as               200
+  POST   /mpc/shares                       users:act_as               201
+  GET    /mpc/shares/:walletId             users:act_as               200
+  DELETE /mpc/shares/:walletId             users:act_as               200
+  POST   /mpc/recover                      users:act_as               200
+  POST   /custom-domains                   custom_domains:write       201
+  POST   /custom-domains/verify            custom_domains:write       200
+  DELETE /custom-domains                   custom_domains:write       200
+  GET    /tenant                           tenant:read                200
+  PATCH  /tenant                           tenant:write               200
+  GET    /analytics                        analytics:read             200
+  POST   /billing/checkout                 billing:write              201
+  POST   /billing/portal                   billing:write              201
+  GET    /billing/usage                    billing:read               200
+  GET    /healthz                          -                          200
+  GET    /readyz                           -                          200
+`)
+
+/** Endpoints of the specification that are yet to be built. The list can only shrink. */
+export const PENDING: readonly string[] = [
+  'POST /users/me/wallet',
+  'GET /users/me/wallet',
+  'POST /auth/passkey/register-options',
+  'POST /auth/passkey/register-verify',
+  'GET /auth/passkey/login-options',
+  'POST /auth/passkey/login-verify',
+  'POST /auth/messenger/verify',
+  'GET /auth/messenger/widget-config',
+  'POST /guests',
+  'GET /guests/:id',
+  'POST /guests/:id/convert',
+  'DELETE /guests/:id',
+  'POST /guests/cleanup',
+  'POST /delegated-sessions',
+  'GET /delegated-sessions/:id',
+  'DELETE /delegated-sessions/:id',
+  'POST /delegated-sessions/:id/execute',
+  'POST /delegated-sessions/:id/query',
+  'POST /mfa/setup',
+  'POST /mfa/verify-setup',
+  'POST /mfa/challenge',
+  'POST /mfa/verify',
+  'GET /mfa/status',
+  'DELETE /mfa',
+  'POST /mpc/shares',
+  'GET /mpc/shares/:walletId',
+  'DELETE /mpc/shares/:walletId',
+  'POST /mpc/recover',
+  'POST /custom-domains',
+  'POST /custom-domains/verify',
+  'DELETE /custom-domains',
+  'GET /analytics',
+  'POST /billing/checkout',
+  'POST /billing/portal',
+  'GET /billing/usage',
+]
+
+/** What we offer beyond the specification, in the same form. */
+export const EXTENSIONS = table(`
+  PATCH  /users/:id                                 users:write    200
+  DELETE /users/:id                                 users:write    200
+  GET    /api-keys/:id                              api_keys:read  200
+  POST   /api-keys/:id/rotate                       api_keys:write 200
+  GET    /webhooks/event-types                      webhooks:read  200
+  GET    /webhooks/:id                              webhooks:read  200
+  POST   /webhooks/:id/rotate                       webhooks:write 200
+  DELETE /webhooks/:id/deliveries                   webhooks:write 200
+  GET    /webhooks/:id/deliveries/:deliveryId       webhooks:read  200
+  POST   /webhooks/:id/deliveries/:deliveryId/retry webhooks:write 200
+  POST   /webhooks/:id/recover                      webhooks:write 201
+  GET    /jobs/:id                                  webhooks:read  200
+`)
