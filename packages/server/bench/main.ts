@@ -1,0 +1,38 @@
+// npm run bench -- api|delivery|lists|start [--quick]: progress on standard error, a table on standard output.
+import { api } from './api.ts'
+import { delivery } from './delivery.ts'
+import { lists } from './lists.ts'
+import { markdown, type Row, step } from './report.ts'
+import { start } from './start.ts'
+
+/** What a benchmark hands to the report. */
+export interface Outcome {
+  /** Lines above the table: versions, sizes, warnings. */
+  facts: string[]
+  rows: Row[]
+}
+
+const BENCHMARKS: Record<string, (quick: boolean, only: string | undefined) => Promise<Outcome>> = {
+  api,
+  delivery,
+  lists,
+  start,
+}
+const TIME_MAX_MS = 40 * 60_000
+
+const args = process.argv.slice(2)
+const name = args.find((arg) => !arg.startsWith('-')) ?? ''
+const quick = args.includes('--quick')
+const only = args.find((arg) => arg.startsWith('--only='))?.slice('--only='.length)
+const benchmark = BENCHMARKS[name]
+if (benchmark === undefined) {
+  console.error(`usage: npm run bench -- ${Object.keys(BENCHMARKS).join('|')} [--quick] [--only=<part>]`)
+  process.exit(2)
+}
+setTimeout(() => {
+  step(`stopped: it took longer than ${TIME_MAX_MS / 60_000} minutes`)
+  process.exit(1)
+}, TIME_MAX_MS).unref()
+const { facts, rows } = await benchmark(quick, only)
+console.log(markdown(`npm run bench -- ${args.join(' ')}`, facts, rows))
+process.exit(0)
