@@ -20,7 +20,13 @@ export type PathIds<P extends keyof paths, M extends Method> = Parameters<P, M, 
 
 /** The JSON body that an operation takes; `undefined` where it takes none. */
 export type Body<P extends keyof paths, M extends Method> =
-  Operation<P, M> extends { requestBody: { content: { 'application/json': infer Content } } } ? Content : undefined
+  Operation<P, M> extends { requestBody?: infer Sent }
+    ? [NonNullable<Sent>] extends [never]
+      ? undefined
+      : NonNullable<Sent> extends { content: { 'application/json': infer Content } }
+        ? Content
+        : undefined
+    : undefined
 
 type Success<P extends keyof paths, M extends Method> =
   Operation<P, M> extends { responses: infer All }

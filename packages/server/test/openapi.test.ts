@@ -123,6 +123,8 @@ test('schemas are JSON Schema 2020-12 with closed request bodies, and none is em
     if (body === undefined) continue
     const schema = (typeof body.$ref === 'string' ? resolve(body.$ref) : body) as Json
     expect(schema, `${method} ${path}`).toMatchObject({ type: 'object', additionalProperties: false })
+    // A call without a body is one with {}: it will do where no field is required.
+    expect(operation.requestBody?.required, `${method} ${path}`).toBe(schema.required !== undefined)
   }
   for (const [pointer, value] of objects(document.components.schemas)) {
     if (value.type === 'array') expect(value.items, pointer).toBeDefined()

@@ -202,3 +202,12 @@ export function violatedConstraint(error: unknown): string | undefined {
   const { code, constraint } = error as { code?: unknown; constraint?: unknown }
   return (code === '23505' || code === '23503') && typeof constraint === 'string' ? constraint : undefined
 }
+
+/** SQLSTATE classes of what passes by itself: connection, resources, operator intervention, serialisation. */
+const TRANSIENT = /^(08|40|53|57|58)/
+
+/** Whether the same statement may succeed later. What is not the database's own verdict (a broken connection) may. */
+export function isTransient(error: unknown): boolean {
+  const code = error instanceof Error ? (error as { code?: unknown }).code : undefined
+  return typeof code !== 'string' || !/^[0-9A-Z]{5}$/.test(code) || TRANSIENT.test(code)
+}

@@ -1,4 +1,4 @@
-import { type Db, sql } from './db.ts'
+import { type Db, isTransient, sql } from './db.ts'
 import type { Id } from './ids.ts'
 import { newId } from './ids.ts'
 
@@ -81,18 +81,27 @@ export interface JobStep {
 
 /**
  * Takes the oldest open job of a type and does one step of it, the step and the job's new state in one transaction: a
- * process that dies half-way leaves it where it was, and another goes on.
+ * process that dies half-way leaves it where it was, and another goes on. A step that can't succeed fails the job.
  * @returns whether there was one
  */
 export async function stepJob(db: Db, type: string, step: (tx: Db, job: Job) => Promise<JobStep>): Promise<boolean> {
-  return db.tx(async (tx) => {
-    const row = await tx.one<JobRow>(sql`
-      select * from jobs where status in ('pending', 'running') and type = ${type} order by id limit 1 for update skip locked`)
-    if (row === undefined) return false
-    const done = await step(tx, toJob(row))
-    await tx.run(sql`
-      update jobs set status = ${done.done ? 'succeeded' : 'running'}, progress = progress + ${done.progress}, state = ${done.state}, updated_at = now()
-      where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+  let taken: JobRow | undefined
+  try {
+    return await db.tx(async (tx) => {
+      taken = await tx.one<JobRow>(sql`
+        select * from jobs where status in ('pending', 'running') and type = ${type} order by id limit 1 for update skip locked`)
+      if (taken === undefined) return false
+      const done = await step(tx, toJob(taken))
+      await tx.run(sql`
+        update jobs set status = ${done.done ? 'succeeded' : 'running'}, progress = progress + ${done.progress}, state = ${done.state}, updated_at = now()
+        where tenant_id = ${taken.tenant_id} and id = ${taken.id}`)
+      return true
+    })
+  } catch (error) {
+    if (taken === undefined || isTransient(error)) throw error
+    await db.run(sql`
+      update jobs set status = 'failed', error = ${(error as Error).message}, updated_at = now()
+      where tenant_id = ${taken.tenant_id} and id = ${taken.id} and status in ('pending', 'running')`)
     return true
-  })
+  }
 }

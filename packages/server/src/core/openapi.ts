@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { COMMON_ERRORS } from './errors.ts'
 import type { Route } from './http.ts'
-import { type JsonSchema, jsonSchema } from './schema.ts'
+import { inlined, type JsonSchema, jsonSchema } from './schema.ts'
 
 const ErrorEnvelope = z
   .object({
@@ -117,9 +117,9 @@ function responses(
 
 function requestBody(schema: z.ZodType, components: Record<string, JsonSchema>): JsonSchema {
   const shape = jsonSchema(schema, 'input')
-  // Where every field may be absent, so may the body.
-  const required = Array.isArray(shape.required) && shape.required.length > 0
-  return { required, content: { 'application/json': { schema: hoist(shape, components) } } }
+  // Where every field may be absent, so may the body. A named schema is a reference, whose target knows.
+  const { required = [] } = inlined(shape) as { required?: string[] }
+  return { required: required.length > 0, content: { 'application/json': { schema: hoist(shape, components) } } }
 }
 
 const TAGS: Record<string, string> = { 'api-keys': 'API keys', healthz: 'Health', readyz: 'Health' }

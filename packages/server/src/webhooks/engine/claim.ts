@@ -51,6 +51,8 @@ export interface Claim {
   databaseNowMs: number
   /** More lanes may be due. */
   more: boolean
+  /** Until the next lane is due, as the database's clock has it; null when nothing is scheduled or it is now. */
+  nextInMs: number | null
 }
 
 interface DueLane {
@@ -144,6 +146,14 @@ async function rescheduleLanes(
   return rows.some((row) => row.due)
 }
 
+/** Lanes that are due but held back (locked, or of a tenant at its share) do not count: their holder sees to them. */
+async function untilNextLane(tx: Db): Promise<number | null> {
+  const row = await tx.one<{ ms: number | null }>(sql`
+    select extract(epoch from min(due_at) - clock_timestamp())::float8 * 1000 as ms from lanes
+    where not held and due_at > now() and due_at < 'infinity'`)
+  return row?.ms ?? null
+}
+
 function allowanceOf(lane: DueLane, limits: ClaimLimits): Allowance {
   if (lane.timeouts >= TIMEOUTS_UNTIL_SINGLE) return { cap: 1, ahead: 0 }
   if (lane.id.startsWith('test:')) return { cap: TEST_CAP, ahead: 0 }
@@ -160,11 +170,16 @@ export function claim(db: Db, workerId: string, limits: ClaimLimits): Promise<Cl
   return db.tx(
     async (tx) => {
       const lanes = await lockDueLanes(tx, limits, count)
-      if (lanes.length === 0) return { rows: [], databaseNowMs: 0, more: false }
+      if (lanes.length === 0) return { rows: [], databaseNowMs: 0, more: false, nextInMs: await untilNextLane(tx) }
       const allowances = lanes.map((lane) => allowanceOf(lane, limits))
       const rows = await leaseRows(tx, lanes, allowances, workerId, limits.free)
       const moreRows = await rescheduleLanes(tx, lanes, allowances, workerId)
-      return { rows, databaseNowMs: lanes[0]?.now_ms ?? Date.now(), more: moreRows || lanes.length === count }
+      return {
+        rows,
+        databaseNowMs: lanes[0]?.now_ms ?? Date.now(),
+        more: moreRows || lanes.length === count,
+        nextInMs: null,
+      }
     },
     { synchronousCommit: 'off' },
   )

@@ -1,7 +1,8 @@
-import { type Db, sql } from '../../core/db.ts'
-import { type Publisher, publish } from '../../core/events.ts'
+import { type Db, isTransient, sql } from '../../core/db.ts'
+import type { Publisher } from '../../core/events.ts'
 import type { Id } from '../../core/ids.ts'
 import type { Claimed } from './claim.ts'
+import { announceDeadLetters } from './dead-letters.ts'
 import { lockLanes } from './lanes.ts'
 
 /** How one attempt ended, and what is to become of its delivery. */
@@ -155,25 +156,6 @@ function settleLanes(tx: Db, lanes: readonly LaneResult[], disableAfterMs: numbe
       coalesce(l.failing_since <= now() - ${disableAfterMs} * interval '1 millisecond', false) as overdue`)
 }
 
-/** A dead letter is an event of its own, but for events about webhooks: those would breed without end. */
-async function announceDeadLetters(
-  tx: Db,
-  publisher: Publisher,
-  ended: readonly Settled[],
-  outcomes: readonly Outcome[],
-): Promise<void> {
-  const dead = new Set(ended.filter((each) => each.status === 'dead_letter').map((each) => each.id))
-  for (const { row } of outcomes) {
-    if (!dead.has(row.id) || row.event_type.startsWith('webhook.')) continue
-    await publish(tx, publisher, {
-      tenantId: row.tenant_id as Id<'ten'>,
-      appId: row.app_id as Id<'app'> | null,
-      type: 'webhook.delivery_dead_lettered',
-      data: { webhookId: row.webhook_id, deliveryId: row.id, eventId: row.event_id, eventType: row.event_type },
-    })
-  }
-}
-
 /** Stores a batch of outcomes in one transaction, each fenced by its lease: a late worker changes and adds nothing. */
 export function complete(
   db: Db,
@@ -199,10 +181,15 @@ export function complete(
       byLane(outcomes.filter((outcome) => settledIds.has(outcome.row.id))),
       disableAfterMs,
     )
-    await announceDeadLetters(tx, publisher, ended, outcomes)
+    const dead = new Set(ended.filter((each) => each.status === 'dead_letter').map((each) => each.id))
+    await announceDeadLetters(
+      tx,
+      publisher,
+      outcomes.map(({ row }) => row).filter((row) => dead.has(row.id)),
+    )
     return {
       settled: settledIds.size,
-      deadLettered: ended.filter((each) => each.status === 'dead_letter').length,
+      deadLettered: dead.size,
       failing: lanes
         .filter((lane) => lane.overdue && !lane.test)
         .map((lane) => ({
@@ -213,4 +200,33 @@ export function complete(
       due: lanes.some((lane) => lane.due),
     }
   })
+}
+
+/**
+ * The same for outcomes of which one may be such that the database refuses it: the others are stored all the same, and
+ * that one is left to its lease. What a fault of the connection kept is thrown, to be tried again whole.
+ */
+export async function completeEach(
+  db: Db,
+  publisher: Publisher,
+  batch: readonly Outcome[],
+  disableAfterMs: number,
+  refused: (outcome: Outcome, error: unknown) => void,
+): Promise<Completed> {
+  try {
+    return await complete(db, publisher, batch, disableAfterMs)
+  } catch (error) {
+    if (isTransient(error)) throw error
+    const sum: Completed = { settled: 0, deadLettered: 0, failing: [], due: batch.length > 1 }
+    if (batch.length === 1) refused(batch[0] as Outcome, error)
+    else {
+      for (const outcome of batch) {
+        const part = await completeEach(db, publisher, [outcome], disableAfterMs, refused)
+        sum.settled += part.settled
+        sum.deadLettered += part.deadLettered
+        sum.failing.push(...part.failing)
+      }
+    }
+    return sum
+  }
 }

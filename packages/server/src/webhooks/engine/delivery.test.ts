@@ -302,6 +302,6 @@ describe.concurrent('while a delivery is on its way', () => {
       ]),
     )
     expect(receiver.received.filter((got) => got.path === '/deleted')).toHaveLength(1)
-    expect(await deliveriesIn(tenant, other.id, 'succeeded')).toHaveLength(beside)
+    await deliveriesIn(tenant, other.id, 'succeeded', Math.min(beside, 100))
   })
 })

@@ -1,8 +1,9 @@
 import type { Bell } from '../../core/bell.ts'
 import { createBell } from '../../core/bell.ts'
 import type { Deps } from '../../core/deps.ts'
+import type { Publisher } from '../../core/events.ts'
 import { type Claim, type Claimed, claim, LEASE_SECONDS } from './claim.ts'
-import { complete, type Outcome } from './complete.ts'
+import { completeEach, type Outcome } from './complete.ts'
 import { createGates } from './gates.ts'
 import type { Pulse } from './pulse.ts'
 import { createSender } from './send.ts'
@@ -34,7 +35,7 @@ export interface DispatchOptions {
   workerId: string
   pulse: Pulse
   due: Bell
-  publisher: Parameters<typeof complete>[1]
+  publisher: Publisher
 }
 
 /** Claims, sends and completes: the middle of the engine, for one process. */
@@ -79,6 +80,9 @@ export function createDispatch(deps: Deps, { workerId, pulse, due, publisher }: 
     }
   }
 
+  const refused = ({ row }: Outcome, error: unknown) =>
+    log.error({ err: error, deliveryId: row.id }, 'an outcome could not be stored')
+
   return {
     async claimTurn(pollMs) {
       gates.letGo(false)
@@ -102,7 +106,7 @@ export function createDispatch(deps: Deps, { workerId, pulse, due, publisher }: 
       metrics.inFlight.set(slots.taken())
       if (claimed.more) return
       await pause(GAP_MS)
-      await due.wait(pollMs)
+      await due.wait(Math.min(pollMs, claimed.nextInMs ?? pollMs))
     },
     async flushTurn(pollMs) {
       if (unflushed.length === 0) {
@@ -111,7 +115,7 @@ export function createDispatch(deps: Deps, { workerId, pulse, due, publisher }: 
         return
       }
       const batch = unflushed.slice(0, OUTCOMES_A_FLUSH)
-      const done = await complete(db, publisher, batch, config.webhookDisableAfterMs)
+      const done = await completeEach(db, publisher, batch, config.webhookDisableAfterMs, refused)
       // Only now: while the database is away they stay, and are stored when it is back.
       unflushed.splice(0, batch.length)
       metrics.deadLetters.inc(done.deadLettered)

@@ -1,4 +1,6 @@
 import { type Db, sql } from '../../core/db.ts'
+import type { Publisher } from '../../core/events.ts'
+import { announceDeadLetters, type DeadLetter } from './dead-letters.ts'
 import { lockLanes, makeLanesDue } from './lanes.ts'
 
 /** A worker silent for so long is taken for dead. */
@@ -27,6 +29,10 @@ interface LostRow {
   lease_id: string
 }
 
+interface EndedRow extends DeadLetter {
+  lane_id: string
+}
+
 /**
  * Leases that ran out, and those of workers that are dead or signed off. A worker counts as dead only if the database
  * itself has been up for longer than the silence: its own absence makes nobody dead.
@@ -46,7 +52,7 @@ function findLost(db: Db): Promise<LostRow[]> {
  * twice. A worker that still lives finds its lease gone and changes nothing.
  * @returns how many were lost
  */
-export async function reap(db: Db): Promise<number> {
+export async function reap(db: Db, publisher: Publisher): Promise<number> {
   const found = await findLost(db)
   if (found.length === 0) return 0
   return db.tx(async (tx) => {
@@ -57,7 +63,7 @@ export async function reap(db: Db): Promise<number> {
     const rows = sql`unnest(${found.map((r) => r.tenant_id)}::text[], ${found.map((r) => r.webhook_id)}::text[], ${found.map((r) => r.id)}::text[],
       ${found.map((r) => r.lease_id)}::text[]) as o(tenant_id, webhook_id, id, lease_id)`
     const own = sql`d.tenant_id = o.tenant_id and d.webhook_id = o.webhook_id and d.id = o.id and d.lease_id = o.lease_id`
-    const ended = await tx.query<{ id: string; lane_id: string; tenant_id: string }>(sql`
+    const ended = await tx.query<EndedRow>(sql`
       with gone as (
         delete from deliveries d using ${rows}
         where ${own} and (d.leases_lost + 1 >= ${LEASES_LOST_MAX} or d.lane_id <> d.webhook_id) returning d.*),
@@ -68,7 +74,8 @@ export async function reap(db: Db): Promise<number> {
         insert into deliveries_done (tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, test, created_at, done_at)
         select tenant_id, webhook_id, id, event_id, event_type, case when lane_id = webhook_id then 'dead_letter' else 'failed' end,
           cycle, retry, attempts + 1, lane_id <> webhook_id, created_at, clock_timestamp() from gone)
-      select id, lane_id, tenant_id from gone`)
+      select g.tenant_id, g.webhook_id, g.id, g.lane_id, g.event_id, g.event_type, w.app_id
+      from gone g join webhooks w on w.tenant_id = g.tenant_id and w.id = g.webhook_id`)
     const freed = await tx.query<{ lane_id: string; tenant_id: string }>(sql`
       update deliveries d set lease_id = null, lease_until = null, leases_lost = d.leases_lost + 1, next_at = now()
       from ${rows} where ${own} returning d.lane_id, d.tenant_id`)
@@ -76,6 +83,11 @@ export async function reap(db: Db): Promise<number> {
     await makeLanesDue(
       tx,
       [...freed, ...ended].map((row) => ({ tenantId: row.tenant_id, laneId: row.lane_id, inMs: 0 })),
+    )
+    await announceDeadLetters(
+      tx,
+      publisher,
+      ended.filter((row) => row.lane_id === row.webhook_id),
     )
     return freed.length + ended.length
   })

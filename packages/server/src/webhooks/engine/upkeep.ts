@@ -1,5 +1,6 @@
 import type { Db } from '../../core/db.ts'
 import type { Deps } from '../../core/deps.ts'
+import type { Publisher } from '../../core/events.ts'
 import { forgetDeadWorkers, reap, wakeStrandedLanes } from './leases.ts'
 import type { Pulse } from './pulse.ts'
 import { alone, deleteExpired, removeDeleted, settleHeld } from './sweep.ts'
@@ -12,7 +13,7 @@ const LOCK_RETENTION = 4_812_570_348
 export type Chore = (db: Db) => Promise<boolean>
 
 /** What keeps the engine's tables in order: lost leases, held lanes, chores, and each minute what is past its time. */
-export function createUpkeep(deps: Deps, pulse: Pulse, chores: readonly Chore[]) {
+export function createUpkeep(deps: Deps, publisher: Publisher, pulse: Pulse, chores: readonly Chore[]) {
   const { db, log, metrics, config } = deps
   let minuteAt = performance.now()
   let expiring = false
@@ -33,7 +34,7 @@ export function createUpkeep(deps: Deps, pulse: Pulse, chores: readonly Chore[])
   /** One round. @returns whether deliveries became due, and whether there is more to do at once */
   return async function upkeep(): Promise<{ due: boolean; more: boolean }> {
     let lost = 0
-    if (pulse.settled()) lost = await reap(db)
+    if (pulse.settled()) lost = await reap(db, publisher)
     if (lost > 0) {
       metrics.leasesLost.inc(lost)
       log.warn({ lost }, 'leases lost')

@@ -1,4 +1,5 @@
 import { type Bell, createBell } from '../../core/bell.ts'
+import { isTransient } from '../../core/db.ts'
 import type { Deps } from '../../core/deps.ts'
 import { newId } from '../../core/ids.ts'
 import { createDispatch, GAP_MS, pause } from './dispatch.ts'
@@ -40,7 +41,7 @@ export function createWorker(deps: Deps, options: WorkerOptions): Worker {
   const publisher = { now: deps.now, wake: { outbox: bells.outbox.ring } }
   const dispatch = createDispatch(deps, { workerId, pulse, due: bells.due, publisher })
   const fanOut = createFanOut(db)
-  const upkeep = createUpkeep(deps, pulse, options.chores)
+  const upkeep = createUpkeep(deps, publisher, pulse, options.chores)
   const pollMs = () => (options.listening() ? POLL_LISTENING_MS : POLL_DEAF_MS)
   let stopping = false
   let abandoned = false
@@ -53,7 +54,7 @@ export function createWorker(deps: Deps, options: WorkerOptions): Worker {
       try {
         await turn()
       } catch (error) {
-        pulse.fault()
+        if (isTransient(error)) pulse.fault()
         log.warn({ err: error, loop: name }, 'delivery engine waits')
         await pause(FAULT_PAUSE_MS)
       }
