@@ -40,14 +40,21 @@ export function postgresPid(dataDir: string): number {
   }
 }
 
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+/** Ends a data folder's PostgreSQL without a checkpoint and waits, blocking: only for a process that is ending itself. */
 function stopPostgres(dataDir: string): void {
   const pid = postgresPid(dataDir)
-  if (!Number.isInteger(pid)) return
-  try {
-    process.kill(pid, 'SIGQUIT')
-  } catch {
-    // Gone already.
-  }
+  if (!Number.isInteger(pid) || !isAlive(pid)) return
+  process.kill(pid, 'SIGQUIT')
+  const gate = new Int32Array(new SharedArrayBuffer(4))
+  for (let turn = 0; turn < 250 && isAlive(pid); turn += 1) Atomics.wait(gate, 0, 0, 20)
 }
 
 /** Settings that every service under test has; nothing of the caller's own environment. */
