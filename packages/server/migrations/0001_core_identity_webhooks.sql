@@ -93,13 +93,14 @@ create table users (
   last_seen_at timestamptz,
   created_at timestamptz not null,
   updated_at timestamptz not null,
-  primary key (tenant_id, id),
+  -- With what lists filter by, so that a page far down is found in the index alone.
+  primary key (tenant_id, id) include (guest, trust_level),
   -- No cascade: an app goes only once its users are gone, and none is created in one that is going.
   constraint users_app_fk foreign key (tenant_id, app_id) references apps
 );
 create unique index users_email on users (tenant_id, app_id, email_key) where email_key is not null;
 create unique index users_external_id on users (tenant_id, app_id, external_id) where external_id is not null;
-create index users_app on users (tenant_id, app_id, id) where not guest;
+create index users_app on users (tenant_id, app_id, id) include (trust_level) where not guest;
 create index users_trust_level on users (tenant_id, trust_level, id) where not guest and trust_level <> 'embedded';
 create index users_search on users using gin (search_text gin_trgm_ops);
 

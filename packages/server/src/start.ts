@@ -14,10 +14,12 @@ import { createServer, type Server } from './core/server.ts'
 import { checkInstallation, exclusively, type OpenedDatabase, openAndMigrate } from './database.ts'
 import { healthProbes } from './health/routes.ts'
 import { createTenant, isEmptyInstallation } from './tenant/service.ts'
+import { ENGINE_SETTINGS, HASTY_SETTINGS } from './webhooks/engine/connections.ts'
 import { createWorker, type Worker } from './webhooks/engine/worker.ts'
 
 const LOCK_FIRST_START = 4_812_570_349
-const ENGINE_CONNECTIONS_MAX = 8
+/** For each of the engine's two pools. */
+const ENGINE_CONNECTIONS_MAX = 4
 const PROBE_CONNECTIONS = 2
 const PROBE_TIMEOUT_MS = 1_500
 
@@ -41,6 +43,8 @@ export interface Parts {
   deps: Deps
   database: OpenedDatabase
   engineDb: Database
+  /** The engine's connections whose commits need not be durable at once. */
+  hastyDb: Database
   close(): Promise<void>
 }
 
@@ -54,10 +58,12 @@ export async function openParts(
   const keys = await openKeyFile(config.kekFile as string, { create: config.env === 'development' })
   const database = await openAndMigrate(config, role, log)
   const shared = { connection: database.connection, log }
-  const engineConnections = Math.min(ENGINE_CONNECTIONS_MAX, Math.max(3, Math.floor(config.databaseConnections / 3)))
-  const apiConnections = Math.max(1, config.databaseConnections - engineConnections - PROBE_CONNECTIONS)
+  const engineConnections = Math.min(ENGINE_CONNECTIONS_MAX, Math.max(2, Math.floor(config.databaseConnections / 6)))
+  const apiConnections = Math.max(1, config.databaseConnections - 2 * engineConnections - PROBE_CONNECTIONS)
   const db = openDatabase({ ...shared, connectionsMax: apiConnections, applicationName: 'halfkey api' })
-  const engineDb = openDatabase({ ...shared, connectionsMax: engineConnections, applicationName: 'halfkey engine' })
+  const engine = { ...shared, connectionsMax: engineConnections, applicationName: 'halfkey engine' }
+  const engineDb = openDatabase({ ...engine, settings: ENGINE_SETTINGS })
+  const hastyDb = openDatabase({ ...engine, settings: HASTY_SETTINGS })
   const probeDb = openDatabase({
     ...shared,
     connectionsMax: PROBE_CONNECTIONS,
@@ -67,7 +73,7 @@ export async function openParts(
     clientSlackMs: 500,
   })
   const close = async () => {
-    await Promise.all([db.close(), engineDb.close(), probeDb.close()])
+    await Promise.all([db.close(), engineDb.close(), hastyDb.close(), probeDb.close()])
     await database.close()
   }
   try {
@@ -96,7 +102,7 @@ export async function openParts(
     now,
     wake: { outbox: () => notify('outbox'), due: () => notify('due') },
   }
-  return { deps, database, engineDb, close }
+  return { deps, database, engineDb, hastyDb, close }
 }
 
 /** A started service. */
@@ -120,9 +126,12 @@ async function firstStart(deps: Deps, db: Database): Promise<FirstStart | null> 
 }
 
 function startWorker(parts: Parts): { worker: Worker; closeListener(): Promise<void> } {
-  const { deps, engineDb, database } = parts
+  const { deps, engineDb, hastyDb, database } = parts
   const listener = { listening: () => false, close: async () => {} } as ReturnType<typeof listen>
-  const worker = createWorker({ ...deps, db: engineDb }, { listening: () => listener.listening(), chores })
+  const worker = createWorker(
+    { ...deps, db: engineDb },
+    { listening: () => listener.listening(), chores, hasty: hastyDb },
+  )
   Object.assign(listener, listen(database.connection, worker.bells, deps.log))
   // In this process the bell is at hand; the other processes' workers poll, and this one is awake already.
   deps.wake = { outbox: worker.bells.outbox.ring, due: worker.bells.due.ring }

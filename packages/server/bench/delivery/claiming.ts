@@ -1,10 +1,12 @@
 // One claim of 64 by itself, with a million rows behind one of the due lanes.
+
 import { type Database, openDatabase, sql } from '../../src/core/db.ts'
 import type { Publisher } from '../../src/core/events.ts'
 import { newId } from '../../src/core/ids.ts'
 import { openLog } from '../../src/core/log.ts'
 import { type Claimed, claim } from '../../src/webhooks/engine/claim.ts'
 import { complete, type Outcome } from '../../src/webhooks/engine/complete.ts'
+import { HASTY_SETTINGS } from '../../src/webhooks/engine/connections.ts'
 import { ms, spread, spreadText, whole } from '../figures.ts'
 import { type Row, step } from '../report.ts'
 import { addBacklog, clear, type Stage } from './stage.ts'
@@ -44,18 +46,15 @@ async function claimMany(db: Database, dead: string, claims: number, aheadRows: 
   const done: Claims = { claimMs: [], emptyMs: [], rows: 0, ofBacklog: 0 }
   for (let turn = -WARM_UP; turn < claims; turn += 1) {
     const emptyAt = performance.now()
-    await db.tx(
-      async (tx) => {
-        for (let statement = 0; statement < 3; statement += 1) await tx.run(sql`select 1`)
-      },
-      { synchronousCommit: 'off' },
-    )
+    await db.tx(async (tx) => {
+      for (let statement = 0; statement < 3; statement += 1) await tx.run(sql`select 1`)
+    })
     const startedAt = performance.now()
     const limits = { perLane: LANE_CAP, free: ROWS, withoutTenants: [], withoutSlow: false, ahead: () => aheadRows }
     const claimed = await claim(db, workerId, limits)
     const endedAt = performance.now()
     const outcomes = claimed.rows.map((row) => outcome(row, dead))
-    await complete(db, publisher, outcomes, YEAR_MS)
+    await complete({ db, hasty: db }, publisher, outcomes, YEAR_MS)
     if (turn < 0) continue
     done.emptyMs.push(startedAt - emptyAt)
     done.claimMs.push(endedAt - startedAt)
@@ -89,7 +88,13 @@ export async function claiming(stage: Stage): Promise<Row[]> {
   await addBacklog(stage, [dead], backlog)
   await addBacklog(stage, healthy, 2 * (claims + WARM_UP) * ROWS)
   const { log } = openLog('error')
-  const db = openDatabase({ connection: stage.bed.connection, connectionsMax: 4, applicationName: 'bench claim', log })
+  const db = openDatabase({
+    connection: stage.bed.connection,
+    connectionsMax: 4,
+    applicationName: 'bench claim',
+    log,
+    settings: HASTY_SETTINGS,
+  })
   step('claiming')
   const what = `claim of ${ROWS} behind a backlog of ${whole(backlog)}`
   const rows = [

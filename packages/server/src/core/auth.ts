@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { apiKeyHash, apiKeyType } from './api-key.ts'
 import { type Db, sql } from './db.ts'
 import type { Caller } from './http.ts'
@@ -23,6 +24,8 @@ export interface Authenticator {
    * @throws Error when the key is not known here and the database is away
    */
   authenticate(key: string): Promise<KeyHolder | null>
+  /** The same where it needs no waiting: undefined when the database has to be asked. */
+  authenticateNow(key: string): KeyHolder | null | undefined
   /** The same for the probes, which go by what was last known when the database is away. */
   authenticateProbe(key: string): Promise<KeyHolder | null>
   /** Forgets everything: to be called once a change of keys or apps has committed. */
@@ -141,9 +144,9 @@ export function createAuthenticator(options: { db: Db; log: Logger; now: () => D
     return found
   }
 
-  async function lookUp(hash: Buffer, cacheKey: string): Promise<KeyHolder | null> {
+  async function lookUp(keyHash: Buffer, cacheKey: string): Promise<KeyHolder | null> {
     const before = generation
-    const row = await findKey(db, hash)
+    const row = await findKey(db, keyHash)
     if (row === undefined) return null
     const found = holderOf(row)
     // A key read before a revocation committed must not be cached after it.
@@ -154,22 +157,29 @@ export function createAuthenticator(options: { db: Db; log: Logger; now: () => D
     return live(found)
   }
 
-  async function resolve(key: string, trustStale: boolean): Promise<KeyHolder | null> {
-    if (apiKeyType(key) === null) return null
-    const hash = apiKeyHash(key)
-    const cacheKey = hash.toString('base64')
-    const cached = cache.get(cacheKey)
+  function authenticateNow(key: string): KeyHolder | null | undefined {
+    const cached = cache.get(hash('sha256', key, 'base64'))
     if (cached !== undefined && performance.now() < trustedUntil) return live(cached)
+    return apiKeyType(key) === null ? null : undefined
+  }
+
+  async function resolve(key: string, trustStale: boolean): Promise<KeyHolder | null> {
+    const now = authenticateNow(key)
+    if (now !== undefined) return now
+    const keyHash = apiKeyHash(key)
+    const cacheKey = keyHash.toString('base64')
+    const stale = cache.get(cacheKey)
     try {
-      return await lookUp(hash, cacheKey)
+      return await lookUp(keyHash, cacheKey)
     } catch (error) {
-      if (trustStale && cached !== undefined) return live(cached)
+      if (trustStale && stale !== undefined) return live(stale)
       throw error
     }
   }
 
   return {
     authenticate: (key) => resolve(key, false),
+    authenticateNow,
     authenticateProbe: (key) => resolve(key, true),
     forget,
     start() {

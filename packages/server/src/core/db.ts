@@ -56,6 +56,14 @@ export function sql(strings: TemplateStringsArray, ...parts: unknown[]): Sql {
   return { text, values, name: statementName(text) }
 }
 
+/**
+ * The statement planned anew at every call, for one whose best plan depends on its values: a prepared one soon gets a
+ * plan that does for all of them.
+ */
+export function unprepared(statement: Sql): Sql {
+  return { ...statement, name: '' }
+}
+
 /** Joins conditions by `and`; none gives `true`. */
 export function and(conditions: readonly Sql[]): Sql {
   return conditions.reduce((all, one) => sql`${all} and ${one}`, sql`true`)
@@ -69,14 +77,9 @@ export interface Db {
   /** Runs without rows to read; answers the number of rows touched. */
   run(statement: Sql): Promise<number>
   /** All or nothing. Inside a transaction it joins that one. */
-  tx<T>(body: (tx: Db) => Promise<T>, options?: TxOptions): Promise<T>
+  tx<T>(body: (tx: Db) => Promise<T>): Promise<T>
   /** Runs once the surrounding transaction has committed (at once outside one); never when it rolls back. */
   afterCommit(effect: () => void): void
-}
-
-export interface TxOptions {
-  /** `off` where losing the commit in a crash costs a repeat, never a loss (a claim). */
-  synchronousCommit?: 'on' | 'off'
 }
 
 export interface Database extends Db {
@@ -95,7 +98,11 @@ interface QueryRunner {
 
 function statements(runner: QueryRunner) {
   const execute = (statement: Sql) =>
-    runner.query({ name: statement.name, text: statement.text, values: statement.values as unknown[] })
+    runner.query({
+      text: statement.text,
+      values: statement.values as unknown[],
+      ...(statement.name === '' ? {} : { name: statement.name }),
+    })
   return {
     async query<Row extends object>(statement: Sql): Promise<Row[]> {
       return (await execute(statement)).rows as Row[]
@@ -111,7 +118,7 @@ function statements(runner: QueryRunner) {
 
 function transaction(client: pg.PoolClient, effects: (() => void)[]): Db {
   const tx: Db = {
-    ...statements(client),
+    ...statements(client as unknown as QueryRunner),
     tx: (body) => body(tx),
     afterCommit: (effect) => void effects.push(effect),
   }
@@ -134,6 +141,8 @@ export interface DatabaseOptions {
   connectionsMax: number
   applicationName: string
   log: Logger
+  /** Server settings of these connections, by name. */
+  settings?: Readonly<Record<string, string>>
   /** How long a statement may run before PostgreSQL ends it. */
   statementTimeoutMs?: number
   /** How much longer the client waits than PostgreSQL, before it takes the server for frozen. */
@@ -161,6 +170,13 @@ export function openDatabase(options: DatabaseOptions): Database {
     idleTimeoutMillis: 60_000,
     keepAlive: true,
     types: types as never,
+    ...(options.settings === undefined
+      ? {}
+      : {
+          options: Object.entries(options.settings)
+            .map(([name, value]) => `-c ${name}=${value}`)
+            .join(' '),
+        }),
   })
   const onError = (error: Error) => options.log.warn({ err: error }, 'database connection lost')
   pool.on('error', onError)
@@ -168,15 +184,12 @@ export function openDatabase(options: DatabaseOptions): Database {
   pool.on('connect', (client) => client.on('error', onError))
   return {
     ...statements(pool as unknown as QueryRunner),
-    async tx<T>(body: (tx: Db) => Promise<T>, txOptions: TxOptions = {}): Promise<T> {
+    async tx<T>(body: (tx: Db) => Promise<T>): Promise<T> {
       const client = await pool.connect()
       const effects: (() => void)[] = []
       let broken: Error | undefined
       try {
-        // Without parameters, two statements are one round trip.
-        await client.query(
-          txOptions.synchronousCommit === 'off' ? 'begin; set local synchronous_commit = off' : 'begin',
-        )
+        await client.query('begin')
         const result = await body(transaction(client, effects))
         await client.query('commit')
         for (const effect of effects) effect()

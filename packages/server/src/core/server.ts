@@ -112,27 +112,38 @@ function rateHeaders(
 
 const PROBES = new Set([`${BASE}/healthz`, `${BASE}/readyz`])
 
-/** Key, then rate limit: the first steps of the order of checks, for every path below the base, known or not. */
-async function admit(deps: Deps, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+function isProbe(request: FastifyRequest): boolean {
+  return request.method === 'GET' && PROBES.has(request.url.split('?', 1)[0] as string)
+}
+
+/** The key, the first of the checks. Answers at once where the key is known in memory: nearly always. */
+function findHolder(deps: Deps, request: FastifyRequest): KeyHolder | null | Promise<KeyHolder | null> {
   const key = request.headers['x-api-key']
   if (key === undefined || key === '') throw fail('api_key_missing')
-  const probe = request.method === 'GET' && PROBES.has(request.url.split('?', 1)[0] as string)
-  const holder =
-    typeof key === 'string' ? await (probe ? deps.auth.authenticateProbe(key) : deps.auth.authenticate(key)) : null
+  if (typeof key !== 'string') return null
+  const known = deps.auth.authenticateNow(key)
+  if (known !== undefined) return known
+  return isProbe(request) ? deps.auth.authenticateProbe(key) : deps.auth.authenticate(key)
+}
+
+/** Who holds the key, then the rate limit: for every path below the base, known or not. */
+function admit(deps: Deps, request: FastifyRequest, reply: FastifyReply, holder: KeyHolder | null): void {
   if (holder === null) throw fail('api_key_invalid')
   if (holder.allowedIps.length > 0 && !addressIn(request.ip, holder.allowedIps)) throw fail('ip_not_allowed')
   request.holder = holder
-  if (!deps.config.rateLimits) return
+  if (deps.config.rateLimits) limit(deps, request, reply, holder)
+}
+
+function limit(deps: Deps, request: FastifyRequest, reply: FastifyReply, holder: KeyHolder): void {
   const [name, policy, entry] =
     holder.keyType === 'secret'
       ? (['secret', deps.config.rateLimitSecret, holder.keyId] as const)
       : (['publishable', deps.config.rateLimitPublishable, `${holder.keyId} ${request.ip}`] as const)
   const verdict = deps.limiter.take(entry, { name, ...policy })
   rateHeaders(reply, name, policy, verdict)
-  if (!verdict.allowed) {
-    deps.metrics.rateLimited.inc({ policy: name })
-    throw fail('rate_limited', [], { 'retry-after': String(verdict.retryAfterSeconds) })
-  }
+  if (verdict.allowed) return
+  deps.metrics.rateLimited.inc({ policy: name })
+  throw fail('rate_limited', [], { 'retry-after': String(verdict.retryAfterSeconds) })
 }
 
 /** What every answer has. */
@@ -196,7 +207,7 @@ function newFastify(deps: Deps): FastifyInstance {
         if (isApi(request.url)) {
           cors(request, reply)
           if (request.method === 'OPTIONS') return preflight(reply)
-          await admit(deps, request, reply)
+          admit(deps, request, reply, await findHolder(deps, request))
         }
         throw error
       } catch (failure) {
@@ -233,24 +244,39 @@ function newFastify(deps: Deps): FastifyInstance {
 function addHooks(app: FastifyInstance, deps: Deps, state: { draining: boolean }): void {
   app.decorateRequest('holder', null)
   app.decorateRequest('bodyBytes', 0)
-  app.addHook('onRequest', async (request, reply) => {
-    addHeaders(request, reply)
-    if (state.draining) reply.header('connection', 'close')
-    // RFC 9112, section 3.2. Node would refuse it too, but not in the envelope.
-    if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
-      throw malformed('request', 'The Host header is missing.')
-    // By the route that was found, for its path may have come percent-encoded: no spelling of it goes round the key.
-    if (!isApi(request.routeOptions.url ?? request.url)) return
-    cors(request, reply)
-    if (request.method === 'OPTIONS') return preflight(reply)
-    await admit(deps, request, reply)
-    // Before the body is looked at: an unknown route is a 404 whatever is sent to it.
-    if (request.is404) throw fail('not_found')
+  // By callback, not by promise: what is known in memory costs no turn of the event loop.
+  app.addHook('onRequest', (request, reply, done) => {
+    try {
+      if (!isForApi(request, reply, state)) return done()
+      if (request.method === 'OPTIONS') return void preflight(reply)
+      const enter = (holder: KeyHolder | null) => {
+        admit(deps, request, reply, holder)
+        // Before the body is looked at: an unknown route is a 404 whatever is sent to it.
+        if (request.is404) throw fail('not_found')
+      }
+      const holder = findHolder(deps, request)
+      if (!(holder instanceof Promise)) {
+        enter(holder)
+        return done()
+      }
+      holder.then(enter).then(
+        () => done(),
+        (error: Error) => done(error),
+      )
+    } catch (error) {
+      done(error as Error)
+    }
   })
-  app.addHook('onResponse', async (request, reply) => {
+  const histograms = new Map<string, { observe(seconds: number): void }>()
+  app.addHook('onResponse', (request, reply, done) => {
     const route = request.is404 ? 'unknown' : (request.routeOptions.url ?? 'unknown')
     const status = reply.statusCode
-    deps.metrics.requests.observe({ route, method: request.method, status: String(status) }, reply.elapsedTime / 1000)
+    const labels = `${request.method} ${status} ${route}`
+    // Its labels' histogram is looked up once: doing it at every request would cost more than the counting.
+    const histogram = histograms.get(labels) ?? deps.metrics.requests.labels(route, request.method, String(status))
+    histograms.set(labels, histogram)
+    histogram.observe(reply.elapsedTime / 1000)
+    const { holder } = request
     deps.log.info(
       {
         requestId: redact(request.id),
@@ -258,11 +284,26 @@ function addHooks(app: FastifyInstance, deps: Deps, state: { draining: boolean }
         route,
         status,
         ms: Math.round(reply.elapsedTime * 10) / 10,
-        ...(request.holder ? { tenantId: request.holder.tenantId, keyId: request.holder.keyId } : {}),
+        tenantId: holder?.tenantId,
+        keyId: holder?.keyId,
       },
       'request',
     )
+    done()
   })
+}
+
+/** What holds for every request; answers whether it is one for the API. @throws malformed_request */
+function isForApi(request: FastifyRequest, reply: FastifyReply, state: { draining: boolean }): boolean {
+  addHeaders(request, reply)
+  if (state.draining) reply.header('connection', 'close')
+  // RFC 9112, section 3.2. Node would refuse it too, but not in the envelope.
+  if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
+    throw malformed('request', 'The Host header is missing.')
+  // By the route that was found, for its path may have come percent-encoded: no spelling of it goes round the key.
+  if (!isApi(request.routeOptions.url ?? request.url)) return false
+  cors(request, reply)
+  return true
 }
 
 function addRoute(app: FastifyInstance, deps: Deps, route: Route): void {

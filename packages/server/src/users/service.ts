@@ -99,8 +99,7 @@ export async function listUsers(deps: Deps, caller: Caller, query: ListUsers): P
     trustLevel: query.trust_level ?? null,
     search: search === '' ? null : store.searchCondition(search, namespace),
   }
-  const total = await store.countUsers(deps.db, filter)
-  const rows = await store.listUsers(deps.db, filter, offset, pageSize, total)
+  const { rows, total } = await store.listUsers(deps.db, filter, offset, pageSize)
   return { items: rows.map(store.toUser), total, page, pageSize }
 }
 

@@ -1,4 +1,4 @@
-import { and, type Db, type Sql, sql } from '../core/db.ts'
+import { and, type Db, type Sql, sql, unprepared } from '../core/db.ts'
 import { eventWrites, type StoredEvent } from '../core/events.ts'
 import type { Id } from '../core/ids.ts'
 import type { User } from './schema.ts'
@@ -135,12 +135,8 @@ function conditions(filter: UserFilter): Sql {
   return and(all)
 }
 
-/** How many users a filter finds: from the counts, or by counting where there is a search. */
-export async function countUsers(db: Db, filter: UserFilter): Promise<number> {
-  if (filter.search !== null) {
-    const row = await db.one<{ n: number }>(sql`select count(*) as n from users where ${conditions(filter)}`)
-    return row?.n ?? 0
-  }
+/** How many users a filter without a search finds. */
+async function countUsers(db: Db, filter: UserFilter): Promise<number> {
   const row = await db.one<{ n: number }>(sql`
     select coalesce(sum(n), 0)::bigint as n from user_counts
     where tenant_id = ${filter.tenantId} and (${filter.appId}::text is null or app_id = ${filter.appId})
@@ -148,14 +144,8 @@ export async function countUsers(db: Db, filter: UserFilter): Promise<number> {
   return row?.n ?? 0
 }
 
-/** A page of users, newest first. A page in the second half is read from the other end, so that no page skips more than half. */
-export async function listUsers(
-  db: Db,
-  filter: UserFilter,
-  offset: number,
-  limit: number,
-  total: number,
-): Promise<UserRow[]> {
+/** A page found by its place. One in the second half is read from the other end, so that no page skips more than half. */
+async function usersAt(db: Db, filter: UserFilter, offset: number, limit: number, total: number): Promise<UserRow[]> {
   if (offset >= total) return []
   const fromEnd = offset > total / 2
   const rows = Math.min(limit, total - offset)
@@ -166,4 +156,30 @@ export async function listUsers(
     : sql`select id from users where ${conditions(filter)} order by id desc offset ${skip} limit ${rows}`
   return db.query<UserRow>(sql`
     select u.* from (${ids}) as page join users u on u.tenant_id = ${filter.tenantId} and u.id = page.id order by u.id desc`)
+}
+
+/** Count and page of a search in one pass over what it hits; planned for the text at hand, rare or common. */
+async function searchUsers(db: Db, filter: UserFilter, offset: number, limit: number): Promise<UserPage> {
+  const found = await db.query<UserRow & { total: number }>(
+    unprepared(sql`
+      with hits as materialized (select id from users where ${conditions(filter)}),
+      page as (select id from hits order by id desc offset ${offset} limit ${limit})
+      select (select count(*) from hits) as total, u.*
+      from (values (1)) as always left join page on true left join users u on u.tenant_id = ${filter.tenantId} and u.id = page.id
+      order by u.id desc`),
+  )
+  return { rows: found.filter((row) => row.id !== null), total: found[0]?.total ?? 0 }
+}
+
+export interface UserPage {
+  rows: UserRow[]
+  /** How many the filter finds in all, exactly. */
+  total: number
+}
+
+/** A page of the users that a filter finds, newest first. */
+export async function listUsers(db: Db, filter: UserFilter, offset: number, limit: number): Promise<UserPage> {
+  if (filter.search !== null) return searchUsers(db, filter, offset, limit)
+  const total = await countUsers(db, filter)
+  return { rows: await usersAt(db, filter, offset, limit, total), total }
 }

@@ -165,22 +165,15 @@ function allowanceOf(lane: DueLane, limits: ClaimLimits): Allowance {
  * holds are passed over. Losing this commit in a crash only means that the rows are claimed again, so it is not waited
  * for; a send whose claim was lost is fenced off when it completes.
  */
-export function claim(db: Db, workerId: string, limits: ClaimLimits): Promise<Claim> {
+export function claim(hasty: Db, workerId: string, limits: ClaimLimits): Promise<Claim> {
   const count = Math.min(LANES_A_CLAIM, limits.free)
-  return db.tx(
-    async (tx) => {
-      const lanes = await lockDueLanes(tx, limits, count)
-      if (lanes.length === 0) return { rows: [], databaseNowMs: 0, more: false, nextInMs: await untilNextLane(tx) }
-      const allowances = lanes.map((lane) => allowanceOf(lane, limits))
-      const rows = await leaseRows(tx, lanes, allowances, workerId, limits.free)
-      const moreRows = await rescheduleLanes(tx, lanes, allowances, workerId)
-      return {
-        rows,
-        databaseNowMs: lanes[0]?.now_ms ?? Date.now(),
-        more: moreRows || lanes.length === count,
-        nextInMs: null,
-      }
-    },
-    { synchronousCommit: 'off' },
-  )
+  return hasty.tx(async (tx) => {
+    const lanes = await lockDueLanes(tx, limits, count)
+    if (lanes.length === 0) return { rows: [], databaseNowMs: 0, more: false, nextInMs: await untilNextLane(tx) }
+    const allowances = lanes.map((lane) => allowanceOf(lane, limits))
+    const rows = await leaseRows(tx, lanes, allowances, workerId, limits.free)
+    const moreRows = await rescheduleLanes(tx, lanes, allowances, workerId)
+    const more = moreRows || lanes.length === count
+    return { rows, databaseNowMs: lanes[0]?.now_ms ?? Date.now(), more, nextInMs: null }
+  })
 }

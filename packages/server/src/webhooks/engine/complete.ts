@@ -35,6 +35,14 @@ export interface Completed {
   due: boolean
 }
 
+/** The engine's two ways to the database. */
+export interface EngineDbs {
+  /** Commits are durable when they are answered. */
+  db: Db
+  /** Commits may be lost in a crash of the database: for what is then only done again. */
+  hasty: Db
+}
+
 const SLOW_MS = 5_000
 
 const column = <T, R>(rows: readonly T[], pick: (row: T) => R): R[] => rows.map(pick)
@@ -135,36 +143,75 @@ interface LaneState {
   overdue: boolean
 }
 
-/** Wakes lanes that were at their cap or have a retry, and keeps what is known of their health. A healthy lane is not written. */
-function settleLanes(tx: Db, lanes: readonly LaneResult[], disableAfterMs: number): Promise<LaneState[]> {
-  return tx.query<LaneState>(sql`
+/**
+ * Wakes lanes that were at their cap or have a retry, and keeps what is known of their health. A healthy lane is only
+ * locked, not written; but locked it must be: a claim that counted rows which have ended meanwhile is waited for, and
+ * what it left behind is seen.
+ */
+function settleLanes(db: Db, lanes: readonly LaneResult[], disableAfterMs: number): Promise<LaneState[]> {
+  return db.query<LaneState>(sql`
+    with r as (
+      select tenant_id, id, now() + in_ms * interval '1 millisecond' as next_at, succeeded, failed, timeouts, slow
+      from unnest(${column(lanes, (l) => l.tenantId)}::text[], ${column(lanes, (l) => l.laneId)}::text[], ${column(lanes, (l) => l.nextInMs)}::float8[],
+        ${column(lanes, (l) => l.succeeded)}::boolean[], ${column(lanes, (l) => l.failed)}::boolean[],
+        ${column(lanes, (l) => l.timeouts)}::int[], ${column(lanes, (l) => l.slow)}::boolean[]) as t(tenant_id, id, in_ms, succeeded, failed, timeouts, slow)),
+    k as materialized (
+      select tenant_id, id, saturated, slow, timeouts, failing_since from lanes
+      where (tenant_id, id) in (select tenant_id, id from r) order by tenant_id, id for no key update)
     update lanes l set
-      due_at = least(l.due_at, r.next_at, case when l.saturated then now() end),
+      due_at = least(l.due_at, r.next_at, case when k.saturated then now() end),
       floor_at = least(l.floor_at, r.next_at),
       saturated = false,
       slow = case when r.succeeded or r.failed then r.slow else l.slow end,
       timeouts = case when r.succeeded then 0 else least(l.timeouts + r.timeouts, 1000) end,
       failing_since = case when r.succeeded then null when r.failed then coalesce(l.failing_since, now()) else l.failing_since end
-    from (
-      select tenant_id, id, now() + in_ms * interval '1 millisecond' as next_at, succeeded, failed, timeouts, slow
-      from unnest(${column(lanes, (l) => l.tenantId)}::text[], ${column(lanes, (l) => l.laneId)}::text[], ${column(lanes, (l) => l.nextInMs)}::float8[],
-        ${column(lanes, (l) => l.succeeded)}::boolean[], ${column(lanes, (l) => l.failed)}::boolean[],
-        ${column(lanes, (l) => l.timeouts)}::int[], ${column(lanes, (l) => l.slow)}::boolean[]) as t(tenant_id, id, in_ms, succeeded, failed, timeouts, slow)) r
-    where l.tenant_id = r.tenant_id and l.id = r.id
-      and (l.saturated or r.next_at is not null or r.failed or l.failing_since is not null or l.timeouts > 0 or l.slow <> r.slow)
+    from r join k on k.tenant_id = r.tenant_id and k.id = r.id
+    where l.tenant_id = k.tenant_id and l.id = k.id
+      and (k.saturated or r.next_at is not null or r.failed or k.failing_since is not null or k.timeouts > 0 or k.slow <> r.slow)
     returning l.tenant_id, l.webhook_id, l.failing_since, l.id <> l.webhook_id as test, l.due_at <= now() as due,
       coalesce(l.failing_since <= now() - ${disableAfterMs} * interval '1 millisecond', false) as overdue`)
 }
 
-/** Stores a batch of outcomes in one transaction, each fenced by its lease: a late worker changes and adds nothing. */
+function completedOf(settled: readonly Settled[], lanes: readonly LaneState[]): Completed {
+  return {
+    settled: settled.length,
+    deadLettered: settled.filter((each) => each.status === 'dead_letter').length,
+    failing: lanes
+      .filter((lane) => lane.overdue && !lane.test)
+      .map((lane) => ({
+        tenantId: lane.tenant_id,
+        webhookId: lane.webhook_id,
+        failingSince: lane.failing_since as Date,
+      })),
+    due: lanes.some((lane) => lane.due),
+  }
+}
+
+/**
+ * The usual case, in two statements instead of a transaction: nothing becomes due by a success, so the outcomes need no
+ * lane. Waking the lanes afterwards may be lost in a crash; the sweeper finds what that strands.
+ */
+async function completeSucceeded(
+  dbs: EngineDbs,
+  outcomes: readonly Outcome[],
+  disableAfterMs: number,
+): Promise<Completed> {
+  const settled = await settleEnded(dbs.db, outcomes)
+  const ids = new Set(settled.map((each) => each.id))
+  const lanes = await settleLanes(dbs.hasty, byLane(outcomes.filter(({ row }) => ids.has(row.id))), disableAfterMs)
+  return completedOf(settled, lanes)
+}
+
+/** Stores a batch of outcomes, each fenced by its lease: a late worker changes and adds nothing. */
 export function complete(
-  db: Db,
+  dbs: EngineDbs,
   publisher: Publisher,
   batch: readonly Outcome[],
   disableAfterMs: number,
 ): Promise<Completed> {
   const outcomes = [...batch].sort((a, b) => (a.row.id < b.row.id ? -1 : 1))
-  return db.tx(async (tx) => {
+  if (outcomes.every(({ next }) => next.kind === 'succeeded')) return completeSucceeded(dbs, outcomes, disableAfterMs)
+  return dbs.db.tx(async (tx) => {
     await lockLanes(
       tx,
       outcomes.map(({ row }) => ({ tenantId: row.tenant_id, laneId: row.lane_id })),
@@ -172,33 +219,20 @@ export function complete(
     const of = (...kinds: Outcome['next']['kind'][]) => outcomes.filter((outcome) => kinds.includes(outcome.next.kind))
     const settle = async (some: Outcome[], write: (tx: Db, outcomes: readonly Outcome[]) => Promise<Settled[]>) =>
       some.length > 0 ? write(tx, some) : []
-    const ended = await settle(of('succeeded', 'dead_letter', 'failed'), settleEnded)
-    const retried = await settle(of('retry'), settleRetried)
-    const released = await settle(of('released'), settleReleased)
-    const settledIds = new Set([...ended, ...retried, ...released].map((each) => each.id))
-    const lanes = await settleLanes(
-      tx,
-      byLane(outcomes.filter((outcome) => settledIds.has(outcome.row.id))),
-      disableAfterMs,
-    )
-    const dead = new Set(ended.filter((each) => each.status === 'dead_letter').map((each) => each.id))
+    const settled = [
+      ...(await settle(of('succeeded', 'dead_letter', 'failed'), settleEnded)),
+      ...(await settle(of('retry'), settleRetried)),
+      ...(await settle(of('released'), settleReleased)),
+    ]
+    const ids = new Set(settled.map((each) => each.id))
+    const lanes = await settleLanes(tx, byLane(outcomes.filter(({ row }) => ids.has(row.id))), disableAfterMs)
+    const dead = new Set(settled.filter((each) => each.status === 'dead_letter').map((each) => each.id))
     await announceDeadLetters(
       tx,
       publisher,
       outcomes.map(({ row }) => row).filter((row) => dead.has(row.id)),
     )
-    return {
-      settled: settledIds.size,
-      deadLettered: dead.size,
-      failing: lanes
-        .filter((lane) => lane.overdue && !lane.test)
-        .map((lane) => ({
-          tenantId: lane.tenant_id,
-          webhookId: lane.webhook_id,
-          failingSince: lane.failing_since as Date,
-        })),
-      due: lanes.some((lane) => lane.due),
-    }
+    return completedOf(settled, lanes)
   })
 }
 
@@ -207,21 +241,21 @@ export function complete(
  * that one is left to its lease. What a fault of the connection kept is thrown, to be tried again whole.
  */
 export async function completeEach(
-  db: Db,
+  dbs: EngineDbs,
   publisher: Publisher,
   batch: readonly Outcome[],
   disableAfterMs: number,
   refused: (outcome: Outcome, error: unknown) => void,
 ): Promise<Completed> {
   try {
-    return await complete(db, publisher, batch, disableAfterMs)
+    return await complete(dbs, publisher, batch, disableAfterMs)
   } catch (error) {
     if (isTransient(error)) throw error
     const sum: Completed = { settled: 0, deadLettered: 0, failing: [], due: batch.length > 1 }
     if (batch.length === 1) refused(batch[0] as Outcome, error)
     else {
       for (const outcome of batch) {
-        const part = await completeEach(db, publisher, [outcome], disableAfterMs, refused)
+        const part = await completeEach(dbs, publisher, [outcome], disableAfterMs, refused)
         sum.settled += part.settled
         sum.deadLettered += part.deadLettered
         sum.failing.push(...part.failing)

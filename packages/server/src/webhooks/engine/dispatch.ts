@@ -1,5 +1,6 @@
 import type { Bell } from '../../core/bell.ts'
 import { createBell } from '../../core/bell.ts'
+import type { Db } from '../../core/db.ts'
 import type { Deps } from '../../core/deps.ts'
 import type { Publisher } from '../../core/events.ts'
 import { type Claim, type Claimed, claim, LEASE_SECONDS } from './claim.ts'
@@ -36,10 +37,12 @@ export interface DispatchOptions {
   pulse: Pulse
   due: Bell
   publisher: Publisher
+  /** See `EngineDbs`. */
+  hasty: Db
 }
 
 /** Claims, sends and completes: the middle of the engine, for one process. */
-export function createDispatch(deps: Deps, { workerId, pulse, due, publisher }: DispatchOptions): Dispatch {
+export function createDispatch(deps: Deps, { workerId, pulse, due, publisher, hasty }: DispatchOptions): Dispatch {
   const { db, log, metrics, config } = deps
   const slots = createSlots()
   const gates = createGates()
@@ -92,7 +95,7 @@ export function createDispatch(deps: Deps, { workerId, pulse, due, publisher }: 
       }
       // Before the claim: the lease as this process counts it never outlasts the database's.
       const leasedAt = performance.now()
-      const claimed = await claim(db, workerId, {
+      const claimed = await claim(hasty, workerId, {
         perLane: config.webhookConcurrency,
         free: slots.free(),
         withoutTenants: slots.fullTenants(),
@@ -115,7 +118,7 @@ export function createDispatch(deps: Deps, { workerId, pulse, due, publisher }: 
         return
       }
       const batch = unflushed.slice(0, OUTCOMES_A_FLUSH)
-      const done = await completeEach(db, publisher, batch, config.webhookDisableAfterMs, refused)
+      const done = await completeEach({ db, hasty }, publisher, batch, config.webhookDisableAfterMs, refused)
       // Only now: while the database is away they stay, and are stored when it is back.
       unflushed.splice(0, batch.length)
       metrics.deadLetters.inc(done.deadLettered)

@@ -140,12 +140,16 @@ export interface FannedOut {
   more: boolean
 }
 
-/** Turns events into deliveries, one transaction a call: deliveries, lanes, feed and the outbox commit together. */
-export function createFanOut(db: Db) {
+/**
+ * Turns events into deliveries, one transaction a call: deliveries, lanes, feed and the outbox commit together. It need
+ * not wait for the disk: lost in a crash of the database, the outbox rows are back, and the same deliveries follow. A
+ * reader outside the database must not be told a feed position before it is durable.
+ */
+export function createFanOut(hasty: Db) {
   let limit = EVENTS_A_BATCH_MAX
   return async function fanOut(everything: boolean): Promise<FannedOut> {
     const since = everything ? '' : `evt_${idTime(Date.now() - RECENT_MS)}`
-    return db.tx(async (tx) => {
+    return hasty.tx(async (tx) => {
       const asked = limit
       const events = await takeEvents(tx, since, asked)
       if (events.length === 0) return { events: 0, deliveries: 0, more: false }

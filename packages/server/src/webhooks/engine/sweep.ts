@@ -79,6 +79,8 @@ export function removeDeleted(tx: Db): Promise<number> {
 
 /** Deletes a portion of what has been kept long enough. @returns how many rows went; call again while there are any */
 export async function deleteExpired(tx: Db, retentionMs: number, deadLetterRetentionMs: number): Promise<number> {
+  // What is old is found by BRIN, which can be read no other way.
+  await tx.run(sql`select set_config('enable_bitmapscan', 'on', true), set_config('plan_cache_mode', 'auto', true)`)
   const deliveries = await tx.query<{ n: number }>(sql`
     with old as (
       select tenant_id, webhook_id, id from deliveries_done

@@ -1,5 +1,5 @@
 import { type Bell, createBell } from '../../core/bell.ts'
-import { isTransient } from '../../core/db.ts'
+import { type Db, isTransient } from '../../core/db.ts'
 import type { Deps } from '../../core/deps.ts'
 import { newId } from '../../core/ids.ts'
 import { createDispatch, GAP_MS, pause } from './dispatch.ts'
@@ -20,6 +20,8 @@ export interface WorkerOptions {
   /** Whether other processes' rings are heard now. */
   listening(): boolean
   chores: readonly Chore[]
+  /** Connections whose commits need not be durable at once; `deps.db` has the others. */
+  hasty: Db
 }
 
 export interface Worker {
@@ -39,8 +41,8 @@ export function createWorker(deps: Deps, options: WorkerOptions): Worker {
   const rest = { beat: createBell(), upkeep: createBell() }
   const pulse = createPulse(db, workerId)
   const publisher = { now: deps.now, wake: { outbox: bells.outbox.ring } }
-  const dispatch = createDispatch(deps, { workerId, pulse, due: bells.due, publisher })
-  const fanOut = createFanOut(db)
+  const dispatch = createDispatch(deps, { workerId, pulse, due: bells.due, publisher, hasty: options.hasty })
+  const fanOut = createFanOut(options.hasty)
   const upkeep = createUpkeep(deps, publisher, pulse, options.chores)
   const pollMs = () => (options.listening() ? POLL_LISTENING_MS : POLL_DEAF_MS)
   let stopping = false
