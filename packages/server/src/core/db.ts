@@ -90,7 +90,7 @@ export interface Database extends Db {
 
 interface QueryRunner {
   query(config: {
-    name: string
+    name?: string
     text: string
     values: unknown[]
   }): Promise<{ rows: unknown[]; rowCount: number | null }>

@@ -12,7 +12,7 @@ import { createSlots } from './slots.ts'
 import { disableFailing } from './sweep.ts'
 
 /** Between two visits to the database: what comes meanwhile goes along, so that load makes batches larger, not more. */
-export const GAP_MS = 4
+export const GAP_MS = 10
 const OUTCOMES_A_FLUSH = 400
 const UNFLUSHED_MAX = 1_000
 /** With less of the lease left than this, a send could outlive it. */
