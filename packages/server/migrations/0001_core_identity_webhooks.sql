@@ -144,7 +144,8 @@ create table jobs (
   updated_at timestamptz not null,
   primary key (tenant_id, id)
 );
-create index jobs_open on jobs (id) where status in ('pending', 'running');
+create index jobs_open on jobs (type, updated_at) where status in ('pending', 'running');
+create index jobs_ended on jobs (updated_at) where status in ('succeeded', 'failed');
 
 create table events (
   tenant_id text collate "C" not null,
@@ -168,7 +169,7 @@ create table outbox (
   type text not null,
   -- The last webhook that has its delivery, for an event with more of them than one transaction takes.
   after_webhook_id text collate "C" not null default '',
-  primary key (event_id, tenant_id)
+  primary key (tenant_id, event_id)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 
 -- The order in which events became deliverable: gap-free for each tenant.
@@ -205,6 +206,9 @@ create table webhooks (
   primary key (tenant_id, id)
 );
 
+-- Those whose pending deliveries have to be ended.
+create index webhooks_held on webhooks (tenant_id, id) where deleted_at is not null or status = 'disabled';
+
 -- A lane is a queue of its own: one for each webhook, one more for its test events, so that nothing delays another.
 create table lanes (
   tenant_id text collate "C" not null,
@@ -220,7 +224,7 @@ create table lanes (
   saturated boolean not null default false,
   -- Takes seconds to answer; slow lanes together get at most half of a process's slots.
   slow boolean not null default false,
-  timeouts smallint not null default 0,
+  timeouts integer not null default 0,
   failing_since timestamptz,
   primary key (tenant_id, id)
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
@@ -235,13 +239,13 @@ create table deliveries (
   event_id text collate "C" not null,
   event_type text not null,
   -- Counts manual retries; `retry` counts the scheduled ones within a cycle.
-  cycle smallint not null default 0,
-  retry smallint not null default 0,
-  attempts smallint not null default 0,
+  cycle integer not null default 0,
+  retry integer not null default 0,
+  attempts integer not null default 0,
   next_at timestamptz not null,
   lease_id text collate "C",
   lease_until timestamptz,
-  leases_lost smallint not null default 0,
+  leases_lost integer not null default 0,
   created_at timestamptz not null,
   primary key (tenant_id, webhook_id, id)
 ) with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
@@ -255,9 +259,9 @@ create table deliveries_done (
   event_id text collate "C" not null,
   event_type text not null,
   status text not null,
-  cycle smallint not null,
-  retry smallint not null,
-  attempts smallint not null,
+  cycle integer not null,
+  retry integer not null,
+  attempts integer not null,
   test boolean not null default false,
   created_at timestamptz not null,
   done_at timestamptz not null,
@@ -271,7 +275,7 @@ create table attempts (
   tenant_id text collate "C" not null,
   delivery_id text collate "C" not null,
   -- 0 is the first send.
-  number smallint not null,
+  number integer not null,
   at timestamptz not null,
   status_code smallint,
   duration_ms integer not null,

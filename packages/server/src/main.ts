@@ -7,7 +7,7 @@ import { KeyFileError } from './core/key-provider.ts'
 import { type OpenLog, openLog } from './core/log.ts'
 import { MigrationError } from './core/migrate.ts'
 import { InstallationError } from './database.ts'
-import { openParts, type StartOptions, start } from './start.ts'
+import { openParts, type Running, type StartOptions, start } from './start.ts'
 
 /** sysexits.h: something is wrong with the configuration; a supervisor need not try again. */
 const EX_CONFIG = 78
@@ -48,38 +48,44 @@ function explain(error: unknown, log: OpenLog): never {
   process.exit(EX_FAILURE)
 }
 
+/** Ends the process once what runs has stopped; a signal that comes while starting waits for the start to be over. */
+function stopper(starting: Promise<Running>, log: OpenLog): (signal: string) => void {
+  let since = 0
+  const end = (code: number) => {
+    log.flush()
+    process.exit(code)
+  }
+  return (signal) => {
+    // A second Ctrl-C means now; but npm passes on the first one, which the terminal has sent here too.
+    if (since > 0 && performance.now() - since > SAME_SIGNAL_MS) end(EX_FAILURE)
+    if (since > 0) return
+    since = performance.now()
+    log.log.info({ signal }, 'stopping')
+    setTimeout(() => {
+      log.log.warn({}, 'stop cut short')
+      end(EX_FAILURE)
+    }, STOP_MS).unref()
+    starting
+      .then((running) => running.stop())
+      .then(
+        () => {
+          log.log.info({}, 'stopped')
+          end(0)
+        },
+        (error: unknown) => {
+          log.log.error({ err: error }, 'stop failed')
+          end(EX_FAILURE)
+        },
+      )
+  }
+}
+
 async function serve(): Promise<void> {
   const config = readConfig()
   const log = openLog(config.logLevel)
   const prepared: StartOptions['prepared'] = (database, first) => say(preamble(config, database, first))
-  const running = await start(config, log, { prepared }).catch((error: unknown) => explain(error, log))
-  say(readyLines(config, running))
-  log.log.info({ role: config.role, port: running.address?.port }, 'started')
-  let stoppingSince = 0
-  const stop = (signal: string) => {
-    // A second Ctrl-C means now; but npm passes on the first one, which the terminal has sent here too.
-    if (stoppingSince > 0 && performance.now() - stoppingSince > SAME_SIGNAL_MS) process.exit(EX_FAILURE)
-    if (stoppingSince > 0) return
-    stoppingSince = performance.now()
-    log.log.info({ signal }, 'stopping')
-    setTimeout(() => {
-      log.log.warn({}, 'stop cut short')
-      log.flush()
-      process.exit(EX_FAILURE)
-    }, STOP_MS).unref()
-    running.stop().then(
-      () => {
-        log.log.info({}, 'stopped')
-        log.flush()
-        process.exit(0)
-      },
-      (error: unknown) => {
-        log.log.error({ err: error }, 'stop failed')
-        log.flush()
-        process.exit(EX_FAILURE)
-      },
-    )
-  }
+  const starting = start(config, log, { prepared })
+  const stop = stopper(starting, log)
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
   process.on('uncaughtException', (error) => {
@@ -90,6 +96,9 @@ async function serve(): Promise<void> {
     log.log.error({ err: error }, 'unhandled rejection')
     stop('unhandledRejection')
   })
+  const running = await starting.catch((error: unknown) => explain(error, log))
+  say(readyLines(config, running))
+  log.log.info({ role: config.role, port: running.address?.port }, 'started')
 }
 
 async function command(args: string[]): Promise<void> {

@@ -50,7 +50,14 @@ async function claimMany(db: Database, dead: string, claims: number, aheadRows: 
       for (let statement = 0; statement < 3; statement += 1) await tx.run(sql`select 1`)
     })
     const startedAt = performance.now()
-    const limits = { perLane: LANE_CAP, free: ROWS, withoutTenants: [], withoutSlow: false, ahead: () => aheadRows }
+    const limits = {
+      perLane: LANE_CAP,
+      free: ROWS,
+      withoutTenants: [],
+      withoutSlow: false,
+      roomOf: () => ROWS,
+      ahead: () => aheadRows,
+    }
     const claimed = await claim(db, workerId, limits)
     const endedAt = performance.now()
     const outcomes = claimed.rows.map((row) => outcome(row, dead))

@@ -224,3 +224,9 @@ export function isTransient(error: unknown): boolean {
   const code = error instanceof Error ? (error as { code?: unknown }).code : undefined
   return typeof code !== 'string' || !/^[0-9A-Z]{5}$/.test(code) || TRANSIENT.test(code)
 }
+
+/** Whether the database could not be reached or was stopping, as against a verdict on one statement. */
+export function isOutage(error: unknown): boolean {
+  const code = error instanceof Error ? (error as { code?: unknown }).code : undefined
+  return typeof code !== 'string' || !/^[0-9A-Z]{5}$/.test(code) || /^(08|57P)/.test(code)
+}

@@ -8,7 +8,7 @@ import { expectNothingLost, listUsers, settle, subscribe, UserLoad } from './loa
 import { report, scale } from './report.ts'
 
 const ENDPOINTS = 4
-const TEST_MS = 90_000 + 30_000 * scale
+const TEST_MS = 90_000 + 60_000 * scale
 /** A failing request may wait so long for a connection, but no longer. */
 const ERROR_MS = 6_000
 /** A claim whose commit got no answer is left to its lease. */

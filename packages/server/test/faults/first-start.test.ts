@@ -54,8 +54,10 @@ describe('a first start in an empty folder', { timeout: TEST_MS }, () => {
   it('takes the key of HALFKEY_ADMIN_KEY and never shows it; a later start ignores the variable', async (context) => {
     const folder = newFolder(context)
     const [first, other] = [newApiKey('secret'), newApiKey('secret')]
+    const database = await newDatabase()
+    const settings = { DATABASE_URL: database.url, HALFKEY_LOG_LEVEL: 'debug' }
     const start = (key: string) =>
-      startProcess({ cwd: folder.path, env: folder.env({ HALFKEY_ADMIN_KEY: key, HALFKEY_LOG_LEVEL: 'debug' }) })
+      startProcess({ cwd: folder.path, env: folder.env({ ...settings, HALFKEY_ADMIN_KEY: key }) })
     const service = await start(first)
     expect((await service.call(first, 'GET', '/tenant')).status).toBe(200)
     expect(await service.stop()).toEqual({ code: 0, signal: null })
@@ -63,6 +65,8 @@ describe('a first start in an empty folder', { timeout: TEST_MS }, () => {
     const later = await start(other)
     expect((await later.call(first, 'GET', '/tenant')).status).toBe(200)
     expect((await later.call(other, 'GET', '/tenant')).status).toBe(401)
+    await later.stop()
+    await database.drop()
   })
 })
 
@@ -115,11 +119,14 @@ describe.concurrent('a start that cannot be', { timeout: TEST_MS }, () => {
     const { code, message } = await refused(folder, { HOST: '0.0.0.0', HALFKEY_DATA_DIR: folder.dataDir })
     expect(code).toBe(EX_CONFIG)
     expect(message).toMatch(/HOST must be a loopback address in development, not 0\.0\.0\.0/)
+    const database = await newDatabase()
     const known = await startProcess({
       cwd: folder.path,
-      env: folder.env({ HOST: '0.0.0.0', HALFKEY_INSECURE_DEV: '1' }),
+      env: folder.env({ HOST: '0.0.0.0', HALFKEY_INSECURE_DEV: '1', DATABASE_URL: database.url }),
     })
     expect((await call(known.url.replace('0.0.0.0', '127.0.0.1'), 'GET', '/healthz')).status).toBe(200)
+    await known.stop()
+    await database.drop()
   })
 
   it('refuses a key file that did not seal this database, and a taken port, in words', async (context) => {

@@ -3,6 +3,10 @@ import { type Answer, call, eventually } from '../harness.ts'
 import type { Receiver } from '../receiver.ts'
 
 const PAUSE_AFTER_FAILURE_MS = 20
+/** A dead worker's deliveries go out again after 15 s; then there must always be something going. */
+const QUIET_MS = 25_000
+/** However much has piled up. */
+const DRAIN_MS = 600_000
 
 /** An answer that was no success, or none at all (`status` null). */
 export interface Failure {
@@ -110,36 +114,58 @@ export interface Tally {
   twoEvents: number
 }
 
-/** Counts `user.created` arrivals. Endpoints are told apart by their path. */
-export function tally(receiver: Receiver, paths: readonly string[], userIds: Iterable<string>): Tally {
-  const arrivals = new Set<string>()
-  const eventIds = new Map<string, Set<string>>()
-  let total = 0
-  for (const { path, event } of receiver.received) {
-    if (event.type !== 'user.created') continue
-    total += 1
-    arrivals.add(`${path} ${event.data.userId}`)
-    const ids = eventIds.get(event.data.userId) ?? new Set()
-    eventIds.set(event.data.userId, ids.add(event.id))
+/** Counts `user.created` arrivals, each once however often it is asked. Endpoints are told apart by their path. */
+function newTally(receiver: Receiver, paths: readonly string[]) {
+  const pathsOf = new Map<string, Set<string>>()
+  const eventsOf = new Map<string, Set<string>>()
+  let seen = 0
+  let delivered = 0
+  let duplicates = 0
+  const add = (of: Map<string, Set<string>>, userId: string, value: string): boolean => {
+    const values = of.get(userId) ?? new Set()
+    const isNew = !values.has(value)
+    of.set(userId, values.add(value))
+    return isNew
   }
-  return {
-    delivered: arrivals.size,
-    duplicates: total - arrivals.size,
-    missing: [...userIds].filter((id) => !paths.every((path) => arrivals.has(`${path} ${id}`))),
-    twoEvents: [...eventIds.values()].filter((ids) => ids.size > 1).length,
+  return (userIds: ReadonlyMap<number, string>): Tally => {
+    for (; seen < receiver.received.length; seen++) {
+      const { path, event } = receiver.received[seen]!
+      if (event.type !== 'user.created') continue
+      if (add(pathsOf, event.data.userId, path)) delivered += 1
+      else duplicates += 1
+      add(eventsOf, event.data.userId, event.id)
+    }
+    return {
+      delivered,
+      duplicates,
+      missing: [...userIds.values()].filter((id) => pathsOf.get(id)?.size !== paths.length),
+      twoEvents: [...eventsOf.values()].filter((ids) => ids.size > 1).length,
+    }
   }
 }
 
-/** Until every acknowledged user's event has come to every endpoint, or the time is over. */
+/** Until every acknowledged user's event has come to every endpoint, or nothing has come for `quietMs`. */
 export async function untilDelivered(
   receiver: Receiver,
   paths: readonly string[],
   load: UserLoad,
-  timeoutMs: number,
+  quietMs: number,
 ): Promise<Tally> {
-  const count = () => tally(receiver, paths, load.acknowledged.values())
-  await eventually('all deliveries', async () => count().missing.length === 0, timeoutMs).catch(() => {})
-  return count()
+  const tally = newTally(receiver, paths)
+  let arrivals = 0
+  let movedAt = performance.now()
+  await eventually(
+    'all deliveries',
+    async () => {
+      if (receiver.received.length > arrivals) movedAt = performance.now()
+      arrivals = receiver.received.length
+      const enough = arrivals >= load.acknowledged.size * paths.length
+      const stalled = performance.now() - movedAt > quietMs
+      return stalled || (enough && tally(load.acknowledged).missing.length === 0)
+    },
+    DRAIN_MS,
+  ).catch(() => {})
+  return tally(load.acknowledged)
 }
 
 /** Users by email, as the list shows them: those whose email fits. */
@@ -175,8 +201,6 @@ export async function subscribe(url: string, key: string, receiver: Receiver, co
   return paths
 }
 
-const DELIVERED_MS = 45_000
-
 export interface Settled extends Tally {
   /** Answers other than 201 to what was sent again. */
   refused: string[]
@@ -187,10 +211,10 @@ export async function settle(
   load: UserLoad,
   receiver: Receiver,
   paths: readonly string[],
-  timeoutMs = DELIVERED_MS,
+  quietMs = QUIET_MS,
 ): Promise<Settled> {
   const { refused } = await load.retryUnanswered()
-  const delivered = await untilDelivered(receiver, paths, load, timeoutMs)
+  const delivered = await untilDelivered(receiver, paths, load, quietMs)
   return { ...delivered, refused: refused.map(({ status, text }) => `${status} ${text}`) }
 }
 

@@ -1,4 +1,7 @@
-/** `npm run faults`: every fault at length, one file after the other, then the table. `HALFKEY_FAULT_ROUNDS` says how long. */
+/**
+ * `npm run faults [-- <file>…]`: every fault at length, one file after the other, then the table.
+ * `HALFKEY_FAULT_ROUNDS` says how many rounds.
+ */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -35,12 +38,18 @@ function print(rows: (FaultRow & { held: boolean })[]): void {
   )
 }
 
+const chosen = process.argv.slice(2)
 const folder = mkdtempSync(join(tmpdir(), 'hk-faults-'))
 const file = join(folder, 'rows.jsonl')
 const vitest = join(ROOT, 'node_modules', 'vitest', 'vitest.mjs')
 const child = spawn(
   process.execPath,
-  [vitest, 'run', '--no-file-parallelism', 'packages/server/test/faults', ...process.argv.slice(2)],
+  [
+    vitest,
+    'run',
+    '--no-file-parallelism',
+    ...(chosen.length === 0 ? [''] : chosen).map((name) => `packages/server/test/faults/${name}`),
+  ],
   {
     cwd: ROOT,
     env: { HALFKEY_FAULT_ROUNDS: ROUNDS, ...process.env, HALFKEY_FAULT_REPORT: file },

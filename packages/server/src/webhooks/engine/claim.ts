@@ -22,10 +22,12 @@ export interface Claimed {
   cycle: number
   retry: number
   attempts: number
-  body: string
-  url: string
+  /** Null when the event is past its retention: there is nothing left to send. */
+  body: string | null
+  /** Null, as the secret, when the webhook is gone. */
+  url: string | null
   app_id: string | null
-  secret_sealed: Buffer
+  secret_sealed: Buffer | null
   /** Null outside a rotation's grace. */
   previous_secret_sealed: Buffer | null
   slow: boolean
@@ -41,6 +43,8 @@ export interface ClaimLimits {
   /** Tenants that already have their share of this process. */
   withoutTenants: readonly string[]
   withoutSlow: boolean
+  /** How much of this process a tenant may still take. */
+  roomOf(tenantId: string): number
   /** How many rows of a lane this process can make use of, going by its answers; 0 for no more than the cap. */
   ahead(laneId: string, cap: number): number
 }
@@ -76,6 +80,8 @@ function lockDueLanes(tx: Db, limits: ClaimLimits, count: number): Promise<DueLa
 interface Allowance {
   cap: number
   ahead: number
+  /** The most rows of this claim, so that its tenant stays within its share of the process. */
+  rows: number
 }
 
 /**
@@ -97,22 +103,21 @@ function leaseRows(
 ): Promise<Claimed[]> {
   return tx.query<Claimed>(sql`
     with picked as (
-      select d.tenant_id, d.webhook_id, d.id, l.slow, l.cap
+      select d.tenant_id, d.webhook_id, d.id, d.event_id, l.slow, l.cap
       from unnest(${lanes.map((lane) => lane.id)}::text[], ${lanes.map((lane) => lane.floor_at)}::timestamptz[],
         ${allowances.map((each) => each.cap)}::int[], ${allowances.map((each) => each.ahead)}::int[],
-        ${lanes.map((lane) => lane.slow)}::boolean[]) as l(id, floor_at, cap, ahead, slow)
+        ${allowances.map((each) => each.rows)}::int[], ${lanes.map((lane) => lane.slow)}::boolean[]) as l(id, floor_at, cap, ahead, rows, slow)
       cross join lateral (${HELD(workerId)}) h
       cross join lateral (
-        select d.tenant_id, d.webhook_id, d.id from deliveries d
+        select d.tenant_id, d.webhook_id, d.id, d.event_id from deliveries d
         where d.lane_id = l.id and d.lease_id is null and d.next_at >= l.floor_at and d.next_at <= now()
-        order by d.next_at limit greatest(0, least(greatest(${ROWS_A_VISIT}::int, l.ahead), ${LIMIT} - h.all_held))) d
+        order by d.next_at limit greatest(0, least(greatest(${ROWS_A_VISIT}::int, l.ahead), l.rows, ${LIMIT} - h.all_held))) d
       limit ${total})
     update deliveries d set lease_id = ${`${workerId}/${newId('job')}`}, lease_until = clock_timestamp() + ${LEASE_SECONDS} * interval '1 second'
     from picked p
-      join webhooks w on w.tenant_id = p.tenant_id and w.id = p.webhook_id
-    , events e
+      left join webhooks w on w.tenant_id = p.tenant_id and w.id = p.webhook_id
+      left join events e on e.tenant_id = p.tenant_id and e.id = p.event_id
     where d.tenant_id = p.tenant_id and d.webhook_id = p.webhook_id and d.id = p.id
-      and e.tenant_id = d.tenant_id and e.id = d.event_id
     returning d.tenant_id, d.webhook_id, d.id, d.lane_id, d.event_id, d.event_type, d.lease_id, d.cycle, d.retry, d.attempts,
       e.body, w.url, w.app_id, w.secret_sealed, p.slow, p.cap,
       case when w.previous_secret_until > now() then w.previous_secret_sealed end as previous_secret_sealed`)
@@ -127,8 +132,8 @@ async function rescheduleLanes(
   lanes: readonly DueLane[],
   allowances: readonly Allowance[],
   workerId: string,
-): Promise<boolean> {
-  const rows = await tx.query<{ due: boolean }>(sql`
+): Promise<Set<string>> {
+  const rows = await tx.query<{ id: string; due: boolean }>(sql`
     update lanes t set saturated = s.saturated,
       due_at = case when s.saturated or s.next_at is null then 'infinity' else greatest(clock_timestamp(), s.next_at) end,
       floor_at = coalesce(s.next_at, 'infinity')
@@ -142,8 +147,8 @@ async function rescheduleLanes(
         select d.next_at from deliveries d where d.lane_id = l.id and d.lease_id is null and d.next_at >= l.floor_at
         order by d.next_at limit 1) n on true) s
     where t.tenant_id = s.tenant_id and t.id = s.id
-    returning (not s.saturated and coalesce(s.next_at <= now(), false)) as due`)
-  return rows.some((row) => row.due)
+    returning t.id, (not s.saturated and coalesce(s.next_at <= now(), false)) as due`)
+  return new Set(rows.filter((row) => row.due).map((row) => row.id))
 }
 
 /** Lanes that are due but held back (locked, or of a tenant at its share) do not count: their holder sees to them. */
@@ -154,10 +159,26 @@ async function untilNextLane(tx: Db): Promise<number | null> {
   return row?.ms ?? null
 }
 
-function allowanceOf(lane: DueLane, limits: ClaimLimits): Allowance {
+function limitsOf(lane: DueLane, limits: ClaimLimits): Omit<Allowance, 'rows'> {
   if (lane.timeouts >= TIMEOUTS_UNTIL_SINGLE) return { cap: 1, ahead: 0 }
   if (lane.id.startsWith('test:')) return { cap: TEST_CAP, ahead: 0 }
   return { cap: limits.perLane, ahead: limits.ahead(lane.id, limits.perLane) }
+}
+
+/** A tenant's room is divided among its lanes of this claim; where it is less than a row for each, the first ones get it. */
+function allowancesOf(lanes: readonly DueLane[], limits: ClaimLimits): Allowance[] {
+  const counts = new Map<string, number>()
+  for (const lane of lanes) counts.set(lane.tenant_id, (counts.get(lane.tenant_id) ?? 0) + 1)
+  const room = new Map([...counts.keys()].map((tenantId) => [tenantId, limits.roomOf(tenantId)]))
+  return lanes.map((lane) => {
+    const left = room.get(lane.tenant_id) as number
+    const rows = Math.min(
+      left,
+      Math.max(1, Math.floor(limits.roomOf(lane.tenant_id) / (counts.get(lane.tenant_id) as number))),
+    )
+    room.set(lane.tenant_id, left - rows)
+    return { ...limitsOf(lane, limits), rows }
+  })
 }
 
 /**
@@ -170,10 +191,11 @@ export function claim(hasty: Db, workerId: string, limits: ClaimLimits): Promise
   return hasty.tx(async (tx) => {
     const lanes = await lockDueLanes(tx, limits, count)
     if (lanes.length === 0) return { rows: [], databaseNowMs: 0, more: false, nextInMs: await untilNextLane(tx) }
-    const allowances = lanes.map((lane) => allowanceOf(lane, limits))
+    const allowances = allowancesOf(lanes, limits)
     const rows = await leaseRows(tx, lanes, allowances, workerId, limits.free)
-    const moreRows = await rescheduleLanes(tx, lanes, allowances, workerId)
-    const more = moreRows || lanes.length === count
+    const stillDue = await rescheduleLanes(tx, lanes, allowances, workerId)
+    // A lane that is due but gave nothing is no reason to come back at once.
+    const more = rows.some((row) => stillDue.has(row.lane_id)) || lanes.length === count
     return { rows, databaseNowMs: lanes[0]?.now_ms ?? Date.now(), more, nextInMs: null }
   })
 }

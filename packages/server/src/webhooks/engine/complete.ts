@@ -19,6 +19,20 @@ export interface Outcome {
   next: { kind: 'succeeded' | 'dead_letter' | 'failed' | 'released' } | { kind: 'retry'; inMs: number }
 }
 
+/** The outcome of a delivery that was claimed and not sent. */
+export function notSent(row: Claimed, atMs: number, kind: 'released' | 'dead_letter', error: string | null): Outcome {
+  return {
+    row,
+    startedAtMs: atMs,
+    durationMs: 0,
+    statusCode: null,
+    error,
+    responseSnippet: null,
+    timedOut: false,
+    next: { kind },
+  }
+}
+
 /** A webhook that has failed everything for longer than it may. */
 export interface FailingLane {
   tenantId: Id<'ten'>
@@ -197,9 +211,9 @@ async function completeSucceeded(
   disableAfterMs: number,
 ): Promise<Completed> {
   const settled = await settleEnded(dbs.db, outcomes)
-  const ids = new Set(settled.map((each) => each.id))
-  const lanes = await settleLanes(dbs.hasty, byLane(outcomes.filter(({ row }) => ids.has(row.id))), disableAfterMs)
-  return completedOf(settled, lanes)
+  // All lanes of the batch, fenced or not: when this statement failed before, the rows are gone by now, and a success
+  // only wakes a lane and clears its failures.
+  return completedOf(settled, await settleLanes(dbs.hasty, byLane(outcomes), disableAfterMs))
 }
 
 /** Stores a batch of outcomes, each fenced by its lease: a late worker changes and adds nothing. */

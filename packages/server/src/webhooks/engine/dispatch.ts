@@ -4,10 +4,10 @@ import type { Db } from '../../core/db.ts'
 import type { Deps } from '../../core/deps.ts'
 import type { Publisher } from '../../core/events.ts'
 import { type Claim, type Claimed, claim, LEASE_SECONDS } from './claim.ts'
-import { completeEach, type Outcome } from './complete.ts'
+import { completeEach, notSent, type Outcome } from './complete.ts'
 import { createGates } from './gates.ts'
 import type { Pulse } from './pulse.ts'
-import { createSender } from './send.ts'
+import { createSender, isSendable } from './send.ts'
 import { createSlots } from './slots.ts'
 import { disableFailing } from './sweep.ts'
 
@@ -53,10 +53,8 @@ export function createDispatch(deps: Deps, { workerId, pulse, due, publisher, ha
   /** Sends a row when its turn comes. Too late or out of touch, nothing is sent: the lease runs out or goes back. */
   async function attempt(row: Claimed, claimed: Claim, leasedAt: number): Promise<Outcome | undefined> {
     const age = () => performance.now() - leasedAt
-    if (!(await gates.enter(row))) {
-      const nothing = { durationMs: 0, statusCode: null, error: null, responseSnippet: null, timedOut: false }
-      return { row, startedAtMs: claimed.databaseNowMs + age(), ...nothing, next: { kind: 'released' } }
-    }
+    if (!isSendable(row)) return notSent(row, claimed.databaseNowMs, 'dead_letter', 'the event is past its retention')
+    if (!(await gates.enter(row))) return notSent(row, claimed.databaseNowMs, 'released', null)
     try {
       if (age() > LEASE_SECONDS * 1000 - LEASE_LEFT_MIN_MS || !pulse.alive()) return undefined
       const outcome = await send(row, claimed.databaseNowMs + age())
@@ -100,6 +98,7 @@ export function createDispatch(deps: Deps, { workerId, pulse, due, publisher, ha
         free: slots.free(),
         withoutTenants: slots.fullTenants(),
         withoutSlow: slots.slowFull(),
+        roomOf: slots.roomOf,
         ahead: gates.ahead,
       })
       for (const row of claimed.rows) {
@@ -109,7 +108,7 @@ export function createDispatch(deps: Deps, { workerId, pulse, due, publisher, ha
       metrics.inFlight.set(slots.taken())
       if (claimed.more) return
       await pause(GAP_MS)
-      await due.wait(Math.min(pollMs, claimed.nextInMs ?? pollMs))
+      await due.wait(Math.min(pollMs, claimed.nextInMs ?? pollMs, gates.waiting() > 0 ? BLOCKED_PAUSE_MS : pollMs))
     },
     async flushTurn(pollMs) {
       if (unflushed.length === 0) {
@@ -126,7 +125,7 @@ export function createDispatch(deps: Deps, { workerId, pulse, due, publisher, ha
         log.warn({ late: batch.length - done.settled }, 'outcomes came after their lease and were dropped')
       }
       due.ring()
-      for (const lane of done.failing) await disableFailing(db, publisher, lane)
+      for (const lane of done.failing) await disableFailing(db, publisher, lane, config.webhookDisableAfterMs)
     },
     busy: () => unflushed.length > 0 || slots.taken() > 0,
     windUp() {

@@ -7,6 +7,7 @@ const CHUNK = 500
 /** About how many deliveries a transaction makes. */
 const DELIVERIES_A_BATCH = 1_000
 const EVENTS_A_BATCH_MAX = 256
+const TENANTS_A_BATCH = 64
 /**
  * Most visits skip what is older than this: the index there is dead rows only. Ids carry the time at which their
  * transaction began, so a slower commit is found by the visits that look at everything.
@@ -31,10 +32,28 @@ interface Match {
 
 const column = <T, K extends keyof T>(rows: readonly T[], key: K): T[K][] => rows.map((row) => row[key])
 
-function takeEvents(tx: Db, since: string, limit: number): Promise<OutboxRow[]> {
+/** The next tenants with events to fan out, in the order of their ids after `after`. Skips from one to the next in the index. */
+async function findTenants(tx: Db, since: string, after: string): Promise<string[]> {
+  const rows = await tx.query<{ tenant_id: string }>(sql`
+    with recursive t(tenant_id, n) as (
+      (select tenant_id, 1 from outbox where tenant_id > ${after} and event_id >= ${since} order by tenant_id limit 1)
+      union all
+      select (select o.tenant_id from outbox o where o.tenant_id > t.tenant_id and o.event_id >= ${since} order by o.tenant_id limit 1), t.n + 1
+      from t where t.tenant_id is not null and t.n < ${TENANTS_A_BATCH})
+    select tenant_id from t where tenant_id is not null`)
+  return rows.map((row) => row.tenant_id)
+}
+
+/** Each tenant's oldest events, every tenant's first one before anyone's second: none waits behind another's flood. */
+function takeEvents(tx: Db, tenants: readonly string[], since: string, limit: number): Promise<OutboxRow[]> {
   return tx.query<OutboxRow>(sql`
-    select tenant_id, event_id, app_id, type, after_webhook_id from outbox
-    where event_id >= ${since} order by event_id limit ${limit} for update skip locked`)
+    select o.* from unnest(${tenants}::text[]) as t(tenant_id)
+    cross join lateral (
+      select x.*, row_number() over (order by x.event_id) as place from (
+        select tenant_id, event_id, app_id, type, after_webhook_id from outbox
+        where tenant_id = t.tenant_id and event_id >= ${since} order by event_id limit ${Math.ceil(limit / tenants.length)}
+        for update skip locked) x) o
+    order by o.place, o.event_id`)
 }
 
 function findSubscribers(tx: Db, events: readonly OutboxRow[]): Promise<Match[]> {
@@ -107,8 +126,8 @@ async function settleOutbox(
 ): Promise<void> {
   if (done.length > 0) {
     await tx.run(sql`
-      delete from outbox where (event_id, tenant_id) in (
-        select * from unnest(${column(done, 'event_id')}::text[], ${column(done, 'tenant_id')}::text[]))`)
+      delete from outbox where (tenant_id, event_id) in (
+        select * from unnest(${column(done, 'tenant_id')}::text[], ${column(done, 'event_id')}::text[]))`)
   }
   if (unfinished.length > 0) {
     await tx.run(sql`
@@ -147,12 +166,18 @@ export interface FannedOut {
  */
 export function createFanOut(hasty: Db) {
   let limit = EVENTS_A_BATCH_MAX
+  /** The tenants up to this one had their turn; the next batch begins behind it, and from the start when there is none. */
+  let turnOf = ''
   return async function fanOut(everything: boolean): Promise<FannedOut> {
     const since = everything ? '' : `evt_${idTime(Date.now() - RECENT_MS)}`
     return hasty.tx(async (tx) => {
-      const asked = limit
-      const events = await takeEvents(tx, since, asked)
-      if (events.length === 0) return { events: 0, deliveries: 0, more: false }
+      const startedAfter = turnOf
+      const tenants = await findTenants(tx, since, startedAfter)
+      turnOf = tenants.length === TENANTS_A_BATCH ? (tenants.at(-1) as string) : ''
+      const othersFirst = startedAfter !== ''
+      if (tenants.length === 0) return { events: 0, deliveries: 0, more: othersFirst }
+      const events = await takeEvents(tx, tenants, since, limit)
+      if (events.length === 0) return { events: 0, deliveries: 0, more: othersFirst }
       const matches = await findSubscribers(tx, events)
       const { taken, byEvent } = fitting(events, matches)
       const served = taken.flatMap((event) => byEvent.get(event.event_id) ?? [])
@@ -167,15 +192,10 @@ export function createFanOut(hasty: Db) {
         tx,
         taken.filter((event) => event.after_webhook_id === ''),
       )
-      limit = Math.max(
-        1,
-        Math.min(EVENTS_A_BATCH_MAX, Math.floor((DELIVERIES_A_BATCH * taken.length) / Math.max(1, served.length))),
-      )
-      return {
-        events: taken.length,
-        deliveries: served.length,
-        more: events.length === asked || taken.length < events.length || taken.some(full),
-      }
+      const more = othersFirst || events.length >= limit || taken.length < events.length || taken.some(full)
+      const deliveriesAnEvent = Math.max(1, served.length) / taken.length
+      limit = Math.max(1, Math.min(EVENTS_A_BATCH_MAX, Math.floor(DELIVERIES_A_BATCH / deliveriesAnEvent)))
+      return { events: taken.length, deliveries: served.length, more }
     })
   }
 }

@@ -6,8 +6,10 @@ const AHEAD_ROWS_MAX = 512
 /** Weight of the newest answer in what is known of a lane's speed. */
 const NEWEST = 0.2
 const LANES_KNOWN_MAX = 10_000
-/** A lease that has waited so long behind its lane's other sends goes back: another visit, or another process, may be free. */
-const WAIT_MAX_MS = 2_000
+/** A lease that has waited twice the time it was taken for goes back: its lane is not what it was. */
+const WAIT_MAX_MS = 2 * AHEAD_MS
+/** Rows that wait for their turn in this process, over all lanes. */
+const WAITING_MAX = 1_024
 
 interface Waiting {
   row: Claimed
@@ -28,11 +30,13 @@ export function createGates() {
   const gates = new Map<string, Gate>()
   /** Milliseconds an answer takes, averaged with the newest weighing most; only of lanes whose last send succeeded. */
   const paces = new Map<string, number>()
+  let waiting = 0
 
   function release(gate: Gate, laneId: string): void {
     gate.running -= 1
     const next = gate.queue.shift()
     if (next !== undefined) {
+      waiting -= 1
       gate.running += 1
       next.begin(true)
     } else if (gate.running === 0) gates.delete(laneId)
@@ -42,7 +46,7 @@ export function createGates() {
     /** How many rows of a lane this process may hold, if it alone holds any; 0 for no more than the cap. */
     ahead(laneId: string, cap: number): number {
       const paceMs = paces.get(laneId)
-      if (paceMs === undefined) return 0
+      if (paceMs === undefined || waiting >= WAITING_MAX) return 0
       const rows = Math.floor((cap * AHEAD_MS) / Math.max(paceMs, 0.1))
       return rows > cap ? Math.min(rows, AHEAD_ROWS_MAX) : 0
     },
@@ -63,6 +67,7 @@ export function createGates() {
         gate.running += 1
         return true
       }
+      waiting += 1
       return new Promise((resolve) => gate.queue.push({ row, sinceMs: performance.now(), begin: resolve }))
     },
 
@@ -71,12 +76,17 @@ export function createGates() {
       if (gate !== undefined) release(gate, row.lane_id)
     },
 
-    /** Lets go of what has waited too long; of everything that waits, with `all`. */
+    waiting: () => waiting,
+
+    /** Lets go of what has waited too long, and of what is known of its lane's pace; of everything, with `all`. */
     letGo(all: boolean): void {
       const oldest = performance.now() - WAIT_MAX_MS
-      for (const gate of gates.values()) {
-        // In order of arrival, so the first one that may stay ends the search.
-        while (gate.queue[0] !== undefined && (all || gate.queue[0].sinceMs < oldest)) gate.queue.shift()?.begin(false)
+      for (const [laneId, gate] of gates) {
+        // In order of arrival: where the first may stay, all may.
+        if (gate.queue[0] === undefined || !(all || gate.queue[0].sinceMs < oldest)) continue
+        paces.delete(laneId)
+        waiting -= gate.queue.length
+        for (const { begin } of gate.queue.splice(0)) begin(false)
       }
     },
   }

@@ -1,4 +1,4 @@
-import { type Db, sql } from '../../core/db.ts'
+import { type Db, isTransient, sql } from '../../core/db.ts'
 import type { Publisher } from '../../core/events.ts'
 import { announceDeadLetters, type DeadLetter } from './dead-letters.ts'
 import { lockLanes, makeLanesDue } from './lanes.ts'
@@ -21,7 +21,8 @@ export async function signOff(db: Db, workerId: string): Promise<void> {
   await db.run(sql`delete from workers where id = ${workerId}`)
 }
 
-interface LostRow {
+/** A delivery whose worker is gone, or too late. */
+export interface LostRow {
   tenant_id: string
   webhook_id: string
   id: string
@@ -52,9 +53,31 @@ function findLost(db: Db): Promise<LostRow[]> {
  * twice. A worker that still lives finds its lease gone and changes nothing.
  * @returns how many were lost
  */
-export async function reap(db: Db, publisher: Publisher): Promise<number> {
+export async function reap(
+  db: Db,
+  publisher: Publisher,
+  refused: (row: LostRow, error: unknown) => void,
+): Promise<number> {
   const found = await findLost(db)
   if (found.length === 0) return 0
+  try {
+    return await takeBack(db, publisher, found)
+  } catch (error) {
+    if (isTransient(error)) throw error
+    // One that the database refuses must not keep the others.
+    let taken = 0
+    for (const row of found) {
+      taken += await takeBack(db, publisher, [row]).catch((each: unknown) => {
+        if (isTransient(each)) throw each
+        refused(row, each)
+        return 0
+      })
+    }
+    return taken
+  }
+}
+
+function takeBack(db: Db, publisher: Publisher, found: readonly LostRow[]): Promise<number> {
   return db.tx(async (tx) => {
     await lockLanes(
       tx,
@@ -94,20 +117,31 @@ export async function reap(db: Db, publisher: Publisher): Promise<number> {
 }
 
 /** Forgets workers long silent: their leases are long gone. */
-export async function forgetDeadWorkers(db: Db): Promise<void> {
-  await db.run(sql`delete from workers where heartbeat_at < clock_timestamp() - interval '1 hour'`)
+export function forgetDeadWorkers(db: Db): Promise<number> {
+  return db.run(sql`delete from workers where heartbeat_at < clock_timestamp() - interval '1 hour'`)
 }
 
 /**
  * Finds lanes whose work is due while they are not: no writer should ever leave one, so each is worth a warning.
  * @returns how many were made due
  */
-export function wakeStrandedLanes(db: Db): Promise<number> {
-  return db.run(sql`
-    update lanes l set due_at = now(), floor_at = least(l.floor_at, n.next_at), saturated = false
-    from (select tenant_id, id from lanes where not held and due_at > now() + interval '1 second') as t
+export async function wakeStrandedLanes(db: Db): Promise<number> {
+  const asleep = await db.query<{ tenant_id: string; id: string }>(sql`
+    select l.tenant_id, l.id from lanes l
     cross join lateral (
-      select d.next_at from deliveries d where d.lane_id = t.id and d.lease_id is null order by d.next_at limit 1) n
-    where l.tenant_id = t.tenant_id and l.id = t.id and n.next_at < now() - interval '5 seconds' and l.due_at > now() + interval '1 second'
-      and not (l.saturated and exists (select from deliveries f where f.lane_id = l.id and f.lease_id is not null))`)
+      select d.next_at from deliveries d where d.lane_id = l.id and d.lease_id is null order by d.next_at limit 1) n
+    where not l.held and l.due_at > now() + interval '1 second' and n.next_at < now() - interval '5 seconds'
+      and not (l.saturated and exists (select from deliveries f where f.lane_id = l.id and f.lease_id is not null))
+    limit 1000`)
+  if (asleep.length === 0) return 0
+  return db.tx(async (tx) => {
+    await lockLanes(
+      tx,
+      asleep.map((lane) => ({ tenantId: lane.tenant_id, laneId: lane.id })),
+    )
+    return tx.run(sql`
+      update lanes l set due_at = now(), floor_at = '-infinity', saturated = false
+      from unnest(${asleep.map((lane) => lane.tenant_id)}::text[], ${asleep.map((lane) => lane.id)}::text[]) as t(tenant_id, id)
+      where l.tenant_id = t.tenant_id and l.id = t.id and l.due_at > now() + interval '1 second'`)
+  })
 }

@@ -16,7 +16,8 @@ export function webhookSecretContext(tenantId: string, webhookId: string): strin
 function createSigningKeys(deps: Pick<Deps, 'keys'>) {
   const opened = new Map<string, SigningKey>()
   return async function signingKeyOf(row: Claimed, sealed: Buffer): Promise<SigningKey> {
-    const id = sealed.toString('latin1')
+    // With its owner: else a sealed secret copied to another webhook would be found here, where it must not open.
+    const id = `${row.tenant_id} ${row.webhook_id} ${sealed.toString('latin1')}`
     const known = opened.get(id)
     if (known !== undefined) return known
     const key = signingKey(
@@ -28,11 +29,19 @@ function createSigningKeys(deps: Pick<Deps, 'keys'>) {
   }
 }
 
+/** A claimed delivery of which everything is still there. */
+export type Sendable = Claimed & { body: string; url: string; secret_sealed: Buffer }
+
+/** Whether event and webhook are there: a delivery without them can only end. */
+export function isSendable(row: Claimed): row is Sendable {
+  return row.body !== null && row.url !== null && row.secret_sealed !== null
+}
+
 /** Sends one claimed delivery: signs the stored bytes with a fresh timestamp, posts them, judges the answer. Never throws. */
 export function createSender(deps: Pick<Deps, 'keys' | 'egress' | 'config' | 'log'>) {
   const signingKeyOf = createSigningKeys(deps)
 
-  async function post(row: Claimed, databaseNowMs: number) {
+  async function post(row: Sendable, databaseNowMs: number) {
     const current = await signingKeyOf(row, row.secret_sealed)
     const previous = row.previous_secret_sealed === null ? null : await signingKeyOf(row, row.previous_secret_sealed)
     const headers = signatureHeaders(row.event_id, row.body, current, previous, Math.floor(databaseNowMs / 1000))
@@ -41,7 +50,7 @@ export function createSender(deps: Pick<Deps, 'keys' | 'egress' | 'config' | 'lo
   }
 
   /** @param databaseNowMs the database's clock now: the worker's own may be wrong */
-  return async function send(row: Claimed, databaseNowMs: number): Promise<Outcome> {
+  return async function send(row: Sendable, databaseNowMs: number): Promise<Outcome> {
     const result = await post(row, databaseNowMs).catch((error: unknown) => {
       deps.log.error({ err: error, deliveryId: row.id }, 'delivery could not be sent')
       return { ok: false, statusCode: null, error: 'internal error', responseSnippet: null, durationMs: 0 }

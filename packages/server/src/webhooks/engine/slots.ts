@@ -33,6 +33,8 @@ export function createSlots() {
     },
     taken: () => taken,
     free: () => SLOTS - taken,
+    /** How many more sends a tenant may have. */
+    roomOf: (tenantId: string) => Math.max(0, SLOTS_A_TENANT - (byTenant.get(tenantId) ?? 0)),
     fullTenants: () => [...byTenant].filter(([, count]) => count >= SLOTS_A_TENANT).map(([tenant]) => tenant),
     slowFull: () => slow >= SLOTS_SLOW,
     /** Whether a limit was reached since the last question: then someone may be waiting for a free slot. */

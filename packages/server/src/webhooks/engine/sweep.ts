@@ -15,12 +15,20 @@ export async function alone(db: Db, lock: number, work: (tx: Db) => Promise<numb
 }
 
 /** Disables a webhook that failed for too long, once, with notice. What is pending follows by `settleHeld`. */
-export async function disableFailing(db: Db, publisher: Publisher, lane: FailingLane): Promise<void> {
+export async function disableFailing(
+  db: Db,
+  publisher: Publisher,
+  lane: FailingLane,
+  disableAfterMs: number,
+): Promise<void> {
   const reason = `Every delivery has failed since ${lane.failingSince.toISOString()}.`
   await db.tx(async (tx) => {
     const webhook = await tx.one<{ url: string; app_id: `app_${string}` | null }>(sql`
       update webhooks set status = 'disabled', disabled_reason = ${reason}, updated_at = ${publisher.now()}
       where tenant_id = ${lane.tenantId} and id = ${lane.webhookId} and status = 'active' and deleted_at is null
+        and exists (
+          select from lanes l where l.tenant_id = ${lane.tenantId} and l.id = ${lane.webhookId}
+            and l.failing_since <= now() - ${disableAfterMs} * interval '1 millisecond')
       returning url, app_id`)
     if (webhook === undefined) return
     await tx.run(sql`update lanes set held = true where tenant_id = ${lane.tenantId} and id = ${lane.webhookId}`)
@@ -67,11 +75,11 @@ export async function settleHeld(tx: Db): Promise<number> {
   return rows[0]?.n ?? 0
 }
 
-/** Removes deleted webhooks once nothing of theirs is pending, an hour later: a fan-out that saw them alive is over by then. */
+/** Removes deleted webhooks once nothing of theirs is pending, minutes later: a fan-out that saw them alive is over by then. */
 export function removeDeleted(tx: Db): Promise<number> {
   return tx.run(sql`
     with gone as (
-      delete from webhooks w where w.deleted_at < now() - interval '1 hour'
+      delete from webhooks w where w.deleted_at < now() - interval '5 minutes'
         and not exists (select from deliveries d where d.tenant_id = w.tenant_id and d.webhook_id = w.id)
       returning w.tenant_id, w.id)
     delete from lanes l using gone g where l.tenant_id = g.tenant_id and l.webhook_id = g.id`)
@@ -105,6 +113,12 @@ export async function deleteExpired(tx: Db, retentionMs: number, deadLetterReten
         and f.event_id >= (select min(id) from old) and f.event_id <= (select max(id) from old)),
     gone as (delete from events e using old o where e.tenant_id = o.tenant_id and e.id = o.id returning 1)
     select count(*) as n from gone`)
-  const answers = await tx.run(sql`delete from idempotency_keys where expires_at < now()`)
-  return (deliveries[0]?.n ?? 0) + (events[0]?.n ?? 0) + answers
+  return (deliveries[0]?.n ?? 0) + (events[0]?.n ?? 0)
+}
+
+/** Deletes a portion of the idempotency answers that nobody can ask for any more. @returns how many */
+export function deleteExpiredAnswers(db: Db): Promise<number> {
+  return db.run(sql`
+    delete from idempotency_keys where (tenant_id, scope_hash) in (
+      select tenant_id, scope_hash from idempotency_keys where expires_at < now() order by expires_at limit ${ROWS_A_DELETION})`)
 }

@@ -1,9 +1,9 @@
-import type { Db } from '../../core/db.ts'
+import { type Db, isOutage } from '../../core/db.ts'
 import type { Deps } from '../../core/deps.ts'
 import type { Publisher } from '../../core/events.ts'
 import { forgetDeadWorkers, reap, wakeStrandedLanes } from './leases.ts'
 import type { Pulse } from './pulse.ts'
-import { alone, deleteExpired, removeDeleted, settleHeld } from './sweep.ts'
+import { alone, deleteExpired, deleteExpiredAnswers, removeDeleted, settleHeld } from './sweep.ts'
 
 const MINUTE_MS = 60_000
 const LOCK_SWEEP = 4_812_570_347
@@ -16,41 +16,56 @@ export type Chore = (db: Db) => Promise<boolean>
 export function createUpkeep(deps: Deps, publisher: Publisher, pulse: Pulse, chores: readonly Chore[]) {
   const { db, log, metrics, config } = deps
   let minuteAt = performance.now()
-  let expiring = false
+  const pending = { events: false, answers: false }
+
+  /** Each step on its own: one that fails is told of and keeps no other from its turn. An outage ends the round. */
+  async function step(name: string, work: () => Promise<number | boolean>): Promise<number> {
+    try {
+      return Number(await work())
+    } catch (error) {
+      if (isOutage(error)) throw error
+      log.error({ err: error, step: name }, 'upkeep step failed')
+      return 0
+    }
+  }
+
+  const refused = (row: { id: string }, error: unknown) =>
+    log.error({ err: error, deliveryId: row.id }, 'a lost delivery could not be taken back')
 
   async function everyMinute(): Promise<void> {
-    const stranded = await wakeStrandedLanes(db)
+    const stranded = await step('stranded lanes', () => wakeStrandedLanes(db))
     if (stranded > 0) log.warn({ stranded }, 'lanes had due work and were not due')
-    await alone(db, LOCK_SWEEP, removeDeleted)
-    await forgetDeadWorkers(db)
-    expiring = true
+    await step('deleted webhooks', () => alone(db, LOCK_SWEEP, removeDeleted))
+    await step('dead workers', () => forgetDeadWorkers(db))
+    pending.events = true
+    pending.answers = true
   }
 
   /** A portion a round until nothing is left: lost leases do not wait for a large deletion. */
-  async function expire(tx: Db): Promise<number> {
-    return deleteExpired(tx, config.retentionMs, config.deadLetterRetentionMs)
+  async function expire(): Promise<void> {
+    const { retentionMs, deadLetterRetentionMs } = config
+    if (pending.events) {
+      const events = () => alone(db, LOCK_RETENTION, (tx) => deleteExpired(tx, retentionMs, deadLetterRetentionMs))
+      pending.events = (await step('retention', events)) > 0
+    }
+    if (pending.answers) pending.answers = (await step('idempotency keys', () => deleteExpiredAnswers(db))) > 0
   }
 
   /** One round. @returns whether deliveries became due, and whether there is more to do at once */
   return async function upkeep(): Promise<{ due: boolean; more: boolean }> {
-    let lost = 0
-    if (pulse.settled()) lost = await reap(db, publisher)
+    const lost = pulse.settled() ? await step('lost leases', () => reap(db, publisher, refused)) : 0
     if (lost > 0) {
       metrics.leasesLost.inc(lost)
       log.warn({ lost }, 'leases lost')
     }
-    let more = (await alone(db, LOCK_SWEEP, settleHeld)) > 0
-    let due = lost > 0
-    for (const chore of chores) {
-      if (!(await chore(db))) continue
-      more = true
-      due = true
-    }
+    const held = await step('held lanes', () => alone(db, LOCK_SWEEP, settleHeld))
+    let chored = 0
+    for (const chore of chores) chored += await step('chore', () => chore(db))
     if (performance.now() - minuteAt > MINUTE_MS) {
       minuteAt = performance.now()
       await everyMinute()
     }
-    if (expiring) expiring = (await alone(db, LOCK_RETENTION, expire)) > 0
-    return { due, more: more || expiring }
+    await expire()
+    return { due: lost + chored > 0, more: held + chored > 0 || pending.events || pending.answers }
   }
 }

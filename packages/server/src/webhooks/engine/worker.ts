@@ -1,5 +1,5 @@
 import { type Bell, createBell } from '../../core/bell.ts'
-import { type Db, isTransient } from '../../core/db.ts'
+import { type Db, isOutage } from '../../core/db.ts'
 import type { Deps } from '../../core/deps.ts'
 import { newId } from '../../core/ids.ts'
 import { createDispatch, GAP_MS, pause } from './dispatch.ts'
@@ -56,7 +56,7 @@ export function createWorker(deps: Deps, options: WorkerOptions): Worker {
       try {
         await turn()
       } catch (error) {
-        if (isTransient(error)) pulse.fault()
+        if (isOutage(error)) pulse.fault()
         log.warn({ err: error, loop: name }, 'delivery engine waits')
         await pause(FAULT_PAUSE_MS)
       }
