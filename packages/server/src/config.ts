@@ -37,7 +37,7 @@ export const SETTINGS = {
   ),
   databaseConnections: setting(
     'HALFKEY_DATABASE_CONNECTIONS',
-    '24',
+    '40',
     kinds.whole(4, 500),
     'The most connections that this process opens.',
   ),
@@ -64,7 +64,7 @@ export const SETTINGS = {
     'HALFKEY_INSECURE_DEV',
     '0',
     kinds.flag,
-    'Lets development mode listen on an address other than loopback.',
+    'Lets development mode listen on an address other than loopback, and answer to any Host.',
   ),
   rateLimits: setting('HALFKEY_RATE_LIMITS', 'on', kinds.flag, 'off turns all rate limits off.'),
   rateLimitSecret: setting(
@@ -96,6 +96,12 @@ export const SETTINGS = {
     '',
     kinds.servers,
     "DNS servers (address:port) instead of the system's, separated by commas.",
+  ),
+  webhooksPerTenant: setting(
+    'HALFKEY_WEBHOOKS_PER_TENANT',
+    '20000',
+    kinds.whole(1, 1_000_000),
+    'How many webhooks a tenant may have.',
   ),
   webhookRetryDelays: setting(
     'HALFKEY_WEBHOOK_RETRY_DELAYS',
@@ -143,7 +149,7 @@ export const SETTINGS = {
     'HALFKEY_METRICS_TOKEN',
     '',
     kinds.nullableText,
-    'The bearer token for /metrics on the main port. Without it, loopback only, in development only.',
+    'The bearer token for /metrics, on either port. Without it the main port answers on loopback only, in development only.',
     { secret: true },
   ),
   logLevel: setting(

@@ -1,6 +1,5 @@
 import { type Db, sql } from '../../core/db.ts'
 import { idTime } from '../../core/ids.ts'
-import { lockLanes, makeLanesDue } from './lanes.ts'
 
 /** How many webhooks of one event a transaction serves. */
 const CHUNK = 500
@@ -12,7 +11,7 @@ const TENANTS_A_BATCH = 64
  * Most visits skip what is older than this: the index there is dead rows only. Ids carry the time at which their
  * transaction began, so a slower commit is found by the visits that look at everything.
  */
-const RECENT_MS = 10_000
+const RECENT_MS = 2_000
 
 interface OutboxRow {
   tenant_id: string
@@ -20,6 +19,8 @@ interface OutboxRow {
   app_id: string | null
   type: string
   after_webhook_id: string
+  /** How many tenants the batch is from. */
+  tenants: number
 }
 
 interface Match {
@@ -32,27 +33,24 @@ interface Match {
 
 const column = <T, K extends keyof T>(rows: readonly T[], key: K): T[K][] => rows.map((row) => row[key])
 
-/** The next tenants with events to fan out, in the order of their ids after `after`. Skips from one to the next in the index. */
-async function findTenants(tx: Db, since: string, after: string): Promise<string[]> {
-  const rows = await tx.query<{ tenant_id: string }>(sql`
+/**
+ * The oldest events of the next tenants behind `after`, every tenant's first one before anyone's second: none waits
+ * behind another's flood. From one tenant to the next the index is skipped through.
+ */
+function takeEvents(tx: Db, since: string, after: string, limit: number): Promise<OutboxRow[]> {
+  return tx.query<OutboxRow>(sql`
     with recursive t(tenant_id, n) as (
       (select tenant_id, 1 from outbox where tenant_id > ${after} and event_id >= ${since} order by tenant_id limit 1)
       union all
       select (select o.tenant_id from outbox o where o.tenant_id > t.tenant_id and o.event_id >= ${since} order by o.tenant_id limit 1), t.n + 1
-      from t where t.tenant_id is not null and t.n < ${TENANTS_A_BATCH})
-    select tenant_id from t where tenant_id is not null`)
-  return rows.map((row) => row.tenant_id)
-}
-
-/** Each tenant's oldest events, every tenant's first one before anyone's second: none waits behind another's flood. */
-function takeEvents(tx: Db, tenants: readonly string[], since: string, limit: number): Promise<OutboxRow[]> {
-  return tx.query<OutboxRow>(sql`
-    select o.* from unnest(${tenants}::text[]) as t(tenant_id)
+      from t where t.tenant_id is not null and t.n < ${TENANTS_A_BATCH}),
+    found as (select tenant_id, count(*) over () as tenants from t where tenant_id is not null)
+    select o.* from found
     cross join lateral (
-      select x.*, row_number() over (order by x.event_id) as place from (
+      select x.*, row_number() over (order by x.event_id) as place, found.tenants from (
         select tenant_id, event_id, app_id, type, after_webhook_id from outbox
-        where tenant_id = t.tenant_id and event_id >= ${since} order by event_id limit ${Math.ceil(limit / tenants.length)}
-        for update skip locked) x) o
+        where tenant_id = found.tenant_id and event_id >= ${since} order by event_id
+        limit ceil(${limit}::float8 / found.tenants) for update skip locked) x) o
     order by o.place, o.event_id`)
 }
 
@@ -79,21 +77,22 @@ function matchRows(matches: readonly Match[]) {
     ${column(matches, 'webhook_id')}::text[]) as m(tenant_id, event_id, type, webhook_id)`
 }
 
+/** Writes deliveries and makes their lanes due: one statement, so that the lanes are locked for it and the commit alone. */
 async function insertDeliveries(tx: Db, matches: readonly Match[]): Promise<void> {
   const live = matches.filter((match) => match.status !== 'disabled')
   if (live.length > 0) {
-    await lockLanes(
-      tx,
-      live.map((match) => ({ tenantId: match.tenant_id, laneId: match.webhook_id })),
-    )
+    const lanes = [...new Map(live.map((match) => [match.webhook_id, match])).values()]
     await tx.run(sql`
-      insert into deliveries (tenant_id, webhook_id, id, lane_id, event_id, event_type, next_at, created_at)
-      select m.tenant_id, m.webhook_id, ${DELIVERY_ID}, m.webhook_id, m.event_id, m.type, now(), now() from ${matchRows(live)}
-      on conflict do nothing`)
-    await makeLanesDue(
-      tx,
-      live.map((match) => ({ tenantId: match.tenant_id, laneId: match.webhook_id, inMs: 0 })),
-    )
+      with k as materialized (
+        select tenant_id, id from lanes where (tenant_id, id) in (
+          select * from unnest(${column(lanes, 'tenant_id')}::text[], ${column(lanes, 'webhook_id')}::text[]))
+        order by tenant_id, id for no key update),
+      d as (
+        insert into deliveries (tenant_id, webhook_id, id, lane_id, event_id, event_type, next_at, created_at)
+        select m.tenant_id, m.webhook_id, ${DELIVERY_ID}, m.webhook_id, m.event_id, m.type, now(), now() from ${matchRows(live)}
+        on conflict do nothing)
+      update lanes l set due_at = least(l.due_at, now()), floor_at = least(l.floor_at, now())
+      from k where l.tenant_id = k.tenant_id and l.id = k.id`)
   }
   const missed = matches.filter((match) => match.status === 'disabled')
   if (missed.length > 0) {
@@ -104,38 +103,34 @@ async function insertDeliveries(tx: Db, matches: readonly Match[]): Promise<void
   }
 }
 
-/** Gives each event its place in its tenant's feed. The head's lock is taken last, so it is held for the commit alone. */
-async function appendToFeed(tx: Db, events: readonly OutboxRow[]): Promise<void> {
-  if (events.length === 0) return
+/**
+ * Takes finished events out of the outbox, moves the others' cursor, and gives each event its place in its tenant's
+ * feed. The feed's head is locked until the commit, and always before any lane.
+ */
+async function settleOutbox(
+  tx: Db,
+  done: readonly OutboxRow[],
+  unfinished: readonly { row: OutboxRow; after: string }[],
+): Promise<void> {
+  const fresh = [...done, ...unfinished.map(({ row }) => row)].filter((event) => event.after_webhook_id === '')
   await tx.run(sql`
-    with e as (
-      select tenant_id, event_id, row_number() over (partition by tenant_id order by position) as place
-      from unnest(${column(events, 'tenant_id')}::text[], ${column(events, 'event_id')}::text[]) with ordinality as t(tenant_id, event_id, position)),
+    with gone as (
+      delete from outbox where (tenant_id, event_id) in (
+        select * from unnest(${column(done, 'tenant_id')}::text[], ${column(done, 'event_id')}::text[]))),
+    moved as (
+      update outbox o set after_webhook_id = u.after
+      from unnest(${unfinished.map((each) => each.row.event_id)}::text[], ${unfinished.map((each) => each.row.tenant_id)}::text[],
+        ${unfinished.map((each) => each.after)}::text[]) as u(event_id, tenant_id, after)
+      where o.event_id = u.event_id and o.tenant_id = u.tenant_id),
+    e as (
+      select tenant_id, event_id, row_number() over (partition by tenant_id order by event_id) as place
+      from unnest(${column(fresh, 'tenant_id')}::text[], ${column(fresh, 'event_id')}::text[]) as t(tenant_id, event_id)),
     n as (select tenant_id, count(*) as n from e group by tenant_id order by tenant_id),
     h as (
       insert into feed_heads as f (tenant_id, seq) select tenant_id, n from n order by tenant_id
       on conflict (tenant_id) do update set seq = f.seq + excluded.seq returning f.tenant_id, f.seq)
     insert into feed (tenant_id, seq, event_id)
     select e.tenant_id, h.seq - n.n + e.place, e.event_id from e join n using (tenant_id) join h using (tenant_id)`)
-}
-
-async function settleOutbox(
-  tx: Db,
-  done: readonly OutboxRow[],
-  unfinished: readonly { row: OutboxRow; after: string }[],
-): Promise<void> {
-  if (done.length > 0) {
-    await tx.run(sql`
-      delete from outbox where (tenant_id, event_id) in (
-        select * from unnest(${column(done, 'tenant_id')}::text[], ${column(done, 'event_id')}::text[]))`)
-  }
-  if (unfinished.length > 0) {
-    await tx.run(sql`
-      update outbox o set after_webhook_id = u.after
-      from unnest(${unfinished.map((each) => each.row.event_id)}::text[], ${unfinished.map((each) => each.row.tenant_id)}::text[],
-        ${unfinished.map((each) => each.after)}::text[]) as u(event_id, tenant_id, after)
-      where o.event_id = u.event_id and o.tenant_id = u.tenant_id`)
-  }
 }
 
 /** As many events as the batch can serve: those behind are left in the outbox for the next one. */
@@ -171,28 +166,23 @@ export function createFanOut(hasty: Db) {
   return async function fanOut(everything: boolean): Promise<FannedOut> {
     const since = everything ? '' : `evt_${idTime(Date.now() - RECENT_MS)}`
     return hasty.tx(async (tx) => {
-      const startedAfter = turnOf
-      const tenants = await findTenants(tx, since, startedAfter)
-      turnOf = tenants.length === TENANTS_A_BATCH ? (tenants.at(-1) as string) : ''
-      const othersFirst = startedAfter !== ''
-      if (tenants.length === 0) return { events: 0, deliveries: 0, more: othersFirst }
-      const events = await takeEvents(tx, tenants, since, limit)
-      if (events.length === 0) return { events: 0, deliveries: 0, more: othersFirst }
-      const matches = await findSubscribers(tx, events)
-      const { taken, byEvent } = fitting(events, matches)
+      const restart = turnOf !== ''
+      const events = await takeEvents(tx, since, turnOf, limit)
+      turnOf = events[0]?.tenants === TENANTS_A_BATCH ? (column(events, 'tenant_id').sort().at(-1) as string) : ''
+      if (events.length === 0) return { events: 0, deliveries: 0, more: restart }
+      const { taken, byEvent } = fitting(events, await findSubscribers(tx, events))
       const served = taken.flatMap((event) => byEvent.get(event.event_id) ?? [])
       const full = (event: OutboxRow) => (byEvent.get(event.event_id)?.length ?? 0) === CHUNK
-      await insertDeliveries(tx, served)
+      const unfinished = taken
+        .filter(full)
+        .map((row) => ({ row, after: byEvent.get(row.event_id)?.at(-1)?.webhook_id ?? '' }))
       await settleOutbox(
         tx,
         taken.filter((event) => !full(event)),
-        taken.filter(full).map((row) => ({ row, after: byEvent.get(row.event_id)?.at(-1)?.webhook_id ?? '' })),
+        unfinished,
       )
-      await appendToFeed(
-        tx,
-        taken.filter((event) => event.after_webhook_id === ''),
-      )
-      const more = othersFirst || events.length >= limit || taken.length < events.length || taken.some(full)
+      await insertDeliveries(tx, served)
+      const more = restart || events.length >= limit || taken.length < events.length || unfinished.length > 0
       const deliveriesAnEvent = Math.max(1, served.length) / taken.length
       limit = Math.max(1, Math.min(EVENTS_A_BATCH_MAX, Math.floor(DELIVERIES_A_BATCH / deliveriesAnEvent)))
       return { events: taken.length, deliveries: served.length, more }
