@@ -324,7 +324,7 @@ export interface paths {
         put?: never;
         /**
          * Send a test event
-         * @description Sends one event to this webhook alone, at once, without retries, by the same path as any other. Answers when the attempt has ended, or after 10 s.
+         * @description Sends one event to this webhook alone, at once, without retries, by the same path as any other. Answers when the attempt has ended, or after 10 s. At most 10 unfinished ones for each webhook: beyond, 429 `rate_limited`.
          *
          *     Secret key with the scope `webhooks:write`.
          */
@@ -344,7 +344,7 @@ export interface paths {
         };
         /**
          * List deliveries
-         * @description Newest first, with every attempt. `status=dead_letter` is the dead-letter queue.
+         * @description Newest first, each with its last ten attempts, in ascending number; `GET …/deliveries/:deliveryId` has them all. `status=dead_letter` is the dead-letter queue.
          *
          *     Secret key with the scope `webhooks:read`.
          */
@@ -398,7 +398,7 @@ export interface paths {
         put?: never;
         /**
          * Retry a delivery
-         * @description Begins a new cycle for a delivery that has ended (its history stays, the event id is the same); a waiting one is sent now.
+         * @description Begins a new cycle for a delivery that has ended (its history stays, the event id is the same); a waiting one is sent now. Not one that has had 100 attempts.
          *
          *     Secret key with the scope `webhooks:write`.
          *
@@ -422,7 +422,7 @@ export interface paths {
         put?: never;
         /**
          * Recover dead letters
-         * @description Begins a job that sends every dead letter since a time again; its progress is at `GET /jobs/:id`.
+         * @description Begins a job that sends every dead letter since a time again, but for those with 100 attempts; its progress is at `GET /jobs/:id`. A webhook has one at a time: while one is at work, the same or a later `since` answers that job, an earlier one is 409 `recover_in_progress`.
          *
          *     Secret key with the scope `webhooks:write`.
          *
@@ -2858,7 +2858,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress` */
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `webhook_limit_reached` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3805,7 +3805,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `webhook_disabled` */
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `webhook_disabled`, `recover_in_progress` */
             409: {
                 headers: {
                     [name: string]: unknown;

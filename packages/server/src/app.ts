@@ -4,13 +4,16 @@ import { appRoutes } from './apps/routes.ts'
 import { APP_ERRORS } from './apps/service.ts'
 import type { Db } from './core/db.ts'
 import type { PlainRoute, Route } from './core/http.ts'
+import { deleteOldJobs } from './core/jobs.ts'
+import type { Logger } from './core/log.ts'
 import { openApiDocument } from './core/openapi.ts'
 import { VERSION } from './core/version.ts'
 import { healthProbes, healthRoutes } from './health/routes.ts'
 import { jobRoutes } from './jobs/routes.ts'
 import { tenantRoutes } from './tenant/routes.ts'
 import { userRoutes } from './users/routes.ts'
-import { DELIVERY_ERRORS, stepRecovery } from './webhooks/delivery-service.ts'
+import { DELIVERY_ERRORS } from './webhooks/delivery-service.ts'
+import { RECOVER_ERRORS, stepRecovery } from './webhooks/recover-service.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
 import { WEBHOOK_ERRORS } from './webhooks/service.ts'
 
@@ -25,7 +28,7 @@ export const routes: readonly Route[] = [
   ...healthRoutes,
 ]
 
-const errors = { ...APP_ERRORS, ...API_KEY_ERRORS, ...WEBHOOK_ERRORS, ...DELIVERY_ERRORS }
+const errors = { ...APP_ERRORS, ...API_KEY_ERRORS, ...WEBHOOK_ERRORS, ...DELIVERY_ERRORS, ...RECOVER_ERRORS }
 
 /** The API's description, as served and as committed. */
 export function describeApi(): object {
@@ -43,5 +46,22 @@ export const plainRoutes: readonly PlainRoute[] = [
   },
 ]
 
+type Chore = (db: Db) => Promise<boolean>
+
+const HOUR_MS = 3_600_000
+
+/** The chore until it has nothing left, and then not for an hour. */
+function hourly(chore: Chore): Chore {
+  let doneAt = Number.NEGATIVE_INFINITY
+  return async (db) => {
+    if (performance.now() - doneAt < HOUR_MS) return false
+    const more = await chore(db)
+    if (!more) doneAt = performance.now()
+    return more
+  }
+}
+
 /** Periodic work of a worker beside deliveries; each answers whether there is more to do at once. */
-export const chores: readonly ((db: Db) => Promise<boolean>)[] = [stepRecovery]
+export function chores(log: Logger): Chore[] {
+  return [(db) => stepRecovery(db, log), hourly(deleteOldJobs)]
+}

@@ -76,7 +76,16 @@ export async function newDatabase(): Promise<{ url: string; drop(): Promise<void
     async drop() {
       const again = new pg.Client({ host, port, user, password, database })
       await again.connect()
-      await again.query(`drop database ${name} with (force)`)
+      // Refused while an autovacuum worker, which is the superuser's, is in it.
+      const dropped = () =>
+        again.query(`drop database ${name} with (force)`).then(
+          () => true,
+          (error: { code?: string }) => {
+            if (error.code !== '42501') throw error
+            return false
+          },
+        )
+      await eventually('the database is dropped', dropped)
       await again.end()
     },
   }

@@ -100,6 +100,52 @@ describe('what is no HTTP', () => {
   })
 })
 
+describe('in development a Host', () => {
+  const hosts = async (of: Service, path: string, host: string) => {
+    const [answer] = await sendBytes(of.url, [requestText(`GET ${path}`, { host })], one)
+    return answer as RawAnswer
+  }
+
+  test('of another name is 400 for every path, and says which is right: a page cannot read us by DNS rebinding', async () => {
+    for (const host of [
+      'evil.example',
+      'evil.example:8080',
+      'localhost.evil.example',
+      '10.0.0.1',
+      '127.0.0.1.nip.io',
+      '',
+    ]) {
+      for (const path of ['/healthz', '/openapi.json', '/docs', '/metrics', '/v1/users', '/none']) {
+        const answer = await hosts(service, path, host)
+        expectEnvelope(answer, 400, 'malformed_request', `${host} ${path}`)
+        expect(answer.body).toContain(`localhost:${new URL(service.url).port}`)
+      }
+    }
+  })
+
+  test('of any loopback name or address is served', async () => {
+    for (const host of ['localhost', 'LOCALHOST:1', 'app.localhost:3000', '127.0.0.1', '127.8.9.1:80', '[::1]:8080'])
+      expect((await hosts(service, '/healthz', host)).status, host).toBe(200)
+  })
+
+  test('of HALFKEY_PUBLIC_URL is served, and with HALFKEY_INSECURE_DEV any', async () => {
+    const api = { HALFKEY_ROLE: 'api' }
+    const shown = await startService({ ...api, HALFKEY_PUBLIC_URL: 'https://dev.example:8443' })
+    const insecure = await startService({ ...api, HALFKEY_INSECURE_DEV: '1' })
+    try {
+      const statuses = [
+        (await hosts(shown, '/healthz', 'dev.example')).status,
+        (await hosts(shown, '/healthz', 'evil.example')).status,
+        (await hosts(insecure, '/healthz', 'evil.example')).status,
+      ]
+      expect(statuses).toEqual([200, 400, 200])
+    } finally {
+      await shown.stop()
+      await insecure.stop()
+    }
+  })
+})
+
 describe('unusual HTTP', () => {
   test('HTTP/1.0 needs no Host', async () => {
     const answer = await send(`GET /v1/tenant HTTP/1.0\r\nx-api-key: ${tenant.key}\r\n\r\n`)

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { listenForMetrics } from '../src/core/metrics-route.ts'
 import { expectError } from './envelope.ts'
 import { type Answer, call, eventually, type Service, startService, type Tenant } from './harness.ts'
 
@@ -180,6 +181,21 @@ describe('/metrics', () => {
     }
     expectError(await metrics(limited), 404, 'not_found')
     expectError(await call(limited.url, 'GET', '/metrics?token=scrape-me'), 404, 'not_found')
+  })
+
+  test('on a port of its own asks for the token too, where one is set', async () => {
+    const own = await listenForMetrics(limited.deps, '127.0.0.1', 0)
+    try {
+      const read = (headers: Record<string, string>) =>
+        call(`http://127.0.0.1:${own.port}`, 'GET', '/metrics', { headers })
+      for (const headers of [{}, { authorization: 'Bearer scrape-m' }]) {
+        const refused = await read(headers)
+        expect([refused.status, refused.body.code]).toEqual([404, 'not_found'])
+      }
+      expect((await read({ authorization: 'Bearer scrape-me' })).status).toBe(200)
+    } finally {
+      await own.close()
+    }
   })
 
   test('without one, is open to this machine in development', async () => {

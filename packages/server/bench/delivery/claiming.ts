@@ -14,6 +14,8 @@ import { addBacklog, clear, type Stage } from './stage.ts'
 const CLAIM_MAX_MS = 5
 const ROWS = 64
 const LANE_CAP = 8
+/** A tenant's share of a process's sends. */
+const TENANT_ROOM = 1_024
 const WARM_UP = 10
 const YEAR_MS = 365 * 86_400_000
 
@@ -55,7 +57,7 @@ async function claimMany(db: Database, dead: string, claims: number, aheadRows: 
       free: ROWS,
       withoutTenants: [],
       withoutSlow: false,
-      roomOf: () => ROWS,
+      roomOf: () => TENANT_ROOM,
       ahead: () => aheadRows,
     }
     const claimed = await claim(db, workerId, limits)

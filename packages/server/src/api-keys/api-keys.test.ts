@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventually, type Service, startService, type Tenant } from '../../test/harness.ts'
+import { createAuthenticator } from '../core/auth.ts'
+import { sql } from '../core/db.ts'
 import { newId } from '../core/ids.ts'
 
 let service: Service
@@ -229,6 +231,30 @@ test('the last admin key cannot be revoked; bound, expiring and narrower ones do
   expect([refused.status, refused.body.code]).toEqual([409, 'last_admin_key'])
   const { key } = await newKey(tenant, { scopes: ['*'] })
   expect((await tenant.delete(`/api-keys/${admin}`, { key })).status).toBe(200)
+})
+
+test('an admin key that works from some addresses only does not replace the last one, and can be revoked', async () => {
+  const tenant = await service.newTenant()
+  const admin = await adminKeyId(tenant)
+  const bound = await newKey(tenant, { scopes: ['*'], allowedIps: ['127.0.0.1'] })
+  const refused = await tenant.delete(`/api-keys/${admin}`, { key: bound.key })
+  expect([refused.status, refused.body.code]).toEqual([409, 'last_admin_key'])
+  expect((await tenant.delete(`/api-keys/${bound.id}`)).status).toBe(200)
+})
+
+test('storing when keys were last used waits for nobody, and leaves out a key that is being written', async () => {
+  const tenant = await service.newTenant()
+  const [held, free] = [await newKey(tenant, { scopes: ['*'] }), await newKey(tenant, { scopes: ['*'] })]
+  const { db, log } = service.deps
+  const auth = createAuthenticator({ db, log, now: () => new Date() })
+  await auth.authenticate(held.key)
+  await auth.authenticate(free.key)
+  await db.tx(async (tx) => {
+    await tx.run(sql`select 1 from api_keys where id = ${held.id} for update`)
+    await auth.stop()
+  })
+  const used = async (id: string) => (await tenant.get(`/api-keys/${id}`)).body.data.lastUsedAt
+  expect([await used(held.id), await used(free.id)]).toEqual([null, expect.any(String)])
 })
 
 test('of the last two admin keys, two revocations at once take one', async () => {

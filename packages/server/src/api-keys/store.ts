@@ -108,14 +108,17 @@ export async function lockRevocations(tx: Db, tenantId: Id<'ten'>): Promise<void
   await tx.run(sql`select from tenants where id = ${tenantId} for no key update`)
 }
 
-/** Whether this is an admin key (active, tenant-wide, non-expiring, `*`) and the tenant has no other. */
+const ADMIN = sql`type = 'secret' and app_id is null and expires_at is null and revoked_at is null and '*' = any (scopes)`
+
+/**
+ * Whether this is an admin key (active, tenant-wide, non-expiring, `*`) and the tenant has no other that works from
+ * everywhere: one with `allowedIps` may be out of anybody's reach.
+ */
 export async function isLastAdminKey(tx: Db, tenantId: Id<'ten'>, id: Id<'key'>): Promise<boolean> {
-  const rows = await tx.query<{ id: Id<'key'> }>(sql`
-    select id from api_keys
-    where tenant_id = ${tenantId} and type = 'secret' and app_id is null and expires_at is null and revoked_at is null
-      and '*' = any (scopes)
-    limit 2`)
-  return rows.length === 1 && rows[0]?.id === id
+  const row = await tx.one(sql`
+    select 1 from api_keys where tenant_id = ${tenantId} and id = ${id} and ${ADMIN}
+      and not exists (select from api_keys where tenant_id = ${tenantId} and id <> ${id} and ${ADMIN} and allowed_ips = '{}')`)
+  return row !== undefined
 }
 
 /** Stores a revocation. */

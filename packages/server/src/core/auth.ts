@@ -87,11 +87,15 @@ function createUses(db: Db, log: Logger) {
       if (used.size === 0) return
       const rows = [...used].sort(([a], [b]) => (a < b ? -1 : 1))
       used.clear()
+      // A row that another process writes at this moment gets as good a time from there: nobody waits, in no circle.
       const touched = sql`
-        update api_keys k set last_used_at = u.at
-        from unnest(${rows.map(([, use]) => use.tenantId)}::text[], ${rows.map(([id]) => id)}::text[],
-          ${rows.map(([, use]) => new Date(use.atMs))}::timestamptz[]) as u(tenant_id, id, at)
-        where k.tenant_id = u.tenant_id and k.id = u.id`
+        with u as (
+          select * from unnest(${rows.map(([, use]) => use.tenantId)}::text[], ${rows.map(([id]) => id)}::text[],
+            ${rows.map(([, use]) => new Date(use.atMs))}::timestamptz[]) as u(tenant_id, id, at)),
+        held as materialized (
+          select k.tenant_id, k.id, u.at from api_keys k join u on u.tenant_id = k.tenant_id and u.id = k.id
+          order by k.id for update of k skip locked)
+        update api_keys k set last_used_at = held.at from held where k.tenant_id = held.tenant_id and k.id = held.id`
       await db.run(touched).catch((error: unknown) => log.warn({ err: error }, 'last use of API keys not stored'))
     },
   }

@@ -24,6 +24,7 @@ export interface Config {
   trustedProxies: string[]
   egressAllow: string[]
   dnsServers: string[]
+  webhooksPerTenant: number
   webhookRetryDelays: number[]
   webhookTimeoutMs: number
   webhookConcurrency: number

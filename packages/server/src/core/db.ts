@@ -76,7 +76,10 @@ export interface Db {
   one<Row extends object>(statement: Sql): Promise<Row | undefined>
   /** Runs without rows to read; answers the number of rows touched. */
   run(statement: Sql): Promise<number>
-  /** All or nothing. Inside a transaction it joins that one. */
+  /**
+   * All or nothing. Inside a transaction it joins that one. One that the database ended in favour of another (deadlock,
+   * serialisation failure) is run once more from its beginning: `body` does nothing that must not happen twice.
+   */
   tx<T>(body: (tx: Db) => Promise<T>): Promise<T>
   /** Runs once the surrounding transaction has committed (at once outside one); never when it rolls back. */
   afterCommit(effect: () => void): void
@@ -186,19 +189,28 @@ export function openDatabase(options: DatabaseOptions): Database {
     ...statements(pool as unknown as QueryRunner),
     async tx<T>(body: (tx: Db) => Promise<T>): Promise<T> {
       const client = await pool.connect()
-      const effects: (() => void)[] = []
       let broken: Error | undefined
+      const attempt = async (): Promise<T> => {
+        const effects: (() => void)[] = []
+        try {
+          await client.query('begin')
+          const result = await body(transaction(client, effects))
+          await client.query('commit')
+          for (const effect of effects) effect()
+          return result
+        } catch (error) {
+          await client.query('rollback').catch((failure: Error) => {
+            broken = failure
+          })
+          throw error
+        }
+      }
       try {
-        await client.query('begin')
-        const result = await body(transaction(client, effects))
-        await client.query('commit')
-        for (const effect of effects) effect()
-        return result
-      } catch (error) {
-        await client.query('rollback').catch((failure: Error) => {
-          broken = failure
+        return await attempt().catch((error: unknown) => {
+          if (broken !== undefined || !isLostRace(error)) throw error
+          options.log.warn({ err: error }, 'transaction begins again')
+          return attempt()
         })
-        throw error
       } finally {
         client.release(broken)
       }
@@ -216,11 +228,19 @@ export function violatedConstraint(error: unknown): string | undefined {
   return (code === '23505' || code === '23503') && typeof constraint === 'string' ? constraint : undefined
 }
 
+/** Whether the database ended this transaction so that another could go on. */
+function isLostRace(error: unknown): boolean {
+  const code = error instanceof Error ? (error as { code?: unknown }).code : undefined
+  return code === '40P01' || code === '40001'
+}
+
 /** SQLSTATE classes of what passes by itself: connection, resources, operator intervention, serialisation. */
 const TRANSIENT = /^(08|40|53|57|58)/
 
 /** Whether the same statement may succeed later. What is not the database's own verdict (a broken connection) may. */
 export function isTransient(error: unknown): boolean {
+  // A mistake in our code does not pass.
+  if (error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError) return false
   const code = error instanceof Error ? (error as { code?: unknown }).code : undefined
   return typeof code !== 'string' || !/^[0-9A-Z]{5}$/.test(code) || TRANSIENT.test(code)
 }

@@ -1,6 +1,7 @@
 import { type Db, isTransient, sql } from './db.ts'
 import type { Id } from './ids.ts'
 import { newId } from './ids.ts'
+import type { Logger } from './log.ts'
 
 /** Long work that outlives the request that asked for it, and the process that does it. */
 export interface Job {
@@ -72,36 +73,72 @@ export async function findJob(
   return row && toJob(row)
 }
 
-/** What one step of a job did. */
-export interface JobStep {
-  progress: number
-  state: Record<string, unknown>
-  done: boolean
+/** A tenant's job of a type that has not ended, and whose state has these entries. */
+export async function findOpenJob(
+  db: Db,
+  tenantId: Id<'ten'>,
+  type: string,
+  having: Record<string, unknown>,
+): Promise<Job | undefined> {
+  const row = await db.one<JobRow>(sql`
+    select * from jobs where tenant_id = ${tenantId} and type = ${type} and status in ('pending', 'running') and state @> ${having}::jsonb limit 1`)
+  return row && toJob(row)
+}
+
+/** What one step of a job did; or why the job cannot go on, as its owner is to read it. */
+export type JobStep = { progress: number; state: Record<string, unknown>; done: boolean } | { failed: string }
+
+const INTERNAL_ERROR = 'The job could not go on: an internal error. What it has done stays; ask for the rest again.'
+
+async function failJob(db: Db, { tenantId, id }: Pick<Job, 'tenantId' | 'id'>, text: string): Promise<void> {
+  await db.run(sql`
+    update jobs set status = 'failed', error = ${text}, updated_at = now()
+    where tenant_id = ${tenantId} and id = ${id} and status in ('pending', 'running')`)
 }
 
 /**
- * Takes the oldest open job of a type and does one step of it, the step and the job's new state in one transaction: a
- * process that dies half-way leaves it where it was, and another goes on. A step that can't succeed fails the job.
- * @returns whether there was one
+ * Takes the open job of a type whose last step is longest ago and does one step of it, the step and the job's new state
+ * in one transaction: a process that dies half-way leaves it where it was, and another goes on. A step that can't succeed
+ * fails the job, and is logged. @returns whether there was one
  */
-export async function stepJob(db: Db, type: string, step: (tx: Db, job: Job) => Promise<JobStep>): Promise<boolean> {
-  let taken: JobRow | undefined
+export async function stepJob(
+  db: Db,
+  log: Logger,
+  type: string,
+  step: (tx: Db, job: Job) => Promise<JobStep>,
+): Promise<boolean> {
+  let taken: Job | undefined
   try {
     return await db.tx(async (tx) => {
-      taken = await tx.one<JobRow>(sql`
-        select * from jobs where status in ('pending', 'running') and type = ${type} order by id limit 1 for update skip locked`)
+      const row = await tx.one<JobRow>(sql`
+        select * from jobs where status in ('pending', 'running') and type = ${type} order by updated_at, id limit 1 for update skip locked`)
+      taken = row && toJob(row)
       if (taken === undefined) return false
-      const done = await step(tx, toJob(taken))
+      const done = await step(tx, taken)
+      if ('failed' in done) {
+        await failJob(tx, taken, done.failed)
+        return true
+      }
       await tx.run(sql`
         update jobs set status = ${done.done ? 'succeeded' : 'running'}, progress = progress + ${done.progress}, state = ${done.state}, updated_at = now()
-        where tenant_id = ${taken.tenant_id} and id = ${taken.id}`)
+        where tenant_id = ${taken.tenantId} and id = ${taken.id}`)
       return true
     })
   } catch (error) {
     if (taken === undefined || isTransient(error)) throw error
-    await db.run(sql`
-      update jobs set status = 'failed', error = ${(error as Error).message}, updated_at = now()
-      where tenant_id = ${taken.tenant_id} and id = ${taken.id} and status in ('pending', 'running')`)
+    log.error({ err: error, jobId: taken.id, type, tenantId: taken.tenantId }, 'job failed')
+    await failJob(db, taken, INTERNAL_ERROR)
     return true
   }
+}
+
+const JOBS_A_DELETION = 5_000
+
+/** Deletes a portion of the jobs that ended 30 days ago. @returns whether there may be more */
+export async function deleteOldJobs(db: Db): Promise<boolean> {
+  const gone = await db.run(sql`
+    delete from jobs where (tenant_id, id) in (
+      select tenant_id, id from jobs where status in ('succeeded', 'failed') and updated_at < now() - interval '30 days'
+      limit ${JOBS_A_DELETION})`)
+  return gone === JOBS_A_DELETION
 }

@@ -10,11 +10,14 @@ const hidden = {
   body: JSON.stringify({ error: COMMON_ERRORS.not_found[1], code: 'not_found', details: [] }),
 }
 
+const hasToken = (token: string, authorization: string | undefined) =>
+  equalSecrets(sha256(`Bearer ${token}`), sha256(authorization ?? ''))
+
 const LOOPBACK = /^(127\.|::1$|::ffff:127\.)/
 
 function mayRead(deps: Deps, authorization: string | undefined, address: string): boolean {
   const { metricsToken, metricsPort, env } = deps.config
-  if (metricsToken !== null) return equalSecrets(sha256(`Bearer ${metricsToken}`), sha256(authorization ?? ''))
+  if (metricsToken !== null) return hasToken(metricsToken, authorization)
   return metricsPort === null && env === 'development' && LOOPBACK.test(address)
 }
 
@@ -27,14 +30,16 @@ export const metricsRoute: PlainRoute = {
   },
 }
 
-/** `/metrics` on a port of its own, for a network that only the operator's monitoring reaches. */
+/** `/metrics` on a port of its own, for a network that only the operator's monitoring reaches; with the token, if there is one. */
 export async function listenForMetrics(
   deps: Deps,
   host: string,
   port: number,
 ): Promise<{ port: number; close(): Promise<void> }> {
+  const { metricsToken } = deps.config
   const server = createServer((request, response) => {
-    if (request.method !== 'GET' || request.url?.split('?')[0] !== '/metrics') {
+    const allowed = metricsToken === null || hasToken(metricsToken, request.headers.authorization)
+    if (!allowed || request.method !== 'GET' || request.url?.split('?')[0] !== '/metrics') {
       response.writeHead(hidden.status, { 'content-type': hidden.contentType }).end(hidden.body)
       return
     }

@@ -4,6 +4,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { KeyHolder } from './auth.ts'
 import type { Deps } from './deps.ts'
 import { fail, HttpError } from './errors.ts'
+import { createHostCheck, rightHost } from './host-check.ts'
 import type { PlainRoute, Route } from './http.ts'
 import { parseJson } from './json.ts'
 import { redact } from './log.ts'
@@ -40,6 +41,15 @@ const envelope = (error: HttpError) =>
   JSON.stringify({ error: error.message, code: error.code, details: error.details })
 
 const malformed = (part: string, message: string) => fail('malformed_request', [{ code: `malformed_${part}`, message }])
+
+const wrongHost = (deps: Deps) =>
+  fail('malformed_request', [
+    {
+      field: 'host',
+      code: 'wrong_host',
+      message: `In development this server answers to ${rightHost(deps.config)} and other loopback names only. Set HALFKEY_PUBLIC_URL to the address that you use.`,
+    },
+  ])
 
 /** RFC 9112, section 3.2.2: the absolute form of a target is accepted. All that follows knows paths only. */
 function originForm(url: string): string {
@@ -242,12 +252,16 @@ function newFastify(deps: Deps): FastifyInstance {
 }
 
 function addHooks(app: FastifyInstance, deps: Deps, state: { draining: boolean }): void {
+  const isOurHost = createHostCheck(deps.config)
   app.decorateRequest('holder', null)
   app.decorateRequest('bodyBytes', 0)
   // By callback, not by promise: what is known in memory costs no turn of the event loop.
   app.addHook('onRequest', (request, reply, done) => {
     try {
-      if (!isForApi(request, reply, state)) return done()
+      const forApi = isForApi(request, reply, state)
+      const { host } = request.headers
+      if (host !== undefined && !isOurHost(host)) throw wrongHost(deps)
+      if (!forApi) return done()
       if (request.method === 'OPTIONS') return void preflight(reply)
       const enter = (holder: KeyHolder | null) => {
         admit(deps, request, reply, holder)

@@ -1,4 +1,4 @@
-import type { Deps } from '../core/deps.ts'
+import type { Deps, Lifecycle } from '../core/deps.ts'
 import { readMigrations } from '../core/migrate.ts'
 import { VERSION } from '../core/version.ts'
 import type { Check } from './schema.ts'
@@ -6,9 +6,9 @@ import { appliedMigrations, hasLiveWorker } from './store.ts'
 
 type Finding = Pick<Check, 'state' | 'message'>
 
-async function timed(deps: Deps, name: Check['name'], look: () => Promise<Finding>): Promise<Check> {
+async function timed(deps: Deps, name: Check['name'], find: () => Promise<Finding>): Promise<Check> {
   const startedAt = performance.now()
-  const finding = await look().catch((error: unknown): Finding => {
+  const finding = await find().catch((error: unknown): Finding => {
     deps.log.warn({ err: error, check: name }, 'readiness check failed')
     return { state: 'failing', message: 'The database did not answer.' }
   })
@@ -41,27 +41,58 @@ export function health(deps: Deps) {
   }
 }
 
-/** Whether it should get requests: each reason by name. */
-export async function readiness(deps: Deps): Promise<{ ready: boolean; checks: Check[] }> {
-  const names = (await readMigrations()).map((migration) => migration.name)
+let releaseNames: Promise<string[]> | undefined
+
+/** The names of this release's migrations. Files do not change under a running process: they are read once. */
+function migrationNames(): Promise<string[]> {
+  releaseNames ??= readMigrations().then(
+    (all) => all.map((migration) => migration.name),
+    (error: unknown) => {
+      releaseNames = undefined
+      throw error
+    },
+  )
+  return releaseNames
+}
+
+async function look(deps: Deps): Promise<Check[]> {
+  const names = await migrationNames()
   let applied: string[] = []
-  const checks = [
-    await timed(deps, 'database', async () => {
-      applied = await appliedMigrations(deps.probeDb)
-      return ok
-    }),
-    await timed(deps, 'migrations', async () =>
-      names.every((name) => applied.includes(name))
-        ? ok
-        : { state: 'failing', message: 'The database lacks migrations of this release, or was not reached.' },
-    ),
-  ]
-  if (checks[0]?.state === 'ok' || deps.lifecycle.worker !== null)
-    checks.push(await timed(deps, 'worker', () => workerState(deps)))
-  else
-    checks.push(
-      await timed(deps, 'worker', async () => ({ state: 'unknown', message: 'The database was not reached.' })),
-    )
+  const database = await timed(deps, 'database', async () => {
+    applied = await appliedMigrations(deps.probeDb)
+    return ok
+  })
+  const migrations = await timed(deps, 'migrations', async () =>
+    names.every((name) => applied.includes(name))
+      ? ok
+      : { state: 'failing', message: 'The database lacks migrations of this release, or was not reached.' },
+  )
+  const reached = database.state === 'ok' || deps.lifecycle.worker !== null
+  const worker = await timed(deps, 'worker', async () =>
+    reached ? workerState(deps) : { state: 'unknown', message: 'The database was not reached.' },
+  )
+  return [database, migrations, worker]
+}
+
+const REMEMBERED_MS = 250
+const looks = new WeakMap<Lifecycle, Promise<Check[]>>()
+
+/** One look at a time for all who ask, remembered for 250 ms: the keyless probe must not wear out the database. */
+function lookOnce(deps: Deps): Promise<Check[]> {
+  const { lifecycle } = deps
+  let looking = looks.get(lifecycle)
+  if (looking === undefined) {
+    looking = look(deps)
+    looks.set(lifecycle, looking)
+    const forget = () => looks.delete(lifecycle)
+    looking.then(() => setTimeout(forget, REMEMBERED_MS).unref(), forget)
+  }
+  return looking
+}
+
+/** Whether it should get requests: each reason by name. Up to 250 ms old, but for this process's own stopping. */
+export async function readiness(deps: Deps): Promise<{ ready: boolean; checks: Check[] }> {
+  const checks = [...(await lookOnce(deps))]
   if (deps.lifecycle.draining)
     checks.push(await timed(deps, 'shutdown', async () => ({ state: 'failing', message: 'This process is stopping.' })))
   return { ready: checks.every((check) => check.state !== 'failing'), checks }

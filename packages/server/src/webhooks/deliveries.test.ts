@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { eventually, type Service, startService } from '../../test/harness.ts'
 import { answer, type Receiver, startReceiver } from '../../test/receiver.ts'
-import { stepRecovery } from './delivery-service.ts'
+import { sql } from '../core/db.ts'
+import { deleteOldJobs, stepJob } from '../core/jobs.ts'
 import {
   createUser,
   deliveriesIn,
@@ -10,6 +11,7 @@ import {
   jobEnded,
   subscribe,
 } from './engine/delivery.fixture.ts'
+import { stepRecovery } from './recover-service.ts'
 
 // These tests wait far more than they work.
 vi.setConfig({ maxConcurrency: 12 })
@@ -255,7 +257,7 @@ test.concurrent('a recover job that is left half-way is taken up by another proc
   await insertDeadLetters(api, tenant, id, 1_200)
   const begun = await tenant.post(`/webhooks/${id}/recover`, { since: new Date(Date.now() - 60_000).toISOString() })
   expect(begun.body.data).toMatchObject({ status: 'pending', progress: 0, total: 1_200 })
-  expect(await stepRecovery(api.deps.db)).toBe(true)
+  expect(await stepRecovery(api.deps.db, api.deps.log)).toBe(true)
   expect((await tenant.get(`/jobs/${begun.body.data.id}`)).body.data).toMatchObject({
     status: 'running',
     progress: 500,
@@ -281,4 +283,195 @@ test.concurrent('a recover job that is left half-way is taken up by another proc
   await target.close()
   await worker.stop()
   await api.stop()
+})
+
+describe.concurrent('a delivery’s history', () => {
+  test('is whole in the delivery, and its last ten attempts in a list', async () => {
+    const tenant = await service.newTenant()
+    const { id } = await subscribe(tenant, receiver.url)
+    await insertDeadLetters(service, tenant, id, 1)
+    const [dead] = await deliveriesOf(tenant, id)
+    await service.sql(
+      `insert into attempts (tenant_id, delivery_id, number, at, duration_ms) select $1, $2, n, now(), 1 from generate_series(0, 14) n`,
+      [tenant.tenantId, dead.id],
+    )
+    const numbers = (delivery: { attempts: { number: number }[] }) => delivery.attempts.map((each) => each.number)
+    const all = Array.from({ length: 15 }, (_, n) => n)
+    expect((await deliveriesOf(tenant, id)).map(numbers)).toEqual([all.slice(5)])
+    expect(numbers((await tenant.get(`/webhooks/${id}/deliveries/${dead.id}`)).body.data)).toEqual(all)
+  })
+
+  test('of a hundred attempts is not gone on with: 409, and recovery leaves the dead letter', async () => {
+    const tenant = await service.newTenant()
+    const { id } = await subscribe(tenant, receiver.url)
+    await insertDeadLetters(service, tenant, id, 2)
+    const [worn, other] = await deliveriesOf(tenant, id)
+    const set = 'update deliveries_done set attempts = $3 where tenant_id = $1 and id = $2'
+    await service.sql(set, [tenant.tenantId, worn.id, 100])
+    await service.sql(set, [tenant.tenantId, other.id, 99])
+    const refused = await tenant.post(`/webhooks/${id}/deliveries/${worn.id}/retry`)
+    expect([refused.status, refused.body.code]).toEqual([409, 'delivery_not_retryable'])
+    const begun = await tenant.post(`/webhooks/${id}/recover`, { since: anHourAgo() })
+    expect(await jobEnded(tenant, begun.body.data.id)).toMatchObject({ status: 'succeeded', progress: 2, total: 2 })
+    const [sent] = await deliveriesIn(tenant, id, 'succeeded')
+    expect(sent).toMatchObject({ id: other.id, attempts: [{ number: 99 }] })
+    expect((await deliveriesOf(tenant, id, '&status=dead_letter')).map((each) => each.id)).toEqual([worn.id])
+  })
+
+  test('ends where its event is being deleted: a retry at that moment is 409, and leaves the dead letter', async () => {
+    const tenant = await service.newTenant()
+    const { id } = await subscribe(tenant, receiver.url)
+    await insertDeadLetters(service, tenant, id, 1)
+    const [dead] = await deliveriesOf(tenant, id)
+    const retried = await service.deps.db.tx(async (tx) => {
+      await tx.run(sql`delete from events where tenant_id = ${tenant.tenantId} and id = ${dead.eventId}`)
+      const retrying = tenant.post(`/webhooks/${id}/deliveries/${dead.id}/retry`)
+      const waits = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%for key share of e%'`
+      await eventually('it waits', async () => (await service.sql(waits)).length > 0)
+      return { retrying }
+    })
+    const refused = await retried.retrying
+    expect([refused.status, refused.body.code]).toEqual([409, 'delivery_not_retryable'])
+    expect((await deliveriesOf(tenant, id)).map((each) => each.status)).toEqual(['dead_letter'])
+  })
+})
+
+describe('where no worker runs', () => {
+  let api: Service
+  beforeAll(async () => {
+    api = await startService({ HALFKEY_ROLE: 'api' })
+  })
+  afterAll(() => api.stop())
+
+  const step = () => stepRecovery(api.deps.db, api.deps.log)
+  const ago = (hours: number) => new Date(Date.now() - hours * hour).toISOString()
+
+  test('at most ten tests of a webhook are open, and at most fifty calls of a tenant wait', {
+    timeout: 30_000,
+  }, async () => {
+    const tenant = await api.newTenant()
+    const ids: string[] = []
+    for (let n = 0; n < 6; n += 1) ids.push((await subscribe(tenant, receiver.url)).id)
+    const waiting = ids
+      .slice(0, 5)
+      .flatMap((id) => Array.from({ length: 10 }, () => tenant.post(`/webhooks/${id}/test`)))
+    const open = 'select 1 from deliveries where tenant_id = $1'
+    await eventually('fifty wait', async () => (await api.sql(open, [tenant.tenantId])).length === 50)
+    const refused = await tenant.post(`/webhooks/${ids[0]}/test`)
+    expect([refused.status, refused.body.code, refused.headers.get('retry-after')]).toEqual([429, 'rate_limited', '10'])
+    expect(refused.body.details).toEqual([
+      { code: 'too_many_tests', message: expect.stringContaining('10 test events') },
+    ])
+    const startedAt = performance.now()
+    const unwaited = await tenant.post(`/webhooks/${ids[5]}/test`)
+    expect(performance.now() - startedAt).toBeLessThan(5_000)
+    expect([unwaited.status, unwaited.body.data.status]).toEqual([200, 'pending'])
+    const waited = await Promise.all(waiting)
+    expect(waited.every((each) => each.status === 200 && each.body.data.status === 'pending')).toBe(true)
+  })
+
+  test('a webhook has one recover job at a time: asked again it is that one, and from an earlier time on it is 409', async () => {
+    const tenant = await api.newTenant()
+    const { id } = await subscribe(tenant, receiver.url)
+    const other = await subscribe(tenant, receiver.url)
+    await insertDeadLetters(api, tenant, id, 600)
+    const recover = (since: string, webhook = id) => tenant.post(`/webhooks/${webhook}/recover`, { since })
+    const since = ago(2)
+    const job = (await recover(since)).body.data
+    expect(await step()).toBe(true)
+    for (const again of [await recover(since), await recover(ago(1))]) {
+      expect(again.status).toBe(201)
+      expect(again.body.data).toMatchObject({ id: job.id, status: 'running', progress: 500 })
+    }
+    const earlier = await recover(ago(3))
+    expect([earlier.status, earlier.body.code]).toEqual([409, 'recover_in_progress'])
+    expect(earlier.body.details[0].message).toContain(job.id)
+    expect((await recover(since, other.id)).body.data.id).not.toBe(job.id)
+    while (await step());
+    expect((await tenant.get(`/jobs/${job.id}`)).body.data.status).toBe('succeeded')
+    expect((await recover(ago(3))).body.data.id).not.toBe(job.id)
+    while (await step());
+  })
+
+  test('of two at once one begins the recover job, and both are answered with it', async () => {
+    const tenant = await api.newTenant()
+    const { id } = await subscribe(tenant, receiver.url)
+    const since = ago(1)
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => tenant.post(`/webhooks/${id}/recover`, { since })),
+    )
+    expect(new Set(answers.map((each) => each.body.data.id)).size).toBe(1)
+    while (await step());
+  })
+
+  test('recover jobs take turns, so that a long one delays no other', async () => {
+    const tenant = await api.newTenant()
+    const jobs: string[] = []
+    for (const count of [1_200, 600]) {
+      const { id } = await subscribe(tenant, receiver.url)
+      await insertDeadLetters(api, tenant, id, count)
+      jobs.push((await tenant.post(`/webhooks/${id}/recover`, { since: ago(1) })).body.data.id)
+    }
+    await step()
+    await step()
+    for (const id of jobs) expect((await tenant.get(`/jobs/${id}`)).body.data).toMatchObject({ progress: 500 })
+    while (await step());
+  })
+
+  test('a recover job whose webhook was deleted, or disabled, fails and says so, and sends nothing', async () => {
+    const tenant = await api.newTenant()
+    const ended = async (end: (id: string) => Promise<unknown>) => {
+      const { id } = await subscribe(tenant, receiver.url)
+      await insertDeadLetters(api, tenant, id, 1)
+      const job = (await tenant.post(`/webhooks/${id}/recover`, { since: ago(1) })).body.data.id
+      await end(id)
+      while (await step());
+      expect(await api.sql('select 1 from deliveries where webhook_id = $1', [id])).toEqual([])
+      return (await tenant.get(`/jobs/${job}`)).body.data
+    }
+    expect(await ended((id) => tenant.delete(`/webhooks/${id}`))).toMatchObject({
+      status: 'failed',
+      error: 'The webhook was deleted.',
+    })
+    expect(await ended((id) => api.sql(`update webhooks set status = 'disabled' where id = $1`, [id]))).toMatchObject({
+      status: 'failed',
+      error: expect.stringMatching(/^The webhook was disabled\./),
+    })
+  })
+
+  test('a job that breaks says nothing of the cause, which the log has', async () => {
+    const tenant = await api.newTenant()
+    const { id } = await subscribe(tenant, receiver.url)
+    const job = (await tenant.post(`/webhooks/${id}/recover`, { since: ago(1) })).body.data.id
+    const breaking = () =>
+      stepJob(api.deps.db, api.deps.log, 'webhook.recover', async (tx) => {
+        await tx.run(sql`select 1 / 0`)
+        return { progress: 0, state: {}, done: true }
+      })
+    expect(await breaking()).toBe(true)
+    const { status, error } = (await tenant.get(`/jobs/${job}`)).body.data
+    expect([status, error]).toEqual(['failed', expect.stringMatching(/^The job could not go on: an internal error\./)])
+    expect(api.logs()).toContain(job)
+    expect(api.logs()).toContain('division by zero')
+  })
+
+  test('jobs that ended thirty days ago are deleted; newer and open ones stay', async () => {
+    const tenant = await api.newTenant()
+    const jobs: string[] = []
+    for (let n = 0; n < 3; n += 1) {
+      const { id } = await subscribe(tenant, receiver.url)
+      jobs.push((await tenant.post(`/webhooks/${id}/recover`, { since: ago(1) })).body.data.id)
+      if (n < 2) while (await step());
+    }
+    const [old, ended, open] = jobs
+    const age = 'update jobs set updated_at = now() - $2::interval where id = $1'
+    await api.sql(age, [old, '31 days'])
+    await api.sql(age, [ended, '29 days'])
+    await api.sql(age, [open, '31 days'])
+    expect(await deleteOldJobs(api.deps.db)).toBe(false)
+    const statuses = []
+    for (const id of jobs) statuses.push((await tenant.get(`/jobs/${id}`)).status)
+    expect(statuses).toEqual([404, 200, 200])
+    while (await step());
+  })
 })

@@ -48,6 +48,12 @@ function toDelivery(row: DeliveryRow): Delivery {
   }
 }
 
+/** A delivery that has been sent so often is not begun anew: its history, and what it costs to show, has an end. */
+const ATTEMPTS_MAX = 100
+const LISTED_ATTEMPTS_MAX = 10
+/** With the cycle that began below the limit, which has at most 21 sends. */
+const SHOWN_ATTEMPTS_MAX = ATTEMPTS_MAX + 20
+
 const PENDING_STATUS = sql`case when lease_id is not null then 'delivering' when retry > 0 then 'retrying' else 'pending' end`
 
 const PENDING_COLUMNS = sql`id, webhook_id, event_id, event_type, ${PENDING_STATUS} as status, retry,
@@ -76,15 +82,17 @@ function conditions(filter: DeliveryFilter): { pending: Sql | null; done: Sql | 
   return { pending: null, done: and([...shared, ended]) }
 }
 
-function withAttempts(page: Sql): Sql {
+/** Deliveries with the newest of their attempts, in the order in which they were made. */
+function withAttempts(page: Sql, attemptsMax: number): Sql {
   return sql`
     select p.*, t.attempts from (${page}) p
     left join lateral (
-      select json_agg(a order by a.number) as attempts from attempts a where a.tenant_id = p.tenant_id and a.delivery_id = p.id) t on true
+      select json_agg(a order by a.number) as attempts from (
+        select * from attempts a where a.tenant_id = p.tenant_id and a.delivery_id = p.id order by number desc limit ${attemptsMax}) a) t on true
     order by p.id desc`
 }
 
-/** A page of deliveries, newest first, and how many there are. */
+/** A page of deliveries, newest first, each with its last ten attempts, and how many there are. */
 export async function listDeliveries(
   db: Db,
   filter: DeliveryFilter,
@@ -104,14 +112,16 @@ export async function listDeliveries(
   ]
   const union = parts.reduce((all, one) => sql`${all} union all ${one}`)
   const sum = counts.reduce((all, one) => sql`${all} + ${one}`)
-  const rows = await db.query<DeliveryRow>(
-    withAttempts(sql`select * from (${union}) u order by id desc offset ${offset} limit ${limit}`),
-  )
   const count = await db.one<{ n: number }>(sql`select ${sum} as n`)
-  return { items: rows.map(toDelivery), total: count?.n ?? 0 }
+  const total = count?.n ?? 0
+  // Past the end: finding that out by the offset would read all that lies before it.
+  if (offset >= total) return { items: [], total }
+  const page = sql`select * from (${union}) u order by id desc offset ${offset} limit ${limit}`
+  const rows = await db.query<DeliveryRow>(withAttempts(page, LISTED_ATTEMPTS_MAX))
+  return { items: rows.map(toDelivery), total }
 }
 
-/** One delivery with the event's body (null when its retention is over). */
+/** One delivery with all its attempts and the event's body (null when its retention is over). */
 export async function findDelivery(
   db: Db,
   tenantId: Id<'ten'>,
@@ -120,9 +130,12 @@ export async function findDelivery(
 ): Promise<{ delivery: Delivery; body: string | null } | undefined> {
   const own = sql`tenant_id = ${tenantId} and webhook_id = ${webhookId} and id = ${id}`
   const row = await db.one<DeliveryRow & { body: string | null }>(sql`
-    select d.*, e.body from (${withAttempts(sql`
+    select d.*, e.body from (${withAttempts(
+      sql`
       select tenant_id, ${PENDING_COLUMNS} from deliveries where ${own}
-      union all select tenant_id, ${DONE_COLUMNS} from deliveries_done where ${own}`)}) d
+      union all select tenant_id, ${DONE_COLUMNS} from deliveries_done where ${own}`,
+      SHOWN_ATTEMPTS_MAX,
+    )}) d
     left join events e on e.tenant_id = d.tenant_id and e.id = d.event_id limit 1`)
   return row && { delivery: toDelivery(row), body: row.body }
 }
@@ -138,12 +151,26 @@ export async function isDone(db: Db, tenantId: Id<'ten'>, webhookId: Id<'wh'>, i
 
 const RESTART_COLUMNS = sql`tenant_id, webhook_id, id, webhook_id, event_id, event_type, cycle + 1, attempts, now(), created_at`
 
-/** Starts a new cycle for an ended delivery: only one of two callers at once finds it to move. Tests stay as they ended. */
+/**
+ * A `with` part, `gone`: takes ended deliveries out, if they may be sent again and their event is there. The event's row is
+ * locked, so that retention does not take it away before the delivery needs it.
+ */
+function takeRestartable(which: Sql): Sql {
+  return sql`
+    held as materialized (
+      select d.tenant_id, d.webhook_id, d.id from deliveries_done d join events e on e.tenant_id = d.tenant_id and e.id = d.event_id
+      where ${which} and not d.test and d.attempts < ${ATTEMPTS_MAX} order by e.id for key share of e),
+    gone as (
+      delete from deliveries_done d using held h where d.tenant_id = h.tenant_id and d.webhook_id = h.webhook_id and d.id = h.id returning d.*)`
+}
+
+/**
+ * Starts a new cycle for an ended delivery: only one of two callers at once finds it to move. A test stays as it ended, and
+ * so does what has had 100 attempts or has lost its event.
+ */
 export async function restartDelivery(tx: Db, tenantId: Id<'ten'>, webhookId: Id<'wh'>, id: string): Promise<boolean> {
   const moved = await tx.run(sql`
-    with gone as (
-      delete from deliveries_done d where tenant_id = ${tenantId} and webhook_id = ${webhookId} and id = ${id} and not test
-        and exists (select from events e where e.tenant_id = d.tenant_id and e.id = d.event_id) returning *)
+    with ${takeRestartable(sql`d.tenant_id = ${tenantId} and d.webhook_id = ${webhookId} and d.id = ${id}`)}
     insert into deliveries (tenant_id, webhook_id, id, lane_id, event_id, event_type, cycle, attempts, next_at, created_at)
     select ${RESTART_COLUMNS} from gone`)
   return moved > 0
@@ -186,7 +213,10 @@ export async function countDeadLetters(
   return row?.n ?? 0
 }
 
-/** Starts new cycles for the next dead letters in id order, after `afterId` and up to `untilId`. @returns their ids */
+/**
+ * Starts new cycles for the next dead letters in id order, after `afterId` and up to `untilId`; those that may not be sent
+ * again stay. @returns the ids of all that it looked at
+ */
 export async function restartDeadLetters(
   tx: Db,
   tenantId: Id<'ten'>,
@@ -195,19 +225,26 @@ export async function restartDeadLetters(
   untilId: string,
   limit: number,
 ): Promise<string[]> {
+  const dead = sql`tenant_id = ${tenantId} and webhook_id = ${webhookId} and status = 'dead_letter' and id > ${afterId}`
   const rows = await tx.query<{ id: string }>(sql`
-    with old as (
-      select id from deliveries_done where tenant_id = ${tenantId} and webhook_id = ${webhookId} and status = 'dead_letter'
-        and id > ${afterId} and id <= ${untilId} order by id limit ${limit}),
-    gone as (
-      delete from deliveries_done d where tenant_id = ${tenantId} and webhook_id = ${webhookId} and status = 'dead_letter'
-        and id > ${afterId} and id <= (select max(id) from old)
-        and exists (select from events e where e.tenant_id = d.tenant_id and e.id = d.event_id) returning d.*),
+    with old as (select id from deliveries_done where ${dead} and id <= ${untilId} order by id limit ${limit}),
+    ${takeRestartable(sql`d.tenant_id = ${tenantId} and d.webhook_id = ${webhookId} and d.status = 'dead_letter' and d.id > ${afterId}
+      and d.id <= (select max(id) from old)`)},
     back as (
       insert into deliveries (tenant_id, webhook_id, id, lane_id, event_id, event_type, cycle, attempts, next_at, created_at)
       select ${RESTART_COLUMNS} from gone)
     select id from old order by id`)
   return rows.map((row) => row.id)
+}
+
+/** How many test deliveries of a webhook have not ended. */
+export async function countOpenTests(tx: Db, tenantId: Id<'ten'>, webhookId: Id<'wh'>): Promise<number> {
+  // Each half by an index of its own.
+  const own = sql`lane_id = ${testLaneId(webhookId)} and tenant_id = ${tenantId}`
+  const row = await tx.one<{ n: number }>(sql`
+    select (select count(*) from deliveries where ${own} and lease_id is null)
+      + (select count(*) from deliveries where ${own} and lease_id is not null) as n`)
+  return row?.n ?? 0
 }
 
 /** Writes a test event for one webhook alone: no outbox, so nobody else gets it, and a lane of its own. */

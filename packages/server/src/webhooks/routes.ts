@@ -1,17 +1,9 @@
 import { z } from 'zod'
 import type { EventType } from '../core/event-catalogue.ts'
 import { IdParam, list, one, Paging, type Route, route, secretKey } from '../core/http.ts'
-import type { Id } from '../core/ids.ts'
 import { JobRecord, toJobRecord } from '../jobs/schema.ts'
-import {
-  awaitTest,
-  getDelivery,
-  listDeliveries,
-  purgeDeadLetters,
-  queueTest,
-  recoverDeadLetters,
-  retryDelivery,
-} from './delivery-service.ts'
+import { getDelivery, listDeliveries, purgeDeadLetters, retryDelivery } from './delivery-service.ts'
+import { recoverDeadLetters } from './recover-service.ts'
 import {
   CreateWebhook,
   Delivery,
@@ -40,6 +32,7 @@ import {
   rotateSecret,
   updateWebhook,
 } from './service.ts'
+import { awaitTest, type QueuedTest, queueTest } from './test-service.ts'
 
 const read = secretKey('webhooks:read')
 const write = secretKey('webhooks:write')
@@ -61,7 +54,7 @@ export const webhookRoutes: Route[] = [
       reply: one(WebhookWithSecret),
       status: 201,
       secret: true,
-      errors: ['webhook_url_blocked'],
+      errors: ['webhook_url_blocked', 'webhook_limit_reached'],
       before: (deps, { body }) => checkUrl(deps, body.url),
     },
     (deps, { caller, body }) => createWebhook(deps, caller, body),
@@ -129,7 +122,7 @@ export const webhookRoutes: Route[] = [
     {
       summary: 'Send a test event',
       description:
-        'Sends one event to this webhook alone, at once, without retries, by the same path as any other. Answers when the attempt has ended, or after 10 s.',
+        'Sends one event to this webhook alone, at once, without retries, by the same path as any other. Answers when the attempt has ended, or after 10 s. At most 10 unfinished ones for each webhook: beyond, 429 `rate_limited`.',
       callers: write,
       params: IdParam,
       body: TestWebhook,
@@ -138,15 +131,15 @@ export const webhookRoutes: Route[] = [
     {
       effect: async (deps, { caller, origin, params, body }) =>
         queueTest(deps, caller, origin, params.id, (body.eventType ?? 'webhook.test') as EventType),
-      finish: (deps, { caller }, recovery) =>
-        awaitTest(deps, caller, recovery as { webhookId: Id<'wh'>; deliveryId: Id<'dlv'> }),
+      finish: (deps, { caller }, recovery) => awaitTest(deps, caller, recovery as QueuedTest),
     },
   ),
   route(
     'GET /webhooks/:id/deliveries',
     {
       summary: 'List deliveries',
-      description: 'Newest first, with every attempt. `status=dead_letter` is the dead-letter queue.',
+      description:
+        'Newest first, each with its last ten attempts, in ascending number; `GET …/deliveries/:deliveryId` has them all. `status=dead_letter` is the dead-letter queue.',
       callers: read,
       params: IdParam,
       query: ListDeliveries,
@@ -183,7 +176,7 @@ export const webhookRoutes: Route[] = [
     {
       summary: 'Retry a delivery',
       description:
-        'Begins a new cycle for a delivery that has ended (its history stays, the event id is the same); a waiting one is sent now.',
+        'Begins a new cycle for a delivery that has ended (its history stays, the event id is the same); a waiting one is sent now. Not one that has had 100 attempts.',
       callers: write,
       params: DeliveryParams,
       reply: one(Delivery),
@@ -196,13 +189,14 @@ export const webhookRoutes: Route[] = [
     'POST /webhooks/:id/recover',
     {
       summary: 'Recover dead letters',
-      description: 'Begins a job that sends every dead letter since a time again; its progress is at `GET /jobs/:id`.',
+      description:
+        'Begins a job that sends every dead letter since a time again, but for those with 100 attempts; its progress is at `GET /jobs/:id`. A webhook has one at a time: while one is at work, the same or a later `since` answers that job, an earlier one is 409 `recover_in_progress`.',
       callers: write,
       params: IdParam,
       body: RecoverWebhook,
       reply: one(JobRecord),
       status: 201,
-      errors: ['webhook_disabled'],
+      errors: ['webhook_disabled', 'recover_in_progress'],
       extension: true,
     },
     async (deps, { caller, params, body }) =>

@@ -3,7 +3,7 @@ import { newWebhookSecret, seal } from '../core/crypto.ts'
 import type { Db } from '../core/db.ts'
 import type { Deps } from '../core/deps.ts'
 import { EgressRefused } from '../core/egress/egress.ts'
-import { failures, invalid } from '../core/errors.ts'
+import { failures, invalid, notFoundField } from '../core/errors.ts'
 import { EVENT_CATALOGUE, EVENT_TYPES } from '../core/event-catalogue.ts'
 import { type Caller, type Page, paging } from '../core/http.ts'
 import { isId, newId } from '../core/ids.ts'
@@ -15,6 +15,7 @@ import * as store from './store.ts'
 export const WEBHOOK_ERRORS = {
   webhook_url_blocked: [400, 'Deliveries may not be sent to this URL.'],
   webhook_disabled: [409, 'This webhook is disabled. Set its status to active first.'],
+  webhook_limit_reached: [409, 'The tenant has as many webhooks as it may have. Delete one first.'],
 } as const
 
 const fail = failures(WEBHOOK_ERRORS)
@@ -52,7 +53,7 @@ async function sealSecret(deps: Deps, tenantId: string, id: string, secret: stri
 
 /**
  * Subscribes an endpoint. `secret` keys the delivery HMAC (specification, section 6) and is shown only here.
- * @throws webhook_url_blocked (by `checkUrl`, before), not_found for an app
+ * @throws webhook_url_blocked (by `checkUrl`, before), not_found for an app, webhook_limit_reached
  */
 export async function createWebhook(
   deps: Deps,
@@ -81,7 +82,13 @@ export async function createWebhook(
     updated_at: now,
   }
   await deps.db.tx(async (tx) => {
-    if (appId !== null) await holdApp(tx, caller.tenantId, appId)
+    if (appId !== null && !(await holdApp(tx, caller.tenantId, appId))) throw notFoundField('appId')
+    // Without a lock, which every creation would wait for: what is created at the same moment may go past the limit.
+    const most = deps.config.webhooksPerTenant
+    if ((await store.countWebhooks(tx, caller.tenantId, most)) >= most)
+      throw fail('webhook_limit_reached', [
+        { code: 'webhook_limit_reached', message: `At most ${most} webhooks.`, limit: most },
+      ])
     await store.insertWebhook(tx, row)
   })
   return { ...store.toWebhook(row), secret }

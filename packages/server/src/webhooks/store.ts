@@ -72,6 +72,13 @@ export function lockWebhook(
   return tx.one<WebhookRow>(sql`select * from webhooks where ${own(tenantId, id, appId)} for no key update`)
 }
 
+/** How many webhooks a tenant has; looks no further than `most`. */
+export async function countWebhooks(db: Db, tenantId: Id<'ten'>, most: number): Promise<number> {
+  const row = await db.one<{ n: number }>(sql`
+    select count(*) as n from (select from webhooks where tenant_id = ${tenantId} and deleted_at is null limit ${most}) w`)
+  return row?.n ?? 0
+}
+
 /** A page of webhooks, newest first, and how many there are. */
 export async function listWebhooks(
   db: Db,

@@ -144,6 +144,35 @@ describe('creating', () => {
     expect((await tenant.get(`/webhooks?app_id=${tenant.appId}`, { key: bound })).status).toBe(404)
   })
 
+  test('in an app that another process has just deleted is 404 and creates nothing', async () => {
+    const tenant = await service.newTenant()
+    const app = (await tenant.post('/apps', { name: 'Second' })).body.data.id
+    const make = () => tenant.post('/webhooks', { url: receiver.url, events: ['*'], appId: app })
+    expect((await make()).status).toBe(201)
+    await service.sql('delete from apps where id = $1', [app])
+    const refused = await make()
+    expect([refused.status, refused.body.code, refused.body.details[0].field]).toEqual([404, 'not_found', 'appId'])
+    expect((await tenant.get('/webhooks')).body.total).toBe(1)
+  })
+
+  test('is 409 past the tenant’s limit; one that is deleted makes room, and other tenants have theirs', async () => {
+    const limited = await startService({ HALFKEY_WEBHOOKS_PER_TENANT: '2', HALFKEY_ROLE: 'api' })
+    try {
+      const tenant = await limited.newTenant()
+      const make = (of = tenant) => of.post('/webhooks', { url: receiver.url, events: ['*'] })
+      const first = await make()
+      expect([first.status, (await make()).status]).toEqual([201, 201])
+      const refused = await make()
+      expect([refused.status, refused.body.code]).toEqual([409, 'webhook_limit_reached'])
+      expect(refused.body.details[0].limit).toBe(2)
+      expect((await make(await limited.newTenant())).status).toBe(201)
+      await tenant.delete(`/webhooks/${first.body.data.id}`)
+      expect((await make()).status).toBe(201)
+    } finally {
+      await limited.stop()
+    }
+  })
+
   test('twenty times at once under one idempotency key makes one webhook, and each repeat has its secret', async () => {
     const tenant = await service.newTenant()
     const make = (events = ['*']) =>
@@ -218,6 +247,8 @@ describe.concurrent('lists', () => {
     expect(await deliveriesOf(tenant, id, '&event_type=user.created')).toEqual([all[4]])
     expect(await deliveriesOf(tenant, id, '&event_type=user.updated&status=pending')).toEqual([all[0]])
     expect(await deliveriesOf(tenant, id, '&status=cancelled')).toEqual([])
+    const past = (await tenant.get(`/webhooks/${id}/deliveries?page=9999999&page_size=100`)).body
+    expect(past).toEqual({ data: [], total: 5, page: 9_999_999, pageSize: 100, hasMore: false })
   })
 })
 

@@ -85,35 +85,58 @@ export function removeDeleted(tx: Db): Promise<number> {
     delete from lanes l using gone g where l.tenant_id = g.tenant_id and l.webhook_id = g.id`)
 }
 
-/** Deletes a portion of what has been kept long enough. @returns how many rows went; call again while there are any */
-export async function deleteExpired(tx: Db, retentionMs: number, deadLetterRetentionMs: number): Promise<number> {
-  // What is old is found by BRIN, which can be read no other way.
-  await tx.run(sql`select set_config('enable_bitmapscan', 'on', true), set_config('plan_cache_mode', 'auto', true)`)
-  const deliveries = await tx.query<{ n: number }>(sql`
+/**
+ * Deletes a portion of the deliveries that have been kept long enough, with their attempts: of those alone that are
+ * really gone, for a retry may be moving one at this moment.
+ */
+async function deleteOldDeliveries(tx: Db, retentionMs: number, deadLetterRetentionMs: number): Promise<number> {
+  const rows = await tx.query<{ n: number }>(sql`
     with old as (
       select tenant_id, webhook_id, id from deliveries_done
       where done_at < now() - ${retentionMs} * interval '1 millisecond' and status <> 'dead_letter'
         or done_at < now() - ${deadLetterRetentionMs} * interval '1 millisecond'
-      limit ${ROWS_A_DELETION}),
-    tried as (delete from attempts a using old o where a.tenant_id = o.tenant_id and a.delivery_id = o.id),
+      limit ${ROWS_A_DELETION} for update skip locked),
     gone as (
-      delete from deliveries_done d using old o where d.tenant_id = o.tenant_id and d.webhook_id = o.webhook_id and d.id = o.id returning 1)
+      delete from deliveries_done d using old o where d.tenant_id = o.tenant_id and d.webhook_id = o.webhook_id and d.id = o.id
+      returning d.tenant_id, d.id),
+    tried as (delete from attempts a using gone g where a.tenant_id = g.tenant_id and a.delivery_id = g.id)
     select count(*) as n from gone`)
-  const events = await tx.query<{ n: number }>(sql`
-    with old as (
-      select e.tenant_id, e.id from events e
-      where e.created_at < now() - ${retentionMs} * interval '1 millisecond'
-        and not exists (select from deliveries d where d.tenant_id = e.tenant_id and d.event_id = e.id)
-        and not exists (select from outbox o where o.tenant_id = e.tenant_id and o.event_id = e.id)
-        and not exists (
-          select from deliveries_done d where d.tenant_id = e.tenant_id and d.event_id = e.id and d.status = 'dead_letter')
-      limit ${ROWS_A_DELETION}),
+  return rows[0]?.n ?? 0
+}
+
+/**
+ * Deletes a portion of the events that have been kept long enough and that nothing needs: locked first, so that no
+ * retry can take one up, and then, in a statement that sees what was retried before, looked at again.
+ */
+async function deleteOldEvents(tx: Db, retentionMs: number): Promise<number> {
+  const unneeded = sql`
+    not exists (select from deliveries d where d.tenant_id = e.tenant_id and d.event_id = e.id)
+    and not exists (select from outbox o where o.tenant_id = e.tenant_id and o.event_id = e.id)
+    and not exists (
+      select from deliveries_done d where d.tenant_id = e.tenant_id and d.event_id = e.id and d.status = 'dead_letter')`
+  const old = await tx.query<{ tenant_id: string; id: string }>(sql`
+    select e.tenant_id, e.id from events e
+    where e.created_at < now() - ${retentionMs} * interval '1 millisecond' and ${unneeded}
+    limit ${ROWS_A_DELETION} for update skip locked`)
+  if (old.length === 0) return 0
+  const ids = old.map((event) => event.id).sort()
+  const rows = await tx.query<{ n: number }>(sql`
+    with gone as (
+      delete from events e using unnest(${old.map((event) => event.tenant_id)}::text[], ${old.map((event) => event.id)}::text[]) as o(tenant_id, id)
+      where e.tenant_id = o.tenant_id and e.id = o.id and ${unneeded} returning e.tenant_id, e.id),
     fed as (
-      delete from feed f using old o where f.tenant_id = o.tenant_id and f.event_id = o.id
-        and f.event_id >= (select min(id) from old) and f.event_id <= (select max(id) from old)),
-    gone as (delete from events e using old o where e.tenant_id = o.tenant_id and e.id = o.id returning 1)
+      delete from feed f using gone g where f.tenant_id = g.tenant_id and f.event_id = g.id
+        and f.event_id >= ${ids[0]} and f.event_id <= ${ids.at(-1)})
     select count(*) as n from gone`)
-  return (deliveries[0]?.n ?? 0) + (events[0]?.n ?? 0)
+  return rows[0]?.n ?? 0
+}
+
+/** Deletes a portion of what has been kept long enough. @returns how many rows went; call again while there are any */
+export async function deleteExpired(tx: Db, retentionMs: number, deadLetterRetentionMs: number): Promise<number> {
+  // What is old is found by BRIN, which can be read no other way.
+  await tx.run(sql`select set_config('enable_bitmapscan', 'on', true), set_config('plan_cache_mode', 'auto', true)`)
+  const deliveries = await deleteOldDeliveries(tx, retentionMs, deadLetterRetentionMs)
+  return deliveries + (await deleteOldEvents(tx, retentionMs))
 }
 
 /** Deletes a portion of the idempotency answers that nobody can ask for any more. @returns how many */

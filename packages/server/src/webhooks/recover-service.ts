@@ -1,0 +1,75 @@
+import type { Db } from '../core/db.ts'
+import type { Deps } from '../core/deps.ts'
+import { failures, invalid } from '../core/errors.ts'
+import type { Caller } from '../core/http.ts'
+import { type Id, idTime } from '../core/ids.ts'
+import { createJob, findOpenJob, type Job, type JobStep, stepJob } from '../core/jobs.ts'
+import type { Logger } from '../core/log.ts'
+import * as deliveries from './delivery-store.ts'
+import { lockLanes, makeLanesDue } from './engine/lanes.ts'
+import { lockOwnWebhook, WEBHOOK_ERRORS } from './service.ts'
+import { lockWebhook } from './store.ts'
+
+export const RECOVER_ERRORS = {
+  recover_in_progress: [
+    409,
+    'Dead letters of this webhook are being recovered from a later time on. Ask again once that job has ended.',
+  ],
+} as const
+
+const fail = failures({ ...WEBHOOK_ERRORS, ...RECOVER_ERRORS })
+
+const PORTION = 500
+const JOB = 'webhook.recover'
+
+/** What a recover job goes by: the dead letters after `afterId`, which moves on from `fromId`, and up to `untilId`. */
+interface Recovery extends Record<string, unknown> {
+  webhookId: Id<'wh'>
+  fromId: string
+  afterId: string
+  untilId: string
+}
+
+/**
+ * Begins a job that sends every dead letter since a time again. A webhook has one at a time: where one is at work that
+ * began no later, it is the answer. @throws not_found, webhook_disabled, recover_in_progress
+ */
+export async function recoverDeadLetters(deps: Deps, caller: Caller, id: string, since: string): Promise<Job> {
+  const sinceMs = Date.parse(since)
+  if (sinceMs > deps.now().getTime()) throw invalid('since', 'Must not lie in the future.', 'in_the_future')
+  return deps.db.tx(async (tx) => {
+    // Its lock makes one of two requests at once, and a step of the job, wait for the other.
+    const webhook = await lockOwnWebhook(tx, caller, id)
+    if (webhook.status === 'disabled') throw fail('webhook_disabled')
+    const fromId = `dlv_${idTime(Math.max(0, sinceMs))}`
+    const open = await findOpenJob(tx, caller.tenantId, JOB, { webhookId: webhook.id })
+    if (open !== undefined) {
+      if (fromId >= (open.state as Recovery).fromId) return open
+      throw fail('recover_in_progress', [{ code: 'recover_in_progress', message: `See GET /jobs/${open.id}.` }])
+    }
+    const total = await deliveries.countDeadLetters(tx, caller.tenantId, webhook.id, fromId)
+    // Up to now: what this job's own cycles bury again is not dug up by it.
+    const untilId = `dlv_${idTime(deps.now().getTime() + 1)}`
+    const state: Recovery = { webhookId: webhook.id, fromId, afterId: fromId, untilId }
+    tx.afterCommit(deps.wake.due)
+    return createJob(tx, deps.now(), { tenantId: caller.tenantId, appId: webhook.app_id, type: JOB, total, state })
+  })
+}
+
+async function recoverPortion(tx: Db, job: Job): Promise<JobStep> {
+  const state = job.state as Recovery
+  const { webhookId, afterId, untilId } = state
+  const webhook = await lockWebhook(tx, job.tenantId, webhookId, null)
+  if (webhook === undefined) return { failed: 'The webhook was deleted.' }
+  if (webhook.status === 'disabled') return { failed: 'The webhook was disabled. Set its status to active first.' }
+  const lane = { tenantId: job.tenantId, laneId: webhookId }
+  await lockLanes(tx, [lane])
+  const ids = await deliveries.restartDeadLetters(tx, job.tenantId, webhookId, afterId, untilId, PORTION)
+  if (ids.length > 0) await makeLanesDue(tx, [{ ...lane, inMs: 0 }])
+  return { progress: ids.length, state: { ...state, afterId: ids.at(-1) ?? afterId }, done: ids.length < PORTION }
+}
+
+/** One portion of the recover job whose last one is longest ago. @returns whether there was one */
+export function stepRecovery(db: Db, log: Logger): Promise<boolean> {
+  return stepJob(db, log, JOB, recoverPortion)
+}
