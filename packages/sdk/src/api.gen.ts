@@ -422,7 +422,7 @@ export interface paths {
         put?: never;
         /**
          * Recover dead letters
-         * @description Begins a job that sends every dead letter since a time again, but for those with 100 attempts; its progress is at `GET /jobs/:id`. A webhook has one at a time: while one is at work, the same or a later `since` answers that job, an earlier one is 409 `recover_in_progress`.
+         * @description Begins a job that sends every dead letter since a time again, but for those with 100 attempts; its progress is at `GET /jobs/:id`. A webhook has one at a time: while one is at work, it is the answer, and an earlier `since` makes it go back so far.
          *
          *     Secret key with the scope `webhooks:write`.
          *
@@ -3805,7 +3805,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `webhook_disabled`, `recover_in_progress` */
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `webhook_disabled` */
             409: {
                 headers: {
                     [name: string]: unknown;

@@ -13,7 +13,7 @@ import { jobRoutes } from './jobs/routes.ts'
 import { tenantRoutes } from './tenant/routes.ts'
 import { userRoutes } from './users/routes.ts'
 import { DELIVERY_ERRORS } from './webhooks/delivery-service.ts'
-import { RECOVER_ERRORS, stepRecovery } from './webhooks/recover-service.ts'
+import { stepRecovery } from './webhooks/recover-service.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
 import { WEBHOOK_ERRORS } from './webhooks/service.ts'
 
@@ -28,7 +28,7 @@ export const routes: readonly Route[] = [
   ...healthRoutes,
 ]
 
-const errors = { ...APP_ERRORS, ...API_KEY_ERRORS, ...WEBHOOK_ERRORS, ...DELIVERY_ERRORS, ...RECOVER_ERRORS }
+const errors = { ...APP_ERRORS, ...API_KEY_ERRORS, ...WEBHOOK_ERRORS, ...DELIVERY_ERRORS }
 
 /** The API's description, as served and as committed. */
 export function describeApi(): object {

@@ -85,6 +85,20 @@ export async function findOpenJob(
   return row && toJob(row)
 }
 
+/** Gives an open job more to do: where it goes on from, and how much is left. */
+export async function widenJob(
+  tx: Db,
+  now: Date,
+  job: Job,
+  state: Record<string, unknown>,
+  left: number,
+): Promise<Job> {
+  const row = await tx.one<JobRow>(sql`
+    update jobs set state = ${state}, total = progress + ${left}, updated_at = ${now}
+    where tenant_id = ${job.tenantId} and id = ${job.id} returning *`)
+  return toJob(row as JobRow)
+}
+
 /** What one step of a job did; or why the job cannot go on, as its owner is to read it. */
 export type JobStep = { progress: number; state: Record<string, unknown>; done: boolean } | { failed: string }
 

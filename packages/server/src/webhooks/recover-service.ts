@@ -3,21 +3,14 @@ import type { Deps } from '../core/deps.ts'
 import { failures, invalid } from '../core/errors.ts'
 import type { Caller } from '../core/http.ts'
 import { type Id, idTime } from '../core/ids.ts'
-import { createJob, findOpenJob, type Job, type JobStep, stepJob } from '../core/jobs.ts'
+import { createJob, findOpenJob, type Job, type JobStep, stepJob, widenJob } from '../core/jobs.ts'
 import type { Logger } from '../core/log.ts'
 import * as deliveries from './delivery-store.ts'
 import { lockLanes, makeLanesDue } from './engine/lanes.ts'
 import { lockOwnWebhook, WEBHOOK_ERRORS } from './service.ts'
 import { lockWebhook } from './store.ts'
 
-export const RECOVER_ERRORS = {
-  recover_in_progress: [
-    409,
-    'Dead letters of this webhook are being recovered from a later time on. Ask again once that job has ended.',
-  ],
-} as const
-
-const fail = failures({ ...WEBHOOK_ERRORS, ...RECOVER_ERRORS })
+const fail = failures(WEBHOOK_ERRORS)
 
 const PORTION = 500
 const JOB = 'webhook.recover'
@@ -31,8 +24,8 @@ interface Recovery extends Record<string, unknown> {
 }
 
 /**
- * Begins a job that sends every dead letter since a time again. A webhook has one at a time: where one is at work that
- * began no later, it is the answer. @throws not_found, webhook_disabled, recover_in_progress
+ * Begins a job that sends every dead letter since a time again. A webhook has one at a time: where one is at work, it is
+ * the answer, and goes back to the earlier time if that is asked for. @throws not_found, webhook_disabled
  */
 export async function recoverDeadLetters(deps: Deps, caller: Caller, id: string, since: string): Promise<Job> {
   const sinceMs = Date.parse(since)
@@ -43,15 +36,14 @@ export async function recoverDeadLetters(deps: Deps, caller: Caller, id: string,
     if (webhook.status === 'disabled') throw fail('webhook_disabled')
     const fromId = `dlv_${idTime(Math.max(0, sinceMs))}`
     const open = await findOpenJob(tx, caller.tenantId, JOB, { webhookId: webhook.id })
-    if (open !== undefined) {
-      if (fromId >= (open.state as Recovery).fromId) return open
-      throw fail('recover_in_progress', [{ code: 'recover_in_progress', message: `See GET /jobs/${open.id}.` }])
-    }
+    if (open !== undefined && fromId >= (open.state as Recovery).fromId) return open
     const total = await deliveries.countDeadLetters(tx, caller.tenantId, webhook.id, fromId)
     // Up to now: what this job's own cycles bury again is not dug up by it.
     const untilId = `dlv_${idTime(deps.now().getTime() + 1)}`
     const state: Recovery = { webhookId: webhook.id, fromId, afterId: fromId, untilId }
     tx.afterCommit(deps.wake.due)
+    if (open !== undefined)
+      return widenJob(tx, deps.now(), open, { ...state, untilId: (open.state as Recovery).untilId }, total)
     return createJob(tx, deps.now(), { tenantId: caller.tenantId, appId: webhook.app_id, type: JOB, total, state })
   })
 }

@@ -190,13 +190,13 @@ export const webhookRoutes: Route[] = [
     {
       summary: 'Recover dead letters',
       description:
-        'Begins a job that sends every dead letter since a time again, but for those with 100 attempts; its progress is at `GET /jobs/:id`. A webhook has one at a time: while one is at work, the same or a later `since` answers that job, an earlier one is 409 `recover_in_progress`.',
+        'Begins a job that sends every dead letter since a time again, but for those with 100 attempts; its progress is at `GET /jobs/:id`. A webhook has one at a time: while one is at work, it is the answer, and an earlier `since` makes it go back so far.',
       callers: write,
       params: IdParam,
       body: RecoverWebhook,
       reply: one(JobRecord),
       status: 201,
-      errors: ['webhook_disabled', 'recover_in_progress'],
+      errors: ['webhook_disabled'],
       extension: true,
     },
     async (deps, { caller, params, body }) =>
