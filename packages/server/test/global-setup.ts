@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -15,6 +15,8 @@ declare module 'vitest' {
 /** Starts one real PostgreSQL for the whole run. Each service under test gets a database of its own in it. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = mkdtempSync(join(tmpdir(), 'halfkey-test-'))
+  // Passable, so that the server finds its data here even where root lends it to another user.
+  chmodSync(folder, 0o755)
   const embedded = await openEmbedded({ dataDir: folder, role: 'all', log: () => {} })
   const { adminPassword } = JSON.parse(readFileSync(join(embedded.dataDir, 'halfkey.json'), 'utf8')) as {
     adminPassword: string
