@@ -49,13 +49,13 @@ function explain(error: unknown, log: OpenLog): never {
 }
 
 /** Ends the process once what runs has stopped; a signal that comes while starting waits for the start to be over. */
-function stopper(starting: Promise<Running>, log: OpenLog): (signal: string) => void {
+function createStopper(starting: Promise<Running>, log: OpenLog) {
   let since = 0
   const end = (code: number) => {
     log.flush()
     process.exit(code)
   }
-  return (signal) => {
+  const stop = (signal: string) => {
     // A second Ctrl-C means now; but npm passes on the first one, which the terminal has sent here too.
     if (since > 0 && performance.now() - since > SAME_SIGNAL_MS) end(EX_FAILURE)
     if (since > 0) return
@@ -78,6 +78,7 @@ function stopper(starting: Promise<Running>, log: OpenLog): (signal: string) => 
         },
       )
   }
+  return { stop, stopping: () => since > 0 }
 }
 
 async function serve(): Promise<void> {
@@ -85,17 +86,16 @@ async function serve(): Promise<void> {
   const log = openLog(config.logLevel)
   const prepared: StartOptions['prepared'] = (database, first) => say(preamble(config, database, first))
   const starting = start(config, log, { prepared })
-  const stop = stopper(starting, log)
-  process.on('SIGTERM', stop)
-  process.on('SIGINT', stop)
-  process.on('uncaughtException', (error) => {
-    log.log.error({ err: error }, 'uncaught exception')
-    stop('uncaughtException')
-  })
-  process.on('unhandledRejection', (error) => {
-    log.log.error({ err: error }, 'unhandled rejection')
-    stop('unhandledRejection')
-  })
+  const stopper = createStopper(starting, log)
+  process.on('SIGTERM', stopper.stop)
+  process.on('SIGINT', stopper.stop)
+  const fault = (kind: string) => (error: unknown) => {
+    log.log.error({ err: error }, kind)
+    // While stopping it is told and no more: it must not cut short what is being finished, as a second Ctrl-C would.
+    if (!stopper.stopping()) stopper.stop(kind)
+  }
+  process.on('uncaughtException', fault('uncaught exception'))
+  process.on('unhandledRejection', fault('unhandled rejection'))
   const running = await starting.catch((error: unknown) => explain(error, log))
   say(readyLines(config, running))
   log.log.info({ role: config.role, port: running.address?.port }, 'started')

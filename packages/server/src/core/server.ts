@@ -11,6 +11,7 @@ import { redact } from './log.ts'
 import { docsPage } from './openapi-page.ts'
 import type { RateVerdict } from './rate-limit.ts'
 import { addressIn, endpoint } from './request.ts'
+import { followUnused } from './unused-connections.ts'
 
 const BASE = '/v1'
 const BODY_BYTES_MAX = 1024 * 1024
@@ -370,6 +371,7 @@ export async function createServer(
 ): Promise<Server> {
   const state = { draining: false }
   const app = newFastify(deps)
+  const unused = followUnused(app.server)
   addHooks(app, deps, state)
   for (const route of routes) addRoute(app, deps, route)
   for (const route of plainRoutes) addPlainRoute(app, deps, route)
@@ -385,7 +387,10 @@ export async function createServer(
     drain: () => {
       state.draining = true
     },
-    close: () => app.close(),
+    close() {
+      unused.close()
+      return app.close()
+    },
     draining: () => state.draining,
   }
 }

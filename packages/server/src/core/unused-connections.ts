@@ -1,0 +1,25 @@
+import type { Server } from 'node:http'
+import type { Socket } from 'node:net'
+
+const GRACE_MS = 250
+
+/**
+ * Follows connections that have not sent a request yet. Node does not count them as idle, so one that a client opened in
+ * advance would keep a closing server waiting for its time-out.
+ */
+export function followUnused(server: Server): { close(): void } {
+  const unused = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    unused.add(socket)
+    socket.once('close', () => unused.delete(socket))
+  })
+  server.on('request', (request) => unused.delete(request.socket))
+  return {
+    /** Closes them after a moment, in which a request that is on its way still arrives. */
+    close() {
+      setTimeout(() => {
+        for (const socket of unused) socket.destroy()
+      }, GRACE_MS).unref()
+    },
+  }
+}
