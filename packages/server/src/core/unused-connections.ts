@@ -2,6 +2,8 @@ import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 
 const GRACE_MS = 250
+/** By then every answer that a stopping process waits for has come. */
+const LAST_MS = 4_000
 
 /**
  * Follows connections that have not sent a request yet. Node does not count them as idle, so one that a client opened in
@@ -15,11 +17,20 @@ export function followUnused(server: Server): { close(): void } {
   })
   server.on('request', (request) => unused.delete(request.socket))
   return {
-    /** Closes them after a moment, in which a request that is on its way still arrives. */
+    /**
+     * Closes them after a moment, in which a request that is on its way still arrives; then, again and again, those that
+     * have become idle, and at last all.
+     */
     close() {
-      setTimeout(() => {
+      const sweep = setInterval(() => {
         for (const socket of unused) socket.destroy()
-      }, GRACE_MS).unref()
+        server.closeIdleConnections()
+      }, GRACE_MS)
+      const last = setTimeout(() => server.closeAllConnections(), LAST_MS)
+      server.once('close', () => {
+        clearInterval(sweep)
+        clearTimeout(last)
+      })
     },
   }
 }
