@@ -125,6 +125,124 @@ export interface paths {
         patch: operations["patchUsersId"];
         trace?: never;
     };
+    "/auth/refresh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Refresh a session
+         * @description Trades a refresh token for the next one and a new access token. If the answer is lost, the same token answers the same successor again for 30 seconds; used again later, or after its successor, it ends the session.
+         *
+         *     Publishable key, or secret key with the scope `auth:write`.
+         *
+         *     An extension of the specification.
+         */
+        post: operations["postAuthRefresh"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/logout": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Log out
+         * @description Ends the session that calls, at once; with `everywhere` all sessions of the user. A server that acts for a user ends all.
+         *
+         *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         *
+         *     An extension of the specification.
+         */
+        post: operations["postAuthLogout"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the current user's sessions
+         * @description Those that are live, newest first.
+         *
+         *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         *
+         *     An extension of the specification.
+         */
+        get: operations["getAuthSessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * End one of the current user's sessions
+         * @description Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         *
+         *     An extension of the specification.
+         */
+        delete: operations["deleteAuthSessionsId"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/{id}/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a user's sessions
+         * @description Those that are live, newest first.
+         *
+         *     Secret key with the scope `users:read`.
+         *
+         *     An extension of the specification.
+         */
+        get: operations["getUsersIdSessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api-keys": {
         parameters: {
             query?: never;
@@ -1066,6 +1184,17 @@ export interface components {
              */
             updatedAt: string;
         };
+        LogOut: {
+            /** @description Ends all sessions of the user, not this one alone. */
+            everywhere?: boolean;
+        };
+        LoggedOut: {
+            /**
+             * @description How many sessions this ended.
+             * @example 1
+             */
+            revoked: number;
+        };
         PurgedDeliveries: {
             /** @description How many dead letters were deleted. */
             purged: number;
@@ -1091,6 +1220,9 @@ export interface components {
         RecoverWebhook: {
             /** Format: date-time */
             since: string;
+        };
+        Refresh: {
+            refreshToken: string;
         };
         RotateApiKey: {
             /**
@@ -1142,6 +1274,56 @@ export interface components {
              */
             secret: string | null;
         };
+        Session: {
+            /** @example ses_01jb2m7x9kq4t8v6w0r3s5y1ze */
+            id: string;
+            userId: string;
+            appId: string;
+            /** @description Whether this call was made in it. */
+            current: boolean;
+            /**
+             * @description How the user signed in: RFC 8176 names, and `guest` and `messenger`.
+             * @example [
+             *       "hwk",
+             *       "user"
+             *     ]
+             */
+            methods: string[];
+            /** @enum {string} */
+            status: "active" | "revoked" | "expired";
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            signedInAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            mfaVerifiedAt: string | null;
+            userAgent: string | null;
+            /**
+             * @description Where the sign-in came from.
+             * @example 203.0.113.7
+             */
+            address: string;
+            /**
+             * Format: date-time
+             * @description It ends then, unless it is refreshed before.
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            expiresAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            updatedAt: string;
+        };
         Tenant: {
             /** @example ten_01jb2m7x9kq4t8v6w0r3s5y1zp */
             id: string;
@@ -1179,6 +1361,27 @@ export interface components {
              * @enum {string}
              */
             eventType?: "user.created" | "user.updated" | "user.deleted" | "user.signed_in" | "wallet.created" | "wallet.ready" | "wallet.failed" | "wallet.frozen" | "guest.created" | "guest.converted" | "guest.expired" | "passkey.registered" | "passkey.removed" | "session.revoked" | "session.reuse_detected" | "mfa.enabled" | "mfa.disabled" | "mfa.locked" | "mfa.recovery_code_used" | "delegated_session.created" | "delegated_session.revoked" | "delegated_session.expired" | "delegated_session.exhausted" | "delegated_session.denied" | "tx.submitted" | "tx.completed" | "tx.failed" | "key_share.stored" | "key_share.retrieved" | "key_share.deleted" | "key.recovered" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "app.created" | "app.updated" | "app.deleted" | "custom_domain.verified" | "custom_domain.failed" | "custom_domain.removed" | "tenant.updated" | "webhook.test" | "webhook.disabled" | "webhook.delivery_dead_lettered" | "billing.plan_changed" | "usage.threshold_reached";
+        };
+        Tokens: {
+            /**
+             * @description A JWT (EdDSA; keys at `/.well-known/jwks.json`): send it as `Authorization: Bearer`.
+             * @example eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJ1c3JfMDFqYiJ9.c2ln
+             */
+            accessToken: string;
+            /**
+             * @description Opaque, for one use: every refresh answers the next one. Keep it where scripts of others cannot read it.
+             * @example hk_rt_a2V5.c2VzXzAxamI.MA.bWFj
+             */
+            refreshToken: string;
+            /** @constant */
+            tokenType: "Bearer";
+            /**
+             * @description Until the access token expires.
+             * @example 900
+             */
+            expiresInSeconds: number;
+            /** @example ses_01jb2m7x9kq4t8v6w0r3s5y1ze */
+            sessionId: string;
         };
         UpdateApp: {
             /**
@@ -1427,6 +1630,8 @@ export interface components {
     };
     responses: never;
     parameters: {
+        /** @description From a server, instead of an access token: for which user a secret key acts. */
+        UserId: string;
         /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
         IdempotencyKey: string;
     };
@@ -2290,6 +2495,475 @@ export interface operations {
             };
         };
     };
+    postAuthRefresh: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Refresh"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Tokens"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postAuthLogout: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["LogOut"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["LoggedOut"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getAuthSessions: {
+        parameters: {
+            query?: {
+                /** @description Which page, from 1. */
+                page?: string;
+                /** @description Records a page, 1 to 100 (default 20). */
+                page_size?: string;
+            };
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Session"][];
+                        total: number;
+                        page: number;
+                        pageSize: number;
+                        hasMore: boolean;
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteAuthSessionsId: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Session"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getUsersIdSessions: {
+        parameters: {
+            query?: {
+                /** @description Which page, from 1. */
+                page?: string;
+                /** @description Records a page, 1 to 100 (default 20). */
+                page_size?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Session"][];
+                        total: number;
+                        page: number;
+                        pageSize: number;
+                        hasMore: boolean;
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     getApiKeys: {
         parameters: {
             query?: {
@@ -2420,7 +3094,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Not found: `not_found`, `not_found` */
+            /** @description Not found: `not_found` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4033,7 +4707,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Not found: `not_found`, `not_found` */
+            /** @description Not found: `not_found` */
             404: {
                 headers: {
                     [name: string]: unknown;

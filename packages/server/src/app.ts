@@ -2,14 +2,18 @@ import { apiKeyRoutes } from './api-keys/routes.ts'
 import { API_KEY_ERRORS } from './api-keys/service.ts'
 import { appRoutes } from './apps/routes.ts'
 import { APP_ERRORS } from './apps/service.ts'
+import { deleteOldChallenges } from './core/challenges.ts'
 import type { Db } from './core/db.ts'
-import type { PlainRoute, Route } from './core/http.ts'
+import type { Entrance, PlainRoute, Route } from './core/http.ts'
 import { deleteOldJobs } from './core/jobs.ts'
 import type { Logger } from './core/log.ts'
 import { openApiDocument } from './core/openapi.ts'
+import { deleteOldRevocations } from './core/revocations.ts'
 import { VERSION } from './core/version.ts'
 import { healthProbes, healthRoutes } from './health/routes.ts'
 import { jobRoutes } from './jobs/routes.ts'
+import { jwksRoute, sessionRoutes } from './sessions/routes.ts'
+import { deleteOldSessions } from './sessions/service.ts'
 import { tenantRoutes } from './tenant/routes.ts'
 import { userRoutes } from './users/routes.ts'
 import { DELIVERY_ERRORS } from './webhooks/delivery-service.ts'
@@ -21,6 +25,7 @@ import { WEBHOOK_ERRORS } from './webhooks/service.ts'
 export const routes: readonly Route[] = [
   ...appRoutes,
   ...userRoutes,
+  ...sessionRoutes,
   ...apiKeyRoutes,
   ...webhookRoutes,
   ...jobRoutes,
@@ -40,11 +45,15 @@ const description = JSON.stringify(describeApi())
 /** Keyless endpoints outside `/v1` of a process that answers requests. */
 export const plainRoutes: readonly PlainRoute[] = [
   ...healthProbes,
+  jwksRoute,
   {
     path: '/openapi.json',
     handler: async () => ({ status: 200, contentType: 'application/json; charset=utf-8', body: description }),
   },
 ]
+
+/** Ways in for pages of our own. */
+export const entrances: readonly Entrance[] = []
 
 type Chore = (db: Db) => Promise<boolean>
 
@@ -63,5 +72,11 @@ function hourly(chore: Chore): Chore {
 
 /** Periodic work of a worker beside deliveries; each answers whether there is more to do at once. */
 export function chores(log: Logger): Chore[] {
-  return [(db) => stepRecovery(db, log), hourly(deleteOldJobs)]
+  return [
+    (db) => stepRecovery(db, log),
+    hourly(deleteOldJobs),
+    hourly(deleteOldSessions),
+    hourly(deleteOldRevocations),
+    hourly(deleteOldChallenges),
+  ]
 }

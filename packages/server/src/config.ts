@@ -79,6 +79,18 @@ export const SETTINGS = {
     kinds.rate,
     'For each publishable key and client address: requests a second / at once.',
   ),
+  rateLimitSignIn: setting(
+    'HALFKEY_RATE_LIMIT_SIGN_IN',
+    '5/60',
+    kinds.rate,
+    'For each client address, sign-in, MFA and recovery calls: a second / at once.',
+  ),
+  rateLimitAccount: setting(
+    'HALFKEY_RATE_LIMIT_ACCOUNT',
+    '1/20',
+    kinds.rate,
+    'For each account, sign-in, MFA and recovery calls: a second / at once.',
+  ),
   trustedProxies: setting(
     'HALFKEY_TRUSTED_PROXIES',
     '',

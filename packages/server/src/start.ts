@@ -1,4 +1,4 @@
-import { chores, plainRoutes, routes } from './app.ts'
+import { chores, entrances, plainRoutes, routes } from './app.ts'
 import { createAuthenticator } from './core/auth.ts'
 import { createNotifier, listen } from './core/bell.ts'
 import type { Config } from './core/config.ts'
@@ -10,7 +10,9 @@ import type { OpenLog } from './core/log.ts'
 import { createMetrics } from './core/metrics.ts'
 import { listenForMetrics, metricsRoute } from './core/metrics-route.ts'
 import { createRateLimiter } from './core/rate-limit.ts'
+import { createRevocations } from './core/revocations.ts'
 import { createServer, type Server } from './core/server.ts'
+import { createSigningKeys } from './core/signing-keys.ts'
 import { checkInstallation, exclusively, type OpenedDatabase, openAndMigrate } from './database.ts'
 import { healthProbes } from './health/routes.ts'
 import { createTenant, isEmptyInstallation } from './tenant/service.ts'
@@ -96,6 +98,8 @@ export async function openParts(
       dnsServers: config.dnsServers,
     }),
     auth: createAuthenticator({ db, log, now }),
+    signingKeys: createSigningKeys({ db, keys, log, now }),
+    revocations: createRevocations({ db, log, now }),
     limiter: createRateLimiter(),
     probeDb,
     lifecycle: { startedAt: now(), draining: false, worker: null },
@@ -146,7 +150,7 @@ async function serve(deps: Deps): Promise<Server> {
   const { role } = deps.config
   return role === 'worker'
     ? createServer(deps, [], [...healthProbes, metricsRoute])
-    : createServer(deps, routes, [...plainRoutes, metricsRoute])
+    : createServer(deps, routes, [...plainRoutes, metricsRoute], entrances)
 }
 
 /** Starts the configured role. @throws when a part cannot start; what had started is stopped again */
@@ -161,7 +165,11 @@ export async function start(config: Config, openLog: OpenLog, options: StartOpti
     const first = await firstStart(deps, parts.engineDb)
     options.prepared?.(parts.database, first)
     deps.auth.start()
-    stops.push(() => deps.auth.stop())
+    deps.signingKeys.start()
+    deps.revocations.start()
+    stops.push(async () => {
+      await Promise.all([deps.auth.stop(), deps.signingKeys.stop(), deps.revocations.stop()])
+    })
     if (config.role !== 'api') {
       const { worker, closeListener } = startWorker(parts)
       await worker.start()

@@ -122,6 +122,11 @@ export const PENDING: readonly string[] = [
 export const EXTENSIONS = table(`
   PATCH  /users/:id                                 users:write    200
   DELETE /users/:id                                 users:write    200
+  POST   /auth/refresh                              auth:write     200
+  POST   /auth/logout                               users:act_as   200
+  GET    /auth/sessions                             users:act_as   200
+  DELETE /auth/sessions/:id                         users:act_as   200
+  GET    /users/:id/sessions                        users:read     200
   GET    /api-keys/:id                              api_keys:read  200
   POST   /api-keys/:id/rotate                       api_keys:write 200
   GET    /webhooks/event-types                      webhooks:read  200

@@ -5,6 +5,7 @@ import { failures, notFoundField } from '../core/errors.ts'
 import { type EventInput, publish } from '../core/events.ts'
 import { type Caller, type Origin, type Page, paging } from '../core/http.ts'
 import { type Id, isId, newId } from '../core/ids.ts'
+import { accessTokensEnd } from '../core/revocations.ts'
 import { knownApps } from './known-apps.ts'
 import type { App, CreateApp, DeleteApp, ListApps, UpdateApp } from './schema.ts'
 import { appliedTo, changedFields, checkSettings, newAppRow, publicHost, sealBotToken } from './settings.ts'
@@ -96,13 +97,17 @@ export async function updateApp(deps: Deps, { caller, origin }: Call, id: string
   })
 }
 
-async function emptyApp(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>, force: boolean): Promise<void> {
+async function emptyApp(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>, force: boolean, forgetAt: Date): Promise<void> {
   if (!force && (await store.hasUsers(tx, tenantId, id))) throw fail('app_not_empty')
+  const deleteUsers = async () => {
+    await store.refuseSessions(tx, tenantId, id, forgetAt)
+    await store.deleteUsers(tx, tenantId, id)
+  }
   // Most users go before the creation of others is locked out, so that this does not last as long as their deletion.
-  if (force) await store.deleteUsers(tx, tenantId, id)
+  if (force) await deleteUsers()
   await store.lockOutUsers(tx, tenantId, id)
   if (!force) return
-  await store.deleteUsers(tx, tenantId, id)
+  await deleteUsers()
   await store.cancelCounts(tx, tenantId, id)
 }
 
@@ -120,8 +125,9 @@ export async function deleteApp(deps: Deps, { caller, origin }: Call, id: string
     const row = await store.lockApp(tx, tenantId, id, caller.appId)
     if (row === undefined) throw fail('not_found')
     if (defaultAppId === id) throw fail('default_app')
-    await emptyApp(tx, tenantId, id, query.force === 'true')
     const now = deps.now()
+    await emptyApp(tx, tenantId, id, query.force === 'true', accessTokensEnd(now))
+    tx.afterCommit(() => deps.revocations.distrust())
     await store.revokeKeys(tx, tenantId, id, now)
     await store.deleteWebhooks(tx, tenantId, id, now)
     await store.holdLanes(tx, tenantId, id)
@@ -137,6 +143,32 @@ export async function deleteApp(deps: Deps, { caller, origin }: Call, id: string
     .deleteCounts(deps.db, tenantId, id)
     .catch((error: unknown) => deps.log.warn({ err: error }, 'counts of a deleted app were left'))
   return app
+}
+
+/** What signing in to an app needs to know of it. */
+export type SignInSettings = Pick<
+  App,
+  'id' | 'name' | 'allowedOrigins' | 'allowedRedirectUrls' | 'passkey' | 'messenger'
+> & {
+  /** The sealed bot token (context: `bot token`, tenant, app); null where there is none. */
+  botTokenSealed: Buffer | null
+}
+
+/** The settings of a tenant's app. @throws not_found (names `field`) */
+export async function signInSettings(
+  deps: Deps,
+  tenantId: Id<'ten'>,
+  appId: Id<'app'>,
+  field = 'appId',
+): Promise<SignInSettings> {
+  const row = await store.findApp(deps.db, tenantId, appId, null)
+  if (row === undefined) throw notFoundField(field)
+  return { ...store.toApp(row, publicHost(deps)), botTokenSealed: row.bot_token_sealed }
+}
+
+/** Whose app this is, for who comes without a key: the hosted page. Undefined for none. */
+export async function tenantOfApp(deps: Deps, appId: string): Promise<Id<'ten'> | undefined> {
+  return isId('app', appId) ? store.findTenantOfApp(deps.db, appId) : undefined
 }
 
 /** Whether the tenant has this app, which then stays until the transaction ends: for what is created in it. */

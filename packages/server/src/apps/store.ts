@@ -66,6 +66,11 @@ export function findApp(
     select * from apps where tenant_id = ${tenantId} and id = ${id} and (${onlyId}::text is null or id = ${onlyId})`)
 }
 
+/** Whose app this is. */
+export async function findTenantOfApp(db: Db, id: Id<'app'>): Promise<Id<'ten'> | undefined> {
+  return (await db.one<{ tenant_id: Id<'ten'> }>(sql`select tenant_id from apps where id = ${id}`))?.tenant_id
+}
+
 /** The same, locked against other changes until the transaction ends; users may still be created in it. */
 export function lockApp(
   tx: Db,
@@ -138,7 +143,15 @@ export async function hasUsers(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Prom
   return (await tx.run(sql`select from users where tenant_id = ${tenantId} and app_id = ${id} limit 1`)) === 1
 }
 
-/** Deletes the app's users, guests included. Their counts stay: see `cancelCounts`. */
+/** Refuses the access tokens of all sessions in the app, which go with their users. */
+export async function refuseSessions(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>, forgetAt: Date): Promise<void> {
+  await tx.run(sql`
+    insert into revoked_sessions (tenant_id, session_id, forget_at)
+    select s.tenant_id, s.id, ${forgetAt} from sessions s join users u on u.tenant_id = s.tenant_id and u.id = s.user_id
+    where u.tenant_id = ${tenantId} and u.app_id = ${id} on conflict do nothing`)
+}
+
+/** Deletes the app's users, guests included, and what hangs on them. Their counts stay: see `cancelCounts`. */
 export async function deleteUsers(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Promise<void> {
   await tx.run(sql`delete from users where tenant_id = ${tenantId} and app_id = ${id}`)
 }

@@ -4,11 +4,11 @@ import { KeyFileError } from '../core/key-provider.ts'
 import { redact } from '../core/log.ts'
 import { type CliContext, type Command, CommandError, EXIT, type Result, UsageError } from './command.ts'
 import { help } from './help.ts'
-import { keysCreate, keysGenerate } from './keys.ts'
+import { keysCreate, keysGenerate, keysRotateSigning } from './keys.ts'
 import { migrate } from './migrate.ts'
 import { tenantsCreate } from './tenants.ts'
 
-const COMMANDS: readonly Command[] = [migrate, tenantsCreate, keysCreate, keysGenerate]
+const COMMANDS: readonly Command[] = [migrate, tenantsCreate, keysCreate, keysGenerate, keysRotateSigning]
 
 const HELP_FLAGS = ['--help', '-h']
 

@@ -3,6 +3,7 @@ import { createApiKeyByOperator } from '../api-keys/service.ts'
 import { newApiKey, SCOPES, type Scope } from '../core/api-key.ts'
 import type { Deps } from '../core/deps.ts'
 import type { Id } from '../core/ids.ts'
+import { rotateSigningKey } from '../core/signing-keys.ts'
 import { isTenant, listTenants } from '../tenant/service.ts'
 import { type Command, CommandError, readOptions, required, UsageError, withDeps } from './command.ts'
 
@@ -93,6 +94,33 @@ export const keysCreate: Command = {
           'Shown this once:',
           key,
         ],
+      }
+    })
+  },
+}
+
+/** `halfkey keys rotate-signing` */
+export const keysRotateSigning: Command = {
+  name: 'keys rotate-signing',
+  summary: 'Make a new key that signs access tokens',
+  usage: '[--revoke-previous]',
+  details: [
+    'Running processes sign with it within a second. The keys before it stay in /.well-known/jwks.json until the last',
+    'access token by them has expired, so nobody is signed out.',
+    'With --revoke-previous nothing that they signed counts any more, refresh tokens included: everybody signs in again.',
+    'For keys that may be in the wrong hands.',
+  ],
+  async run(args, context) {
+    const options = readOptions(keysRotateSigning, args, { 'revoke-previous': { type: 'boolean' } })
+    const revoke = options['revoke-previous'] ?? false
+    return withDeps(context, async (deps) => {
+      const { id, previous, retiresAt } = await rotateSigningKey(deps, { revoke })
+      const before = revoke
+        ? `Revoked: ${previous.join(', ') || 'none'}. Everybody has to sign in again.`
+        : `Published until ${retiresAt?.toISOString()}: ${previous.join(', ') || 'none'}.`
+      return {
+        data: { id, previous, retiresAt, revoked: revoke },
+        lines: [`Signing key ${id} is the current one.`, before],
       }
     })
   },

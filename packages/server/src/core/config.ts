@@ -21,6 +21,8 @@ export interface Config {
   rateLimits: boolean
   rateLimitSecret: Rate
   rateLimitPublishable: Rate
+  rateLimitSignIn: Rate
+  rateLimitAccount: Rate
   trustedProxies: string[]
   egressAllow: string[]
   dnsServers: string[]

@@ -78,7 +78,8 @@ export interface Db {
   run(statement: Sql): Promise<number>
   /**
    * All or nothing. Inside a transaction it joins that one. One that the database ended in favour of another (deadlock,
-   * serialisation failure) is run once more from its beginning: `body` does nothing that must not happen twice.
+   * serialisation failure) is run once more from its beginning: `body` does nothing that must not happen twice. An error
+   * with `keepsEffects` is thrown on after a commit.
    */
   tx<T>(body: (tx: Db) => Promise<T>): Promise<T>
   /** Runs once the surrounding transaction has committed (at once outside one); never when it rolls back. */
@@ -190,14 +191,22 @@ export function openDatabase(options: DatabaseOptions): Database {
     async tx<T>(body: (tx: Db) => Promise<T>): Promise<T> {
       const client = await pool.connect()
       let broken: Error | undefined
-      const attempt = async (): Promise<T> => {
+      const attempt = async (): Promise<() => T> => {
         const effects: (() => void)[] = []
         try {
           await client.query('begin')
-          const result = await body(transaction(client, effects))
+          const settle = await body(transaction(client, effects)).then(
+            (result) => () => result,
+            (error: unknown) => {
+              if (!keepsEffects(error)) throw error
+              return () => {
+                throw error
+              }
+            },
+          )
           await client.query('commit')
           for (const effect of effects) effect()
-          return result
+          return settle
         } catch (error) {
           await client.query('rollback').catch((failure: Error) => {
             broken = failure
@@ -206,11 +215,12 @@ export function openDatabase(options: DatabaseOptions): Database {
         }
       }
       try {
-        return await attempt().catch((error: unknown) => {
+        const settle = await attempt().catch((error: unknown) => {
           if (broken !== undefined || !isLostRace(error)) throw error
           options.log.warn({ err: error }, 'transaction begins again')
           return attempt()
         })
+        return settle()
       } finally {
         client.release(broken)
       }
@@ -220,6 +230,9 @@ export function openDatabase(options: DatabaseOptions): Database {
     close: () => pool.end(),
   }
 }
+
+const keepsEffects = (error: unknown): boolean =>
+  error instanceof Error && (error as { keepsEffects?: unknown }).keepsEffects === true
 
 /** The unique constraint that a failed statement violated, or undefined for any other failure. */
 export function violatedConstraint(error: unknown): string | undefined {

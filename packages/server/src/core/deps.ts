@@ -6,6 +6,8 @@ import type { KeyProvider } from './key-provider.ts'
 import type { Logger } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { RateLimiter } from './rate-limit.ts'
+import type { Revocations } from './revocations.ts'
+import type { SigningKeys } from './signing-keys.ts'
 
 /** What a slice's code may use of the process; the same object everywhere but for `db`, which may be a transaction. */
 export interface Deps {
@@ -16,6 +18,8 @@ export interface Deps {
   keys: KeyProvider
   egress: Egress
   auth: Authenticator
+  signingKeys: SigningKeys
+  revocations: Revocations
   limiter: RateLimiter
   /** A small pool of its own for the probes: they answer when the others are exhausted. */
   probeDb: Db

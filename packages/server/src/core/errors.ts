@@ -20,14 +20,22 @@ export const COMMON_ERRORS = {
   api_key_missing: [401, 'Send an API key in the x-api-key header.'],
   api_key_invalid: [401, 'This API key is not valid.'],
   session_missing: [401, 'This call acts for a user: send their access token as a bearer token.'],
+  session_invalid: [401, 'This access token is not valid. Sign in again.'],
+  session_expired: [401, 'This access token has expired. Get a new one with the refresh token.'],
+  session_revoked: [401, 'This session has ended. Sign in again.'],
   insufficient_scope: [403, "This API key's scopes do not allow this."],
   key_type_not_allowed: [403, 'This call needs a secret key; it must not be made from a browser.'],
   origin_not_allowed: [403, "This origin is not in the app's allowedOrigins."],
   ip_not_allowed: [403, "This API key may not be used from this address (see the key's allowedIps)."],
+  user_suspended: [403, 'This user is suspended.'],
+  mfa_required: [403, 'This needs a second factor that was verified within the last five minutes.'],
+  mfa_enrollment_required: [403, 'This app asks for a second factor, and this user has none yet. Set one up first.'],
+  reauthentication_required: [403, 'This needs a sign-in within the last five minutes. Sign in again.'],
   not_found: [404, 'Not found.'],
   already_exists: [409, 'A record with this value exists already.'],
   idempotency_conflict: [409, 'This Idempotency-Key was used with another request.'],
   idempotency_in_progress: [409, 'The first request with this Idempotency-Key is still running.'],
+  guest_expired: [410, 'This guest session has ended.'],
   rate_limited: [429, 'Too many requests. Wait as long as Retry-After says.'],
   internal_error: [500, 'Something went wrong on our side. The request id helps to find it.'],
   not_ready: [500, 'The service is not ready.'],
@@ -39,6 +47,8 @@ export class HttpError extends Error {
   readonly code: string
   readonly details: readonly ErrorDetail[]
   readonly headers: Readonly<Record<string, string>>
+  /** Whether what was written so far stays: see `keepingEffects`. */
+  keepsEffects = false
 
   constructor(
     status: number,
@@ -52,6 +62,12 @@ export class HttpError extends Error {
     this.code = code
     this.details = details
     this.headers = headers
+  }
+
+  /** Refuses, but lets the transaction commit: for what a refusal itself does, such as counting a wrong code. */
+  keepingEffects(): this {
+    this.keepsEffects = true
+    return this
   }
 }
 

@@ -66,6 +66,18 @@ export function eventWrites(event: StoredEvent): Sql {
       insert into outbox (tenant_id, event_id, app_id, type) values (${event.tenantId}, ${event.id}, ${event.appId}, ${event.type}))`
 }
 
+/** The same where the event is only to be if `condition` holds. */
+export function eventWritesIf(event: StoredEvent, condition: Sql): Sql {
+  return sql`
+    event_row as (
+      insert into events (tenant_id, id, app_id, type, body, created_at, context)
+      select ${event.tenantId}, ${event.id}, ${event.appId}, ${event.type}, ${event.body}, ${event.createdAt}::timestamptz, ${event.context}::jsonb
+      where ${condition}),
+    outbox_row as (
+      insert into outbox (tenant_id, event_id, app_id, type) select ${event.tenantId}, ${event.id}, ${event.appId}, ${event.type}
+      where ${condition})`
+}
+
 /** What a publisher needs of the process: the clock, and the bell that wakes the fan-out. */
 export interface Publisher {
   now(): Date

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Scope } from './api-key.ts'
+import type { KeyHolder } from './auth.ts'
 import type { Db } from './db.ts'
 import type { Deps } from './deps.ts'
 import type { Id } from './ids.ts'
@@ -17,12 +18,39 @@ export interface Caller {
   expiresAtMs: number | null
 }
 
-/** Which keys an endpoint takes: the caller matrix, one entry a route. */
-export type Callers = { kind: 'secret'; scope: Scope; tenantWide: boolean } | { kind: 'any' }
+/** For whom a call is made: the end user, resolved. */
+export interface CurrentUser {
+  id: Id<'usr'>
+  appId: Id<'app'>
+  /** Null when a secret key acts for the user by `x-user-id`. */
+  sessionId: Id<'ses'> | null
+  /** The user is a guest whose session has ended. Only met where `callers` say `own_guest`. */
+  ended: boolean
+}
+
+/**
+ * Which keys an endpoint takes, and for whom: the caller matrix, one entry a route. A current user is `required` (401
+ * without), `optional`, or `own_guest`: asked of publishable keys only, and told even if its session has ended.
+ */
+export type Callers =
+  | { kind: 'secret'; scope: Scope; tenantWide: boolean }
+  | { kind: 'both'; scope: Scope; user: UserUse }
+  | { kind: 'any' }
+export type UserUse = 'required' | 'optional' | 'own_guest' | 'ignored'
 
 /** Secret keys with this scope; with `tenantWide`, only those not bound to an app. */
 export function secretKey(scope: Scope, options: { tenantWide?: boolean } = {}): Callers {
   return { kind: 'secret', scope, tenantWide: options.tenantWide ?? false }
+}
+
+/** Publishable keys, and secret keys with this scope. */
+export function eitherKey<U extends UserUse>(scope: Scope, user: U): { kind: 'both'; scope: Scope; user: U } {
+  return { kind: 'both', scope, user }
+}
+
+/** What acts for the current user: a publishable key with a session, or a secret key with `users:act_as`. */
+export function currentUser(): { kind: 'both'; scope: Scope; user: 'required' } {
+  return { kind: 'both', scope: 'users:act_as', user: 'required' }
 }
 
 /** Any valid key, of either type. */
@@ -36,6 +64,10 @@ export interface Origin {
   requestId: string
   /** The client's address, behind trusted proxies the one they report. */
   address: string
+  /** The `User-Agent`, cut to 300 characters, with what looks like a secret taken out. */
+  userAgent: string | null
+  /** The `Origin` that a browser sent. */
+  webOrigin: string | null
 }
 
 export interface Page<T> {
@@ -45,9 +77,10 @@ export interface Page<T> {
   pageSize: number
 }
 
-export interface Input<P, Q, B> {
+export interface Input<P, Q, B, U = CurrentUser | null> {
   caller: Caller
   origin: Origin
+  user: U
   params: P
   query: Q
   body: B
@@ -55,13 +88,21 @@ export interface Input<P, Q, B> {
 
 type Shape = z.ZodObject
 type Out<T extends Shape | undefined> = T extends Shape ? z.output<T> : Record<string, never>
+/** The current user as a handler meets it. */
+type UserOf<C extends Callers> = C extends { user: 'required' } ? CurrentUser : CurrentUser | null
 
 /** What a caller can meet at an endpoint: everything that the docs, the tests and the server need to know of it. */
-export interface RouteSpec<P extends Shape | undefined, Q extends Shape | undefined, B extends Shape | undefined, R> {
+export interface RouteSpec<
+  P extends Shape | undefined,
+  Q extends Shape | undefined,
+  B extends Shape | undefined,
+  R,
+  C extends Callers,
+> {
   summary: string
   /** More than the summary: side effects, limits, what to do next. Markdown. */
   description?: string
-  callers: Callers
+  callers: C
   params?: P
   query?: Q
   body?: B
@@ -72,10 +113,12 @@ export interface RouteSpec<P extends Shape | undefined, Q extends Shape | undefi
   errors?: readonly string[]
   /** The answer holds a secret: it is never cached, and sealed where it is kept for a repeat. */
   secret?: boolean
+  /** What can be guessed at: limited for each address by the policy of this name, beside the key's own limit. */
+  limit?: 'sign_in'
   /** Not one of the specification's endpoints. */
   extension?: boolean
   /** Runs before the handler and outside its transaction: the place for a check that needs the network. */
-  before?: (deps: Deps, input: Input<Out<P>, Out<Q>, Out<B>>) => Promise<void>
+  before?: (deps: Deps, input: Input<Out<P>, Out<Q>, Out<B>, UserOf<C>>) => Promise<void>
 }
 
 export type Reply<R> = { kind: 'one' | 'list' | 'bare'; schema: z.ZodType; name?: string; readonly _result?: R }
@@ -100,12 +143,12 @@ export interface TwoStep<I, R> {
 }
 
 /** A route with its types forgotten, as the server, the docs and the tests hold it. */
-export interface Route extends Omit<RouteSpec<Shape, Shape, Shape, unknown>, 'before'> {
+export interface Route extends Omit<RouteSpec<Shape, Shape, Shape, unknown, Callers>, 'before'> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   path: string
-  before?: (deps: Deps, input: Input<never, never, never>) => Promise<void>
-  handler: (deps: Deps, input: Input<never, never, never>) => Promise<unknown>
-  steps?: TwoStep<Input<never, never, never>, unknown>
+  before?: (deps: Deps, input: Input<never, never, never, never>) => Promise<void>
+  handler: (deps: Deps, input: Input<never, never, never, never>) => Promise<unknown>
+  steps?: TwoStep<Input<never, never, never, never>, unknown>
 }
 
 /**
@@ -117,12 +160,13 @@ export function route<
   P extends Shape | undefined = undefined,
   Q extends Shape | undefined = undefined,
   B extends Shape | undefined = undefined,
+  C extends Callers = Callers,
 >(
   endpoint: `${'GET' | 'POST' | 'PATCH' | 'DELETE'} /${string}`,
-  spec: RouteSpec<P, Q, B, R>,
+  spec: RouteSpec<P, Q, B, R, C>,
   handler:
-    | ((deps: Deps, input: Input<Out<P>, Out<Q>, Out<B>>) => Promise<R>)
-    | TwoStep<Input<Out<P>, Out<Q>, Out<B>>, R>,
+    | ((deps: Deps, input: Input<Out<P>, Out<Q>, Out<B>, UserOf<C>>) => Promise<R>)
+    | TwoStep<Input<Out<P>, Out<Q>, Out<B>, UserOf<C>>, R>,
 ): Route {
   const [method, path] = endpoint.split(' ') as [Route['method'], string]
   if (typeof handler === 'function') return { ...spec, method, path, handler } as unknown as Route
@@ -132,7 +176,7 @@ export function route<
     method,
     path,
     steps,
-    handler: async (deps: Deps, input: Input<Out<P>, Out<Q>, Out<B>>) =>
+    handler: async (deps: Deps, input: Input<Out<P>, Out<Q>, Out<B>, UserOf<C>>) =>
       steps.finish(deps, input, await steps.effect(deps, input)),
   } as unknown as Route
 }
@@ -188,7 +232,14 @@ export const Time = z.string().meta({ format: 'date-time', example: '2026-11-21T
 /** A keyless GET outside `/v1`: probes, metrics, the API description. */
 export interface PlainRoute {
   path: string
-  handler(deps: Deps, request: { authorization: string | undefined; address: string }): Promise<PlainAnswer>
+  handler(deps: Deps, request: PlainRequest): Promise<PlainAnswer>
+}
+
+export interface PlainRequest {
+  authorization: string | undefined
+  host: string | undefined
+  address: string
+  queryText: string
 }
 
 export interface PlainAnswer {
@@ -196,4 +247,13 @@ export interface PlainAnswer {
   contentType: string
   headers?: Record<string, string>
   body: string
+}
+
+/** Another way in to endpoints than by an API key under `/v1`: for pages of our own. */
+export interface Entrance {
+  /** What stands before the routes' paths. */
+  base: string
+  routes: readonly Route[]
+  /** Who calls, by the request's headers. @throws HttpError */
+  enter(deps: Deps, headers: Record<string, string | string[] | undefined>): Promise<KeyHolder>
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { COMMON_ERRORS } from './errors.ts'
-import type { Route } from './http.ts'
+import type { Route, UserUse } from './http.ts'
 import { inlined, type JsonSchema, jsonSchema } from './schema.ts'
 
 const ErrorEnvelope = z
@@ -60,6 +60,8 @@ function operationId(route: Route): string {
   return route.method.toLowerCase() + words.join('')
 }
 
+const forUser = ({ callers }: Route) => callers.kind === 'both' && callers.user !== 'ignored'
+
 function parameters(route: Route, components: Record<string, JsonSchema>): JsonSchema[] {
   const inPath = [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => ({
     name,
@@ -84,7 +86,11 @@ function parameters(route: Route, components: Record<string, JsonSchema>): JsonS
   })
   const idempotency =
     route.method === 'POST' || route.method === 'PATCH' ? [{ $ref: '#/components/parameters/IdempotencyKey' }] : []
-  return [...inPath, ...inQuery, ...idempotency]
+  const actAs =
+    forUser(route) && route.callers.kind === 'both' && route.callers.user !== 'own_guest'
+      ? [{ $ref: '#/components/parameters/UserId' }]
+      : []
+  return [...inPath, ...inQuery, ...actAs, ...idempotency]
 }
 
 function responses(
@@ -97,9 +103,9 @@ function responses(
   if (route.path.includes(':') || route.body !== undefined) codes[404] = ['not_found']
   if (route.method === 'POST' || route.method === 'PATCH')
     codes[409] = ['idempotency_conflict', 'idempotency_in_progress']
-  for (const code of route.errors ?? []) {
+  for (const code of new Set([...callerErrors(route), ...(route.errors ?? [])])) {
     const of = String(table[code]?.[0] ?? 400)
-    codes[of] = [...(codes[of] ?? []), code]
+    codes[of] = [...new Set([...(codes[of] ?? []), code])]
   }
   const errors = Object.entries(codes).map(([of, all]) => [
     of,
@@ -129,9 +135,27 @@ function tagOf(route: Route): string {
   return TAGS[family] ?? family.charAt(0).toUpperCase() + family.slice(1).replaceAll('-', ' ')
 }
 
-function access(route: Route): string {
-  if (route.callers.kind === 'any') return 'Any valid key.'
-  return `Secret key with the scope \`${route.callers.scope}\`${route.callers.tenantWide ? ', not bound to an app' : ''}.`
+const FOR_WHOM: Record<UserUse, string> = {
+  required:
+    'For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).',
+  optional:
+    'For the current user, if there is one: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).',
+  own_guest: "With a publishable key only for the guest's own access token as `Authorization: Bearer`.",
+  ignored: '',
+}
+
+function access({ callers }: Route): string {
+  if (callers.kind === 'any') return 'Any valid key.'
+  if (callers.kind === 'both')
+    return `Publishable key, or secret key with the scope \`${callers.scope}\`. ${FOR_WHOM[callers.user]}`.trimEnd()
+  return `Secret key with the scope \`${callers.scope}\`${callers.tenantWide ? ', not bound to an app' : ''}.`
+}
+
+/** Codes beyond those that any call may meet, from who may call it. */
+function callerErrors({ callers }: Route): string[] {
+  if (callers.kind !== 'both' || callers.user === 'ignored') return []
+  const session = ['session_invalid', 'session_expired', 'session_revoked', 'user_suspended', 'guest_expired']
+  return callers.user === 'required' ? ['session_missing', ...session] : session
 }
 
 /** The API in OpenAPI 3.1, out of the route tables and the slices' error tables. */
@@ -158,6 +182,7 @@ export function openApiDocument(
       ]
         .filter(Boolean)
         .join('\n\n'),
+      ...(forUser(route) ? { security: [{ apiKey: [], accessToken: [] }, { apiKey: [] }] } : {}),
       parameters: parameters(route, components),
       ...body,
       responses: responses(route, components, table),
@@ -177,8 +202,18 @@ export function openApiDocument(
     paths,
     components: {
       schemas: Object.fromEntries(Object.entries(components).sort(([a], [b]) => (a < b ? -1 : 1))),
-      securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key' } },
+      securitySchemes: {
+        apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key' },
+        accessToken: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
+      },
       parameters: {
+        UserId: {
+          name: 'x-user-id',
+          in: 'header',
+          required: false,
+          description: 'From a server, instead of an access token: for which user a secret key acts.',
+          schema: { type: 'string' },
+        },
         IdempotencyKey: {
           name: 'Idempotency-Key',
           in: 'header',

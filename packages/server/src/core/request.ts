@@ -2,12 +2,13 @@ import ipaddr from 'ipaddr.js'
 import { z } from 'zod'
 import { allows } from './api-key.ts'
 import type { KeyHolder } from './auth.ts'
-import { publicUrl } from './config.ts'
+import { resolveUser, type UserHeaders } from './current-user.ts'
 import type { Deps } from './deps.ts'
 import { type ErrorDetail, fail, invalid } from './errors.ts'
 import type { Callers, Input, Origin, Page, Route } from './http.ts'
 import { checkIdempotencyKey, isKept, type KeyedRequest, runOnce, runOnceInSteps } from './idempotency.ts'
 import { serialiser, validator } from './schema.ts'
+import { isAllowedOrigin } from './web-origin.ts'
 
 /** A request as the web framework hands it over, before anything of it is believed. */
 export interface Incoming {
@@ -19,8 +20,7 @@ export interface Incoming {
   queryText: string
   body: unknown
   bodyBytes: number
-  originHeader: string | undefined
-  idempotencyKey: string | string[] | undefined
+  headers: UserHeaders & { 'idempotency-key'?: string | string[] | undefined }
 }
 
 export interface Outgoing {
@@ -62,28 +62,22 @@ export function addressIn(address: string, entries: readonly string[]): boolean 
   })
 }
 
-const LOOPBACK_ORIGIN = /^https?:\/\/(localhost|127(?:\.\d+){3}|\[::1\])(:\d+)?$/
-
 function originAllowed(deps: Deps, holder: KeyHolder, origin: string): boolean {
-  if (holder.allowedOrigins.includes(origin)) return true
-  if (origin === new URL(publicUrl(deps.config)).origin) return true
-  return deps.config.env === 'development' && holder.allowedOrigins.length === 0 && LOOPBACK_ORIGIN.test(origin)
+  return isAllowedOrigin(deps.config, holder.allowedOrigins, origin)
 }
 
 /** Key type, then scope, then origin: the fourth step of the order of checks. @throws 403 */
-function authorise(deps: Deps, callers: Callers, holder: KeyHolder, origin: string | undefined): void {
-  if (callers.kind === 'secret') {
-    if (holder.keyType !== 'secret') throw fail('key_type_not_allowed')
-    if (!allows(holder.scopes, callers.scope))
-      throw fail('insufficient_scope', [
-        { code: 'missing_scope', message: `This call needs the scope ${callers.scope}.`, scope: callers.scope },
-      ])
-    if (callers.tenantWide && holder.appId !== null)
-      throw fail('insufficient_scope', [
-        { code: 'tenant_wide_key_required', message: 'This call needs a key that is not bound to an app.' },
-      ])
-  }
-  if (holder.keyType === 'publishable' && origin !== undefined && !originAllowed(deps, holder, origin))
+function authorise(deps: Deps, callers: Callers, holder: KeyHolder, webOrigin: string | null): void {
+  if (callers.kind === 'secret' && holder.keyType !== 'secret') throw fail('key_type_not_allowed')
+  if (callers.kind !== 'any' && holder.keyType === 'secret' && !allows(holder.scopes, callers.scope))
+    throw fail('insufficient_scope', [
+      { code: 'missing_scope', message: `This call needs the scope ${callers.scope}.`, scope: callers.scope },
+    ])
+  if (callers.kind === 'secret' && callers.tenantWide && holder.appId !== null)
+    throw fail('insufficient_scope', [
+      { code: 'tenant_wide_key_required', message: 'This call needs a key that is not bound to an app.' },
+    ])
+  if (holder.keyType === 'publishable' && webOrigin !== null && !originAllowed(deps, holder, webOrigin))
     throw fail('origin_not_allowed')
 }
 
@@ -119,16 +113,22 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
     // No body at all means {}; a body that is `null` does not.
     const body = takesBody && incoming.body !== undefined ? incoming.body : {}
     if (takesBody) refuse(checkBody(body, incoming.bodyBytes), 'body')
-    authorise(deps, route.callers, incoming.holder, incoming.originHeader)
+    authorise(deps, route.callers, incoming.holder, incoming.origin.webOrigin)
+    const user =
+      route.callers.kind === 'both'
+        ? await resolveUser(deps, incoming.holder, route.callers.user, incoming.headers)
+        : null
     const input = {
       caller: incoming.holder,
       origin: incoming.origin,
+      user,
       params: incoming.params,
       query,
       body,
-    } as unknown as Input<never, never, never>
-    const key = keepsAnswers ? checkIdempotencyKey(incoming.idempotencyKey) : null
-    if (key === null || incoming.holder.keyType === 'publishable') {
+    } as unknown as Input<never, never, never, never>
+    const key = keepsAnswers ? checkIdempotencyKey(incoming.headers['idempotency-key']) : null
+    // Who shares a publishable key with all the world has no answers of their own to come back to, unless signed in.
+    if (key === null || (incoming.holder.keyType === 'publishable' && user === null)) {
       await route.before?.(deps, input)
       return { ...answer(await route.handler(deps, input)), replayed: false }
     }
@@ -138,7 +138,7 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
       method: route.method,
       path: incoming.path,
       content: { query, body },
-      subject: null,
+      subject: user?.id ?? null,
       secret: route.secret ?? false,
     }
     // What has had its effect gets its answer, even where the check would fail by now.

@@ -5,18 +5,17 @@ import type { KeyHolder } from './auth.ts'
 import type { Deps } from './deps.ts'
 import { fail, HttpError } from './errors.ts'
 import { createHostCheck, rightHost } from './host-check.ts'
-import type { PlainRoute, Route } from './http.ts'
+import type { Entrance, PlainRoute, Route } from './http.ts'
 import { parseJson } from './json.ts'
+import { limitKey, limitSignIn } from './limits.ts'
 import { redact } from './log.ts'
 import { docsPage } from './openapi-page.ts'
-import type { RateVerdict } from './rate-limit.ts'
 import { addressIn, endpoint } from './request.ts'
+import { DISCARDED_BYTES_MAX, readBody } from './request-body.ts'
 import { followUnused } from './unused-connections.ts'
 
 const BASE = '/v1'
-const BODY_BYTES_MAX = 1024 * 1024
-/** How much of a body that is too large is still read, so that its sender gets to read the answer. */
-const DISCARDED_BYTES_MAX = 16 * BODY_BYTES_MAX
+const USER_AGENT_CHARS_MAX = 300
 const PARAM_CHARS_MAX = 16 * 1024
 const PREFLIGHT_SECONDS = '600'
 const ALLOWED_HEADERS = 'authorization, content-type, idempotency-key, x-api-key, x-request-id, x-user-id'
@@ -64,27 +63,6 @@ function requestId(headers: FastifyRequest['headers']): string {
   return typeof given === 'string' && /^[\x21-\x7e]{1,128}$/.test(given) ? given : randomUUID()
 }
 
-const tooLarge = (headers: Record<string, string> = {}) =>
-  fail(
-    'payload_too_large',
-    [{ field: 'body', code: 'payload_too_large', message: `Must be at most ${BODY_BYTES_MAX} bytes.` }],
-    headers,
-  )
-
-/** Reads a body past the limit too, and keeps none of it. @throws payload_too_large, with an end to the connection where much more is to come */
-async function readBody(stream: Readable, declaredBytes: number): Promise<Buffer> {
-  if (declaredBytes > DISCARDED_BYTES_MAX) throw tooLarge({ connection: 'close' })
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of stream as AsyncIterable<Buffer>) {
-    bytes += chunk.length
-    if (bytes <= BODY_BYTES_MAX) chunks.push(chunk)
-    if (bytes > DISCARDED_BYTES_MAX) throw tooLarge({ connection: 'close' })
-  }
-  if (bytes > BODY_BYTES_MAX) throw tooLarge()
-  return Buffer.concat(chunks)
-}
-
 /** Any failure as an answer of the contract; what we did not foresee is logged with its cause and says nothing. */
 function toHttpError(error: unknown, request: FastifyRequest, deps: Deps): HttpError {
   if (error instanceof HttpError) return error
@@ -110,17 +88,6 @@ function send(reply: FastifyReply, error: HttpError): FastifyReply {
     .send(envelope(error))
 }
 
-function rateHeaders(
-  reply: FastifyReply,
-  name: string,
-  policy: { perSecond: number; burst: number },
-  verdict: RateVerdict,
-): void {
-  // draft-ietf-httpapi-ratelimit-headers: q and w describe the burst and the time in which it refills.
-  reply.header('ratelimit-policy', `"${name}";q=${policy.burst};w=${Math.ceil(policy.burst / policy.perSecond)}`)
-  reply.header('ratelimit', `"${name}";r=${verdict.remaining};t=${verdict.resetSeconds}`)
-}
-
 const PROBES = new Set([`${BASE}/healthz`, `${BASE}/readyz`])
 
 function isProbe(request: FastifyRequest): boolean {
@@ -142,19 +109,7 @@ function admit(deps: Deps, request: FastifyRequest, reply: FastifyReply, holder:
   if (holder === null) throw fail('api_key_invalid')
   if (holder.allowedIps.length > 0 && !addressIn(request.ip, holder.allowedIps)) throw fail('ip_not_allowed')
   request.holder = holder
-  if (deps.config.rateLimits) limit(deps, request, reply, holder)
-}
-
-function limit(deps: Deps, request: FastifyRequest, reply: FastifyReply, holder: KeyHolder): void {
-  const [name, policy, entry] =
-    holder.keyType === 'secret'
-      ? (['secret', deps.config.rateLimitSecret, holder.keyId] as const)
-      : (['publishable', deps.config.rateLimitPublishable, `${holder.keyId} ${request.ip}`] as const)
-  const verdict = deps.limiter.take(entry, { name, ...policy })
-  rateHeaders(reply, name, policy, verdict)
-  if (verdict.allowed) return
-  deps.metrics.rateLimited.inc({ policy: name })
-  throw fail('rate_limited', [], { 'retry-after': String(verdict.retryAfterSeconds) })
+  reply.headers(limitKey(deps, holder, request.ip))
 }
 
 /** What every answer has. */
@@ -321,24 +276,48 @@ function isForApi(request: FastifyRequest, reply: FastifyReply, state: { drainin
   return true
 }
 
-function addRoute(app: FastifyInstance, deps: Deps, route: Route): void {
+const limitsSignIn = (deps: Deps) => async (request: FastifyRequest, reply: FastifyReply) => {
+  reply.headers(limitSignIn(deps, request.ip))
+}
+
+const enters = (deps: Deps, entrance: Entrance) => async (request: FastifyRequest, reply: FastifyReply) => {
+  const holder = await entrance.enter(deps, request.headers)
+  request.holder = holder
+  reply.headers(limitKey(deps, holder, request.ip))
+}
+
+const userAgent = (request: FastifyRequest) => {
+  const text = request.headers['user-agent']
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: a header may hold them, a record need not
+  return text === undefined ? null : redact(text.slice(0, USER_AGENT_CHARS_MAX)).replace(/[\x00-\x1f\x7f]/g, ' ')
+}
+
+function addRoute(app: FastifyInstance, deps: Deps, route: Route, entrance?: Entrance): void {
   const answer = endpoint(deps, route)
   app.route({
     method: route.method,
-    url: `${BASE}${route.path}`,
+    url: `${entrance?.base ?? BASE}${route.path}`,
+    onRequest: [
+      ...(entrance === undefined ? [] : [enters(deps, entrance)]),
+      ...(route.limit === 'sign_in' ? [limitsSignIn(deps)] : []),
+    ],
     handler: async (request, reply) => {
       const cut = request.url.indexOf('?')
       const outgoing = await answer({
         holder: request.holder as KeyHolder,
         // It is stored beside events.
-        origin: { requestId: redact(request.id), address: request.ip },
+        origin: {
+          requestId: redact(request.id),
+          address: request.ip,
+          userAgent: userAgent(request),
+          webOrigin: request.headers.origin ?? null,
+        },
         params: request.params as Record<string, string>,
         path: cut === -1 ? request.url : request.url.slice(0, cut),
         queryText: cut === -1 ? '' : request.url.slice(cut + 1),
         body: request.body,
         bodyBytes: request.bodyBytes,
-        originHeader: request.headers.origin,
-        idempotencyKey: request.headers['idempotency-key'],
+        headers: request.headers,
       })
       if (outgoing.replayed) reply.header('idempotency-replayed', 'true')
       if (route.secret) reply.header('cache-control', 'no-store')
@@ -353,7 +332,13 @@ function addPlainRoute(app: FastifyInstance, deps: Deps, route: PlainRoute): voi
     method: ['GET', 'HEAD'],
     url: route.path,
     handler: async (request, reply) => {
-      const answer = await route.handler(deps, { authorization: request.headers.authorization, address: request.ip })
+      const cut = request.url.indexOf('?')
+      const answer = await route.handler(deps, {
+        authorization: request.headers.authorization,
+        host: request.headers.host,
+        address: request.ip,
+        queryText: cut === -1 ? '' : request.url.slice(cut + 1),
+      })
       return reply
         .code(answer.status)
         .headers(answer.headers ?? {})
@@ -368,12 +353,14 @@ export async function createServer(
   deps: Deps,
   routes: readonly Route[],
   plainRoutes: readonly PlainRoute[],
+  entrances: readonly Entrance[] = [],
 ): Promise<Server> {
   const state = { draining: false }
   const app = newFastify(deps)
   const unused = followUnused(app.server)
   addHooks(app, deps, state)
   for (const route of routes) addRoute(app, deps, route)
+  for (const entrance of entrances) for (const route of entrance.routes) addRoute(app, deps, route, entrance)
   for (const route of plainRoutes) addPlainRoute(app, deps, route)
   await docsPage(app)
   await app.ready()

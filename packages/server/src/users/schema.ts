@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Metadata, Paging, Time, Times } from '../core/http.ts'
+import { tokenFields } from '../sessions/schema.ts'
 
 const EMAIL_CHARS_MAX = 320
 const NAME_CHARS_MAX = 200
@@ -86,3 +87,13 @@ export const ListUsers = z.strictObject({
   app_id: z.string().optional().meta({ description: 'Only users of this app.' }),
 })
 export type ListUsers = z.infer<typeof ListUsers>
+
+/** What every way of signing in answers. */
+export const SignedIn = z
+  .object({
+    user: User,
+    isNewUser: z.boolean().meta({ description: 'Whether this sign-in made the user.' }),
+    ...tokenFields,
+  })
+  .meta({ id: 'SignedIn' })
+export type SignedIn = z.infer<typeof SignedIn>

@@ -5,8 +5,9 @@ import { failures, type HttpError, notFoundField } from '../core/errors.ts'
 import { newEvent, publish } from '../core/events.ts'
 import type { Caller, Origin, Page } from '../core/http.ts'
 import { paging } from '../core/http.ts'
-import { isId, newId } from '../core/ids.ts'
+import { type Id, isId, newId } from '../core/ids.ts'
 import { changeMetadata, mergeMetadata } from '../core/metadata.ts'
+import { endSessionsOf } from '../sessions/service.ts'
 import { tenantContext } from '../tenant/service.ts'
 import { foldCase } from './case.ts'
 import { parseEmail } from './email.ts'
@@ -38,17 +39,29 @@ function searchText(row: Pick<store.UserRow, 'id' | 'email' | 'name' | 'external
 const trimmed = (text: string | null | undefined) =>
   text === null || text === undefined ? null : text.trim().normalize('NFC')
 
-/** Creates a user with its party and its `user.created`. @throws already_exists (409, names the field) */
-export async function createUser(deps: Deps, caller: Caller, origin: Origin, input: CreateUser): Promise<User> {
-  const appId = await resolveApp(deps, caller, input.appId)
-  const { namespace } = await tenantContext(deps, caller.tenantId)
+/** Who a new user is; what is absent is null. */
+export interface NewUser {
+  /** Where it had to be known beforehand. */
+  id?: Id<'usr'>
+  appId: Id<'app'>
+  email?: string | null | undefined
+  name?: string | null | undefined
+  externalId?: string | null | undefined
+  metadata?: Record<string, string> | undefined
+}
+
+/** Who does it and from where. */
+type Call = { caller: Caller; origin: Origin }
+
+async function newRow(deps: Deps, tenantId: Id<'ten'>, input: NewUser): Promise<store.UserRow> {
+  const { namespace } = await tenantContext(deps, tenantId)
   const now = deps.now()
-  const id = newId('usr')
+  const id = input.id ?? newId('usr')
   const email = input.email == null ? null : parseEmail(input.email)
   const row: store.UserRow = {
-    tenant_id: caller.tenantId,
+    tenant_id: tenantId,
     id,
-    app_id: appId,
+    app_id: input.appId,
     email: email?.shown ?? null,
     email_key: email?.key ?? null,
     email_verified: false,
@@ -65,19 +78,97 @@ export async function createUser(deps: Deps, caller: Caller, origin: Origin, inp
     updated_at: now,
   }
   row.search_text = searchText(row)
-  const event = newEvent(now, {
-    tenantId: caller.tenantId,
-    appId,
+  return row
+}
+
+const created = (row: store.UserRow, now: Date, cause: Call) =>
+  newEvent(now, {
+    tenantId: row.tenant_id,
+    appId: row.app_id,
     type: 'user.created',
-    data: { userId: id, email: row.email ?? '', partyId: row.party_id },
-    cause: { caller, origin },
+    data: { userId: row.id, email: row.email ?? '', partyId: row.party_id },
+    cause,
   })
-  await store.insertUser(deps.db, row, event).catch((error: unknown) => {
+
+/** Adds a user with its party and its `user.created`, in one statement. @throws already_exists (409, names the field) */
+export async function addUser(deps: Deps, call: Call, input: NewUser): Promise<User> {
+  const row = await newRow(deps, call.caller.tenantId, input)
+  await store.insertUser(deps.db, row, created(row, row.created_at, call)).catch((error: unknown) => {
     if (violatedConstraint(error) === APP_CONSTRAINT) forgetApps(deps)
     throw conflict(error)
   })
   deps.db.afterCommit(deps.wake.outbox)
   return store.toUser(row)
+}
+
+/** Creates a user in the app that the call is about. @throws already_exists, not_found (names `appId`) */
+export async function createUser(deps: Deps, caller: Caller, origin: Origin, input: CreateUser): Promise<User> {
+  const appId = await resolveApp(deps, caller, input.appId)
+  return addUser(deps, { caller, origin }, { ...input, appId })
+}
+
+/** Adds a user that lists hide and no event tells of: a guest's. @throws not_found (names `appId`) */
+export async function addGuest(deps: Deps, tenantId: Id<'ten'>, appId: Id<'app'>): Promise<User> {
+  const row = await newRow(deps, tenantId, { appId })
+  await store.insertGuest(deps.db, row).catch((error: unknown) => {
+    if (violatedConstraint(error) === APP_CONSTRAINT) forgetApps(deps)
+    throw conflict(error)
+  })
+  return store.toUser(row)
+}
+
+/**
+ * Makes a guest a user: the record, its party and what hangs on it stay; `user.created` is told now. In the transaction
+ * that converts the guest. @throws already_exists (409, names the field)
+ */
+export async function welcomeGuest(
+  tx: Db,
+  deps: Deps,
+  call: Call,
+  id: Id<'usr'>,
+  input: Omit<NewUser, 'id' | 'appId'>,
+): Promise<User> {
+  const before = await store.findAnyUser(tx, call.caller.tenantId, id)
+  if (before === undefined) throw fail('not_found')
+  const draft = await newRow(deps, before.tenant_id, { ...input, id, appId: before.app_id })
+  const row = {
+    ...before,
+    email: draft.email,
+    email_key: draft.email_key,
+    name: draft.name,
+    external_id: draft.external_id,
+    metadata: draft.metadata,
+    search_text: draft.search_text,
+    updated_at: deps.now(),
+  }
+  await store.welcomeGuest(tx, row, created(row, row.updated_at, call)).catch((error: unknown) => {
+    throw conflict(error)
+  })
+  tx.afterCommit(deps.wake.outbox)
+  return store.toUser(row)
+}
+
+/** A user as answers of sign-in show it, guests included. Undefined for none. */
+export async function findUserRecord(deps: Deps, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<User | undefined> {
+  const row = await store.findAnyUser(deps.db, tenantId, id)
+  return row && store.toUser(row)
+}
+
+/** Who has this email in the app, guests excluded. @throws validation_failed on what is no email */
+export async function findUserByEmail(
+  deps: Deps,
+  tenantId: Id<'ten'>,
+  appId: Id<'app'>,
+  email: string,
+  field = 'email',
+): Promise<{ key: string; id: Id<'usr'> | undefined }> {
+  const { key } = parseEmail(email, field)
+  return { key, id: await store.findUserByEmail(deps.db, tenantId, appId, key) }
+}
+
+/** Notes whether a user has a second factor, in the transaction that enrols or removes it. */
+export async function setMfaEnabled(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>, enabled: boolean): Promise<void> {
+  await store.setMfaEnabled(tx, tenantId, id, enabled)
 }
 
 /** @throws not_found, the same for another tenant's, another app's and no user */
@@ -147,6 +238,8 @@ export async function updateUser(
       if (fields.length === 0) return store.toUser(before)
       row.updated_at = deps.now()
       await store.updateUser(tx, row)
+      if (row.status === 'suspended' && before.status !== 'suspended')
+        await endSessionsOf(tx, deps, row.tenant_id, row.id)
       await publish(tx, deps, {
         tenantId: caller.tenantId,
         appId: row.app_id,
@@ -165,6 +258,7 @@ export async function updateUser(
 export async function deleteUser(deps: Deps, caller: Caller, origin: Origin, id: string): Promise<User> {
   return deps.db.tx(async (tx) => {
     const row = await lockOwn(tx, caller, id)
+    await endSessionsOf(tx, deps, row.tenant_id, row.id)
     await store.deleteUser(tx, row)
     await publish(tx, deps, {
       tenantId: caller.tenantId,

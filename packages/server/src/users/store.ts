@@ -64,6 +64,46 @@ export async function insertUser(db: Db, row: UserRow, event: StoredEvent): Prom
       ${row.party_id}, ${row.metadata}, ${row.search_text}, ${row.created_at}, ${row.updated_at})`)
 }
 
+/** Writes a guest: a user that is neither counted nor told of. */
+export async function insertGuest(db: Db, row: UserRow): Promise<void> {
+  await db.run(sql`
+    insert into users (tenant_id, id, app_id, party_id, guest, metadata, search_text, created_at, updated_at)
+    values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.party_id}, true, ${row.metadata}, ${row.search_text},
+      ${row.created_at}, ${row.updated_at})`)
+}
+
+/** Makes a guest a user that lists show, with its count and its event in one statement. */
+export async function welcomeGuest(tx: Db, row: UserRow, event: StoredEvent): Promise<void> {
+  await tx.run(sql`
+    with ${eventWrites(event)}, ${countWrite(row, 1)}
+    update users set guest = false, email = ${row.email}, email_key = ${row.email_key}, name = ${row.name},
+      external_id = ${row.external_id}, metadata = ${row.metadata}, search_text = ${row.search_text}, updated_at = ${row.updated_at}
+    where tenant_id = ${row.tenant_id} and id = ${row.id} and guest`)
+}
+
+/** The user, be it a guest or not. */
+export function findAnyUser(db: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<UserRow | undefined> {
+  return db.one<UserRow>(sql`select * from users where tenant_id = ${tenantId} and id = ${id}`)
+}
+
+/** Who has an email, by its key. */
+export async function findUserByEmail(
+  db: Db,
+  tenantId: Id<'ten'>,
+  appId: Id<'app'>,
+  emailKey: string,
+): Promise<Id<'usr'> | undefined> {
+  const row = await db.one<{ id: Id<'usr'> }>(
+    sql`select id from users where tenant_id = ${tenantId} and app_id = ${appId} and email_key = ${emailKey}`,
+  )
+  return row?.id
+}
+
+/** Notes whether the user has a second factor. */
+export async function setMfaEnabled(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>, enabled: boolean): Promise<void> {
+  await tx.run(sql`update users set mfa_enabled = ${enabled} where tenant_id = ${tenantId} and id = ${id}`)
+}
+
 /** The user, if it is this tenant's (and, with `appId`, this app's) and no guest. */
 export function findUser(
   db: Db,

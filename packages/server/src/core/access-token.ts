@@ -1,0 +1,102 @@
+import { randomUUID } from 'node:crypto'
+import { errors, exportJWK, jwtVerify, SignJWT } from 'jose'
+import { publicUrl } from './config.ts'
+import type { Deps } from './deps.ts'
+import { fail } from './errors.ts'
+import { type Id, isId } from './ids.ts'
+
+/** What an access token says (RFC 9068, with `amr` and `auth_time` of OpenID Connect). */
+export interface AccessClaims {
+  tenantId: Id<'ten'>
+  appId: Id<'app'>
+  userId: Id<'usr'>
+  sessionId: Id<'ses'>
+  /** Authentication methods (RFC 8176). */
+  amr: readonly string[]
+  signedInAt: Date
+  /** When a guest's session ends; null for users. */
+  endsAt: Date | null
+}
+
+const ALGORITHM = 'EdDSA'
+const TOKEN_CHARS_MAX = 4096
+
+const seconds = (date: Date) => Math.floor(date.getTime() / 1000)
+
+/** Signs an access token. @returns the compact JWT (RFC 7519) */
+export async function signAccessToken(deps: Deps, claims: AccessClaims, lifetimeSeconds: number): Promise<string> {
+  const key = await deps.signingKeys.current()
+  const now = seconds(deps.now())
+  return new SignJWT({
+    client_id: claims.appId,
+    tid: claims.tenantId,
+    sid: claims.sessionId,
+    amr: [...claims.amr],
+    auth_time: seconds(claims.signedInAt),
+    ...(claims.endsAt === null ? {} : { ends: seconds(claims.endsAt) }),
+  })
+    .setProtectedHeader({ alg: ALGORITHM, kid: key.id, typ: 'at+jwt' })
+    .setIssuer(publicUrl(deps.config))
+    .setSubject(claims.userId)
+    .setAudience(claims.appId)
+    .setJti(randomUUID())
+    .setIssuedAt(now)
+    .setExpirationTime(now + lifetimeSeconds)
+    .sign(key.privateKey)
+}
+
+/**
+ * What a token says, if we signed it and it has not expired. Asks no database; whether its session was revoked since is
+ * for the caller to ask. @throws session_invalid, session_expired
+ */
+export async function verifyAccessToken(deps: Deps, token: string): Promise<AccessClaims> {
+  if (token.length > TOKEN_CHARS_MAX) throw fail('session_invalid')
+  const now = deps.now()
+  try {
+    const { payload } = await jwtVerify(
+      token,
+      async ({ kid }) => {
+        const key = typeof kid === 'string' ? await deps.signingKeys.find(kid) : undefined
+        if (key === undefined || (key.retiresAtMs !== null && key.retiresAtMs <= now.getTime()))
+          throw fail('session_invalid')
+        return key.publicKey
+      },
+      {
+        algorithms: [ALGORITHM],
+        typ: 'at+jwt',
+        issuer: publicUrl(deps.config),
+        requiredClaims: ['sub', 'aud', 'exp', 'iat', 'sid', 'tid', 'auth_time'],
+        currentDate: now,
+      },
+    )
+    const { tid, aud, sub, sid, amr, auth_time: authTime, ends } = payload as Record<string, unknown>
+    const claims = { tid: String(tid), aud: String(aud), sub: String(sub), sid: String(sid) }
+    if (!isId('ten', claims.tid) || !isId('app', claims.aud) || !isId('usr', claims.sub) || !isId('ses', claims.sid))
+      throw fail('session_invalid')
+    return {
+      tenantId: claims.tid,
+      appId: claims.aud,
+      userId: claims.sub,
+      sessionId: claims.sid,
+      amr: amr as string[],
+      signedInAt: new Date(Number(authTime) * 1000),
+      endsAt: ends === undefined ? null : new Date(Number(ends) * 1000),
+    }
+  } catch (error) {
+    if (error instanceof errors.JWTExpired) throw fail('session_expired')
+    if (error instanceof errors.JOSEError || error instanceof TypeError) throw fail('session_invalid')
+    throw error
+  }
+}
+
+/** The public keys by which others check access tokens: a JWK Set (RFC 7517; RFC 8037 for the curve). */
+export async function jwkSet(deps: Deps): Promise<{ keys: object[] }> {
+  const published = await deps.signingKeys.published()
+  const keys = published.map(async ({ id, publicKey }) => ({
+    ...(await exportJWK(publicKey)),
+    kid: id,
+    alg: ALGORITHM,
+    use: 'sig',
+  }))
+  return { keys: await Promise.all(keys) }
+}

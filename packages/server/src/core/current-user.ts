@@ -1,0 +1,107 @@
+import { type AccessClaims, verifyAccessToken } from './access-token.ts'
+import { allows } from './api-key.ts'
+import { sql } from './db.ts'
+import type { Deps } from './deps.ts'
+import { fail, invalid, notFoundField } from './errors.ts'
+import type { Caller, CurrentUser, UserUse } from './http.ts'
+import { type Id, isId } from './ids.ts'
+
+/** The headers that say for whom a call is made. */
+export interface UserHeaders {
+  authorization?: string | undefined
+  'x-user-id'?: string | string[] | undefined
+}
+
+interface StateRow {
+  revoked: boolean
+  status: string
+  guest: boolean
+  guest_over: boolean
+}
+
+/** Whether a session that may have ended has, and why. @throws session_revoked, user_suspended */
+async function isOver(deps: Deps, claims: AccessClaims): Promise<boolean> {
+  const row = await deps.db.one<StateRow>(sql`
+    select s.revoked_at is not null as revoked, u.status, u.guest,
+      coalesce(g.status = 'expired' or (g.status = 'active' and g.expires_at <= ${deps.now()}), false) as guest_over
+    from sessions s join users u on u.tenant_id = s.tenant_id and u.id = s.user_id
+    left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id
+    where s.tenant_id = ${claims.tenantId} and s.id = ${claims.sessionId}`)
+  if (row === undefined) throw fail('session_revoked')
+  if (row.status === 'suspended') throw fail('user_suspended')
+  if (row.guest_over) return true
+  if (row.revoked) throw fail('session_revoked')
+  return false
+}
+
+async function byToken(deps: Deps, caller: Caller, token: string): Promise<CurrentUser> {
+  const claims = await verifyAccessToken(deps, token)
+  // A user of another app, or of another tenant, is none of this key's.
+  if (claims.tenantId !== caller.tenantId || (caller.appId !== null && claims.appId !== caller.appId))
+    throw fail('not_found')
+  const suspect =
+    (claims.endsAt !== null && claims.endsAt <= deps.now()) ||
+    (await deps.revocations.has(claims.tenantId, claims.sessionId))
+  return {
+    id: claims.userId,
+    appId: claims.appId,
+    sessionId: claims.sessionId,
+    ended: suspect && (await isOver(deps, claims)),
+  }
+}
+
+interface UserRow {
+  id: Id<'usr'>
+  app_id: Id<'app'>
+  status: string
+  guest_over: boolean
+}
+
+async function byId(deps: Deps, caller: Caller, id: string): Promise<CurrentUser> {
+  const row = isId('usr', id)
+    ? await deps.db.one<UserRow>(sql`
+        select u.id, u.app_id, u.status,
+          coalesce(g.status = 'expired' or (g.status = 'active' and g.expires_at <= ${deps.now()}), false) as guest_over
+        from users u left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id
+        where u.tenant_id = ${caller.tenantId} and u.id = ${id} and (${caller.appId}::text is null or u.app_id = ${caller.appId})`)
+    : undefined
+  if (row === undefined) throw notFoundField('x-user-id')
+  if (row.status === 'suspended') throw fail('user_suspended')
+  return { id: row.id, appId: row.app_id, sessionId: null, ended: row.guest_over }
+}
+
+function bearerOf(authorization: string): string {
+  const token = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i.exec(authorization)?.[1]
+  if (token === undefined) throw fail('session_invalid')
+  return token
+}
+
+/**
+ * For whom a call is made: by an access token, or by a secret key and `x-user-id` (product.md, section 2, rule 3).
+ * @throws session_missing, session_invalid, session_expired, session_revoked (401), user_suspended (403), guest_expired (410)
+ */
+export async function resolveUser(
+  deps: Deps,
+  caller: Caller,
+  use: UserUse,
+  headers: UserHeaders,
+): Promise<CurrentUser | null> {
+  if (use === 'ignored' || (use === 'own_guest' && caller.keyType === 'secret')) return null
+  const { authorization, 'x-user-id': actAs } = headers
+  if (actAs !== undefined) {
+    if (caller.keyType !== 'secret') throw fail('key_type_not_allowed')
+    if (authorization !== undefined) throw invalid('x-user-id', 'Must not be sent beside an access token.')
+    if (!allows(caller.scopes, 'users:act_as'))
+      throw fail('insufficient_scope', [
+        { code: 'missing_scope', message: 'This call needs the scope users:act_as.', scope: 'users:act_as' },
+      ])
+  }
+  let user: CurrentUser
+  if (typeof actAs === 'string') user = await byId(deps, caller, actAs)
+  else if (actAs !== undefined) throw invalid('x-user-id', 'Was given more than once.', 'repeated')
+  else if (authorization !== undefined) user = await byToken(deps, caller, bearerOf(authorization))
+  else if (use === 'required') throw fail('session_missing')
+  else return null
+  if (user.ended && use !== 'own_guest') throw fail('guest_expired')
+  return user
+}

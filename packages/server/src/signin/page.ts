@@ -1,0 +1,113 @@
+/** What the hosted sign-in page has to know; the browser reads it out of the document. */
+export interface SignInPageConfig {
+  appId: string
+  appName: string
+  /** Null where the app has no bot. `authUrl` already has a query. */
+  messenger: { botUsername: string | null; authUrl: string } | null
+  /** Where the app wants the browser back, checked by the caller; null: the page shows the account instead. */
+  redirect: { uri: string; state: string | null; codeChallenge: string } | null
+}
+
+/** The page's modules but its entry, so that the browser asks for all of them at once instead of level by level. */
+const MODULES = [
+  'account',
+  'client',
+  'dom',
+  'flow',
+  'guest',
+  'icons',
+  'messenger',
+  'mfa-form',
+  'part',
+  'passkey-list',
+  'passkeys',
+  'resume',
+  'session',
+  'session-list',
+  'sign-in',
+  'step-up',
+  'two-step',
+  'ui',
+  'words',
+]
+
+/** A key on a tile: its own icon keeps browsers from asking for /favicon.ico. */
+const ICON = `data:image/svg+xml,${encodeURIComponent(
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="9" fill="#4254c5"/><g fill="none" stroke="#fff" stroke-width="2.4" stroke-linecap="round" stroke-linejoin="round"><circle cx="12.5" cy="16" r="4.5"/><path d="M17 16h8v4M21.5 16v3"/></g></svg>',
+)}`
+
+const HTML_ESCAPES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (found) => HTML_ESCAPES[found] as string)
+
+/** JSON that neither ends its script element nor opens a comment in it, and that is the same in old JavaScript. */
+const scriptJson = (value: unknown) =>
+  JSON.stringify(value).replace(
+    /[<>&\u2028\u2029]/g,
+    (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+
+/** The first letter or digit of a name as people count letters: a surrogate pair or a combined sign is one. */
+function initialOf(name: string): string {
+  for (const { segment } of new Intl.Segmenter().segment(name))
+    if (/[\p{L}\p{N}]/u.test(segment)) return segment.toUpperCase()
+  return '•'
+}
+
+function documentOf(parts: { title: string; initial: string; head: string; main: string; after: string }): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">
+<meta name="color-scheme" content="light dark">
+<meta name="theme-color" content="#f4f5f8" media="(prefers-color-scheme: light)">
+<meta name="theme-color" content="#0e1014" media="(prefers-color-scheme: dark)">
+<meta name="referrer" content="no-referrer">
+<meta name="robots" content="noindex">
+<title>${escapeHtml(parts.title)}</title>
+<link rel="icon" href="${ICON}">
+<link rel="stylesheet" href="/signin/page.css">
+${parts.head}</head>
+<body>
+<div class="page">
+<div class="monogram" aria-hidden="true"><span dir="auto">${escapeHtml(parts.initial)}</span></div>
+<main id="view">
+${parts.main}
+</main>
+</div>
+${parts.after}</body>
+</html>
+`
+}
+
+/**
+ * The hosted sign-in page. Every text in it may be hostile; the page is also written for a policy without inline scripts
+ * and styles. Until its modules run it shows that it is on its way, and without scripts why it goes no further.
+ */
+export function renderSignInPage(config: SignInPageConfig): string {
+  const title = `Sign in to ${config.appName}`
+  return documentOf({
+    title,
+    initial: initialOf(config.appName),
+    head: MODULES.map((name) => `<link rel="modulepreload" href="/signin/${name}.js">\n`).join(''),
+    main: `<h1 dir="auto">${escapeHtml(title)}</h1>
+<p class="lead" id="loading">One moment…</p>
+<noscript><p class="lead">Signing in needs JavaScript. Turn it on in your browser and load this page again.</p></noscript>`,
+    after: `<script type="application/json" id="config">${scriptJson(config)}</script>
+<script src="/signin/webauthn.js" defer></script>
+<script type="module" src="/signin/page.js"></script>
+`,
+  })
+}
+
+/** The page for a link that leads nowhere. It has no script and no link: nothing in a bad link is followed. */
+export function renderSignInError(problem: { title: string; message: string }): string {
+  return documentOf({
+    title: problem.title,
+    initial: '!',
+    head: '',
+    main: `<h1 dir="auto">${escapeHtml(problem.title)}</h1>
+<p class="lead" dir="auto">${escapeHtml(problem.message)}</p>`,
+    after: '',
+  })
+}
