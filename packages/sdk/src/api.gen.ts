@@ -243,6 +243,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/auth/exchange": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Exchange a sign-in code
+         * @description For what the hosted sign-in page (`/signin?app=…`) returned to one of the app’s `allowedRedirectUrls`. The code counts once, for 60 seconds, with the redirect and the PKCE verifier that it was made for; a second use ends the session.
+         *
+         *     Publishable key, or secret key with the scope `auth:write`.
+         *
+         *     An extension of the specification.
+         */
+        post: operations["postAuthExchange"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api-keys": {
         parameters: {
             query?: never;
@@ -1157,6 +1181,23 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        Exchange: {
+            /**
+             * @description The `code` that the hosted page added to the redirect.
+             * @example hk_sc_0Kq1v7
+             */
+            code: string;
+            /**
+             * @description PKCE (RFC 7636): the text whose SHA-256 was the `code_challenge`.
+             * @example dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk
+             */
+            codeVerifier: string;
+            /**
+             * @description One of the app's `allowedRedirectUrls`, character by character.
+             * @example https://shop.example.com/signed-in
+             */
+            redirectUri: string;
+        };
         Health: {
             /** @constant */
             status: "ok";
@@ -1323,6 +1364,30 @@ export interface components {
              * @example 2026-11-21T08:30:00.000Z
              */
             updatedAt: string;
+        };
+        SignedIn: {
+            user: components["schemas"]["User"];
+            /** @description Whether this sign-in made the user. */
+            isNewUser: boolean;
+            /**
+             * @description A JWT (EdDSA; keys at `/.well-known/jwks.json`): send it as `Authorization: Bearer`.
+             * @example eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJ1c3JfMDFqYiJ9.c2ln
+             */
+            accessToken: string;
+            /**
+             * @description Opaque, for one use: every refresh answers the next one. Keep it where scripts of others cannot read it.
+             * @example hk_rt_a2V5.c2VzXzAxamI.MA.bWFj
+             */
+            refreshToken: string;
+            /** @constant */
+            tokenType: "Bearer";
+            /**
+             * @description Until the access token expires.
+             * @example 900
+             */
+            expiresInSeconds: number;
+            /** @example ses_01jb2m7x9kq4t8v6w0r3s5y1ze */
+            sessionId: string;
         };
         Tenant: {
             /** @example ten_01jb2m7x9kq4t8v6w0r3s5y1zp */
@@ -2937,6 +3002,107 @@ export interface operations {
             };
             /** @description Not found: `not_found` */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postAuthExchange: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Exchange"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SignedIn"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type`, `code_invalid` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `code_expired` */
+            410: {
                 headers: {
                     [name: string]: unknown;
                 };

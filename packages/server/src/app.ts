@@ -14,6 +14,9 @@ import { healthProbes, healthRoutes } from './health/routes.ts'
 import { jobRoutes } from './jobs/routes.ts'
 import { jwksRoute, sessionRoutes } from './sessions/routes.ts'
 import { deleteOldSessions } from './sessions/service.ts'
+import { enterFromPage } from './signin/page-service.ts'
+import { signInPageRoutes, signInPages, signInRoutes } from './signin/routes.ts'
+import { deleteOldCodes, SIGN_IN_ERRORS } from './signin/service.ts'
 import { tenantRoutes } from './tenant/routes.ts'
 import { userRoutes } from './users/routes.ts'
 import { DELIVERY_ERRORS } from './webhooks/delivery-service.ts'
@@ -26,6 +29,7 @@ export const routes: readonly Route[] = [
   ...appRoutes,
   ...userRoutes,
   ...sessionRoutes,
+  ...signInRoutes,
   ...apiKeyRoutes,
   ...webhookRoutes,
   ...jobRoutes,
@@ -33,7 +37,7 @@ export const routes: readonly Route[] = [
   ...healthRoutes,
 ]
 
-const errors = { ...APP_ERRORS, ...API_KEY_ERRORS, ...WEBHOOK_ERRORS, ...DELIVERY_ERRORS }
+const errors = { ...APP_ERRORS, ...SIGN_IN_ERRORS, ...API_KEY_ERRORS, ...WEBHOOK_ERRORS, ...DELIVERY_ERRORS }
 
 /** The API's description, as served and as committed. */
 export function describeApi(): object {
@@ -46,6 +50,7 @@ const description = JSON.stringify(describeApi())
 export const plainRoutes: readonly PlainRoute[] = [
   ...healthProbes,
   jwksRoute,
+  ...signInPages,
   {
     path: '/openapi.json',
     handler: async () => ({ status: 200, contentType: 'application/json; charset=utf-8', body: description }),
@@ -53,7 +58,16 @@ export const plainRoutes: readonly PlainRoute[] = [
 ]
 
 /** Ways in for pages of our own. */
-export const entrances: readonly Entrance[] = []
+export const entrances: readonly Entrance[] = [
+  {
+    base: '/signin/api',
+    routes: [
+      ...signInPageRoutes,
+      ...routes.filter(({ callers, path }) => callers.kind === 'both' && /^\/(auth|mfa|guests)\b/.test(path)),
+    ],
+    enter: enterFromPage,
+  },
+]
 
 type Chore = (db: Db) => Promise<boolean>
 
@@ -78,5 +92,6 @@ export function chores(log: Logger): Chore[] {
     hourly(deleteOldSessions),
     hourly(deleteOldRevocations),
     hourly(deleteOldChallenges),
+    hourly(deleteOldCodes),
   ]
 }

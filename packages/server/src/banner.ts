@@ -63,6 +63,7 @@ export function readyLines(config: Config, running: Running): string {
     `OpenAPI           ${url}/openapi.json`,
     `Probes            ${url}/healthz  ${url}/readyz`,
     `Public URL        ${publicUrl(config)}`,
+    ...(running.appId === null ? [] : [`Sign-in page      ${publicUrl(config)}/signin?app=${running.appId}`]),
     ...(running.first === null ? [] : firstCall(url)),
     'Ready.',
   ].join('\n')

@@ -1,4 +1,5 @@
 import { chores, entrances, plainRoutes, routes } from './app.ts'
+import { defaultApp } from './apps/service.ts'
 import { createAuthenticator } from './core/auth.ts'
 import { createNotifier, listen } from './core/bell.ts'
 import type { Config } from './core/config.ts'
@@ -15,7 +16,7 @@ import { createServer, type Server } from './core/server.ts'
 import { createSigningKeys } from './core/signing-keys.ts'
 import { checkInstallation, exclusively, type OpenedDatabase, openAndMigrate } from './database.ts'
 import { healthProbes } from './health/routes.ts'
-import { createTenant, isEmptyInstallation } from './tenant/service.ts'
+import { createTenant, isEmptyInstallation, listTenants } from './tenant/service.ts'
 import { ENGINE_SETTINGS, HASTY_SETTINGS } from './webhooks/engine/connections.ts'
 import { createWorker, type Worker } from './webhooks/engine/worker.ts'
 
@@ -117,6 +118,8 @@ export interface Running {
   database: OpenedDatabase
   /** Null on later starts. */
   first: FirstStart | null
+  /** An app to show the sign-in page of: the first tenant's default one. */
+  appId: string | null
   stop(): Promise<void>
 }
 
@@ -127,6 +130,11 @@ async function firstStart(deps: Deps, db: Database): Promise<FirstStart | null> 
     const made = await createTenant(deps, { name: 'Default', ...(given === null ? {} : { adminKey: given }) })
     return { ...made, given: given !== null }
   })
+}
+
+async function firstApp(deps: Deps): Promise<string | null> {
+  const [tenant] = await listTenants(deps.db, 1)
+  return tenant === undefined ? null : defaultApp(deps, tenant.id)
 }
 
 function startWorker(parts: Parts): { worker: Worker; closeListener(): Promise<void> } {
@@ -179,6 +187,7 @@ export async function start(config: Config, openLog: OpenLog, options: StartOpti
       const metrics = await listenForMetrics(deps, config.host, config.metricsPort)
       stops.push(() => metrics.close())
     }
+    const appId = first?.appId ?? (await firstApp(deps))
     let address: Running['address'] = null
     if (servesHttp(config)) {
       const server = await serve(deps)
@@ -192,7 +201,7 @@ export async function start(config: Config, openLog: OpenLog, options: StartOpti
         await server.close()
       })
     }
-    return { deps, address, database: parts.database, first, stop: stopAll }
+    return { deps, address, database: parts.database, first, appId, stop: stopAll }
   } catch (error) {
     await stopAll()
     throw error

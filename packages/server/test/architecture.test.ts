@@ -12,6 +12,7 @@ const SLICE_IMPORTS: Record<string, string[]> = {
   'api-keys': ['apps'],
   tenant: ['api-keys', 'apps'],
   sessions: [],
+  signin: ['apps', 'sessions', 'users'],
   users: ['apps', 'sessions', 'tenant'],
   jobs: [],
   webhooks: ['apps', 'jobs'],

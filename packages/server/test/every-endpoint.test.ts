@@ -6,13 +6,16 @@ import { expectError, expectRefusal } from './envelope.ts'
 import { type Answer, type CallOptions, call, type Service, startService, type Tenant } from './harness.ts'
 import {
   type AskOptions,
+  actAs,
   askRoute,
+  isForUser,
   nameOf,
   type PathIds,
   paramsOf,
   pathOf,
   RECORDS,
   resourceOf,
+  signIn,
   takesBody,
   unknownIds,
   withQuery,
@@ -31,7 +34,12 @@ const all = routes.map((route) => [nameOf(route), route] as const)
 const some = (fits: (route: Route) => boolean) => all.filter(([, route]) => fits(route))
 
 /** A request that passes the schema. */
-const ask = (route: Route, options: AskOptions = {}) => askRoute(service.url, route, { key: tenant.key, ...options })
+const ask = async (route: Route, { by = tenant, ...options }: AskOptions & { by?: Tenant } = {}) =>
+  askRoute(service.url, route, {
+    key: by.key,
+    ...options,
+    headers: { ...(await actAs(route, by)), ...options.headers },
+  })
 
 describe('the API key', () => {
   test.each(all)('%s takes it from no other place than the x-api-key header', async (name, route) => {
@@ -98,6 +106,7 @@ describe('the API key', () => {
 
 describe('who may call', () => {
   const secretOnly = some((route) => route.callers.kind === 'secret')
+  const scoped = some((route) => route.callers.kind !== 'any')
   const scopeOf = (route: Route) => (route.callers as { scope: string }).scope
   const keys = new Map<string, Promise<string>>()
   const keyWith = (scopes: string[]) => {
@@ -107,12 +116,20 @@ describe('who may call', () => {
   }
   const writing = (scope: string) => scope.replace(/:read$/, ':write')
 
+  /** The caller was let in: what else the request lacks (a record, a state, a step-up) is told after that. */
+  function expectMet(answer: Answer, route: Route): void {
+    if (route.callers.kind !== 'both') expect(answer.status, answer.text).toBe(route.status ?? 200)
+    const refusals = ['insufficient_scope', 'key_type_not_allowed', 'origin_not_allowed', 'session_missing']
+    expect(refusals, answer.text).not.toContain(answer.body.code)
+    expect(answer.status, answer.text).toBeLessThan(500)
+  }
+
   test.each(secretOnly)('%s refuses a publishable key', async (name, route) => {
     const publishable = await tenant.newKey({ publishable: true })
     expectError(await ask(route, { key: publishable }), 403, 'key_type_not_allowed', name)
   })
 
-  test.each(secretOnly)('%s refuses a secret key that has every scope but its own', async (name, route) => {
+  test.each(scoped)('%s refuses a secret key that has every scope but its own', async (name, route) => {
     const scope = scopeOf(route)
     const others = SCOPES.filter((other) => !['*', scope, writing(scope)].includes(other))
     const answer = await ask(route, { key: await keyWith(others) })
@@ -120,13 +137,52 @@ describe('who may call', () => {
     expect(answer.body.details[0].scope).toBe(scope)
   })
 
-  test.each(secretOnly)('%s takes a secret key that has its scope alone, or write for read', async (name, route) => {
-    for (const scope of new Set([scopeOf(route), writing(scopeOf(route))])) {
+  test.each(scoped)('%s takes a secret key that has its scope alone, or write for read', async (name, route) => {
+    for (const scope of new Set(
+      [scopeOf(route), writing(scopeOf(route))].filter((one) => SCOPES.includes(one as never)),
+    )) {
       const answer = await ask(route, { key: await keyWith([scope]) })
       if (paramsOf(route).length > 0) expectError(answer, 404, 'not_found', name)
-      else expect(answer.status, `${name} ${answer.text}`).toBe(route.status ?? 200)
+      else expectMet(answer, route)
     }
   })
+
+  const forBoth = some((route) => route.callers.kind === 'both')
+  const forUsers = some(isForUser)
+
+  test.each(forBoth)('%s takes a publishable key, from an allowed origin', async (name, route) => {
+    const key = await tenant.newKey({ publishable: true })
+    const { accessToken } = await signIn(service, tenant)
+    const headers = { authorization: `Bearer ${accessToken}`, origin: 'http://localhost:3000' }
+    const answer = await askRoute(service.url, route, { key, headers })
+    if (paramsOf(route).length > 0) expectError(answer, 404, 'not_found', name)
+    else expectMet(answer, route)
+    const foreign = { ...headers, origin: 'https://evil.example' }
+    expectError(await askRoute(service.url, route, { key, headers: foreign }), 403, 'origin_not_allowed', name)
+  })
+
+  test.each(forUsers)(
+    '%s is called for a user: by a valid session, or by a server in its name',
+    async (name, route) => {
+      const publishable = await tenant.newKey({ publishable: true })
+      const { accessToken } = await signIn(service, tenant)
+      const other = await service.newTenant()
+      const theirs = await signIn(service, other)
+      const asked = (headers: Record<string, string>, key = tenant.key) =>
+        askRoute(service.url, route, { key, headers })
+      const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+      expectError(await asked({}), 401, 'session_missing', name)
+      expectError(await asked({}, publishable), 401, 'session_missing', name)
+      for (const authorization of ['Bearer', 'Bearer x', `Basic ${btoa('a:b')}`, `Bearer ${accessToken}x`, accessToken])
+        expectError(await asked({ authorization }, publishable), 401, 'session_invalid', `${name} ${authorization}`)
+      expectError(await asked(bearer(theirs.accessToken), publishable), 404, 'not_found', name)
+      expectError(await asked({ 'x-user-id': theirs.userId }), 404, 'not_found', name)
+      expectError(await asked({ 'x-user-id': 'none' }), 404, 'not_found', name)
+      expectError(await asked({ 'x-user-id': await tenant.userId() }, publishable), 403, 'key_type_not_allowed', name)
+      const both = { ...bearer(accessToken), 'x-user-id': await tenant.userId() }
+      expectRefusal(await asked(both), 'validation_failed', name)
+    },
+  )
 
   test.each(some((route) => route.callers.kind === 'any'))('%s takes any valid key', async (_, route) => {
     for (const key of [await tenant.newKey({ publishable: true }), await keyWith(['audit:read'])])
@@ -187,13 +243,13 @@ describe('an id in a path', () => {
     "%s answers another tenant's id, an unknown one and nonsense with one 404, without effect",
     async (name, route) => {
       const other = await service.newTenant()
-      const theirs = (await RECORDS[resourceOf(route)]?.(other)) as PathIds
+      const theirs = (await RECORDS[resourceOf(route)]?.(other, service)) as PathIds
       const before = await snapshot(other, route, theirs)
       const reference = await ask(route, { ids: unknownIds(route) })
       expectError(reference, 404, 'not_found', name)
       expect(reference.body.details).toEqual([])
       const candidates: [string, PathIds][] = [['theirs', theirs]]
-      const mine = paramsOf(route).length > 1 ? ((await RECORDS[resourceOf(route)]?.(tenant)) as PathIds) : {}
+      const mine = paramsOf(route).length > 1 ? ((await RECORDS[resourceOf(route)]?.(tenant, service)) as PathIds) : {}
       for (const param of paramsOf(route)) {
         candidates.push([`their ${param}`, { ...unknownIds(route), ...mine, [param]: theirs[param] as string }])
         for (const text of hostile)
@@ -209,11 +265,12 @@ describe('an id in a path', () => {
 
   /** What its owner sees of a record, by the GET endpoint of its kind. */
   async function snapshot(owner: Tenant, route: Route, ids: PathIds): Promise<string> {
-    const read = routes.find((one) => one.method === 'GET' && one.path === `/${resourceOf(route)}/:id`) as Route
-    const answer = await ask(read, { key: owner.key, ids })
+    const family = `/${resourceOf(route)}`
+    const read = routes.find((one) => one.method === 'GET' && one.path === `${family}/:id`)
+    const list = routes.find((one) => one.method === 'GET' && one.path === family)
+    const answer = await ask((read ?? list) as Route, { by: owner, ...(read === undefined ? {} : { ids }) })
     expect(answer.status).toBe(200)
-    const { lastUsedAt: _, ...rest } = answer.body.data
-    return JSON.stringify(rest)
+    return JSON.stringify(answer.body.data, (key, value) => (key === 'lastUsedAt' ? null : value))
   }
 
   test.each(withIds)(
@@ -221,9 +278,14 @@ describe('an id in a path', () => {
     async (name, route) => {
       const app = await tenant.post('/apps', { name: 'Other' })
       const bound = await tenant.newKey({ scopes: ['*'], appId: app.body.data.id })
-      const ids = (await RECORDS[resourceOf(route)]?.(tenant)) as PathIds
+      const ids = (await RECORDS[resourceOf(route)]?.(tenant, service)) as PathIds
       const answer = await ask(route, { key: bound, ids })
-      const { tenantWide } = route.callers as { tenantWide: boolean }
+      // Already the user is not one of its app's.
+      if (isForUser(route)) {
+        expectError(answer, 404, 'not_found', name)
+        return
+      }
+      const { tenantWide = false } = route.callers as { tenantWide?: boolean }
       if (tenantWide) expectError(answer, 403, 'insufficient_scope', name)
       else expect(answer.text, name).toBe((await ask(route)).text)
       expect(answer.status).toBe(tenantWide ? 403 : 404)

@@ -39,6 +39,8 @@ export interface Tenant {
   post(path: string, body?: unknown, options?: CallOptions): Promise<Answer>
   patch(path: string, body?: unknown, options?: CallOptions): Promise<Answer>
   delete(path: string, options?: CallOptions): Promise<Answer>
+  /** A user of the tenant's, the same at every call. */
+  userId(): Promise<string>
   /** A key of this tenant with these scopes; bound to an app if one is given. */
   newKey(input: { scopes: string[]; appId?: string } | { publishable: true; appId?: string }): Promise<string>
 }
@@ -117,8 +119,13 @@ function tenantOf(
   service: { url: string; deps: Deps },
   made: { tenantId: string; appId: string; key: string },
 ): Tenant {
+  let user: Promise<string> | undefined
   const tenant: Tenant = {
     ...made,
+    userId() {
+      user ??= tenant.post('/users', {}).then((answer) => answer.body.data.id as string)
+      return user
+    },
     call: (method, path, options = {}) => call(service.url, method, `/v1${path}`, { key: made.key, ...options }),
     get: (path, options) => tenant.call('GET', path, options),
     post: (path, body, options) => tenant.call('POST', path, body === undefined ? options : { body, ...options }),

@@ -1,7 +1,8 @@
 import type { Route } from '../src/core/http.ts'
-import { type IdPrefix, newId } from '../src/core/ids.ts'
+import { type Id, type IdPrefix, newId } from '../src/core/ids.ts'
 import { inlined, type JsonSchema, jsonSchema } from '../src/core/schema.ts'
-import { type Answer, type CallOptions, call, type Tenant } from './harness.ts'
+import { startSession } from '../src/sessions/service.ts'
+import { type Answer, type CallOptions, call, type Service, type Tenant } from './harness.ts'
 
 /** Nothing listens there: a delivery fails at once. */
 export const NOWHERE = 'http://127.0.0.2:49150/hook'
@@ -15,9 +16,26 @@ const BODIES: Record<string, object> = {
 /** The ids in the paths of one record, by the parameter's name. */
 export type PathIds = Record<string, string>
 
-/** A record of the tenant's for each resource that has ids in its paths, by the path's first part. */
-export const RECORDS: Record<string, (tenant: Tenant) => Promise<PathIds>> = {
+/** Begins a session of the tenant's user, as a sign-in does. @returns the tokens, and the user's id */
+export async function signIn(service: Pick<Service, 'deps'>, tenant: Tenant) {
+  const userId = (await tenant.userId()) as Id<'usr'>
+  const tokens = await startSession(service.deps, {
+    tenantId: tenant.tenantId as Id<'ten'>,
+    appId: tenant.appId as Id<'app'>,
+    userId,
+    amr: ['hwk'],
+    method: 'passkey',
+    caller: { keyId: 'key_test' } as never,
+    origin: { requestId: 'test', address: '127.0.0.1', userAgent: null, webOrigin: null },
+  })
+  if (tokens === null) throw new Error('no session')
+  return { ...tokens, userId }
+}
+
+/** A record of the tenant's for each resource that has ids in its paths, by `resourceOf`. */
+export const RECORDS: Record<string, (tenant: Tenant, service: Service) => Promise<PathIds>> = {
   apps: async (tenant) => ({ id: await idOf(tenant, '/apps', { name: 'Shop' }) }),
+  'auth/sessions': async (tenant, service) => ({ id: (await signIn(service, tenant)).sessionId }),
   users: async (tenant) => ({ id: await idOf(tenant, '/users', { name: 'Ada' }) }),
   'api-keys': async (tenant) => ({ id: await idOf(tenant, '/api-keys', BODIES['POST /api-keys']) }),
   async webhooks(tenant) {
@@ -39,8 +57,14 @@ async function idOf(tenant: Tenant, path: string, body: object | undefined): Pro
 /** `GET /users/:id`, as tables name a route. */
 export const nameOf = (route: Pick<Route, 'method' | 'path'>): string => `${route.method} ${route.path}`
 
-/** The resource that a route belongs to: the path's first part. */
-export const resourceOf = (route: Pick<Route, 'path'>): string => route.path.split('/')[1] as string
+/** The resource that a route belongs to: the path's first part; of those below `/auth`, the first two. */
+export function resourceOf(route: Pick<Route, 'path'>): string {
+  const [, first, second] = route.path.split('/') as [string, string, string?]
+  return first === 'auth' ? `auth/${second}` : first
+}
+
+/** Whether a route is called for a user. */
+export const isForUser = (route: Route): boolean => route.callers.kind === 'both' && route.callers.user === 'required'
 
 /** The names of the ids in a route's path. */
 export const paramsOf = (route: Pick<Route, 'path'>): string[] =>
@@ -50,6 +74,9 @@ export const paramsOf = (route: Pick<Route, 'path'>): string[] =>
 export function unknownIds(route: Pick<Route, 'path'>): PathIds {
   const prefixes: Record<string, IdPrefix> = {
     apps: 'app',
+    'auth/sessions': 'ses',
+    'auth/passkeys': 'pky',
+    guests: 'gst',
     users: 'usr',
     'api-keys': 'key',
     webhooks: 'wh',
@@ -122,6 +149,11 @@ export interface AskOptions extends CallOptions {
   ids?: PathIds
   /** Instead of the route's own. */
   path?: string
+}
+
+/** The header by which a server calls a route for the tenant's user; none where the route is not called for one. */
+export async function actAs(route: Route, tenant: Tenant): Promise<Record<string, string>> {
+  return isForUser(route) ? { 'x-user-id': await tenant.userId() } : {}
 }
 
 /** Calls a route with a request that passes its schema, except for what `options` say. */

@@ -123,6 +123,7 @@ export const EXTENSIONS = table(`
   PATCH  /users/:id                                 users:write    200
   DELETE /users/:id                                 users:write    200
   POST   /auth/refresh                              auth:write     200
+  POST   /auth/exchange                             auth:write     200
   POST   /auth/logout                               users:act_as   200
   GET    /auth/sessions                             users:act_as   200
   DELETE /auth/sessions/:id                         users:act_as   200

@@ -20,7 +20,7 @@ export const COMMON_ERRORS = {
   api_key_missing: [401, 'Send an API key in the x-api-key header.'],
   api_key_invalid: [401, 'This API key is not valid.'],
   session_missing: [401, 'This call acts for a user: send their access token as a bearer token.'],
-  session_invalid: [401, 'This access token is not valid. Sign in again.'],
+  session_invalid: [401, 'This token is not valid. Sign in again.'],
   session_expired: [401, 'This access token has expired. Get a new one with the refresh token.'],
   session_revoked: [401, 'This session has ended. Sign in again.'],
   insufficient_scope: [403, "This API key's scopes do not allow this."],

@@ -13,6 +13,7 @@ const MODULES = [
   'account',
   'client',
   'dom',
+  'enrolment',
   'flow',
   'guest',
   'icons',

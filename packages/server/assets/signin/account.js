@@ -1,0 +1,60 @@
+import { make } from './dom.js'
+import { saveAccountPart } from './guest.js'
+import { passkeysPart } from './passkey-list.js'
+import { endSession } from './session.js'
+import { sessionsPart } from './session-list.js'
+import { twoStepPart } from './two-step.js'
+import { button, notice, runner } from './ui.js'
+
+/**
+ * The account of whoever is signed in. Each part loads, fails and is retried by itself.
+ * @param {import('./page.js').Page} page
+ * @param {{ said?: string }} [options]
+ */
+export function showAccount(page, { said } = {}) {
+  const again = (/** @type {string} */ words) => showAccount(page, { said: words })
+  const place = notice()
+  const isGuest = page.guest !== null
+  page.show(
+    [
+      make('h1', { class: 'unseen' }, 'Your account'),
+      identity(page),
+      place.element,
+      ...(isGuest ? [saveAccountPart(page, again)] : [passkeysPart(page), twoStepPart(page)]),
+      sessionsPart(page),
+    ],
+    { wide: true },
+  )
+  document.title = `Your account – ${page.config.appName}`
+  if (said !== undefined) place.say(said)
+}
+
+/** @param {import('./page.js').Page} page */
+function identity(page) {
+  const { user, guest, config } = page
+  const title = guest === null ? (user.name ?? user.email ?? 'Your account') : 'Guest'
+  const below = guest === null ? (user.name === null ? null : user.email) : 'Nothing is saved under a name yet.'
+  const leave = button({ label: 'Sign out', kind: 'secondary' })
+  const place = notice()
+  const element = make(
+    'section',
+    { class: 'identity', 'aria-label': 'Signed in as' },
+    make(
+      'div',
+      { class: 'who' },
+      make('p', { class: 'who-app', dir: 'auto' }, `Signed in to ${config.appName}`),
+      make('p', { class: 'who-name', dir: 'auto' }, title),
+      below && make('p', { class: 'who-more', dir: 'auto' }, below),
+    ),
+    leave,
+    place.element,
+  )
+  const run = runner(element, place)
+  leave.addEventListener('click', () =>
+    run(leave, 'Signing out…', async () => {
+      await endSession(page)
+      page.startAgain('You are signed out.')
+    }),
+  )
+  return element
+}

@@ -1,0 +1,108 @@
+import { showAccount } from './account.js'
+import { focusOn, make } from './dom.js'
+import { mfaForm } from './mfa-form.js'
+import { endPrompts } from './passkeys.js'
+import { endSession } from './session.js'
+import { showSignIn } from './sign-in.js'
+import { withStepUp } from './step-up.js'
+import { button, notice, runner } from './ui.js'
+
+/** Schemes that would run what they carry instead of leading somewhere. */
+const NEVER_OPENED = new Set(['javascript:', 'data:', 'blob:', 'vbscript:', 'file:', 'about:'])
+
+/**
+ * Goes on after any sign-in: second factor, if there is one, then back to the app or to the account. A link from an app
+ * always leads back to it: there the account is out of the way.
+ * @param {import('./page.js').Page} page
+ * @param {any} result what the sign-in answered: `user`, or a guest's record, and tokens
+ */
+export function signedIn(page, result) {
+  endPrompts()
+  page.client.adopt(result)
+  page.user = result.user ?? { id: result.userId, email: null, name: null, mfaEnabled: false, createdAt: null }
+  page.guest = result.user === undefined ? result : null
+  page.isNewUser = result.isNewUser ?? page.guest !== null
+  if (page.user.mfaEnabled) showSecondStep(page)
+  else goOn(page)
+}
+
+/** @param {import('./page.js').Page} page */
+export function goOn(page) {
+  if (page.config.redirect === null) showAccount(page)
+  else showReturning(page)
+}
+
+/**
+ * @param {import('./page.js').Page} page
+ * @param {string} said
+ */
+export function startAgain(page, said) {
+  page.client.forget()
+  page.user = null
+  page.guest = null
+  showSignIn(page, { said })
+}
+
+/** @param {import('./page.js').Page} page */
+function showSecondStep(page) {
+  const form = mfaForm(page.client, async () => goOn(page))
+  const place = notice()
+  const leave = button({ label: 'Cancel and sign out', kind: 'quiet' })
+  const exit = make('div', { class: 'stack' }, leave, place.element)
+  const run = runner(exit, place)
+  leave.addEventListener('click', () =>
+    run(leave, 'Signing out…', async () => {
+      await endSession(page)
+      startAgain(page, 'You are signed out.')
+    }),
+  )
+  page.show([
+    make('h1', {}, 'Two-step verification'),
+    make('p', { class: 'lead' }, 'One more step: enter the code that your authenticator app shows now.'),
+    form.element,
+    exit,
+  ])
+  focusOn(form.input)
+}
+
+/**
+ * The app's URL with the code and state added to its query, the rest of it unchanged to the letter.
+ * @param {{ uri: string, state: string | null }} redirect
+ * @param {string} code
+ */
+function destinationOf(redirect, code) {
+  const added = new URLSearchParams({ code })
+  if (redirect.state !== null) added.set('state', redirect.state)
+  const joint = redirect.uri.includes('?') ? (/[?&]$/.test(redirect.uri) ? '' : '&') : '?'
+  return `${redirect.uri}${joint}${added}`
+}
+
+/** @param {import('./page.js').Page} page */
+function showReturning(page) {
+  const { redirect, appName } = page.config
+  const url = URL.parse(redirect.uri)
+  const place = notice()
+  const again = button({ label: 'Try again', kind: 'primary' })
+  const onward = make('div', { class: 'stack' })
+  const content = make('div', { class: 'stack' }, place.element, onward)
+  const run = runner(content, place)
+  const go = () =>
+    run(null, '', async () => {
+      onward.replaceChildren(again)
+      if (url === null || NEVER_OPENED.has(url.protocol)) throw new Error('not a place to go')
+      const { isNewUser } = page
+      const body = { redirectUri: redirect.uri, codeChallenge: redirect.codeChallenge, isNewUser }
+      const { code } = await withStepUp(page, () => page.client.call('POST', 'code', body))
+      const href = destinationOf(redirect, code)
+      // Apps open by a custom scheme only at a tap in some browsers: the link stays, whatever the next line does.
+      onward.replaceChildren(make('a', { class: 'button secondary', href, rel: 'noreferrer' }, 'Continue'))
+      location.replace(href)
+    })
+  again.addEventListener('click', go)
+  page.show([
+    make('h1', { dir: 'auto' }, `Taking you back to ${url?.host || appName}…`),
+    make('p', { class: 'lead' }, 'You are signed in.'),
+    content,
+  ])
+  go()
+}

@@ -1,0 +1,144 @@
+import { make } from './dom.js'
+import { icon } from './icons.js'
+import { part } from './part.js'
+import { passkeysWork, register } from './passkeys.js'
+import { withStepUp } from './step-up.js'
+import { button, dayWords, field, notice, onSubmit, openDialog, runner } from './ui.js'
+
+const UNNAMED = 'Passkey'
+
+/**
+ * The user's passkeys: add, rename, remove.
+ * @param {import('./page.js').Page} page
+ */
+export function passkeysPart(page) {
+  const add = button({ label: 'Add a passkey', kind: 'secondary', iconName: 'passkey' })
+  const made = part({
+    title: 'Passkeys',
+    lead: 'Sign in with your fingerprint, face or screen lock. One on a second device keeps you from being locked out.',
+    async load(self) {
+      const passkeys = await page.client.list('auth/passkeys')
+      const rows = passkeys.map((passkey) => row(page, self, passkey))
+      const list =
+        rows.length === 0
+          ? make('p', { class: 'quiet-text' }, 'You have no passkey yet.')
+          : make('ul', { class: 'rows', role: 'list' }, ...rows)
+      return passkeysWork()
+        ? [list, add]
+        : [list, make('p', { class: 'quiet-text' }, 'This browser cannot make passkeys.')]
+    },
+  })
+  add.addEventListener('click', () =>
+    made.run(add, 'Waiting for your device…', async () => {
+      await addPasskey(page)
+      await made.reload('Passkey added.')
+    }),
+  )
+  return made.element
+}
+
+/**
+ * Adds a passkey to the account that is signed in, and goes on with the session that its answer holds.
+ * @param {import('./page.js').Page} page
+ */
+export async function addPasskey(page) {
+  page.client.adopt(await withStepUp(page, () => register(page.client, {})))
+}
+
+/** @param {any} passkey */
+function details(passkey) {
+  const added = `Added ${dayWords(passkey.createdAt)}`
+  return passkey.lastUsedAt === null ? added : `${added} · Last used ${dayWords(passkey.lastUsedAt)}`
+}
+
+/**
+ * @param {import('./page.js').Page} page
+ * @param {import('./part.js').Part} self
+ * @param {any} passkey
+ */
+function row(page, self, passkey) {
+  const name = passkey.name ?? UNNAMED
+  const rename = button({ label: 'Rename', kind: 'quiet', about: name })
+  const remove = button({ label: 'Remove', kind: 'quiet', about: name })
+  const shown = make(
+    'div',
+    { class: 'row' },
+    icon('passkey'),
+    make(
+      'div',
+      { class: 'row-text' },
+      make('p', { class: 'row-title', dir: 'auto' }, name),
+      make('p', { class: 'row-more' }, details(passkey)),
+    ),
+    make('div', { class: 'row-actions' }, rename, remove),
+  )
+  const entry = make('li', {}, shown)
+  rename.addEventListener('click', () => {
+    const form = renameForm(page, self, passkey, () => {
+      entry.replaceChildren(shown)
+      rename.focus()
+    })
+    entry.replaceChildren(form.element)
+    form.input.select()
+  })
+  remove.addEventListener('click', () => confirmRemoval(page, self, passkey))
+  return entry
+}
+
+/**
+ * @param {import('./page.js').Page} page
+ * @param {import('./part.js').Part} self
+ * @param {any} passkey
+ * @param {() => void} onCancel
+ */
+function renameForm(page, self, passkey, onCancel) {
+  const name = field({
+    label: 'Name of the passkey',
+    attributes: { name: 'name', maxlength: 100, autocomplete: 'off', value: passkey.name ?? '' },
+  })
+  const place = notice()
+  const save = button({ label: 'Save', kind: 'primary', submit: true })
+  const cancel = button({ label: 'Cancel', kind: 'quiet' })
+  const actions = make('div', { class: 'actions' }, save, cancel)
+  const element = make('form', { class: 'stack inset' }, name.element, actions, place.element)
+  const run = runner(element, place, { name })
+  cancel.addEventListener('click', onCancel)
+  onSubmit(element, () => {
+    const text = name.input.value.trim()
+    if (text === '') return name.refuse('Give the passkey a name.')
+    run(save, 'Saving…', async () => {
+      await page.client.call('PATCH', `auth/passkeys/${passkey.id}`, { name: text })
+      await self.reload('Passkey renamed.')
+    })
+  })
+  return { element, input: name.input }
+}
+
+/**
+ * @param {import('./page.js').Page} page
+ * @param {import('./part.js').Part} self
+ * @param {any} passkey
+ */
+function confirmRemoval(page, self, passkey) {
+  const name = passkey.name ?? UNNAMED
+  openDialog({
+    title: 'Remove this passkey?',
+    lead: `“${name}” will no longer sign you in here. Remove it from your device’s password manager too.`,
+    body: (close) => {
+      const place = notice()
+      const remove = button({ label: 'Remove passkey', kind: 'danger' })
+      const cancel = button({ label: 'Keep it', kind: 'quiet' })
+      const content = make('div', { class: 'stack' }, remove, cancel, place.element)
+      const run = runner(content, place)
+      cancel.addEventListener('click', close)
+      remove.addEventListener('click', () =>
+        run(remove, 'Removing…', async () => {
+          await withStepUp(page, () => page.client.call('DELETE', `auth/passkeys/${passkey.id}`))
+          close()
+          await self.run(null, '', () => self.reload('Passkey removed.'))
+        }),
+      )
+      return [content]
+    },
+  })
+}

@@ -1,0 +1,59 @@
+import { make } from './dom.js'
+import { cameFromHere, readReturn } from './messenger.js'
+import { showSignIn } from './sign-in.js'
+import { button, notice, runner } from './ui.js'
+
+/**
+ * Takes up a messenger sign-in that the page was opened with.
+ * @param {import('./page.js').Page} page
+ * @returns {boolean} whether there was one
+ */
+export function resume(page) {
+  const returned = readReturn(location.hash)
+  if (returned === null) return false
+  // What signs somebody in must not stay in the address bar and the history.
+  history.replaceState(null, '', location.pathname + location.search)
+  if (page.config.messenger === null) return false
+  if (returned.payload === null) {
+    showSignIn(page, { still: true, said: 'Telegram did not sign you in. Try again whenever you like.' })
+    return true
+  }
+  showContinue(page, returned.payload, returned.displayName, cameFromHere())
+  return true
+}
+
+/**
+ * Signs in with what the messenger said. Where it was not this tab that asked for it, the person is asked first:
+ * a link somebody sent must not sign them in to the sender's account.
+ * @param {import('./page.js').Page} page
+ * @param {object} payload
+ * @param {string | null} displayName
+ * @param {boolean} asked
+ */
+function showContinue(page, payload, displayName, asked) {
+  const place = notice()
+  const confirm = button({ label: asked ? 'Try again' : 'Continue', kind: 'primary', iconName: 'send' })
+  const other = button({ label: 'Sign in another way', kind: 'quiet' })
+  const content = make('div', { class: 'stack' }, confirm, other, place.element)
+  const run = runner(content, place)
+  const go = () =>
+    run(confirm, 'Signing in…', async () =>
+      page.signedIn(await page.client.call('POST', 'auth/messenger/verify', payload)),
+    )
+  confirm.addEventListener('click', go)
+  other.addEventListener('click', () => showSignIn(page))
+  const who = displayName === null ? '' : ` as ${displayName}`
+  page.show(
+    [
+      make('h1', { dir: 'auto' }, asked ? `Signing in to ${page.config.appName}` : `Continue${who}?`),
+      make(
+        'p',
+        { class: 'lead', dir: 'auto' },
+        asked ? 'Checking with Telegram.' : `Telegram signs you in to ${page.config.appName}${who}.`,
+      ),
+      content,
+    ],
+    { still: true },
+  )
+  if (asked) go()
+}

@@ -1,0 +1,160 @@
+import { make } from './dom.js'
+import { icon } from './icons.js'
+import { markLeaving, messengerHref } from './messenger.js'
+import { endPrompts, login, offerAutofill, passkeysWork, register } from './passkeys.js'
+import { button, field, notice, onSubmit, runner } from './ui.js'
+
+const NO_PASSKEYS = 'This browser cannot use passkeys. Use a newer browser, or one of the other ways.'
+
+/**
+ * The first view: sign in with a passkey, or in another way.
+ * @param {import('./page.js').Page} page
+ * @param {{ still?: boolean, said?: string, email?: string }} [options] `said`: what happened before
+ */
+export function showSignIn(page, { still = false, said, email = '' } = {}) {
+  const place = notice()
+  const address = field({
+    label: 'Email',
+    optional: true,
+    attributes: {
+      name: 'email',
+      type: 'email',
+      autocomplete: 'username webauthn',
+      inputmode: 'email',
+      maxlength: 320,
+      value: email,
+    },
+  })
+  const submit = button({ label: 'Sign in with a passkey', kind: 'primary', iconName: 'passkey', submit: true })
+  const form = make('form', { class: 'stack' }, address.element, submit)
+  const create = button({ label: 'Create an account', kind: 'secondary' })
+  const content = make('div', { class: 'stack' })
+  const run = runner(content, place, { email: address })
+  const offer = autofill(page, run, submit)
+
+  onSubmit(form, () =>
+    run(submit, 'Waiting for your passkey…', async () => {
+      try {
+        page.signedIn(await login(page.client, address.input.value.trim()))
+      } catch (error) {
+        // The prompt took the place of the one that waited for the field.
+        offer()
+        throw error
+      }
+    }),
+  )
+  create.addEventListener('click', () => showSignUp(page, address.input.value.trim()))
+  const able = passkeysWork()
+  if (!able) place.warn(NO_PASSKEYS)
+  content.append(...(able ? [form, place.element, create] : [place.element]), otherWays(page, run))
+  page.show(
+    [
+      make('h1', { dir: 'auto' }, `Sign in to ${page.config.appName}`),
+      make(
+        'p',
+        { class: 'lead' },
+        able ? 'Use your fingerprint, face or screen lock. No password.' : 'Choose how to go on.',
+      ),
+      content,
+    ],
+    { still },
+  )
+  if (said !== undefined) place.say(said)
+  offer()
+}
+
+/**
+ * @param {import('./page.js').Page} page
+ * @param {ReturnType<typeof runner>} run
+ * @param {HTMLElement} submit says that it is busy
+ */
+function autofill(page, run, submit) {
+  const ended = new AbortController()
+  return () => {
+    page.whenLeft(() => {
+      ended.abort()
+      endPrompts()
+    })
+    offerAutofill(page.client, ended.signal, (finish) =>
+      run(submit, 'Signing in…', async () => page.signedIn(await finish())),
+    ).catch(() => {
+      // The button beside the field does the same, and tells what is wrong.
+    })
+  }
+}
+
+/**
+ * Messenger and guest.
+ * @param {import('./page.js').Page} page
+ * @param {ReturnType<typeof runner>} run
+ */
+function otherWays(page, run) {
+  const ways = make('div', { class: 'stack' }, make('p', { class: 'divider' }, make('span', {}, 'or')))
+  const { messenger } = page.config
+  if (messenger !== null) {
+    const link = make(
+      'a',
+      { class: 'button secondary', href: messengerHref(messenger.authUrl), rel: 'noreferrer' },
+      icon('send'),
+      make('span', { class: 'label' }, 'Continue with Telegram'),
+    )
+    link.addEventListener('click', markLeaving)
+    ways.append(link)
+  }
+  const guest = button({ label: 'Continue as guest', kind: 'secondary', iconName: 'guest' })
+  guest.addEventListener('click', () =>
+    run(guest, 'One moment…', async () => page.signedIn(await page.client.call('POST', 'guests'))),
+  )
+  ways.append(guest)
+  return ways
+}
+
+/**
+ * @param {import('./page.js').Page} page
+ * @param {string} email as typed in the view before
+ */
+function showSignUp(page, email) {
+  const place = notice()
+  const address = field({
+    label: 'Email',
+    optional: true,
+    hint: 'To tell your account from others, and for the app to reach you.',
+    attributes: {
+      name: 'email',
+      type: 'email',
+      autocomplete: 'email',
+      inputmode: 'email',
+      maxlength: 320,
+      value: email,
+    },
+  })
+  const name = field({
+    label: 'Name',
+    optional: true,
+    attributes: { name: 'name', autocomplete: 'name', maxlength: 200 },
+  })
+  const submit = button({ label: 'Create a passkey', kind: 'primary', iconName: 'passkey', submit: true })
+  const back = button({ label: 'I have an account already', kind: 'quiet' })
+  const form = make('form', { class: 'stack' }, address.element, name.element, submit, place.element, back)
+  const run = runner(form, place, { email: address, name })
+  onSubmit(form, () =>
+    run(submit, 'Waiting for your device…', async () => {
+      const person = Object.fromEntries(
+        Object.entries({ email: address.input.value.trim(), name: name.input.value.trim() }).filter(
+          ([, text]) => text !== '',
+        ),
+      )
+      page.signedIn(await register(page.client, person))
+    }),
+  )
+  back.addEventListener('click', () => showSignIn(page, { email: address.input.value.trim() }))
+  page.show([
+    make('h1', { dir: 'auto' }, 'Create your account'),
+    make(
+      'p',
+      { class: 'lead', dir: 'auto' },
+      `For ${page.config.appName}. Your device makes a passkey: your fingerprint, face or screen lock then signs you in.`,
+    ),
+    form,
+  ])
+}

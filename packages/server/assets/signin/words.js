@@ -1,0 +1,79 @@
+import { ApiError, NetworkError } from './client.js'
+import { PasskeyCancelled, PasskeyFailed } from './passkeys.js'
+
+/** The person did not want to prove who they are: what they had begun is off. */
+export class Declined extends Error {}
+
+/** What people are told for a code. The rest is told in general words, never in the server's. */
+const WORDS = {
+  challenge_expired: 'That took a little too long. Please try again.',
+  challenge_used: 'That attempt was used already. Please try again.',
+  assertion_invalid: 'That passkey did not work here. It may have been removed from the account.',
+  attestation_invalid: 'Your device’s answer could not be checked. Please try again.',
+  already_converted: 'This guest account was saved already. Sign in with it instead.',
+  guest_expired: 'This guest session has ended. Go back and start again.',
+  user_suspended: 'This account is suspended. Please contact the app’s support.',
+  invalid_code: 'That code is not right. Check it and try again.',
+  mfa_already_enabled: 'Two-step verification is on already.',
+  mfa_enrollment_required: 'Turn on two-step verification first, then try again.',
+  mfa_required: 'This needs a code from your authenticator app.',
+  reauthentication_required: 'For your safety, please sign in again first.',
+  messenger_signature_invalid: 'Telegram’s answer could not be confirmed. Please try again.',
+  messenger_not_configured: 'Telegram is not available here any more.',
+  not_found: 'That is not there any more.',
+  last_passkey: 'This is your only passkey, and without it you could not sign in. Add another one first.',
+  origin_not_allowed: 'This app does not accept sign-ins from this address.',
+}
+
+const FIELD_WORDS = {
+  email: 'Enter an email address like name@example.com, or leave the field empty.',
+  name: 'Use a shorter name, of at most 200 characters.',
+  deviceName: 'Use a shorter name.',
+  code: 'Enter the 6 digits that your authenticator app shows.',
+  recoveryCode: 'Enter one of your recovery codes as it is written.',
+}
+
+/** @param {number} seconds */
+function waitWords(seconds) {
+  if (seconds < 60) return seconds <= 1 ? 'in a second' : `in ${seconds} seconds`
+  const minutes = Math.ceil(seconds / 60)
+  return minutes === 1 ? 'in a minute' : `in ${minutes} minutes`
+}
+
+/** @param {ApiError} error */
+function apiWords(error) {
+  const again = error.retryAfterSeconds === null ? 'later' : waitWords(error.retryAfterSeconds)
+  if (error.code === 'mfa_locked') return `Too many wrong codes. For your safety, try again ${again}.`
+  if (error.status === 429) return `Too many attempts. Try again ${again}.`
+  const field = error.details.find((detail) => detail.field !== undefined)?.field
+  if (error.code === 'already_exists')
+    return 'That email address belongs to an account already. Sign in with it, or use another one.'
+  if (error.code === 'validation_failed' && field !== undefined && field in FIELD_WORDS) return FIELD_WORDS[field]
+  if (error.code in WORDS) return WORDS[error.code]
+  if (error.status === 401) return 'You are signed out. Please sign in again.'
+  const reference = error.requestId === null ? '' : ` If it stays so, tell support this reference: ${error.requestId}`
+  return `Something went wrong on our side. Please try again.${reference}`
+}
+
+/**
+ * What went wrong, for the person in front of the page. A prompt that somebody closed is told calmly: nothing failed.
+ * @param {unknown} error
+ * @returns {{ calm: boolean, text: string, field: string | null }} `field`: the input it is about
+ */
+export function tell(error) {
+  if (error instanceof PasskeyCancelled)
+    return {
+      calm: true,
+      field: null,
+      text: 'No passkey was used, and nothing was changed. Try again whenever you like.',
+    }
+  if (error instanceof Declined) return { calm: true, field: null, text: 'Nothing was changed.' }
+  if (error instanceof PasskeyFailed) return { calm: false, field: null, text: error.message }
+  if (error instanceof NetworkError)
+    return { calm: false, field: null, text: 'No connection to the server. Check your network and try again.' }
+  if (error instanceof ApiError) {
+    const field = error.details.find((detail) => detail.field !== undefined)?.field ?? null
+    return { calm: false, field: error.code === 'invalid_code' ? 'code' : field, text: apiWords(error) }
+  }
+  return { calm: false, field: null, text: 'Something went wrong on this page. Load it again and retry.' }
+}
