@@ -176,10 +176,13 @@ describe.concurrent('a dead letter', () => {
     const { id } = await subscribe(tenant, receiver.url)
     await createUser(tenant)
     const [dead] = await deliveriesIn(tenant, id, 'dead_letter')
-    receiver.behave(answer(200))
+    // Held until all have asked: one that asks after the delivery has succeeded wishes for another.
+    const asked = Promise.withResolvers<void>()
+    receiver.behave((...call) => void asked.promise.then(() => answer(200)(...call)))
     const answers = await Promise.all(
       Array.from({ length: 10 }, () => tenant.post(`/webhooks/${id}/deliveries/${dead.id}/retry`)),
     )
+    asked.resolve()
     expect(answers.map((each) => each.status)).toEqual(Array(10).fill(200))
     expect(answers.every((each) => each.body.data.id === dead.id)).toBe(true)
     const [again] = await deliveriesIn(tenant, id, 'succeeded')
