@@ -267,6 +267,448 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/auth/passkey/register-options": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begin to register a passkey
+         * @description Without a current user, for somebody who signs up. With one (an access token, or a secret key and `x-user-id`) the passkey is added to that user: needs a recent sign-in or second factor. The challenge may be answered elsewhere: a server can make one for a user of its own, and a browser complete it with the publishable key.
+         *
+         *     Publishable key, or secret key with the scope `auth:write`. For the current user, if there is one: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         */
+        post: operations["postAuthPasskeyRegisterOptions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/passkey/register-verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Register a passkey
+         * @description Signs in with the new passkey. Emits `user.created` when somebody signs up, `passkey.registered` and `user.signed_in`. An email that is taken is told here.
+         *
+         *     Publishable key, or secret key with the scope `auth:write`. For the current user, if there is one: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         */
+        post: operations["postAuthPasskeyRegisterVerify"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/passkey/login-options": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Begin to sign in with a passkey
+         * @description Without an email the authenticator offers what it has. With one only that user’s passkeys count; an email that nobody has is answered in the same way.
+         *
+         *     Publishable key, or secret key with the scope `auth:write`.
+         */
+        get: operations["getAuthPasskeyLoginOptions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/passkey/login-verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sign in with a passkey
+         * @description Whatever is wrong with the answer, it is one error. Emits `user.signed_in`.
+         *
+         *     Publishable key, or secret key with the scope `auth:write`.
+         */
+        post: operations["postAuthPasskeyLoginVerify"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/passkeys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the current user's passkeys
+         * @description Newest first.
+         *
+         *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         *
+         *     An extension of the specification.
+         */
+        get: operations["getAuthPasskeys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/passkeys/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Remove one of the current user's passkeys
+         * @description Needs a recent sign-in or second factor. The last one stays, unless the user can sign in by a messenger. Emits `passkey.removed`.
+         *
+         *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         *
+         *     An extension of the specification.
+         */
+        delete: operations["deleteAuthPasskeysId"];
+        options?: never;
+        head?: never;
+        /**
+         * Name one of the current user's passkeys
+         * @description Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         *
+         *     An extension of the specification.
+         */
+        patch: operations["patchAuthPasskeysId"];
+        trace?: never;
+    };
+    "/users/{id}/passkeys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a user's passkeys
+         * @description Newest first.
+         *
+         *     Secret key with the scope `users:read`.
+         *
+         *     An extension of the specification.
+         */
+        get: operations["getUsersIdPasskeys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/messenger/verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sign in by messenger
+         * @description Takes what Telegram gave to the page: the fields of the login widget, or the `initData` of a Mini App. It is accepted once, and within 24 hours of `auth_date`. Who comes for the first time becomes a new user, with `user.created`; nobody is linked to an existing user by a name or an email.
+         *
+         *     Publishable key, or secret key with the scope `auth:write`.
+         */
+        post: operations["postAuthMessengerVerify"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/messenger/widget-config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get what the login widget needs
+         * @description The app's bot, and where to send the browser instead of showing Telegram's widget.
+         *
+         *     Publishable key, or secret key with the scope `auth:write`.
+         */
+        get: operations["getAuthMessengerWidgetConfig"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/guests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List guest sessions
+         * @description Newest first, those that have ended too.
+         *
+         *     Secret key with the scope `guests:read`.
+         *
+         *     An extension of the specification.
+         */
+        get: operations["getGuests"];
+        put?: never;
+        /**
+         * Begin a guest session
+         * @description Makes a user that lists hide, with a party, and signs it in; its tokens end with the session. Emits `guest.created`.
+         *
+         *     Publishable key, or secret key with the scope `guests:write`.
+         */
+        post: operations["postGuests"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/guests/cleanup": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End old guest sessions
+         * @description Ends those whose time is over, or with `olderThanMinutes` those created so long ago: of the key's app, or of all apps. At most 1000 a call; `hasMore` says whether to call again. Emits `guest.expired` for each. Those whose time is over end without this call too.
+         *
+         *     Secret key with the scope `guests:write`.
+         */
+        post: operations["postGuestsCleanup"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/guests/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a guest session
+         * @description One that has ended too. With a publishable key: the guest's own, by its token.
+         *
+         *     Publishable key, or secret key with the scope `guests:read`. With a publishable key only for the guest's own access token as `Authorization: Bearer`.
+         */
+        get: operations["getGuestsId"];
+        put?: never;
+        post?: never;
+        /**
+         * End a guest session
+         * @description Its tokens are refused at once. Emits `guest.expired`. With a publishable key: the guest's own, by its token.
+         *
+         *     Publishable key, or secret key with the scope `guests:write`. With a publishable key only for the guest's own access token as `Authorization: Bearer`.
+         */
+        delete: operations["deleteGuestsId"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/guests/{id}/convert": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Convert a guest to a user
+         * @description The user keeps the guest's id, party and wallet, and stays signed in; an email or an external id is needed. Nothing is merged with a user who has them already. Emits `user.created` and `guest.converted`. A server gets a new session, for the user's browser.
+         *
+         *     Publishable key, or secret key with the scope `guests:write`. With a publishable key only for the guest's own access token as `Authorization: Bearer`.
+         */
+        post: operations["postGuestsIdConvert"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mfa/setup": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Start MFA set-up
+         * @description Makes a TOTP secret (SHA-1, 6 digits, 30 seconds) for an authenticator app. It replaces nothing but an earlier set-up that was not completed, and can be completed for ten minutes. Needs a sign-in within the last five.
+         *
+         *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         */
+        post: operations["postMfaSetup"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mfa/verify-setup": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Complete MFA set-up
+         * @description Takes the first code out of the authenticator app and answers ten recovery codes, shown only here. Counts as a verification of this session.
+         *
+         *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         */
+        post: operations["postMfaVerifySetup"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mfa/challenge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Request an MFA challenge
+         * @description To be answered at `/mfa/verify` within five minutes: until it succeeds, once.
+         *
+         *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         */
+        post: operations["postMfaChallenge"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mfa/verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Verify an MFA code
+         * @description Takes either a `code` of the authenticator app, each once, or a `recoveryCode`, each once. Counts for five minutes: for this session, or, where a server acts for the user, for its key. After five wrong ones in a row, however spread over challenges, none is heard for 15 minutes.
+         *
+         *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         */
+        post: operations["postMfaVerify"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mfa/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get MFA status
+         * @description Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         */
+        get: operations["getMfaStatus"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mfa": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Disable MFA
+         * @description Removes the factor and its recovery codes. Needs a verification within the last five minutes, whoever asks. Answers the status as it is then.
+         *
+         *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         */
+        delete: operations["deleteMfa"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api-keys": {
         parameters: {
             query?: never;
@@ -905,6 +1347,57 @@ export interface components {
              */
             updatedAt: string;
         };
+        CleanUpGuests: {
+            /**
+             * @description Ends guests that were created so long ago, their time over or not; 0 ends all.
+             * @example 60
+             */
+            olderThanMinutes?: number;
+            /** @description Counts, and changes nothing. */
+            dryRun?: boolean;
+        };
+        /** @description An email or an external id is needed. */
+        ConvertGuest: {
+            /**
+             * @description Unique in the app, whatever its case.
+             * @example ada@example.com
+             */
+            email?: string | null;
+            name?: string | null;
+            externalId?: string | null;
+            /**
+             * @description Your own strings, at most 50 keys and 16 KiB.
+             * @example {
+             *       "plan": "gold"
+             *     }
+             */
+            metadata?: {
+                [key: string]: string;
+            };
+        };
+        ConvertedGuest: {
+            guest: components["schemas"]["Guest"];
+            user: components["schemas"]["User"];
+            /**
+             * @description A JWT (EdDSA; keys at `/.well-known/jwks.json`): send it as `Authorization: Bearer`.
+             * @example eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJ1c3JfMDFqYiJ9.c2ln
+             */
+            accessToken: string;
+            /**
+             * @description Opaque, for one use: every refresh answers the next one. Keep it where scripts of others cannot read it.
+             * @example hk_rt_a2V5.c2VzXzAxamI.MA.bWFj
+             */
+            refreshToken: string;
+            /** @constant */
+            tokenType: "Bearer";
+            /**
+             * @description Until the access token expires.
+             * @example 900
+             */
+            expiresInSeconds: number;
+            /** @example ses_01jb2m7x9kq4t8v6w0r3s5y1ze */
+            sessionId: string;
+        };
         CreateApiKey: {
             /** @example Backend */
             name: string;
@@ -1042,6 +1535,31 @@ export interface components {
             metadata?: {
                 [key: string]: string;
             };
+        };
+        CreateGuest: {
+            /** @description The key's app, or the tenant's default one. */
+            appId?: string;
+            /**
+             * @description How long the session lasts, 1 minute to 30 days (default 1440: a day).
+             * @example 1440
+             */
+            ttlMinutes?: number;
+            /**
+             * @description Your own strings, at most 50 keys and 16 KiB.
+             * @example {
+             *       "plan": "gold"
+             *     }
+             */
+            metadata?: {
+                [key: string]: string;
+            };
+        };
+        CreateMfaChallenge: {
+            /**
+             * @description What it is for, in your own words.
+             * @example withdrawal
+             */
+            purpose?: string | null;
         };
         CreateUser: {
             /**
@@ -1198,6 +1716,94 @@ export interface components {
              */
             redirectUri: string;
         };
+        ExpiredGuests: {
+            /**
+             * @description How many this ended; in a dry run, how many there are to end.
+             * @example 12
+             */
+            expired: number;
+            /** @description Whether there are more than one call ends. Call again. */
+            hasMore: boolean;
+        };
+        Guest: {
+            /** @example gst_01jb2m7x9kq4t8v6w0r3s5y1zd */
+            id: string;
+            /** @description The user that the guest is, hidden from lists until it is converted. */
+            userId: string;
+            /** @description The ledger party; conversion keeps it. */
+            partyId: string;
+            appId: string;
+            /** @enum {string} */
+            status: "active" | "converted" | "expired";
+            /**
+             * Format: date-time
+             * @description The session ends then, unless it is converted before.
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            expiresAt: string;
+            metadata: {
+                [key: string]: string;
+            };
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            updatedAt: string;
+        };
+        GuestWithTokens: {
+            /** @example gst_01jb2m7x9kq4t8v6w0r3s5y1zd */
+            id: string;
+            /** @description The user that the guest is, hidden from lists until it is converted. */
+            userId: string;
+            /** @description The ledger party; conversion keeps it. */
+            partyId: string;
+            appId: string;
+            /** @enum {string} */
+            status: "active" | "converted" | "expired";
+            /**
+             * Format: date-time
+             * @description The session ends then, unless it is converted before.
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            expiresAt: string;
+            metadata: {
+                [key: string]: string;
+            };
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            updatedAt: string;
+            /**
+             * @description A JWT (EdDSA; keys at `/.well-known/jwks.json`): send it as `Authorization: Bearer`.
+             * @example eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJ1c3JfMDFqYiJ9.c2ln
+             */
+            accessToken: string;
+            /**
+             * @description Opaque, for one use: every refresh answers the next one. Keep it where scripts of others cannot read it.
+             * @example hk_rt_a2V5.c2VzXzAxamI.MA.bWFj
+             */
+            refreshToken: string;
+            /** @constant */
+            tokenType: "Bearer";
+            /**
+             * @description Until the access token expires.
+             * @example 900
+             */
+            expiresInSeconds: number;
+            /** @example ses_01jb2m7x9kq4t8v6w0r3s5y1ze */
+            sessionId: string;
+        };
         Health: {
             /** @constant */
             status: "ok";
@@ -1236,6 +1842,198 @@ export interface components {
              */
             revoked: number;
         };
+        LoginChallenge: {
+            /** @example chl_01jb2m7x9kq4t8v6w0r3s5y1zg */
+            challengeId: string;
+            /**
+             * Format: date-time
+             * @description The answer counts once, until then.
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            expiresAt: string;
+            /** @description For `PublicKeyCredential.parseRequestOptionsFromJSON` (WebAuthn L3). */
+            publicKey: {
+                /** @example dGhpcnR5LXR3byByYW5kb20gYnl0ZXMsIGVuY29kZWQ */
+                challenge: string;
+                /**
+                 * @description Milliseconds.
+                 * @example 300000
+                 */
+                timeout: number;
+                rpId: string;
+                /** @description Empty: any passkey that the authenticator finds. */
+                allowCredentials: {
+                    /** @example AQIDBAUGBwgJCgsMDQ4PEA */
+                    id: string;
+                    /** @constant */
+                    type: "public-key";
+                    /**
+                     * @description How a browser reaches the authenticator.
+                     * @example [
+                     *       "hybrid",
+                     *       "internal"
+                     *     ]
+                     */
+                    transports: string[];
+                }[];
+                /** @enum {string} */
+                userVerification: "required" | "preferred" | "discouraged";
+            };
+        };
+        LoginVerify: {
+            /** @example chl_01jb2m7x9kq4t8v6w0r3s5y1zg */
+            challengeId: string;
+            /** @description `AuthenticationResponseJSON` (WebAuthn L3): `credential.toJSON()`. */
+            credential: {
+                /** @example AQIDBAUGBwgJCgsMDQ4PEA */
+                id: string;
+                /** @example AQIDBAUGBwgJCgsMDQ4PEA */
+                rawId: string;
+                /** @constant */
+                type: "public-key";
+                authenticatorAttachment?: string | null;
+                clientExtensionResults?: {
+                    [key: string]: unknown;
+                };
+                response: {
+                    clientDataJSON: string;
+                    authenticatorData: string;
+                    signature: string;
+                    userHandle?: string | null;
+                };
+            };
+        };
+        MessengerWidget: {
+            /** @enum {string} */
+            provider: "telegram";
+            /**
+             * @description The bot's name, without @.
+             * @example shop_login_bot
+             */
+            botUsername: string | null;
+            /** @example 110201543 */
+            botId: string;
+            /**
+             * @description Whether the bot asks to be allowed to write to the user.
+             * @enum {string}
+             */
+            requestAccess: "write";
+            /**
+             * @description Where to send the browser instead of showing the widget, with `&return_to=` and an encoded URL of this origin. It comes back with the fields in the fragment, as base64url JSON in `tgAuthResult`.
+             * @example https://oauth.telegram.org/auth?bot_id=110201543&origin=https%3A%2F%2Fshop.example.com&embed=0&request_access=write
+             */
+            authUrl: string;
+        };
+        MfaChallenge: {
+            /** @example chl_01jb2m7x9kq4t8v6w0r3s5y1za */
+            challengeId: string;
+            /** @description What can be answered with: `recovery_code` only while some are left. */
+            methods: ("totp" | "recovery_code")[];
+            purpose: string | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            expiresAt: string;
+        };
+        MfaSetup: {
+            /**
+             * @description Base32, to be typed into an authenticator app.
+             * @example JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP
+             */
+            secret: string;
+            /** @example otpauth://totp/Shop:ada%40example.com?issuer=Shop&secret=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP&algorithm=SHA1&digits=6&period=30 */
+            otpauthUrl: string;
+            /** @description The URL as a QR code: an SVG with a background of its own and no reference to anything. */
+            qrSvg: string;
+            /**
+             * Format: date-time
+             * @description Until when it can be completed.
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            expiresAt: string;
+        };
+        MfaStatus: {
+            enabled: boolean;
+            /** @description What can be answered with: `recovery_code` only while some are left. */
+            methods: ("totp" | "recovery_code")[];
+            recoveryCodesRemaining: number;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            enabledAt: string | null;
+        };
+        MfaVerification: {
+            /** @constant */
+            verified: true;
+            /** @description Of the same session, with the stronger `amr`. Null where a server acts for the user. */
+            accessToken: string | null;
+            /**
+             * @description Until the access token expires.
+             * @example 900
+             */
+            expiresInSeconds: number | null;
+            /**
+             * Format: date-time
+             * @description Until when this counts where a second factor is required.
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            mfaExpiresAt: string;
+        };
+        Passkey: {
+            /** @example pky_01jb2m7x9kq4t8v6w0r3s5y1zf */
+            id: string;
+            /** @example usr_01jb2m7x9kq4t8v6w0r3s5y1za */
+            userId: string;
+            /**
+             * @description What its user calls it.
+             * @example Ada’s phone
+             */
+            name: string | null;
+            /** @example AQIDBAUGBwgJCgsMDQ4PEA */
+            credentialId: string;
+            /**
+             * @description The relying party that it was made for.
+             * @example example.com
+             */
+            rpId: string;
+            /**
+             * @description Whether it can be synced.
+             * @enum {string}
+             */
+            deviceType: "singleDevice" | "multiDevice";
+            /** @description Whether it was, when it was last used. */
+            backedUp: boolean;
+            /**
+             * @description How a browser reaches the authenticator.
+             * @example [
+             *       "hybrid",
+             *       "internal"
+             *     ]
+             */
+            transports: string[];
+            /**
+             * @description The model of the authenticator; zeros where it does not say.
+             * @example 00000000-0000-0000-0000-000000000000
+             */
+            aaguid: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            lastUsedAt: string | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            updatedAt: string;
+        };
         PurgedDeliveries: {
             /** @description How many dead letters were deleted. */
             purged: number;
@@ -1262,8 +2060,135 @@ export interface components {
             /** Format: date-time */
             since: string;
         };
+        RecoveryCodes: {
+            /**
+             * @description Each verifies once. Shown only here.
+             * @example [
+             *       "7f3k-9qwx-2m4h-c8rt"
+             *     ]
+             */
+            recoveryCodes: string[];
+        };
         Refresh: {
             refreshToken: string;
+        };
+        RegisterOptions: {
+            /**
+             * @description Of the user to sign up. Whether it is taken is told by register-verify.
+             * @example ada@example.com
+             */
+            email?: string | null;
+            /**
+             * @description Of the user to sign up.
+             * @example Ada
+             */
+            name?: string | null;
+            /** @description The key's app, or the tenant's default one. */
+            appId?: string;
+        };
+        RegisterVerify: {
+            /** @example chl_01jb2m7x9kq4t8v6w0r3s5y1zg */
+            challengeId: string;
+            /** @description `RegistrationResponseJSON` (WebAuthn L3): `credential.toJSON()`. */
+            credential: {
+                /** @example AQIDBAUGBwgJCgsMDQ4PEA */
+                id: string;
+                /** @example AQIDBAUGBwgJCgsMDQ4PEA */
+                rawId: string;
+                /** @constant */
+                type: "public-key";
+                authenticatorAttachment?: string | null;
+                clientExtensionResults?: {
+                    [key: string]: unknown;
+                };
+                response: {
+                    clientDataJSON: string;
+                    attestationObject: string;
+                    /**
+                     * @description How a browser reaches the authenticator.
+                     * @example [
+                     *       "hybrid",
+                     *       "internal"
+                     *     ]
+                     */
+                    transports?: string[];
+                    authenticatorData?: string;
+                    publicKey?: string | null;
+                    publicKeyAlgorithm?: number;
+                };
+            };
+            /**
+             * @description What its user calls it.
+             * @example Ada’s phone
+             */
+            deviceName?: string | null;
+        };
+        RegistrationChallenge: {
+            /** @example chl_01jb2m7x9kq4t8v6w0r3s5y1zg */
+            challengeId: string;
+            /**
+             * Format: date-time
+             * @description The answer counts once, until then.
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            expiresAt: string;
+            /** @description For `PublicKeyCredential.parseCreationOptionsFromJSON` (WebAuthn L3). */
+            publicKey: {
+                rp: {
+                    id: string;
+                    name: string;
+                };
+                user: {
+                    id: string;
+                    name: string;
+                    displayName: string;
+                };
+                /** @example dGhpcnR5LXR3byByYW5kb20gYnl0ZXMsIGVuY29kZWQ */
+                challenge: string;
+                pubKeyCredParams: {
+                    /** @constant */
+                    type: "public-key";
+                    alg: number;
+                }[];
+                /**
+                 * @description Milliseconds.
+                 * @example 300000
+                 */
+                timeout: number;
+                excludeCredentials: {
+                    /** @example AQIDBAUGBwgJCgsMDQ4PEA */
+                    id: string;
+                    /** @constant */
+                    type: "public-key";
+                    /**
+                     * @description How a browser reaches the authenticator.
+                     * @example [
+                     *       "hybrid",
+                     *       "internal"
+                     *     ]
+                     */
+                    transports: string[];
+                }[];
+                authenticatorSelection: {
+                    /** @constant */
+                    residentKey: "required";
+                    requireResidentKey: boolean;
+                    /** @enum {string} */
+                    userVerification: "required" | "preferred" | "discouraged";
+                };
+                /** @constant */
+                attestation: "none";
+                extensions: {
+                    credProps: boolean;
+                };
+            };
+        };
+        RenamePasskey: {
+            /**
+             * @description What its user calls it.
+             * @example Ada’s phone
+             */
+            name?: string | null;
         };
         RotateApiKey: {
             /**
@@ -1628,6 +2553,45 @@ export interface components {
              * @example 2026-11-21T08:30:00.000Z
              */
             updatedAt: string;
+        };
+        /** @description Either `initData`, or the fields of the login widget, of which `id`, `auth_date` and `hash` are needed. Fields that Telegram adds are passed on as they are. */
+        VerifyMessenger: {
+            /** @description The Telegram account's id. */
+            id?: number | string;
+            first_name?: string;
+            last_name?: string;
+            username?: string;
+            photo_url?: string;
+            /** @description When Telegram signed, Unix seconds: at most 24 hours ago. */
+            auth_date?: number | string;
+            /** @description Telegram's signature over all other fields. */
+            hash?: string;
+            /** @description A Mini App's `Telegram.WebApp.initData`, as it is; instead of the widget's fields. */
+            initData?: string;
+            /** @description The key's app, or the tenant's default one. Not signed. */
+            appId?: string;
+        } & {
+            [key: string]: string | number;
+        };
+        VerifyMfa: {
+            challengeId: string;
+            /**
+             * @description What the authenticator app shows.
+             * @example 123456
+             */
+            code?: string;
+            /**
+             * @description Instead of `code`. Case and dashes do not matter.
+             * @example 7f3k-9qwx-2m4h-c8rt
+             */
+            recoveryCode?: string;
+        };
+        VerifyMfaSetup: {
+            /**
+             * @description What the authenticator app shows.
+             * @example 123456
+             */
+            code: string;
         };
         Webhook: {
             /** @example wh_01jb2m7x9kq4t8v6w0r3s5y1zk */
@@ -3102,6 +4066,2050 @@ export interface operations {
                 };
             };
             /** @description Gone: `code_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postAuthPasskeyRegisterOptions: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RegisterOptions"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["RegistrationChallenge"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended`, `mfa_required`, `mfa_enrollment_required`, `reauthentication_required` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `passkey_limit` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postAuthPasskeyRegisterVerify: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RegisterVerify"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SignedIn"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type`, `attestation_invalid` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `already_exists`, `passkey_limit` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired`, `challenge_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getAuthPasskeyLoginOptions: {
+        parameters: {
+            query?: {
+                /** @description Whose passkeys to ask for. Without it the authenticator offers what it has. */
+                email?: string;
+                /** @description The key's app, or the tenant's default one. */
+                app_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["LoginChallenge"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postAuthPasskeyLoginVerify: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LoginVerify"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SignedIn"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `assertion_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `challenge_expired`, `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getAuthPasskeys: {
+        parameters: {
+            query?: {
+                /** @description Which page, from 1. */
+                page?: string;
+                /** @description Records a page, 1 to 100 (default 20). */
+                page_size?: string;
+            };
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Passkey"][];
+                        total: number;
+                        page: number;
+                        pageSize: number;
+                        hasMore: boolean;
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteAuthPasskeysId: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Passkey"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended`, `mfa_required`, `mfa_enrollment_required`, `reauthentication_required` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `last_sign_in_method` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    patchAuthPasskeysId: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RenamePasskey"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Passkey"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getUsersIdPasskeys: {
+        parameters: {
+            query?: {
+                /** @description Which page, from 1. */
+                page?: string;
+                /** @description Records a page, 1 to 100 (default 20). */
+                page_size?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Passkey"][];
+                        total: number;
+                        page: number;
+                        pageSize: number;
+                        hasMore: boolean;
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postAuthMessengerVerify: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["VerifyMessenger"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SignedIn"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `messenger_signature_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found`, `messenger_not_configured` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getAuthMessengerWidgetConfig: {
+        parameters: {
+            query?: {
+                /** @description The key's app, or the tenant's default one. */
+                app_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["MessengerWidget"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `messenger_not_configured` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getGuests: {
+        parameters: {
+            query?: {
+                /** @description Which page, from 1. */
+                page?: string;
+                /** @description Records a page, 1 to 100 (default 20). */
+                page_size?: string;
+                status?: "active" | "converted" | "expired";
+                /** @description Only guests of this app. */
+                app_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Guest"][];
+                        total: number;
+                        page: number;
+                        pageSize: number;
+                        hasMore: boolean;
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postGuests: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["CreateGuest"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["GuestWithTokens"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postGuestsCleanup: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["CleanUpGuests"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["ExpiredGuests"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getGuestsId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Guest"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteGuestsId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Guest"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `already_converted` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postGuestsIdConvert: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ConvertGuest"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["ConvertedGuest"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `already_converted`, `already_exists` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postMfaSetup: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["MfaSetup"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended`, `reauthentication_required` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `mfa_already_enabled` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postMfaVerifySetup: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["VerifyMfaSetup"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["RecoveryCodes"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type`, `invalid_code` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `mfa_already_enabled`, `mfa_setup_not_started` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired`, `mfa_setup_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited`, `mfa_locked` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postMfaChallenge: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["CreateMfaChallenge"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["MfaChallenge"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `mfa_not_enabled` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postMfaVerify: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["VerifyMfa"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["MfaVerification"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type`, `invalid_code` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `mfa_not_enabled` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired`, `challenge_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited`, `mfa_locked` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getMfaStatus: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["MfaStatus"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteMfa: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["MfaStatus"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended`, `mfa_required` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `mfa_not_enabled` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
             410: {
                 headers: {
                     [name: string]: unknown;

@@ -1,8 +1,11 @@
 import { type ClientOptions, createCalls } from './http.ts'
 import { apiKeysOf } from './resources/api-keys.ts'
 import { appsOf } from './resources/apps.ts'
+import { authOf } from './resources/auth.ts'
+import { guestsOf } from './resources/guests.ts'
 import { healthOf } from './resources/health.ts'
 import { jobsOf } from './resources/jobs.ts'
+import { mfaOf } from './resources/mfa.ts'
 import { tenantOf } from './resources/tenant.ts'
 import { usersOf } from './resources/users.ts'
 import { webhooksOf } from './resources/webhooks.ts'
@@ -14,6 +17,9 @@ const INSPECT = Symbol.for('nodejs.util.inspect.custom')
 export interface HalfkeyClient {
   readonly apps: ReturnType<typeof appsOf>
   readonly users: ReturnType<typeof usersOf>
+  readonly auth: ReturnType<typeof authOf>
+  readonly guests: ReturnType<typeof guestsOf>
+  readonly mfa: ReturnType<typeof mfaOf>
   readonly apiKeys: ReturnType<typeof apiKeysOf>
   readonly webhooks: ReturnType<typeof webhooksOf>
   readonly tenant: ReturnType<typeof tenantOf>
@@ -35,6 +41,9 @@ export function createClient(options: ClientOptions): HalfkeyClient {
   const client: HalfkeyClient = {
     apps: appsOf(calls),
     users: usersOf(calls),
+    auth: authOf(calls),
+    guests: guestsOf(calls),
+    mfa: mfaOf(calls),
     apiKeys: apiKeysOf(calls),
     webhooks: webhooksOf(calls),
     tenant: tenantOf(calls),

@@ -35,3 +35,37 @@ export type User = Schemas['User']
 export type Webhook = Schemas['Webhook']
 /** A webhook with its signing secret: what creation answers. */
 export type WebhookWithSecret = Schemas['WebhookWithSecret']
+/** A converted guest: the guest session, the user that it became, and the user's tokens. */
+export type ConvertedGuest = Schemas['ConvertedGuest']
+/** How many guest sessions a clean-up ended. */
+export type ExpiredGuests = Schemas['ExpiredGuests']
+/** A guest session. */
+export type Guest = Schemas['Guest']
+/** A guest session with its tokens: what creation answers. */
+export type GuestWithTokens = Schemas['GuestWithTokens']
+/** How many sessions a log-out ended. */
+export type LoggedOut = Schemas['LoggedOut']
+/** A challenge for signing in; `publicKey` goes to `navigator.credentials.get`. */
+export type LoginChallenge = Schemas['LoginChallenge']
+/** What the messenger's login widget needs to know. */
+export type MessengerWidget = Schemas['MessengerWidget']
+/** A challenge of the second factor. */
+export type MfaChallenge = Schemas['MfaChallenge']
+/** A second factor that is being set up. */
+export type MfaSetup = Schemas['MfaSetup']
+/** Whether the user has a second factor. */
+export type MfaStatus = Schemas['MfaStatus']
+/** A verified second factor, with an access token that says so. */
+export type MfaVerification = Schemas['MfaVerification']
+/** A passkey of a user. */
+export type Passkey = Schemas['Passkey']
+/** The recovery codes of a new second factor: shown once. */
+export type RecoveryCodes = Schemas['RecoveryCodes']
+/** A challenge for registering a passkey; `publicKey` goes to `navigator.credentials.create`. */
+export type RegistrationChallenge = Schemas['RegistrationChallenge']
+/** A session of a user. */
+export type Session = Schemas['Session']
+/** What every way of signing in answers: the user, and tokens that call for them. */
+export type SignedIn = Schemas['SignedIn']
+/** A session's tokens. */
+export type Tokens = Schemas['Tokens']

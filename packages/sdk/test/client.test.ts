@@ -8,6 +8,7 @@ import { createClient, type HalfkeyClient } from '../src/client.ts'
 import { HalfkeyError, isHalfkeyError } from '../src/errors.ts'
 import type { User } from '../src/models.ts'
 import type { Page } from '../src/paging.ts'
+import { useGuestsAndMfa, useHostedPage, useMessenger, usePasskeys, useSessions } from './sign-in.ts'
 
 let service: Service
 let receiver: Receiver
@@ -124,6 +125,17 @@ describe('every method works against the server', () => {
       async () => (await client.webhooks.deliveries.list(id, { status: 'succeeded' })).total === 2,
     )
     expect(await client.webhooks.purge(id)).toEqual({ purged: 0 })
+  })
+
+  test('sign-in, sessions, guests and the second factor', async () => {
+    const clientOf = (accessToken: string) =>
+      createClient({ baseUrl: service.url, apiKey: tenant.key, accessToken, fetch: recording })
+    const signedIn = await usePasskeys(service, client, clientOf)
+    const exchanged = await useHostedPage(service, tenant, client, signedIn.accessToken)
+    expect(exchanged.sessionId).toBe(signedIn.sessionId)
+    await useSessions(client, clientOf, exchanged)
+    await useMessenger(tenant, client)
+    await useGuestsAndMfa(client, clientOf)
   })
 
   test('tenant', async () => {

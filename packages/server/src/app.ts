@@ -4,14 +4,23 @@ import { appRoutes } from './apps/routes.ts'
 import { APP_ERRORS } from './apps/service.ts'
 import { deleteOldChallenges } from './core/challenges.ts'
 import type { Db } from './core/db.ts'
+import type { Deps } from './core/deps.ts'
 import type { Entrance, PlainRoute, Route } from './core/http.ts'
 import { deleteOldJobs } from './core/jobs.ts'
-import type { Logger } from './core/log.ts'
 import { openApiDocument } from './core/openapi.ts'
 import { deleteOldRevocations } from './core/revocations.ts'
 import { VERSION } from './core/version.ts'
+import { sweepGuests } from './guests/expiry-service.ts'
+import { guestRoutes } from './guests/routes.ts'
+import { GUEST_ERRORS } from './guests/service.ts'
 import { healthProbes, healthRoutes } from './health/routes.ts'
 import { jobRoutes } from './jobs/routes.ts'
+import { messengerRoutes } from './messenger/routes.ts'
+import { deleteOldPayloads, MESSENGER_ERRORS } from './messenger/service.ts'
+import { mfaRoutes } from './mfa/routes.ts'
+import { MFA_ERRORS } from './mfa/service.ts'
+import { passkeyRoutes, relatedOriginsRoute } from './passkeys/routes.ts'
+import { PASSKEY_ERRORS } from './passkeys/service.ts'
 import { jwksRoute, sessionRoutes } from './sessions/routes.ts'
 import { deleteOldSessions } from './sessions/service.ts'
 import { enterFromPage } from './signin/page-service.ts'
@@ -30,6 +39,10 @@ export const routes: readonly Route[] = [
   ...userRoutes,
   ...sessionRoutes,
   ...signInRoutes,
+  ...passkeyRoutes,
+  ...messengerRoutes,
+  ...guestRoutes,
+  ...mfaRoutes,
   ...apiKeyRoutes,
   ...webhookRoutes,
   ...jobRoutes,
@@ -37,7 +50,17 @@ export const routes: readonly Route[] = [
   ...healthRoutes,
 ]
 
-const errors = { ...APP_ERRORS, ...SIGN_IN_ERRORS, ...API_KEY_ERRORS, ...WEBHOOK_ERRORS, ...DELIVERY_ERRORS }
+const errors = {
+  ...APP_ERRORS,
+  ...SIGN_IN_ERRORS,
+  ...PASSKEY_ERRORS,
+  ...MESSENGER_ERRORS,
+  ...GUEST_ERRORS,
+  ...MFA_ERRORS,
+  ...API_KEY_ERRORS,
+  ...WEBHOOK_ERRORS,
+  ...DELIVERY_ERRORS,
+}
 
 /** The API's description, as served and as committed. */
 export function describeApi(): object {
@@ -50,6 +73,7 @@ const description = JSON.stringify(describeApi())
 export const plainRoutes: readonly PlainRoute[] = [
   ...healthProbes,
   jwksRoute,
+  relatedOriginsRoute,
   ...signInPages,
   {
     path: '/openapi.json',
@@ -85,13 +109,15 @@ function hourly(chore: Chore): Chore {
 }
 
 /** Periodic work of a worker beside deliveries; each answers whether there is more to do at once. */
-export function chores(log: Logger): Chore[] {
+export function chores(deps: Deps): Chore[] {
   return [
-    (db) => stepRecovery(db, log),
+    (db) => stepRecovery(db, deps.log),
+    (db) => sweepGuests({ ...deps, db }),
     hourly(deleteOldJobs),
     hourly(deleteOldSessions),
     hourly(deleteOldRevocations),
     hourly(deleteOldChallenges),
     hourly(deleteOldCodes),
+    hourly(deleteOldPayloads),
   ]
 }

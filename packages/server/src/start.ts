@@ -142,7 +142,7 @@ function startWorker(parts: Parts): { worker: Worker; closeListener(): Promise<v
   const listener = { listening: () => false, close: async () => {} } as ReturnType<typeof listen>
   const worker = createWorker(
     { ...deps, db: engineDb },
-    { listening: () => listener.listening(), chores: chores(deps.log), hasty: hastyDb },
+    { listening: () => listener.listening(), chores: chores(deps), hasty: hastyDb },
   )
   Object.assign(listener, listen(database.connection, worker.bells, deps.log))
   // In this process the bell is at hand; the other processes' workers poll, and this one is awake already.

@@ -122,6 +122,8 @@ test('schemas are JSON Schema 2020-12 with closed request bodies, and none is em
     const body = operation.requestBody?.content?.['application/json']?.schema
     if (body === undefined) continue
     const schema = (typeof body.$ref === 'string' ? resolve(body.$ref) : body) as Json
+    // What the messenger signed is taken as it is: it may add a field at any time.
+    if (path === '/auth/messenger/verify') continue
     expect(schema, `${method} ${path}`).toMatchObject({ type: 'object', additionalProperties: false })
     // A call without a body is one with {}: it will do where no field is required.
     expect(operation.requestBody?.required, `${method} ${path}`).toBe(schema.required !== undefined)

@@ -2,6 +2,7 @@ import type { Route } from '../src/core/http.ts'
 import { type Id, type IdPrefix, newId } from '../src/core/ids.ts'
 import { inlined, type JsonSchema, jsonSchema } from '../src/core/schema.ts'
 import { startSession } from '../src/sessions/service.ts'
+import { register } from './authenticator.ts'
 import { type Answer, type CallOptions, call, type Service, type Tenant } from './harness.ts'
 
 /** Nothing listens there: a delivery fails at once. */
@@ -10,6 +11,7 @@ export const NOWHERE = 'http://127.0.0.2:49150/hook'
 /** Valid bodies where the least that the schema asks for is not enough. */
 const BODIES: Record<string, object> = {
   'POST /api-keys': { name: 'Backend', type: 'secret', scopes: ['api_keys:read'] },
+  'POST /guests/:id/convert': { email: 'converted@example.com' },
   'POST /webhooks': { url: NOWHERE, events: ['user.created'] },
 }
 
@@ -36,6 +38,14 @@ export async function signIn(service: Pick<Service, 'deps'>, tenant: Tenant) {
 export const RECORDS: Record<string, (tenant: Tenant, service: Service) => Promise<PathIds>> = {
   apps: async (tenant) => ({ id: await idOf(tenant, '/apps', { name: 'Shop' }) }),
   'auth/sessions': async (tenant, service) => ({ id: (await signIn(service, tenant)).sessionId }),
+  async 'auth/passkeys'(tenant, service) {
+    const headers = { 'x-user-id': await tenant.userId() }
+    const answer = await register({ url: service.url, key: tenant.key }, {}, { headers })
+    const list = await tenant.get('/auth/passkeys', { headers })
+    if (answer.status !== 200) throw new Error(answer.text)
+    return { id: list.body.data[0].id }
+  },
+  guests: async (tenant) => ({ id: await idOf(tenant, '/guests', {}) }),
   users: async (tenant) => ({ id: await idOf(tenant, '/users', { name: 'Ada' }) }),
   'api-keys': async (tenant) => ({ id: await idOf(tenant, '/api-keys', BODIES['POST /api-keys']) }),
   async webhooks(tenant) {

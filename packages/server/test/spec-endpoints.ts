@@ -83,28 +83,11 @@ export const SPEC_ENDPOINTS = table(`
 export const PENDING: readonly string[] = [
   'POST /users/me/wallet',
   'GET /users/me/wallet',
-  'POST /auth/passkey/register-options',
-  'POST /auth/passkey/register-verify',
-  'GET /auth/passkey/login-options',
-  'POST /auth/passkey/login-verify',
-  'POST /auth/messenger/verify',
-  'GET /auth/messenger/widget-config',
-  'POST /guests',
-  'GET /guests/:id',
-  'POST /guests/:id/convert',
-  'DELETE /guests/:id',
-  'POST /guests/cleanup',
   'POST /delegated-sessions',
   'GET /delegated-sessions/:id',
   'DELETE /delegated-sessions/:id',
   'POST /delegated-sessions/:id/execute',
   'POST /delegated-sessions/:id/query',
-  'POST /mfa/setup',
-  'POST /mfa/verify-setup',
-  'POST /mfa/challenge',
-  'POST /mfa/verify',
-  'GET /mfa/status',
-  'DELETE /mfa',
   'POST /mpc/shares',
   'GET /mpc/shares/:walletId',
   'DELETE /mpc/shares/:walletId',
@@ -128,6 +111,11 @@ export const EXTENSIONS = table(`
   GET    /auth/sessions                             users:act_as   200
   DELETE /auth/sessions/:id                         users:act_as   200
   GET    /users/:id/sessions                        users:read     200
+  GET    /auth/passkeys                             users:act_as   200
+  PATCH  /auth/passkeys/:id                         users:act_as   200
+  DELETE /auth/passkeys/:id                         users:act_as   200
+  GET    /users/:id/passkeys                        users:read     200
+  GET    /guests                                    guests:read    200
   GET    /api-keys/:id                              api_keys:read  200
   POST   /api-keys/:id/rotate                       api_keys:write 200
   GET    /webhooks/event-types                      webhooks:read  200

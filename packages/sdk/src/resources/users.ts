@@ -1,5 +1,5 @@
 import type { Calls, RequestOptions } from '../http.ts'
-import type { User } from '../models.ts'
+import type { Passkey, Session, User } from '../models.ts'
 import type { Body, Query } from '../operations.ts'
 import type { List } from '../paging.ts'
 
@@ -22,6 +22,14 @@ export function usersOf({ one, list }: Calls) {
     /** Changes what is given; null clears, metadata is merged by key. Scope `users:write`. @throws not_found, already_exists */
     update: (id: string, body: Body<'/users/{id}', 'patch'>, options?: RequestOptions): Promise<User> =>
       one('patch', '/users/{id}', { path: { id }, body }, options),
+
+    /** Lists a user's live sessions, newest first. Scope `users:read`. @throws not_found */
+    sessions: (id: string, query?: Query<'/users/{id}/sessions', 'get'>, options?: RequestOptions): List<Session> =>
+      list('/users/{id}/sessions', { path: { id } }, query, options),
+
+    /** Lists a user's passkeys, newest first. Scope `users:read`. @throws not_found */
+    passkeys: (id: string, query?: Query<'/users/{id}/passkeys', 'get'>, options?: RequestOptions): List<Passkey> =>
+      list('/users/{id}/passkeys', { path: { id } }, query, options),
 
     /**
      * Deletes a user and answers the record's final state. Scope `users:write`. A repeat after a lost answer meets

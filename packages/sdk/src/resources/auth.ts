@@ -1,0 +1,105 @@
+import type { Calls, RequestOptions } from '../http.ts'
+import type {
+  LoggedOut,
+  LoginChallenge,
+  MessengerWidget,
+  Passkey,
+  RegistrationChallenge,
+  Session,
+  SignedIn,
+  Tokens,
+} from '../models.ts'
+import type { Body, Query } from '../operations.ts'
+import type { List } from '../paging.ts'
+
+function passkeysOf({ one, list }: Calls) {
+  return {
+    /**
+     * Begins the registration of a passkey: `publicKey` is for `navigator.credentials.create` (WebAuthn L3, JSON). Without
+     * a current user it signs up, with one it adds a passkey. Scope `auth:write`.
+     * @throws mfa_required, reauthentication_required (adding)
+     */
+    registerOptions: (
+      body: Body<'/auth/passkey/register-options', 'post'> = {},
+      options?: RequestOptions,
+    ): Promise<RegistrationChallenge> => one('post', '/auth/passkey/register-options', { body }, options),
+
+    /** Completes a registration, and signs in. Scope `auth:write`. @throws attestation_invalid, challenge_expired, already_exists */
+    registerVerify: (
+      body: Body<'/auth/passkey/register-verify', 'post'>,
+      options?: RequestOptions,
+    ): Promise<SignedIn> => one('post', '/auth/passkey/register-verify', { body }, options),
+
+    /**
+     * Begins a sign-in: `publicKey` is for `navigator.credentials.get`. Without `email` the authenticator offers what it
+     * has. Scope `auth:write`.
+     */
+    loginOptions: (
+      query?: Query<'/auth/passkey/login-options', 'get'>,
+      options?: RequestOptions,
+    ): Promise<LoginChallenge> => one('get', '/auth/passkey/login-options', { query }, options),
+
+    /** Completes a sign-in. Scope `auth:write`. @throws assertion_invalid, challenge_expired, user_suspended */
+    loginVerify: (body: Body<'/auth/passkey/login-verify', 'post'>, options?: RequestOptions): Promise<SignedIn> =>
+      one('post', '/auth/passkey/login-verify', { body }, options),
+
+    /** Lists the current user's passkeys, newest first. */
+    list: (query?: Query<'/auth/passkeys', 'get'>, options?: RequestOptions): List<Passkey> =>
+      list('/auth/passkeys', {}, query, options),
+
+    /** Renames one of the current user's passkeys. @throws not_found */
+    rename: (id: string, name: string | null, options?: RequestOptions): Promise<Passkey> =>
+      one('patch', '/auth/passkeys/{id}', { path: { id }, body: { name } }, options),
+
+    /** Removes one of the current user's passkeys. @throws not_found, last_sign_in_method, mfa_required, reauthentication_required */
+    remove: (id: string, options?: RequestOptions): Promise<Passkey> =>
+      one('delete', '/auth/passkeys/{id}', { path: { id } }, options),
+  }
+}
+
+function messengerOf({ one }: Calls) {
+  return {
+    /** Signs in by what the Telegram login widget, or a Mini App (`initData`), gave. Scope `auth:write`. @throws messenger_signature_invalid */
+    verify: (body: Body<'/auth/messenger/verify', 'post'>, options?: RequestOptions): Promise<SignedIn> =>
+      one('post', '/auth/messenger/verify', { body }, options),
+
+    /** What the login widget needs to know. Scope `auth:write`. @throws messenger_not_configured */
+    widgetConfig: (
+      query?: Query<'/auth/messenger/widget-config', 'get'>,
+      options?: RequestOptions,
+    ): Promise<MessengerWidget> => one('get', '/auth/messenger/widget-config', { query }, options),
+  }
+}
+
+/** Calls of sign-in and of the current user's sessions. Every method may also throw what any call does: see `HalfkeyError`. */
+export function authOf(calls: Calls) {
+  const { one, list } = calls
+  return {
+    passkeys: passkeysOf(calls),
+    messenger: messengerOf(calls),
+    sessions: {
+      /** Lists the current user's live sessions, newest first. */
+      list: (query?: Query<'/auth/sessions', 'get'>, options?: RequestOptions): List<Session> =>
+        list('/auth/sessions', {}, query, options),
+
+      /** Ends one of the current user's sessions. @throws not_found */
+      end: (id: string, options?: RequestOptions): Promise<Session> =>
+        one('delete', '/auth/sessions/{id}', { path: { id } }, options),
+    },
+
+    /**
+     * Trades a refresh token for the next one and a new access token. Keep both: an old refresh token that is used again
+     * ends the session. Scope `auth:write`. @throws session_invalid, session_expired, session_revoked
+     */
+    refresh: (refreshToken: string, options?: RequestOptions): Promise<Tokens> =>
+      one('post', '/auth/refresh', { body: { refreshToken } }, options),
+
+    /** Trades the code that the hosted sign-in page returned for a session. Scope `auth:write`. @throws code_invalid, code_expired */
+    exchange: (body: Body<'/auth/exchange', 'post'>, options?: RequestOptions): Promise<SignedIn> =>
+      one('post', '/auth/exchange', { body }, options),
+
+    /** Ends the current session; with `everywhere` all of the current user's. */
+    logOut: (body: Body<'/auth/logout', 'post'> = {}, options?: RequestOptions): Promise<LoggedOut> =>
+      one('post', '/auth/logout', { body }, options),
+  }
+}
