@@ -1,8 +1,9 @@
-// npm run bench -- api|delivery|lists|start [--quick]: progress on standard error, a table on standard output.
+// npm run bench -- api|delivery|lists|sign-in|start [--quick]: progress on standard error, a table on standard output.
 import { api } from './api.ts'
 import { delivery } from './delivery.ts'
 import { lists } from './lists.ts'
 import { markdown, type Row, step } from './report.ts'
+import { signIn } from './sign-in.ts'
 import { start } from './start.ts'
 
 /** What a benchmark hands to the report. */
@@ -16,6 +17,7 @@ const BENCHMARKS: Record<string, (quick: boolean, only: string | undefined) => P
   api,
   delivery,
   lists,
+  'sign-in': signIn,
   start,
 }
 const TIME_MAX_MS = 40 * 60_000

@@ -11,9 +11,16 @@ export interface Load {
   /** Before anything is counted. */
   warmUpMs: number
   forMs: number
-  /** GET of these paths in turn, or POST of a new user each time. */
+  /**
+   * GET of these paths in turn, or POST: of a new user each time, of these bodies, each once, or of the refresh token
+   * that the connection's last answer held.
+   */
   paths?: string[]
   post?: { path: string; tag: string }
+  bodies?: { path: string; list: string[] }
+  refresh?: { path: string; tokens: string[] }
+  /** At most so many a second, evenly; as many as are answered without it. */
+  perSecond?: number
   expectedStatus: number
 }
 
@@ -34,12 +41,26 @@ export interface LoadResult {
 
 let made = 0
 
-function nextRequest(load: Load): string {
+/** The next request of a connection, given the answer before it; null when there is none left. */
+function nextRequest(load: Load, connection: number, lastAnswer: string): string | null {
   const head = `host: 127.0.0.1\r\nx-api-key: ${load.key}\r\n`
+  const post = (path: string, body: string) =>
+    `POST ${path} HTTP/1.1\r\n${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
   made += 1
   if (load.paths !== undefined) return `GET ${load.paths[made % load.paths.length]} HTTP/1.1\r\n${head}\r\n`
-  const body = `{"email":"load-${load.post?.tag}-${made}@example.com","name":"Load Generated ${made}","externalId":"${load.post?.tag}-${made}"}`
-  return `POST ${load.post?.path} HTTP/1.1\r\n${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+  if (load.bodies !== undefined) {
+    const body = load.bodies.list.pop()
+    return body === undefined ? null : post(load.bodies.path, body)
+  }
+  if (load.refresh !== undefined) {
+    const token = /"refreshToken":"([^"]+)"/.exec(lastAnswer)?.[1] ?? load.refresh.tokens[connection]
+    return post(load.refresh.path, `{"refreshToken":"${token}"}`)
+  }
+  const { path, tag } = load.post as { path: string; tag: string }
+  return post(
+    path,
+    `{"email":"load-${tag}-${made}@example.com","name":"Load Generated ${made}","externalId":"${tag}-${made}"}`,
+  )
 }
 
 class Tally {
@@ -54,11 +75,19 @@ class Tally {
   }
 }
 
-/** Runs one connection until `isOver`; resolves when its last answer is there. */
-function drive(load: Load, tally: Tally, counts: () => boolean, isOver: () => boolean): Promise<void> {
+interface Clock {
+  counts(): boolean
+  isOver(): boolean
+}
+
+/** Runs one connection until the clock is over; resolves when its last answer is there. */
+function drive(load: Load, connection: number, tally: Tally, { counts, isOver }: Clock): Promise<void> {
+  const everyMs = load.perSecond === undefined ? 0 : (load.connections / load.perSecond) * 1000
   return new Promise((resolve) => {
     let sentAt = 0
+    let dueAt = performance.now() + (everyMs * connection) / load.connections
     let pending = ''
+    let lastAnswer = ''
     let ended = false
     const socket: Socket = createConnection({ port: load.port, host: '127.0.0.1', noDelay: true })
     const finish = (failure?: string) => {
@@ -69,11 +98,19 @@ function drive(load: Load, tally: Tally, counts: () => boolean, isOver: () => bo
       resolve()
     }
     const send = () => {
-      if (isOver()) return finish()
+      const request = isOver() ? null : nextRequest(load, connection, lastAnswer)
+      if (request === null) return finish()
       sentAt = performance.now()
-      socket.write(nextRequest(load), 'latin1')
+      socket.write(request, 'latin1')
     }
-    socket.on('connect', send)
+    const sendWhenDue = () => {
+      if (everyMs === 0) return send()
+      const waitMs = dueAt - performance.now()
+      dueAt = Math.max(dueAt + everyMs, performance.now())
+      if (waitMs > 0) setTimeout(send, waitMs)
+      else send()
+    }
+    socket.on('connect', sendWhenDue)
     socket.on('error', (error) => finish(error.message))
     socket.on('close', () => finish('connection closed by the server'))
     socket.on('data', (chunk) => {
@@ -86,9 +123,10 @@ function drive(load: Load, tally: Tally, counts: () => boolean, isOver: () => bo
       if (pending.length < headEnd + 4 + length) return
       if (Number(pending.slice(9, 12)) === load.expectedStatus) tally.succeeded += 1
       else tally.fail(pending.slice(0, 15) + pending.slice(headEnd + 4, headEnd + 300))
+      lastAnswer = load.refresh === undefined ? '' : pending
       pending = ''
       if (counts()) tally.latencies.push(performance.now() - sentAt)
-      send()
+      sendWhenDue()
     })
   })
 }
@@ -100,7 +138,9 @@ async function run(load: Load): Promise<LoadResult> {
   const fromMs = Date.now() + load.warmUpMs
   const counts = () => performance.now() >= startedAt && performance.now() < overAt
   const isOver = () => performance.now() >= overAt
-  await Promise.all(Array.from({ length: load.connections }, () => drive(load, tally, counts, isOver)))
+  await Promise.all(
+    Array.from({ length: load.connections }, (_, connection) => drive(load, connection, tally, { counts, isOver })),
+  )
   return {
     perSecond: (tally.latencies.length / load.forMs) * 1000,
     answered: tally.latencies.length,
