@@ -99,7 +99,8 @@ export async function openParts(
       dnsServers: config.dnsServers,
     }),
     auth: createAuthenticator({ db, log, now }),
-    signingKeys: createSigningKeys({ db, keys, log, now }),
+    // Not by the requests' pool: whoever signs a token may hold one of its connections, and must not wait for another.
+    signingKeys: createSigningKeys({ db: probeDb, keys, log, now }),
     revocations: createRevocations({ db, log, now }),
     limiter: createRateLimiter(),
     probeDb,

@@ -13,7 +13,7 @@ const SLICE_IMPORTS: Record<string, string[]> = {
   tenant: ['api-keys', 'apps'],
   sessions: [],
   passkeys: ['apps', 'sessions', 'users'],
-  signin: ['apps', 'sessions', 'users'],
+  signin: ['apps', 'messenger', 'sessions', 'users'],
   mfa: ['apps', 'sessions', 'users'],
   users: ['apps', 'sessions', 'tenant'],
   messenger: ['apps', 'users'],

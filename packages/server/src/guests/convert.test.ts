@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, expectRefusal } from '../../test/envelope.ts'
-import { type Service, startService, type Tenant } from '../../test/harness.ts'
+import { eventually, type Service, startService, type Tenant } from '../../test/harness.ts'
+import { sql } from '../core/db.ts'
 import { bearer, eventsOf, type Json, newGuest, tally } from './guests.fixture.ts'
 
 const MINUTE_MS = 60_000
@@ -88,7 +89,8 @@ test("a server's conversion answers a session of the user's own, beside the gues
   expect(claims(tokens.accessToken)).toMatchObject({ sub: guest.userId, amr: ['guest'] })
   const sessions = await tenant.get('/auth/sessions', { key: browser, headers: bearer(tokens) })
   expect(sessions.body.data.map((one: Json) => one.id)).toEqual([tokens.sessionId, guest.sessionId])
-  service.advance(1430 * MINUTE_MS)
+  // The guest's end is over; it was never refreshed before that.
+  service.advance(1450 * MINUTE_MS)
   const refreshed = await tenant.post('/auth/refresh', { refreshToken: guest.refreshToken }, own)
   expect(refreshed.status, refreshed.text).toBe(200)
   service.advance(11 * MINUTE_MS)
@@ -223,6 +225,25 @@ test('who has logged out cannot convert with the old token', async () => {
   expectError(await convert(tenant, guest.id, undefined, own), 401, 'session_revoked')
   expectError(await tenant.get(`/guests/${guest.id}`, own), 401, 'session_revoked')
   expect((await convert(tenant, guest.id)).status).toBe(200)
+})
+
+test('a logout that comes between the check of the token and the conversion undoes the latter whole', async () => {
+  const { tenant, guest, own } = await newShop()
+  const waiting = () =>
+    service.sql(
+      `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query ~ 'from guests'`,
+    )
+  let converting: ReturnType<typeof convert> | undefined
+  await service.deps.db.tx(async (tx) => {
+    await tx.run(sql`select from guests where tenant_id = ${tenant.tenantId} and id = ${guest.id} for update`)
+    converting = convert(tenant, guest.id, undefined, own)
+    await eventually('the conversion waits', async () => (await waiting()).length === 1)
+    expect((await tenant.post('/auth/logout', {}, own)).status).toBe(200)
+  })
+  expectError(await (converting as ReturnType<typeof convert>), 401, 'session_revoked')
+  expect((await tenant.get(`/guests/${guest.id}`)).body.data.status).toBe('active')
+  expect((await tenant.get('/users')).body.total).toBe(0)
+  expect(await eventsOf(service, tenant, 'user.created')).toEqual([])
 })
 
 test('conversions that race a logout or a deletion of the same guest leave one whole state each', async () => {

@@ -83,6 +83,8 @@ export const guestRoutes: Route[] = [
       description:
         "The user keeps the guest's id, party and wallet, and stays signed in; an email or an external id is needed. Nothing is merged with a user who has them already. Emits `user.created` and `guest.converted`. A server gets a new session, for the user's browser.",
       callers: eitherKey('guests:write', 'own_guest'),
+      // It tells which emails are in use.
+      limit: 'sign_in',
       params: IdParam,
       body: ConvertGuest,
       reply: one(ConvertedGuest),

@@ -260,6 +260,27 @@ describe('the widget configuration', () => {
   })
 })
 
+test('attempts are limited for each address, whoever makes them', async () => {
+  const limited = await startService({
+    HALFKEY_ROLE: 'api',
+    HALFKEY_RATE_LIMITS: 'on',
+    HALFKEY_RATE_LIMIT_SIGN_IN: '1/10',
+  })
+  try {
+    const [shop, other] = [await newShop(limited), await newShop(limited)]
+    const forged = { id: 1, first_name: 'Ada', auth_date: shop.date(), hash: '0'.repeat(64) }
+    const answers = await Promise.all(Array.from({ length: 30 }, () => shop.verify(forged)))
+    expect(answers.filter((answer) => answer.status === 401).length).toBeLessThan(15)
+    const refused = await other.verify(forged)
+    expectError(refused, 429, 'rate_limited')
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    expectError(await other.tenant.post('/guests'), 429, 'rate_limited')
+    expect((await other.tenant.get('/auth/messenger/widget-config')).status).toBe(200)
+  } finally {
+    await limited.stop()
+  }
+})
+
 test('no log line and no table holds a bot token, a hash or a payload', async () => {
   const shop = await newShop(service)
   const secret = shop.token.split(':')[1] as string
@@ -285,7 +306,7 @@ test('a worker forgets used payloads once they are too old to be accepted, and n
   const worker = await startService({
     HALFKEY_ROLE: 'worker',
     DATABASE_URL: service.databaseUrl,
-    HALFKEY_KEK_FILE: `${service.dataDir}/kek`,
+    HALFKEY_KEK_FILE: `${service.dataDir}/kek.key`,
   })
   try {
     const left = () =>

@@ -87,6 +87,11 @@ export async function verifyMessenger(deps: Deps, call: Call, input: VerifyMesse
   })
 }
 
+/** Where Telegram asks its user to sign in to a bot's site; the page that does so adds `&return_to=`. */
+export function loginUrl(botId: string, webOrigin: string): string {
+  return `https://oauth.telegram.org/auth?bot_id=${botId}&origin=${encodeURIComponent(webOrigin)}&embed=0&request_access=write`
+}
+
 /** What a page needs to offer the sign-in by messenger. @throws not_found (names `app_id`), messenger_not_configured */
 export async function widgetConfig(
   deps: Deps,
@@ -100,6 +105,5 @@ export async function widgetConfig(
   // Telegram hands its answer to no other origin. A browser names its own; our page, and a server, have the service's.
   const own = new URL(publicUrl(deps.config)).origin
   const webOrigin = caller.keyType === 'publishable' ? (origin.webOrigin ?? own) : own
-  const authUrl = `https://oauth.telegram.org/auth?bot_id=${botId}&origin=${encodeURIComponent(webOrigin)}&embed=0&request_access=write`
-  return { provider, botUsername, botId, requestAccess: 'write', authUrl }
+  return { provider, botUsername, botId, requestAccess: 'write', authUrl: loginUrl(botId, webOrigin) }
 }

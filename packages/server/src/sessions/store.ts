@@ -186,9 +186,14 @@ export function settleSession(
     returning s.*, (a.sessions->>'accessTokenSeconds')::int as access_seconds`)
 }
 
-/** The same for all sessions of a user, but that none is moved on: their refresh tokens go on. */
+/** Lets a user's sessions live as long as their app says: no guest's end cuts them short any more. */
 export async function unboundSessions(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<void> {
-  await tx.run(sql`update sessions set ends_at = null where tenant_id = ${tenantId} and user_id = ${userId}`)
+  await tx.run(sql`
+    update sessions s set ends_at = null,
+      expires_at = s.refreshed_at + (a.sessions->>'refreshTokenDays')::int * interval '1 day'
+    from apps a
+    where a.tenant_id = s.tenant_id and a.id = s.app_id and s.tenant_id = ${tenantId} and s.user_id = ${userId}
+      and s.ends_at is not null and s.revoked_at is null`)
 }
 
 /** What decides whether a current user may do what needs a step-up. */

@@ -9,6 +9,7 @@ import type { Deps } from '../core/deps.ts'
 import { fail } from '../core/errors.ts'
 import type { PlainAnswer, PlainRequest } from '../core/http.ts'
 import type { Id } from '../core/ids.ts'
+import { loginUrl } from '../messenger/service.ts'
 import { renderSignInError, renderSignInPage, type SignInPageConfig } from './page.ts'
 
 const ASSETS = fileURLToPath(new URL('../../assets/signin/', import.meta.url))
@@ -68,11 +69,8 @@ function redirectOf(app: SignInSettings, query: URLSearchParams): SignInPageConf
 
 function telegram(deps: Deps, app: SignInSettings): SignInPageConfig['messenger'] {
   if (!app.messenger.configured || app.messenger.botId === null) return null
-  const origin = encodeURIComponent(new URL(publicUrl(deps.config)).origin)
-  return {
-    botUsername: app.messenger.botUsername,
-    authUrl: `https://oauth.telegram.org/auth?bot_id=${app.messenger.botId}&origin=${origin}&embed=0&request_access=write`,
-  }
+  const { botUsername, botId } = app.messenger
+  return { botUsername, authUrl: loginUrl(botId, new URL(publicUrl(deps.config)).origin) }
 }
 
 /**
