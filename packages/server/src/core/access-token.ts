@@ -21,6 +21,9 @@ export interface AccessClaims {
 const ALGORITHM = 'EdDSA'
 const TOKEN_CHARS_MAX = 4096
 
+/** A list of one would do as text. */
+const textOf = (value: unknown) => (typeof value === 'string' ? value : '')
+
 const seconds = (date: Date) => Math.floor(date.getTime() / 1000)
 
 /** Signs an access token. @returns the compact JWT (RFC 7519) */
@@ -52,13 +55,14 @@ export async function signAccessToken(deps: Deps, claims: AccessClaims, lifetime
 export async function verifyAccessToken(deps: Deps, token: string): Promise<AccessClaims> {
   if (token.length > TOKEN_CHARS_MAX) throw fail('session_invalid')
   const now = deps.now()
+  let retired = false
   try {
     const { payload } = await jwtVerify(
       token,
       async ({ kid }) => {
         const key = typeof kid === 'string' ? await deps.signingKeys.find(kid) : undefined
-        if (key === undefined || (key.retiresAtMs !== null && key.retiresAtMs <= now.getTime()))
-          throw fail('session_invalid')
+        if (key === undefined) throw fail('session_invalid')
+        retired = key.retiresAtMs !== null && key.retiresAtMs <= now.getTime()
         return key.publicKey
       },
       {
@@ -69,8 +73,10 @@ export async function verifyAccessToken(deps: Deps, token: string): Promise<Acce
         currentDate: now,
       },
     )
+    // Only what has expired can be by a retired key, and that was said above: its user has but to refresh.
+    if (retired) throw fail('session_invalid')
     const { tid, aud, sub, sid, amr, auth_time: authTime, ends } = payload as Record<string, unknown>
-    const claims = { tid: String(tid), aud: String(aud), sub: String(sub), sid: String(sid) }
+    const claims = { tid: textOf(tid), aud: textOf(aud), sub: textOf(sub), sid: textOf(sid) }
     if (!isId('ten', claims.tid) || !isId('app', claims.aud) || !isId('usr', claims.sub) || !isId('ses', claims.sid))
       throw fail('session_invalid')
     return {

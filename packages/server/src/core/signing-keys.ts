@@ -189,9 +189,13 @@ export function createSigningKeys(options: { db: Db; keys: KeyProvider; log: Log
     async find(id) {
       await fresh()
       const found = known.find((key) => key.id === id)
-      if (found !== undefined || performance.now() - missedAt < MISS_MS) return found
-      missedAt = performance.now()
-      await refresh()
+      if (found !== undefined) return found
+      // Whoever comes while it is looked for waits for the answer: a new key's first tokens may come many at once.
+      if (performance.now() - missedAt < MISS_MS) await reading
+      else {
+        missedAt = performance.now()
+        await refresh()
+      }
       return known.find((key) => key.id === id)
     },
     async published() {

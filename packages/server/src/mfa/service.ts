@@ -42,7 +42,7 @@ export const MFA_ERRORS = {
   mfa_not_enabled: [409, 'This user has no second factor.'],
   mfa_setup_not_started: [409, 'There is no set-up to complete. Start one with POST /mfa/setup.'],
   mfa_setup_expired: [410, 'The set-up was not completed within ten minutes. Start again with POST /mfa/setup.'],
-  challenge_expired: [410, 'This challenge was answered before, or its time is over. Ask for a new one.'],
+  challenge_expired: [410, 'This challenge has been answered or is over. Ask for a new one.'],
   mfa_locked: [429, 'Too many wrong codes. Wait as long as Retry-After says.'],
 } as const satisfies ErrorTable
 

@@ -170,7 +170,36 @@ describe('a server that acts for a user', () => {
     expect((await server.post('/mfa/setup')).status).toBe(200)
   })
 
-  test('a challenge is the user’s, not the caller’s: a server may answer it, and so may a session', async () => {
+  test('is trusted with what needs a step-up, unless the app says otherwise: then its own counts, for five minutes', async () => {
+    const tenant = await service.newTenant()
+    const userId = await tenant.userId()
+    const server = serverFor(tenant, userId)
+    const other = serverFor(tenant, userId, await tenant.newKey({ scopes: ['users:act_as', 'auth:write'] }))
+    const factor = await enrol(service, server)
+    service.advance(5 * MINUTE_MS)
+    const addPasskey = (actor: Actor) => actor.post('/auth/passkey/register-options', {})
+    expect((await addPasskey(server)).status).toBe(200)
+    await setPolicy(tenant, { enforceForServer: true })
+    expectError(await addPasskey(server), 403, 'mfa_required')
+    await stepUp(service, server, factor)
+    expect((await addPasskey(server)).status).toBe(200)
+    expectError(await addPasskey(other), 403, 'mfa_required')
+    expectError(
+      await addPasskey(serverFor(tenant, (await signInAs(service, tenant)).userId)),
+      403,
+      'reauthentication_required',
+    )
+    service.advance(5 * MINUTE_MS)
+    expectError(await addPasskey(server), 403, 'mfa_required')
+    await setPolicy(tenant, { policy: 'always' })
+    expectError(
+      await addPasskey(serverFor(tenant, (await signInAs(service, tenant)).userId)),
+      403,
+      'mfa_enrollment_required',
+    )
+  })
+
+  test("a challenge is the user's, not the caller's: a server may answer it, and so may a session", async () => {
     const tenant = await service.newTenant()
     const ada = await signInAs(service, tenant)
     const factor = await enrol(service, ada)
