@@ -3,7 +3,7 @@ const PAGE_SIZE = 100
 /** More than anybody has: a list that never ends must not keep the page busy for ever. */
 const PAGES_MAX = 10
 
-/** @typedef {{ field?: string, code?: string, message?: string }} Detail */
+/** @typedef {{ field?: string, code?: string, message?: string, attemptsRemaining?: number }} Detail */
 
 /** An answer that is not a success. */
 export class ApiError extends Error {

@@ -29,6 +29,7 @@ export async function enrol(page, setup) {
   if (recoveryCodes === null) return false
   page.user.mfaEnabled = true
   await showRecoveryCodes(recoveryCodes)
+  page.enrolled()
   return true
 }
 

@@ -2,6 +2,7 @@ import { make } from './dom.js'
 import { icon } from './icons.js'
 import { part } from './part.js'
 import { passkeysWork, register } from './passkeys.js'
+import { endUnused } from './session.js'
 import { withStepUp } from './step-up.js'
 import { button, dayWords, field, notice, onSubmit, openDialog, runner } from './ui.js'
 
@@ -38,11 +39,12 @@ export function passkeysPart(page) {
 }
 
 /**
- * Adds a passkey to the account that is signed in, and goes on with the session that its answer holds.
+ * Adds a passkey to the account that is signed in. The answer is a sign-in with it; the page stays in the session that it
+ * has, in which a second factor may just have been verified.
  * @param {import('./page.js').Page} page
  */
 export async function addPasskey(page) {
-  page.client.adopt(await withStepUp(page, () => register(page.client, {})))
+  await endUnused(page, await withStepUp(page, () => register(page.client, {})))
 }
 
 /** @param {any} passkey */

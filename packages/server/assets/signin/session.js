@@ -1,4 +1,4 @@
-import { ApiError } from './client.js'
+import { ApiError, Client } from './client.js'
 
 /**
  * Ends the session on the server: one that only this page forgot would live on.
@@ -11,4 +11,15 @@ export async function endSession(page) {
   } catch (error) {
     if (!(error instanceof ApiError) || ![401, 410].includes(error.status)) throw error
   }
+}
+
+/**
+ * Ends a session that this page was given and has no use for. Best effort: nobody holds its tokens when the page is gone.
+ * @param {import('./page.js').Page} page
+ * @param {import('./client.js').Tokens} tokens
+ */
+export async function endUnused(page, tokens) {
+  const other = new Client(page.config.appId)
+  other.adopt(tokens)
+  await other.call('POST', 'auth/logout').catch(() => undefined)
 }

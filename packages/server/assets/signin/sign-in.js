@@ -45,8 +45,15 @@ export function showSignIn(page, { still = false, said, email = '' } = {}) {
   )
   create.addEventListener('click', () => showSignUp(page, address.input.value.trim()))
   const able = passkeysWork()
-  if (!able) place.warn(NO_PASSKEYS)
-  content.append(...(able ? [form, place.element, create] : [place.element]), otherWays(page, run))
+  if (!able) place.say(NO_PASSKEYS)
+  const before = notice()
+  for (const kind of ['click', 'submit']) content.addEventListener(kind, () => before.clear(), { capture: true })
+  const or = make('p', { class: 'divider' }, make('span', {}, 'or'))
+  content.append(
+    before.element,
+    ...(able ? [form, place.element, create, or] : [place.element]),
+    ...otherWays(page, run),
+  )
   page.show(
     [
       make('h1', { dir: 'auto' }, `Sign in to ${page.config.appName}`),
@@ -59,7 +66,7 @@ export function showSignIn(page, { still = false, said, email = '' } = {}) {
     ],
     { still },
   )
-  if (said !== undefined) place.say(said)
+  if (said !== undefined) before.say(said)
   offer()
 }
 
@@ -89,7 +96,7 @@ function autofill(page, run, submit) {
  * @param {ReturnType<typeof runner>} run
  */
 function otherWays(page, run) {
-  const ways = make('div', { class: 'stack' }, make('p', { class: 'divider' }, make('span', {}, 'or')))
+  const ways = []
   const { messenger } = page.config
   if (messenger !== null) {
     const link = make(
@@ -99,14 +106,13 @@ function otherWays(page, run) {
       make('span', { class: 'label' }, 'Continue with Telegram'),
     )
     link.addEventListener('click', markLeaving)
-    ways.append(link)
+    ways.push(link)
   }
   const guest = button({ label: 'Continue as guest', kind: 'secondary', iconName: 'guest' })
   guest.addEventListener('click', () =>
     run(guest, 'One moment…', async () => page.signedIn(await page.client.call('POST', 'guests'))),
   )
-  ways.append(guest)
-  return ways
+  return [...ways, guest]
 }
 
 /**

@@ -1,10 +1,11 @@
-import { ApiError, Client } from './client.js'
+import { ApiError } from './client.js'
 import { make } from './dom.js'
 import { enrol } from './enrolment.js'
 import { icon } from './icons.js'
 import { markLeaving, messengerHref } from './messenger.js'
 import { mfaForm } from './mfa-form.js'
 import { login, PasskeyFailed, passkeysWork } from './passkeys.js'
+import { endUnused } from './session.js'
 import { button, notice, openDialog, runner } from './ui.js'
 import { Declined } from './words.js'
 
@@ -125,7 +126,7 @@ function messengerWay(page) {
 async function replaceSession(page) {
   const result = await login(page.client, page.user.email ?? '')
   if (result.user.id !== page.user.id) {
-    await endSession(page, result)
+    await endUnused(page, result)
     throw new PasskeyFailed('That passkey belongs to another account.')
   }
   const left = page.client.sessionId
@@ -133,15 +134,4 @@ async function replaceSession(page) {
   page.user = result.user
   // Best effort: it would end by itself, and the person has what they asked for.
   if (left !== null) await page.client.call('DELETE', `auth/sessions/${left}`).catch(() => undefined)
-}
-
-/**
- * Ends a session that signed the wrong person in. Best effort: nobody holds its tokens when this page is gone.
- * @param {import('./page.js').Page} page
- * @param {import('./client.js').Tokens} tokens
- */
-async function endSession(page, tokens) {
-  const other = new Client(page.config.appId)
-  other.adopt(tokens)
-  await other.call('POST', 'auth/logout').catch(() => undefined)
 }

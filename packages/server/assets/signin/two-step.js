@@ -10,14 +10,18 @@ import { button, dayWords, notice, openDialog, runner } from './ui.js'
  * @param {import('./page.js').Page} page
  */
 export function twoStepPart(page) {
-  return part({
+  const made = part({
     title: 'Two-step verification',
     lead: 'A code from an authenticator app, asked for before anything sensitive.',
     async load(self) {
       const status = await page.client.call('GET', 'mfa/status')
       return status.enabled ? [enabledRow(page, self, status)] : [setUpButton(page, self)]
     },
-  }).element
+  })
+  page.enrolled = () => {
+    made.reload().catch(() => undefined)
+  }
+  return made.element
 }
 
 /**
@@ -81,7 +85,7 @@ function setUpButton(page, self) {
   control.addEventListener('click', () =>
     self.run(control, 'One moment…', async () => {
       const setup = await withStepUp(page, () => page.client.call('POST', 'mfa/setup'))
-      if (await enrol(page, setup)) await self.reload('Two-step verification is on.')
+      if (await enrol(page, setup)) self.place.say('Two-step verification is on.')
     }),
   )
   return control

@@ -10,18 +10,22 @@ const WORDS = {
   challenge_used: 'That attempt was used already. Please try again.',
   assertion_invalid: 'That passkey did not work here. It may have been removed from the account.',
   attestation_invalid: 'Your device’s answer could not be checked. Please try again.',
+  already_exists: 'This belongs to another account already.',
   already_converted: 'This guest account was saved already. Sign in with it instead.',
   guest_expired: 'This guest session has ended. Go back and start again.',
   user_suspended: 'This account is suspended. Please contact the app’s support.',
-  invalid_code: 'That code is not right. Check it and try again.',
   mfa_already_enabled: 'Two-step verification is on already.',
+  mfa_not_enabled: 'Two-step verification is off already.',
+  mfa_setup_not_started: 'The set-up was replaced by another one. Close this and start again.',
+  mfa_setup_expired: 'The set-up took too long. Close this and start again.',
   mfa_enrollment_required: 'Turn on two-step verification first, then try again.',
   mfa_required: 'This needs a code from your authenticator app.',
   reauthentication_required: 'For your safety, please sign in again first.',
   messenger_signature_invalid: 'Telegram’s answer could not be confirmed. Please try again.',
   messenger_not_configured: 'Telegram is not available here any more.',
   not_found: 'That is not there any more.',
-  last_passkey: 'This is your only passkey, and without it you could not sign in. Add another one first.',
+  last_sign_in_method: 'This is your only passkey, and without it you could not sign in. Add another one first.',
+  passkey_limit: 'You have as many passkeys as an account can have. Remove one first.',
   origin_not_allowed: 'This app does not accept sign-ins from this address.',
 }
 
@@ -40,15 +44,23 @@ function waitWords(seconds) {
   return minutes === 1 ? 'in a minute' : `in ${minutes} minutes`
 }
 
+/** @param {number | undefined} left */
+function wrongCodeWords(left) {
+  if (left === 0) return 'That code is not right. After too many wrong codes, please wait 15 minutes.'
+  if (left === 1) return 'That code is not right. You can try one more.'
+  return 'That code is not right. Check it and try again.'
+}
+
 /** @param {ApiError} error */
 function apiWords(error) {
   const again = error.retryAfterSeconds === null ? 'later' : waitWords(error.retryAfterSeconds)
   if (error.code === 'mfa_locked') return `Too many wrong codes. For your safety, try again ${again}.`
   if (error.status === 429) return `Too many attempts. Try again ${again}.`
   const field = error.details.find((detail) => detail.field !== undefined)?.field
-  if (error.code === 'already_exists')
+  if (error.code === 'already_exists' && field === 'email')
     return 'That email address belongs to an account already. Sign in with it, or use another one.'
   if (error.code === 'validation_failed' && field !== undefined && field in FIELD_WORDS) return FIELD_WORDS[field]
+  if (error.code === 'invalid_code') return wrongCodeWords(error.details[0]?.attemptsRemaining)
   if (error.code in WORDS) return WORDS[error.code]
   if (error.status === 401) return 'You are signed out. Please sign in again.'
   const reference = error.requestId === null ? '' : ` If it stays so, tell support this reference: ${error.requestId}`
@@ -73,7 +85,7 @@ export function tell(error) {
     return { calm: false, field: null, text: 'No connection to the server. Check your network and try again.' }
   if (error instanceof ApiError) {
     const field = error.details.find((detail) => detail.field !== undefined)?.field ?? null
-    return { calm: false, field: error.code === 'invalid_code' ? 'code' : field, text: apiWords(error) }
+    return { calm: false, field, text: apiWords(error) }
   }
   return { calm: false, field: null, text: 'Something went wrong on this page. Load it again and retry.' }
 }

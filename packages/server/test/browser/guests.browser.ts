@@ -1,0 +1,91 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { type Service, startService } from '../harness.ts'
+import { newPerson, openSignIn, type Person, signOut, startChromium } from './person.ts'
+
+let service: Service
+let browser: Browser
+let person: Person | undefined
+beforeAll(async () => {
+  service = await startService()
+  browser = await startChromium()
+})
+afterAll(async () => {
+  await browser.close()
+  await service.stop()
+})
+afterEach(async () => {
+  const leaving = person
+  person = undefined
+  await leaving?.leave()
+})
+
+async function arrive() {
+  const tenant = await service.newTenant()
+  await tenant.patch(`/apps/${tenant.appId}`, { name: 'Acme Wallet' })
+  person = await newPerson(browser)
+  await openSignIn(person, service, tenant)
+  return { ada: person, page: person.page, tenant }
+}
+
+async function goOnAsGuest(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Continue as guest' }).click()
+  // The view before has an email field too.
+  await page.getByRole('heading', { name: 'Save your account' }).waitFor()
+}
+
+test('a guest saves the account under an email, makes a passkey, and comes back with it as the same user', async () => {
+  const { ada, page, tenant } = await arrive()
+  await goOnAsGuest(page)
+  await page.getByText('This device', { exact: true }).waitFor()
+  await ada.look('guest')
+  const [guest] = (await tenant.get('/guests')).body.data
+  await page.getByLabel('Email').fill('ada@example.com')
+  await page.getByRole('button', { name: 'Save your account' }).click()
+  await page.getByRole('heading', { name: 'Your account is saved' }).waitFor()
+  await ada.look('guest-saved')
+  await page.getByRole('button', { name: 'Create a passkey' }).click()
+  await page.getByText('Your account is saved, and your passkey is ready.').waitFor()
+  await page.getByRole('button', { name: /^Rename/ }).waitFor()
+  await ada.look('guest-done')
+  expect((await tenant.get('/users')).body.data).toMatchObject([{ id: guest.userId, email: 'ada@example.com' }])
+  await signOut(ada)
+  await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+  await page.getByText('ada@example.com').waitFor()
+})
+
+test('the passkey can wait', async () => {
+  const { page } = await arrive()
+  await goOnAsGuest(page)
+  await page.getByLabel('Email').fill('ada@example.com')
+  await page.getByLabel('Name').fill('Ada Lovelace')
+  await page.getByRole('button', { name: 'Save your account' }).click()
+  await page.getByRole('button', { name: 'Not now' }).click()
+  await page.getByText('Ada Lovelace').waitFor()
+  await page.getByText('You have no passkey yet.').waitFor()
+})
+
+test('an email that is taken, missing or none is told at its field, and the guest stays one', async () => {
+  const { page, tenant } = await arrive()
+  await tenant.post('/users', { email: 'ada@example.com' })
+  await goOnAsGuest(page)
+  await page.getByRole('button', { name: 'Save your account' }).click()
+  await page.getByText('Enter your email address.').waitFor()
+  await page.getByLabel('Email').fill('nobody')
+  await page.getByRole('button', { name: 'Save your account' }).click()
+  await page.getByText('Enter an email address like').waitFor()
+  await page.getByLabel('Email').fill('ada@example.com')
+  await page.getByRole('button', { name: 'Save your account' }).click()
+  await page.getByText('belongs to an account already').waitFor()
+  expect((await tenant.get('/guests')).body.data).toMatchObject([{ status: 'active' }])
+})
+
+test('a guest whose time is over is led back to signing in', async () => {
+  const { page, tenant } = await arrive()
+  await goOnAsGuest(page)
+  await page.getByLabel('Email').fill('ada@example.com')
+  const [guest] = (await tenant.get('/guests')).body.data
+  expect((await tenant.delete(`/guests/${guest.id}`)).status).toBe(200)
+  await page.getByRole('button', { name: 'Save your account' }).click()
+  await page.getByText('Your session has ended. Please sign in again.').waitFor()
+})

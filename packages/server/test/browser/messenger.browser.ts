@@ -1,0 +1,130 @@
+import { createHash, createHmac } from 'node:crypto'
+import type { Browser } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { type Service, startService } from '../harness.ts'
+import { newPerson, openSignIn, originOf, type Person, startChromium } from './person.ts'
+
+const BOT_TOKEN = '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'
+
+let service: Service
+let browser: Browser
+let person: Person | undefined
+beforeAll(async () => {
+  service = await startService()
+  browser = await startChromium()
+})
+afterAll(async () => {
+  await browser.close()
+  await service.stop()
+})
+afterEach(async () => {
+  const leaving = person
+  person = undefined
+  await leaving?.leave()
+})
+
+const lines = (fields: Record<string, string | number>) =>
+  Object.keys(fields)
+    .sort()
+    .map((name) => `${name}=${fields[name]}`)
+    .join('\n')
+
+/** The login widget's answer, signed as core.telegram.org/widgets/login says, in the form that returns in a fragment. */
+function authResult(fields: Record<string, string | number>, botToken = BOT_TOKEN): string {
+  const secret = createHash('sha256').update(botToken).digest()
+  const hash = createHmac('sha256', secret).update(lines(fields)).digest('hex')
+  return Buffer.from(JSON.stringify({ ...fields, hash })).toString('base64url')
+}
+
+/** What a Mini App starts with, signed as core.telegram.org/bots/webapps says. */
+function initData(fields: Record<string, string>): string {
+  const secret = createHmac('sha256', 'WebAppData').update(BOT_TOKEN).digest()
+  const hash = createHmac('sha256', secret).update(lines(fields)).digest('hex')
+  return new URLSearchParams({ ...fields, hash }).toString()
+}
+
+const now = () => Math.floor(service.deps.now().getTime() / 1000)
+const grace = () => ({
+  id: 4_294_967_296,
+  first_name: 'Grace',
+  last_name: 'Hopper ⚓',
+  username: 'grace',
+  auth_date: now(),
+})
+
+async function arrive() {
+  const tenant = await service.newTenant()
+  const messenger = { botUsername: 'acme_login_bot', botToken: BOT_TOKEN }
+  const patched = await tenant.patch(`/apps/${tenant.appId}`, { name: 'Acme Wallet', messenger })
+  expect(patched.status, patched.text).toBe(200)
+  person = await newPerson(browser)
+  await openSignIn(person, service, tenant)
+  const url = person.page.url()
+  /** Another arrival, with a fragment: a new document, as a link that somebody follows. */
+  const openWith = async (fragment: string) => {
+    await person?.page.goto('about:blank')
+    await person?.page.goto(`${url}#${fragment}`)
+  }
+  return { ada: person, page: person.page, tenant, url, openWith }
+}
+
+test('Telegram signs in: there, back, and the fragment is gone', async () => {
+  const { page, tenant, url } = await arrive()
+  let asked = ''
+  await page.route('https://oauth.telegram.org/**', (route) => {
+    asked = route.request().url()
+    const to = new URL(asked).searchParams.get('return_to') ?? ''
+    return route.fulfill({ status: 302, headers: { location: `${to}#tgAuthResult=${authResult(grace())}` } })
+  })
+  await page.getByRole('link', { name: 'Continue with Telegram' }).click()
+  await page.getByText('Grace Hopper ⚓').waitFor()
+  const query = new URL(asked).searchParams
+  expect([query.get('bot_id'), query.get('origin'), query.get('return_to')]).toEqual([
+    '110201543',
+    originOf(service),
+    url,
+  ])
+  expect(page.url()).toBe(url)
+  expect((await tenant.get('/users')).body.data).toMatchObject([{ name: 'Grace Hopper ⚓', email: null }])
+})
+
+test('an answer that this browser did not ask for signs in only after a yes', async () => {
+  const { ada, page, tenant, url, openWith } = await arrive()
+  await openWith(`tgAuthResult=${authResult(grace())}`)
+  await page.getByRole('heading', { name: 'Continue as Grace Hopper ⚓?' }).waitFor()
+  expect(page.url()).toBe(url)
+  await ada.look('messenger-confirm')
+  expect((await tenant.get('/users')).body.data).toEqual([])
+  await page.getByRole('button', { name: 'Sign in another way' }).click()
+  await page.getByRole('heading', { name: 'Sign in to Acme Wallet' }).waitFor()
+  await openWith(`tgAuthResult=${authResult(grace())}`)
+  await page.getByRole('button', { name: 'Continue', exact: true }).click()
+  await page.getByText('Signed in to Acme Wallet').waitFor()
+})
+
+test('an answer of another bot is refused in words', async () => {
+  const { ada, page, openWith } = await arrive()
+  await openWith(`tgAuthResult=${authResult(grace(), '1:another-bot-token')}`)
+  await page.getByRole('button', { name: 'Continue', exact: true }).click()
+  await page.getByText('Telegram’s answer could not be confirmed').waitFor()
+  await ada.look('messenger-refused')
+})
+
+test('who turned back at Telegram is told calmly', async () => {
+  const { page, openWith } = await arrive()
+  for (const nothing of ['false', '', 'bnVsbA', '%%%']) {
+    await openWith(`tgAuthResult=${nothing}`)
+    await page.getByRole('status').filter({ hasText: 'Telegram did not sign you in' }).waitFor()
+  }
+})
+
+test('a Mini App signs in with what Telegram started it with', async () => {
+  const { page, url, openWith } = await arrive()
+  const user = JSON.stringify({ id: 42, first_name: 'Grace', last_name: 'Hopper' })
+  const data = initData({ auth_date: String(now()), query_id: 'AAF', user })
+  // The object by which Telegram's own browser is known.
+  await page.addInitScript('globalThis.TelegramWebviewProxy = {}')
+  await openWith(`tgWebAppData=${encodeURIComponent(data)}&tgWebAppVersion=8.0`)
+  await page.getByText('Grace Hopper').waitFor()
+  expect(page.url()).toBe(url)
+})

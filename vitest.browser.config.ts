@@ -1,0 +1,13 @@
+import { defineConfig } from 'vitest/config'
+
+// biome-ignore lint/style/noDefaultExport: the runner asks for one
+export default defineConfig({
+  test: {
+    include: ['packages/server/test/browser/**/*.browser.ts'],
+    globalSetup: ['packages/server/test/global-setup.ts'],
+    // A browser and a service each: side by side they would only wait for each other.
+    fileParallelism: false,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
+})
