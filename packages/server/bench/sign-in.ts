@@ -5,7 +5,7 @@ import { verifyAuthenticationResponse } from '@simplewebauthn/server'
 import { newId } from '../src/core/ids.ts'
 import type { Load, LoadResult } from './child/load.ts'
 import { type Helper, startHelper } from './children.ts'
-import { median, medianSpread, spreadText, whole } from './figures.ts'
+import { median, medianSpread, pause, spreadText, whole } from './figures.ts'
 import type { Outcome } from './main.ts'
 import { type Watched, watchCpu } from './proc.ts'
 import { cpuText, type Row, step } from './report.ts'
@@ -106,7 +106,13 @@ async function prepare(bed: Bed, tenant: Stage['tenant']): Promise<Passkey[]> {
   return passkeys
 }
 
+/** Waits until the events of what came before are fanned out: they are not this measurement's. */
+async function untilQuiet(bed: Bed): Promise<void> {
+  while ((await bed.sql('select from outbox limit 1')).length > 0) await pause(50)
+}
+
 async function measure(stage: Stage, load: Partial<Load>, forMs = stage.forMs): Promise<Run> {
+  await untilQuiet(stage.bed)
   const stop = watchCpu(stage.watched)
   const result = await stage.load.call<LoadResult>('run', {
     key: stage.bed.key,

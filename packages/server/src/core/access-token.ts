@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto'
-import { errors, exportJWK, jwtVerify, SignJWT } from 'jose'
+import { randomUUID, sign } from 'node:crypto'
+import { errors, exportJWK, jwtVerify } from 'jose'
 import { publicUrl } from './config.ts'
 import type { Deps } from './deps.ts'
 import { fail } from './errors.ts'
@@ -26,26 +26,32 @@ const textOf = (value: unknown) => (typeof value === 'string' ? value : '')
 
 const seconds = (date: Date) => Math.floor(date.getTime() / 1000)
 
-/** Signs an access token. @returns the compact JWT (RFC 7519) */
+const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+
+/**
+ * Signs an access token: a JWT (RFC 7519) in the compact form of RFC 7515, section 7.1. In this thread: a signature takes
+ * less time than the way to another and back, which a library on WebCrypto goes.
+ */
 export async function signAccessToken(deps: Deps, claims: AccessClaims, lifetimeSeconds: number): Promise<string> {
   const key = await deps.signingKeys.current()
   const now = seconds(deps.now())
-  return new SignJWT({
+  const header = { alg: ALGORITHM, kid: key.id, typ: 'at+jwt' }
+  const payload = {
+    iss: publicUrl(deps.config),
+    sub: claims.userId,
+    aud: claims.appId,
     client_id: claims.appId,
+    iat: now,
+    exp: now + lifetimeSeconds,
+    jti: randomUUID(),
     tid: claims.tenantId,
     sid: claims.sessionId,
-    amr: [...claims.amr],
+    amr: claims.amr,
     auth_time: seconds(claims.signedInAt),
     ...(claims.endsAt === null ? {} : { ends: seconds(claims.endsAt) }),
-  })
-    .setProtectedHeader({ alg: ALGORITHM, kid: key.id, typ: 'at+jwt' })
-    .setIssuer(publicUrl(deps.config))
-    .setSubject(claims.userId)
-    .setAudience(claims.appId)
-    .setJti(randomUUID())
-    .setIssuedAt(now)
-    .setExpirationTime(now + lifetimeSeconds)
-    .sign(key.privateKey)
+  }
+  const signed = `${encoded(header)}.${encoded(payload)}`
+  return `${signed}.${sign(null, Buffer.from(signed), key.privateKey).toString('base64url')}`
 }
 
 /**

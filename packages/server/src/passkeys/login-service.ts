@@ -1,6 +1,6 @@
 import { generateChallenge, isoBase64URL } from '@simplewebauthn/server/helpers'
 import { resolveApp, signInSettings } from '../apps/service.ts'
-import { CHALLENGE_MS, createChallenge } from '../core/challenges.ts'
+import { CHALLENGE_MS, createChallenge, takeChallenge } from '../core/challenges.ts'
 import { hmacSha256 } from '../core/crypto.ts'
 import type { Deps } from '../core/deps.ts'
 import { failures, type HttpError, notFoundField } from '../core/errors.ts'
@@ -8,7 +8,7 @@ import type { Caller, Origin } from '../core/http.ts'
 import { type Id, isId } from '../core/ids.ts'
 import { limitAccount } from '../core/limits.ts'
 import { isAllowedOrigin } from '../core/web-origin.ts'
-import { startSession } from '../sessions/service.ts'
+import { type SignIn, startSession } from '../sessions/service.ts'
 import type { SignedIn } from '../users/schema.ts'
 import { findUserByEmail } from '../users/service.ts'
 import { type StoredCredential, verifyAssertion } from './ceremony.ts'
@@ -95,75 +95,92 @@ const NOBODY: StoredCredential = {
 }
 
 /** Whether the passkey is one that this challenge asks for, and its owner the one whom the authenticator names. */
-function isAskedFor(taken: store.TakenLogin, passkey: store.FoundPasskey, userHandle: string | null): boolean {
-  if (passkey.rpId !== taken.data.rpId) return false
-  if (taken.data.emailFirst && passkey.owner.id !== taken.userId) return false
-  if (userHandle === null) return taken.data.emailFirst
+function isAskedFor(attempt: store.LoginAttempt, passkey: store.FoundPasskey, userHandle: string | null): boolean {
+  if (passkey.rpId !== attempt.data.rpId) return false
+  if (attempt.data.emailFirst && passkey.owner.id !== attempt.userId) return false
+  if (userHandle === null) return attempt.data.emailFirst
   return Buffer.from(userHandle, 'base64url').equals(Buffer.from(passkey.owner.id))
 }
 
-function assertionInvalid(): HttpError {
-  const detail = { field: 'credential', code: 'assertion_invalid', message: 'Could not be verified.' }
-  return fail('assertion_invalid', [detail]).keepingEffects()
+/** Finds what the answer is held against. @throws not_found (names `challengeId`), challenge_expired */
+async function attemptAt(
+  deps: Deps,
+  { caller }: Call,
+  challengeId: Id<'chl'>,
+  input: LoginVerify,
+): Promise<store.LoginAttempt> {
+  const { tenantId, appId } = caller
+  const credentialId = Buffer.from(input.credential.id, 'base64url')
+  const attempt = await store.findLogin(deps.db, deps.now(), { tenantId, appId, id: challengeId, credentialId })
+  if (attempt === undefined) throw notFoundField('challengeId')
+  if (attempt.over) throw fail('challenge_expired')
+  return attempt
 }
 
-/** The challenge, taken, and the passkey that the answer names. @throws not_found, challenge_expired */
-async function take(deps: Deps, { caller }: Call, input: LoginVerify): Promise<store.TakenLogin> {
-  const taken = isId('chl', input.challengeId)
-    ? await store.takeLogin(deps.db, deps.now(), {
-        tenantId: caller.tenantId,
-        appId: caller.appId,
-        id: input.challengeId,
-        credentialId: Buffer.from(input.credential.id, 'base64url'),
-      })
-    : undefined
-  if (taken === undefined) throw notFoundField('challengeId')
-  if (taken.over) throw fail('challenge_expired').keepingEffects()
-  return taken
-}
-
-/**
- * Signs a user in by a passkey. Two statements: one takes the challenge and reads, one counts the use and begins the
- * session.
- * @throws not_found (names `challengeId`), challenge_expired, assertion_invalid, user_suspended, guest_expired, rate_limited
- */
-export async function loginVerify(deps: Deps, call: Call, input: LoginVerify): Promise<SignedIn> {
-  const { caller, origin } = call
-  const { credential } = input
-  const taken = await take(deps, call, input)
-  const { appId, passkey } = taken
-  if (passkey !== null) limitAccount(deps, passkey.owner.id)
+/** The owner of the passkey by which the challenge was answered rightly; null for a wrong answer. */
+async function judged(deps: Deps, attempt: store.LoginAttempt, { credential }: LoginVerify) {
+  const { passkey } = attempt
   const expected = {
-    ceremony: taken.data,
-    isAllowedOrigin: (one: string) => isAllowedOrigin(deps.config, taken.allowedOrigins, one),
+    ceremony: attempt.data,
+    isAllowedOrigin: (one: string) => isAllowedOrigin(deps.config, attempt.allowedOrigins, one),
     log: deps.log,
   }
   const assertion = await verifyAssertion(credential, expected, passkey ?? NOBODY)
   const userHandle = credential.response.userHandle ?? null
-  if (assertion === null || passkey === null || !isAskedFor(taken, passkey, userHandle)) throw assertionInvalid()
+  if (assertion === null || passkey === null || !isAskedFor(attempt, passkey, userHandle)) return null
+  return { assertion, passkey }
+}
+
+/** Uses the challenge up with the refusal, which commits it. @returns what to throw */
+async function refusal(
+  deps: Deps,
+  { caller }: Call,
+  id: Id<'chl'>,
+  code: 'assertion_invalid' | 'user_suspended' | 'guest_expired',
+): Promise<HttpError> {
+  const { tenantId, appId } = caller
+  const taken = await takeChallenge(deps.db, deps.now(), { tenantId, appId, kind: 'passkey_login', id })
+  // Another answer to it was first.
+  if (taken?.over !== false) return fail('challenge_expired').keepingEffects()
+  const details = [{ field: 'credential', code: 'assertion_invalid', message: 'Could not be verified.' }]
+  return fail(code, code === 'assertion_invalid' ? details : []).keepingEffects()
+}
+
+/**
+ * Signs a user in by a passkey. Two statements: one reads, one takes the challenge, counts the use and begins the session.
+ * @throws not_found (names `challengeId`), challenge_expired, assertion_invalid, user_suspended, guest_expired, rate_limited
+ */
+export async function loginVerify(deps: Deps, call: Call, input: LoginVerify): Promise<SignedIn> {
+  const { caller, origin } = call
+  const { challengeId } = input
+  if (!isId('chl', challengeId)) throw notFoundField('challengeId')
+  const attempt = await attemptAt(deps, call, challengeId, input)
+  if (attempt.passkey !== null) limitAccount(deps, attempt.passkey.owner.id)
+  const right = await judged(deps, attempt, input)
+  if (right === null) throw await refusal(deps, call, challengeId, 'assertion_invalid')
+  const { assertion, passkey } = right
   const { owner } = passkey
   const now = deps.now()
   const endsAt = store.guestEnd(owner)
-  if (owner.status !== 'active') throw fail('user_suspended').keepingEffects()
-  if (endsAt !== null && endsAt <= now) throw fail('guest_expired').keepingEffects()
-  const tokens = await startSession(
-    deps,
-    {
-      tenantId: caller.tenantId,
-      appId,
-      userId: owner.id,
-      amr: assertion.userVerified ? ['hwk', 'user'] : ['hwk'],
-      method: 'passkey',
-      endsAt,
-      caller,
-      origin,
-    },
-    store.countedUse(
-      { tenantId: caller.tenantId, userId: owner.id, id: passkey.id },
-      { signCount: assertion.signCount, backedUp: assertion.backedUp, at: now },
-    ),
+  if (owner.status !== 'active') throw await refusal(deps, call, challengeId, 'user_suspended')
+  if (endsAt !== null && endsAt <= now) throw await refusal(deps, call, challengeId, 'guest_expired')
+  const session: SignIn = {
+    tenantId: caller.tenantId,
+    appId: attempt.appId,
+    userId: owner.id,
+    amr: assertion.userVerified ? ['hwk', 'user'] : ['hwk'],
+    method: 'passkey',
+    endsAt,
+    caller,
+    origin,
+  }
+  const counted = store.countedUse(
+    { tenantId: caller.tenantId, userId: owner.id, id: passkey.id, challengeId },
+    { signCount: assertion.signCount, backedUp: assertion.backedUp, at: now },
   )
-  // Between the two statements another assertion counted, or the user was suspended.
-  if (tokens === null) throw assertionInvalid()
+  // One time for all that is written and answered.
+  const tokens = await startSession({ ...deps, now: () => now }, session, counted)
+  // Since it was read another answer took the challenge, another assertion counted, or the user was suspended.
+  if (tokens === null) throw await refusal(deps, call, challengeId, 'assertion_invalid')
   return { user: { ...passkey.user, lastSeenAt: now.toISOString() }, isNewUser: false, ...tokens }
 }

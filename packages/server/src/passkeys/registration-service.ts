@@ -124,7 +124,7 @@ async function take(deps: Deps, { caller, user }: Call, id: string): Promise<Cha
 
 /**
  * Who gets the passkey, and when their sessions end. Who signs up comes into being here; who is here is locked.
- * @throws already_exists, not_found, user_suspended, guest_expired, passkey_limit
+ * Whether they are suspended is told by the session's beginning. @throws already_exists, not_found, guest_expired, passkey_limit
  */
 async function settleOwner(
   tx: Db,
@@ -140,7 +140,6 @@ async function settleOwner(
   const { tenantId } = call.caller
   const owner = userId === null ? undefined : await store.lockOwner(tx, tenantId, userId)
   if (owner === undefined) throw notFoundField('challengeId')
-  if (owner.status !== 'active') throw fail('user_suspended')
   const endsAt = store.guestEnd(owner)
   if (endsAt !== null && endsAt <= deps.now()) throw fail('guest_expired')
   if ((await store.countPasskeys(tx, tenantId, owner.id)) >= PASSKEYS_MAX) throw fail('passkey_limit')

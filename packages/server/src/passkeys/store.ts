@@ -179,8 +179,8 @@ export interface FoundPasskey extends StoredCredential {
   user: User
 }
 
-/** A login challenge that has been taken, with all that its answer is held against. */
-export interface TakenLogin {
+/** A login challenge with all that its answer is held against. */
+export interface LoginAttempt {
   appId: Id<'app'>
   /** Whose passkeys count alone; null for whoever's. */
   userId: Id<'usr'> | null
@@ -210,7 +210,7 @@ type UserColumns = {
 type PasskeyColumns = Pick<PasskeyRow, 'public_key' | 'sign_count' | 'rp_id' | 'device_type'> & {
   passkey_id: Id<'pky'>
 }
-type TakenRow = {
+type AttemptRow = {
   app_id: Id<'app'>
   challenge_user_id: Id<'usr'> | null
   data: LoginData
@@ -238,7 +238,7 @@ function userOf(row: UserColumns, appId: Id<'app'>): User {
   }
 }
 
-function takenOf(row: TakenRow): TakenLogin {
+function attemptOf(row: AttemptRow): LoginAttempt {
   return {
     appId: row.app_id,
     userId: row.challenge_user_id,
@@ -267,53 +267,57 @@ function takenOf(row: TakenRow): TakenLogin {
 }
 
 /**
- * Takes a login challenge, as `takeChallenge` does, and reads in the same statement the app's origins and the passkey of
- * this credential id with its owner. Undefined where the tenant (and, with `appId`, the app) has no such challenge.
+ * A login challenge as it is now, with the app's origins, the passkey of this credential id and its owner: all that an
+ * answer is held against, in one statement that writes nothing. Undefined where the tenant (and, with `appId`, the app)
+ * has no such challenge.
  */
-export async function takeLogin(
+export async function findLogin(
   db: Db,
   now: Date,
   of: { tenantId: Id<'ten'>; appId: Id<'app'> | null; id: Id<'chl'>; credentialId: Buffer },
-): Promise<TakenLogin | undefined> {
-  const row = await db.one<TakenRow>(sql`
-    with before as (
-      select app_id, user_id, data, used_at, expires_at from challenges
-      where tenant_id = ${of.tenantId} and id = ${of.id} and kind = 'passkey_login'
-        and (${of.appId}::text is null or app_id = ${of.appId})
-      for update),
-    taken as (
-      update challenges c set used_at = ${now} from before
-      where c.tenant_id = ${of.tenantId} and c.id = ${of.id} and before.used_at is null)
-    select b.app_id, b.user_id as challenge_user_id, b.data, b.used_at is not null or b.expires_at <= ${now} as over,
+): Promise<LoginAttempt | undefined> {
+  const row = await db.one<AttemptRow>(sql`
+    select c.app_id, c.user_id as challenge_user_id, c.data, c.used_at is not null or c.expires_at <= ${now} as over,
       a.allowed_origins, p.id as passkey_id, p.public_key, p.sign_count, p.rp_id, p.device_type,
       u.id as user_id, u.email, u.email_verified, u.name as user_name, u.external_id, u.party_id, u.trust_level, u.status,
       u.mfa_enabled, u.metadata, u.last_seen_at, u.created_at as user_created_at, u.updated_at as user_updated_at,
       g.status as guest_status, g.expires_at as guest_ends_at
-    from before b
-    join apps a on a.tenant_id = ${of.tenantId} and a.id = b.app_id
-    left join passkeys p on p.tenant_id = ${of.tenantId} and p.app_id = b.app_id and p.credential_id = ${of.credentialId}
-    left join users u on u.tenant_id = ${of.tenantId} and u.id = p.user_id
-    left join guests g on g.tenant_id = ${of.tenantId} and g.user_id = u.id`)
-  return row && takenOf(row)
+    from challenges c
+    join apps a on a.tenant_id = c.tenant_id and a.id = c.app_id
+    left join passkeys p on p.tenant_id = c.tenant_id and p.app_id = c.app_id and p.credential_id = ${of.credentialId}
+    left join users u on u.tenant_id = p.tenant_id and u.id = p.user_id
+    left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id
+    where c.tenant_id = ${of.tenantId} and c.id = ${of.id} and c.kind = 'passkey_login'
+      and (${of.appId}::text is null or c.app_id = ${of.appId})`)
+  return row && attemptOf(row)
 }
 
 /**
- * Notes a passkey's use in the statement that begins the session, and makes the session depend on it: the counter must be
- * above the stored one, or both zero (WebAuthn L3, section 7.2, step 22), and the user active, as of this very moment.
+ * Takes the challenge and notes the passkey's use in the statement that begins the session, and makes the session depend
+ * on both: of any number of answers to a challenge one finds it unused; the counter must be above the stored one, or both
+ * zero (WebAuthn L3, section 7.2, step 22), and the user active, as of this very moment.
  */
 export function countedUse(
-  of: { tenantId: Id<'ten'>; userId: Id<'usr'>; id: Id<'pky'> },
+  of: { tenantId: Id<'ten'>; userId: Id<'usr'>; id: Id<'pky'>; challengeId: Id<'chl'> },
   use: { signCount: number; backedUp: boolean; at: Date },
 ): { writes: Sql; condition: Sql } {
   return {
     writes: sql`
+      unused as (
+        select from challenges
+        where tenant_id = ${of.tenantId} and id = ${of.challengeId} and used_at is null for no key update),
       held as (
-        select from users where tenant_id = ${of.tenantId} and id = ${of.userId} and status = 'active' for no key update),
+        select from users
+        where tenant_id = ${of.tenantId} and id = ${of.userId} and status = 'active' and exists (select from unused)
+        for no key update),
       counted as (
         update passkeys set sign_count = ${use.signCount}::bigint, last_used_at = ${use.at}, backed_up = ${use.backedUp}
         where tenant_id = ${of.tenantId} and id = ${of.id} and user_id = ${of.userId} and exists (select from held)
           and (sign_count < ${use.signCount}::bigint or (sign_count = 0 and ${use.signCount}::bigint = 0))
-        returning 1)`,
+        returning 1),
+      taken as (
+        update challenges set used_at = ${use.at}
+        where tenant_id = ${of.tenantId} and id = ${of.challengeId} and exists (select from counted))`,
     condition: sql`exists (select from counted)`,
   }
 }
