@@ -38,17 +38,8 @@ type SessionParts = Pick<
 >
 
 async function tokensOf(deps: Deps, row: SessionParts, accessSeconds: number): Promise<Tokens> {
-  const claims = {
-    tenantId: row.tenant_id,
-    appId: row.app_id,
-    userId: row.user_id,
-    sessionId: row.id,
-    amr: row.amr,
-    signedInAt: row.signed_in_at,
-    endsAt: row.ends_at,
-  }
   return {
-    accessToken: await signAccessToken(deps, claims, accessSeconds),
+    accessToken: await signAccessToken(deps, store.toClaims(row), accessSeconds),
     refreshToken: await newRefreshToken(deps, { sessionId: row.id, generation: row.generation }),
     tokenType: 'Bearer',
     expiresInSeconds: accessSeconds,

@@ -74,16 +74,7 @@ export async function noteVerification(
   }
   const row = await store.noteVerification(tx, caller.tenantId, user.sessionId, method, now)
   if (row === undefined) throw fail('session_revoked')
-  const claims = {
-    tenantId: row.tenant_id,
-    appId: row.app_id,
-    userId: row.user_id,
-    sessionId: row.id,
-    amr: row.amr,
-    signedInAt: row.signed_in_at,
-    endsAt: row.ends_at,
-  }
-  const accessToken = await signAccessToken(deps, claims, row.access_seconds)
+  const accessToken = await signAccessToken(deps, store.toClaims(row), row.access_seconds)
   return { accessToken, expiresInSeconds: row.access_seconds, mfaExpiresAt }
 }
 

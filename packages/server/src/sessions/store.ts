@@ -1,3 +1,4 @@
+import type { AccessClaims } from '../core/access-token.ts'
 import { type Db, type Sql, sql } from '../core/db.ts'
 import { eventWritesIf, type StoredEvent } from '../core/events.ts'
 import type { Id } from '../core/ids.ts'
@@ -39,6 +40,21 @@ export function toSession(row: SessionRow, now: Date, currentId: Id<'ses'> | nul
     expiresAt: row.expires_at.toISOString(),
     createdAt: row.signed_in_at.toISOString(),
     updatedAt: row.refreshed_at.toISOString(),
+  }
+}
+
+/** What the session's access tokens say. */
+export function toClaims(
+  row: Pick<SessionRow, 'tenant_id' | 'app_id' | 'user_id' | 'id' | 'amr' | 'signed_in_at' | 'ends_at'>,
+): AccessClaims {
+  return {
+    tenantId: row.tenant_id,
+    appId: row.app_id,
+    userId: row.user_id,
+    sessionId: row.id,
+    amr: row.amr,
+    signedInAt: row.signed_in_at,
+    endsAt: row.ends_at,
   }
 }
 
