@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startDnsServer } from './dns-server.ts'
 import { expectError, expectRefusal } from './envelope.ts'
 import { type Answer, type CallOptions, eventually, type Service, startService, type Tenant } from './harness.ts'
@@ -315,4 +315,54 @@ test('a repeat is answered although the check before the effect would fail now',
     await host.stop()
     await dns.close()
   }
+})
+
+describe('with a publishable key', () => {
+  const asked = async () => {
+    const tenant = await service.newTenant()
+    const key = await tenant.newKey({ publishable: true })
+    const guest = async () =>
+      (await tenant.post('/guests', {}, { key })).body.data as { accessToken: string; id: string }
+    const as = (who: { accessToken: string }, more: object = {}) =>
+      keyed('same', { key, headers: { authorization: `Bearer ${who.accessToken}` }, ...more })
+    return { tenant, key, guest, as }
+  }
+
+  test('it counts for a current user, and for no other one', async () => {
+    const { tenant, guest, as } = await asked()
+    const [ada, eve] = [await guest(), await guest()]
+    const convert = (who: { accessToken: string; id: string }, email: string) =>
+      tenant.post(`/guests/${who.id}/convert`, { email }, as(who))
+    const first = await convert(ada, 'ada@example.com')
+    expect([first.status, replayed(first)]).toEqual([200, null])
+    const again = await convert(ada, 'ada@example.com')
+    expect([again.status, again.text, replayed(again)]).toEqual([200, first.text, 'true'])
+    expectError(await convert(ada, 'other@example.com'), 409, 'idempotency_conflict')
+    const logOuts = [await tenant.post('/auth/logout', {}, as(ada)), await tenant.post('/auth/logout', {}, as(eve))]
+    expect(logOuts.map((answer) => [answer.body.data.revoked, replayed(answer)])).toEqual([
+      [1, null],
+      [1, null],
+    ])
+  })
+
+  test('an answer is nobody’s any more whose session has ended', async () => {
+    const { tenant, guest, as } = await asked()
+    const ada = await guest()
+    expect((await tenant.post('/mfa/setup', {}, as(ada))).status).toBe(200)
+    expect((await tenant.delete(`/guests/${ada.id}`)).status).toBe(200)
+    expectError(await tenant.post('/mfa/setup', {}, as(ada)), 410, 'guest_expired')
+  })
+
+  test('it is ignored without a current user: strangers share the key', async () => {
+    const { tenant, key } = await asked()
+    const made = [
+      await tenant.post('/guests', {}, keyed('same', { key })),
+      await tenant.post('/guests', {}, keyed('same', { key })),
+    ]
+    expect(made.map((answer) => [answer.status, replayed(answer)])).toEqual([
+      [201, null],
+      [201, null],
+    ])
+    expect(made[0]?.body.data.id).not.toBe(made[1]?.body.data.id)
+  })
 })

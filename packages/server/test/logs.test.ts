@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { generate } from 'otplib'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newApiKey } from '../src/core/api-key.ts'
 import { call, eventually, type Service, startService, type Tenant } from './harness.ts'
@@ -29,6 +31,7 @@ beforeAll(async () => {
   await useKeys(tenant)
   await useWebhooks(tenant)
   await useApps(tenant)
+  await useSignIn(tenant)
   await putKeysWhereTheyDoNotBelong(tenant)
   await failInTheDatabase(tenant)
 })
@@ -85,6 +88,37 @@ async function useApps(tenant: Tenant): Promise<void> {
   await tenant.patch(`/apps/${made.body.data.id}`, { messenger: { botToken: `${BOT_TOKEN} ` } })
 }
 
+/** Signs in, sets a second factor up and hands a session over, with everything that can go wrong said in between. */
+async function useSignIn(tenant: Tenant): Promise<void> {
+  const redirectUri = 'https://shop.example.com/signed-in'
+  await tenant.patch(`/apps/${tenant.appId}`, { allowedRedirectUrls: [redirectUri] })
+  const guest = await tenant.post('/guests', {}, { headers: { 'idempotency-key': 'guest' } })
+  const { accessToken, refreshToken } = guest.body.data
+  secrets.set('access token', accessToken).set('refresh token', refreshToken)
+  const headers = { authorization: `Bearer ${accessToken}` }
+  const keyed = { headers: { ...headers, 'idempotency-key': 'set-up' } }
+  const setup = await tenant.post('/mfa/setup', {}, keyed)
+  const { secret } = setup.body.data
+  secrets.set('TOTP secret', secret)
+  const verified = await tenant.post('/mfa/verify-setup', { code: await generate({ secret }) }, keyed)
+  for (const code of verified.body.data.recoveryCodes) secrets.set(`recovery code ${code.slice(0, 4)}`, code)
+  const made = await call(service.url, 'POST', '/signin/api/code', {
+    body: { redirectUri, codeChallenge: createHash('sha256').update('v'.repeat(43)).digest('base64url') },
+    headers: { ...headers, 'x-halfkey-app': tenant.appId },
+  })
+  const { code } = made.body.data
+  secrets.set('sign-in code', code)
+  expect((await tenant.post('/auth/exchange', { code, codeVerifier: 'w'.repeat(43), redirectUri })).status).toBe(400)
+  for (const token of [accessToken, refreshToken, code]) {
+    await tenant.get(`/users/${token}`, { headers: { ...headers, 'x-request-id': token, 'user-agent': token } })
+    await tenant.post('/auth/refresh', { refreshToken: `${token}x` }, { headers: { 'user-agent': token } })
+    await tenant.get('/auth/sessions', { headers: { 'x-user-id': token } })
+    await call(service.url, 'GET', `/signin?app=${token}&redirect_uri=${token}`)
+  }
+  const refreshed = await tenant.post('/auth/refresh', { refreshToken }, { headers: { 'user-agent': refreshToken } })
+  secrets.set('next refresh token', refreshed.body.data.refreshToken)
+}
+
 async function putKeysWhereTheyDoNotBelong(tenant: Tenant): Promise<void> {
   const { key } = tenant
   const unknown = newApiKey('secret')
@@ -133,7 +167,7 @@ async function failInTheDatabase(tenant: Tenant): Promise<void> {
 
 /** A secret in the forms in which it might stand somewhere. */
 function formsOf(secret: string): string[] {
-  const core = secret.replace(/^(hk_[sp]k_|whsec_)/, '')
+  const core = secret.replace(/^(hk_(?:[sp]k|rt|sc)_|whsec_)/, '')
   const raw = secret.startsWith('whsec_')
     ? [Buffer.from(core, 'base64').toString('latin1'), Buffer.from(core, 'base64').toString('hex')]
     : []
@@ -155,7 +189,7 @@ function expectNoSecret(text: string, where: string): void {
       ).toBe(false)
 }
 
-test('no log line holds a key, a webhook secret, a bot token or an operator token', async () => {
+test('no log line holds a key, a token, a code, a webhook or TOTP secret, a bot token', async () => {
   const logs = await eventually(
     'the log of the failure',
     async () => service.logs().includes('request failed') && service.logs(),
