@@ -1,4 +1,5 @@
-// npm run bench -- api|delivery|lists|sign-in|start [--quick]: progress on standard error, a table on standard output.
+// npm run bench -- accounts|api|delivery|lists|sign-in|start [--quick]: progress on standard error, a table on standard output.
+import { accounts } from './accounts.ts'
 import { api } from './api.ts'
 import { delivery } from './delivery.ts'
 import { lists } from './lists.ts'
@@ -14,6 +15,7 @@ export interface Outcome {
 }
 
 const BENCHMARKS: Record<string, (quick: boolean, only: string | undefined) => Promise<Outcome>> = {
+  accounts,
   api,
   delivery,
   lists,

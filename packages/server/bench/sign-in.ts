@@ -21,7 +21,8 @@ const RP_ID = 'localhost'
 /** User present and verified (WebAuthn L3, section 6.1). */
 const FLAGS = 0x05
 
-interface Passkey {
+/** A passkey with its private key: what an authenticator holds. */
+export interface Passkey {
   userId: string
   credentialId: string
   coseKey: Buffer
@@ -57,7 +58,7 @@ function newPasskey(): Passkey {
 }
 
 /** The assertion that the passkey's authenticator makes. */
-function assertion(passkey: Passkey, challenge: string, origin: string) {
+export function assertion(passkey: Passkey, challenge: string, origin: string) {
   const authenticatorData = Buffer.concat([
     createHash('sha256').update(RP_ID).digest(),
     Buffer.from([FLAGS, 0, 0, 0, 0]),
@@ -78,19 +79,20 @@ function assertion(passkey: Passkey, challenge: string, origin: string) {
   }
 }
 
-async function prepare(bed: Bed, tenant: Stage['tenant']): Promise<Passkey[]> {
-  const passkeys = Array.from({ length: PASSKEYS }, newPasskey)
+/** Users with a passkey each, and an email: `<user id>@example.com`. */
+export async function preparePasskeys(bed: Bed, tenant: Stage['tenant'], n: number): Promise<Passkey[]> {
+  const passkeys = Array.from({ length: n }, newPasskey)
   const { tenantId, appId } = tenant
   const ids = passkeys.map((each) => each.userId)
   await bed.sql(
-    `insert into users (tenant_id, id, app_id, party_id, search_text, created_at, updated_at)
-     select $1, id, $2, id || '::bench', id, now(), now() from unnest($3::text[]) id`,
+    `insert into users (tenant_id, id, app_id, email, email_key, party_id, search_text, created_at, updated_at)
+     select $1, id, $2, id || '@example.com', id || '@example.com', id || '::bench', id, now(), now() from unnest($3::text[]) id`,
     [tenantId, appId, ids],
   )
   await bed.sql(
     `insert into passkeys (tenant_id, id, app_id, user_id, credential_id, public_key, sign_count, rp_id, aaguid, transports,
        device_type, backed_up, created_at, updated_at)
-     select $1, 'pky_' || substr(u, 5), $2, u, c, k, 0, $3, '00000000-0000-0000-0000-000000000000', '{}', 'singleDevice', false, now(), now()
+     select $1, 'pky_' || substr(u, 5), $2, u, c, k, 0, $3, '00000000-0000-0000-0000-000000000000', '{hybrid,internal}', 'singleDevice', false, now(), now()
      from unnest($4::text[], $5::bytea[], $6::bytea[]) as p(u, c, k)`,
     [
       tenantId,
@@ -237,7 +239,7 @@ export async function signIn(quick: boolean): Promise<Outcome> {
   try {
     const service = await bed.start()
     const tenant = await firstTenant(bed)
-    const passkeys = await prepare(bed, tenant)
+    const passkeys = await preparePasskeys(bed, tenant, PASSKEYS)
     const watched: Watched = {
       service: { pid: service.pid },
       PostgreSQL: { pid: bed.postgresPid, family: true },
