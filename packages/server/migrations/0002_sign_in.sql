@@ -11,6 +11,9 @@ create table signing_keys (
   revoked_at timestamptz
 );
 
+-- A guest that has ended: on the row that a session's beginning locks, so that neither slips past the other.
+alter table users add column guest_ended boolean not null default false;
+
 create table sessions (
   tenant_id text collate "C" not null,
   id text collate "C" not null,
@@ -27,6 +30,8 @@ create table sessions (
   -- Ends sooner than its app's setting says: a guest's.
   ends_at timestamptz,
   expires_at timestamptz not null,
+  -- Whether the sign-in made the user.
+  is_new_user boolean not null default false,
   user_agent text,
   address text not null,
   revoked_at timestamptz,
@@ -103,10 +108,9 @@ create index identities_user on identities (tenant_id, user_id);
 -- Messenger payloads that have signed somebody in: each counts once.
 create table messenger_payloads (
   tenant_id text collate "C" not null,
-  app_id text collate "C" not null,
   hash bytea not null,
   expires_at timestamptz not null,
-  primary key (tenant_id, app_id, hash)
+  primary key (tenant_id, hash)
 );
 create index messenger_payloads_age on messenger_payloads using brin (expires_at) with (autosummarize = on);
 
@@ -174,7 +178,6 @@ create table sign_in_codes (
   redirect_uri text not null,
   -- PKCE S256 (RFC 7636).
   code_challenge text not null,
-  is_new_user boolean not null,
   expires_at timestamptz not null,
   used_at timestamptz,
   primary key (tenant_id, hash)
@@ -183,3 +186,12 @@ create index sign_in_codes_age on sign_in_codes using brin (expires_at) with (au
 
 -- The hosted page knows an app by its id alone.
 create unique index apps_id on apps (id);
+
+-- Which tenant names a relying party: the first that did. Only its origins are told to browsers as related.
+create table relying_parties (
+  rp_id text collate "C" primary key,
+  tenant_id text collate "C" not null references tenants on delete cascade
+);
+insert into relying_parties (rp_id, tenant_id)
+select distinct on (passkey->>'rpId') passkey->>'rpId', tenant_id from apps where passkey->>'rpId' is not null
+order by passkey->>'rpId', id;

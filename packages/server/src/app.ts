@@ -81,13 +81,17 @@ export const plainRoutes: readonly PlainRoute[] = [
   },
 ]
 
+/** What the hosted sign-in page needs of the API. */
+const SIGN_IN_PAGE_CALLS =
+  /^(\w+ \/auth\/(passkey|passkeys|messenger|sessions|refresh|logout)(\/.*)?|\w+ \/mfa(\/.*)?|POST \/guests(\/:id\/convert)?)$/
+
 /** Ways in for pages of our own. */
 export const entrances: readonly Entrance[] = [
   {
     base: '/signin/api',
     routes: [
       ...signInPageRoutes,
-      ...routes.filter(({ callers, path }) => callers.kind === 'both' && /^\/(auth|mfa|guests)\b/.test(path)),
+      ...routes.filter((route) => SIGN_IN_PAGE_CALLS.test(`${route.method} ${route.path}`)),
     ],
     enter: enterFromPage,
   },

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startDnsServer } from './dns-server.ts'
 import { expectError, expectRefusal } from './envelope.ts'
 import { type Answer, type CallOptions, eventually, type Service, startService, type Tenant } from './harness.ts'
-import { NOWHERE } from './requests.ts'
+import { NOWHERE, signIn } from './requests.ts'
 
 let service: Service
 beforeAll(async () => {
@@ -343,6 +343,18 @@ describe('with a publishable key', () => {
       [1, null],
       [1, null],
     ])
+  })
+
+  test('and for no other session of the same user, which may not do what the first one might', async () => {
+    const tenant = await service.newTenant()
+    const [first, second] = [await signIn(service, tenant), await signIn(service, tenant)]
+    const setUp = (who: { accessToken: string }) =>
+      tenant.post('/mfa/setup', {}, keyed('same', { headers: { authorization: `Bearer ${who.accessToken}` } }))
+    const made = await setUp(first)
+    expect(made.status).toBe(200)
+    service.advance(6 * 60_000)
+    expect((await setUp(first)).text).toBe(made.text)
+    expectError(await setUp(second), 403, 'reauthentication_required')
   })
 
   test('an answer is nobody’s any more whose session has ended', async () => {

@@ -216,3 +216,21 @@ describe('/metrics', () => {
     }
   })
 })
+
+test('the addresses of one IPv6 network count as one, and an IPv4 address is the same in either spelling', async () => {
+  const tenant = await limited.newTenant()
+  const key = await tenant.newKey({ publishable: true })
+  const statuses = async (addresses: string[]) => {
+    const answers = await Promise.all(
+      addresses.map((address) => tenant.get('/healthz', { key, headers: from(address) })),
+    )
+    return answers.filter(({ status }) => status === 429).length
+  }
+  const many = Array.from({ length: 2 * BURST.publishable }, (_, n) => `2001:db8:0:7:${n + 1}::1`)
+  expect(await statuses(many)).toBeGreaterThanOrEqual(BURST.publishable - 1)
+  expect(await statuses(['2001:db8:0:8::1'])).toBe(0)
+  const spellings = Array.from({ length: 2 * BURST.publishable }, (_, n) =>
+    n % 2 ? '203.0.113.9' : '::ffff:203.0.113.9',
+  )
+  expect(await statuses(spellings)).toBeGreaterThanOrEqual(BURST.publishable - 1)
+})

@@ -21,7 +21,6 @@ export function signedIn(page, result) {
   page.client.adopt(result)
   page.user = result.user ?? { id: result.userId, email: null, name: null, mfaEnabled: false, createdAt: null }
   page.guest = result.user === undefined ? result : null
-  page.isNewUser = result.isNewUser ?? page.guest !== null
   if (page.user.mfaEnabled) showSecondStep(page)
   else goOn(page)
 }
@@ -90,8 +89,7 @@ function showReturning(page) {
     run(null, '', async () => {
       onward.replaceChildren(again)
       if (url === null || NEVER_OPENED.has(url.protocol)) throw new Error('not a place to go')
-      const { isNewUser } = page
-      const body = { redirectUri: redirect.uri, codeChallenge: redirect.codeChallenge, isNewUser }
+      const body = { redirectUri: redirect.uri, codeChallenge: redirect.codeChallenge }
       const { code } = await withStepUp(page, () => page.client.call('POST', 'code', body))
       const href = destinationOf(redirect, code)
       // Apps open by a custom scheme only at a tap in some browsers: the link stays, whatever the next line does.

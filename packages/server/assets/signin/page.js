@@ -11,7 +11,6 @@ import { showSignIn } from './sign-in.js'
  * @property {Client} client
  * @property {any} user null before sign-in
  * @property {any} guest the guest's record, null for everybody else
- * @property {boolean} isNewUser whether this sign-in made the user
  * @property {() => void} enrolled called when a second factor was set up, wherever that came up
  * @property {(content: (Node | string)[], options?: ShowOptions) => void} show puts a view in the place of the last one
  * @property {(end: () => void) => void} whenLeft runs it when the view makes room for the next
@@ -37,7 +36,6 @@ const page = {
   client: new Client(config.appId, () => page.startAgain('Your session has ended. Please sign in again.')),
   user: null,
   guest: null,
-  isNewUser: false,
   enrolled() {},
   show(content, { wide = false, still = false } = {}) {
     for (const end of endings.splice(0)) end()

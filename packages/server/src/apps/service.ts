@@ -62,6 +62,7 @@ export async function createApp(deps: Deps, { caller, origin }: Call, input: Cre
   const row = appliedTo(newAppRow(caller.tenantId, id, input.name, deps.now()), input, botToken)
   return deps.db.tx(async (tx) => {
     await store.insertApp(tx, row)
+    if (row.passkey.rpId !== null) await store.claimRelyingParties(tx, caller.tenantId)
     await publish(tx, deps, event(row, 'app.created', { caller, origin }))
     return store.toApp(row, publicHost(deps))
   })
@@ -92,6 +93,7 @@ export async function updateApp(deps: Deps, { caller, origin }: Call, id: string
     row.updated_at = deps.now()
     await store.updateApp(tx, row)
     await publish(tx, deps, event(row, 'app.updated', { caller, origin }, { changed }))
+    if (changed.includes('passkey.rpId')) await store.claimRelyingParties(tx, caller.tenantId)
     if (changed.includes('allowedOrigins')) await spread(tx, deps)
     return store.toApp(row, publicHost(deps))
   })
@@ -100,6 +102,8 @@ export async function updateApp(deps: Deps, { caller, origin }: Call, id: string
 async function emptyApp(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>, force: boolean, forgetAt: Date): Promise<void> {
   if (!force && (await store.hasUsers(tx, tenantId, id))) throw fail('app_not_empty')
   const deleteUsers = async () => {
+    // Held, they begin no session that the next statement would not see.
+    await store.holdUsers(tx, tenantId, id)
     await store.refuseSessions(tx, tenantId, id, forgetAt)
     await store.deleteUsers(tx, tenantId, id)
   }
@@ -132,6 +136,7 @@ export async function deleteApp(deps: Deps, { caller, origin }: Call, id: string
     await store.deleteWebhooks(tx, tenantId, id, now)
     await store.holdLanes(tx, tenantId, id)
     await store.deleteApp(tx, tenantId, id)
+    if (row.passkey.rpId !== null) await store.claimRelyingParties(tx, tenantId)
     await publish(tx, deps, event(row, 'app.deleted', { caller, origin }))
     await spread(tx, deps)
     return store.toApp({ ...row, updated_at: now }, publicHost(deps))

@@ -143,6 +143,11 @@ export async function hasUsers(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Prom
   return (await tx.run(sql`select from users where tenant_id = ${tenantId} and app_id = ${id} limit 1`)) === 1
 }
 
+/** Holds the app's users until the transaction ends. */
+export async function holdUsers(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Promise<void> {
+  await tx.run(sql`select from users where tenant_id = ${tenantId} and app_id = ${id} order by id for update`)
+}
+
 /** Refuses the access tokens of all sessions in the app, which go with their users. */
 export async function refuseSessions(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>, forgetAt: Date): Promise<void> {
   await tx.run(sql`
@@ -195,6 +200,15 @@ export async function holdLanes(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Pro
       select l.id from lanes l join webhooks w on w.tenant_id = l.tenant_id and w.id = l.webhook_id
       where l.tenant_id = ${tenantId} and w.app_id = ${id} and not l.held order by l.id for update of l)
     update lanes l set held = true from mine where l.tenant_id = ${tenantId} and l.id = mine.id`)
+}
+
+/** Notes for the tenant the relying parties that its apps name, as far as no other tenant has; gives back those that none does any more. */
+export async function claimRelyingParties(tx: Db, tenantId: Id<'ten'>): Promise<void> {
+  const named = sql`select passkey->>'rpId' from apps where tenant_id = ${tenantId} and passkey->>'rpId' is not null`
+  await tx.run(sql`delete from relying_parties where tenant_id = ${tenantId} and rp_id not in (${named})`)
+  await tx.run(sql`
+    insert into relying_parties (rp_id, tenant_id) select distinct n.rp_id, ${tenantId} from (${named}) as n(rp_id)
+    on conflict do nothing`)
 }
 
 /** Deletes the app's row. @throws the violation of users_app_fk while a user is in it */

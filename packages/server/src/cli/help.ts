@@ -14,12 +14,13 @@ export function help(commands: readonly Command[], about: Command | undefined): 
     ...commands,
     { name: 'help', summary: 'Say this, or all about one command' },
   ]
+  const width = Math.max(...all.map(({ name }) => name.length))
   return {
     data: { commands: all.map(({ name, summary }) => ({ name, summary })) },
     lines: [
       'Usage: halfkey <command> [options]',
       '',
-      ...all.map(({ name, summary }) => `  ${name.padEnd(16)} ${summary}`),
+      ...all.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`),
       '',
       'With --json a command prints its result as one line of JSON, and an error likewise on standard error.',
       'Exit codes: 0 done, 1 failed, 2 wrong usage, 78 bad configuration.',

@@ -78,10 +78,10 @@ export async function takeChallenge<Data>(
 
 const CHALLENGES_A_DELETION = 5_000
 
-/** Deletes a portion of the challenges that were over a day ago. @returns whether there may be more */
+/** Deletes a portion of the challenges that were over ten minutes ago. @returns whether there may be more */
 export async function deleteOldChallenges(db: Db): Promise<boolean> {
   const gone = await db.run(sql`
     delete from challenges where (tenant_id, id) in (
-      select tenant_id, id from challenges where expires_at < now() - interval '1 day' limit ${CHALLENGES_A_DELETION})`)
+      select tenant_id, id from challenges where expires_at < now() - interval '10 minutes' limit ${CHALLENGES_A_DELETION})`)
   return gone === CHALLENGES_A_DELETION
 }

@@ -1,3 +1,4 @@
+import ipaddr from 'ipaddr.js'
 import type { Rate } from './config.ts'
 import type { Deps } from './deps.ts'
 import { fail } from './errors.ts'
@@ -18,19 +19,35 @@ function take(deps: Deps, name: string, policy: Rate, entry: string): RateHeader
   throw fail('rate_limited', [], { ...headers, 'retry-after': String(verdict.retryAfterSeconds) })
 }
 
+/** Who an address stands for: of IPv6 one household has a /64 (RFC 6177), of which each call may come from another. */
+export function networkOf(address: string): string {
+  if (!ipaddr.isValid(address)) return address
+  const parsed = ipaddr.process(address)
+  if (!(parsed instanceof ipaddr.IPv6)) return parsed.toString()
+  return parsed.parts.slice(0, 4).join(':')
+}
+
 /** Counts a call of a key: for a secret one alone, for a publishable one together with the client's address. @throws rate_limited */
 export function limitKey(deps: Deps, caller: Caller, address: string): RateHeaders {
   return caller.keyType === 'secret'
     ? take(deps, 'secret', deps.config.rateLimitSecret, caller.keyId)
-    : take(deps, 'publishable', deps.config.rateLimitPublishable, `${caller.keyId} ${address}`)
+    : take(deps, 'publishable', deps.config.rateLimitPublishable, `${caller.keyId} ${networkOf(address)}`)
+}
+
+/** Counts a call of a page of ours, before anything is asked of the database for it. @throws rate_limited */
+export function limitPage(deps: Deps, base: string, address: string): RateHeaders {
+  return take(deps, 'publishable', deps.config.rateLimitPublishable, `${base} ${networkOf(address)}`)
 }
 
 /** Counts a call at which secrets could be guessed, for the client's address. @throws rate_limited */
 export function limitSignIn(deps: Deps, address: string): RateHeaders {
-  return take(deps, 'sign_in', deps.config.rateLimitSignIn, address)
+  return take(deps, 'sign_in', deps.config.rateLimitSignIn, networkOf(address))
 }
 
-/** The same for the account that it is about, by whatever names it: an id or an email's key. @throws rate_limited */
+/**
+ * The same for the account that it is about, by whatever names it. Where a stranger can name one, the stranger's address
+ * belongs into `account`: nobody else's calls are to keep its owner out. @throws rate_limited
+ */
 export function limitAccount(deps: Deps, account: string): void {
   take(deps, 'account', deps.config.rateLimitAccount, account)
 }

@@ -138,7 +138,8 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
       method: route.method,
       path: incoming.path,
       content: { query, body },
-      subject: user?.id ?? null,
+      // A session's own: another one of the user's may have been refused what this one was answered.
+      subject: user?.sessionId ?? user?.id ?? null,
       secret: route.secret ?? false,
     }
     // What has had its effect gets its answer, even where the check would fail by now.

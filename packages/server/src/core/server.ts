@@ -7,7 +7,7 @@ import { fail, HttpError } from './errors.ts'
 import { createHostCheck, rightHost } from './host-check.ts'
 import type { Entrance, PlainRoute, Route } from './http.ts'
 import { parseJson } from './json.ts'
-import { limitKey, limitSignIn } from './limits.ts'
+import { limitKey, limitPage, limitSignIn } from './limits.ts'
 import { redact } from './log.ts'
 import { docsPage } from './openapi-page.ts'
 import { addressIn, endpoint } from './request.ts'
@@ -281,9 +281,8 @@ const limitsSignIn = (deps: Deps) => async (request: FastifyRequest, reply: Fast
 }
 
 const enters = (deps: Deps, entrance: Entrance) => async (request: FastifyRequest, reply: FastifyReply) => {
-  const holder = await entrance.enter(deps, request.headers)
-  request.holder = holder
-  reply.headers(limitKey(deps, holder, request.ip))
+  reply.headers(limitPage(deps, entrance.base, request.ip))
+  request.holder = await entrance.enter(deps, request.headers)
 }
 
 const userAgent = (request: FastifyRequest) => {

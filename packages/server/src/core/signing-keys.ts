@@ -25,6 +25,8 @@ export interface SigningKey {
 export interface SigningKeys {
   /** The one that signs. */
   current(): Promise<SigningKey>
+  /** The first that there is: it changes when keys are revoked, not when they are rotated. */
+  oldest(): Promise<SigningKey>
   /** The key of this id, unless it is revoked; asks the database for one that is not known here. */
   find(id: string): Promise<SigningKey | undefined>
   /** All that the JWKS shows, the newest first. */
@@ -185,6 +187,10 @@ export function createSigningKeys(options: { db: Db; keys: KeyProvider; log: Log
     async current() {
       await fresh()
       return known[0] as SigningKey
+    },
+    async oldest() {
+      await fresh()
+      return known.at(-1) as SigningKey
     },
     async find(id) {
       await fresh()

@@ -3,6 +3,7 @@ import type { Deps } from '../core/deps.ts'
 import { type EventInput, publish } from '../core/events.ts'
 import type { Caller, Origin } from '../core/http.ts'
 import { endSessionsOf } from '../sessions/service.ts'
+import { endGuest } from '../users/service.ts'
 import type { CleanUpGuests, ExpiredGuests } from './schema.ts'
 import * as store from './store.ts'
 
@@ -20,6 +21,8 @@ export async function settleExpiry(
   row: store.GuestRow,
   cause?: EventInput['cause'],
 ): Promise<void> {
+  // The user first: a sign-in that is under way either ends with the others here, or finds the guest ended.
+  await endGuest(tx, row.tenant_id, row.user_id)
   await endSessionsOf(tx, deps, row.tenant_id, row.user_id)
   await publish(tx, deps, {
     tenantId: row.tenant_id,

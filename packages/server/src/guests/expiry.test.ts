@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { loginOptions, loginVerify, newAuthenticator, register } from '../../test/authenticator.ts'
 import { expectError, expectRefusal } from '../../test/envelope.ts'
 import { eventually, type Service, startService, type Tenant } from '../../test/harness.ts'
 import { bearer, eventsOf, type Json, newGuest, tally } from './guests.fixture.ts'
@@ -183,5 +184,32 @@ test('a worker ends guests when their time is over, with an event each, and dele
     expect((await tenant.get('/guests')).body.total).toBe(132)
   } finally {
     await whole.stop()
+  }
+})
+
+test('a guest that ends while signing in by passkey has no session left, whichever came first', async () => {
+  for (let round = 0; round < 12; round += 1) {
+    const tenant = await service.newTenant()
+    const key = await tenant.newKey({ publishable: true })
+    const browser = { url: service.url, key }
+    const guest = await newGuest(tenant)
+    const authenticator = newAuthenticator()
+    expect((await register(browser, {}, { authenticator, headers: bearer(guest) })).status).toBe(200)
+    const asked = await Promise.all(Array.from({ length: 5 }, () => loginOptions(browser)))
+    const answers = asked.map(({ challengeId, publicKey }) => [challengeId, authenticator.get(publicKey)] as const)
+    const [ended, ...logins] = await Promise.all([
+      tenant.delete(`/guests/${guest.id}`),
+      ...answers.map(([challengeId, credential]) => loginVerify(browser, challengeId, credential)),
+    ])
+    expect(ended?.status).toBe(200)
+    for (const login of logins) {
+      if (login.status !== 200) continue
+      const { refreshToken } = login.body.data
+      expectError(await tenant.post('/auth/refresh', { refreshToken }, { key }), 410, 'guest_expired')
+    }
+    const live = await service.sql('select 1 from sessions where tenant_id = $1 and revoked_at is null', [
+      tenant.tenantId,
+    ])
+    expect(live).toEqual([])
   }
 })

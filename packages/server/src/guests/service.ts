@@ -57,7 +57,15 @@ export async function createGuest(
     await store.insertGuest(tx, row)
     const data = { guestId: row.id, userId: row.user_id, partyId: row.party_id }
     await publish(tx, deps, { tenantId, appId, type: 'guest.created', data, cause: { caller, origin } })
-    const session = { tenantId, appId, userId: row.user_id, amr: ['guest'], method: null, endsAt: row.expires_at }
+    const session = {
+      tenantId,
+      appId,
+      userId: row.user_id,
+      amr: ['guest'],
+      method: null,
+      endsAt: row.expires_at,
+      isNewUser: true,
+    }
     const tokens = await startSession(inTx, { ...session, caller, origin })
     if (tokens === null) throw fail('user_suspended')
     return { ...store.toGuest(row, now), ...tokens }

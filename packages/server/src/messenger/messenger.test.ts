@@ -96,11 +96,13 @@ describe('who signs in', () => {
     const fields = (secondsAgo: number) => ({ id: 5, first_name: 'Ada', auth_date: shop.date(secondsAgo) })
     const users = [
       (await signedIn(shop, widget(shop.token, fields(0)))).user,
-      (await signedIn(shop, { ...widget(shop.token, fields(0)), appId: app })).user,
+      (await signedIn(shop, { ...widget(shop.token, fields(2)), appId: app })).user,
       (await signedIn(other, widget(other.token, fields(0)))).user,
     ]
     expect(new Set(users.map(({ id }) => id)).size).toBe(3)
     expect(users.map(({ appId }) => appId)).toEqual([shop.tenant.appId, app, other.tenant.appId])
+    const used = await shop.verify({ ...widget(shop.token, fields(0)), appId: app })
+    expectError(used, 401, 'messenger_signature_invalid', 'used at the other app of the same bot')
     const bound = await shop.tenant.newKey({ publishable: true, appId: app })
     const named = await shop.verify({ ...widget(shop.token, fields(1)), appId: shop.tenant.appId }, { key: bound })
     expectError(named, 404, 'not_found')
@@ -300,8 +302,8 @@ test('a worker forgets used payloads once they are too old to be accepted, and n
   const shop = await newShop(service)
   await signedIn(shop, widget(shop.token, { id: 6, first_name: 'Ada', auth_date: shop.date(86_390) }))
   await service.sql(
-    `insert into messenger_payloads select $1, $2, sha256(n::text::bytea), now() - interval '1 second' from generate_series(1, 5100) as n`,
-    [shop.tenant.tenantId, shop.tenant.appId],
+    `insert into messenger_payloads select $1, sha256(n::text::bytea), now() - interval '1 second' from generate_series(1, 5100) as n`,
+    [shop.tenant.tenantId],
   )
   const worker = await startService({
     HALFKEY_ROLE: 'worker',

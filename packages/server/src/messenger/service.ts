@@ -79,7 +79,7 @@ export async function verifyMessenger(deps: Deps, call: Call, input: VerifyMesse
     throw fail('messenger_signature_invalid')
   return deps.db.tx(async (tx) => {
     const expiresAt = new Date(payload.signedAtMs + AGE_MS_MAX + MARGIN_MS)
-    const isFirst = await store.usePayload(tx, { tenantId, appId, hash: fingerprintOf(payload), expiresAt })
+    const isFirst = await store.usePayload(tx, { tenantId, hash: fingerprintOf(payload), expiresAt })
     if (!isFirst) throw fail('messenger_signature_invalid')
     const { userId, isNewUser } = await userOf(tx, deps, call, appId, payload.person)
     const method = 'messenger'

@@ -14,11 +14,11 @@ const PROVIDER = 'telegram'
 /** Uses a payload up. Of any number that try at once one does. @returns whether it had not been used */
 export async function usePayload(
   tx: Db,
-  payload: { tenantId: Id<'ten'>; appId: Id<'app'>; hash: Buffer; expiresAt: Date },
+  payload: { tenantId: Id<'ten'>; hash: Buffer; expiresAt: Date },
 ): Promise<boolean> {
   const added = await tx.run(sql`
-    insert into messenger_payloads (tenant_id, app_id, hash, expires_at)
-    values (${payload.tenantId}, ${payload.appId}, ${payload.hash}, ${payload.expiresAt}) on conflict do nothing`)
+    insert into messenger_payloads (tenant_id, hash, expires_at)
+    values (${payload.tenantId}, ${payload.hash}, ${payload.expiresAt}) on conflict do nothing`)
   return added === 1
 }
 
@@ -49,7 +49,7 @@ const PAYLOADS_A_DELETION = 5_000
 /** Deletes a portion of the used payloads that are too old to be accepted. @returns whether there may be more */
 export async function deleteOldPayloads(db: Db): Promise<boolean> {
   const gone = await db.run(sql`
-    delete from messenger_payloads where (tenant_id, app_id, hash) in (
-      select tenant_id, app_id, hash from messenger_payloads where expires_at < now() limit ${PAYLOADS_A_DELETION})`)
+    delete from messenger_payloads where (tenant_id, hash) in (
+      select tenant_id, hash from messenger_payloads where expires_at < now() limit ${PAYLOADS_A_DELETION})`)
   return gone === PAYLOADS_A_DELETION
 }

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { generate } from 'otplib'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { logIn, newAuthenticator, register, signUp } from '../../test/authenticator.ts'
 import { expectError, expectRefusal } from '../../test/envelope.ts'
 import { type Answer, type Service, startService } from '../../test/harness.ts'
@@ -235,4 +236,32 @@ test('registered by a secret key, a passkey is named by what the server knows of
   await add(app, bearer(answer.body.data))
   const [newest] = (await app.send('GET', '/auth/passkeys', undefined, bearer(answer.body.data))).body.data
   expect(newest.name).toBeNull()
+})
+
+describe('a challenge that a session asked for', () => {
+  const asked = async () => {
+    const app = await newTestApp(service)
+    const ada = await signUp(app.browser, { email: 'ada@example.com' })
+    const { challengeId, publicKey } = await app.askToRegister({}, bearer(ada))
+    const complete = () => app.register(challengeId, forgeCreation(newForger(), publicKey))
+    return { app, ada, complete }
+  }
+
+  test('is void once the session has ended: a thief who asked in time comes too late', async () => {
+    const { app, ada, complete } = await asked()
+    expect((await app.send('POST', '/auth/logout', { everywhere: true }, bearer(ada))).status).toBe(200)
+    expectError(await complete(), 401, 'session_revoked')
+    expect(await app.count('passkeys')).toBe(1)
+  })
+
+  test('is void for a session that has not verified the second factor which the user has by now', async () => {
+    const { app, ada, complete } = await asked()
+    const other = await logIn(app.browser, ada.authenticator)
+    const { secret } = (await app.send('POST', '/mfa/setup', {}, bearer(other))).body.data
+    const epoch = Math.floor(service.deps.now().getTime() / 1000)
+    const code = await generate({ secret, epoch })
+    expect((await app.send('POST', '/mfa/verify-setup', { code }, bearer(other))).status).toBe(200)
+    expectError(await complete(), 403, 'mfa_required')
+    expect(await app.count('passkeys')).toBe(1)
+  })
 })

@@ -6,7 +6,7 @@ import type { Deps } from '../core/deps.ts'
 import { failures, type HttpError, notFoundField } from '../core/errors.ts'
 import type { Caller, Origin } from '../core/http.ts'
 import { type Id, isId } from '../core/ids.ts'
-import { limitAccount } from '../core/limits.ts'
+import { limitAccount, networkOf } from '../core/limits.ts'
 import { isAllowedOrigin } from '../core/web-origin.ts'
 import { type SignIn, startSession } from '../sessions/service.ts'
 import type { SignedIn } from '../users/schema.ts'
@@ -22,7 +22,7 @@ type Call = { caller: Caller; origin: Origin }
 
 /** The credential that an email without passkeys is answered with: the same at each asking, and nobody's. */
 async function decoy(deps: Deps, appId: Id<'app'>, emailKey: string, rpId: string): Promise<store.CredentialRow> {
-  const { refreshKey } = await deps.signingKeys.current()
+  const { refreshKey } = await deps.signingKeys.oldest()
   const id = hmacSha256(refreshKey, `halfkey/v1/passkey-decoy ${appId} ${emailKey}`, 'base64')
   return { credential_id: Buffer.from(id, 'base64'), transports: ['hybrid', 'internal'], rp_id: rpId }
 }
@@ -33,9 +33,10 @@ async function credentialsOf(
   tenantId: Id<'ten'>,
   app: { id: Id<'app'>; rpId: string },
   email: string,
+  address: string,
 ): Promise<{ userId: Id<'usr'> | null; rpId: string; credentials: store.CredentialRow[] }> {
   const { key, id: userId = null } = await findUserByEmail(deps, tenantId, app.id, email)
-  limitAccount(deps, `${app.id} ${key}`)
+  limitAccount(deps, `${app.id} ${key} ${networkOf(address)}`)
   const all = await store.listCredentials(deps.db, tenantId, userId, PASSKEYS_MAX)
   const none = await decoy(deps, app.id, key, app.rpId)
   // A passkey can't move to another relying party: who has none of the app's present one goes by the one they have.
@@ -53,7 +54,7 @@ export async function loginOptions(deps: Deps, { caller, origin }: Call, query: 
   const asked =
     query.email === undefined
       ? { userId: null, rpId: passkey.rpId, credentials: [] }
-      : await credentialsOf(deps, caller.tenantId, { id: appId, rpId: passkey.rpId }, query.email)
+      : await credentialsOf(deps, caller.tenantId, { id: appId, rpId: passkey.rpId }, query.email, origin.address)
   const data: store.LoginData = {
     challenge: isoBase64URL.fromBuffer(await generateChallenge()),
     rpId: asked.rpId,
@@ -155,7 +156,8 @@ export async function loginVerify(deps: Deps, call: Call, input: LoginVerify): P
   const { challengeId } = input
   if (!isId('chl', challengeId)) throw notFoundField('challengeId')
   const attempt = await attemptAt(deps, call, challengeId, input)
-  if (attempt.passkey !== null) limitAccount(deps, attempt.passkey.owner.id)
+  // By what anybody may send, be there such a credential or not: else the limit would tell.
+  limitAccount(deps, `${attempt.appId} ${input.credential.id} ${networkOf(origin.address)}`)
   const right = await judged(deps, attempt, input)
   if (right === null) throw await refusal(deps, call, challengeId, 'assertion_invalid')
   const { assertion, passkey } = right

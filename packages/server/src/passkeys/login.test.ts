@@ -117,6 +117,33 @@ describe('the options', () => {
     }
   })
 
+  test('and wrong answers from elsewhere keep no owner out, and are limited alike for passkeys and decoys', async () => {
+    const limited = await startService({ HALFKEY_RATE_LIMITS: 'on', HALFKEY_TRUSTED_PROXIES: '127.0.0.1' })
+    try {
+      const app = await newTestApp(limited)
+      const ada = await signUp(app.browser, { email: 'ada@example.com' })
+      const stranger = { 'x-forwarded-for': '198.51.100.7' }
+      for (const email of ['ada@example.com', 'nobody@example.com']) {
+        const named = await loginOptions(app.tenant, { email })
+        const forger = newForger()
+        const statuses: number[] = []
+        for (let count = 0; count < 24; count += 1) {
+          const asked = await loginOptions(app.tenant, {})
+          const credential = forgeAssertion(forger, asked.publicKey, null)
+          const id = named.publicKey.allowCredentials[0].id
+          const body = { challengeId: asked.challengeId, credential: { ...credential, id, rawId: id } }
+          const headers = stranger
+          statuses.push((await app.tenant.post('/auth/passkey/login-verify', body, { headers })).status)
+        }
+        expect(statuses.slice(0, 20), email).toEqual(Array(20).fill(401))
+        expect(statuses.slice(20), email).toContain(429)
+      }
+      expect((await logIn(app.browser, ada.authenticator)).user.id).toBe(ada.user.id)
+    } finally {
+      await limited.stop()
+    }
+  })
+
   test('are limited for each account, known or not', async () => {
     const limited = await startService({ HALFKEY_RATE_LIMITS: 'on' })
     try {

@@ -214,16 +214,20 @@ describe('/.well-known/webauthn', () => {
     await app.tenant.patch(`/apps/${app.tenant.appId}`, settings)
     const theirs = { ...settings, allowedOrigins: ['https://shop.example.net', 'https://shop.example.com'] }
     await other.patch(`/apps/${other.appId}`, theirs)
-    const expected = { origins: ['https://pay.example.org', 'https://shop.example.com', 'https://shop.example.net'] }
+    // The tenant that named it first speaks for it, and no other.
+    const expected = { origins: ['https://pay.example.org', 'https://shop.example.com'] }
     expect(await ask(service.url, 'shop.localhost')).toEqual(expected)
     expect(await ask(service.url, 'SHOP.localhost:8443')).toEqual(expected)
     expect(await ask(service.url, 'nobody.localhost')).toEqual({ origins: [] })
+    expect(await ask(service.url, 'localhost')).toEqual({ origins: [] })
   })
 
   test('counts apps that name no relying party as the service’s own, and lists https alone in production', async () => {
     const own = await startService({ HALFKEY_PUBLIC_URL: 'https://id.example.com', HALFKEY_INSECURE_DEV: '1' })
     try {
-      const tenant = await own.newTenant()
+      const tenant = own.admin
+      const stranger = await own.newTenant()
+      await stranger.patch(`/apps/${stranger.appId}`, { allowedOrigins: ['https://secret.example.org'] })
       const allowedOrigins = ['https://a.example.org', 'http://localhost:3000']
       const saved = await tenant.patch(`/apps/${tenant.appId}`, { allowedOrigins })
       expect(saved.status, saved.text).toBe(200)

@@ -8,7 +8,7 @@ import { publish } from '../core/events.ts'
 import type { Caller, CurrentUser, Origin } from '../core/http.ts'
 import { type Id, isId, newId } from '../core/ids.ts'
 import { isAllowedOrigin } from '../core/web-origin.ts'
-import { requireStepUp } from '../sessions/step-up-service.ts'
+import { requireStepUp, requireUpheld } from '../sessions/step-up-service.ts'
 import type { SignedIn } from '../users/schema.ts'
 import { addUser, findUserByEmail, findUserRecord } from '../users/service.ts'
 import { signIn } from '../users/sign-in-service.ts'
@@ -26,6 +26,8 @@ type Call = { caller: Caller; origin: Origin; user: CurrentUser | null }
 interface RegistrationData extends Ceremony {
   /** Who is signing up; null where the passkey is added to the challenge's user. */
   signUp: { userId: Id<'usr'>; email: string | null; name: string | null } | null
+  /** The session that asked for it, without which it is void; null for a sign-up, and for a server. */
+  sessionId: Id<'ses'> | null
 }
 
 /** For whom a credential is made, as browsers show it, and which ones they have. */
@@ -72,6 +74,7 @@ export async function registerOptions(deps: Deps, call: Call, input: RegisterOpt
     origin: caller.keyType === 'publishable' ? origin.webOrigin : null,
     userVerification: passkey.userVerification,
     signUp: user === null ? { userId: holder.id, email: input.email ?? null, name: input.name ?? null } : null,
+    sessionId: user?.sessionId ?? null,
   }
   const { id, expiresAt } = await createChallenge(deps.db, deps.now(), {
     tenantId: caller.tenantId,
@@ -124,13 +127,14 @@ async function take(deps: Deps, { caller, user }: Call, id: string): Promise<Cha
 
 /**
  * Who gets the passkey, and when their sessions end. Who signs up comes into being here; who is here is locked.
- * Whether they are suspended is told by the session's beginning. @throws already_exists, not_found, guest_expired, passkey_limit
+ * Whether they are suspended is told by the session's beginning. @throws already_exists, not_found, guest_expired, passkey_limit,
+ * session_revoked, mfa_required
  */
 async function settleOwner(
   tx: Db,
   deps: Deps,
   call: Call,
-  { appId, userId, data: { signUp } }: Challenge<RegistrationData>,
+  { appId, userId, data: { signUp, sessionId } }: Challenge<RegistrationData>,
 ): Promise<{ id: Id<'usr'>; endsAt: Date | null }> {
   if (signUp !== null) {
     const { userId: id, email, name } = signUp
@@ -142,6 +146,7 @@ async function settleOwner(
   if (owner === undefined) throw notFoundField('challengeId')
   const endsAt = store.guestEnd(owner)
   if (endsAt !== null && endsAt <= deps.now()) throw fail('guest_expired')
+  if (sessionId !== null) await requireUpheld({ ...deps, db: tx }, call.caller, { userId: owner.id, appId, sessionId })
   if ((await store.countPasskeys(tx, tenantId, owner.id)) >= PASSKEYS_MAX) throw fail('passkey_limit')
   return { id: owner.id, endsAt }
 }

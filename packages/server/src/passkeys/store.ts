@@ -148,7 +148,8 @@ export function guestEnd(owner: Pick<OwnerRow, 'guest_status' | 'guest_ends_at'>
 /** The user, locked until the transaction ends. Whoever locks a user and their passkeys takes the user first. */
 export function lockOwner(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<OwnerRow | undefined> {
   return tx.one<OwnerRow>(sql`
-    select u.id, u.app_id, u.status, g.status as guest_status, g.expires_at as guest_ends_at
+    select u.id, u.app_id, u.status, case when u.guest_ended then 'expired' else g.status end as guest_status,
+      g.expires_at as guest_ends_at
     from users u left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id
     where u.tenant_id = ${tenantId} and u.id = ${userId} for no key update of u`)
 }
@@ -308,7 +309,8 @@ export function countedUse(
         where tenant_id = ${of.tenantId} and id = ${of.challengeId} and used_at is null for no key update),
       held as (
         select from users
-        where tenant_id = ${of.tenantId} and id = ${of.userId} and status = 'active' and exists (select from unused)
+        where tenant_id = ${of.tenantId} and id = ${of.userId} and status = 'active' and not guest_ended
+          and exists (select from unused)
         for no key update),
       counted as (
         update passkeys set sign_count = ${use.signCount}::bigint, last_used_at = ${use.at}, backed_up = ${use.backedUp}
@@ -322,13 +324,19 @@ export function countedUse(
   }
 }
 
-/** The origins that apps with this relying party allow, whoever's the apps are: browsers ask without a key. */
+/**
+ * The origins that apps with this relying party allow: the apps of the tenant that named it first, or, for the service's
+ * own host, of the first tenant. Browsers ask without a key, and no tenant is to speak for another's passkeys.
+ */
 export async function listRelatedOrigins(
   db: Db,
   of: { rpId: string; isDefault: boolean; prefix: string; limit: number },
 ): Promise<string[]> {
   const rows = await db.query<{ origin: string }>(sql`
-    select distinct o.origin from apps a, unnest(a.allowed_origins) as o(origin)
+    with owner as (
+      select case when ${of.isDefault}::boolean then (select id from tenants order by id limit 1)
+        else (select tenant_id from relying_parties where rp_id = ${of.rpId}) end as tenant_id)
+    select distinct o.origin from owner join apps a on a.tenant_id = owner.tenant_id, unnest(a.allowed_origins) as o(origin)
     where (a.passkey->>'rpId' = ${of.rpId} or (${of.isDefault}::boolean and a.passkey->>'rpId' is null))
       and o.origin like ${`${of.prefix}%`}
     order by o.origin limit ${of.limit}`)

@@ -28,6 +28,8 @@ export interface SignIn {
   method: 'passkey' | 'messenger' | null
   /** When the session ends whatever is done: a guest's. */
   endsAt?: Date | null
+  /** Whether it made the user. */
+  isNewUser?: boolean
   caller: Caller
   origin: Origin
 }
@@ -62,6 +64,7 @@ export async function startSession(deps: Deps, input: SignIn, alongside?: store.
     amr: input.amr,
     signed_in_at: now,
     ends_at: input.endsAt ?? null,
+    is_new_user: input.isNewUser ?? false,
     user_agent: origin.userAgent,
     address: origin.address,
   }
@@ -179,13 +182,13 @@ export async function renewSession(
   deps: Deps,
   tenantId: Id<'ten'>,
   sessionId: Id<'ses'>,
-): Promise<(Tokens & { userId: Id<'usr'>; appId: Id<'app'> }) | undefined> {
+): Promise<{ tokens: Tokens; userId: Id<'usr'>; isNewUser: boolean } | undefined> {
   const now = deps.now()
   const before = await store.judgeSession(deps.db, tenantId, sessionId, null, now)
   if (before === undefined) return undefined
   const row = await store.advanceSession(deps.db, tenantId, sessionId, null, before.generation, now)
   if (row === undefined) return undefined
-  return { ...(await tokensOf(deps, row, row.access_seconds)), userId: row.user_id, appId: row.app_id }
+  return { tokens: await tokensOf(deps, row, row.access_seconds), userId: row.user_id, isNewUser: row.is_new_user }
 }
 
 /**

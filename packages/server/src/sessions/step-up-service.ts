@@ -39,6 +39,20 @@ export async function requireStepUp(deps: Deps, caller: Caller, user: CurrentUse
   if (!isFresh(deps, row.signed_in_at)) throw fail('reauthentication_required')
 }
 
+/**
+ * For completing what a step-up of some minutes ago allowed: the session has not ended since, and a second factor that the
+ * user has by now was verified in it. In the transaction that completes it. @throws session_revoked, mfa_required
+ */
+export async function requireUpheld(
+  deps: Deps,
+  caller: Caller,
+  of: { userId: Id<'usr'>; appId: Id<'app'>; sessionId: Id<'ses'> },
+): Promise<void> {
+  if (!(await store.holdSession(deps.db, caller.tenantId, of.sessionId))) throw fail('session_revoked')
+  const row = await read(deps, caller, { id: of.userId, appId: of.appId, sessionId: of.sessionId, ended: false })
+  if (row.mfa_enabled && row.policy !== 'never' && row.mfa_at === null) throw fail('mfa_required')
+}
+
 /** For setting up a second factor: a sign-in within five minutes, or a stolen token enrols its own. @throws reauthentication_required */
 export async function requireFreshSignIn(deps: Deps, caller: Caller, user: CurrentUser): Promise<void> {
   const row = await read(deps, caller, user)

@@ -18,6 +18,7 @@ export interface SessionRow {
   /** A guest's end; null for users. */
   ends_at: Date | null
   expires_at: Date
+  is_new_user: boolean
   user_agent: string | null
   address: string
   revoked_at: Date | null
@@ -61,7 +62,16 @@ export function toClaims(
 /** A new session's values; how long it and its access tokens live is its app's to say. */
 export type NewSession = Pick<
   SessionRow,
-  'tenant_id' | 'id' | 'app_id' | 'user_id' | 'amr' | 'signed_in_at' | 'ends_at' | 'user_agent' | 'address'
+  | 'tenant_id'
+  | 'id'
+  | 'app_id'
+  | 'user_id'
+  | 'amr'
+  | 'signed_in_at'
+  | 'ends_at'
+  | 'is_new_user'
+  | 'user_agent'
+  | 'address'
 >
 
 /** Further writes of the same statement, as parts of a `with`, and the condition under which there is to be a session. */
@@ -71,7 +81,7 @@ export interface Alongside {
 }
 
 /**
- * Begins a session of an active user: writes it, when the user was last seen, and the event, in one statement.
+ * Begins a session of a user who is active, and no guest that has ended: writes it, when the user was last seen, and the event, in one statement.
  * @returns the lifetime of its access tokens in seconds; undefined where user or condition do not hold: nothing is written
  */
 export async function insertSession(
@@ -87,13 +97,15 @@ export async function insertSession(
     ${alongside.writes},
     seen as (
       update users set last_seen_at = ${row.signed_in_at}
-      where tenant_id = ${row.tenant_id} and id = ${row.user_id} and status = 'active' and ${alongside.condition} returning 1),
+      where tenant_id = ${row.tenant_id} and id = ${row.user_id} and status = 'active' and not guest_ended and ${alongside.condition}
+      returning 1),
     begun as (
-      insert into sessions (tenant_id, id, app_id, user_id, amr, signed_in_at, refreshed_at, ends_at, expires_at, user_agent, address)
+      insert into sessions (tenant_id, id, app_id, user_id, amr, signed_in_at, refreshed_at, ends_at, expires_at, is_new_user,
+        user_agent, address)
       select ${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.user_id}, ${row.amr}::text[], ${row.signed_in_at}::timestamptz,
         ${row.signed_in_at}::timestamptz, ${row.ends_at}::timestamptz,
         least(${row.ends_at}::timestamptz, ${row.signed_in_at}::timestamptz + (app.sessions->>'refreshTokenDays')::int * interval '1 day'),
-        ${row.user_agent}, ${row.address}
+        ${row.is_new_user}::boolean, ${row.user_agent}, ${row.address}
       from app, seen returning 1),
     ${told}
     select (app.sessions->>'accessTokenSeconds')::int as access_seconds from app, begun`)
@@ -236,6 +248,13 @@ export function findStepUp(
     left join sessions s on s.tenant_id = u.tenant_id and s.id = ${by.sessionId} and s.user_id = u.id
     left join server_verifications v on v.tenant_id = u.tenant_id and v.key_id = ${by.keyId} and v.user_id = u.id
     where u.tenant_id = ${tenantId} and u.id = ${userId}`)
+}
+
+/** Whether the session is not revoked, which it then stays until the transaction ends. */
+export async function holdSession(tx: Db, tenantId: Id<'ten'>, id: Id<'ses'>): Promise<boolean> {
+  const held = await tx.run(sql`
+    select from sessions where tenant_id = ${tenantId} and id = ${id} and revoked_at is null for share`)
+  return held === 1
 }
 
 /** Notes a verified second factor in a session. @returns the session, and its access tokens' lifetime */

@@ -13,7 +13,6 @@ export const CreateCode = z
       .string()
       .regex(/^[A-Za-z0-9_-]{43}$/)
       .meta({ 'x-expected': 'the base64url of a SHA-256 (PKCE S256)' }),
-    isNewUser: z.boolean().optional(),
   })
   .meta({ id: 'CreateCode' })
 export type CreateCode = z.infer<typeof CreateCode>

@@ -48,7 +48,6 @@ export async function createCode(
     session_id: user.sessionId,
     redirect_uri: input.redirectUri,
     code_challenge: input.codeChallenge,
-    is_new_user: input.isNewUser ?? false,
     expires_at: expiresAt,
   })
   return { code, expiresAt: expiresAt.toISOString() }
@@ -79,9 +78,9 @@ export async function exchange(deps: Deps, call: Call, input: Exchange): Promise
     if (!isAnswered(row, input)) throw fail('code_invalid').keepingEffects()
     const renewed = await renewSession(inTx, tenantId, row.session_id)
     if (renewed === undefined) throw fail('session_revoked')
-    const { userId, appId: _, ...tokens } = renewed
+    const { tokens, userId, isNewUser } = renewed
     const user = await findUserRecord(inTx, tenantId, userId)
     if (user === undefined) throw fail('session_revoked')
-    return { user, isNewUser: row.is_new_user, ...tokens }
+    return { user, isNewUser, ...tokens }
   })
 }

@@ -31,10 +31,10 @@ function page(tenant: Tenant, path: string, body: unknown, headers: Record<strin
 }
 
 /** A code of a new session, as the page makes it. */
-async function newCode(tenant: Tenant, more: object = {}) {
+async function newCode(tenant: Tenant) {
   const session = await signIn(service, tenant)
   const verifier = newVerifier()
-  const body = { redirectUri: REDIRECT, codeChallenge: challengeOf(verifier), ...more }
+  const body = { redirectUri: REDIRECT, codeChallenge: challengeOf(verifier) }
   const answer = await page(tenant, '/code', body, { authorization: `Bearer ${session.accessToken}` })
   expect(answer.status, answer.text).toBe(200)
   const { code } = answer.body.data as { code: string }
@@ -46,13 +46,13 @@ const isLive = async (tenant: Tenant, accessToken: string) =>
 
 test('a code is exchanged for the session that it stands for, with tokens of its own', async () => {
   const tenant = await newTenant()
-  const made = await newCode(tenant, { isNewUser: true })
+  const made = await newCode(tenant)
   const answer = await tenant.post('/auth/exchange', made.exchange)
   expect(answer.status, answer.text).toBe(200)
   expect(answer.headers.get('cache-control')).toBe('no-store')
   expect(answer.body.data).toMatchObject({
     user: { id: made.userId },
-    isNewUser: true,
+    isNewUser: false,
     tokenType: 'Bearer',
     sessionId: made.sessionId,
   })
@@ -60,6 +60,18 @@ test('a code is exchanged for the session that it stands for, with tokens of its
   // The page's refresh token gave way to the app's.
   expect(answer.body.data.refreshToken).not.toBe(made.refreshToken)
   expect((await tenant.post('/auth/refresh', { refreshToken: answer.body.data.refreshToken })).status).toBe(200)
+})
+
+test('whether the user is new is for the sign-in to say, not for the page', async () => {
+  const tenant = await newTenant()
+  const verifier = newVerifier()
+  const guest = (await page(tenant, '/guests', {})).body.data
+  const authorization = `Bearer ${guest.accessToken}`
+  const body = { redirectUri: REDIRECT, codeChallenge: challengeOf(verifier) }
+  expectRefusal(await page(tenant, '/code', { ...body, isNewUser: true }, { authorization }), 'validation_failed')
+  const { code } = (await page(tenant, '/code', body, { authorization })).body.data
+  const answer = await tenant.post('/auth/exchange', { code, codeVerifier: verifier, redirectUri: REDIRECT })
+  expect(answer.body.data).toMatchObject({ isNewUser: true, user: { id: guest.userId } })
 })
 
 test('a second use of a code ends the session', async () => {
@@ -186,6 +198,8 @@ test('only the page itself may call as the page', async () => {
   expectError(await call(service.url, 'POST', '/signin/api/auth/refresh', { body: refresh }), 404, 'not_found')
   expectError(await page({ ...tenant, appId: 'app_x' }, '/auth/refresh', refresh), 404, 'not_found')
   expectError(await page(tenant, '/users', {}), 404, 'not_found')
+  expectError(await page(tenant, '/auth/exchange', {}), 404, 'not_found')
+  expectError(await page(tenant, '/guests/cleanup', {}), 404, 'not_found')
   const preflight = await call(service.url, 'OPTIONS', '/signin/api/auth/refresh', {
     headers: { origin: 'https://evil.example' },
   })

@@ -9,7 +9,6 @@ export interface CodeRow {
   session_id: Id<'ses'>
   redirect_uri: string
   code_challenge: string
-  is_new_user: boolean
   expires_at: Date
   used_at: Date | null
 }
@@ -17,9 +16,9 @@ export interface CodeRow {
 /** Writes a new code. */
 export async function insertCode(db: Db, row: Omit<CodeRow, 'used_at'>): Promise<void> {
   await db.run(sql`
-    insert into sign_in_codes (tenant_id, hash, app_id, session_id, redirect_uri, code_challenge, is_new_user, expires_at)
+    insert into sign_in_codes (tenant_id, hash, app_id, session_id, redirect_uri, code_challenge, expires_at)
     values (${row.tenant_id}, ${row.hash}, ${row.app_id}, ${row.session_id}, ${row.redirect_uri}, ${row.code_challenge},
-      ${row.is_new_user}, ${row.expires_at})`)
+      ${row.expires_at})`)
 }
 
 /** The code of this hash, locked until the transaction ends. */

@@ -166,6 +166,11 @@ export async function findUserByEmail(
   return { key, id: await store.findUserByEmail(deps.db, tenantId, appId, key) }
 }
 
+/** Lets no session of a guest begin any more, in the transaction that ends the guest. */
+export async function endGuest(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<void> {
+  await store.endGuest(tx, tenantId, id)
+}
+
 /** Notes whether a user has a second factor, in the transaction that enrols or removes it. */
 export async function setMfaEnabled(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>, enabled: boolean): Promise<void> {
   await store.setMfaEnabled(tx, tenantId, id, enabled)

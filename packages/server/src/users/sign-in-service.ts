@@ -8,7 +8,7 @@ const fail = failures({})
 
 /** Signs a user in and answers the record with the tokens. @throws user_suspended */
 export async function signIn(deps: Deps, input: SignIn, isNewUser: boolean): Promise<SignedIn> {
-  const tokens = await startSession(deps, input)
+  const tokens = await startSession(deps, { ...input, isNewUser })
   const row = await store.findAnyUser(deps.db, input.tenantId, input.userId)
   if (tokens === null || row === undefined) throw fail('user_suspended')
   return { user: store.toUser(row), isNewUser, ...tokens }

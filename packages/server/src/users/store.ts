@@ -99,6 +99,11 @@ export async function findUserByEmail(
   return row?.id
 }
 
+/** Marks a guest as ended. */
+export async function endGuest(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<void> {
+  await tx.run(sql`update users set guest_ended = true where tenant_id = ${tenantId} and id = ${id} and guest`)
+}
+
 /** Notes whether the user has a second factor. */
 export async function setMfaEnabled(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>, enabled: boolean): Promise<void> {
   await tx.run(sql`update users set mfa_enabled = ${enabled} where tenant_id = ${tenantId} and id = ${id}`)
