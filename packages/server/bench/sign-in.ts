@@ -116,6 +116,7 @@ async function untilQuiet(bed: Bed): Promise<void> {
 async function measure(stage: Stage, load: Partial<Load>, forMs = stage.forMs): Promise<Run> {
   await untilQuiet(stage.bed)
   const stop = watchCpu(stage.watched)
+  const stopSampling = await stage.bed.sample()
   const result = await stage.load.call<LoadResult>('run', {
     key: stage.bed.key,
     port: stage.service.port,
@@ -125,6 +126,7 @@ async function measure(stage: Stage, load: Partial<Load>, forMs = stage.forMs): 
     forMs,
     ...load,
   })
+  await stopSampling()
   if (result.firstError !== null) step(`first error: ${result.firstError}`)
   return { ...result, cpu: stop() }
 }
