@@ -104,13 +104,15 @@ export async function preparePasskeys(bed: Bed, tenant: Stage['tenant'], n: numb
     ],
   )
   await bed.sql('vacuum analyze users')
+  await bed.sql('vacuum analyze passkeys')
   await bed.checkpoint()
   return passkeys
 }
 
-/** Waits until the events of what came before are fanned out: they are not this measurement's. */
+/** Waits until the events of what came before are fanned out and everything is written: that is not this measurement's. */
 async function untilQuiet(bed: Bed): Promise<void> {
   while ((await bed.sql('select from outbox limit 1')).length > 0) await pause(50)
+  await bed.checkpoint()
 }
 
 async function measure(stage: Stage, load: Partial<Load>, forMs = stage.forMs): Promise<Run> {
