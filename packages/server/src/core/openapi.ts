@@ -128,7 +128,13 @@ function requestBody(schema: z.ZodType, components: Record<string, JsonSchema>):
   return { required: required.length > 0, content: { 'application/json': { schema: hoist(shape, components) } } }
 }
 
-const TAGS: Record<string, string> = { auth: 'Sign-in', mfa: 'MFA', 'api-keys': 'API keys', healthz: 'Health', readyz: 'Health' }
+const TAGS: Record<string, string> = {
+  auth: 'Sign-in',
+  mfa: 'MFA',
+  'api-keys': 'API keys',
+  healthz: 'Health',
+  readyz: 'Health',
+}
 
 function tagOf(route: Route): string {
   const family = route.path.split('/')[1] as string
