@@ -30,7 +30,6 @@ export async function signIn(service: Pick<Service, 'deps'>, tenant: Tenant) {
     caller: { keyId: 'key_test' } as never,
     origin: { requestId: 'test', address: '127.0.0.1', userAgent: null, webOrigin: null },
   })
-  if (tokens === null) throw new Error('no session')
   return { ...tokens, userId }
 }
 

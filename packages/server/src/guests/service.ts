@@ -67,7 +67,6 @@ export async function createGuest(
       isNewUser: true,
     }
     const tokens = await startSession(inTx, { ...session, caller, origin })
-    if (tokens === null) throw fail('user_suspended')
     return { ...store.toGuest(row, now), ...tokens }
   })
 }
@@ -119,9 +118,7 @@ async function sessionOf(tx: Db, deps: Deps, { caller, origin, user }: Call, row
   // Logged out since the access token was checked.
   if (user !== null) throw fail('session_revoked')
   const session = { tenantId, appId, userId, amr: ['guest'], method: null, caller, origin }
-  const begun = await startSession({ ...deps, db: tx }, session)
-  if (begun === null) throw fail('user_suspended')
-  return begun
+  return startSession({ ...deps, db: tx }, session)
 }
 
 const required = (field: string) => ({

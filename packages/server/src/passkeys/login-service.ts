@@ -8,7 +8,7 @@ import type { Caller, Origin } from '../core/http.ts'
 import { type Id, isId } from '../core/ids.ts'
 import { limitAccount, networkOf } from '../core/limits.ts'
 import { isAllowedOrigin } from '../core/web-origin.ts'
-import { type SignIn, startSession } from '../sessions/service.ts'
+import { type SignIn, startSessionAlongside } from '../sessions/service.ts'
 import type { SignedIn } from '../users/schema.ts'
 import { findUserByEmail } from '../users/service.ts'
 import { type StoredCredential, verifyAssertion } from './ceremony.ts'
@@ -132,6 +132,11 @@ async function judged(deps: Deps, attempt: store.LoginAttempt, { credential }: L
   return { assertion, passkey }
 }
 
+function assertionInvalid(): HttpError {
+  const detail = { field: 'credential', code: 'assertion_invalid', message: 'Could not be verified.' }
+  return fail('assertion_invalid', [detail]).keepingEffects()
+}
+
 /** Uses the challenge up with the refusal, which commits it. @returns what to throw */
 async function refusal(
   deps: Deps,
@@ -143,8 +148,7 @@ async function refusal(
   const taken = await takeChallenge(deps.db, deps.now(), { tenantId, appId, kind: 'passkey_login', id })
   // Another answer to it was first.
   if (taken?.over !== false) return fail('challenge_expired').keepingEffects()
-  const details = [{ field: 'credential', code: 'assertion_invalid', message: 'Could not be verified.' }]
-  return fail(code, code === 'assertion_invalid' ? details : []).keepingEffects()
+  return code === 'assertion_invalid' ? assertionInvalid() : fail(code).keepingEffects()
 }
 
 /**
@@ -181,8 +185,11 @@ export async function loginVerify(deps: Deps, call: Call, input: LoginVerify): P
     { signCount: assertion.signCount, backedUp: assertion.backedUp, at: now },
   )
   // One time for all that is written and answered.
-  const tokens = await startSession({ ...deps, now: () => now }, session, counted)
-  // Since it was read another answer took the challenge, another assertion counted, or the user was suspended.
-  if (tokens === null) throw await refusal(deps, call, challengeId, 'assertion_invalid')
-  return { user: { ...passkey.user, lastSeenAt: now.toISOString() }, isNewUser: false, ...tokens }
+  const begun = await startSessionAlongside({ ...deps, now: () => now }, session, counted)
+  if (begun.tokens === null) {
+    // Since it was read, another answer took the challenge; or another assertion counted, or the user was suspended.
+    if (!begun.firstHeld) throw fail('challenge_expired').keepingEffects()
+    throw assertionInvalid()
+  }
+  return { user: { ...passkey.user, lastSeenAt: now.toISOString() }, isNewUser: false, ...begun.tokens }
 }

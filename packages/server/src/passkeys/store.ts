@@ -1,5 +1,6 @@
-import { type Db, type Sql, sql } from '../core/db.ts'
+import { type Db, sql } from '../core/db.ts'
 import type { Id } from '../core/ids.ts'
+import type { Alongside } from '../sessions/service.ts'
 import type { User } from '../users/schema.ts'
 import type { Ceremony, StoredCredential } from './ceremony.ts'
 import type { Passkey } from './schema.ts'
@@ -296,31 +297,25 @@ export async function findLogin(
 /**
  * Takes the challenge and notes the passkey's use in the statement that begins the session, and makes the session depend
  * on both: of any number of answers to a challenge one finds it unused; the counter must be above the stored one, or both
- * zero (WebAuthn L3, section 7.2, step 22), and the user active, as of this very moment.
+ * zero (WebAuthn L3, section 7.2, step 22). Updates alone, no locks before them: those cost as much again.
  */
 export function countedUse(
   of: { tenantId: Id<'ten'>; userId: Id<'usr'>; id: Id<'pky'>; challengeId: Id<'chl'> },
   use: { signCount: number; backedUp: boolean; at: Date },
-): { writes: Sql; condition: Sql } {
+): Alongside {
+  const taken = sql`
+    taken as (
+      update challenges set used_at = ${use.at}
+      where tenant_id = ${of.tenantId} and id = ${of.challengeId} and used_at is null returning 1)`
+  const counted = sql`
+    counted as (
+      update passkeys set sign_count = ${use.signCount}::bigint, last_used_at = ${use.at}, backed_up = ${use.backedUp}
+      where tenant_id = ${of.tenantId} and id = ${of.id} and user_id = ${of.userId} and exists (select from seen)
+        and (sign_count < ${use.signCount}::bigint or (sign_count = 0 and ${use.signCount}::bigint = 0))
+      returning 1)`
   return {
-    writes: sql`
-      unused as (
-        select from challenges
-        where tenant_id = ${of.tenantId} and id = ${of.challengeId} and used_at is null for no key update),
-      held as (
-        select from users
-        where tenant_id = ${of.tenantId} and id = ${of.userId} and status = 'active' and not guest_ended
-          and exists (select from unused)
-        for no key update),
-      counted as (
-        update passkeys set sign_count = ${use.signCount}::bigint, last_used_at = ${use.at}, backed_up = ${use.backedUp}
-        where tenant_id = ${of.tenantId} and id = ${of.id} and user_id = ${of.userId} and exists (select from held)
-          and (sign_count < ${use.signCount}::bigint or (sign_count = 0 and ${use.signCount}::bigint = 0))
-        returning 1),
-      taken as (
-        update challenges set used_at = ${use.at}
-        where tenant_id = ${of.tenantId} and id = ${of.challengeId} and exists (select from counted))`,
-    condition: sql`exists (select from counted)`,
+    first: { writes: taken, holds: sql`exists (select from taken)` },
+    second: { writes: counted, holds: sql`exists (select from counted)` },
   }
 }
 

@@ -10,7 +10,7 @@ import { newRefreshToken, readRefreshToken } from './refresh-token.ts'
 import type { ListSessions, Session, Tokens } from './schema.ts'
 import * as store from './store.ts'
 
-export { deleteOldSessions } from './store.ts'
+export { type Alongside, deleteOldSessions } from './store.ts'
 
 const fail = failures({})
 
@@ -49,11 +49,18 @@ async function tokensOf(deps: Deps, row: SessionParts, accessSeconds: number): P
   }
 }
 
-/**
- * Begins a session, and emits `user.signed_in` where there is a method. One statement, which takes `alongside` with it.
- * @returns null where its condition does not hold @throws user_suspended
- */
-export async function startSession(deps: Deps, input: SignIn, alongside?: store.Alongside): Promise<Tokens | null> {
+/** A session that did not begin, for its user or a condition did not hold; and whether the first condition did. */
+export interface NoSession {
+  tokens: null
+  firstHeld: boolean
+}
+
+/** Begins a session and emits `user.signed_in` where there is a method, in one statement that takes `alongside` with it. */
+export async function startSessionAlongside(
+  deps: Deps,
+  input: SignIn,
+  alongside: store.Alongside | undefined,
+): Promise<{ tokens: Tokens } | NoSession> {
   const { tenantId, appId, userId, caller, origin } = input
   const now = deps.now()
   const row = {
@@ -73,13 +80,17 @@ export async function startSession(deps: Deps, input: SignIn, alongside?: store.
     input.method === null
       ? null
       : newEvent(now, { tenantId, appId, type: 'user.signed_in', data, cause: { caller, origin } })
-  const accessSeconds = await store.insertSession(deps.db, row, event, alongside)
-  if (accessSeconds === undefined) {
-    if (alongside === undefined) throw fail('user_suspended')
-    return null
-  }
+  const { accessSeconds, firstHeld } = await store.insertSession(deps.db, row, event, alongside)
+  if (accessSeconds === null) return { tokens: null, firstHeld }
   if (event !== null) deps.db.afterCommit(deps.wake.outbox)
-  return tokensOf(deps, { ...row, generation: 0 }, accessSeconds)
+  return { tokens: await tokensOf(deps, { ...row, generation: 0 }, accessSeconds) }
+}
+
+/** The same with nothing beside it. @throws user_suspended */
+export async function startSession(deps: Deps, input: SignIn): Promise<Tokens> {
+  const { tokens } = await startSessionAlongside(deps, input, undefined)
+  if (tokens === null) throw fail('user_suspended')
+  return tokens
 }
 
 /** Makes the access tokens of these sessions be refused: here once it has committed, elsewhere within a second. */

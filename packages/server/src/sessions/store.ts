@@ -74,31 +74,41 @@ export type NewSession = Pick<
   | 'address'
 >
 
-/** Further writes of the same statement, as parts of a `with`, and the condition under which there is to be a session. */
+/**
+ * Further writes of the same statement, as parts of a `with`, each with the condition under which it goes on from there.
+ * `first` comes before the user's row is touched, `second` after it (`exists (select from seen)`): whoever locks several
+ * rows takes them in that order.
+ */
 export interface Alongside {
-  writes: Sql
-  condition: Sql
+  first: { writes: Sql; holds: Sql }
+  second: { writes: Sql; holds: Sql }
 }
 
+const NOTHING_FIRST = { writes: sql`first_nothing as (select)`, holds: sql`true` }
+const NOTHING_SECOND = { writes: sql`second_nothing as (select)`, holds: sql`true` }
+
 /**
- * Begins a session of a user who is active, and no guest that has ended: writes it, when the user was last seen, and the event, in one statement.
- * @returns the lifetime of its access tokens in seconds; undefined where user or condition do not hold: nothing is written
+ * Begins a session of a user who is active, and no guest that has ended: writes it, when the user was last seen, and the
+ * event, in one statement.
+ * @returns the lifetime of its access tokens in seconds, null where there is none because user or conditions do not hold;
+ * and whether the first condition did
  */
 export async function insertSession(
   db: Db,
   row: NewSession,
   event: StoredEvent | null,
-  alongside: Alongside = { writes: sql`nothing as (select)`, condition: sql`true` },
-): Promise<number | undefined> {
+  { first, second }: Alongside = { first: NOTHING_FIRST, second: NOTHING_SECOND },
+): Promise<{ accessSeconds: number | null; firstHeld: boolean }> {
   const told = event === null ? sql`no_event as (select)` : eventWritesIf(event, sql`exists (select from begun)`)
-  const found = await db.one<{ access_seconds: number }>(sql`
+  const found = await db.one<{ access_seconds: number | null; first_held: boolean }>(sql`
     with app as (
       select sessions from apps where tenant_id = ${row.tenant_id} and id = ${row.app_id}),
-    ${alongside.writes},
+    ${first.writes},
     seen as (
       update users set last_seen_at = ${row.signed_in_at}
-      where tenant_id = ${row.tenant_id} and id = ${row.user_id} and status = 'active' and not guest_ended and ${alongside.condition}
+      where tenant_id = ${row.tenant_id} and id = ${row.user_id} and status = 'active' and not guest_ended and ${first.holds}
       returning 1),
+    ${second.writes},
     begun as (
       insert into sessions (tenant_id, id, app_id, user_id, amr, signed_in_at, refreshed_at, ends_at, expires_at, is_new_user,
         user_agent, address)
@@ -106,10 +116,12 @@ export async function insertSession(
         ${row.signed_in_at}::timestamptz, ${row.ends_at}::timestamptz,
         least(${row.ends_at}::timestamptz, ${row.signed_in_at}::timestamptz + (app.sessions->>'refreshTokenDays')::int * interval '1 day'),
         ${row.is_new_user}::boolean, ${row.user_agent}, ${row.address}
-      from app, seen returning 1),
+      from app, seen where ${second.holds} returning 1),
     ${told}
-    select (app.sessions->>'accessTokenSeconds')::int as access_seconds from app, begun`)
-  return found?.access_seconds
+    select case when exists (select from begun) then (app.sessions->>'accessTokenSeconds')::int end as access_seconds,
+      ${first.holds} as first_held
+    from app`)
+  return { accessSeconds: found?.access_seconds ?? null, firstHeld: found?.first_held ?? false }
 }
 
 /** A refreshed session, and its access tokens' lifetime. */

@@ -10,6 +10,6 @@ const fail = failures({})
 export async function signIn(deps: Deps, input: SignIn, isNewUser: boolean): Promise<SignedIn> {
   const tokens = await startSession(deps, { ...input, isNewUser })
   const row = await store.findAnyUser(deps.db, input.tenantId, input.userId)
-  if (tokens === null || row === undefined) throw fail('user_suspended')
+  if (row === undefined) throw fail('user_suspended')
   return { user: store.toUser(row), isNewUser, ...tokens }
 }
