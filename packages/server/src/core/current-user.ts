@@ -1,6 +1,6 @@
 import { type AccessClaims, verifyAccessToken } from './access-token.ts'
 import { allows } from './api-key.ts'
-import { sql } from './db.ts'
+import { type Sql, sql } from './db.ts'
 import type { Deps } from './deps.ts'
 import { fail, invalid, notFoundField } from './errors.ts'
 import type { Caller, CurrentUser, UserUse } from './http.ts'
@@ -15,15 +15,18 @@ export interface UserHeaders {
 interface StateRow {
   revoked: boolean
   status: string
-  guest: boolean
   guest_over: boolean
+}
+
+/** Whether `g`, a row of guests or none, is a guest that has ended, swept or not. */
+export function guestOver(now: Date): Sql {
+  return sql`coalesce(g.status = 'expired' or (g.status = 'active' and g.expires_at <= ${now}), false)`
 }
 
 /** Whether a session that may have ended has, and why. @throws session_revoked, user_suspended */
 async function isOver(deps: Deps, claims: AccessClaims): Promise<boolean> {
   const row = await deps.db.one<StateRow>(sql`
-    select s.revoked_at is not null as revoked, u.status, u.guest,
-      coalesce(g.status = 'expired' or (g.status = 'active' and g.expires_at <= ${deps.now()}), false) as guest_over
+    select s.revoked_at is not null as revoked, u.status, ${guestOver(deps.now())} as guest_over
     from sessions s join users u on u.tenant_id = s.tenant_id and u.id = s.user_id
     left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id
     where s.tenant_id = ${claims.tenantId} and s.id = ${claims.sessionId}`)
@@ -60,8 +63,7 @@ interface UserRow {
 async function byId(deps: Deps, caller: Caller, id: string): Promise<CurrentUser> {
   const row = isId('usr', id)
     ? await deps.db.one<UserRow>(sql`
-        select u.id, u.app_id, u.status,
-          coalesce(g.status = 'expired' or (g.status = 'active' and g.expires_at <= ${deps.now()}), false) as guest_over
+        select u.id, u.app_id, u.status, ${guestOver(deps.now())} as guest_over
         from users u left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id
         where u.tenant_id = ${caller.tenantId} and u.id = ${id} and (${caller.appId}::text is null or u.app_id = ${caller.appId})`)
     : undefined

@@ -3,6 +3,7 @@ import { failures } from '../core/errors.ts'
 import { publish } from '../core/events.ts'
 import { type Caller, type CurrentUser, type Origin, type Page, paging } from '../core/http.ts'
 import { type Id, isId } from '../core/ids.ts'
+import { ownUser } from '../sessions/service.ts'
 import { requireStepUp } from '../sessions/step-up-service.ts'
 import type { ListPasskeys, Passkey, RenamePasskey } from './schema.ts'
 import * as store from './store.ts'
@@ -42,9 +43,7 @@ export async function listPasskeysOf(
   userId: string,
   query: ListPasskeys,
 ): Promise<Page<Passkey>> {
-  if (!isId('usr', userId) || !(await store.hasUser(deps.db, caller.tenantId, userId, caller.appId)))
-    throw fail('not_found')
-  return listPasskeys(deps, caller.tenantId, userId, query)
+  return listPasskeys(deps, caller.tenantId, await ownUser(deps, caller, userId), query)
 }
 
 /** A passkey's name as it is stored; null for none. */

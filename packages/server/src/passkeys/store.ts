@@ -155,18 +155,6 @@ export function lockOwner(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promi
     where u.tenant_id = ${tenantId} and u.id = ${userId} for no key update of u`)
 }
 
-/** Whether the tenant has this user (and, with `appId`, this app), guests included. */
-export async function hasUser(
-  db: Db,
-  tenantId: Id<'ten'>,
-  userId: Id<'usr'>,
-  appId: Id<'app'> | null,
-): Promise<boolean> {
-  const found = await db.run(sql`
-    select from users where tenant_id = ${tenantId} and id = ${userId} and (${appId}::text is null or app_id = ${appId})`)
-  return found === 1
-}
-
 /** What a login challenge keeps. */
 export interface LoginData extends Ceremony {
   /** Made for an email: only the passkeys of whoever has it count, and none where nobody does. */

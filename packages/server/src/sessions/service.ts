@@ -242,16 +242,21 @@ export async function listSessions(
   return { items: rows.map((row) => store.toSession(row, now, user.sessionId)), total, page, pageSize }
 }
 
-/** The same for a developer. @throws not_found */
+/** The id of a user, or a guest, whom the key sees. @throws not_found */
+export async function ownUser(deps: Deps, caller: Caller, id: string): Promise<Id<'usr'>> {
+  if (!isId('usr', id) || !(await store.hasUser(deps.db, caller.tenantId, id, caller.appId))) throw fail('not_found')
+  return id
+}
+
+/** A user's live sessions for a developer, newest first. @throws not_found */
 export async function listSessionsOf(
   deps: Deps,
   caller: Caller,
   userId: string,
   query: ListSessions,
 ): Promise<Page<Session>> {
-  if (!isId('usr', userId) || !(await store.hasUser(deps.db, caller.tenantId, userId, caller.appId)))
-    throw fail('not_found')
-  return listSessions(deps, caller.tenantId, { id: userId, sessionId: null }, query)
+  const id = await ownUser(deps, caller, userId)
+  return listSessions(deps, caller.tenantId, { id, sessionId: null }, query)
 }
 
 /** Ends one of the current user's sessions; one that has ended is answered as it is. @throws not_found */

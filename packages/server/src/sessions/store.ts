@@ -1,4 +1,5 @@
 import type { AccessClaims } from '../core/access-token.ts'
+import { guestOver } from '../core/current-user.ts'
 import { type Db, type Sql, sql } from '../core/db.ts'
 import { eventWritesIf, type StoredEvent } from '../core/events.ts'
 import type { Id } from '../core/ids.ts'
@@ -159,7 +160,7 @@ export function judgeSession(
 ): Promise<JudgedRow | undefined> {
   return tx.one<JudgedRow>(sql`
     select s.*, u.status as user_status, (a.sessions->>'accessTokenSeconds')::int as access_seconds,
-      coalesce(g.status = 'expired' or (g.status = 'active' and g.expires_at <= ${now}), false) as guest_over
+      ${guestOver(now)} as guest_over
     from sessions s join users u on u.tenant_id = s.tenant_id and u.id = s.user_id
     join apps a on a.tenant_id = s.tenant_id and a.id = s.app_id
     left join guests g on g.tenant_id = s.tenant_id and g.user_id = s.user_id
