@@ -7,6 +7,8 @@ import { startApart } from './apart.ts'
 import { expectNothingLost, listUsers, settle, subscribe, UserLoad } from './load.ts'
 import { report, scale } from './report.ts'
 
+/** More than a lane takes in a quarter of a second at this load. */
+const LEASED_AHEAD = 64
 const ENDPOINTS = 4
 const TEST_MS = 90_000 + 60_000 * scale
 /** A failing request may wait so long for a connection, but no longer. */
@@ -77,8 +79,9 @@ describe.concurrent('the database fails under load', () => {
       expectCleanErrors(load)
       expect(slowestMs).toBeLessThan(5_000)
       expectNothingLost(load, listed, settled)
-      // Outcomes outlive the database's absence in the worker's memory: at most what was in the air at once comes twice.
-      expect(settled.duplicates).toBeLessThanOrEqual(rounds * ENDPOINTS * 8)
+      // Claims are not durable at once. Those that the crash undid, of rows leased a quarter of a second ahead, are made
+      // again, and what had been sent under them comes twice.
+      expect(settled.duplicates).toBeLessThanOrEqual(rounds * ENDPOINTS * LEASED_AHEAD)
       expect(await service.stop()).toEqual({ code: 0, signal: null })
     },
     TEST_MS,
