@@ -1,4 +1,4 @@
-import { chores, entrances, plainRoutes, routes } from './app.ts'
+import { chores, entrances, plainRoutes, routesOf } from './app.ts'
 import { defaultApp } from './apps/service.ts'
 import { createAuthenticator } from './core/auth.ts'
 import { createNotifier, listen } from './core/bell.ts'
@@ -16,6 +16,8 @@ import { createServer, type Server } from './core/server.ts'
 import { createSigningKeys } from './core/signing-keys.ts'
 import { checkInstallation, exclusively, type OpenedDatabase, openAndMigrate } from './database.ts'
 import { healthProbes } from './health/routes.ts'
+import { createEmbeddedLedger } from './ledger/embedded/embedded-ledger.ts'
+import type { Ledger } from './ledger/ledger.ts'
 import { createTenant, isEmptyInstallation, listTenants } from './tenant/service.ts'
 import { ENGINE_SETTINGS, HASTY_SETTINGS } from './webhooks/engine/connections.ts'
 import { createWorker, type Worker } from './webhooks/engine/worker.ts'
@@ -37,6 +39,10 @@ export interface FirstStart {
 export interface StartOptions {
   /** The clock; tests move it. */
   now?: () => Date
+  /** Further ledgers; tests bring some that fail. */
+  ledgers?: (deps: Deps) => Ledger[]
+  /** See `Deps.reached`. */
+  reached?: (step: string) => Promise<void>
   /** Called before anything answers: the place to show the first start's key. */
   prepared?: (database: OpenedDatabase, first: FirstStart | null) => void
 }
@@ -103,11 +109,15 @@ export async function openParts(
     signingKeys: createSigningKeys({ db: probeDb, keys, log, now }),
     revocations: createRevocations({ db, log, now }),
     limiter: createRateLimiter(),
+    ledgers: new Map([['embedded', createEmbeddedLedger({ keys })]]),
     probeDb,
     lifecycle: { startedAt: now(), draining: false, worker: null },
     now,
+    reached: options.reached ?? (async () => {}),
     wake: { outbox: () => notify('outbox'), due: () => notify('due') },
   }
+  const more = options.ledgers?.(deps) ?? []
+  deps.ledgers = new Map([...deps.ledgers, ...more.map((ledger) => [ledger.name, ledger] as const)])
   return { deps, database, engineDb, hastyDb, close }
 }
 
@@ -159,7 +169,7 @@ async function serve(deps: Deps): Promise<Server> {
   const { role } = deps.config
   return role === 'worker'
     ? createServer(deps, [], [...healthProbes, metricsRoute])
-    : createServer(deps, routes, [...plainRoutes, metricsRoute], entrances)
+    : createServer(deps, routesOf(deps.config), [...plainRoutes, metricsRoute], entrances)
 }
 
 /** Starts the configured role. @throws when a part cannot start; what had started is stopped again */

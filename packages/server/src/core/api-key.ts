@@ -42,7 +42,7 @@ export function allows(scopes: readonly string[], wanted: string): boolean {
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const BODY_CHARS = 43
 const CHECKSUM_CHARS = 6
-const FORM = new RegExp(`^hk_(sk|pk)_[0-9A-Za-z]{${BODY_CHARS + CHECKSUM_CHARS}}$`)
+const TOKEN = new RegExp(`^[0-9A-Za-z]{${BODY_CHARS + CHECKSUM_CHARS}}$`)
 
 function base62(value: bigint, length: number): string {
   let rest = value
@@ -58,20 +58,30 @@ function checksum(text: string): string {
   return base62(BigInt(crc32(text)), CHECKSUM_CHARS)
 }
 
-export type KeyType = 'secret' | 'publishable'
-
-/** A new key: `hk_sk_` or `hk_pk_`, 32 random bytes in base 62, and a checksum, by which a typo fails without a look-up. */
-export function newApiKey(type: KeyType): string {
-  const body = `hk_${type === 'secret' ? 'sk' : 'pk'}_${base62(BigInt(`0x${randomBytes(32).toString('hex')}`), BODY_CHARS)}`
+/** A new token: the prefix, 32 random bytes in base 62, and a checksum, by which a typo fails without a look-up. */
+function newToken(prefix: string): string {
+  const body = prefix + base62(BigInt(`0x${randomBytes(32).toString('hex')}`), BODY_CHARS)
   return body + checksum(body)
+}
+
+function isToken(prefix: string, text: string): boolean {
+  if (!text.startsWith(prefix) || !TOKEN.test(text.slice(prefix.length))) return false
+  const cut = text.length - CHECKSUM_CHARS
+  return equalSecrets(Buffer.from(checksum(text.slice(0, cut))), Buffer.from(text.slice(cut)))
+}
+
+export type KeyType = 'secret' | 'publishable'
+const PREFIXES: Record<KeyType, string> = { secret: 'hk_sk_', publishable: 'hk_pk_' }
+
+/** A new API key: `hk_sk_…` or `hk_pk_…`. */
+export function newApiKey(type: KeyType): string {
+  return newToken(PREFIXES[type])
 }
 
 /** The key's type, or null for what can't be a key. */
 export function apiKeyType(key: string): KeyType | null {
-  if (!FORM.test(key)) return null
-  const cut = key.length - CHECKSUM_CHARS
-  if (!equalSecrets(Buffer.from(checksum(key.slice(0, cut))), Buffer.from(key.slice(cut)))) return null
-  return key.startsWith('hk_sk_') ? 'secret' : 'publishable'
+  if (isToken(PREFIXES.secret, key)) return 'secret'
+  return isToken(PREFIXES.publishable, key) ? 'publishable' : null
 }
 
 /** What is stored of a key. Plain SHA-256: 256 random bits need no slow hash. */
@@ -82,4 +92,17 @@ export function apiKeyHash(key: string): Buffer {
 /** What may be shown of a key afterwards. */
 export function apiKeyHint(key: string): { prefix: string; last4: string } {
   return { prefix: key.slice(0, 10), last4: key.slice(-4) }
+}
+
+const DELEGATE_PREFIX = 'dst_'
+
+/** A new token of a delegated session, `dst_…`, and what is stored of it. */
+export function newDelegateToken(): { token: string; hash: Buffer } {
+  const token = newToken(DELEGATE_PREFIX)
+  return { token, hash: sha256(token) }
+}
+
+/** What is stored of a delegated session's token; null for what can't be one. */
+export function delegateTokenHash(token: string): Buffer | null {
+  return isToken(DELEGATE_PREFIX, token) ? sha256(token) : null
 }

@@ -13,7 +13,7 @@ export interface Challenge<Data> {
   over: boolean
 }
 
-export type ChallengeKind = 'passkey_registration' | 'passkey_login' | 'mfa'
+export type ChallengeKind = 'passkey_registration' | 'passkey_login' | 'mfa' | 'wallet'
 
 /** How long a challenge can be answered. */
 export const CHALLENGE_MS = 5 * 60_000

@@ -1,9 +1,9 @@
 import { type AccessClaims, verifyAccessToken } from './access-token.ts'
-import { allows } from './api-key.ts'
+import { allows, delegateTokenHash } from './api-key.ts'
 import { type Sql, sql } from './db.ts'
 import type { Deps } from './deps.ts'
 import { fail, invalid, notFoundField } from './errors.ts'
-import type { Caller, CurrentUser, UserUse } from './http.ts'
+import type { Caller, CurrentUser, Delegate, UserUse } from './http.ts'
 import { type Id, isId } from './ids.ts'
 
 /** The headers that say for whom a call is made. */
@@ -78,11 +78,40 @@ function bearerOf(authorization: string): string {
   return token
 }
 
+/** @throws session_invalid */
+function delegateOf(authorization: string): Delegate {
+  const tokenHash = delegateTokenHash(bearerOf(authorization))
+  if (tokenHash === null) throw fail('session_invalid')
+  return { tokenHash }
+}
+
+/** For whom a call is made, by a user or by a delegated session; the errors are those of `resolveUser`. */
+export async function resolveActor(
+  deps: Deps,
+  caller: Caller,
+  use: UserUse,
+  headers: UserHeaders,
+): Promise<{ user: CurrentUser | null; delegate: Delegate | null }> {
+  const { authorization } = headers
+  if (use === 'delegate') {
+    if (authorization !== undefined) return { user: null, delegate: delegateOf(authorization) }
+    if (caller.keyType === 'publishable') throw fail('session_missing')
+    return { user: null, delegate: null }
+  }
+  if (use === 'owner_or_delegate') {
+    if (caller.keyType === 'secret') return { user: null, delegate: null }
+    if (authorization !== undefined && /^Bearer +dst_/i.test(authorization))
+      return { user: null, delegate: delegateOf(authorization) }
+    return { user: await resolveUser(deps, caller, 'optional', headers), delegate: null }
+  }
+  return { user: await resolveUser(deps, caller, use, headers), delegate: null }
+}
+
 /**
  * For whom a call is made: by an access token, or by a secret key and `x-user-id` (product.md, section 2, rule 3).
  * @throws session_missing, session_invalid, session_expired, session_revoked (401), user_suspended (403), guest_expired (410)
  */
-export async function resolveUser(
+async function resolveUser(
   deps: Deps,
   caller: Caller,
   use: UserUse,

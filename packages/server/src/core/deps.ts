@@ -1,3 +1,4 @@
+import type { Ledger } from '../ledger/ledger.ts'
 import type { Authenticator } from './auth.ts'
 import type { Config } from './config.ts'
 import type { Db } from './db.ts'
@@ -21,11 +22,15 @@ export interface Deps {
   signingKeys: SigningKeys
   revocations: Revocations
   limiter: RateLimiter
+  /** By name; the first is for new wallets that name none. */
+  ledgers: ReadonlyMap<string, Ledger>
   /** A small pool of its own for the probes: they answer when the others are exhausted. */
   probeDb: Db
   lifecycle: Lifecycle
   /** The clock for everything that is stored or compared. */
   now(): Date
+  /** Called between steps that a crash may separate; nothing but fault tests do anything there. */
+  reached(step: string): Promise<void>
   /** Bells that wake the delivery engine, in this process and the others. */
   wake: { outbox(): void; due(): void }
 }

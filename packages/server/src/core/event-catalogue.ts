@@ -18,6 +18,7 @@ const delivery = 'dlv_01jb2m7x9kq4t8v6w0r3s5y1zm'
 const domain = 'dom_01jb2m7x9kq4t8v6w0r3s5y1zn'
 const tenant = 'ten_01jb2m7x9kq4t8v6w0r3s5y1zp'
 const party = `${user}::1220123087e6bf66d225d047e6af8b0944bc50cc470cb46afd9515a558bf55605441`
+const contract = `00${'5c'.repeat(32)}`
 const at = '2026-11-21T08:30:00.000Z'
 
 const transactionData = {
@@ -84,7 +85,12 @@ export const EVENT_CATALOGUE = {
   'delegated_session.exhausted': { description: 'A delegated session used up its uses.', data: delegatedData },
   'delegated_session.denied': {
     description: 'A policy denied a transaction (at most one a minute per session and rule).',
-    data: { ...delegatedData, rule: 'allow' },
+    data: {
+      ...delegatedData,
+      rule: 'allow',
+      code: 'policy_denied',
+      message: 'No rule of the policy allows command 0: exercise Token:Holding Split.',
+    },
   },
   'tx.submitted': { description: 'A transaction was submitted to the ledger.', data: transactionData },
   'tx.completed': {
@@ -94,12 +100,12 @@ export const EVENT_CATALOGUE = {
       updateId: '1220f00d',
       offset: 42,
       completedAt: at,
-      operations: [{ type: 'exercise', templateId: 'Token:Holding', choice: 'Transfer' }],
+      operations: [{ type: 'exercise', templateId: 'Token:Holding', choice: 'Transfer', contractId: contract }],
     },
   },
   'tx.failed': {
     description: 'A transaction certainly did not happen.',
-    data: { ...transactionData, error: 'contract is archived' },
+    data: { ...transactionData, error: 'A contract was used up already.', code: 'contract_archived' },
   },
   'key_share.stored': { description: 'A key share was stored.', data: shareData },
   'key_share.retrieved': { description: 'A key share was read.', data: shareData },

@@ -66,6 +66,22 @@ export function eventWrites(event: StoredEvent): Sql {
       insert into outbox (tenant_id, event_id, app_id, type) values (${event.tenantId}, ${event.id}, ${event.appId}, ${event.type}))`
 }
 
+/** The writes of several events, of one tenant and app, in the same way. */
+export function eventsWrites(events: readonly StoredEvent[]): Sql {
+  const [first] = events
+  const ids = events.map((event) => event.id)
+  const types = events.map((event) => event.type)
+  return sql`
+    event_rows as (
+      insert into events (tenant_id, id, app_id, type, body, created_at, context)
+      select ${first?.tenantId}, e.id, ${first?.appId}, e.type, e.body, ${first?.createdAt}::timestamptz, ${first?.context}::jsonb
+      from unnest(${ids}::text[], ${types}::text[], ${events.map((event) => event.body)}::text[]) as e(id, type, body)),
+    outbox_rows as (
+      insert into outbox (tenant_id, event_id, app_id, type)
+      select ${first?.tenantId}, e.id, ${first?.appId}, e.type
+      from unnest(${ids}::text[], ${types}::text[]) as e(id, type))`
+}
+
 /** The same where the event is only to be if `condition` holds. */
 export function eventWritesIf(event: StoredEvent, condition: Sql): Sql {
   return sql`

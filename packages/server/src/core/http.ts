@@ -28,15 +28,22 @@ export interface CurrentUser {
   ended: boolean
 }
 
+/** A delegated session that calls by its token. Which one it is, the endpoint finds out. */
+export interface Delegate {
+  tokenHash: Buffer
+}
+
 /**
  * Which keys an endpoint takes, and for whom: the caller matrix, one entry a route. A current user is `required` (401
  * without), `optional`, or `own_guest`: asked of publishable keys only, and told even if its session has ended.
+ * `delegate` takes a delegated session's token, which a publishable key needs (401 without); `owner_or_delegate` either
+ * that or a current user, asked of publishable keys only.
  */
 export type Callers =
   | { kind: 'secret'; scope: Scope; tenantWide: boolean }
   | { kind: 'both'; scope: Scope; user: UserUse }
   | { kind: 'any' }
-export type UserUse = 'required' | 'optional' | 'own_guest' | 'ignored'
+export type UserUse = 'required' | 'optional' | 'own_guest' | 'ignored' | 'delegate' | 'owner_or_delegate'
 
 /** Secret keys with this scope; with `tenantWide`, only those not bound to an app. */
 export function secretKey(scope: Scope, options: { tenantWide?: boolean } = {}): Callers {
@@ -81,6 +88,7 @@ export interface Input<P, Q, B, U = CurrentUser | null> {
   caller: Caller
   origin: Origin
   user: U
+  delegate: Delegate | null
   params: P
   query: Q
   body: B

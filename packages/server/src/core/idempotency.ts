@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { canonicalJson } from './canonical-json.ts'
 import { open, seal } from './crypto.ts'
 import { type Db, sql } from './db.ts'
 import type { Deps } from './deps.ts'
@@ -37,14 +38,6 @@ interface KeptRow {
   recovery: Record<string, unknown> | null
 }
 
-/** JSON with sorted keys: two bodies that mean the same give the same text. */
-function canonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'
-  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
-  return `{${entries.map(([key, entry]) => `${JSON.stringify(key)}:${canonical(entry)}`).join(',')}}`
-}
-
 const digest = (...parts: string[]) => createHash('sha256').update(JSON.stringify(parts)).digest()
 
 /** @throws validation_failed on a header that is empty or too long */
@@ -70,7 +63,7 @@ export async function isKept(deps: Deps, request: KeyedRequest): Promise<boolean
 function kept(deps: Deps, request: KeyedRequest) {
   const { tenantId } = request.caller
   const scope = scopeOf(request)
-  const requestHash = digest(canonical(request.content))
+  const requestHash = digest(canonicalJson(request.content))
   const context = ['idempotent answer', tenantId, scope.toString('hex')]
 
   async function lockAndFind(tx: Db): Promise<KeptRow | undefined> {

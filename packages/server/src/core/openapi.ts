@@ -148,6 +148,10 @@ const FOR_WHOM: Record<UserUse, string> = {
     'For the current user, if there is one: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).',
   own_guest: "With a publishable key only for the guest's own access token as `Authorization: Bearer`.",
   ignored: '',
+  delegate:
+    'By a delegated session: with its token (`dst_…`) as `Authorization: Bearer`, which a secret key needs unless the session allows `serverExecute`.',
+  owner_or_delegate:
+    "With a publishable key only for the owner's access token, or the session's own token (`dst_…`), as `Authorization: Bearer`.",
 }
 
 function access({ callers }: Route): string {

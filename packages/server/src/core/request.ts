@@ -2,7 +2,7 @@ import ipaddr from 'ipaddr.js'
 import { z } from 'zod'
 import { allows } from './api-key.ts'
 import type { KeyHolder } from './auth.ts'
-import { resolveUser, type UserHeaders } from './current-user.ts'
+import { resolveActor, type UserHeaders } from './current-user.ts'
 import type { Deps } from './deps.ts'
 import { type ErrorDetail, fail, invalid } from './errors.ts'
 import type { Callers, Input, Origin, Page, Route } from './http.ts'
@@ -114,21 +114,22 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
     const body = takesBody && incoming.body !== undefined ? incoming.body : {}
     if (takesBody) refuse(checkBody(body, incoming.bodyBytes), 'body')
     authorise(deps, route.callers, incoming.holder, incoming.origin.webOrigin)
-    const user =
+    const { user, delegate } =
       route.callers.kind === 'both'
-        ? await resolveUser(deps, incoming.holder, route.callers.user, incoming.headers)
-        : null
+        ? await resolveActor(deps, incoming.holder, route.callers.user, incoming.headers)
+        : { user: null, delegate: null }
     const input = {
       caller: incoming.holder,
       origin: incoming.origin,
       user,
+      delegate,
       params: incoming.params,
       query,
       body,
     } as unknown as Input<never, never, never, never>
     const key = keepsAnswers ? checkIdempotencyKey(incoming.headers['idempotency-key']) : null
     // Who shares a publishable key with all the world has no answers of their own to come back to, unless signed in.
-    if (key === null || (incoming.holder.keyType === 'publishable' && user === null)) {
+    if (key === null || (incoming.holder.keyType === 'publishable' && user === null && delegate === null)) {
       await route.before?.(deps, input)
       return { ...answer(await route.handler(deps, input)), replayed: false }
     }
@@ -139,7 +140,7 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
       path: incoming.path,
       content: { query, body },
       // A session's own: another one of the user's may have been refused what this one was answered.
-      subject: user?.sessionId ?? user?.id ?? null,
+      subject: user?.sessionId ?? user?.id ?? delegate?.tokenHash.toString('hex') ?? null,
       secret: route.secret ?? false,
     }
     // What has had its effect gets its answer, even where the check would fail by now.

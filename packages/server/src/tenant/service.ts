@@ -9,7 +9,7 @@ import { failures, notFoundField } from '../core/errors.ts'
 import { publish } from '../core/events.ts'
 import type { Caller, Origin } from '../core/http.ts'
 import { type Id, isId, newId } from '../core/ids.ts'
-import { keyFingerprint } from './fingerprint.ts'
+import { keyFingerprint } from '../ledger/party.ts'
 import type { Tenant, UpdateTenant } from './schema.ts'
 import * as store from './store.ts'
 
@@ -146,12 +146,17 @@ async function namespaceOf(deps: Deps, tenantId: Id<'ten'>): Promise<string> {
   namespacesByProcess.set(deps.auth, known)
   const remembered = known.get(tenantId)
   if (remembered !== undefined) return remembered
-  const publicKey = await store.findNodePublicKey(deps.db, tenantId)
-  if (publicKey === undefined) throw new Error(`there is no tenant ${tenantId}`)
-  const namespace = keyFingerprint(publicKey)
+  const namespace = keyFingerprint(await nodePublicKey(deps, tenantId))
   if (known.size >= NAMESPACES_MAX) known.delete(known.keys().next().value as Id<'ten'>)
   known.set(tenantId, namespace)
   return namespace
+}
+
+/** The raw public key of the tenant's ledger node, fixed for life. */
+export async function nodePublicKey(deps: Deps, tenantId: Id<'ten'>): Promise<Buffer> {
+  const publicKey = await store.findNodePublicKey(deps.db, tenantId)
+  if (publicKey === undefined) throw new Error(`there is no tenant ${tenantId}`)
+  return publicKey
 }
 
 /** The default app, from memory for at most a second, and the namespace of the tenant's parties, from memory. */

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Service, startService, type Tenant } from '../../test/harness.ts'
 import { newApiKey } from '../core/api-key.ts'
 import { open } from '../core/crypto.ts'
-import { keyFingerprint } from './fingerprint.ts'
+import { keyFingerprint } from '../ledger/party.ts'
 import { createTenant } from './service.ts'
 
 let service: Service

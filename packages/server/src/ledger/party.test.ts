@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { keyFingerprint } from './fingerprint.ts'
+import { keyFingerprint } from './party.ts'
 
 test("a key's fingerprint is the one that Canton computes", () => {
   const key = Buffer.from('fa8ba321f279863edd57e97a08f197d18760f77a8cddec782c63f69b85b44d7b', 'hex')

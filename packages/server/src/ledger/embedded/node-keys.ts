@@ -1,0 +1,78 @@
+import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
+import { open } from '../../core/crypto.ts'
+import type { Db } from '../../core/db.ts'
+import type { Id } from '../../core/ids.ts'
+import type { KeyProvider } from '../../core/key-provider.ts'
+import type { LedgerSignature } from '../ledger.ts'
+import { keyFingerprint, namespaceOf } from '../party.ts'
+import * as store from './store.ts'
+
+const KEYS_MAX = 1_000
+
+interface NodeKey {
+  publicKey: Buffer
+  namespace: string
+  privateKey: KeyObject
+}
+
+/** Keeps a value made at first use, at most `KEYS_MAX` of them. */
+function remembering<K, V>() {
+  const values = new Map<K, V>()
+  return {
+    get: (key: K) => values.get(key),
+    set(key: K, value: V): V {
+      if (values.size >= KEYS_MAX) values.delete(values.keys().next().value as K)
+      values.set(key, value)
+      return value
+    },
+  }
+}
+
+const publicKeys = remembering<string, KeyObject>()
+
+function publicKeyOf(raw: Buffer): KeyObject {
+  const x = raw.toString('base64url')
+  return (
+    publicKeys.get(x) ?? publicKeys.set(x, createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' }))
+  )
+}
+
+const PUBLIC_KEY_BYTES = 32
+const SIGNATURE_BYTES = 64
+
+/** Whether this is a signature (Ed25519, RFC 8032) over the digest by the key in whose namespace the party is. */
+export function isSignedFor(party: string, digest: Buffer, { publicKey, signature }: LedgerSignature): boolean {
+  return (
+    publicKey.length === PUBLIC_KEY_BYTES &&
+    signature.length === SIGNATURE_BYTES &&
+    keyFingerprint(publicKey) === namespaceOf(party) &&
+    verify(null, digest, publicKeyOf(publicKey), signature)
+  )
+}
+
+/** The tenants' ledger-node keys: opened at first use and kept in memory, since every transaction needs one. */
+export function createNodeKeys(keys: KeyProvider) {
+  const opened = remembering<Id<'ten'>, NodeKey>()
+
+  async function find(db: Db, tenantId: Id<'ten'>): Promise<NodeKey> {
+    const known = opened.get(tenantId)
+    if (known !== undefined) return known
+    const row = await store.findNodeKey(db, tenantId)
+    if (row === undefined) throw new Error(`there is no tenant ${tenantId}`)
+    const pkcs8 = await open(keys, row.node_key_sealed, ['node key', tenantId])
+    const privateKey = createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' })
+    pkcs8.fill(0)
+    const publicKey = row.node_public_key
+    return opened.set(tenantId, { publicKey, namespace: keyFingerprint(publicKey), privateKey })
+  }
+
+  return {
+    find,
+    /** The node's signature for a party in its namespace; none for any other. */
+    async sign(db: Db, tenantId: Id<'ten'>, party: string, digest: Buffer): Promise<LedgerSignature[]> {
+      const node = await find(db, tenantId)
+      if (node.namespace !== namespaceOf(party)) return []
+      return [{ party, publicKey: node.publicKey, signature: sign(null, digest, node.privateKey) }]
+    },
+  }
+}
