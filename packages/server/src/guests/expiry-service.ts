@@ -4,6 +4,7 @@ import { type EventInput, publish } from '../core/events.ts'
 import type { Caller, Origin } from '../core/http.ts'
 import { endSessionsOf } from '../sessions/service.ts'
 import { endGuest } from '../users/service.ts'
+import { freezeWalletOf } from '../wallets/service.ts'
 import type { CleanUpGuests, ExpiredGuests } from './schema.ts'
 import * as store from './store.ts'
 
@@ -14,7 +15,10 @@ export const CLEANUP_MAX = 1_000
 
 const MINUTE_MS = 60_000
 
-/** What follows from a guest's end, in the transaction that writes it: no token of theirs counts, and `guest.expired`. */
+/**
+ * What follows from a guest's end, in the transaction that writes it: no token of theirs counts, their wallet is frozen,
+ * and `guest.expired`.
+ */
 export async function settleExpiry(
   tx: Db,
   deps: Deps,
@@ -24,6 +28,7 @@ export async function settleExpiry(
   // The user first: a sign-in that is under way either ends with the others here, or finds the guest ended.
   await endGuest(tx, row.tenant_id, row.user_id)
   await endSessionsOf(tx, deps, row.tenant_id, row.user_id)
+  await freezeWalletOf(tx, deps, row.tenant_id, row.user_id, cause)
   await publish(tx, deps, {
     tenantId: row.tenant_id,
     appId: row.app_id,

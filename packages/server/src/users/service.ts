@@ -128,7 +128,8 @@ export async function welcomeGuest(
   id: Id<'usr'>,
   input: Omit<NewUser, 'id' | 'appId'>,
 ): Promise<User> {
-  const before = await store.findAnyUser(tx, call.caller.tenantId, id)
+  // Locked: the user is counted by the trust level that it has now.
+  const before = await store.lockAnyUser(tx, call.caller.tenantId, id)
   if (before === undefined) throw fail('not_found')
   const draft = await newRow(deps, before.tenant_id, { ...input, id, appId: before.app_id })
   const row = {
@@ -174,6 +175,31 @@ export async function endGuest(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Prom
 /** Notes whether a user has a second factor, in the transaction that enrols or removes it. */
 export async function setMfaEnabled(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>, enabled: boolean): Promise<void> {
   await store.setMfaEnabled(tx, tenantId, id, enabled)
+}
+
+/** A user, be it a guest or not, whom nobody else changes until the transaction ends. */
+export interface HeldUser {
+  appId: Id<'app'>
+  partyId: string
+  suspended: boolean
+  /** A guest that has ended, swept or not. */
+  ended: boolean
+}
+
+/** Keeps a user as it is until the transaction ends: deletion, suspension, conversion and a guest's end wait. */
+export async function holdUser(tx: Db, deps: Deps, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<HeldUser | undefined> {
+  const row = await store.holdUser(tx, deps.now(), tenantId, id)
+  if (row === undefined) return undefined
+  return { appId: row.app_id, partyId: row.party_id, suspended: row.status === 'suspended', ended: row.over }
+}
+
+/** Notes who can move a user's assets from now on, in the transaction that changes their wallet. */
+export async function setTrustLevel(
+  tx: Db,
+  deps: Deps,
+  of: { tenantId: Id<'ten'>; id: Id<'usr'>; trustLevel: User['trustLevel'] },
+): Promise<void> {
+  await store.setTrustLevel(tx, deps.now(), of)
 }
 
 /** @throws not_found, the same for another tenant's, another app's and no user */

@@ -1,3 +1,4 @@
+import { guestOver } from '../core/current-user.ts'
 import { and, type Db, type Sql, sql, unprepared } from '../core/db.ts'
 import { eventWrites, type StoredEvent } from '../core/events.ts'
 import type { Id } from '../core/ids.ts'
@@ -84,6 +85,45 @@ export async function welcomeGuest(tx: Db, row: UserRow, event: StoredEvent): Pr
 /** The user, be it a guest or not. */
 export function findAnyUser(db: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<UserRow | undefined> {
   return db.one<UserRow>(sql`select * from users where tenant_id = ${tenantId} and id = ${id}`)
+}
+
+/** The same, locked until the transaction ends. */
+export function lockAnyUser(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<UserRow | undefined> {
+  return tx.one<UserRow>(sql`select * from users where tenant_id = ${tenantId} and id = ${id} for no key update`)
+}
+
+/** The same with whether it is a guest that has ended. What it waited for to commit is in the answer. */
+export function holdUser(
+  tx: Db,
+  now: Date,
+  tenantId: Id<'ten'>,
+  id: Id<'usr'>,
+): Promise<(UserRow & { over: boolean }) | undefined> {
+  // `u` alone is read again after a wait. Its conversion and its end are written there too, so `g` cannot mislead.
+  return tx.one<UserRow & { over: boolean }>(sql`
+    select u.*, u.guest and (u.guest_ended or ${guestOver(now)}) as over
+    from users u left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id
+    where u.tenant_id = ${tenantId} and u.id = ${id} for no key update of u`)
+}
+
+/** Stores who can move the user's assets, and moves those who are counted (not guests) to the other count. */
+export async function setTrustLevel(
+  tx: Db,
+  now: Date,
+  { tenantId, id, trustLevel }: { tenantId: Id<'ten'>; id: Id<'usr'>; trustLevel: User['trustLevel'] },
+): Promise<void> {
+  await tx.run(sql`
+    with before as (
+      select tenant_id, id, app_id, trust_level, guest from users
+      where tenant_id = ${tenantId} and id = ${id} and trust_level <> ${trustLevel} for no key update),
+    counted as (
+      insert into user_counts as c (tenant_id, app_id, trust_level, shard, n)
+      select tenant_id, app_id, level, pg_backend_pid() % ${COUNT_SHARDS}::int, change
+      from before cross join lateral (values (before.trust_level, -1), (${trustLevel}::text, 1)) as moved (level, change)
+      where not guest order by level
+      on conflict (tenant_id, app_id, trust_level, shard) do update set n = c.n + excluded.n)
+    update users u set trust_level = ${trustLevel}, updated_at = ${now} from before
+    where u.tenant_id = before.tenant_id and u.id = before.id`)
 }
 
 /** Who has an email, by its key. */

@@ -1,0 +1,50 @@
+import { createPublicKey, type KeyObject, verify } from 'node:crypto'
+
+/** The field's prime: y coordinates are below it (RFC 8032, section 5.1). */
+const P = 2n ** 255n - 19n
+
+/**
+ * The y coordinates of the eight points of small order, little-endian: of orders 4, 1, 8, 8, 2. For keys of these one
+ * signature fits many messages and nobody has to know a secret. Source: libsodium, `ge25519_has_small_order`
+ * (crypto_core/ed25519/ref10), whose other entries are the same points with y not reduced; Chalkias, Garillot and
+ * Nikolaenko, "Taming the many EdDSAs", table 1.
+ */
+const SMALL_ORDER_Y = new Set([
+  '0000000000000000000000000000000000000000000000000000000000000000',
+  '0100000000000000000000000000000000000000000000000000000000000000',
+  '26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05',
+  'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a',
+  'ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f',
+])
+
+const littleEndian = (bytes: Buffer) => BigInt(`0x${Buffer.from(bytes).reverse().toString('hex')}`)
+
+/**
+ * Why 32 bytes cannot stand for somebody's key, or null: y not reduced (RFC 8032, section 5.1.3, step 1), or a point of
+ * small order, in whichever encoding. Whether they are a point at all a signature shows.
+ */
+export function keyProblem(rawPublicKey: Buffer): string | null {
+  const y = Buffer.from(rawPublicKey)
+  // The highest bit is the sign of x.
+  y.writeUInt8(y.readUInt8(31) & 0x7f, 31)
+  if (littleEndian(y) >= P) return 'Must be a canonical encoding (RFC 8032, section 5.1.3).'
+  if (SMALL_ORDER_Y.has(y.toString('hex'))) return 'Must not be a point of small order: such a key proves nothing.'
+  return null
+}
+
+function keyObject(rawPublicKey: Buffer): KeyObject {
+  return createPublicKey({
+    key: { kty: 'OKP', crv: 'Ed25519', x: rawPublicKey.toString('base64url') },
+    format: 'jwk',
+  })
+}
+
+/** A signature as it came over the wire: 128 hex characters, or base64. */
+export function signatureBytes(text: string): Buffer {
+  return Buffer.from(text, text.length === 128 ? 'hex' : 'base64')
+}
+
+/** Whether a signature (RFC 8032, pure) is this raw key's over these bytes; false too for what is no key. */
+export function isSignedBy(rawPublicKey: Buffer, message: Buffer, signature: Buffer): boolean {
+  return verify(null, message, keyObject(rawPublicKey), signature)
+}
