@@ -3,6 +3,7 @@ import { API_KEY_ERRORS } from './api-keys/service.ts'
 import { appRoutes } from './apps/routes.ts'
 import { APP_ERRORS } from './apps/service.ts'
 import { deleteOldChallenges } from './core/challenges.ts'
+import type { Config } from './core/config.ts'
 import type { Db } from './core/db.ts'
 import type { Deps } from './core/deps.ts'
 import type { Entrance, PlainRoute, Route } from './core/http.ts'
@@ -10,6 +11,9 @@ import { deleteOldJobs } from './core/jobs.ts'
 import { openApiDocument } from './core/openapi.ts'
 import { deleteOldRevocations } from './core/revocations.ts'
 import { VERSION } from './core/version.ts'
+import { delegatedSessionRoutes } from './delegated-sessions/routes.ts'
+import { DELEGATED_SESSION_ERRORS, sweepDelegatedSessions } from './delegated-sessions/service.ts'
+import { faucetRoutes } from './faucet/routes.ts'
 import { sweepGuests } from './guests/expiry-service.ts'
 import { guestRoutes } from './guests/routes.ts'
 import { GUEST_ERRORS } from './guests/service.ts'
@@ -26,8 +30,13 @@ import { deleteOldSessions } from './sessions/service.ts'
 import { enterFromPage } from './signin/page-service.ts'
 import { signInPageRoutes, signInPages, signInRoutes } from './signin/routes.ts'
 import { deleteOldCodes, SIGN_IN_ERRORS } from './signin/service.ts'
+import { templateRoutes } from './templates/routes.ts'
+import { TEMPLATE_ERRORS } from './templates/service.ts'
 import { tenantRoutes } from './tenant/routes.ts'
+import { transactionRoutes } from './transactions/routes.ts'
 import { userRoutes } from './users/routes.ts'
+import { walletRoutes } from './wallets/routes.ts'
+import { WALLET_ERRORS } from './wallets/service.ts'
 import { DELIVERY_ERRORS } from './webhooks/delivery-service.ts'
 import { stepRecovery } from './webhooks/recover-service.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
@@ -37,12 +46,17 @@ import { WEBHOOK_ERRORS } from './webhooks/service.ts'
 export const routes: readonly Route[] = [
   ...appRoutes,
   ...userRoutes,
+  ...walletRoutes,
   ...sessionRoutes,
   ...signInRoutes,
   ...passkeyRoutes,
   ...messengerRoutes,
   ...guestRoutes,
   ...mfaRoutes,
+  ...delegatedSessionRoutes,
+  ...transactionRoutes,
+  ...templateRoutes,
+  ...faucetRoutes,
   ...apiKeyRoutes,
   ...webhookRoutes,
   ...jobRoutes,
@@ -50,13 +64,21 @@ export const routes: readonly Route[] = [
   ...healthRoutes,
 ]
 
+/** The endpoints that a configuration serves: those for development are not there in production. */
+export function routesOf(config: Config): readonly Route[] {
+  return config.env === 'development' ? routes : routes.filter((route) => !route.path.startsWith('/dev/'))
+}
+
 const errors = {
   ...APP_ERRORS,
   ...SIGN_IN_ERRORS,
   ...PASSKEY_ERRORS,
   ...MESSENGER_ERRORS,
   ...GUEST_ERRORS,
+  ...WALLET_ERRORS,
   ...MFA_ERRORS,
+  ...DELEGATED_SESSION_ERRORS,
+  ...TEMPLATE_ERRORS,
   ...API_KEY_ERRORS,
   ...WEBHOOK_ERRORS,
   ...DELIVERY_ERRORS,
@@ -117,6 +139,7 @@ export function chores(deps: Deps): Chore[] {
   return [
     (db) => stepRecovery(db, deps.log),
     (db) => sweepGuests({ ...deps, db }),
+    (db) => sweepDelegatedSessions({ ...deps, db }),
     hourly(deleteOldJobs),
     hourly(deleteOldSessions),
     hourly(deleteOldRevocations),

@@ -25,6 +25,12 @@ import { createWorker, type Worker } from './webhooks/engine/worker.ts'
 const LOCK_FIRST_START = 4_812_570_349
 /** For each of the engine's two pools. */
 const ENGINE_CONNECTIONS_MAX = 4
+/**
+ * Settings of the connections that answer requests. Every statement there has its index, and the tables grow faster than
+ * their statistics: a plan made while a table was small is to be no scan of it once it is large. One plan does for all
+ * values; a statement for which it does not is planned anew each time (`unprepared`).
+ */
+const API_SETTINGS = { enable_seqscan: 'off', plan_cache_mode: 'force_generic_plan' }
 const PROBE_CONNECTIONS = 2
 const PROBE_TIMEOUT_MS = 1_500
 
@@ -69,7 +75,12 @@ export async function openParts(
   const shared = { connection: database.connection, log }
   const engineConnections = Math.min(ENGINE_CONNECTIONS_MAX, Math.max(2, Math.floor(config.databaseConnections / 6)))
   const apiConnections = Math.max(1, config.databaseConnections - 2 * engineConnections - PROBE_CONNECTIONS)
-  const db = openDatabase({ ...shared, connectionsMax: apiConnections, applicationName: 'halfkey api' })
+  const db = openDatabase({
+    ...shared,
+    connectionsMax: apiConnections,
+    applicationName: 'halfkey api',
+    settings: API_SETTINGS,
+  })
   const engine = { ...shared, connectionsMax: engineConnections, applicationName: 'halfkey engine' }
   const engineDb = openDatabase({ ...engine, settings: ENGINE_SETTINGS })
   const hastyDb = openDatabase({ ...engine, settings: HASTY_SETTINGS })

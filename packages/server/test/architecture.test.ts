@@ -16,15 +16,23 @@ const SLICE_IMPORTS: Record<string, string[]> = {
   signin: ['apps', 'messenger', 'sessions', 'users'],
   mfa: ['apps', 'sessions', 'users'],
   users: ['apps', 'sessions', 'tenant'],
+  wallets: ['apps', 'sessions', 'tenant', 'users'],
   messenger: ['apps', 'users'],
-  guests: ['apps', 'sessions', 'users'],
+  guests: ['apps', 'sessions', 'users', 'wallets'],
+  'delegated-sessions': ['apps', 'sessions', 'transactions', 'wallets'],
+  transactions: ['apps'],
+  templates: [],
+  faucet: ['users', 'wallets'],
   jobs: [],
   webhooks: ['apps', 'jobs'],
   health: [],
 }
 
-/** Closed lists of the wire contract that schemas are made of; they are as pure as a schema. */
-const PURE_CORE = ['core/http.ts', 'core/api-key.ts', 'core/event-catalogue.ts']
+/** Closed lists and forms of the wire contract that schemas are made of; they are as pure as a schema. */
+const PURE = ['core/http.ts', 'core/api-key.ts', 'core/event-catalogue.ts', 'core/amount.ts', 'ledger/party.ts']
+
+/** What slices see of the ledgers: the port, how a party is written, and services of the embedded one. */
+const LEDGER_OPEN = /^ledger\/(ledger|party|embedded\/[a-z-]+-service)\.ts$/
 
 interface Import {
   /** Relative to `src/`, or the name of a package. */
@@ -95,7 +103,7 @@ const files: File[] = globSync('**/*.ts', { cwd: SRC })
     return { path, text, part: partOf(path), role: roleOf(path), imports: importsOf(path, text) }
   })
 
-const LAYERS = ['main', 'process', 'app', 'slice', 'core']
+const LAYERS = ['main', 'process', 'app', 'slice', 'ledger', 'core']
 const layerOf = (part: string) => LAYERS.indexOf(LAYERS.includes(part) ? part : 'slice')
 const isSlice = (part: string) => !LAYERS.includes(part)
 
@@ -126,12 +134,27 @@ test('the imports of every source file are known, and each leads to a source fil
   expect(lost).toEqual([])
 })
 
-test('imports lead downwards: main, start and command line, app, slices, core', () => {
-  expect(forbidden((from, to) => layerOf(to.part) < layerOf(from.part))).toEqual([])
+/** What everything has in `deps` is described there: the ledgers by their port, which is erased. */
+const isPortInDeps = (from: File, to: File, one: Import) =>
+  from.path === 'core/deps.ts' && to.path === 'ledger/ledger.ts' && one.typeOnly
+
+test('imports lead downwards: main, start and command line, app, slices, ledger, core', () => {
+  expect(forbidden((from, to, one) => layerOf(to.part) < layerOf(from.part) && !isPortInDeps(from, to, one))).toEqual(
+    [],
+  )
 })
 
-test('core knows no slice', () => {
-  expect(forbidden((from, to) => from.part === 'core' && to.part !== 'core')).toEqual([])
+test('core knows no slice, and of the ledgers only the port', () => {
+  expect(
+    forbidden((from, to, one) => from.part === 'core' && to.part !== 'core' && !isPortInDeps(from, to, one)),
+  ).toEqual([])
+})
+
+test('slices know a ledger by its port alone, and only start knows which ledgers there are', () => {
+  expect(forbidden((from, to) => isSlice(from.part) && to.part === 'ledger' && !LEDGER_OPEN.test(to.path))).toEqual([])
+  const adapters = (from: File, to: File) =>
+    from.part !== 'ledger' && to.part === 'ledger' && !LEDGER_OPEN.test(to.path) && from.path !== 'start.ts'
+  expect(forbidden(adapters)).toEqual([])
 })
 
 test('slices import each other along the list, which has no cycle, and is no longer than needed', () => {
@@ -173,14 +196,14 @@ test('in a slice routes call services, services call stores, and nothing goes th
   expect(forbidden((from, to) => to.role === 'store' && !['service', 'other'].includes(from.role))).toEqual([])
 })
 
-test('a schema imports nothing of the project but schemas and the closed lists of core', () => {
+test('a schema imports nothing of the project but schemas, closed lists and written forms', () => {
   expect(
     forbidden(
       (from, to, one) =>
         from.role === 'schema' &&
         isSlice(from.part) &&
         to.role !== 'schema' &&
-        !PURE_CORE.includes(to.path) &&
+        !PURE.includes(to.path) &&
         !one.typeOnly,
     ),
   ).toEqual([])

@@ -7,6 +7,7 @@ import {
   type AskOptions,
   actAs,
   askRoute,
+  bodyFor,
   fieldsOf,
   NOWHERE,
   nameOf,
@@ -36,6 +37,7 @@ const isList = (route: Route) => route.reply.kind === 'list'
 const ask = async (route: Route, { by = tenant, ...options }: AskOptions & { by?: Tenant } = {}) =>
   askRoute(service.url, route, {
     key: by.key,
+    ...(takesBody(route) ? { body: await bodyFor(route, by) } : {}),
     ...options,
     headers: { ...(await actAs(route, by)), ...options.headers },
   })

@@ -1,3 +1,4 @@
+import { newDelegateToken } from '../src/core/api-key.ts'
 import type { Route } from '../src/core/http.ts'
 import { type Id, type IdPrefix, newId } from '../src/core/ids.ts'
 import { inlined, type JsonSchema, jsonSchema } from '../src/core/schema.ts'
@@ -13,7 +14,22 @@ const BODIES: Record<string, object> = {
   'POST /api-keys': { name: 'Backend', type: 'secret', scopes: ['api_keys:read'] },
   'POST /guests/:id/convert': { email: 'converted@example.com' },
   'POST /webhooks': { url: NOWHERE, events: ['user.created'] },
+  'POST /delegated-sessions/:id/execute': { commands: [{ create: { templateId: 'Note:Note' } }] },
 }
+
+/** Valid bodies that name a record of the tenant's. */
+const BODIES_OF: Record<string, (tenant: Tenant) => Promise<object>> = {
+  'POST /dev/faucet': async (tenant) => ({ userId: await tenant.userId(), symbol: 'USDX', amount: '1' }),
+  // One is never changed or removed, so each has a name of its own.
+  'POST /templates': async () => newTemplate(),
+}
+
+/** The least of a template, under a new name. */
+const newTemplate = () => ({
+  templateId: `Shop:${newId('job')}`,
+  fields: { author: { type: 'party' } },
+  signatories: ['author'],
+})
 
 /** The ids in the paths of one record, by the parameter's name. */
 export type PathIds = Record<string, string>
@@ -33,6 +49,11 @@ export async function signIn(service: Pick<Service, 'deps'>, tenant: Tenant) {
   return { ...tokens, userId }
 }
 
+const ANY_NOTE = { allow: [{ templateId: 'Note:Note' }] }
+
+/** Resources that are the tenant's and no app's: a key that is bound to an app reads them too. */
+export const OF_NO_APP: readonly string[] = ['templates']
+
 /** A record of the tenant's for each resource that has ids in its paths, by `resourceOf`. */
 export const RECORDS: Record<string, (tenant: Tenant, service: Service) => Promise<PathIds>> = {
   apps: async (tenant) => ({ id: await idOf(tenant, '/apps', { name: 'Shop' }) }),
@@ -46,6 +67,25 @@ export const RECORDS: Record<string, (tenant: Tenant, service: Service) => Promi
   },
   guests: async (tenant) => ({ id: await idOf(tenant, '/guests', {}) }),
   users: async (tenant) => ({ id: await idOf(tenant, '/users', { name: 'Ada' }) }),
+  async wallets(tenant) {
+    const headers = { 'x-user-id': await idOf(tenant, '/users', {}) }
+    const answer = await tenant.post('/users/me/wallet', {}, { headers })
+    if (answer.status !== 201) throw new Error(answer.text)
+    return { id: answer.body.data.id }
+  },
+  'delegated-sessions': async (tenant) => ({ id: (await newDelegatedSession(tenant)).id }),
+  async transactions(tenant) {
+    const { id, author } = await newDelegatedSession(tenant)
+    const commands = [{ create: { templateId: 'Note:Note', arguments: { author, text: 'Hello' } } }]
+    const answer = await tenant.post(`/delegated-sessions/${id}/execute`, { commands })
+    if (answer.status !== 200) throw new Error(answer.text)
+    return { id: answer.body.data.transactionId }
+  },
+  async templates(tenant) {
+    const answer = await tenant.post('/templates', newTemplate())
+    if (answer.status !== 201) throw new Error(answer.text)
+    return { id: answer.body.data.templateId }
+  },
   'api-keys': async (tenant) => ({ id: await idOf(tenant, '/api-keys', BODIES['POST /api-keys']) }),
   async webhooks(tenant) {
     const id = await idOf(tenant, '/webhooks', BODIES['POST /webhooks'])
@@ -55,6 +95,15 @@ export const RECORDS: Record<string, (tenant: Tenant, service: Service) => Promi
     const id = await idOf(tenant, '/webhooks', BODIES['POST /webhooks'])
     return { id: await idOf(tenant, `/webhooks/${id}/recover`, { since: new Date(0).toISOString() }) }
   },
+}
+
+/** A session, which a server uses, of a new user who may write notes. */
+async function newDelegatedSession(tenant: Tenant): Promise<{ id: string; author: string }> {
+  const headers = { 'x-user-id': await idOf(tenant, '/users', {}) }
+  const wallet = await tenant.post('/users/me/wallet', {}, { headers })
+  const answer = await tenant.post('/delegated-sessions', { policy: ANY_NOTE }, { headers })
+  if (answer.status !== 201) throw new Error(answer.text)
+  return { id: answer.body.data.id, author: wallet.body.data.partyId }
 }
 
 async function idOf(tenant: Tenant, path: string, body: object | undefined): Promise<string> {
@@ -87,6 +136,9 @@ export function unknownIds(route: Pick<Route, 'path'>): PathIds {
     'auth/passkeys': 'pky',
     guests: 'gst',
     users: 'usr',
+    wallets: 'wal',
+    'delegated-sessions': 'dse',
+    transactions: 'tx',
     'api-keys': 'key',
     webhooks: 'wh',
     jobs: 'job',
@@ -140,6 +192,11 @@ export function validBody(route: Route): object | undefined {
   return BODIES[nameOf(route)] ?? (schema === undefined ? undefined : (sample(schema) as object))
 }
 
+/** The same, for a tenant whose records it may have to name. */
+export async function bodyFor(route: Route, tenant: Tenant): Promise<object | undefined> {
+  return BODIES_OF[nameOf(route)]?.(tenant) ?? validBody(route)
+}
+
 /** A path that matches a route, with these ids and the query parameters that the route demands. `ids` are put in as they are. */
 export function pathOf(route: Route, ids: PathIds = unknownIds(route)): string {
   const path = route.path.replace(/:(\w+)/g, (_, name: string) => ids[name] as string)
@@ -163,6 +220,13 @@ export interface AskOptions extends CallOptions {
 /** The header by which a server calls a route for the tenant's user; none where the route is not called for one. */
 export async function actAs(route: Route, tenant: Tenant): Promise<Record<string, string>> {
   return isForUser(route) ? { 'x-user-id': await tenant.userId() } : {}
+}
+
+/** The bearer that a route takes beside a publishable key: somebody's session, or a delegated session's token of the right form. */
+export async function bearerFor(route: Route, service: Pick<Service, 'deps'>, tenant: Tenant): Promise<string> {
+  const { user } = route.callers as { user?: string }
+  const token = user === 'delegate' ? newDelegateToken().token : (await signIn(service, tenant)).accessToken
+  return `Bearer ${token}`
 }
 
 /** Calls a route with a request that passes its schema, except for what `options` say. */

@@ -81,13 +81,6 @@ export const SPEC_ENDPOINTS = table(`
 
 /** Endpoints of the specification that are yet to be built. The list can only shrink. */
 export const PENDING: readonly string[] = [
-  'POST /users/me/wallet',
-  'GET /users/me/wallet',
-  'POST /delegated-sessions',
-  'GET /delegated-sessions/:id',
-  'DELETE /delegated-sessions/:id',
-  'POST /delegated-sessions/:id/execute',
-  'POST /delegated-sessions/:id/query',
   'POST /mpc/shares',
   'GET /mpc/shares/:walletId',
   'DELETE /mpc/shares/:walletId',
@@ -105,6 +98,12 @@ export const PENDING: readonly string[] = [
 export const EXTENSIONS = table(`
   PATCH  /users/:id                                 users:write    200
   DELETE /users/:id                                 users:write    200
+  POST   /users/me/wallet/challenge                 users:act_as   201
+  GET    /users/:id/wallet                          wallets:read   200
+  GET    /wallets                                   wallets:read   200
+  GET    /wallets/:id                               wallets:read   200
+  POST   /wallets/:id/freeze                        wallets:write  200
+  POST   /wallets/:id/unfreeze                      wallets:write  200
   POST   /auth/refresh                              auth:write     200
   POST   /auth/exchange                             auth:write     200
   POST   /auth/logout                               users:act_as   200
@@ -126,4 +125,11 @@ export const EXTENSIONS = table(`
   POST   /webhooks/:id/deliveries/:deliveryId/retry webhooks:write 200
   POST   /webhooks/:id/recover                      webhooks:write 201
   GET    /jobs/:id                                  webhooks:read  200
+  GET    /delegated-sessions                        delegated_sessions:read 200
+  GET    /transactions                              wallets:read   200
+  GET    /transactions/:id                          wallets:read   200
+  GET    /templates                                 wallets:read   200
+  POST   /templates                                 wallets:write  201
+  GET    /templates/:id                             wallets:read   200
+  POST   /dev/faucet                                wallets:write  201
 `)

@@ -19,6 +19,10 @@ export interface Load {
   post?: { path: string; tag: string }
   bodies?: { path: string; list: string[] }
   refresh?: { path: string; tokens: string[] }
+  /** Or each connection's own chain of transfers: the next spends what the last left. */
+  chains?: { path: string; token: string; contractId: string; receiver: string }[]
+  /** Sent beside the key with `bodies`. */
+  token?: string
   /** At most so many a second, evenly; as many as are answered without it. */
   perSecond?: number
   expectedStatus: number
@@ -44,8 +48,8 @@ let made = 0
 /** The next request of a connection, given the answer before it; null when there is none left. */
 function nextRequest(load: Load, connection: number, lastAnswer: string): string | null {
   const head = `host: 127.0.0.1\r\nx-api-key: ${load.key}\r\n`
-  const post = (path: string, body: string) =>
-    `POST ${path} HTTP/1.1\r\n${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+  const post = (path: string, body: string, token = load.token) =>
+    `POST ${path} HTTP/1.1\r\n${head}${token === undefined ? '' : `authorization: Bearer ${token}\r\n`}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
   made += 1
   if (load.paths !== undefined) return `GET ${load.paths[made % load.paths.length]} HTTP/1.1\r\n${head}\r\n`
   if (load.bodies !== undefined) {
@@ -55,6 +59,17 @@ function nextRequest(load: Load, connection: number, lastAnswer: string): string
   if (load.refresh !== undefined) {
     const token = /"refreshToken":"([^"]+)"/.exec(lastAnswer)?.[1] ?? load.refresh.tokens[connection]
     return post(load.refresh.path, `{"refreshToken":"${token}"}`)
+  }
+  if (load.chains !== undefined) {
+    const { path, token, receiver, contractId: first } = load.chains[connection] as NonNullable<Load['chains']>[number]
+    const contractId =
+      lastAnswer
+        .match(/"contractId":"(00[0-9a-f]{64})"/g)
+        ?.at(-1)
+        ?.slice(14, 80) ?? first
+    const given = `{"receiver":"${receiver}","amount":"0.01"}`
+    const exercise = `{"templateId":"Token:Holding","contractId":"${contractId}","choice":"Transfer","arguments":${given}}`
+    return post(path, `{"commandId":"load-${process.pid}-${made}","commands":[{"exercise":${exercise}}]}`, token)
   }
   const { path, tag } = load.post as { path: string; tag: string }
   return post(
@@ -123,7 +138,7 @@ function drive(load: Load, connection: number, tally: Tally, { counts, isOver }:
       if (pending.length < headEnd + 4 + length) return
       if (Number(pending.slice(9, 12)) === load.expectedStatus) tally.succeeded += 1
       else tally.fail(pending.slice(0, 15) + pending.slice(headEnd + 4, headEnd + 300))
-      lastAnswer = load.refresh === undefined ? '' : pending
+      lastAnswer = load.refresh === undefined && load.chains === undefined ? '' : pending
       pending = ''
       if (counts()) tally.latencies.push(performance.now() - sentAt)
       sendWhenDue()

@@ -147,7 +147,10 @@ export function list<T extends z.ZodType>(schema: T): Reply<Page<z.input<T>>> {
 /** A handler with two halves, for a call whose answer needs the network: see `twoStep`. */
 export interface TwoStep<I, R> {
   effect(deps: Deps & { db: Db }, input: I): Promise<Record<string, unknown>>
-  finish(deps: Deps, input: I, recovery: Record<string, unknown>): Promise<R>
+  /** `replayed`: a repeat under the same Idempotency-Key finishes what another request began, which may be at it still. */
+  finish(deps: Deps, input: I, recovery: Record<string, unknown>, replayed: boolean): Promise<R>
+  /** Whether an answer stays as it is. One that does not is not kept: a repeat finishes again. All do where this is left out. */
+  isFinal?(result: R): boolean
 }
 
 /** A route with its types forgotten, as the server, the docs and the tests hold it. */
@@ -185,7 +188,7 @@ export function route<
     path,
     steps,
     handler: async (deps: Deps, input: Input<Out<P>, Out<Q>, Out<B>, UserOf<C>>) =>
-      steps.finish(deps, input, await steps.effect(deps, input)),
+      steps.finish(deps, input, await steps.effect(deps, input), false),
   } as unknown as Route
 }
 

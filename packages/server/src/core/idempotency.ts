@@ -126,14 +126,18 @@ export async function runOnce(
 
 /**
  * The same for a call that must wait for the network between effect and answer: the effect commits with a recovery
- * point, from which this process, or after its death another one asked again, finishes.
+ * point, from which this process, or after its death another one asked again, finishes. An answer that is not final is
+ * not kept.
  */
 export async function runOnceInSteps(
   deps: Deps,
   request: KeyedRequest,
   steps: {
     effect(deps: Deps): Promise<Record<string, unknown>>
-    finish(recovery: Record<string, unknown>): Promise<{ status: number; body: string }>
+    finish(
+      recovery: Record<string, unknown>,
+      replayed: boolean,
+    ): Promise<{ status: number; body: string; isFinal: boolean }>
   },
 ): Promise<Answer> {
   const store = kept(deps, request)
@@ -148,7 +152,7 @@ export async function runOnceInSteps(
   })
   if ('known' in begun && begun.known) return begun.known
   const { recovery, replayed } = begun as { recovery: Record<string, unknown>; replayed: boolean }
-  const answer = await steps.finish(recovery)
-  await store.complete(deps.db, answer.status, answer.body)
+  const { isFinal, ...answer } = await steps.finish(recovery, replayed)
+  if (isFinal) await store.complete(deps.db, answer.status, answer.body)
   return { ...answer, replayed }
 }

@@ -149,7 +149,10 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
     if (steps === undefined) return runOnce(deps, request, async (inTx) => answer(await route.handler(inTx, input)))
     return runOnceInSteps(deps, request, {
       effect: (inTx) => steps.effect(inTx, input),
-      finish: async (recovery) => answer(await steps.finish(deps, input, recovery)),
+      finish: async (recovery, replayed) => {
+        const result = await steps.finish(deps, input, recovery, replayed)
+        return { ...answer(result), isFinal: steps.isFinal?.(result) ?? true }
+      },
     })
   }
 }

@@ -178,7 +178,10 @@ export interface Ledger {
     templateId: string,
     choice: string,
   ): Promise<readonly string[] | null>
-  /** Signs with the key that the ledger's own node holds for the parties in its namespace. */
+  /**
+   * Signs with the key that the ledger's own node holds for the parties in its namespace; none for any other's. Never a
+   * network away: it is called in the transaction that `db` is.
+   */
   sign(db: Db, tenantId: Id<'ten'>, party: string, digest: Buffer): Promise<LedgerSignature[]>
   /** Makes it happen; a repeat under the same command id answers the first receipt. */
   submit(

@@ -15,8 +15,9 @@ import {
   type Update,
 } from '../ledger.ts'
 import { partyOf } from '../party.ts'
+import { isSignedFor } from '../signature.ts'
 import { type Input, inputsOf, interpret } from './interpret.ts'
-import { createNodeKeys, isSignedFor } from './node-keys.ts'
+import { createNodeKeys } from './node-keys.ts'
 import { contractIdOf, type Decoded, decode, encode } from './prepared.ts'
 import * as store from './store.ts'
 import { createTemplates } from './templates.ts'
@@ -80,22 +81,31 @@ async function follow(
   }
 }
 
-/** Contracts that a transaction holds locked: they are as they were read until it ends. */
+/** What one database transaction has read and prepared. */
+interface Held {
+  inputs: ReadonlyMap<string, Input>
+  /** Digests of what it prepared since it last submitted something. */
+  prepared: Set<string>
+}
+
+/** Contracts that a transaction holds locked: they are as they were read until it ends or changes them itself. */
 function createReader() {
-  const held = new WeakMap<Db, Map<string, Input>>()
+  const held = new WeakMap<Db, Held>()
   return {
-    /** Whether this transaction has read all of them. */
-    holds(tx: Db, ids: readonly string[]): boolean {
-      const known = held.get(tx)
-      return known !== undefined && ids.every((id) => known.has(id))
-    },
     async read(tx: Db, tenantId: Id<'ten'>, ids: readonly string[]): Promise<ReadonlyMap<string, Input>> {
-      if (this.holds(tx, ids)) return held.get(tx) ?? new Map()
-      const inputs = ids.length === 0 ? [] : await store.lockContracts(tx, tenantId, ids)
-      const read = new Map(inputs.map((input) => [input.contractId, input]))
-      held.set(tx, read)
-      return read
+      const known = held.get(tx)
+      if (known !== undefined && ids.every((id) => known.inputs.has(id))) return known.inputs
+      const rows = ids.length === 0 ? [] : await store.lockContracts(tx, tenantId, ids)
+      const inputs = new Map([...(known?.inputs ?? []), ...rows.map((input) => [input.contractId, input] as const)])
+      held.set(tx, { inputs, prepared: known?.prepared ?? new Set() })
+      return inputs
     },
+    notePrepared(tx: Db, digest: Buffer): void {
+      held.get(tx)?.prepared.add(digest.toString('hex'))
+    },
+    hasPrepared: (tx: Db, digest: Buffer): boolean => held.get(tx)?.prepared.has(digest.toString('hex')) ?? false,
+    /** To be called once the transaction has changed contracts. */
+    forget: (tx: Db): void => void held.delete(tx),
   }
 }
 
@@ -120,7 +130,11 @@ function prepare(parts: Parts, db: Db, request: PrepareRequest): Promise<Decoded
     const seed = randomBytes(SEED_BYTES).toString('hex')
     const commands = [...request.commands]
     const effects = await effectsOf(parts, tx, { tenantId, actAs, commands, seed })
-    return decode(encode({ tenantId, commandId, actAs, commands, effects, seed, expiresAt: expiresAt.toISOString() }))
+    const prepared = decode(
+      encode({ tenantId, commandId, actAs, commands, effects, seed, expiresAt: expiresAt.toISOString() }),
+    )
+    parts.reader.notePrepared(tx, prepared.digest)
+    return prepared
   })
 }
 
@@ -147,9 +161,10 @@ async function apply(
   now: Date,
 ): Promise<Receipt> {
   const { tenantId, actAs, commandId, commands } = decoded
-  const ids = inputsOf(commands)
-  // What this transaction has just prepared is no repeat, or the insertion below finds that it is.
-  const before = parts.reader.holds(tx, ids) ? undefined : await repeated(tx, decoded)
+  // The inputs first: whoever waited for them finds below that what it waited for was its own repeat.
+  const inputs = await parts.reader.read(tx, tenantId, inputsOf(commands))
+  // What this transaction has just prepared is no repeat, or the insertion finds that it is.
+  const before = parts.reader.hasPrepared(tx, decoded.digest) ? undefined : await repeated(tx, decoded)
   if (before !== undefined) return before
   if (decoded.expiresAt <= now)
     throw new LedgerError('prepared_expired', 'This transaction has expired. Prepare it again.')
@@ -157,7 +172,6 @@ async function apply(
   // The bytes say what was signed; what happens is what the commands mean now. They must be the same.
   if (canonicalJson(effects) !== canonicalJson(decoded.effects))
     throw new LedgerError('prepared_invalid', 'These commands no longer do what was signed.')
-  const inputs = await parts.reader.read(tx, tenantId, ids)
   const updateId = updateIdOf(decoded.digest)
   const offset = await store.insertUpdate(tx, {
     tenantId,
@@ -170,6 +184,7 @@ async function apply(
     archived: effects.flatMap((effect) => (effect.type === 'archived' ? [inputs.get(effect.contractId) as Input] : [])),
     created: effects.filter((effect) => effect.type === 'created'),
   })
+  parts.reader.forget(tx)
   if (offset !== undefined) return { updateId, offset, recordedAt: now }
   const receipt = await repeated(tx, decoded)
   if (receipt === undefined) throw new Error(`transaction ${commandId} is there and is not`)
@@ -187,9 +202,10 @@ async function submit(
   const decoded = decode(bytes)
   const { actAs, digest } = decoded
   if (decoded.tenantId !== tenantId) throw new LedgerError('prepared_invalid', 'This is not of this ledger.')
-  if (!signatures.some((each) => each.party === actAs && isSignedFor(actAs, digest, each)))
+  const verified = signatures.filter((each) => each.party === actAs && isSignedFor(actAs, digest, each))
+  if (verified.length === 0)
     throw new LedgerError('signature_invalid', 'The signature is not one of the acting party over this digest.')
-  return db.tx((tx) => apply(parts, tx, decoded, signatures, now))
+  return db.tx((tx) => apply(parts, tx, decoded, verified, now))
 }
 
 /**

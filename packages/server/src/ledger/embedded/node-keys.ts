@@ -1,4 +1,4 @@
-import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
+import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
 import { open } from '../../core/crypto.ts'
 import type { Db } from '../../core/db.ts'
 import type { Id } from '../../core/ids.ts'
@@ -26,28 +26,6 @@ function remembering<K, V>() {
       return value
     },
   }
-}
-
-const publicKeys = remembering<string, KeyObject>()
-
-function publicKeyOf(raw: Buffer): KeyObject {
-  const x = raw.toString('base64url')
-  return (
-    publicKeys.get(x) ?? publicKeys.set(x, createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' }))
-  )
-}
-
-const PUBLIC_KEY_BYTES = 32
-const SIGNATURE_BYTES = 64
-
-/** Whether this is a signature (Ed25519, RFC 8032) over the digest by the key in whose namespace the party is. */
-export function isSignedFor(party: string, digest: Buffer, { publicKey, signature }: LedgerSignature): boolean {
-  return (
-    publicKey.length === PUBLIC_KEY_BYTES &&
-    signature.length === SIGNATURE_BYTES &&
-    keyFingerprint(publicKey) === namespaceOf(party) &&
-    verify(null, digest, publicKeyOf(publicKey), signature)
-  )
 }
 
 /** The tenants' ledger-node keys: opened at first use and kept in memory, since every transaction needs one. */

@@ -146,7 +146,7 @@ export async function contractsBefore(
   const rows = await db.query<ContractRow>(sql`
     select c.contract_id, c.template_id, c.arguments, c.signatories, c.observers, c.created_offset
     from (
-      select s.created_offset, s.contract_id from unnest(${of.templateIds}::text[]) as t(template_id)
+      select s.created_offset, s.contract_id from unnest(${[...new Set(of.templateIds)]}::text[]) as t(template_id)
       cross join lateral (
         select created_offset, contract_id from ledger_stakes
         where tenant_id = ${of.tenantId} and party = ${of.party} and template_id = t.template_id

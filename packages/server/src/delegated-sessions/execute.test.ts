@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { expectError } from '../../test/envelope.ts'
+import { type Service, startService } from '../../test/harness.ts'
+import { eventsOf } from '../sessions/sessions.fixture.ts'
+import { BOB, expectStatus, holdingsOf, newHolder, newSession, transfer, transfers } from './delegated.fixture.ts'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service.stop())
+
+test('the whole story: wallet, tokens, a session with a cap of 10, 3 of it spent, 8 more denied, the rest queried', async () => {
+  const tenant = await service.newTenant()
+  const ada = await newHolder(tenant)
+  const holding = await ada.receive('100.00')
+  const session = await newSession(service, tenant, ada, { policy: transfers(ada, '10') })
+
+  const done = expectStatus(await session.execute({ commandId: 'order-1', commands: [transfer(holding, '3')] }), 200)
+  expect(done).toMatchObject({ commandId: 'order-1', status: 'completed', signingRequest: null, decision: null })
+  expect(done.remaining.spend[0]).toMatchObject({ limit: '10', spent: '3', remaining: '7' })
+  const change = done.effects.find(
+    (effect: { type: string; arguments: { owner: string } }) =>
+      effect.type === 'created' && effect.arguments.owner === ada.party,
+  )
+
+  const denied = await session.execute({ commands: [transfer(change.contractId, '8')] })
+  expectError(denied, 403, 'spend_limit_exceeded')
+  expect(denied.body.details[0]).toMatchObject({ rule: 'spend[0]', remaining: '7', asked: '8' })
+
+  expect((await holdingsOf(session)).map(({ amount }) => amount)).toEqual(['97'])
+  expect(await eventsOf(service, tenant, 'tx.submitted')).toHaveLength(1)
+  expect(await eventsOf(service, tenant, 'tx.completed')).toEqual([
+    {
+      transactionId: done.transactionId,
+      commandId: 'order-1',
+      userId: ada.userId,
+      walletId: ada.walletId,
+      partyId: ada.party,
+      delegatedSessionId: session.id,
+      ledger: 'embedded',
+      updateId: done.updateId,
+      offset: done.offset,
+      completedAt: expect.stringMatching(/Z$/),
+      operations: [{ type: 'exercise', templateId: 'Token:Holding', choice: 'Transfer', contractId: holding }],
+    },
+  ])
+  expect(await eventsOf(service, tenant, 'delegated_session.denied')).toHaveLength(1)
+  expect(BOB).toContain('bob')
+})
+
+describe('repeats', () => {
+  test('the same commandId answers the first result, other commands under it are a conflict', async () => {
+    const tenant = await service.newTenant()
+    const ada = await newHolder(tenant)
+    const holding = await ada.receive('100')
+    const session = await newSession(service, tenant, ada, { policy: transfers(ada, '10') })
+    const body = { commandId: 'a', commands: [transfer(holding, '3')] }
+    const answers = await Promise.all(Array.from({ length: 20 }, () => session.execute(body)))
+    for (const answer of answers) expect([answer.status, answer.text]).toEqual([200, answers[0]?.text])
+    expectError(await session.execute({ commandId: 'a', commands: [transfer(holding, '4')] }), 409, 'duplicate_command')
+    expectError(await session.execute({ commands: [transfer(holding, '3')] }), 409, 'contract_archived')
+    expect(await eventsOf(service, tenant, 'tx.completed')).toHaveLength(1)
+  })
+})
+
+test('a hundred parallel executes never spend above the cap', async () => {
+  const tenant = await service.newTenant()
+  const ada = await newHolder(tenant)
+  const holdings = await Promise.all(Array.from({ length: 100 }, () => ada.receive('1')))
+  const session = await newSession(service, tenant, ada, { policy: transfers(ada, '10') })
+  const answers = await Promise.all(holdings.map((id) => session.execute({ commands: [transfer(id)] })))
+  expect(answers.filter((answer) => answer.status === 200)).toHaveLength(10)
+  expect(answers.filter((answer) => answer.body.code === 'spend_limit_exceeded')).toHaveLength(90)
+  expect(await holdingsOf(session)).toHaveLength(90)
+})

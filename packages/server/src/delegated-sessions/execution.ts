@@ -1,0 +1,85 @@
+import type { Id } from '../core/ids.ts'
+import { newId } from '../core/ids.ts'
+import type { Command, Prepared } from '../ledger/ledger.ts'
+import { operationsOf, type TransactionRow } from '../transactions/service.ts'
+import { hashOf } from './request.ts'
+import type { Execution, Remaining } from './schema.ts'
+import type { Charge } from './spend.ts'
+import type { LiveRow } from './store.ts'
+
+/** A transaction that does not exist yet. */
+export function newTransaction(
+  session: LiveRow,
+  commandId: string | null,
+  commands: readonly Command[],
+  now: Date,
+): TransactionRow {
+  const id: Id<'tx'> = newId('tx')
+  return {
+    tenant_id: session.tenant_id,
+    id,
+    app_id: session.app_id,
+    user_id: session.user_id,
+    wallet_id: session.wallet_id,
+    party_id: session.party_id,
+    delegated_session_id: session.id,
+    ledger: session.ledger,
+    command_id: commandId ?? id,
+    commands_hash: hashOf(commands),
+    status: 'received',
+    operations: operationsOf(commands),
+    effects: [],
+    spends: [],
+    commands: null,
+    prepared: null,
+    signatures: null,
+    expires_at: null,
+    check_at: null,
+    remaining: null,
+    update_id: null,
+    ledger_offset: null,
+    error: null,
+    created_at: now,
+    updated_at: now,
+    completed_at: null,
+  }
+}
+
+/** What a ledger knows a transaction's command by: one session's ids are none of another's. */
+export function ledgerCommandId(row: Pick<TransactionRow, 'delegated_session_id' | 'command_id'>): string {
+  return `${row.delegated_session_id}/${row.command_id}`
+}
+
+/** The transaction with what was prepared for it and what that takes of the session's caps. */
+export function withPrepared(row: TransactionRow, prepared: Prepared, charges: readonly Charge[]): TransactionRow {
+  return { ...row, effects: prepared.effects, spends: [...charges] }
+}
+
+/** A transaction as `execute` answers it, the first time and every other. */
+export function toExecution(
+  row: TransactionRow,
+  session: Pick<LiveRow, 'public_key'>,
+  remaining: Remaining,
+  digestOf: (bytes: Buffer) => Buffer,
+): Execution {
+  const asksForSignature = row.status === 'signature_required' && row.prepared !== null && row.expires_at !== null
+  return {
+    transactionId: row.id,
+    commandId: row.command_id,
+    status: row.status,
+    updateId: row.update_id,
+    offset: row.ledger_offset,
+    effects: row.effects,
+    remaining: (row.remaining as Remaining | null) ?? remaining,
+    signingRequest: asksForSignature
+      ? {
+          id: row.id,
+          preparedTransaction: (row.prepared as Buffer).toString('base64'),
+          digest: digestOf(row.prepared as Buffer).toString('hex'),
+          publicKey: session.public_key?.toString('hex') ?? '',
+          expiresAt: (row.expires_at as Date).toISOString(),
+        }
+      : null,
+    decision: null,
+  }
+}

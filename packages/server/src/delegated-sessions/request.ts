@@ -1,0 +1,66 @@
+import { createHash } from 'node:crypto'
+import { canonicalJson } from '../core/canonical-json.ts'
+import { type ErrorDetail, fail } from '../core/errors.ts'
+import type { Command } from '../ledger/ledger.ts'
+import type { Execute } from './schema.ts'
+
+/** Commands to be executed. */
+export interface AskedCommands {
+  /** Null where one is to be made. */
+  commandId: string | null
+  commands: Command[]
+  dryRun: boolean
+}
+
+/** The answer to a signing request. */
+export interface AskedSignature {
+  signingRequestId: string
+  /** 64 bytes. */
+  signature: Buffer
+}
+
+const HEX = /^[0-9a-f]+$/
+
+function commandsOf(input: NonNullable<Execute['commands']>): Command[] {
+  const wrong: ErrorDetail[] = []
+  const commands = input.map(({ create, exercise }, index): Command => {
+    if (create !== undefined && exercise === undefined)
+      return { create: { ...create, arguments: create.arguments ?? {} } }
+    if (exercise !== undefined && create === undefined)
+      return { exercise: { ...exercise, arguments: exercise.arguments ?? {} } }
+    wrong.push({ field: `commands.${index}`, code: 'invalid', message: 'Must have either "create" or "exercise".' })
+    return { create: { templateId: '', arguments: {} } }
+  })
+  if (wrong.length > 0) throw fail('validation_failed', wrong)
+  return commands
+}
+
+/** Which of its two forms a call of execute has. @throws validation_failed on a mixture */
+export function readExecute(input: Execute): AskedCommands | AskedSignature {
+  const { commandId, commands, dryRun, signingRequestId, signature } = input
+  if (signingRequestId === undefined && signature === undefined) {
+    if (commands === undefined)
+      throw fail('validation_failed', [{ field: 'commands', code: 'required', message: '"commands" is required.' }])
+    return { commandId: commandId ?? null, commands: commandsOf(commands), dryRun: dryRun ?? false }
+  }
+  const beside = Object.entries({ commandId, commands, dryRun }).filter(([, value]) => value !== undefined)
+  const wrong: ErrorDetail[] = beside.map(([field]) => ({
+    field,
+    code: 'invalid',
+    message: 'Must be left out where a signing request is answered.',
+  }))
+  for (const [field, value] of Object.entries({ signingRequestId, signature }))
+    if (value === undefined)
+      wrong.push({ field, code: 'required', message: `"${field}" is required beside the other.` })
+  if (wrong.length > 0) throw fail('validation_failed', wrong)
+  const text = signature as string
+  return {
+    signingRequestId: signingRequestId as string,
+    signature: Buffer.from(text, HEX.test(text) ? 'hex' : 'base64url'),
+  }
+}
+
+/** SHA-256 of commands: what makes a repeat under one command id the same. */
+export function hashOf(commands: readonly Command[]): Buffer {
+  return createHash('sha256').update(canonicalJson(commands)).digest()
+}

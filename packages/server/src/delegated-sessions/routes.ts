@@ -1,0 +1,137 @@
+import { currentUser, eitherKey, IdParam, list, one, type Route, route, secretKey } from '../core/http.ts'
+import { type Begun, beginExecution, finishExecution } from './begin-service.ts'
+import { queryContracts } from './query-service.ts'
+import {
+  Contracts,
+  CreateDelegatedSession,
+  DelegatedSession,
+  DelegatedSessionWithToken,
+  Execute,
+  Execution,
+  ListDelegatedSessions,
+  QueryContracts,
+  RevokedDelegatedSession,
+} from './schema.ts'
+import {
+  createDelegatedSession,
+  getDelegatedSession,
+  listDelegatedSessions,
+  revokeDelegatedSession,
+} from './service.ts'
+
+const ENDED = ['delegated_session_revoked', 'delegated_session_expired', 'delegated_session_exhausted'] as const
+
+export const delegatedSessionRoutes: Route[] = [
+  route(
+    'GET /delegated-sessions',
+    {
+      summary: 'List delegated sessions',
+      description: 'Newest first, those that have ended too.',
+      callers: secretKey('delegated_sessions:read'),
+      query: ListDelegatedSessions,
+      reply: list(DelegatedSession),
+      extension: true,
+    },
+    (deps, { caller, query }) => listDelegatedSessions(deps, caller, query),
+  ),
+  route(
+    'POST /delegated-sessions',
+    {
+      summary: 'Create a delegated session',
+      description:
+        "Lets whoever holds `token` execute transactions from the current user's wallet and query its contracts, within the policy: what no `allow` rule covers is denied, a `deny` rule wins, and an asset moves only as far as `spend` names it. Needs a step-up.",
+      callers: currentUser(),
+      body: CreateDelegatedSession,
+      reply: one(DelegatedSessionWithToken),
+      status: 201,
+      secret: true,
+      errors: [
+        'mfa_required',
+        'mfa_enrollment_required',
+        'reauthentication_required',
+        'user_session_required',
+        'wallet_not_found',
+        'wallet_frozen',
+        'custody_not_delegable',
+      ],
+    },
+    (deps, { caller, origin, user, body }) => createDelegatedSession(deps, { caller, origin, user }, body),
+  ),
+  route(
+    'GET /delegated-sessions/:id',
+    {
+      summary: 'Get a delegated session',
+      callers: eitherKey('delegated_sessions:read', 'owner_or_delegate'),
+      params: IdParam,
+      reply: one(DelegatedSession),
+    },
+    (deps, { caller, user, delegate, params }) => getDelegatedSession(deps, { caller, user, delegate }, params.id),
+  ),
+  route(
+    'DELETE /delegated-sessions/:id',
+    {
+      summary: 'Revoke a delegated session',
+      description:
+        'Once this has answered, nothing is signed for it. `inFlight` lists what was signed before on a remote ledger and may still happen.',
+      callers: eitherKey('delegated_sessions:write', 'owner_or_delegate'),
+      params: IdParam,
+      reply: one(RevokedDelegatedSession),
+    },
+    (deps, { caller, origin, user, delegate, params }) =>
+      revokeDelegatedSession(deps, { caller, origin, user, delegate }, params.id),
+  ),
+  route(
+    'POST /delegated-sessions/:id/execute',
+    {
+      summary: 'Execute a transaction',
+      description:
+        "All commands happen or none does. The policy is held against the commands and again against what the prepared transaction does. The same `commandId` answers the first result, so repeat a call whose answer was lost; with `dryRun` nothing changes and `decision` says what would decide and why. For a wallet whose key is its owner's the answer is `signature_required`: send the signature over the digest with `signingRequestId`.",
+      callers: eitherKey('delegated_sessions:execute', 'delegate'),
+      params: IdParam,
+      body: Execute,
+      reply: one(Execution),
+      errors: [
+        ...ENDED,
+        'policy_denied',
+        'spend_limit_exceeded',
+        'authorization_missing',
+        'template_unknown',
+        'choice_unknown',
+        'arguments_invalid',
+        'signature_invalid',
+        'contract_not_found',
+        'contract_archived',
+        'duplicate_command',
+        'uses_in_flight',
+        'transaction_settled',
+        'transaction_failed',
+        'prepared_expired',
+        'wallet_frozen',
+        'wallet_not_ready',
+        'user_suspended',
+        'guest_expired',
+        'ledger_unavailable',
+      ],
+    },
+    {
+      effect: (deps, { caller, origin, delegate, params, body }) =>
+        beginExecution(deps, { caller, origin, delegate }, params.id, body),
+      finish: (deps, { caller, origin, delegate }, begun) =>
+        finishExecution(deps, { caller, origin, delegate }, begun as Begun),
+    },
+  ),
+  route(
+    'POST /delegated-sessions/:id/query',
+    {
+      summary: 'Query contracts',
+      description:
+        "Active contracts that the session's wallet sees, of the templates that the policy lets be queried, newest first.",
+      callers: eitherKey('delegated_sessions:execute', 'delegate'),
+      params: IdParam,
+      body: QueryContracts,
+      reply: one(Contracts),
+      errors: [...ENDED, 'policy_denied', 'user_suspended', 'guest_expired', 'ledger_unavailable'],
+    },
+    (deps, { caller, delegate, params, body }) => queryContracts(deps, { caller, delegate }, params.id, body),
+  ),
+]

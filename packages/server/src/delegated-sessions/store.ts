@@ -1,0 +1,183 @@
+import { guestOver } from '../core/current-user.ts'
+import { and, type Db, type Sql, sql } from '../core/db.ts'
+import { eventsWrites, type StoredEvent } from '../core/events.ts'
+import type { Id } from '../core/ids.ts'
+import type { Policy } from './policy-schema.ts'
+import type { DelegatedSession } from './schema.ts'
+import type { Spent } from './spend.ts'
+
+/** A delegated session as the table holds it. */
+export interface SessionRow {
+  tenant_id: Id<'ten'>
+  id: Id<'dse'>
+  app_id: Id<'app'>
+  user_id: Id<'usr'>
+  wallet_id: Id<'wal'>
+  name: string | null
+  token_hash: Buffer
+  policy: Policy
+  server_execute: boolean
+  max_uses: number | null
+  uses: number
+  completed: number
+  spent: Spent
+  /** When a denial by each rule was last told of. */
+  denials: Record<string, string>
+  /** One whose time is over stays `active` until it is swept. */
+  status: DelegatedSession['status']
+  last_used_at: Date | null
+  expires_at: Date
+  revoked_at: Date | null
+  created_at: Date
+  updated_at: Date
+}
+
+/** A session with what decides whether it may act. */
+export interface LiveRow extends SessionRow {
+  party_id: string
+  ledger: string
+  custody: 'embedded' | 'shared' | 'self_custody'
+  public_key: Buffer | null
+  wallet_status: 'pending' | 'ready' | 'failed'
+  frozen: boolean
+  user_status: string
+  guest_over: boolean
+}
+
+/** Writes a new session, with its event in one statement. */
+export async function insertSession(tx: Db, row: SessionRow, event: StoredEvent): Promise<void> {
+  await tx.run(sql`
+    with ${eventsWrites([event])}
+    insert into delegated_sessions (tenant_id, id, app_id, user_id, wallet_id, name, token_hash, policy, server_execute,
+      max_uses, expires_at, created_at, updated_at)
+    values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.user_id}, ${row.wallet_id}, ${row.name}, ${row.token_hash},
+      ${JSON.stringify(row.policy)}::json, ${row.server_execute}, ${row.max_uses}, ${row.expires_at}, ${row.created_at},
+      ${row.updated_at})`)
+}
+
+/** Whose sessions a caller reaches: the tenant's, or one app's. */
+export interface Reach {
+  tenantId: Id<'ten'>
+  appId: Id<'app'> | null
+}
+
+const reached = ({ tenantId, appId }: Reach, id: string) => sql`
+  s.tenant_id = ${tenantId} and s.id = ${id} and (${appId}::text is null or s.app_id = ${appId})`
+
+/** The session, whatever its state. */
+export function findSession(db: Db, reach: Reach, id: string): Promise<SessionRow | undefined> {
+  return db.one<SessionRow>(sql`select s.* from delegated_sessions s where ${reached(reach, id)}`)
+}
+
+/** The same, locked until the transaction ends. */
+export function lockSession(tx: Db, reach: Reach, id: string): Promise<SessionRow | undefined> {
+  return tx.one<SessionRow>(sql`select s.* from delegated_sessions s where ${reached(reach, id)} for update`)
+}
+
+/**
+ * A session, then its user and its wallet, each found by its own key: the parts are not the planner's to turn round, who
+ * would read all of a tenant's while he thinks them few. `held` is how user and wallet are locked, `by` how the session is.
+ */
+const live = (now: Date, reach: Reach, id: string, held: Sql, by: Sql): Sql => sql`
+  select s.*, w.*, u.user_status, coalesce(g.over, false) as guest_over
+  from delegated_sessions s
+  cross join lateral (
+    select u.status as user_status, u.guest from users u where u.tenant_id = ${reach.tenantId} and u.id = s.user_id ${held}) u
+  cross join lateral (
+    select w.party_id, w.ledger, w.custody, w.public_key, w.status as wallet_status, w.frozen_at is not null as frozen
+    from wallets w where w.tenant_id = ${reach.tenantId} and w.id = s.wallet_id ${held}) w
+  left join lateral (
+    select ${guestOver(now)} as over from guests g
+    where u.guest and g.tenant_id = ${reach.tenantId} and g.user_id = s.user_id offset 0) g on true
+  where ${reached(reach, id)} ${by}`
+
+/** A session with its wallet's and user's state, as of now. */
+export function findLive(db: Db, now: Date, reach: Reach, id: string): Promise<LiveRow | undefined> {
+  return db.one<LiveRow>(live(now, reach, id, sql`offset 0`, sql``))
+}
+
+/**
+ * The same, locked until the transaction ends: the session against everybody, its wallet and user against change, so that
+ * who freezes, suspends or revokes either comes first or waits.
+ */
+export function lockLive(tx: Db, now: Date, reach: Reach, id: string): Promise<LiveRow | undefined> {
+  return tx.one<LiveRow>(live(now, reach, id, sql`for share`, sql`for update of s`))
+}
+
+/** The same for who only signs what was reserved: several may at once, but nobody beside who revokes. */
+export function holdLive(tx: Db, now: Date, reach: Reach, id: string): Promise<LiveRow | undefined> {
+  return tx.one<LiveRow>(live(now, reach, id, sql`for share`, sql`for share of s`))
+}
+
+/** Stores what executing changes of a session, with its transaction and events in one statement. */
+export async function recordUse(
+  tx: Db,
+  row: SessionRow,
+  transaction: Sql,
+  events: readonly StoredEvent[],
+): Promise<void> {
+  await tx.run(sql`
+    with ${transaction}, ${eventsWrites(events)}
+    update delegated_sessions set uses = ${row.uses}, completed = ${row.completed}, spent = ${JSON.stringify(row.spent)}::json,
+      status = ${row.status}, last_used_at = ${row.last_used_at}, updated_at = ${row.updated_at}
+    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+}
+
+/** Notes that a denial was told of. */
+export async function recordDenial(tx: Db, row: SessionRow, event: StoredEvent): Promise<void> {
+  await tx.run(sql`
+    with ${eventsWrites([event])}
+    update delegated_sessions set denials = ${JSON.stringify(row.denials)}::json
+    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+}
+
+/** Stores a session's end, with its event in one statement. */
+export async function endSession(tx: Db, row: SessionRow, event: StoredEvent): Promise<void> {
+  await tx.run(sql`
+    with ${eventsWrites([event])}
+    update delegated_sessions set status = ${row.status}, revoked_at = ${row.revoked_at}, updated_at = ${row.updated_at}
+    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+}
+
+/** Takes sessions of all tenants whose time is over, but those that somebody else is at, and ends them. */
+export function expireOver(tx: Db, now: Date, limit: number): Promise<SessionRow[]> {
+  return tx.query<SessionRow>(sql`
+    with due as (
+      select tenant_id, id from delegated_sessions where status = 'active' and expires_at <= ${now}
+      order by expires_at limit ${limit} for update skip locked)
+    update delegated_sessions s set status = 'expired', updated_at = ${now} from due
+    where s.tenant_id = due.tenant_id and s.id = due.id returning s.*`)
+}
+
+export interface SessionFilter extends Reach {
+  walletId: string | null
+  userId: string | null
+  status: DelegatedSession['status'] | null
+  now: Date
+}
+
+function statusCondition(status: DelegatedSession['status'], now: Date): Sql {
+  if (status === 'active') return sql`(status = 'active' and expires_at > ${now})`
+  if (status === 'expired') return sql`(status = 'expired' or (status = 'active' and expires_at <= ${now}))`
+  return sql`status = ${status}`
+}
+
+/** A page of the sessions that a filter finds, newest first, and how many it finds in all. */
+export async function listSessions(
+  db: Db,
+  { tenantId, appId, walletId, userId, status, now }: SessionFilter,
+  { offset, pageSize }: { offset: number; pageSize: number },
+): Promise<{ rows: SessionRow[]; total: number }> {
+  const found = and([
+    sql`tenant_id = ${tenantId}`,
+    ...(appId === null ? [] : [sql`app_id = ${appId}`]),
+    ...(walletId === null ? [] : [sql`wallet_id = ${walletId}`]),
+    ...(userId === null ? [] : [sql`user_id = ${userId}`]),
+    ...(status === null ? [] : [statusCondition(status, now)]),
+  ])
+  const counted = await db.one<{ n: number }>(sql`select count(*) as n from delegated_sessions where ${found}`)
+  const rows = await db.query<SessionRow>(
+    sql`select * from delegated_sessions where ${found} order by id desc offset ${offset} limit ${pageSize}`,
+  )
+  return { rows, total: counted?.n ?? 0 }
+}
