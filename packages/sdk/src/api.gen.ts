@@ -125,6 +125,174 @@ export interface paths {
         patch: operations["patchUsersId"];
         trace?: never;
     };
+    "/users/me/wallet/challenge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Request a wallet challenge
+         * @description For a wallet whose key is the user’s own: the key signs the UTF-8 bytes of `message` (Ed25519, RFC 8032), and `POST /users/me/wallet` takes the signature within five minutes, once.
+         *
+         *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         *
+         *     An extension of the specification.
+         */
+        post: operations["postUsersMeWalletChallenge"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/me/wallet": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the current user's wallet
+         * @description Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         */
+        get: operations["getUsersMeWallet"];
+        put?: never;
+        /**
+         * Create the current user's wallet
+         * @description A user has one. `embedded`: the service signs. `self_custody`: the user alone does; prove the key by a challenge. A server can create it only where the app has `mpc.allowServer`. Emits `wallet.created`, and `wallet.ready` once its party is on the ledger.
+         *
+         *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         */
+        post: operations["postUsersMeWallet"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/{id}/wallet": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a user's wallet
+         * @description Of a guest too.
+         *
+         *     Secret key with the scope `wallets:read`.
+         *
+         *     An extension of the specification.
+         */
+        get: operations["getUsersIdWallet"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/wallets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List wallets
+         * @description Newest first, those of guests too.
+         *
+         *     Secret key with the scope `wallets:read`.
+         *
+         *     An extension of the specification.
+         */
+        get: operations["getWallets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/wallets/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a wallet
+         * @description Secret key with the scope `wallets:read`.
+         *
+         *     An extension of the specification.
+         */
+        get: operations["getWalletsId"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/wallets/{id}/freeze": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Freeze a wallet
+         * @description It signs nothing any more, until it is unfrozen. Emits `wallet.frozen` if it was not.
+         *
+         *     Secret key with the scope `wallets:write`.
+         *
+         *     An extension of the specification.
+         */
+        post: operations["postWalletsIdFreeze"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/wallets/{id}/unfreeze": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Unfreeze a wallet
+         * @description The wallet of a guest whose session has ended stays frozen.
+         *
+         *     Secret key with the scope `wallets:write`.
+         *
+         *     An extension of the specification.
+         */
+        post: operations["postWalletsIdUnfreeze"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/auth/refresh": {
         parameters: {
             query?: never;
@@ -704,6 +872,232 @@ export interface paths {
          *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
          */
         delete: operations["deleteMfa"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/delegated-sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List delegated sessions
+         * @description Newest first, those that have ended too.
+         *
+         *     Secret key with the scope `delegated_sessions:read`.
+         *
+         *     An extension of the specification.
+         */
+        get: operations["getDelegatedSessions"];
+        put?: never;
+        /**
+         * Create a delegated session
+         * @description Lets whoever holds `token` execute transactions from the current user's wallet and query its contracts, within the policy: what no `allow` rule covers is denied, a `deny` rule wins, and an asset moves only as far as `spend` names it. Needs a step-up.
+         *
+         *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         */
+        post: operations["postDelegatedSessions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/delegated-sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a delegated session
+         * @description Publishable key, or secret key with the scope `delegated_sessions:read`. With a publishable key only for the owner's access token, or the session's own token (`dst_…`), as `Authorization: Bearer`.
+         */
+        get: operations["getDelegatedSessionsId"];
+        put?: never;
+        post?: never;
+        /**
+         * Revoke a delegated session
+         * @description Once this has answered, nothing is signed for it. `inFlight` lists what was signed before on a remote ledger and may still happen.
+         *
+         *     Publishable key, or secret key with the scope `delegated_sessions:write`. With a publishable key only for the owner's access token, or the session's own token (`dst_…`), as `Authorization: Bearer`.
+         */
+        delete: operations["deleteDelegatedSessionsId"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/delegated-sessions/{id}/execute": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Execute a transaction
+         * @description All commands happen or none does. The policy is held against the commands and again against what the prepared transaction does. The same `commandId` answers the first result, so repeat a call whose answer was lost; with `dryRun` nothing changes and `decision` says what would decide and why. For a wallet whose key is its owner's the answer is `signature_required`: send the signature over the digest with `signingRequestId`.
+         *
+         *     Publishable key, or secret key with the scope `delegated_sessions:execute`. By a delegated session: with its token (`dst_…`) as `Authorization: Bearer`, which a secret key needs unless the session allows `serverExecute`.
+         */
+        post: operations["postDelegatedSessionsIdExecute"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/delegated-sessions/{id}/query": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Query contracts
+         * @description Active contracts that the session's wallet sees, of the templates that the policy lets be queried, newest first.
+         *
+         *     Publishable key, or secret key with the scope `delegated_sessions:execute`. By a delegated session: with its token (`dst_…`) as `Authorization: Bearer`, which a secret key needs unless the session allows `serverExecute`.
+         */
+        post: operations["postDelegatedSessionsIdQuery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/transactions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List transactions
+         * @description What delegated sessions executed or are about to, newest first.
+         *
+         *     Secret key with the scope `wallets:read`.
+         *
+         *     An extension of the specification.
+         */
+        get: operations["getTransactions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/transactions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a transaction
+         * @description Secret key with the scope `wallets:read`.
+         *
+         *     An extension of the specification.
+         */
+        get: operations["getTransactionsId"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/templates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List declared templates
+         * @description The tenant's own templates of the embedded ledger, newest first; `Token:*` and `Note:Note` are built in.
+         *
+         *     Secret key with the scope `wallets:read`.
+         *
+         *     An extension of the specification.
+         */
+        get: operations["getTemplates"];
+        put?: never;
+        /**
+         * Declare a template
+         * @description A kind of contract on the embedded ledger, as data: its fields, who signs, who sees it, and what its choices create. It is never changed or removed; a next version has a new name. Needs a key that is not bound to an app.
+         *
+         *     Secret key with the scope `wallets:write`, not bound to an app.
+         *
+         *     An extension of the specification.
+         */
+        post: operations["postTemplates"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/templates/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a declared template
+         * @description By its `templateId`, the colon included.
+         *
+         *     Secret key with the scope `wallets:read`.
+         *
+         *     An extension of the specification.
+         */
+        get: operations["getTemplatesId"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dev/faucet": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Issue test tokens
+         * @description In development only: a `Token:Holding` for a user, issued by the tenant's own issuer party. No `tx.*` event tells of it.
+         *
+         *     Secret key with the scope `wallets:write`.
+         *
+         *     An extension of the specification.
+         */
+        post: operations["postDevFaucet"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1356,6 +1750,69 @@ export interface components {
             /** @description Counts, and changes nothing. */
             dryRun?: boolean;
         };
+        /** @description Either `create` or `exercise`. */
+        Command: {
+            /** @description Creates a contract. */
+            create?: {
+                templateId: string;
+                /**
+                 * @description Text by name; amounts are decimal text.
+                 * @example {
+                 *       "receiver": "bob::1220123087e6bf66d225d047e6af8b0944bc50cc470cb46afd9515a558bf55605441",
+                 *       "amount": "3"
+                 *     }
+                 */
+                arguments?: {
+                    [key: string]: string | string[];
+                };
+            };
+            /** @description Exercises a choice of a contract. */
+            exercise?: {
+                /** @example Token:Holding */
+                templateId: string;
+                contractId: string;
+                /** @example Transfer */
+                choice: string;
+                /**
+                 * @description Text by name; amounts are decimal text.
+                 * @example {
+                 *       "receiver": "bob::1220123087e6bf66d225d047e6af8b0944bc50cc470cb46afd9515a558bf55605441",
+                 *       "amount": "3"
+                 *     }
+                 */
+                arguments?: {
+                    [key: string]: string | string[];
+                };
+            };
+        };
+        CommandTrace: {
+            command: number;
+            allowed: boolean;
+            rule: string;
+            /** @example exercise Token:Holding Transfer */
+            action: string;
+            rules: {
+                rule: string;
+                matched: boolean;
+                reason: string;
+            }[];
+            rulesLeftOut: number;
+        };
+        Contract: {
+            contractId: string;
+            templateId: string;
+            arguments: {
+                [key: string]: string | string[];
+            };
+            signatories: string[];
+            observers: string[];
+            createdAtOffset: number;
+        };
+        Contracts: {
+            contracts: components["schemas"]["Contract"][];
+            /** @description Null on the last page. With `where` a page may hold fewer contracts than `limit`, even none, though more follow. */
+            nextCursor: string | null;
+        };
         /** @description An email or an external id is needed. */
         ConvertGuest: {
             /**
@@ -1536,6 +1993,25 @@ export interface components {
                 [key: string]: string;
             };
         };
+        CreateDelegatedSession: {
+            /** @description The user's wallet; there is one. */
+            walletId?: string;
+            /** @example Shopping agent */
+            name?: string;
+            policy: components["schemas"]["Policy"];
+            /**
+             * @description How long it lasts, a minute to 30 days (default 3600: an hour).
+             * @example 3600
+             */
+            expiresInSeconds?: number;
+            /**
+             * @description Transactions that it may make.
+             * @example 10
+             */
+            maxUses?: number;
+            /** @description Whether a secret key may execute without the token. Default: true if a server creates the session, false if the user does. */
+            serverExecute?: boolean;
+        };
         CreateGuest: {
             /** @description The key's app, or the tenant's default one. */
             appId?: string;
@@ -1581,6 +2057,41 @@ export interface components {
                 [key: string]: string;
             };
         };
+        /** @description `self_custody` needs `publicKey`, `challengeId` and `proof`. */
+        CreateWallet: {
+            /**
+             * @description Who is to sign (default `embedded`).
+             * @enum {string}
+             */
+            custody?: "embedded" | "self_custody";
+            /**
+             * @description The service's first one, if none is named; for `self_custody` that of the challenge.
+             * @example embedded
+             */
+            ledger?: string;
+            /**
+             * @description The raw Ed25519 public key, hex.
+             * @example d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a
+             */
+            publicKey?: string;
+            challengeId?: string;
+            /** @description The key's Ed25519 signature over the UTF-8 bytes of the challenge's `message`: hex or base64. */
+            proof?: string;
+        };
+        CreateWalletChallenge: {
+            /** @enum {string} */
+            custody: "self_custody";
+            /**
+             * @description The service's first one, if none is named.
+             * @example embedded
+             */
+            ledger?: string;
+            /**
+             * @description The raw Ed25519 public key, hex.
+             * @example d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a
+             */
+            publicKey: string;
+        };
         CreateWebhook: {
             /**
              * @description An https URL that the public internet reaches.
@@ -1605,6 +2116,166 @@ export interface components {
             metadata?: {
                 [key: string]: string;
             };
+        };
+        DeclareTemplate: {
+            /** @example Shop:Voucher */
+            templateId: string;
+            description?: string;
+            /**
+             * @description What a contract holds.
+             * @example {
+             *       "issuer": {
+             *         "type": "party"
+             *       },
+             *       "owner": {
+             *         "type": "party"
+             *       },
+             *       "value": {
+             *         "type": "amount"
+             *       }
+             *     }
+             */
+            fields: {
+                [key: string]: components["schemas"]["TemplateField"];
+            };
+            /**
+             * @description Fields that hold the parties who sign it.
+             * @example [
+             *       "issuer"
+             *     ]
+             */
+            signatories: string[];
+            /**
+             * @description Fields that hold parties who see it.
+             * @example [
+             *       "owner"
+             *     ]
+             */
+            observers?: string[];
+            /**
+             * @description What can be done with it.
+             * @example {
+             *       "Redeem": {
+             *         "controllers": [
+             *           "owner"
+             *         ]
+             *       }
+             *     }
+             */
+            choices?: {
+                [key: string]: components["schemas"]["TemplateChoice"];
+            };
+        };
+        DelegatedSession: {
+            /** @example dse_01jb2m7x9kq4t8v6w0r3s5y1zg */
+            id: string;
+            appId: string;
+            userId: string;
+            walletId: string;
+            /** @example Shopping agent */
+            name: string | null;
+            /**
+             * @description `exhausted` once `maxUses` transactions are completed; a used-up `spend` does not end a session.
+             * @enum {string}
+             */
+            status: "active" | "exhausted" | "expired" | "revoked";
+            policy: components["schemas"]["Policy"];
+            /**
+             * @description Whether a secret key executes and queries without the token.
+             * @example false
+             */
+            serverExecute: boolean;
+            /** @example 10 */
+            maxUses: number | null;
+            /**
+             * @description Transactions that it made or has under way.
+             * @example 1
+             */
+            uses: number;
+            remaining: components["schemas"]["Remaining"];
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            lastUsedAt: string | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            expiresAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            revokedAt: string | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            updatedAt: string;
+        };
+        DelegatedSessionWithToken: {
+            /** @example dse_01jb2m7x9kq4t8v6w0r3s5y1zg */
+            id: string;
+            appId: string;
+            userId: string;
+            walletId: string;
+            /** @example Shopping agent */
+            name: string | null;
+            /**
+             * @description `exhausted` once `maxUses` transactions are completed; a used-up `spend` does not end a session.
+             * @enum {string}
+             */
+            status: "active" | "exhausted" | "expired" | "revoked";
+            policy: components["schemas"]["Policy"];
+            /**
+             * @description Whether a secret key executes and queries without the token.
+             * @example false
+             */
+            serverExecute: boolean;
+            /** @example 10 */
+            maxUses: number | null;
+            /**
+             * @description Transactions that it made or has under way.
+             * @example 1
+             */
+            uses: number;
+            remaining: components["schemas"]["Remaining"];
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            lastUsedAt: string | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            expiresAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            revokedAt: string | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            updatedAt: string;
+            /**
+             * @description Executes and queries, as `Authorization: Bearer`. Shown only here.
+             * @example dst_2wKq8fYx0ZsVbN4mTc7RjLh1PgD9uEiA6oXv3yQk5tJnBz
+             */
+            token: string;
         };
         Delivery: {
             id: string;
@@ -1674,6 +2345,54 @@ export interface components {
             /** @description The event as it is sent; null once its retention is over. */
             payload: unknown;
         };
+        Drip: {
+            /** @description Whose wallet gets it; before there is one, the party that it will have. */
+            userId: string;
+            /** @example USDX */
+            symbol: string;
+            /** @example 100.00 */
+            amount: string;
+        };
+        Dripped: {
+            contractId: string;
+            /** @example Token:Holding */
+            templateId: string;
+            /** @description The tenant's own issuer: name it in a policy's `spend`. */
+            issuer: string;
+            owner: string;
+            /** @example USDX */
+            symbol: string;
+            /** @example 100 */
+            amount: string;
+            updateId: string;
+            offset: number;
+        };
+        Effect: {
+            /** @enum {string} */
+            type: "created" | "exercised" | "archived";
+            /**
+             * @description Which command it follows from, counted from 0.
+             * @example 0
+             */
+            command: number;
+            contractId: string;
+            /** @example Token:Holding */
+            templateId: string;
+            /** @example Transfer */
+            choice: string | null;
+            /**
+             * @description Fields of the contract; of what is exercised, the arguments of the choice.
+             * @example {
+             *       "receiver": "bob::1220123087e6bf66d225d047e6af8b0944bc50cc470cb46afd9515a558bf55605441",
+             *       "amount": "3"
+             *     }
+             */
+            arguments: {
+                [key: string]: string | string[];
+            };
+            signatories: string[];
+            observers: string[];
+        };
         Error: {
             /** @description For people. */
             error: string;
@@ -1715,6 +2434,43 @@ export interface components {
              * @example https://shop.example.com/signed-in
              */
             redirectUri: string;
+        };
+        Execute: {
+            /**
+             * @description Yours: a repeat under it answers the first result. One is made where none is given.
+             * @example order-1042
+             */
+            commandId?: string;
+            /** @description All happen or none does. */
+            commands?: components["schemas"]["Command"][];
+            /** @description Answers what would happen and why, and changes nothing. */
+            dryRun?: boolean;
+            /** @description Instead of commands: which `signature_required` is answered. */
+            signingRequestId?: string;
+            /** @description The wallet key's signature over the signing request's digest. */
+            signature?: string;
+        };
+        Execution: {
+            /**
+             * @description Null for a dry run.
+             * @example tx_01jb2m7x9kq4t8v6w0r3s5y1zh
+             */
+            transactionId: string | null;
+            /** @example order-1042 */
+            commandId: string;
+            /**
+             * @description `submitted`: signed and sent, the ledger has not said yet; ask again with the same `commandId`.
+             * @enum {string}
+             */
+            status: "received" | "reserved" | "signature_required" | "submitted" | "completed" | "failed" | "dry_run";
+            updateId: string | null;
+            offset: number | null;
+            effects: components["schemas"]["Effect"][];
+            remaining: components["schemas"]["Remaining"];
+            /** @description What the wallet's owner has to sign. */
+            signingRequest: components["schemas"]["SigningRequest"] | null;
+            /** @description For a dry run: what the policy says. */
+            decision: components["schemas"]["PolicyDecision"] | null;
         };
         ExpiredGuests: {
             /**
@@ -1981,6 +2737,15 @@ export interface components {
              */
             mfaExpiresAt: string;
         };
+        Operation: {
+            /** @enum {string} */
+            type: "create" | "exercise";
+            /** @example Token:Holding */
+            templateId: string;
+            /** @example Transfer */
+            choice: string | null;
+            contractId: string | null;
+        };
         Passkey: {
             /** @example pky_01jb2m7x9kq4t8v6w0r3s5y1zf */
             id: string;
@@ -2034,9 +2799,99 @@ export interface components {
              */
             updatedAt: string;
         };
+        Policy: {
+            /** @description What is allowed; everything else is denied. */
+            allow: components["schemas"]["PolicyRule"][];
+            /** @description What is denied though a rule allows it. */
+            deny?: components["schemas"]["PolicyRule"][];
+            /** @description How much may be spent; an asset that is not here must not be spent at all. */
+            spend?: components["schemas"]["PolicySpend"][];
+            /** @description Which contracts may be read; absent: none. */
+            query?: {
+                templateIds: string[];
+            };
+        };
+        PolicyAsset: {
+            issuer: string;
+            /** @example USDX */
+            symbol: string;
+        };
+        PolicyCondition: {
+            /**
+             * @description Which argument. Of a list every element has to fit an allow rule; one that fits is enough for a deny rule. What is not there, or cannot be compared, never fits an allow rule and always fits a deny rule.
+             * @example receiver
+             */
+            path: string;
+            /** @enum {string} */
+            op: "eq" | "ne" | "in" | "not_in" | "lt" | "lte" | "gt" | "gte";
+            /** @description Text; for `in` and `not_in` a list of texts; for `lt`, `lte`, `gt`, `gte` an amount or a time. Amounts and times compare by what they mean: 5.0 equals 5. */
+            value: string[] | string;
+        };
+        PolicyDecision: {
+            allowed: boolean;
+            /**
+             * @description The error that would be answered.
+             * @example null
+             */
+            code: string | null;
+            /**
+             * @description What decided: `allow[0]`, `deny[1]`, `spend[0]`, …
+             * @example allow[0]
+             */
+            rule: string;
+            command: number | null;
+            message: string;
+            /** @description Of each command, the rules that were looked at and why they fit or not. */
+            trace: components["schemas"]["CommandTrace"][];
+        };
+        PolicyRule: {
+            /** @example Token:Holding */
+            templateId: string;
+            /** @description Absent: exercises only where `choices` are named, else both. */
+            actions?: ("create" | "exercise")[];
+            /**
+             * @description Absent: any choice.
+             * @example [
+             *       "Transfer"
+             *     ]
+             */
+            choices?: string[];
+            where?: components["schemas"]["PolicyCondition"][];
+        };
+        PolicySpend: {
+            asset: components["schemas"]["PolicyAsset"];
+            /**
+             * @description The most that may be spent within the window; this or `unlimited`.
+             * @example 100.00
+             */
+            amount?: string;
+            /**
+             * @description Default lifetime.
+             * @enum {string}
+             */
+            window?: "lifetime" | "rolling_24h" | "day_utc";
+            /**
+             * @description Instead of `amount`.
+             * @constant
+             */
+            unlimited?: true;
+        };
         PurgedDeliveries: {
             /** @description How many dead letters were deleted. */
             purged: number;
+        };
+        QueryContracts: {
+            /** @description Some of the policy's `query.templateIds`; all where absent. */
+            templateIds?: string[];
+            /** @description Only contracts whose fields fit, as in a policy's rules. */
+            where?: components["schemas"]["PolicyCondition"][];
+            /** @description Contracts a page (default 20). */
+            limit?: number;
+            /**
+             * @description `nextCursor` of the page before.
+             * @example null
+             */
+            cursor?: string | null;
         };
         Readiness: {
             /** @constant */
@@ -2183,12 +3038,88 @@ export interface components {
                 };
             };
         };
+        Remaining: {
+            /**
+             * @description Transactions; null without `maxUses`.
+             * @example 9
+             */
+            uses: number | null;
+            /** @description In the order of the policy's `spend`. */
+            spend: components["schemas"]["SpendLeft"][];
+        };
         RenamePasskey: {
             /**
              * @description What its user calls it.
              * @example Ada’s phone
              */
             name?: string | null;
+        };
+        RevokedDelegatedSession: {
+            /** @example dse_01jb2m7x9kq4t8v6w0r3s5y1zg */
+            id: string;
+            appId: string;
+            userId: string;
+            walletId: string;
+            /** @example Shopping agent */
+            name: string | null;
+            /**
+             * @description `exhausted` once `maxUses` transactions are completed; a used-up `spend` does not end a session.
+             * @enum {string}
+             */
+            status: "active" | "exhausted" | "expired" | "revoked";
+            policy: components["schemas"]["Policy"];
+            /**
+             * @description Whether a secret key executes and queries without the token.
+             * @example false
+             */
+            serverExecute: boolean;
+            /** @example 10 */
+            maxUses: number | null;
+            /**
+             * @description Transactions that it made or has under way.
+             * @example 1
+             */
+            uses: number;
+            remaining: components["schemas"]["Remaining"];
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            lastUsedAt: string | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            expiresAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            revokedAt: string | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            updatedAt: string;
+            /**
+             * @description Transactions that were signed before and may still happen: their ledger has not said yet. Empty on the embedded ledger.
+             * @example []
+             */
+            inFlight: {
+                transactionId: string;
+                commandId: string;
+                ledger: string;
+                /**
+                 * Format: date-time
+                 * @example 2026-11-21T08:30:00.000Z
+                 */
+                expiresAt: string | null;
+            }[];
         };
         RotateApiKey: {
             /**
@@ -2314,6 +3245,115 @@ export interface components {
             /** @example ses_01jb2m7x9kq4t8v6w0r3s5y1ze */
             sessionId: string;
         };
+        SigningRequest: {
+            /** @description For `signingRequestId`; the transaction's id. */
+            id: string;
+            /** @description Base64: what is to be signed, as it stands. */
+            preparedTransaction: string;
+            /** @description Hex: SHA-256 over `halfkey/transaction-digest/v1`, a zero byte and the prepared bytes. Compute it, don't believe it. */
+            digest: string;
+            /** @description Hex: the key that signs. */
+            publicKey: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            expiresAt: string;
+        };
+        /** @description An entry of the policy's `spend`; nulls where it is unlimited. */
+        SpendLeft: {
+            asset: {
+                issuer: string;
+                /** @example USDX */
+                symbol: string;
+            };
+            /** @enum {string|null} */
+            window: "lifetime" | "rolling_24h" | "day_utc" | null;
+            /** @example 100 */
+            limit: string | null;
+            /** @example 3 */
+            spent: string | null;
+            /** @example 97 */
+            remaining: string | null;
+        };
+        Template: {
+            /** @example Shop:Voucher */
+            templateId: string;
+            description: string | null;
+            /**
+             * @description What a contract holds.
+             * @example {
+             *       "issuer": {
+             *         "type": "party"
+             *       },
+             *       "owner": {
+             *         "type": "party"
+             *       },
+             *       "value": {
+             *         "type": "amount"
+             *       }
+             *     }
+             */
+            fields: {
+                [key: string]: components["schemas"]["TemplateField"];
+            };
+            /**
+             * @description Fields that hold the parties who sign it.
+             * @example [
+             *       "issuer"
+             *     ]
+             */
+            signatories: string[];
+            observers: string[];
+            choices: {
+                [key: string]: components["schemas"]["TemplateChoice"];
+            };
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            createdAt: string;
+        };
+        TemplateChoice: {
+            /**
+             * @description Fields that hold the parties of whom each must act.
+             * @example [
+             *       "owner"
+             *     ]
+             */
+            controllers: string[];
+            /**
+             * @description What it is exercised with.
+             * @example {}
+             */
+            arguments?: {
+                [key: string]: components["schemas"]["TemplateField"];
+            };
+            /** @description Whether the contract ends with it (default true). */
+            consuming?: boolean;
+            /**
+             * @description Contracts that it makes, in order.
+             * @example []
+             */
+            creates?: {
+                /** @example Shop:Voucher */
+                templateId: string;
+                arguments: {
+                    [key: string]: components["schemas"]["TemplateSource"];
+                };
+            }[];
+        };
+        TemplateField: {
+            /** @enum {string} */
+            type: "party" | "parties" | "text" | "symbol" | "amount" | "contract_ids";
+            optional?: boolean;
+        };
+        /** @description Exactly one: a field of the contract, an argument of the choice, or a fixed text. */
+        TemplateSource: {
+            field?: string;
+            argument?: string;
+            value?: string;
+        };
         Tenant: {
             /** @example ten_01jb2m7x9kq4t8v6w0r3s5y1zp */
             id: string;
@@ -2372,6 +3412,62 @@ export interface components {
             expiresInSeconds: number;
             /** @example ses_01jb2m7x9kq4t8v6w0r3s5y1ze */
             sessionId: string;
+        };
+        Transaction: {
+            /** @example tx_01jb2m7x9kq4t8v6w0r3s5y1zh */
+            id: string;
+            appId: string;
+            userId: string;
+            walletId: string;
+            partyId: string;
+            delegatedSessionId: string;
+            /** @example embedded */
+            ledger: string;
+            /** @example order-1042 */
+            commandId: string;
+            /**
+             * @description `received` and `reserved`: not signed yet. `signature_required`: waits for the wallet owner's signature. `submitted`: signed, its outcome is yet to be known. `completed`, `failed`: final; what failed certainly did not happen.
+             * @enum {string}
+             */
+            status: "received" | "reserved" | "signature_required" | "submitted" | "completed" | "failed";
+            operations: components["schemas"]["Operation"][];
+            effects: components["schemas"]["Effect"][];
+            /** @description The ledger's own id of it. */
+            updateId: string | null;
+            /**
+             * @description Its place on the ledger.
+             * @example 42
+             */
+            offset: number | null;
+            /**
+             * @description Why it failed.
+             * @example null
+             */
+            error: {
+                code: string;
+                message: string;
+            } | null;
+            /**
+             * Format: date-time
+             * @description While it is open: past this it cannot happen any more.
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            expiresAt: string | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            completedAt: string | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            updatedAt: string;
         };
         UpdateApp: {
             /**
@@ -2592,6 +3688,62 @@ export interface components {
              * @example 123456
              */
             code: string;
+        };
+        Wallet: {
+            /** @example wal_01jb2m7x9kq4t8v6w0r3s5y1zc */
+            id: string;
+            appId: string;
+            userId: string;
+            /** @example embedded */
+            ledger: string;
+            /**
+             * @description Who can sign: the service (`embedded`), service and user together (`shared`), the user's own key alone (`self_custody`).
+             * @enum {string}
+             */
+            custody: "embedded" | "shared" | "self_custody";
+            /** @description Its party on the ledger: the user's own for `embedded`, otherwise one of the wallet's key. */
+            partyId: string;
+            /** @description On ledgers that have addresses instead of parties. */
+            address: string | null;
+            /**
+             * @description Of the key that signs, hex: the ledger node's for `embedded`, otherwise the wallet's own.
+             * @example d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a
+             */
+            publicKey: string | null;
+            /** @enum {string} */
+            curve: "ed25519";
+            /** @description Of shares of the key; null where it is not shared. */
+            threshold: number | null;
+            total: number | null;
+            generation: number | null;
+            /** @description Whether the key exists in shares alone. */
+            mpcEnabled: boolean;
+            /**
+             * @description `pending` until its party is on the ledger. A frozen wallet signs nothing.
+             * @enum {string}
+             */
+            status: "pending" | "ready" | "failed" | "frozen";
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            updatedAt: string;
+        };
+        WalletChallenge: {
+            /** @example chl_01jb2m7x9kq4t8v6w0r3s5y1zn */
+            challengeId: string;
+            /** @description Text whose UTF-8 bytes the key is to sign. */
+            message: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            expiresAt: string;
         };
         Webhook: {
             /** @example wh_01jb2m7x9kq4t8v6w0r3s5y1zk */
@@ -3497,6 +4649,730 @@ export interface operations {
             };
             /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `already_exists` */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postUsersMeWalletChallenge: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateWalletChallenge"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["WalletChallenge"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getUsersMeWallet: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Wallet"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `wallet_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postUsersMeWallet: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["CreateWallet"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Wallet"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type`, `signature_invalid` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended`, `user_session_required` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `wallet_exists` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired`, `challenge_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getUsersIdWallet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Wallet"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found`, `wallet_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getWallets: {
+        parameters: {
+            query?: {
+                /** @description Which page, from 1. */
+                page?: string;
+                /** @description Records a page, 1 to 100 (default 20). */
+                page_size?: string;
+                /** @description Only this user's, or this guest's. */
+                user_id?: string;
+                /** @description Who can sign: the service (`embedded`), service and user together (`shared`), the user's own key alone (`self_custody`). */
+                custody?: "embedded" | "shared" | "self_custody";
+                /** @description `pending` until its party is on the ledger. A frozen wallet signs nothing. */
+                status?: "pending" | "ready" | "failed" | "frozen";
+                ledger?: string;
+                /** @description Only wallets of users of this app. */
+                app_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Wallet"][];
+                        total: number;
+                        page: number;
+                        pageSize: number;
+                        hasMore: boolean;
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getWalletsId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Wallet"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postWalletsIdFreeze: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Wallet"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postWalletsIdUnfreeze: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Wallet"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6111,6 +7987,1077 @@ export interface operations {
             };
             /** @description Gone: `guest_expired` */
             410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getDelegatedSessions: {
+        parameters: {
+            query?: {
+                /** @description Which page, from 1. */
+                page?: string;
+                /** @description Records a page, 1 to 100 (default 20). */
+                page_size?: string;
+                /** @description `exhausted` once `maxUses` transactions are completed; a used-up `spend` does not end a session. */
+                status?: "active" | "exhausted" | "expired" | "revoked";
+                /** @description Only sessions on this wallet. */
+                wallet_id?: string;
+                /** @description Only sessions of this user. */
+                user_id?: string;
+                /** @description Only sessions of this app. */
+                app_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["DelegatedSession"][];
+                        total: number;
+                        page: number;
+                        pageSize: number;
+                        hasMore: boolean;
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postDelegatedSessions: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateDelegatedSession"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["DelegatedSessionWithToken"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended`, `mfa_required`, `mfa_enrollment_required`, `reauthentication_required`, `user_session_required` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found`, `wallet_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `wallet_frozen`, `custody_not_delegable` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getDelegatedSessionsId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["DelegatedSession"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteDelegatedSessionsId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["RevokedDelegatedSession"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postDelegatedSessionsIdExecute: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Execute"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Execution"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type`, `template_unknown`, `choice_unknown`, `arguments_invalid`, `signature_invalid` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `policy_denied`, `spend_limit_exceeded`, `authorization_missing`, `user_suspended` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found`, `contract_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `contract_archived`, `duplicate_command`, `uses_in_flight`, `transaction_settled`, `transaction_failed`, `wallet_frozen`, `wallet_not_ready` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `delegated_session_revoked`, `delegated_session_expired`, `delegated_session_exhausted`, `prepared_expired`, `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error`, `ledger_unavailable` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postDelegatedSessionsIdQuery: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["QueryContracts"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Contracts"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `policy_denied`, `user_suspended` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `delegated_session_revoked`, `delegated_session_expired`, `delegated_session_exhausted`, `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error`, `ledger_unavailable` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getTransactions: {
+        parameters: {
+            query?: {
+                /** @description Which page, from 1. */
+                page?: string;
+                /** @description Records a page, 1 to 100 (default 20). */
+                page_size?: string;
+                /** @description `received` and `reserved`: not signed yet. `signature_required`: waits for the wallet owner's signature. `submitted`: signed, its outcome is yet to be known. `completed`, `failed`: final; what failed certainly did not happen. */
+                status?: "received" | "reserved" | "signature_required" | "submitted" | "completed" | "failed";
+                /** @description Only transactions of this wallet. */
+                wallet_id?: string;
+                /** @description Only transactions of this user. */
+                user_id?: string;
+                /** @description Only transactions of this delegated session. */
+                delegated_session_id?: string;
+                /** @description Only transactions with this command id. */
+                command_id?: string;
+                /** @description Only transactions of this app. */
+                app_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Transaction"][];
+                        total: number;
+                        page: number;
+                        pageSize: number;
+                        hasMore: boolean;
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getTransactionsId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Transaction"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getTemplates: {
+        parameters: {
+            query?: {
+                /** @description Which page, from 1. */
+                page?: string;
+                /** @description Records a page, 1 to 100 (default 20). */
+                page_size?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Template"][];
+                        total: number;
+                        page: number;
+                        pageSize: number;
+                        hasMore: boolean;
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postTemplates: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DeclareTemplate"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Template"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `already_exists`, `template_limit_reached` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getTemplatesId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Template"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postDevFaucet: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Drip"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Dripped"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress` */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

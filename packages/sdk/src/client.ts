@@ -2,12 +2,17 @@ import { type ClientOptions, createCalls } from './http.ts'
 import { apiKeysOf } from './resources/api-keys.ts'
 import { appsOf } from './resources/apps.ts'
 import { authOf } from './resources/auth.ts'
+import { delegatedSessionsOf } from './resources/delegated-sessions.ts'
+import { devOf } from './resources/dev.ts'
 import { guestsOf } from './resources/guests.ts'
 import { healthOf } from './resources/health.ts'
 import { jobsOf } from './resources/jobs.ts'
 import { mfaOf } from './resources/mfa.ts'
+import { templatesOf } from './resources/templates.ts'
 import { tenantOf } from './resources/tenant.ts'
+import { transactionsOf } from './resources/transactions.ts'
 import { usersOf } from './resources/users.ts'
+import { walletOf, walletsOf } from './resources/wallets.ts'
 import { webhooksOf } from './resources/webhooks.ts'
 
 /** What Node's `console.log` and `util.inspect` ask an object for. */
@@ -20,6 +25,13 @@ export interface HalfkeyClient {
   readonly auth: ReturnType<typeof authOf>
   readonly guests: ReturnType<typeof guestsOf>
   readonly mfa: ReturnType<typeof mfaOf>
+  /** The current user's. */
+  readonly wallet: ReturnType<typeof walletOf>
+  readonly wallets: ReturnType<typeof walletsOf>
+  readonly delegatedSessions: ReturnType<typeof delegatedSessionsOf>
+  readonly transactions: ReturnType<typeof transactionsOf>
+  readonly templates: ReturnType<typeof templatesOf>
+  readonly dev: ReturnType<typeof devOf>
   readonly apiKeys: ReturnType<typeof apiKeysOf>
   readonly webhooks: ReturnType<typeof webhooksOf>
   readonly tenant: ReturnType<typeof tenantOf>
@@ -33,7 +45,7 @@ export interface HalfkeyClient {
  * Methods answer the unwrapped `data`; `list` methods a `List`. What fails throws a `HalfkeyError`. Network errors,
  * time-outs, 429, 500, 502, 503, 504 and `idempotency_in_progress` are retried with jittered exponential back-off, or
  * as `Retry-After` says up to a minute, where a repeat cannot do twice what was asked: GET, DELETE, and POST and PATCH
- * by their `Idempotency-Key`, which counts for secret keys and for current users.
+ * by their `Idempotency-Key`, which counts for secret keys, for current users and for delegated sessions.
  * @throws TypeError on options that no request could be made with
  */
 export function createClient(options: ClientOptions): HalfkeyClient {
@@ -44,6 +56,12 @@ export function createClient(options: ClientOptions): HalfkeyClient {
     auth: authOf(calls),
     guests: guestsOf(calls),
     mfa: mfaOf(calls),
+    wallet: walletOf(calls),
+    wallets: walletsOf(calls),
+    delegatedSessions: delegatedSessionsOf(calls),
+    transactions: transactionsOf(calls),
+    templates: templatesOf(calls),
+    dev: devOf(calls),
     apiKeys: apiKeysOf(calls),
     webhooks: webhooksOf(calls),
     tenant: tenantOf(calls),

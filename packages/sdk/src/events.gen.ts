@@ -49,13 +49,13 @@ export interface EventData {
   /** A delegated session used up its uses. */
   'delegated_session.exhausted': { delegatedSessionId: string; userId: string; walletId: string }
   /** A policy denied a transaction (at most one a minute per session and rule). */
-  'delegated_session.denied': { delegatedSessionId: string; userId: string; walletId: string; rule: string }
+  'delegated_session.denied': { delegatedSessionId: string; userId: string; walletId: string; rule: string; code: string; message: string }
   /** A transaction was submitted to the ledger. */
   'tx.submitted': { transactionId: string; commandId: string; userId: string; walletId: string; partyId: string; delegatedSessionId: string; ledger: string }
   /** A transaction is final on the ledger. */
   'tx.completed': { transactionId: string; commandId: string; userId: string; walletId: string; partyId: string; delegatedSessionId: string; ledger: string; updateId: string; offset: number; completedAt: string; operations: Record<string, unknown>[] }
   /** A transaction certainly did not happen. */
-  'tx.failed': { transactionId: string; commandId: string; userId: string; walletId: string; partyId: string; delegatedSessionId: string; ledger: string; error: string }
+  'tx.failed': { transactionId: string; commandId: string; userId: string; walletId: string; partyId: string; delegatedSessionId: string; ledger: string; error: string; code: string }
   /** A key share was stored. */
   'key_share.stored': { walletId: string; userId: string; holder: string; index: number; generation: number }
   /** A key share was read. */

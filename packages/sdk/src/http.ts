@@ -4,6 +4,7 @@ import { HalfkeyError } from './errors.ts'
 import type { Body, Data, Item, ListPath, Method, PathIds, PathWith, Query } from './operations.ts'
 import { type List, list, type Page } from './paging.ts'
 import { retryDelayMs } from './retry.ts'
+import { newUuid } from './uuid.ts'
 
 /** Where to, and as whom. */
 export interface ClientOptions {
@@ -14,10 +15,12 @@ export interface ClientOptions {
   baseUrl: string
   /** `hk_sk_…` on servers; `hk_pk_…` in browsers. It goes into the `x-api-key` header and nowhere else. */
   apiKey: string
-  /** The current user's access token, or a function that is asked for it before every attempt. Not beside `userId`. */
+  /** The current user's access token, or a function that is asked for it before every attempt. */
   accessToken?: string | (() => string | Promise<string>) | undefined
   /** Acts for this user by a secret key with `users:act_as` (header `x-user-id`). */
   userId?: string | undefined
+  /** A delegated session's token (`dst_…`): executes and queries by it. At most one of this, `accessToken`, `userId`. */
+  delegateToken?: string | undefined
   /** Sends the requests, instead of the global `fetch`. */
   fetch?: Fetch | undefined
   /** How often a failed attempt is repeated, 0 to 10 (default 3). */
@@ -43,10 +46,13 @@ interface Input {
   path?: object | undefined
   query?: object | undefined
   body?: unknown
+  /** A POST that changes nothing: it needs no idempotency key to be repeated, and the server no kept answer. */
+  reads?: boolean | undefined
 }
 
 type OperationInput<P extends keyof paths, M extends Method> = {
   query?: Query<P, M> | undefined
+  reads?: boolean | undefined
 } & (keyof PathIds<P, M> extends never ? { path?: never } : { path: PathIds<P, M> }) &
   (Body<P, M> extends undefined ? { body?: never } : { body: Body<P, M> })
 
@@ -117,16 +123,6 @@ function queryOf(query: object): string {
   return text === '' ? '' : `?${text}`
 }
 
-/** A random UUID (RFC 9562, section 5.4), also where `crypto.randomUUID` is missing: on pages served over http. */
-function newIdempotencyKey(): string {
-  if (typeof crypto.randomUUID === 'function') return crypto.randomUUID()
-  const bytes = crypto.getRandomValues(new Uint8Array(16))
-  const hex = Array.from(bytes, (byte, at) =>
-    (at === 6 ? (byte & 0x0f) | 0x40 : at === 8 ? (byte & 0x3f) | 0x80 : byte).toString(16).padStart(2, '0'),
-  ).join('')
-  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
-}
-
 /** Waits, but no longer than the signal lets it. @throws the signal's reason */
 function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -143,20 +139,22 @@ function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
 }
 
 function checkedOptions(options: ClientOptions) {
-  const { accessToken, userId } = options
-  if (accessToken !== undefined && userId !== undefined) throw new TypeError('Give either accessToken or userId')
+  const { accessToken, userId, delegateToken } = options
+  if ([accessToken, userId, delegateToken].filter((one) => one !== undefined).length > 1)
+    throw new TypeError('Give one of accessToken, userId and delegateToken')
   const apiKey = headerValue('apiKey', options.apiKey)
   if (typeof accessToken === 'string') headerValue('accessToken', accessToken)
+  if (delegateToken !== undefined) headerValue('delegateToken', delegateToken)
   return {
     base: checkedBase(options.baseUrl),
     // Looked up at each call: what patches the global one later counts.
     send: options.fetch ?? ((url: string, init: RequestInit) => globalThis.fetch(url, init)),
     maxRetries: whole('maxRetries', options.maxRetries ?? 3, 0, 10),
     timeoutMs: whole('timeoutMs', options.timeoutMs ?? 30_000, 1, TIMEOUT_MS_MAX),
-    /** Idempotency keys count for it: they do not for a publishable key without a current user. */
-    keyed: !apiKey.startsWith('hk_pk_') || accessToken !== undefined,
+    /** Idempotency keys count for it: they do not for a publishable key without a user or a delegated session. */
+    keyed: !apiKey.startsWith('hk_pk_') || accessToken !== undefined || delegateToken !== undefined,
     async headers(): Promise<Record<string, string>> {
-      const token = typeof accessToken === 'function' ? await accessToken() : accessToken
+      const token = delegateToken ?? (typeof accessToken === 'function' ? await accessToken() : accessToken)
       return {
         accept: 'application/json',
         'x-api-key': apiKey,
@@ -178,9 +176,9 @@ export function createCalls(options: ClientOptions): Calls & { base: string } {
     const url = client.base + pathOf(template, { ...input.path }) + queryOf(input.query ?? {})
     const maxRetries = whole('maxRetries', own.maxRetries ?? client.maxRetries, 0, 10)
     const timeoutMs = whole('timeoutMs', own.timeoutMs ?? client.timeoutMs, 1, TIMEOUT_MS_MAX)
-    const changes = method === 'post' || method === 'patch'
+    const changes = (method === 'post' || method === 'patch') && input.reads !== true
     const extra: Record<string, string> = {}
-    if (changes) extra['idempotency-key'] = headerValue('idempotencyKey', own.idempotencyKey ?? newIdempotencyKey())
+    if (changes) extra['idempotency-key'] = headerValue('idempotencyKey', own.idempotencyKey ?? newUuid())
     if (input.body !== undefined) extra['content-type'] = 'application/json'
     // Serialised once, so that all attempts are the same request.
     const body = input.body === undefined ? {} : { body: JSON.stringify(input.body) }

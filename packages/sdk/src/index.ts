@@ -6,6 +6,7 @@ export type { ClientOptions, RequestOptions } from './http.ts'
 export type * from './models.ts'
 export type { Body, Query } from './operations.ts'
 export type { List, Page } from './paging.ts'
+export { type PreparedTransaction, readPreparedTransaction } from './prepared.ts'
 export {
   type EventType,
   type VerifyWebhookOptions,

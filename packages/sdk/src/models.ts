@@ -69,3 +69,43 @@ export type Session = Schemas['Session']
 export type SignedIn = Schemas['SignedIn']
 /** A session's tokens. */
 export type Tokens = Schemas['Tokens']
+/** One thing to do on the ledger: a contract to create, or a choice of one to exercise. */
+export type Command = Schemas['Command']
+/** A contract that is active. */
+export type Contract = Schemas['Contract']
+/** A page of contracts. */
+export type Contracts = Schemas['Contracts']
+/** A delegated session, without its token. */
+export type DelegatedSession = Schemas['DelegatedSession']
+/** A delegated session with its token: what creation answers. */
+export type DelegatedSessionWithToken = Schemas['DelegatedSessionWithToken']
+/** What the faucet issued; `issuer` and `symbol` name the asset in a policy's `spend`. */
+export type Dripped = Schemas['Dripped']
+/** One thing that a transaction does. */
+export type Effect = Schemas['Effect']
+/** What `execute` answers: the transaction, or what there is to sign, or what a dry run says. */
+export type Execution = Schemas['Execution']
+/** What a delegated session may do. */
+export type Policy = Schemas['Policy']
+/** A condition of a policy's rule, or of a query. */
+export type PolicyCondition = Schemas['PolicyCondition']
+/** Of a dry run: what decides, and why. */
+export type PolicyDecision = Schemas['PolicyDecision']
+/** A rule of a policy. */
+export type PolicyRule = Schemas['PolicyRule']
+/** How much of an asset may be spent. */
+export type PolicySpend = Schemas['PolicySpend']
+/** What a delegated session may still do. */
+export type Remaining = Schemas['Remaining']
+/** A revoked delegated session, with what was signed before and may still happen. */
+export type RevokedDelegatedSession = Schemas['RevokedDelegatedSession']
+/** What the owner of a `self_custody` wallet is asked to sign: see `readPreparedTransaction`. */
+export type SigningRequest = Schemas['SigningRequest']
+/** A template that the tenant declared. */
+export type Template = Schemas['Template']
+/** A transaction of a delegated session. */
+export type Transaction = Schemas['Transaction']
+/** A wallet. */
+export type Wallet = Schemas['Wallet']
+/** A message by whose signature a user proves that a key is theirs. */
+export type WalletChallenge = Schemas['WalletChallenge']

@@ -8,6 +8,7 @@ import { createClient, type HalfkeyClient } from '../src/client.ts'
 import { HalfkeyError, isHalfkeyError } from '../src/errors.ts'
 import type { User } from '../src/models.ts'
 import type { Page } from '../src/paging.ts'
+import { newHolder, useDelegatedSessions, useOwnKey, useTemplates, useWallets } from './delegating.ts'
 import { useGuestsAndMfa, useHostedPage, useMessenger, usePasskeys, useSessions } from './sign-in.ts'
 
 let service: Service
@@ -138,6 +139,20 @@ describe('every method works against the server', () => {
     await useGuestsAndMfa(client, clientOf)
   })
 
+  test('wallets, the faucet, delegated sessions, transactions and templates', async () => {
+    const as = (who: object) => createClient({ baseUrl: service.url, apiKey: tenant.key, fetch: recording, ...who })
+    const { mine, wallet, dripped } = await newHolder(client, (userId) => as({ userId }))
+    expect(dripped).toMatchObject({ owner: wallet.partyId, symbol: 'USDX', amount: '100' })
+    await useWallets(client, mine, wallet)
+    await useDelegatedSessions(client, mine, dripped, (delegateToken) => as({ delegateToken }))
+    await useOwnKey(
+      client,
+      (accessToken) => as({ accessToken }),
+      (delegateToken) => as({ delegateToken }),
+    )
+    await useTemplates(client)
+  })
+
   test('tenant', async () => {
     const before = await client.tenant.get()
     expect(before.id).toBe(tenant.tenantId)
@@ -152,13 +167,15 @@ describe('every method works against the server', () => {
   test('and none of the API’s operations is without one', () => {
     const { paths } = JSON.parse(readFileSync(new URL('../../server/openapi.json', import.meta.url), 'utf8'))
     const called = (method: string, path: string) => {
-      const pattern = new RegExp(`^${method.toUpperCase()} ${path.replace(/\{\w+\}/g, '[a-z]+_[0-9a-z]{26}')}$`)
+      // An id of ours, or a template's name.
+      const id = '([a-z]+_[0-9a-z]{26}|Shop%3AVoucher)'
+      const pattern = new RegExp(`^${method.toUpperCase()} ${path.replace(/\{\w+\}/g, id)}$`)
       return requests.some((request) => pattern.test(request))
     }
     const operations = Object.keys(paths).flatMap((path) =>
       Object.keys(paths[path]).map((method) => ({ method, path })),
     )
-    expect(operations.length).toBeGreaterThanOrEqual(32)
+    expect(operations.length).toBeGreaterThanOrEqual(70)
     expect(operations.filter(({ method, path }) => !called(method, path))).toEqual([])
   })
 })
@@ -280,6 +297,9 @@ describe('wrong use is refused before anything is sent', () => {
     ['a password in the URL', { baseUrl: 'https://:secret@example.com/v1' }],
     ['a query in the URL', { baseUrl: 'https://example.com/v1?key=1' }],
     ['a token beside a user id', { accessToken: 'a', userId: 'usr_1' }],
+    ['a delegated session’s token beside a user’s', { accessToken: 'a', delegateToken: 'dst_a' }],
+    ['a delegated session’s token beside a user id', { userId: 'usr_1', delegateToken: 'dst_a' }],
+    ['a delegated session’s token that no header can hold', { delegateToken: 'dst_a\n' }],
     ['too many retries', { maxRetries: 11 }],
     ['half a retry', { maxRetries: 0.5 }],
     ['a timer’s overflow', { timeoutMs: 2 ** 31 }],
@@ -341,6 +361,7 @@ describe('the request', () => {
       'Bearer token-2',
     ])
     expect((await headersOf({ accessToken: 'fixed' }))[0]?.authorization).toBe('Bearer fixed')
+    expect((await headersOf({ delegateToken: 'dst_1' }))[0]?.authorization).toBe('Bearer dst_1')
   })
 
   test('makes its idempotency key without crypto.randomUUID too, as on pages over http', async () => {

@@ -1,5 +1,5 @@
 import type { Calls, RequestOptions } from '../http.ts'
-import type { Passkey, Session, User } from '../models.ts'
+import type { Passkey, Session, User, Wallet } from '../models.ts'
 import type { Body, Query } from '../operations.ts'
 import type { List } from '../paging.ts'
 
@@ -30,6 +30,10 @@ export function usersOf({ one, list }: Calls) {
     /** Lists a user's passkeys, newest first. Scope `users:read`. @throws not_found */
     passkeys: (id: string, query?: Query<'/users/{id}/passkeys', 'get'>, options?: RequestOptions): List<Passkey> =>
       list('/users/{id}/passkeys', { path: { id } }, query, options),
+
+    /** Gets the wallet of a user, or of a guest. Scope `wallets:read`. @throws not_found, wallet_not_found */
+    wallet: (id: string, options?: RequestOptions): Promise<Wallet> =>
+      one('get', '/users/{id}/wallet', { path: { id } }, options),
 
     /**
      * Deletes a user and answers the record's final state. Scope `users:write`. A repeat after a lost answer meets

@@ -60,7 +60,16 @@ function operationId(route: Route): string {
   return route.method.toLowerCase() + words.join('')
 }
 
-const forUser = ({ callers }: Route) => callers.kind === 'both' && callers.user !== 'ignored'
+const ACCESS_TOKEN = { apiKey: [], accessToken: [] }
+const DELEGATE_TOKEN = { apiKey: [], delegateToken: [] }
+
+/** What may stand beside the key; a server's may stand alone. */
+function securityOf({ callers }: Route): object[] | undefined {
+  if (callers.kind !== 'both' || callers.user === 'ignored') return undefined
+  if (callers.user === 'delegate') return [DELEGATE_TOKEN, { apiKey: [] }]
+  if (callers.user === 'owner_or_delegate') return [ACCESS_TOKEN, DELEGATE_TOKEN, { apiKey: [] }]
+  return [ACCESS_TOKEN, { apiKey: [] }]
+}
 
 function parameters(route: Route, components: Record<string, JsonSchema>): JsonSchema[] {
   const inPath = [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => ({
@@ -87,7 +96,7 @@ function parameters(route: Route, components: Record<string, JsonSchema>): JsonS
   const idempotency =
     route.method === 'POST' || route.method === 'PATCH' ? [{ $ref: '#/components/parameters/IdempotencyKey' }] : []
   const actAs =
-    forUser(route) && route.callers.kind === 'both' && route.callers.user !== 'own_guest'
+    route.callers.kind === 'both' && (route.callers.user === 'required' || route.callers.user === 'optional')
       ? [{ $ref: '#/components/parameters/UserId' }]
       : []
   return [...inPath, ...inQuery, ...actAs, ...idempotency]
@@ -134,9 +143,11 @@ const TAGS: Record<string, string> = {
   'api-keys': 'API keys',
   healthz: 'Health',
   readyz: 'Health',
+  dev: 'Development',
 }
 
 function tagOf(route: Route): string {
+  if (/\/wallet(\/|$)/.test(route.path)) return 'Wallets'
   const family = route.path.split('/')[1] as string
   return TAGS[family] ?? family.charAt(0).toUpperCase() + family.slice(1).replaceAll('-', ' ')
 }
@@ -164,6 +175,7 @@ function access({ callers }: Route): string {
 /** Codes beyond those that any call may meet, from who may call it. */
 function callerErrors({ callers }: Route): string[] {
   if (callers.kind !== 'both' || callers.user === 'ignored') return []
+  if (callers.user === 'delegate') return ['session_missing', 'session_invalid']
   const session = ['session_invalid', 'session_expired', 'session_revoked', 'user_suspended', 'guest_expired']
   return callers.user === 'required' ? ['session_missing', ...session] : session
 }
@@ -181,6 +193,7 @@ export function openApiDocument(
   for (const route of routes) {
     const path = route.path.replace(/:(\w+)/g, '{$1}')
     const body = route.body === undefined ? {} : { requestBody: requestBody(route.body, components) }
+    const security = securityOf(route)
     const operation = {
       operationId: operationId(route),
       tags: [tagOf(route)],
@@ -192,7 +205,7 @@ export function openApiDocument(
       ]
         .filter(Boolean)
         .join('\n\n'),
-      ...(forUser(route) ? { security: [{ apiKey: [], accessToken: [] }, { apiKey: [] }] } : {}),
+      ...(security === undefined ? {} : { security }),
       parameters: parameters(route, components),
       ...body,
       responses: responses(route, components, table),
@@ -215,6 +228,7 @@ export function openApiDocument(
       securitySchemes: {
         apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key' },
         accessToken: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
+        delegateToken: { type: 'http', scheme: 'bearer', bearerFormat: 'dst_…' },
       },
       parameters: {
         UserId: {

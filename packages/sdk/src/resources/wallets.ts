@@ -1,0 +1,45 @@
+import type { Calls, RequestOptions } from '../http.ts'
+import type { Wallet, WalletChallenge } from '../models.ts'
+import type { Body, Query } from '../operations.ts'
+import type { List } from '../paging.ts'
+
+/** Calls of the current user's wallet. Every method may also throw what any call does: see `HalfkeyError`. */
+export function walletOf({ one }: Calls) {
+  return {
+    /**
+     * Creates it; a user has one. Nothing given makes an `embedded` one, for which the service signs; `self_custody` takes
+     * the answer to a challenge.
+     * @throws wallet_exists, user_session_required, signature_invalid, challenge_expired, not_found (the challenge)
+     */
+    create: (body: Body<'/users/me/wallet', 'post'> = {}, options?: RequestOptions): Promise<Wallet> =>
+      one('post', '/users/me/wallet', { body }, options),
+
+    /** Gets it. @throws wallet_not_found */
+    get: (options?: RequestOptions): Promise<Wallet> => one('get', '/users/me/wallet', {}, options),
+
+    /** Asks for a message that the user's own key is to sign, for `create`; it counts for five minutes, once. */
+    challenge: (body: Body<'/users/me/wallet/challenge', 'post'>, options?: RequestOptions): Promise<WalletChallenge> =>
+      one('post', '/users/me/wallet/challenge', { body }, options),
+  }
+}
+
+/** Calls of wallets. Every method may also throw what any call does: see `HalfkeyError`. */
+export function walletsOf({ one, list }: Calls) {
+  return {
+    /** Lists wallets, newest first, those of guests too. Scope `wallets:read`. */
+    list: (query?: Query<'/wallets', 'get'>, options?: RequestOptions): List<Wallet> =>
+      list('/wallets', {}, query, options),
+
+    /** Gets a wallet. Scope `wallets:read`. @throws not_found */
+    get: (id: string, options?: RequestOptions): Promise<Wallet> =>
+      one('get', '/wallets/{id}', { path: { id } }, options),
+
+    /** Freezes a wallet: nothing is signed for it until it is unfrozen. Scope `wallets:write`. @throws not_found */
+    freeze: (id: string, options?: RequestOptions): Promise<Wallet> =>
+      one('post', '/wallets/{id}/freeze', { path: { id } }, options),
+
+    /** Ends a freeze. Scope `wallets:write`. @throws not_found, guest_expired (an ended guest's stays frozen) */
+    unfreeze: (id: string, options?: RequestOptions): Promise<Wallet> =>
+      one('post', '/wallets/{id}/unfreeze', { path: { id } }, options),
+  }
+}

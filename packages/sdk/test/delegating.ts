@@ -1,0 +1,124 @@
+import { createPublicKey, generateKeyPairSync, sign } from 'node:crypto'
+import { expect } from 'vitest'
+import type { HalfkeyClient } from '../src/client.ts'
+import type { Command, Dripped, Policy, Wallet } from '../src/models.ts'
+import { readPreparedTransaction } from '../src/prepared.ts'
+import type { ClientOf } from './sign-in.ts'
+
+/** Somebody elsewhere. */
+export const BOB = `bob::1220${'b0'.repeat(32)}`
+
+/** Transfers a part of a holding to Bob. */
+export const transfer = (contractId: string, amount: string): Command => ({
+  exercise: {
+    templateId: 'Token:Holding',
+    contractId,
+    choice: 'Transfer',
+    arguments: { receiver: BOB, amount },
+  },
+})
+
+/** Lets holdings of an asset be moved, up to a cap, and looked at. */
+export const upTo = (amount: string, { issuer, symbol }: Pick<Dripped, 'issuer' | 'symbol'>): Policy => ({
+  allow: [{ templateId: 'Token:Holding', actions: ['exercise'] }],
+  spend: [{ asset: { issuer, symbol }, amount }],
+  query: { templateIds: ['Token:Holding'] },
+})
+
+/** A new user with an embedded wallet and some tokens; `mine` calls for the user. */
+export async function newHolder(client: HalfkeyClient, clientFor: (userId: string) => HalfkeyClient) {
+  const user = await client.users.create()
+  const mine = clientFor(user.id)
+  const wallet = await mine.wallet.create()
+  const dripped = await client.dev.faucet({ userId: user.id, symbol: 'USDX', amount: '100' })
+  return { user, mine, wallet, dripped }
+}
+
+/** Lists, reads, freezes and unfreezes the wallet of a user. */
+export async function useWallets(client: HalfkeyClient, mine: HalfkeyClient, wallet: Wallet): Promise<void> {
+  expect(wallet).toMatchObject({ custody: 'embedded', status: 'ready' })
+  expect(await mine.wallet.get()).toEqual(wallet)
+  expect(await client.wallets.get(wallet.id)).toEqual(wallet)
+  expect(await client.users.wallet(wallet.userId)).toEqual(wallet)
+  expect((await client.wallets.list({ userId: wallet.userId, custody: 'embedded' })).data).toEqual([wallet])
+  expect((await client.wallets.freeze(wallet.id)).status).toBe('frozen')
+  expect((await client.wallets.unfreeze(wallet.id)).status).toBe('ready')
+}
+
+/** Everything that can be done with a delegated session and what it executes. */
+export async function useDelegatedSessions(
+  client: HalfkeyClient,
+  mine: HalfkeyClient,
+  dripped: Dripped,
+  delegateOf: (delegateToken: string) => HalfkeyClient,
+): Promise<void> {
+  const { token, ...session } = await mine.delegatedSessions.create({ name: 'Agent', policy: upTo('10', dripped) })
+  const { id } = session
+  const agent = delegateOf(token).delegatedSessions
+  expect(await client.delegatedSessions.get(id)).toEqual(session)
+  expect((await client.delegatedSessions.list({ userId: session.userId })).data).toEqual([session])
+
+  const commands = [transfer(dripped.contractId, '3')]
+  const dry = await agent.dryRun(id, commands)
+  expect(dry).toMatchObject({ status: 'dry_run', transactionId: null, decision: { allowed: true, rule: 'allow[0]' } })
+  const done = await agent.execute(id, { commandId: 'order-1', commands })
+  expect(done).toMatchObject({ status: 'completed', commandId: 'order-1' })
+  expect(done.remaining.spend[0]?.remaining).toBe('7')
+  expect(await agent.execute(id, { commandId: 'order-1', commands })).toEqual(done)
+  const transaction = await client.transactions.get(done.transactionId as string)
+  expect(transaction).toMatchObject({ status: 'completed', updateId: done.updateId, effects: done.effects })
+  expect((await client.transactions.list({ delegatedSessionId: id, commandId: 'order-1' })).data).toEqual([transaction])
+
+  const { contracts, nextCursor } = await agent.query(id, { templateIds: ['Token:Holding'] })
+  expect(contracts.map((contract) => contract.arguments.amount)).toEqual(['97'])
+  expect(nextCursor).toBeNull()
+  expect(await agent.revoke(id)).toMatchObject({ status: 'revoked', inFlight: [] })
+  await expect(agent.query(id)).rejects.toMatchObject({ status: 410, code: 'delegated_session_revoked' })
+}
+
+/** Declares a template, once. */
+export async function useTemplates(client: HalfkeyClient): Promise<void> {
+  const declared = await client.templates.create({
+    templateId: 'Shop:Voucher',
+    fields: { shop: { type: 'party' }, holder: { type: 'party' }, value: { type: 'amount' } },
+    signatories: ['shop'],
+    observers: ['holder'],
+    choices: { Redeem: { controllers: ['holder'] } },
+  })
+  expect(await client.templates.get('Shop:Voucher')).toEqual(declared)
+  expect((await client.templates.list()).data).toEqual([declared])
+  await expect(client.templates.get('Token:Holding')).rejects.toMatchObject({ code: 'not_found' })
+}
+
+/** A wallet whose key stays with its user, and a session on it for which the user signs. */
+export async function useOwnKey(
+  client: HalfkeyClient,
+  clientOf: ClientOf,
+  delegateOf: (delegateToken: string) => HalfkeyClient,
+): Promise<void> {
+  const guest = await client.guests.create()
+  const mine = clientOf(guest.accessToken)
+  const { privateKey } = generateKeyPairSync('ed25519')
+  const { x = '' } = createPublicKey(privateKey).export({ format: 'jwk' })
+  const publicKey = Buffer.from(x, 'base64url').toString('hex')
+  const { challengeId, message } = await mine.wallet.challenge({ custody: 'self_custody', publicKey })
+  const proof = sign(null, Buffer.from(message), privateKey).toString('hex')
+  const wallet = await mine.wallet.create({ custody: 'self_custody', publicKey, challengeId, proof })
+  expect(wallet).toMatchObject({ custody: 'self_custody', publicKey, status: 'ready' })
+
+  const dripped = await client.dev.faucet({ userId: guest.userId, symbol: 'USDX', amount: '5' })
+  const { id, token } = await mine.delegatedSessions.create({ policy: upTo('5', dripped) })
+  const agent = delegateOf(token).delegatedSessions
+  const commands = [transfer(dripped.contractId, '2')]
+  const asked = await agent.execute(id, { commands, commandId: 'rent' })
+  const request = asked.signingRequest
+  if (request === null) throw new Error(`nothing to sign: ${asked.status}`)
+  const { digest, ...prepared } = await readPreparedTransaction(request.preparedTransaction)
+  expect(Buffer.from(digest).toString('hex')).toBe(request.digest)
+  expect(prepared).toMatchObject({ commandId: `${id}/rent`, actAs: wallet.partyId, commands, effects: asked.effects })
+  expect(prepared.expiresAt).toBe(request.expiresAt)
+
+  const signature = sign(null, digest, privateKey).toString('base64')
+  const done = await agent.execute(id, { signingRequestId: request.id, signature })
+  expect(done).toMatchObject({ transactionId: request.id, status: 'completed', signingRequest: null })
+}

@@ -1,0 +1,101 @@
+import { spawn } from 'node:child_process'
+import { chmodSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import { startService } from '../../server/test/harness.ts'
+import { createClient } from '../src/client.ts'
+
+const QUICKSTART = fileURLToPath(new URL('../../../examples/quickstart.ts', import.meta.url))
+const FRESH_START_MS = 90_000
+
+function run(env: Record<string, string>): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  return new Promise((resolve, reject) => {
+    const { PATH = '', HOME = '' } = process.env
+    const child = spawn(process.execPath, [QUICKSTART], {
+      env: { PATH, HOME, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const told = { stdout: '', stderr: '' }
+    for (const name of ['stdout', 'stderr'] as const)
+      child[name].on('data', (chunk) => {
+        told[name] += chunk
+      })
+    child.once('error', reject)
+    child.once('close', (code) => resolve({ code, ...told }))
+  })
+}
+
+/** The whole story, in its order; answers the transaction's id. */
+function expectTheStory({ code, stdout, stderr }: Awaited<ReturnType<typeof run>>): string {
+  expect(code, stdout + stderr).toBe(0)
+  expect(stderr).toBe('')
+  const lines = [
+    /^1\. Sign-up +usr_\w{26} \(ada-\d+@example\.com\)/,
+    /^2\. Wallet +wal_\w{26}, custody embedded, ready$/,
+    /^3\. Faucet +100 USDX in contract 00[0-9a-f]{10}…$/,
+    /^4\. Session +dse_\w{26} may transfer USDX, 10 at most, until 20\d\d-/,
+    /^5\. Execute 3 +tx_\w{26} completed; 7 USDX left to spend$/,
+    /^6\. Webhook +tx\.completed of tx_\w{26} came, and its signature fits$/,
+    /^7\. Execute 8 +403 spend_limit_exceeded: This would spend 8 USDX; 7 are left/,
+    /^8\. Query +ada-\d+@example\.com holds 97 USDX$/,
+    /^Done in \d+\.\d s\./,
+  ]
+  const said = stdout.trimEnd().split('\n').slice(1)
+  expect(said).toHaveLength(lines.length)
+  for (const [index, line] of lines.entries()) expect(said[index]).toMatch(line)
+  // Neither key nor token.
+  expect(stdout).not.toMatch(/hk_[sp]k_|dst_|whsec_/)
+  const [executed, told] = [...stdout.matchAll(/tx_\w{26}/g)].map(([id]) => id)
+  expect(told).toBe(executed)
+  return executed as string
+}
+
+test(
+  'the quick start tells its whole story on a service of its own, and leaves nothing behind',
+  async () => {
+    const folder = realpathSync(mkdtempSync(join(tmpdir(), 'hk-')))
+    // Root's PostgreSQL runs as another user, who must pass and write.
+    chmodSync(folder, 0o1777)
+    try {
+      const ended = await run({ TMPDIR: folder })
+      expectTheStory(ended)
+      expect(ended.stdout).toMatch(/^Started a service of its own on http:\/\/127\.0\.0\.1:\d+\n/)
+      expect(readdirSync(folder)).toEqual([])
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+  },
+  FRESH_START_MS,
+)
+
+test('the quick start tells it on a service that runs, and ends what it made there', async () => {
+  const service = await startService()
+  try {
+    const { key } = await service.newTenant()
+    const client = createClient({ baseUrl: service.url, apiKey: key })
+    const transactionId = expectTheStory(await run({ HALFKEY_URL: service.url, HALFKEY_KEY: key }))
+    expect((await client.transactions.get(transactionId)).status).toBe('completed')
+    expect((await client.delegatedSessions.list()).data.map(({ status }) => status)).toEqual(['revoked'])
+    expect(
+      (await client.apiKeys.list()).data.filter(({ status, type }) => status === 'active' && type === 'publishable'),
+    ).toEqual([])
+    expect((await client.webhooks.list()).total).toBe(0)
+    // A second time is as good as the first.
+    expectTheStory(await run({ HALFKEY_URL: service.url, HALFKEY_KEY: key }))
+  } finally {
+    await service.stop()
+  }
+})
+
+test('the quick start fails, and says why, where the key is not right', async () => {
+  const service = await startService()
+  try {
+    const ended = await run({ HALFKEY_URL: service.url, HALFKEY_KEY: 'hk_sk_wrong' })
+    expect(ended.code).not.toBe(0)
+    expect(ended.stderr).toContain('api_key_invalid')
+  } finally {
+    await service.stop()
+  }
+})
