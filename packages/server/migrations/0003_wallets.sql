@@ -47,13 +47,15 @@ create table delegated_sessions (
   -- Whether a secret key alone may execute.
   server_execute boolean not null,
   max_uses integer,
+  -- Raised by whatever changes what the session may do: what was decided on one version is not written on another.
+  version integer not null default 0,
   -- Transactions that were reserved and did not fail, and how many of them are completed.
   uses integer not null default 0,
   completed integer not null default 0,
   -- What was spent, in base units: by the index of the policy's spend entry, then by the window's bucket.
   spent json not null default '{}',
   -- When a denial by each rule was last told of.
-  denials json not null default '{}',
+  denials jsonb not null default '{}',
   status text not null default 'active',
   last_used_at timestamptz,
   expires_at timestamptz not null,

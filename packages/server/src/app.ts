@@ -11,6 +11,7 @@ import { deleteOldJobs } from './core/jobs.ts'
 import { openApiDocument } from './core/openapi.ts'
 import { deleteOldRevocations } from './core/revocations.ts'
 import { VERSION } from './core/version.ts'
+import { reconcileTransactions } from './delegated-sessions/reconcile-service.ts'
 import { delegatedSessionRoutes } from './delegated-sessions/routes.ts'
 import { DELEGATED_SESSION_ERRORS, sweepDelegatedSessions } from './delegated-sessions/service.ts'
 import { faucetRoutes } from './faucet/routes.ts'
@@ -35,6 +36,7 @@ import { TEMPLATE_ERRORS } from './templates/service.ts'
 import { tenantRoutes } from './tenant/routes.ts'
 import { transactionRoutes } from './transactions/routes.ts'
 import { userRoutes } from './users/routes.ts'
+import { onboardWallets } from './wallets/onboarding-service.ts'
 import { walletRoutes } from './wallets/routes.ts'
 import { WALLET_ERRORS } from './wallets/service.ts'
 import { DELIVERY_ERRORS } from './webhooks/delivery-service.ts'
@@ -134,12 +136,33 @@ function hourly(chore: Chore): Chore {
   }
 }
 
+/** A chore that waits for a network: it runs by itself, so that the others, and lost leases, do not wait with it. */
+function byItself(deps: Deps, chore: Chore): Chore {
+  let running = false
+  const run = async (db: Db) => {
+    running = true
+    try {
+      while (await chore(db));
+    } catch (error) {
+      deps.log.error({ err: error }, 'a chore failed')
+    } finally {
+      running = false
+    }
+  }
+  return async (db) => {
+    if (!running) void run(db)
+    return false
+  }
+}
+
 /** Periodic work of a worker beside deliveries; each answers whether there is more to do at once. */
 export function chores(deps: Deps): Chore[] {
   return [
     (db) => stepRecovery(db, deps.log),
     (db) => sweepGuests({ ...deps, db }),
     (db) => sweepDelegatedSessions({ ...deps, db }),
+    byItself(deps, (db) => reconcileTransactions({ ...deps, db })),
+    byItself(deps, (db) => onboardWallets({ ...deps, db })),
     hourly(deleteOldJobs),
     hourly(deleteOldSessions),
     hourly(deleteOldRevocations),

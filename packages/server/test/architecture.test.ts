@@ -31,8 +31,8 @@ const SLICE_IMPORTS: Record<string, string[]> = {
 /** Closed lists and forms of the wire contract that schemas are made of; they are as pure as a schema. */
 const PURE = ['core/http.ts', 'core/api-key.ts', 'core/event-catalogue.ts', 'core/amount.ts', 'ledger/party.ts']
 
-/** What slices see of the ledgers: the port, how a party is written, and services of the embedded one. */
-const LEDGER_OPEN = /^ledger\/(ledger|party|embedded\/[a-z-]+-service)\.ts$/
+/** What slices see of the ledgers: the port, parties, signatures, how one is asked, and services of the embedded one. */
+const LEDGER_OPEN = /^ledger\/(ledger|party|signature|ask-ledger|embedded\/[a-z-]+-service)\.ts$/
 
 interface Import {
   /** Relative to `src/`, or the name of a package. */

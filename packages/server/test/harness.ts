@@ -8,7 +8,7 @@ import { loadConfig } from '../src/config.ts'
 import type { Deps } from '../src/core/deps.ts'
 import { newId } from '../src/core/ids.ts'
 import { openLog } from '../src/core/log.ts'
-import { type Running, start } from '../src/start.ts'
+import { type Running, type StartOptions, start } from '../src/start.ts'
 import { createTenant } from '../src/tenant/service.ts'
 
 /** A JSON answer with what tests look at. */
@@ -145,7 +145,10 @@ function tenantOf(
 }
 
 /** Starts the service in this process on a database of its own. Settings are environment variables. */
-export async function startService(settings: Record<string, string> = {}): Promise<Service> {
+export async function startService(
+  settings: Record<string, string> = {},
+  options: Pick<StartOptions, 'ledgers' | 'reached'> = {},
+): Promise<Service> {
   const database = settings.DATABASE_URL === undefined ? await newDatabase() : null
   const dataDir = mkdtempSync(join(tmpdir(), 'halfkey-data-'))
   const lines: string[] = []
@@ -167,6 +170,7 @@ export async function startService(settings: Record<string, string> = {}): Promi
     ...settings,
   })
   const running = await start(config, openLog(config.logLevel, sink as never), {
+    ...options,
     now: () => new Date(Date.now() + offsetMs),
   })
   const url = `http://127.0.0.1:${running.address?.port}`

@@ -25,35 +25,67 @@ function statementName(text: string): string {
   return name
 }
 
-const plainTexts = new WeakMap<TemplateStringsArray, { text: string; name: string }>()
+interface Composed {
+  text: string
+  name: string
+}
+
+/** What a template became with these fragments, one step a part of it: so a statement is put together once. */
+interface Step {
+  composed: Composed | undefined
+  next: Map<string, Step>
+}
+
+/** Stands for a value among fragments; no fragment is this text. */
+const VALUE = '\0'
+
+const steps = new WeakMap<TemplateStringsArray, Step>()
+
+function stepOf(strings: TemplateStringsArray, parts: readonly unknown[]): Step {
+  let step = steps.get(strings)
+  if (step === undefined) {
+    step = { composed: undefined, next: new Map() }
+    steps.set(strings, step)
+  }
+  if (!parts.some(isSql)) return step
+  for (const part of parts) {
+    const key = isSql(part) ? part.text : VALUE
+    let following: Step | undefined = step.next.get(key)
+    if (following === undefined) {
+      following = { composed: undefined, next: new Map() }
+      step.next.set(key, following)
+    }
+    step = following
+  }
+  return step
+}
+
+function compose(strings: TemplateStringsArray, parts: readonly unknown[]): Composed {
+  let text = strings[0] as string
+  let count = 0
+  parts.forEach((part, index) => {
+    if (isSql(part)) {
+      const before = count
+      text += part.text.replace(/\$(\d+)/g, (_, number: string) => `$${Number(number) + before}`)
+      count += part.values.length
+    } else {
+      count += 1
+      text += `$${count}`
+    }
+    text += strings[index + 1] as string
+  })
+  return { text, name: statementName(text) }
+}
 
 /**
  * Tags SQL text: `${value}` becomes a parameter, `${sql`…`}` is spliced in. The statement's name is a hash of its
  * text, so each connection prepares it once.
  */
 export function sql(strings: TemplateStringsArray, ...parts: unknown[]): Sql {
-  if (!parts.some(isSql)) {
-    let plain = plainTexts.get(strings)
-    if (plain === undefined) {
-      const text = strings.reduce((all, piece, index) => `${all}$${index}${piece}`)
-      plain = { text, name: statementName(text) }
-      plainTexts.set(strings, plain)
-    }
-    return { text: plain.text, name: plain.name, values: parts }
-  }
-  let text = strings[0] as string
-  const values: unknown[] = []
-  parts.forEach((part, index) => {
-    if (isSql(part)) {
-      text += part.text.replace(/\$(\d+)/g, (_, number: string) => `$${Number(number) + values.length}`)
-      values.push(...part.values)
-    } else {
-      values.push(part)
-      text += `$${values.length}`
-    }
-    text += strings[index + 1] as string
-  })
-  return { text, values, name: statementName(text) }
+  const step = stepOf(strings, parts)
+  step.composed ??= compose(strings, parts)
+  const values = parts.some(isSql) ? parts.flatMap((part) => (isSql(part) ? part.values : [part])) : parts
+  return { text: step.composed.text, name: step.composed.name, values }
 }
 
 /**
@@ -82,6 +114,8 @@ export interface Db {
    * with `keepsEffects` is thrown on after a commit.
    */
   tx<T>(body: (tx: Db) => Promise<T>): Promise<T>
+  /** Whether this is a transaction, which holds a connection while it waits for anything. */
+  readonly inTransaction: boolean
   /** Runs once the surrounding transaction has committed (at once outside one); never when it rolls back. */
   afterCommit(effect: () => void): void
 }
@@ -124,6 +158,7 @@ function transaction(client: pg.PoolClient, effects: (() => void)[]): Db {
   const tx: Db = {
     ...statements(client as unknown as QueryRunner),
     tx: (body) => body(tx),
+    inTransaction: true,
     afterCommit: (effect) => void effects.push(effect),
   }
   return tx
@@ -225,6 +260,7 @@ export function openDatabase(options: DatabaseOptions): Database {
         client.release(broken)
       }
     },
+    inTransaction: false,
     afterCommit: (effect) => effect(),
     stats: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     close: () => pool.end(),

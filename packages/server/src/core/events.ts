@@ -68,6 +68,11 @@ export function eventWrites(event: StoredEvent): Sql {
 
 /** The writes of several events, of one tenant and app, in the same way. */
 export function eventsWrites(events: readonly StoredEvent[]): Sql {
+  return eventsWritesIf(events, sql`true`)
+}
+
+/** The same where the events are only to be if `condition` holds. */
+export function eventsWritesIf(events: readonly StoredEvent[], condition: Sql): Sql {
   const [first] = events
   const ids = events.map((event) => event.id)
   const types = events.map((event) => event.type)
@@ -75,11 +80,12 @@ export function eventsWrites(events: readonly StoredEvent[]): Sql {
     event_rows as (
       insert into events (tenant_id, id, app_id, type, body, created_at, context)
       select ${first?.tenantId}, e.id, ${first?.appId}, e.type, e.body, ${first?.createdAt}::timestamptz, ${first?.context}::jsonb
-      from unnest(${ids}::text[], ${types}::text[], ${events.map((event) => event.body)}::text[]) as e(id, type, body)),
+      from unnest(${ids}::text[], ${types}::text[], ${events.map((event) => event.body)}::text[]) as e(id, type, body)
+      where ${condition}),
     outbox_rows as (
       insert into outbox (tenant_id, event_id, app_id, type)
       select ${first?.tenantId}, e.id, ${first?.appId}, e.type
-      from unnest(${ids}::text[], ${types}::text[]) as e(id, type))`
+      from unnest(${ids}::text[], ${types}::text[]) as e(id, type) where ${condition})`
 }
 
 /** The same where the event is only to be if `condition` holds. */

@@ -19,13 +19,13 @@ export interface Executor {
  * The session that an executor may use, with its wallet's and user's state; locked where `look` locks.
  * @throws not_found, the same for another's and none; session_missing (401) where the token is needed
  */
-export async function liveFor(
-  look: typeof store.lockLive,
+export async function liveFor<Row extends store.LiveRow>(
+  look: (db: Db, now: Date, reach: store.Reach, id: string) => Promise<Row | undefined>,
   db: Db,
   deps: Deps,
   { caller, delegate }: Executor,
   id: string,
-): Promise<store.LiveRow> {
+): Promise<Row> {
   const { tenantId, appId } = caller
   const row = isId('dse', id) ? await look(db, deps.now(), { tenantId, appId }, id) : undefined
   if (row === undefined) throw fail('not_found')

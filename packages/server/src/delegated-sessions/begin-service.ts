@@ -2,13 +2,16 @@ import type { Deps } from '../core/deps.ts'
 import { liveFor } from './access-service.ts'
 import { dryRun } from './dry-run-service.ts'
 import { type ExecuteCall, executeJoined, executeSigned, ledgerOf } from './execute-service.ts'
-import { continueRemote, receiveRemote } from './remote-service.ts'
+import { checkSigned, continueRemote, continueSigned, type Received, receiveRemote } from './remote-service.ts'
 import { readExecute } from './request.ts'
 import type { Execute, Execution } from './schema.ts'
 import * as store from './store.ts'
 
-/** What the first half of a call leaves for the second: the answer, or the transaction that a network step waits for. */
-export type Begun = { answer: Execution } | { transactionId: string }
+/**
+ * What the first half of a call leaves for the second: the answer, or what a network step goes on from; `asked` where that
+ * is the call itself.
+ */
+export type Begun = { answer: Execution } | { received: Received } | { asked: true }
 
 /** Whether the session's ledger joins our transactions: where all do, nothing has to be read to know it. */
 async function joins(deps: Deps, call: ExecuteCall, id: string): Promise<boolean> {
@@ -22,13 +25,27 @@ async function joins(deps: Deps, call: ExecuteCall, id: string): Promise<boolean
  */
 export async function beginExecution(deps: Deps, call: ExecuteCall, id: string, input: Execute): Promise<Begun> {
   const asked = readExecute(input)
-  if ('signature' in asked) return { answer: await executeSigned(deps, call, id, asked) }
-  if (asked.dryRun) return { answer: await dryRun(deps, call, id, asked) }
-  if (await joins(deps, call, id)) return { answer: await executeJoined(deps, call, id, asked) }
-  return receiveRemote(deps, call, id, asked)
+  const joined = await joins(deps, call, id)
+  if ('signature' in asked) {
+    if (joined) return { answer: await executeSigned(deps, call, id, asked) }
+    await checkSigned(deps, call, id, asked)
+    return { asked: true }
+  }
+  if (joined) return { answer: await (asked.dryRun ? dryRun : executeJoined)(deps, call, id, asked) }
+  return asked.dryRun ? { asked: true } : { received: await receiveRemote(deps, call, id, asked) }
 }
 
-/** The rest, outside any transaction. */
-export async function finishExecution(deps: Deps, call: ExecuteCall, begun: Begun): Promise<Execution> {
-  return 'answer' in begun ? begun.answer : continueRemote(deps, call, begun.transactionId)
+/** The rest, outside any transaction. `replayed`: another request has begun it, and may be at it still. */
+export async function finishExecution(
+  deps: Deps,
+  call: ExecuteCall,
+  id: string,
+  input: Execute,
+  { begun, replayed }: { begun: Begun; replayed: boolean },
+): Promise<Execution> {
+  if ('answer' in begun) return begun.answer
+  if ('received' in begun)
+    return continueRemote(deps, call, { ...begun.received, isNew: begun.received.isNew && !replayed })
+  const asked = readExecute(input)
+  return 'signature' in asked ? continueSigned(deps, call, id, asked) : dryRun(deps, call, id, asked)
 }

@@ -57,6 +57,16 @@ function holderOf(tenant: Tenant, userId: string, wallet: { id: string; partyId:
 
 const issuerBeside = (party: string) => `issuer::${party.split('::')[1]}`
 
+/** Allows and shows all that the built-in templates have; spends nothing but what `spend` says. */
+export const everything = (spend: object[] = []) => ({
+  allow: ['Token:Holding', 'Token:TransferOffer', 'Note:Note'].map((templateId) => ({ templateId })),
+  spend,
+  query: { templateIds: ['Token:Holding', 'Token:TransferOffer', 'Note:Note'] },
+})
+
+/** An asset without a cap. */
+export const unlimited = (issuer: string, symbol = 'USDX') => ({ asset: { issuer, symbol }, unlimited: true })
+
 /** A new user of the tenant's with an embedded wallet. */
 export async function newHolder(tenant: Tenant, body: object = {}): Promise<Holder> {
   const userId = expectStatus(await tenant.post('/users', body), 201).id as string
@@ -143,6 +153,14 @@ export function sessionOf(url: string, key: string, { id, token }: { id: string;
   }
 }
 
+/** A command that creates a contract. */
+export const create = (templateId: string, fields: object) => ({ create: { templateId, arguments: fields } })
+
+/** A command that exercises a choice. */
+export const exercise = (templateId: string, contractId: string, choice: string, given: object = {}) => ({
+  exercise: { templateId, contractId, choice, arguments: given },
+})
+
 /** A command that transfers a part of a holding. */
 export const transfer = (contractId: string, amount?: string, receiver = BOB) => ({
   exercise: {
@@ -158,7 +176,10 @@ export async function holdingsOf(session: Session): Promise<{ contractId: string
   const found: { contractId: string; amount: string; symbol: string; owner: string }[] = []
   let cursor: string | null = null
   do {
-    const page: Answer['body']['data'] = expectStatus(await session.query({ limit: 100, cursor }), 200)
+    const page: Answer['body']['data'] = expectStatus(
+      await session.query({ templateIds: ['Token:Holding'], limit: 100, cursor }),
+      200,
+    )
     for (const contract of page.contracts) found.push({ contractId: contract.contractId, ...contract.arguments })
     cursor = page.nextCursor
   } while (cursor !== null)

@@ -3,6 +3,7 @@ import type { Deps } from '../core/deps.ts'
 import { failures, HttpError } from '../core/errors.ts'
 import type { Origin } from '../core/http.ts'
 import { isId } from '../core/ids.ts'
+import { createTurns } from '../core/turns.ts'
 import { type Ledger, LedgerError, type Prepared } from '../ledger/ledger.ts'
 import { findByCommand, lockTransaction, type TransactionRow } from '../transactions/service.ts'
 import { type Executor, liveFor, requireLive } from './access-service.ts'
@@ -11,15 +12,15 @@ import { asAnswer, deny, judgeCommands, judgeEffects, ledgerFailure } from './ju
 import { type AskedCommands, type AskedSignature, hashOf } from './request.ts'
 import type { Execution } from './schema.ts'
 import { DELEGATED_SESSION_ERRORS, policyOf, remainingIn } from './service.ts'
-import { recordCompleted, reserve, settleCompleted, settleFailed } from './settle-service.ts'
+import { recordCompleted, reserveNew, settleCompleted, settleFailed } from './settle-service.ts'
 import * as store from './store.ts'
 
 const fail = failures(DELEGATED_SESSION_ERRORS)
 
 /** How long what is prepared and signed in one go can be executed. */
-const PREPARED_MS = 60_000
+export const PREPARED_MS = 60_000
 /** How long the owner of a wallet has for signing. */
-const SIGNING_MS = 10 * 60_000
+export const SIGNING_MS = 10 * 60_000
 
 /** Who executes, and from where. */
 export interface ExecuteCall extends Executor {
@@ -63,46 +64,111 @@ export function requireUse({ max_uses: max, uses }: store.SessionRow): void {
   if (max !== null && uses >= max) throw fail('uses_in_flight')
 }
 
-/** Signs with the node's key, executes and records: all in this transaction. */
+/** Signs with the node's key, executes and records. Null where somebody else was quicker: then nothing happened. */
 async function executeNow(
-  tx: Db,
+  db: Db,
   deps: Deps,
   call: ExecuteCall,
   session: store.LiveRow,
   row: TransactionRow,
   prepared: Prepared,
-): Promise<Execution> {
+): Promise<TransactionRow | null> {
   const ledger = ledgerOf(deps, session)
-  const signatures = await ledger.sign(tx, session.tenant_id, session.party_id, prepared.digest)
+  const signatures = await ledger.sign(db, session.tenant_id, session.party_id, prepared.digest)
   await deps.reached('signed')
-  const receipt = await ledger.submit(tx, session.tenant_id, prepared.bytes, signatures, deps.now())
-  await deps.reached('submitted')
-  const done = await recordCompleted(tx, deps, session, row, receipt, call)
-  await deps.reached('settled')
-  return answerOf(deps, session, done)
+  const submission = ledger.submission?.(prepared, signatures, deps.now())
+  if (submission === undefined) throw new Error(`the ledger ${ledger.name} joins and has no submission`)
+  return recordCompleted(db, deps, session, row, submission, call)
 }
 
-/** Reserves, and asks the wallet's owner to sign. */
-async function askForSignature(
-  tx: Db,
+/** Reserves, and asks the wallet's owner to sign. Null as above. */
+function askForSignature(
+  db: Db,
   deps: Deps,
   session: store.LiveRow,
   row: TransactionRow,
   prepared: Prepared,
-): Promise<Execution> {
-  const asked: TransactionRow = {
+): Promise<TransactionRow | null> {
+  const { bytes, expiresAt } = prepared
+  const asked = {
     ...row,
-    status: 'signature_required',
-    prepared: prepared.bytes,
-    expires_at: prepared.expiresAt,
-    check_at: prepared.expiresAt,
+    status: 'signature_required' as const,
+    prepared: bytes,
+    expires_at: expiresAt,
+    check_at: expiresAt,
   }
-  return answerOf(deps, session, await reserve(tx, deps, session, asked, { isNew: true }))
+  return reserveNew(db, deps, session, asked)
 }
 
+/** One attempt: what was read may have changed by the time that it is written. Null if so. */
+async function attempt(
+  db: Db,
+  deps: Deps,
+  call: ExecuteCall,
+  session: store.LiveRow,
+  asked: AskedCommands,
+): Promise<TransactionRow | null> {
+  const now = deps.now()
+  requireLive(session, now)
+  requireUse(session)
+  const { commands } = asked
+  const denial = judgeCommands(policyOf(session), commands)
+  if (denial !== null) return deny(db, deps, call, session, denial)
+  const ledger = ledgerOf(deps, session)
+  const row = newTransaction(session, asked.commandId, commands, now)
+  const lifetimeMs = session.custody === 'embedded' ? PREPARED_MS : SIGNING_MS
+  const request = {
+    tenantId: session.tenant_id,
+    commandId: ledgerCommandId(row),
+    actAs: session.party_id,
+    commands,
+    now,
+    expiresAt: new Date(now.getTime() + lifetimeMs),
+  }
+  const prepared = await ledger.prepare(db, request).catch((error: unknown): never => {
+    throw asAnswer(error)
+  })
+  const judged = await judgeEffects(db, deps, ledger, session, commands, prepared)
+  if ('denial' in judged) return deny(db, deps, call, session, judged.denial)
+  await deps.reached('reserved')
+  const reserved = withPrepared(row, prepared, judged.charges)
+  return session.custody === 'embedded'
+    ? executeNow(db, deps, call, session, reserved, prepared)
+    : askForSignature(db, deps, session, reserved, prepared)
+}
+
+/** The answer to a call, or null where an attempt came too late. */
+async function attemptOrRepeat(
+  db: Db,
+  deps: Deps,
+  call: ExecuteCall,
+  id: string,
+  asked: AskedCommands,
+): Promise<Execution | null> {
+  const look = (on: Db, now: Date, reach: store.Reach, of: string) =>
+    store.findWithCommand(on, now, reach, of, asked.commandId)
+  const session = await liveFor(look, db, deps, call, id)
+  const before = session.known_transaction === null ? undefined : await repeatOf(db, session, asked)
+  if (before !== undefined) return answerOf(deps, session, before)
+  try {
+    const row = await attempt(db, deps, call, session, asked)
+    return row && answerOf(deps, session, row)
+  } catch (error) {
+    // The first call under this command id may have been answered meanwhile, and used up what this one asks for.
+    const meanwhile = error instanceof HttpError ? await repeatOf(db, session, asked) : undefined
+    if (meanwhile === undefined) throw error
+    return answerOf(deps, session, meanwhile)
+  }
+}
+
+const ATTEMPTS_MAX = 10
+const turns = createTurns()
+
 /**
- * Executes commands on a ledger that joins: check, reserve, prepare, sign, execute, settle and events are one
- * transaction under the session's row lock, so that no reservation can be stuck and none is read twice.
+ * Executes commands on a ledger that joins. Nothing is locked while it is checked, prepared and signed: one statement
+ * locks session, wallet, user and contracts, finds that they are what the decision was made on, and writes ledger, caps,
+ * transaction and events, or nothing. So no reservation can be stuck, and no cap be passed. Calls of one session take
+ * turns in a process; who loses to another process looks again, with the session's row locked.
  */
 export async function executeJoined(
   deps: Deps,
@@ -110,42 +176,27 @@ export async function executeJoined(
   id: string,
   asked: AskedCommands,
 ): Promise<Execution> {
-  return deps.db.tx(async (tx) => {
-    const session = await liveFor(store.lockLive, tx, deps, call, id)
-    const before = await repeatOf(tx, session, asked)
-    if (before !== undefined) return answerOf(deps, session, before)
-    const now = deps.now()
-    requireLive(session, now)
-    requireUse(session)
-    const { commands } = asked
-    const denial = judgeCommands(policyOf(session), commands)
-    if (denial !== null) return deny(tx, deps, call, session, denial)
-    const ledger = ledgerOf(deps, session)
-    const row = newTransaction(session, asked.commandId, commands, now)
-    const lifetimeMs = session.custody === 'embedded' ? PREPARED_MS : SIGNING_MS
-    const request = {
-      tenantId: session.tenant_id,
-      commandId: ledgerCommandId(row),
-      actAs: session.party_id,
-      commands,
-      now,
-      expiresAt: new Date(now.getTime() + lifetimeMs),
-    }
-    const prepared = await ledger.prepare(tx, request).catch((error: unknown): never => {
-      throw asAnswer(error)
+  const first = () => attemptOrRepeat(deps.db, deps, call, id, asked)
+  // Not while holding a connection, for which the one whose turn it is may be waiting.
+  let answer = await (deps.db.inTransaction ? first() : turns.take(id, first))
+  for (let attempts = 1; answer === null && attempts < ATTEMPTS_MAX; attempts += 1)
+    answer = await deps.db.tx(async (tx) => {
+      const { tenantId, appId } = call.caller
+      await store.lockSession(tx, { tenantId, appId }, id)
+      return attemptOrRepeat(tx, deps, call, id, asked)
     })
-    const judged = await judgeEffects(tx, deps, ledger, session, commands, prepared)
-    if ('denial' in judged) return deny(tx, deps, call, session, judged.denial)
-    await deps.reached('reserved')
-    const reserved = withPrepared(row, prepared, judged.charges)
-    return session.custody === 'embedded'
-      ? executeNow(tx, deps, call, session, reserved, prepared)
-      : askForSignature(tx, deps, session, reserved, prepared)
-  })
+  if (answer === null) throw fail('ledger_unavailable')
+  return answer
 }
 
-async function lockAsked(tx: Db, session: store.LiveRow, id: string): Promise<TransactionRow> {
-  const row = isId('tx', id) ? await lockTransaction(tx, session.tenant_id, id) : undefined
+/** A session's transaction that a signature is for; locked where `look` locks. @throws not_found (names `signingRequestId`) */
+export async function askedFor(
+  look: typeof lockTransaction,
+  db: Db,
+  session: store.LiveRow,
+  id: string,
+): Promise<TransactionRow> {
+  const row = isId('tx', id) ? await look(db, session.tenant_id, id) : undefined
   if (row === undefined || row.delegated_session_id !== session.id)
     throw fail('not_found', [
       { field: 'signingRequestId', code: 'not_found', message: 'This session has no signing request of this id.' },
@@ -165,7 +216,7 @@ export async function executeSigned(
 ): Promise<Execution> {
   return deps.db.tx(async (tx) => {
     const session = await liveFor(store.lockLive, tx, deps, call, id)
-    const row = await lockAsked(tx, session, signingRequestId)
+    const row = await askedFor(lockTransaction, tx, session, signingRequestId)
     if (row.status === 'completed' || row.status === 'failed') return answerOf(deps, session, row)
     if (row.status !== 'signature_required' || row.prepared === null) throw fail('transaction_settled')
     requireLive(session, deps.now())

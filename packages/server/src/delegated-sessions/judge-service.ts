@@ -1,9 +1,8 @@
 import type { Db } from '../core/db.ts'
 import type { Deps } from '../core/deps.ts'
 import { type ErrorDetail, failures, type HttpError } from '../core/errors.ts'
-import type { Origin } from '../core/http.ts'
+import type { Caller, Origin } from '../core/http.ts'
 import { type Command, type Ledger, LedgerError, type Prepared } from '../ledger/ledger.ts'
-import type { Executor } from './access-service.ts'
 import { decideEffects } from './effects.ts'
 import { type CompiledPolicy, type Decision, decideCommands } from './policy.ts'
 import { DELEGATED_SESSION_ERRORS, policyOf, sessionEvent } from './service.ts'
@@ -55,6 +54,31 @@ async function declaredBy(
   return (templateId, choice) => known.get(`${templateId} ${choice}`) ?? null
 }
 
+/** Whether the policy denies what a prepared transaction does, apart from what it costs. Asks the ledger. */
+export async function judgeActs(
+  db: Db,
+  ledger: Ledger,
+  row: store.LiveRow,
+  commands: readonly Command[],
+  prepared: Prepared,
+): Promise<Denial | null> {
+  const declared = await declaredBy(ledger, db, row, commands)
+  const decision = decideEffects(policyOf(row), { actAs: row.party_id, commands }, prepared, declared)
+  return decision.allowed ? null : denialBy(decision)
+}
+
+/** What a prepared transaction takes of the session's caps as they are in `row`, or why it may not. */
+export function judgeCost(
+  row: store.LiveRow,
+  prepared: Prepared,
+  now: Date,
+): { denial: Denial } | { charges: Charge[] } {
+  const charged = charge(policyOf(row), row.spent, prepared.flows, row.party_id, now)
+  if ('charges' in charged) return charged
+  const { code, rule, message, ...more } = charged.denied
+  return { denial: { code, rule, command: null, message, more } }
+}
+
 /** Whether the policy denies what a prepared transaction does; if not, what it takes of the session's caps. */
 export async function judgeEffects(
   db: Db,
@@ -64,14 +88,8 @@ export async function judgeEffects(
   commands: readonly Command[],
   prepared: Prepared,
 ): Promise<{ denial: Denial } | { charges: Charge[] }> {
-  const policy = policyOf(row)
-  const declared = await declaredBy(ledger, db, row, commands)
-  const decision = decideEffects(policy, { actAs: row.party_id, commands }, prepared, declared)
-  if (!decision.allowed) return { denial: denialBy(decision) }
-  const charged = charge(policy, row.spent, prepared.flows, row.party_id, deps.now())
-  if ('charges' in charged) return charged
-  const { code, rule, message, ...more } = charged.denied
-  return { denial: { code, rule, command: null, message, more } }
+  const denial = await judgeActs(db, ledger, row, commands, prepared)
+  return denial === null ? judgeCost(row, prepared, deps.now()) : { denial }
 }
 
 /** A denial as an error. */
@@ -82,24 +100,22 @@ export function denied({ code, rule, command, message, more }: Denial): HttpErro
 
 /**
  * Refuses, and tells of it with `delegated_session.denied` unless the same rule's was told within a minute: that stays,
- * whatever the transaction, which holds the session's row, was about to do. @throws policy_denied, spend_limit_exceeded
+ * whatever else the transaction was about to do. @throws policy_denied, spend_limit_exceeded
  */
 export async function deny(
-  tx: Db,
+  db: Db,
   deps: Deps,
-  { caller, origin }: Executor & { origin: Origin },
+  cause: { caller: Caller; origin: Origin },
   row: store.SessionRow,
   denial: Denial,
 ): Promise<never> {
   const now = deps.now()
-  const told = row.denials[denial.rule]
-  if (told === undefined || now.getTime() - Date.parse(told) >= TOLD_EVERY_MS) {
-    const denials = { ...row.denials, [denial.rule]: now.toISOString() }
-    const more = { rule: denial.rule, code: denial.code, message: denial.message }
-    const event = sessionEvent(now, row, 'delegated_session.denied', { caller, origin }, more)
-    await store.recordDenial(tx, { ...row, denials }, event)
-    tx.afterCommit(deps.wake.outbox)
-  }
+  const { rule, code, message } = denial
+  const event = sessionEvent(now, row, 'delegated_session.denied', cause, { rule, code, message })
+  const since = new Date(now.getTime() - TOLD_EVERY_MS)
+  // In memory most of the time: who is denied again and again costs no write.
+  const lately = row.denials[rule] !== undefined && Date.parse(row.denials[rule]) > since.getTime()
+  if (!lately && (await store.recordDenial(db, row, rule, { now, since, event }))) db.afterCommit(deps.wake.outbox)
   throw denied(denial).keepingEffects()
 }
 

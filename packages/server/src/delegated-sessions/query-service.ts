@@ -1,5 +1,6 @@
 import type { Deps } from '../core/deps.ts'
 import { failures } from '../core/errors.ts'
+import { askLedger } from '../ledger/ask-ledger.ts'
 import { type Contract, type Ledger, LedgerError } from '../ledger/ledger.ts'
 import { type Executor, liveFor, requireActive } from './access-service.ts'
 import { checkConditions, compileConditions, matches } from './conditions.ts'
@@ -55,7 +56,7 @@ export async function queryContracts(
     cursor: input.cursor ?? null,
   }
   try {
-    return await ledger.query(deps.db, query)
+    return await askLedger(ledger, () => ledger.query(deps.db, query))
   } catch (error) {
     if (!(error instanceof LedgerError)) throw error
     if (error.code === 'ledger_unavailable') throw fail('ledger_unavailable')

@@ -116,8 +116,10 @@ export const delegatedSessionRoutes: Route[] = [
     {
       effect: (deps, { caller, origin, delegate, params, body }) =>
         beginExecution(deps, { caller, origin, delegate }, params.id, body),
-      finish: (deps, { caller, origin, delegate }, begun) =>
-        finishExecution(deps, { caller, origin, delegate }, begun as Begun),
+      finish: (deps, { caller, origin, delegate, params, body }, begun, replayed) =>
+        finishExecution(deps, { caller, origin, delegate }, params.id, body, { begun: begun as Begun, replayed }),
+      // What is still open has another answer later.
+      isFinal: ({ status }) => !['received', 'reserved', 'submitted'].includes(status),
     },
   ),
   route(
@@ -132,6 +134,10 @@ export const delegatedSessionRoutes: Route[] = [
       reply: one(Contracts),
       errors: [...ENDED, 'policy_denied', 'user_suspended', 'guest_expired', 'ledger_unavailable'],
     },
-    (deps, { caller, delegate, params, body }) => queryContracts(deps, { caller, delegate }, params.id, body),
+    {
+      // Nothing is changed; and the ledger may be a network away, where no transaction is to wait.
+      effect: async () => ({}),
+      finish: (deps, { caller, delegate, params, body }) => queryContracts(deps, { caller, delegate }, params.id, body),
+    },
   ),
 ]

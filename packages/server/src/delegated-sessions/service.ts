@@ -181,6 +181,7 @@ export async function createDelegatedSession(
     name: input.name?.trim().normalize('NFC') ?? null,
     token_hash: hash,
     policy: input.policy,
+    version: 0,
     server_execute: input.serverExecute ?? (user.sessionId === null && !ownKey),
     max_uses: input.maxUses ?? null,
     uses: 0,

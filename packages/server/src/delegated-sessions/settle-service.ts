@@ -1,4 +1,4 @@
-import type { Db } from '../core/db.ts'
+import type { Db, Sql } from '../core/db.ts'
 import type { Deps } from '../core/deps.ts'
 import type { Caller, Origin } from '../core/http.ts'
 import type { Receipt } from '../ledger/ledger.ts'
@@ -19,6 +19,8 @@ type Cause = { caller: Caller; origin: Origin }
 /** What a settled transaction no longer needs. */
 const CLOSED = { commands: null, prepared: null, signatures: null, expires_at: null, check_at: null } as const
 
+const insertionOf = (row: TransactionRow) => (condition: Sql) => transactionInsertion(row, condition)
+
 /** The session with a transaction's part of its caps taken. */
 function taken(session: store.LiveRow, transaction: TransactionRow, now: Date): store.LiveRow {
   return {
@@ -31,21 +33,28 @@ function taken(session: store.LiveRow, transaction: TransactionRow, now: Date): 
 }
 
 /**
- * Takes a transaction's part of its session's caps and writes it as it is: open. In the transaction that holds the
- * session's row. @returns what was written
+ * Takes a transaction's part of its session's caps and writes it as it is: open, and new. Null where session, wallet or
+ * user is no longer what it was when `before` was read: then nothing is written.
  */
-export async function reserve(
-  tx: Db,
+export async function reserveNew(
+  db: Db,
   deps: Deps,
   before: store.LiveRow,
   row: TransactionRow,
-  options: { isNew: boolean },
-): Promise<TransactionRow> {
+): Promise<TransactionRow | null> {
+  const now = deps.now()
+  const after = taken(before, row, now)
+  const transaction = { ...row, remaining: remainingIn(after, now) }
+  const use = { before, after, ledger: null, transaction: insertionOf(transaction), events: [], now }
+  return (await store.writeUse(db, use)) ? transaction : null
+}
+
+/** The same for one that was written before it was known what it takes. In the transaction that holds the session's row. */
+export async function reserve(tx: Db, deps: Deps, before: store.LiveRow, row: TransactionRow): Promise<TransactionRow> {
   const now = deps.now()
   const session = taken(before, row, now)
   const transaction = { ...row, remaining: remainingIn(session, now) }
-  const write = options.isNew ? transactionInsertion(transaction) : transactionChange(transaction)
-  await store.recordUse(tx, session, write, [])
+  await store.recordUse(tx, session, transactionChange(transaction), [])
   return transaction
 }
 
@@ -70,26 +79,29 @@ function completedRow(row: TransactionRow, receipt: Receipt, now: Date): Transac
 }
 
 /**
- * Writes a transaction that was checked, signed and executed in this same database transaction, which holds its session's
- * row: its part of the caps, the transaction and its events.
+ * Writes a transaction that was checked and signed, and what it does on a ledger that joins, in one statement: its part of
+ * the caps, the ledger's rows, the transaction and its events. Null where anything of what it was decided on has changed:
+ * then nothing is written, nothing has happened, and the signature goes nowhere.
  */
 export async function recordCompleted(
-  tx: Db,
+  db: Db,
   deps: Deps,
   before: store.LiveRow,
   row: TransactionRow,
-  receipt: Receipt,
+  { receipt, writes }: { receipt: Receipt; writes: Sql },
   cause: Cause,
-): Promise<TransactionRow> {
+): Promise<TransactionRow | null> {
   const now = deps.now()
-  const { after, events } = completed(taken(before, row, now), now, cause)
+  const { after, events: ending } = completed(taken(before, row, now), now, cause)
   const transaction = { ...completedRow(row, receipt, now), remaining: remainingIn(after, now) }
-  await store.recordUse(tx, after, transactionInsertion(transaction), [
+  const events = [
     transactionEvent(now, 'tx.submitted', transaction, cause),
     transactionEvent(now, 'tx.completed', transaction, cause),
-    ...events,
-  ])
-  tx.afterCommit(deps.wake.outbox)
+    ...ending,
+  ]
+  const use = { before, after, ledger: writes, transaction: insertionOf(transaction), events, now }
+  if (!(await store.writeUse(db, use))) return null
+  db.afterCommit(deps.wake.outbox)
   return transaction
 }
 

@@ -1,6 +1,6 @@
 import { guestOver } from '../core/current-user.ts'
 import { and, type Db, type Sql, sql } from '../core/db.ts'
-import { eventsWrites, type StoredEvent } from '../core/events.ts'
+import { eventsWrites, eventsWritesIf, type StoredEvent } from '../core/events.ts'
 import type { Id } from '../core/ids.ts'
 import type { Policy } from './policy-schema.ts'
 import type { DelegatedSession } from './schema.ts'
@@ -17,6 +17,7 @@ export interface SessionRow {
   token_hash: Buffer
   policy: Policy
   server_execute: boolean
+  version: number
   max_uses: number | null
   uses: number
   completed: number
@@ -96,6 +97,21 @@ export function findLive(db: Db, now: Date, reach: Reach, id: string): Promise<L
   return db.one<LiveRow>(live(now, reach, id, sql`offset 0`, sql``))
 }
 
+/** The same, and the transaction that it made under a command id; null for none. */
+export function findWithCommand(
+  db: Db,
+  now: Date,
+  reach: Reach,
+  id: string,
+  commandId: string | null,
+): Promise<(LiveRow & { known_transaction: Id<'tx'> | null }) | undefined> {
+  return db.one(sql`
+    select l.*, (
+      select t.id from transactions t
+      where t.tenant_id = ${reach.tenantId} and t.delegated_session_id = l.id and t.command_id = ${commandId}) as known_transaction
+    from (${live(now, reach, id, sql`offset 0`, sql``)}) l`)
+}
+
 /**
  * The same, locked until the transaction ends: the session against everybody, its wallet and user against change, so that
  * who freezes, suspends or revokes either comes first or waits.
@@ -118,24 +134,71 @@ export async function recordUse(
 ): Promise<void> {
   await tx.run(sql`
     with ${transaction}, ${eventsWrites(events)}
-    update delegated_sessions set uses = ${row.uses}, completed = ${row.completed}, spent = ${JSON.stringify(row.spent)}::json,
+    update delegated_sessions set version = version + 1, uses = ${row.uses}, completed = ${row.completed}, spent = ${JSON.stringify(row.spent)}::json,
       status = ${row.status}, last_used_at = ${row.last_used_at}, updated_at = ${row.updated_at}
     where tenant_id = ${row.tenant_id} and id = ${row.id}`)
 }
 
-/** Notes that a denial was told of. */
-export async function recordDenial(tx: Db, row: SessionRow, event: StoredEvent): Promise<void> {
-  await tx.run(sql`
-    with ${eventsWrites([event])}
-    update delegated_sessions set denials = ${JSON.stringify(row.denials)}::json
-    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+/**
+ * What a use of a session writes if the session is still what it was decided on, and it, its wallet and its user are live:
+ * the transaction, its events, and where the ledger joins what happens on it. One statement, and so all or nothing.
+ */
+export interface Use {
+  /** The session as it was read. */
+  before: LiveRow
+  after: SessionRow
+  /** The ledger's parts, with `applied`; null where nothing happens yet. */
+  ledger: Sql | null
+  transaction: (condition: Sql) => Sql
+  events: readonly StoredEvent[]
+  now: Date
+}
+
+/** @returns whether it was written; if not, nothing was */
+export async function writeUse(db: Db, { before, after, ledger, transaction, events, now }: Use): Promise<boolean> {
+  const reach = { tenantId: before.tenant_id, appId: null }
+  const happened = sql`(select true from applied)`
+  const row = await db.one(sql`
+    with locked as materialized (${live(now, reach, before.id, sql`for share`, sql`for update of s`)}),
+    held as materialized (
+      select true from locked
+      where version = ${before.version} and status = 'active' and expires_at > ${now} and user_status = 'active'
+        and not guest_over and not frozen and wallet_status = 'ready'),
+    ${ledger ?? sql`applied as (select true from held)`},
+    ${transaction(happened)},
+    ${eventsWritesIf(events, happened)},
+    used as (
+      update delegated_sessions set version = version + 1, uses = ${after.uses}, completed = ${after.completed},
+        spent = ${JSON.stringify(after.spent)}::json, status = ${after.status}, last_used_at = ${after.last_used_at},
+        updated_at = ${after.updated_at}
+      where tenant_id = ${before.tenant_id} and id = ${before.id} and ${happened})
+    select from applied`)
+  return row !== undefined
+}
+
+/** Notes that a denial by a rule is told of, with its event, unless one was within so long. @returns whether it was not */
+export async function recordDenial(
+  db: Db,
+  row: SessionRow,
+  rule: string,
+  { now, since, event }: { now: Date; since: Date; event: StoredEvent },
+): Promise<boolean> {
+  const told = await db.one(sql`
+    with noted as (
+      update delegated_sessions set denials = denials || jsonb_build_object(${rule}::text, ${now.toISOString()}::text)
+      where tenant_id = ${row.tenant_id} and id = ${row.id}
+        and coalesce((denials ->> ${rule}::text)::timestamptz, '-infinity') <= ${since}
+      returning true),
+    ${eventsWritesIf([event], sql`(select true from noted)`)}
+    select from noted`)
+  return told !== undefined
 }
 
 /** Stores a session's end, with its event in one statement. */
 export async function endSession(tx: Db, row: SessionRow, event: StoredEvent): Promise<void> {
   await tx.run(sql`
     with ${eventsWrites([event])}
-    update delegated_sessions set status = ${row.status}, revoked_at = ${row.revoked_at}, updated_at = ${row.updated_at}
+    update delegated_sessions set version = version + 1, status = ${row.status}, revoked_at = ${row.revoked_at}, updated_at = ${row.updated_at}
     where tenant_id = ${row.tenant_id} and id = ${row.id}`)
 }
 
@@ -145,7 +208,7 @@ export function expireOver(tx: Db, now: Date, limit: number): Promise<SessionRow
     with due as (
       select tenant_id, id from delegated_sessions where status = 'active' and expires_at <= ${now}
       order by expires_at limit ${limit} for update skip locked)
-    update delegated_sessions s set status = 'expired', updated_at = ${now} from due
+    update delegated_sessions s set version = version + 1, status = 'expired', updated_at = ${now} from due
     where s.tenant_id = due.tenant_id and s.id = due.id returning s.*`)
 }
 

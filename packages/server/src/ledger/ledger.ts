@@ -1,4 +1,4 @@
-import type { Db } from '../core/db.ts'
+import type { Db, Sql } from '../core/db.ts'
 import type { Id } from '../core/ids.ts'
 
 /** Fields of a contract, or a choice's arguments: strings, and lists of them. Amounts and times are strings too. */
@@ -27,7 +27,7 @@ export interface Effect {
 /** What happens to one owner's part of an asset, in base units. */
 export interface Flow {
   asset: { issuer: string; symbol: string }
-  /** Null for what is with nobody until somebody takes it: an open offer. */
+  /** Null for what is made to be with nobody until somebody takes it, an open offer; one that ends was its owner's. */
   owner: string | null
   consumed: bigint
   created: bigint
@@ -191,6 +191,12 @@ export interface Ledger {
     signatures: readonly LedgerSignature[],
     now: Date,
   ): Promise<Receipt>
+  /**
+   * For ledgers that join: what this ledger has just prepared, signed, as parts of a `with` for the caller's own statement.
+   * It happens only if the part `held`, which the caller brings, has a row, and what it was prepared from is still as it
+   * was: then the part `applied` has a row. @throws signature_invalid
+   */
+  submission?(prepared: Prepared, signatures: readonly LedgerSignature[], now: Date): { receipt: Receipt; writes: Sql }
   /** What became of a command; null while the ledger knows of none. */
   getTransaction(db: Db, tenantId: Id<'ten'>, actAs: string, commandId: string): Promise<Receipt | null>
   /** A party's active contracts. */

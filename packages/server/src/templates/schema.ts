@@ -83,7 +83,15 @@ export const DeclareTemplate = z.strictObject(definition).meta({ id: 'DeclareTem
 export type DeclareTemplate = z.infer<typeof DeclareTemplate>
 
 /** A template that a tenant declared. */
-export const Template = z.object({ ...definition, createdAt: Time }).meta({ id: 'Template' })
+export const Template = z
+  .object({
+    ...definition,
+    description: z.string().nullable(),
+    observers: z.array(Name),
+    choices: z.record(Name, Choice),
+    createdAt: Time,
+  })
+  .meta({ id: 'Template' })
 export type Template = z.infer<typeof Template>
 
 export const ListTemplates = z.strictObject({ ...Paging })

@@ -21,6 +21,9 @@ const fail = failures(TEMPLATE_ERRORS)
 
 const toTemplate = ({ definition, createdAt }: DeclaredTemplate): Template => ({
   ...(definition as DeclareTemplate),
+  description: definition.description ?? null,
+  observers: definition.observers ?? [],
+  choices: (definition.choices as Template['choices'] | undefined) ?? {},
   createdAt: createdAt.toISOString(),
 })
 

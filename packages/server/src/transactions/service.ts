@@ -91,9 +91,9 @@ export function transactionEvent(
   })
 }
 
-/** A new transaction as a part of the statement that changes its session. */
-export function transactionInsertion(row: store.TransactionRow): Sql {
-  return store.insertion(row)
+/** A new transaction as a part of the statement that changes its session, if `condition` holds. */
+export function transactionInsertion(row: store.TransactionRow, condition: Sql): Sql {
+  return store.insertion(row, condition)
 }
 
 /** The change of an open transaction as a part of the statement that changes its session. */

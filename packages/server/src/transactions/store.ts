@@ -85,18 +85,20 @@ export function toTransaction(row: TransactionRow): Transaction {
 
 const json = (value: unknown) => (value === null ? null : JSON.stringify(value))
 
-/** A new transaction as a part of a `with`, for the statement that changes its session. */
-export function insertion(row: TransactionRow): Sql {
+/** A new transaction as a part of a `with`, if `condition` holds. */
+export function insertion(row: TransactionRow, condition: Sql): Sql {
   return sql`
     transaction_row as (
       insert into transactions (tenant_id, id, app_id, user_id, wallet_id, party_id, delegated_session_id, ledger, command_id,
         commands_hash, status, operations, effects, spends, commands, prepared, signatures, expires_at, check_at, remaining,
         update_id, ledger_offset, created_at, updated_at, completed_at)
-      values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.user_id}, ${row.wallet_id}, ${row.party_id},
-        ${row.delegated_session_id}, ${row.ledger}, ${row.command_id}, ${row.commands_hash}, ${row.status},
+      select ${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.user_id}, ${row.wallet_id}, ${row.party_id},
+        ${row.delegated_session_id}, ${row.ledger}, ${row.command_id}, ${row.commands_hash}::bytea, ${row.status},
         ${json(row.operations)}::json, ${json(row.effects)}::json, ${json(row.spends)}::json, ${json(row.commands)}::json,
-        ${row.prepared}, ${json(row.signatures)}::json, ${row.expires_at}, ${row.check_at}, ${json(row.remaining)}::json,
-        ${row.update_id}, ${row.ledger_offset}, ${row.created_at}, ${row.updated_at}, ${row.completed_at}))`
+        ${row.prepared}::bytea, ${json(row.signatures)}::json, ${row.expires_at}::timestamptz, ${row.check_at}::timestamptz,
+        ${json(row.remaining)}::json, ${row.update_id}, ${row.ledger_offset}::bigint, ${row.created_at}::timestamptz,
+        ${row.updated_at}::timestamptz, ${row.completed_at}::timestamptz
+      where ${condition})`
 }
 
 /** Stores what can change of an open transaction, as a part of a `with`. */
@@ -113,7 +115,7 @@ export function change(row: TransactionRow): Sql {
 
 /** Writes a new transaction that takes nothing of its session yet. */
 export async function insertTransaction(tx: Db, row: TransactionRow): Promise<void> {
-  await tx.run(sql`with ${insertion(row)} select`)
+  await tx.run(sql`with ${insertion(row, sql`true`)} select`)
 }
 
 /** Moves an open transaction on, with its event; the session's part of it follows elsewhere. */

@@ -1,6 +1,7 @@
 import type { Deps } from '../core/deps.ts'
 import { publish } from '../core/events.ts'
-import { LedgerError } from '../ledger/ledger.ts'
+import { askLedger } from '../ledger/ask-ledger.ts'
+import { LedgerError, type LedgerSignature } from '../ledger/ledger.ts'
 import * as store from './store.ts'
 
 /** How many wallets one run takes on. */
@@ -23,14 +24,15 @@ async function allocateParty(deps: Deps, row: store.WalletRow): Promise<void> {
   if (row.public_key === null) throw new Error('the wallet has no key')
   const { tenant_id: tenantId, party_id: party } = row
   const hint = party.slice(0, party.indexOf('::'))
-  const onboarding = await ledger.prepareOnboarding(tenantId, hint, row.public_key)
+  const publicKey = row.public_key
+  const onboarding = await askLedger(ledger, () => ledger.prepareOnboarding(tenantId, hint, publicKey))
   // Nothing is signed for another party than the one that the wallet has been known by from the start.
   if (onboarding.party !== party) throw new LedgerError('prepared_invalid', 'The ledger prepared another party.')
-  const signatures = []
+  const signatures: LedgerSignature[] = []
   // The key of a wallet in self-custody is the user's: what it would have to sign the ledger refuses.
   if (row.custody === 'embedded')
     for (const digest of onboarding.digests) signatures.push(...(await ledger.sign(deps.db, tenantId, party, digest)))
-  await ledger.completeOnboarding(tenantId, onboarding, signatures)
+  await askLedger(ledger, () => ledger.completeOnboarding(tenantId, onboarding, signatures))
 }
 
 /** Writes how it ended, with its event; once, however many were at it. */

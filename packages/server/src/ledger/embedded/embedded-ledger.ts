@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { canonicalJson } from '../../core/canonical-json.ts'
-import type { Db } from '../../core/db.ts'
+import { type Db, violatedConstraint } from '../../core/db.ts'
 import type { Id } from '../../core/ids.ts'
 import type { KeyProvider } from '../../core/key-provider.ts'
 import {
@@ -10,6 +10,7 @@ import {
   type Ledger,
   LedgerError,
   type LedgerSignature,
+  type Prepared,
   type PrepareRequest,
   type Receipt,
   type Update,
@@ -18,7 +19,7 @@ import { partyOf } from '../party.ts'
 import { isSignedFor } from '../signature.ts'
 import { type Input, inputsOf, interpret } from './interpret.ts'
 import { createNodeKeys } from './node-keys.ts'
-import { contractIdOf, type Decoded, decode, encode } from './prepared.ts'
+import { contractIdOf, type Decoded, decode, prepared } from './prepared.ts'
 import * as store from './store.ts'
 import { createTemplates } from './templates.ts'
 
@@ -81,68 +82,86 @@ async function follow(
   }
 }
 
-/** What one database transaction has read and prepared. */
-interface Held {
-  inputs: ReadonlyMap<string, Input>
-  /** Digests of what it prepared since it last submitted something. */
-  prepared: Set<string>
+interface Parts {
+  templates: ReturnType<typeof createTemplates>
 }
 
-/** Contracts that a transaction holds locked: they are as they were read until it ends or changes them itself. */
-function createReader() {
-  const held = new WeakMap<Db, Held>()
+/** What a transaction was prepared from: the contracts as they were read, and the offset taken for it. */
+interface Ground {
+  inputs: ReadonlyMap<string, Input>
+  offset: number
+}
+
+const grounds = new WeakMap<Prepared, Ground>()
+
+async function interpreted(
+  { templates }: Parts,
+  db: Db,
+  { tenantId, actAs, commands, seed }: Pick<Decoded, 'tenantId' | 'actAs' | 'commands' | 'seed'>,
+): Promise<Ground & { effects: Effect[] }> {
+  const known = await templates.forCommands(db, tenantId, commands)
+  const { inputs: found, offset } = await store.readContracts(db, tenantId, inputsOf(commands))
+  const inputs = new Map(found.map((input) => [input.contractId, input]))
+  const scene = { actor: actAs, inputs, templates: known, contractId: (n: number) => contractIdOf(seed, n) }
+  return { inputs, offset, effects: interpret(commands, scene) }
+}
+
+async function prepare(parts: Parts, db: Db, request: PrepareRequest): Promise<Decoded> {
+  const { tenantId, commandId, actAs, expiresAt } = request
+  const seed = randomBytes(SEED_BYTES).toString('hex')
+  const commands = [...request.commands]
+  const { effects, ...ground } = await interpreted(parts, db, { tenantId, actAs, commands, seed })
+  const document = { tenantId, commandId, actAs, commands, effects, seed, expiresAt: expiresAt.toISOString() }
+  const transaction = prepared(document)
+  grounds.set(transaction, ground)
+  return transaction
+}
+
+/** Those signatures that count: what is kept beside a transaction has been verified. @throws signature_invalid without any */
+function verified({ actAs, digest }: Prepared, signatures: readonly LedgerSignature[]): LedgerSignature[] {
+  const right = signatures.filter((each) => each.party === actAs && isSignedFor(actAs, digest, each))
+  if (right.length === 0)
+    throw new LedgerError('signature_invalid', 'The signature is not one of the acting party over this digest.')
+  return right
+}
+
+/** A transaction whose signature has been verified, as the tables take it. */
+function updateOf(
+  decoded: Decoded,
+  { inputs, offset }: Ground,
+  signatures: readonly LedgerSignature[],
+  now: Date,
+): store.NewUpdate {
+  const { tenantId, actAs, commandId, effects } = decoded
   return {
-    async read(tx: Db, tenantId: Id<'ten'>, ids: readonly string[]): Promise<ReadonlyMap<string, Input>> {
-      const known = held.get(tx)
-      if (known !== undefined && ids.every((id) => known.inputs.has(id))) return known.inputs
-      const rows = ids.length === 0 ? [] : await store.lockContracts(tx, tenantId, ids)
-      const inputs = new Map([...(known?.inputs ?? []), ...rows.map((input) => [input.contractId, input] as const)])
-      held.set(tx, { inputs, prepared: known?.prepared ?? new Set() })
-      return inputs
-    },
-    notePrepared(tx: Db, digest: Buffer): void {
-      held.get(tx)?.prepared.add(digest.toString('hex'))
-    },
-    hasPrepared: (tx: Db, digest: Buffer): boolean => held.get(tx)?.prepared.has(digest.toString('hex')) ?? false,
-    /** To be called once the transaction has changed contracts. */
-    forget: (tx: Db): void => void held.delete(tx),
+    tenantId,
+    offset,
+    updateId: updateIdOf(decoded.digest),
+    actAs,
+    commandId,
+    prepared: decoded.bytes,
+    signatures: signaturesJson(signatures),
+    recordedAt: now,
+    inputs: [...inputs.keys()],
+    archived: effects.flatMap((effect) => (effect.type === 'archived' ? [inputs.get(effect.contractId) as Input] : [])),
+    created: effects.filter((effect) => effect.type === 'created'),
   }
 }
 
-interface Parts {
-  templates: ReturnType<typeof createTemplates>
-  reader: ReturnType<typeof createReader>
-}
-
-async function effectsOf(
-  { templates, reader }: Parts,
-  tx: Db,
-  { tenantId, actAs, commands, seed }: Pick<Decoded, 'tenantId' | 'actAs' | 'commands' | 'seed'>,
-): Promise<Effect[]> {
-  const known = await templates.forCommands(tx, tenantId, commands)
-  const inputs = await reader.read(tx, tenantId, inputsOf(commands))
-  return interpret(commands, { actor: actAs, inputs, templates: known, contractId: (n) => contractIdOf(seed, n) })
-}
-
-function prepare(parts: Parts, db: Db, request: PrepareRequest): Promise<Decoded> {
-  return db.tx(async (tx) => {
-    const { tenantId, commandId, actAs, expiresAt } = request
-    const seed = randomBytes(SEED_BYTES).toString('hex')
-    const commands = [...request.commands]
-    const effects = await effectsOf(parts, tx, { tenantId, actAs, commands, seed })
-    const prepared = decode(
-      encode({ tenantId, commandId, actAs, commands, effects, seed, expiresAt: expiresAt.toISOString() }),
-    )
-    parts.reader.notePrepared(tx, prepared.digest)
-    return prepared
-  })
-}
-
-const receiptOf = (row: store.UpdateRow): Receipt => ({
+const receiptOf = (row: Pick<store.UpdateRow, 'update_id' | 'offset' | 'recorded_at'>): Receipt => ({
   updateId: row.update_id,
   offset: row.offset,
   recordedAt: row.recorded_at,
 })
+
+/** What this ledger prepared a moment ago, from contracts that the statement itself finds unchanged. */
+function submission(prepared: Prepared, signatures: readonly LedgerSignature[], now: Date) {
+  const ground = grounds.get(prepared)
+  if (ground === undefined) throw new LedgerError('prepared_invalid', 'This was not prepared here.')
+  const update = updateOf(prepared as Decoded, ground, verified(prepared, signatures), now)
+  const { updateId, offset } = update
+  return { receipt: { updateId, offset, recordedAt: now }, writes: store.updateWrites(update) }
+}
 
 /** The receipt of the same transaction, if it happened before. @throws duplicate_command where another one did */
 async function repeated(tx: Db, { tenantId, actAs, commandId, digest }: Decoded): Promise<Receipt | undefined> {
@@ -152,45 +171,31 @@ async function repeated(tx: Db, { tenantId, actAs, commandId, digest }: Decoded)
   return row && receiptOf(row)
 }
 
-/** Writes a transaction whose signature has been verified. */
-async function apply(
-  parts: Parts,
-  tx: Db,
-  decoded: Decoded,
-  signatures: readonly LedgerSignature[],
-  now: Date,
-): Promise<Receipt> {
-  const { tenantId, actAs, commandId, commands } = decoded
-  // The inputs first: whoever waited for them finds below that what it waited for was its own repeat.
-  const inputs = await parts.reader.read(tx, tenantId, inputsOf(commands))
-  // What this transaction has just prepared is no repeat, or the insertion finds that it is.
-  const before = parts.reader.hasPrepared(tx, decoded.digest) ? undefined : await repeated(tx, decoded)
-  if (before !== undefined) return before
-  if (decoded.expiresAt <= now)
-    throw new LedgerError('prepared_expired', 'This transaction has expired. Prepare it again.')
-  const effects = await effectsOf(parts, tx, decoded)
-  // The bytes say what was signed; what happens is what the commands mean now. They must be the same.
-  if (canonicalJson(effects) !== canonicalJson(decoded.effects))
-    throw new LedgerError('prepared_invalid', 'These commands no longer do what was signed.')
-  const updateId = updateIdOf(decoded.digest)
-  const offset = await store.insertUpdate(tx, {
-    tenantId,
-    updateId,
-    actAs,
-    commandId,
-    prepared: decoded.bytes,
-    signatures: signaturesJson(signatures),
-    recordedAt: now,
-    archived: effects.flatMap((effect) => (effect.type === 'archived' ? [inputs.get(effect.contractId) as Input] : [])),
-    created: effects.filter((effect) => effect.type === 'created'),
-  })
-  parts.reader.forget(tx)
-  if (offset !== undefined) return { updateId, offset, recordedAt: now }
-  const receipt = await repeated(tx, decoded)
-  if (receipt === undefined) throw new Error(`transaction ${commandId} is there and is not`)
-  return receipt
+/** What a transaction does now. Where its inputs are gone, a repeat of its own may have taken them: then null. */
+async function meaning(parts: Parts, db: Db, decoded: Decoded): Promise<(Ground & { effects: Effect[] }) | null> {
+  try {
+    return await interpreted(parts, db, decoded)
+  } catch (error) {
+    if (!(error instanceof LedgerError)) throw error
+    if ((await store.findUpdate(db, decoded.tenantId, decoded.actAs, decoded.commandId)) === undefined) throw error
+    return null
+  }
 }
 
+/** Contract ids follow from the seed: bytes that somebody else made may have one that was used before. */
+function refuseUsedSeed(error: unknown): never {
+  if (violatedConstraint(error) === 'ledger_contracts_pkey')
+    throw new LedgerError('prepared_invalid', 'There are contracts of this seed. Prepare it again.')
+  throw error
+}
+
+/** Others that change the same contracts at the same time are few: who loses to them looks again. */
+const TURNS_MAX = 20
+
+/**
+ * Makes happen what anybody prepared, at any time, and signed: what was signed is what the commands mean now, or it is
+ * refused.
+ */
 async function submit(
   parts: Parts,
   db: Db,
@@ -200,22 +205,34 @@ async function submit(
   now: Date,
 ): Promise<Receipt> {
   const decoded = decode(bytes)
-  const { actAs, digest } = decoded
   if (decoded.tenantId !== tenantId) throw new LedgerError('prepared_invalid', 'This is not of this ledger.')
-  const verified = signatures.filter((each) => each.party === actAs && isSignedFor(actAs, digest, each))
-  if (verified.length === 0)
-    throw new LedgerError('signature_invalid', 'The signature is not one of the acting party over this digest.')
-  return db.tx((tx) => apply(parts, tx, decoded, verified, now))
+  const right = verified(decoded, signatures)
+  for (let turn = 0; turn < TURNS_MAX; turn += 1) {
+    const before = await repeated(db, decoded)
+    if (before !== undefined) return before
+    if (decoded.expiresAt <= now)
+      throw new LedgerError('prepared_expired', 'This transaction has expired. Prepare it again.')
+    const meant = await meaning(parts, db, decoded)
+    if (meant === null) continue
+    const { effects, ...ground } = meant
+    // The bytes say what was signed; what happens is what the commands mean now. They must be the same.
+    if (canonicalJson(effects) !== canonicalJson(decoded.effects))
+      throw new LedgerError('prepared_invalid', 'These commands no longer do what was signed.')
+    const update = updateOf(decoded, ground, right, now)
+    if (await store.insertUpdate(db, update).catch(refuseUsedSeed))
+      return { updateId: update.updateId, offset: update.offset, recordedAt: now }
+  }
+  throw new LedgerError('ledger_unavailable', 'Too much is changing at once. Try again.', { retryable: true })
 }
 
 /**
- * The ledger in the service's own database. Its writes join the caller's transaction, in which `prepare` and `submit`
- * run; the contracts that a transaction reads stay locked until it ends.
+ * The ledger in the service's own database. It locks nothing while a transaction is prepared and signed: the one statement
+ * that writes it locks what it was made of and finds that unchanged, or writes nothing.
  */
 export function createEmbeddedLedger({ keys }: { keys: KeyProvider }): Ledger {
   const nodeKeys = createNodeKeys(keys)
   const templates = createTemplates()
-  const parts = { templates, reader: createReader() }
+  const parts = { templates }
   return {
     name: 'embedded',
     joins: true,
@@ -230,6 +247,7 @@ export function createEmbeddedLedger({ keys }: { keys: KeyProvider }): Ledger {
     },
     sign: nodeKeys.sign,
     submit: (db, tenantId, bytes, signatures, now) => submit(parts, db, tenantId, bytes, signatures, now),
+    submission,
     async getTransaction(db, tenantId, actAs, commandId) {
       const row = await store.findUpdate(db, tenantId, actAs, commandId)
       return row === undefined ? null : receiptOf(row)

@@ -25,6 +25,8 @@ export interface Scene {
 /** Contracts that one transaction may consume, and effects that it may have. */
 const INPUTS_MAX = 500
 const EFFECTS_MAX = 2_000
+/** Characters that the effects of one transaction may hold: a choice could write one long text many times. */
+const EFFECT_CHARS_MAX = 2_000_000
 
 /** The ids of all contracts that commands read, each once, in order. @throws LedgerError arguments_invalid when there are too many */
 export function inputsOf(commands: readonly Command[]): string[] {
@@ -46,11 +48,24 @@ interface State {
   effects: Effect[]
   consumed: Set<string>
   created: number
+  chars: number
+}
+
+function charsOf({ arguments: given, signatories, observers }: Effect): number {
+  let chars = 0
+  for (const value of [...Object.values(given), signatories, observers])
+    chars += typeof value === 'string' ? value.length : value.reduce((sum, each) => sum + each.length, 0)
+  return chars
 }
 
 function add(state: State, effect: Effect): void {
-  if (state.effects.length === EFFECTS_MAX)
-    throw new LedgerError('arguments_invalid', `One transaction has at most ${EFFECTS_MAX} effects.`, { field: '' })
+  state.chars += charsOf(effect)
+  if (state.effects.length === EFFECTS_MAX || state.chars > EFFECT_CHARS_MAX)
+    throw new LedgerError(
+      'arguments_invalid',
+      `One transaction has at most ${EFFECTS_MAX} effects, of ${EFFECT_CHARS_MAX} characters together.`,
+      { field: '' },
+    )
   state.effects.push(effect)
 }
 
@@ -170,7 +185,7 @@ function exercise(state: State, command: number, asked: Asked): void {
 
 /** What commands do, in order, or why they may not. @throws LedgerError, its field beginning with the command's number */
 export function interpret(commands: readonly Command[], scene: Scene): Effect[] {
-  const state: State = { scene, effects: [], consumed: new Set(), created: 0 }
+  const state: State = { scene, effects: [], consumed: new Set(), created: 0, chars: 0 }
   const alone = new Set([scene.actor])
   for (const [index, command] of commands.entries()) {
     if ('create' in command) create(state, index, command.create, alone, `${index}.create`)

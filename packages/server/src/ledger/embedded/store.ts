@@ -1,4 +1,4 @@
-import { type Db, sql } from '../../core/db.ts'
+import { type Db, type Sql, sql } from '../../core/db.ts'
 import type { Id } from '../../core/ids.ts'
 import type { Arguments, Contract, Effect } from '../ledger.ts'
 import type { Definition } from './declared-template.ts'
@@ -14,31 +14,49 @@ interface ContractRow {
   archived_offset: number | null
 }
 
-/** Contracts by their ids, active or not, locked until the transaction ends, in the order of their ids. */
-export async function lockContracts(tx: Db, tenantId: Id<'ten'>, ids: readonly string[]): Promise<Input[]> {
-  const rows = await tx.query<ContractRow>(sql`
-    select contract_id, template_id, arguments, signatories, observers, created_offset, archived_offset from ledger_contracts
-    where tenant_id = ${tenantId} and contract_id = any(${ids}::text[]) order by contract_id for no key update`)
-  return rows.map((row) => ({
-    contractId: row.contract_id,
-    templateId: row.template_id,
-    arguments: row.arguments,
-    signatories: row.signatories,
-    observers: row.observers,
-    createdOffset: row.created_offset,
-    archived: row.archived_offset !== null,
-  }))
+const toInput = (row: ContractRow): Input => ({
+  contractId: row.contract_id,
+  templateId: row.template_id,
+  arguments: row.arguments,
+  signatories: row.signatories,
+  observers: row.observers,
+  createdOffset: row.created_offset,
+  archived: row.archived_offset !== null,
+})
+
+/**
+ * Contracts by their ids, active or not, as they are now, and an offset for what is made of them: read before it is taken,
+ * so that it is greater than those of all that was seen.
+ */
+export async function readContracts(
+  db: Db,
+  tenantId: Id<'ten'>,
+  ids: readonly string[],
+): Promise<{ inputs: Input[]; offset: number }> {
+  const rows = await db.query<ContractRow & { next_offset: number }>(sql`
+    with found as materialized (
+      select contract_id, template_id, arguments, signatories, observers, created_offset, archived_offset
+      from ledger_contracts where tenant_id = ${tenantId} and contract_id = any(${ids}::text[])),
+    next as materialized (select nextval('ledger_offsets') as next_offset from (select count(*) from found) as seen)
+    select next.next_offset, found.* from next left join found on true`)
+  return {
+    inputs: rows.filter((row) => row.contract_id !== null).map(toInput),
+    offset: rows[0]?.next_offset as number,
+  }
 }
 
 /** A transaction to be written, with the contracts that it archives as they were read. */
 export interface NewUpdate {
   tenantId: Id<'ten'>
+  offset: number
   updateId: string
   actAs: string
   commandId: string
   prepared: Buffer
   signatures: object
   recordedAt: Date
+  /** Ids of all contracts that it was made of. */
+  inputs: readonly string[]
   archived: readonly Input[]
   created: readonly Effect[]
 }
@@ -49,46 +67,60 @@ const stakeholders = (of: { signatories: readonly string[]; observers: readonly 
 ]
 
 /**
- * Writes a transaction and what it does, unless its party has one with this command id already: then undefined, and
- * nothing is written. @returns its offset
+ * A transaction and what it does, as parts of a `with`. It is written only if the part `held` has a row, every contract
+ * that it was made of is active still, and its party has no transaction with this command id: then `applied` has its offset.
  */
-export async function insertUpdate(tx: Db, update: NewUpdate): Promise<number | undefined> {
-  const { tenantId, archived, created } = update
+export function updateWrites(update: NewUpdate): Sql {
+  const { tenantId, offset, inputs, archived, created } = update
+  const ids = archived.map((input) => input.contractId)
   const left = archived.flatMap((input) => stakeholders(input).map((party) => ({ party, input })))
   const joined = created.flatMap((effect) => stakeholders(effect).map((party) => ({ party, effect })))
-  const row = await tx.one<{ offset: number }>(sql`
-    with applied as (
+  return sql`
+    inputs as materialized (
+      select i.contract_id from held cross join lateral (
+        select contract_id from ledger_contracts
+        where tenant_id = ${tenantId} and contract_id = any(${inputs}::text[]) and archived_offset is null
+        order by contract_id for no key update) i),
+    applied as (
       insert into ledger_updates (tenant_id, "offset", update_id, act_as, command_id, prepared, signatures, recorded_at)
-      values (${tenantId}, nextval('ledger_offsets'), ${update.updateId}, ${update.actAs}, ${update.commandId},
-        ${update.prepared}, ${JSON.stringify(update.signatures)}::json, ${update.recordedAt})
+      select ${tenantId}, ${offset}, ${update.updateId}, ${update.actAs}, ${update.commandId}, ${update.prepared},
+        ${JSON.stringify(update.signatures)}::json, ${update.recordedAt}::timestamptz
+      from held where (select count(*) from inputs) = ${inputs.length}
       on conflict (tenant_id, act_as, command_id) do nothing returning "offset"),
     archived as (
-      update ledger_contracts c set archived_offset = a."offset" from applied a
-      where c.tenant_id = ${tenantId} and c.contract_id = any(${archived.map((input) => input.contractId)}::text[])),
+      update ledger_contracts set archived_offset = ${offset}
+      where tenant_id = ${tenantId} and contract_id = any(${ids}::text[]) and (select true from applied)),
     left_stakes as (
-      delete from ledger_stakes s using applied a, unnest(${left.map(({ party }) => party)}::text[],
+      delete from ledger_stakes s using unnest(${left.map(({ party }) => party)}::text[],
           ${left.map(({ input }) => input.templateId)}::text[], ${left.map(({ input }) => input.createdOffset)}::bigint[],
           ${left.map(({ input }) => input.contractId)}::text[]) as l(party, template_id, created_offset, contract_id)
       where s.tenant_id = ${tenantId} and s.party = l.party and s.template_id = l.template_id
-        and s.created_offset = l.created_offset and s.contract_id = l.contract_id),
+        and s.created_offset = l.created_offset and s.contract_id = l.contract_id and (select true from applied)),
     created as (
       insert into ledger_contracts (tenant_id, contract_id, template_id, arguments, signatories, observers, created_offset)
       select ${tenantId}, n.contract_id, n.template_id, n.arguments, string_to_array(n.signatories, ' '),
-        string_to_array(n.observers, ' '), a."offset"
-      from applied a, unnest(${created.map((effect) => effect.contractId)}::text[],
+        string_to_array(n.observers, ' '), ${offset}
+      from unnest(${created.map((effect) => effect.contractId)}::text[],
         ${created.map((effect) => effect.templateId)}::text[],
         ${created.map((effect) => JSON.stringify(effect.arguments))}::json[],
         ${created.map((effect) => effect.signatories.join(' '))}::text[],
         ${created.map((effect) => effect.observers.join(' '))}::text[])
-        as n(contract_id, template_id, arguments, signatories, observers)),
+        as n(contract_id, template_id, arguments, signatories, observers)
+      where (select true from applied)),
     new_stakes as (
       insert into ledger_stakes (tenant_id, party, template_id, created_offset, contract_id)
-      select ${tenantId}, n.party, n.template_id, a."offset", n.contract_id
-      from applied a, unnest(${joined.map(({ party }) => party)}::text[],
+      select ${tenantId}, n.party, n.template_id, ${offset}, n.contract_id
+      from unnest(${joined.map(({ party }) => party)}::text[],
         ${joined.map(({ effect }) => effect.templateId)}::text[],
-        ${joined.map(({ effect }) => effect.contractId)}::text[]) as n(party, template_id, contract_id))
-    select "offset" from applied`)
-  return row?.offset
+        ${joined.map(({ effect }) => effect.contractId)}::text[]) as n(party, template_id, contract_id)
+      where (select true from applied))`
+}
+
+/** Writes a transaction by itself. @returns whether it was written: see `updateWrites` */
+export async function insertUpdate(tx: Db, update: NewUpdate): Promise<boolean> {
+  const row = await tx.one(sql`
+    with held as materialized (select true), ${updateWrites(update)} select from applied`)
+  return row !== undefined
 }
 
 /** A transaction as it was written. */
@@ -125,7 +157,7 @@ export function updatesAfter(
     select "offset", update_id, act_as, command_id, prepared, recorded_at, xid::text from ledger_updates
     where tenant_id = ${tenantId} and (xid, "offset") > (${after.xid}::xid8, ${after.offset}::bigint)
       and xid < pg_snapshot_xmin(pg_current_snapshot())
-    order by xid, "offset" limit ${limit}`)
+    order by ledger_updates.xid, ledger_updates."offset" limit ${limit}`)
 }
 
 /** Where a page of contracts ended. */
@@ -187,27 +219,34 @@ export function findTemplates(db: Db, tenantId: Id<'ten'>, ids: readonly string[
     where tenant_id = ${tenantId} and template_id = any(${ids}::text[])`)
 }
 
-/** A page of a tenant's declared templates, by name, and how many there are. */
+/** How many templates a tenant has declared. */
+export async function countTemplates(db: Db, tenantId: Id<'ten'>): Promise<number> {
+  const row = await db.one<{ n: number }>(sql`select count(*) as n from ledger_templates where tenant_id = ${tenantId}`)
+  return row?.n ?? 0
+}
+
+/** A page of a tenant's declared templates, newest first, and how many there are. */
 export async function listTemplates(
   db: Db,
   tenantId: Id<'ten'>,
   { offset, pageSize }: { offset: number; pageSize: number },
 ): Promise<{ rows: TemplateRow[]; total: number }> {
-  const counted = await db.one<{ n: number }>(
-    sql`select count(*) as n from ledger_templates where tenant_id = ${tenantId}`,
-  )
   const rows = await db.query<TemplateRow>(sql`
     select template_id, definition, created_at from ledger_templates
     where tenant_id = ${tenantId} order by created_at desc, template_id offset ${offset} limit ${pageSize}`)
-  return { rows, total: counted?.n ?? 0 }
+  return { rows, total: await countTemplates(db, tenantId) }
 }
 
-/** Stores a template; false when there is one of this id. */
-export async function insertTemplate(db: Db, tenantId: Id<'ten'>, definition: Definition, now: Date): Promise<boolean> {
-  const rows = await db.run(sql`
+/** Lets no other transaction declare templates of the tenant's until this one ends. */
+export async function lockTemplates(tx: Db, tenantId: Id<'ten'>): Promise<void> {
+  await tx.run(sql`select 1 from tenants where id = ${tenantId} for no key update`)
+}
+
+/** Stores a template whose name is free. */
+export async function insertTemplate(tx: Db, tenantId: Id<'ten'>, definition: Definition, now: Date): Promise<void> {
+  await tx.run(sql`
     insert into ledger_templates (tenant_id, template_id, definition, created_at)
-    values (${tenantId}, ${definition.templateId}, ${JSON.stringify(definition)}::json, ${now}) on conflict do nothing`)
-  return rows === 1
+    values (${tenantId}, ${definition.templateId}, ${JSON.stringify(definition)}::json, ${now})`)
 }
 
 /** Asks the ledger's table something that costs nothing. @throws Error while it cannot be read */

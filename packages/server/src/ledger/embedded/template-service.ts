@@ -33,15 +33,20 @@ export function isReserved(templateId: string): boolean {
 }
 
 /** Declares a template for good. `taken` where there is one of this name, `full` where there are too many. */
-export async function declareTemplate(
+export function declareTemplate(
   db: Db,
   tenantId: Id<'ten'>,
   definition: Definition,
   now: Date,
 ): Promise<DeclaredTemplate | 'taken' | 'full'> {
-  const { total } = await store.listTemplates(db, tenantId, { offset: 0, pageSize: 1 })
-  if (total >= TEMPLATES_MAX) return 'full'
-  return (await store.insertTemplate(db, tenantId, definition, now)) ? { definition, createdAt: now } : 'taken'
+  return db.tx(async (tx) => {
+    // One after the other: whoever counts at the same time would find the same room.
+    await store.lockTemplates(tx, tenantId)
+    if ((await findTemplate(tx, tenantId, definition.templateId)) !== undefined) return 'taken'
+    if ((await store.countTemplates(tx, tenantId)) >= TEMPLATES_MAX) return 'full'
+    await store.insertTemplate(tx, tenantId, definition, now)
+    return { definition, createdAt: now }
+  })
 }
 
 /** One declared template. */

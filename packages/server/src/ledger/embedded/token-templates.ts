@@ -142,16 +142,20 @@ const transferOfferTemplate: Template = {
 
 export const TOKEN_TEMPLATES: readonly Template[] = [holdingTemplate, transferOfferTemplate]
 
-/** What effects do to whose part of which asset. */
-export function flowsOf(effects: readonly Effect[]): Flow[] {
+/** What effects do to whose part of which asset; null where a token in them lacks what a token has. */
+export function flowsOf(effects: readonly Effect[]): Flow[] | null {
   const flows = new Map<string, Flow>()
   for (const { type, templateId, arguments: contract } of effects) {
     if (type === 'exercised' || (templateId !== HOLDING && templateId !== TRANSFER_OFFER)) continue
-    const asset = { issuer: textOf(contract, 'issuer'), symbol: textOf(contract, 'symbol') }
-    const owner = templateId === HOLDING ? textOf(contract, 'owner') : null
-    const key = JSON.stringify([asset.issuer, asset.symbol, owner])
-    const flow = flows.get(key) ?? { asset, owner, consumed: 0n, created: 0n }
-    flow[type === 'created' ? 'created' : 'consumed'] += unitsOf(contract)
+    const { issuer, symbol, owner: holder, amount } = contract
+    const units = typeof amount === 'string' ? parseAmount(amount) : null
+    if (typeof issuer !== 'string' || typeof symbol !== 'string' || typeof holder !== 'string' || units === null)
+      return null
+    // An offer that ends was its owner's: what comes back by it makes up for nothing that goes out beside it.
+    const owner = templateId === HOLDING || type === 'archived' ? holder : null
+    const key = JSON.stringify([issuer, symbol, owner])
+    const flow = flows.get(key) ?? { asset: { issuer, symbol }, owner, consumed: 0n, created: 0n }
+    flow[type === 'created' ? 'created' : 'consumed'] += units
     flows.set(key, flow)
   }
   return [...flows.values()]
