@@ -149,9 +149,9 @@ create table ledger_updates (
   recorded_at timestamptz not null,
   -- Those who follow read by it: what an earlier snapshot could not see is in the next reading.
   xid xid8 not null default pg_current_xact_id(),
-  primary key (tenant_id, "offset")
+  -- One transaction for each command of a party.
+  primary key (tenant_id, act_as, command_id)
 );
-create unique index ledger_updates_command on ledger_updates (tenant_id, act_as, command_id);
 create index ledger_updates_xid on ledger_updates (tenant_id, xid, "offset");
 
 -- Templates that tenants declare. A template is never changed: contracts of it live on.

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { expect } from 'vitest'
 import { type Answer, type CallOptions, call, type Service, type Tenant } from '../../test/harness.ts'
-import { type Person, publishableKey, signInAs, type Who } from '../sessions/sessions.fixture.ts'
+import { dump, type Person, publishableKey, signInAs, type Who } from '../sessions/sessions.fixture.ts'
 import { newWalletKey, proven, type WalletKey } from '../wallets/wallets.fixture.ts'
 
 /** A party that is nobody's here. */
@@ -36,6 +36,12 @@ export const digestOf = (preparedTransaction: string): Buffer =>
     .update('halfkey/transaction-digest/v1\0')
     .update(Buffer.from(preparedTransaction, 'base64'))
     .digest()
+
+/** What somebody would find changed in the database: a digest of all its rows, in whichever order. */
+export async function stateOf(service: Service): Promise<string> {
+  const rows = (await dump(service)).split('\n').sort()
+  return createHash('sha256').update(rows.join('\n')).digest('hex')
+}
 
 /** Whether an answer is a success, with what it says where not. */
 export function expectStatus(answer: Answer, status: number): Answer['body']['data'] {

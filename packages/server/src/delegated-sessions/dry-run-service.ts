@@ -1,7 +1,8 @@
 import type { Deps } from '../core/deps.ts'
+import { askLedger } from '../ledger/ask-ledger.ts'
 import type { Prepared } from '../ledger/ledger.ts'
 import { liveFor, requireLive } from './access-service.ts'
-import { type ExecuteCall, ledgerOf, repeatOf, requireUse } from './execute-service.ts'
+import { type ExecuteCall, ledgerOf, PREPARED_MS, repeatOf, requireUse } from './execute-service.ts'
 import { ledgerCommandId, newTransaction } from './execution.ts'
 import { asAnswer, type Denial, judgeCommands, judgeEffects } from './judge-service.ts'
 import { decideCommands } from './policy.ts'
@@ -10,8 +11,6 @@ import type { Decision, Execution } from './schema.ts'
 import { policyOf, remainingIn } from './service.ts'
 import { addCharges } from './spend.ts'
 import * as store from './store.ts'
-
-const PREPARED_MS = 60_000
 
 /**
  * What executing these commands now would do, and which rule decides; nothing is changed, locked or told. What the ledger
@@ -50,19 +49,22 @@ export async function dryRun(deps: Deps, call: ExecuteCall, id: string, asked: A
   const denial = judgeCommands(policy, commands)
   if (denial !== null) return answer(refused(denial), null, session)
   const ledger = ledgerOf(deps, session)
-  const prepared = await ledger
-    .prepare(deps.db, {
-      tenantId: session.tenant_id,
-      commandId: ledgerCommandId(row),
-      actAs: session.party_id,
-      commands,
-      now,
-      expiresAt: new Date(now.getTime() + PREPARED_MS),
-    })
-    .catch((error: unknown): never => {
-      throw asAnswer(error)
-    })
-  const judged = await judgeEffects(deps.db, deps, ledger, session, commands, prepared)
+  const request = {
+    tenantId: session.tenant_id,
+    commandId: ledgerCommandId(row),
+    actAs: session.party_id,
+    commands,
+    now,
+    expiresAt: new Date(now.getTime() + PREPARED_MS),
+  }
+  const ask = async () => {
+    // What stands in the bytes counts, as it does where they are signed.
+    const prepared = ledger.decode((await ledger.prepare(deps.db, request)).bytes)
+    return { prepared, judged: await judgeEffects(deps.db, deps, ledger, session, commands, prepared) }
+  }
+  const { prepared, judged } = await askLedger(ledger, ask).catch((error: unknown): never => {
+    throw asAnswer(error)
+  })
   if ('denial' in judged) return answer(refused(judged.denial), prepared, session)
   const { rule, command, message } = explained
   const after = { ...session, uses: session.uses + 1, spent: addCharges(session.spent, judged.charges) }

@@ -1,4 +1,4 @@
-import type { Db } from '../core/db.ts'
+import type { Db, Sql } from '../core/db.ts'
 import type { Deps } from '../core/deps.ts'
 import { failures, HttpError } from '../core/errors.ts'
 import type { Origin } from '../core/http.ts'
@@ -105,7 +105,7 @@ async function attempt(
   db: Db,
   deps: Deps,
   call: ExecuteCall,
-  session: store.LiveRow,
+  session: store.ReadyRow,
   asked: AskedCommands,
 ): Promise<TransactionRow | null> {
   const now = deps.now()
@@ -125,7 +125,7 @@ async function attempt(
     now,
     expiresAt: new Date(now.getTime() + lifetimeMs),
   }
-  const prepared = await ledger.prepare(db, request).catch((error: unknown): never => {
+  const prepared = await ledger.prepare(db, request, session.ground).catch((error: unknown): never => {
     throw asAnswer(error)
   })
   const judged = await judgeEffects(db, deps, ledger, session, commands, prepared)
@@ -137,6 +137,16 @@ async function attempt(
     : askForSignature(db, deps, session, reserved, prepared)
 }
 
+/** What the ledger that joins reads for commands: with the session, so that it costs no statement of its own. */
+function groundFor(deps: Deps, { caller }: ExecuteCall, commands: AskedCommands['commands']): Sql {
+  const joined = [...deps.ledgers.values()].find((ledger) => ledger.ground !== undefined)
+  try {
+    return joined?.ground?.(caller.tenantId, commands) as Sql
+  } catch (error) {
+    throw asAnswer(error)
+  }
+}
+
 /** The answer to a call, or null where an attempt came too late. */
 async function attemptOrRepeat(
   db: Db,
@@ -145,8 +155,10 @@ async function attemptOrRepeat(
   id: string,
   asked: AskedCommands,
 ): Promise<Execution | null> {
+  const { commandId, commands } = asked
+  const ground = groundFor(deps, call, commands)
   const look = (on: Db, now: Date, reach: store.Reach, of: string) =>
-    store.findWithCommand(on, now, reach, of, asked.commandId)
+    store.findReady(on, now, reach, of, { commandId, ground })
   const session = await liveFor(look, db, deps, call, id)
   const before = session.known_transaction === null ? undefined : await repeatOf(db, session, asked)
   if (before !== undefined) return answerOf(deps, session, before)
@@ -178,7 +190,7 @@ export async function executeJoined(
 ): Promise<Execution> {
   const first = () => attemptOrRepeat(deps.db, deps, call, id, asked)
   // Not while holding a connection, for which the one whose turn it is may be waiting.
-  let answer = await (deps.db.inTransaction ? first() : turns.take(id, first))
+  let answer = await (deps.db.inTransaction ? first() : turns.take(`${call.caller.tenantId} ${id}`, first))
   for (let attempts = 1; answer === null && attempts < ATTEMPTS_MAX; attempts += 1)
     answer = await deps.db.tx(async (tx) => {
       const { tenantId, appId } = call.caller
@@ -186,6 +198,7 @@ export async function executeJoined(
       return attemptOrRepeat(tx, deps, call, id, asked)
     })
   if (answer === null) throw fail('ledger_unavailable')
+  await deps.reached('settled')
   return answer
 }
 

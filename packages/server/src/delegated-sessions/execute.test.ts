@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { expectError } from '../../test/envelope.ts'
 import { type Service, startService } from '../../test/harness.ts'
 import { eventsOf } from '../sessions/sessions.fixture.ts'
-import { BOB, expectStatus, holdingsOf, newHolder, newSession, transfer, transfers } from './delegated.fixture.ts'
+import { expectStatus, holdingsOf, newHolder, newSession, transfer, transfers } from './delegated.fixture.ts'
 
 let service: Service
 beforeAll(async () => {
@@ -46,31 +46,4 @@ test('the whole story: wallet, tokens, a session with a cap of 10, 3 of it spent
     },
   ])
   expect(await eventsOf(service, tenant, 'delegated_session.denied')).toHaveLength(1)
-  expect(BOB).toContain('bob')
-})
-
-describe('repeats', () => {
-  test('the same commandId answers the first result, other commands under it are a conflict', async () => {
-    const tenant = await service.newTenant()
-    const ada = await newHolder(tenant)
-    const holding = await ada.receive('100')
-    const session = await newSession(service, tenant, ada, { policy: transfers(ada, '10') })
-    const body = { commandId: 'a', commands: [transfer(holding, '3')] }
-    const answers = await Promise.all(Array.from({ length: 20 }, () => session.execute(body)))
-    for (const answer of answers) expect([answer.status, answer.text]).toEqual([200, answers[0]?.text])
-    expectError(await session.execute({ commandId: 'a', commands: [transfer(holding, '4')] }), 409, 'duplicate_command')
-    expectError(await session.execute({ commands: [transfer(holding, '3')] }), 409, 'contract_archived')
-    expect(await eventsOf(service, tenant, 'tx.completed')).toHaveLength(1)
-  })
-})
-
-test('a hundred parallel executes never spend above the cap', async () => {
-  const tenant = await service.newTenant()
-  const ada = await newHolder(tenant)
-  const holdings = await Promise.all(Array.from({ length: 100 }, () => ada.receive('1')))
-  const session = await newSession(service, tenant, ada, { policy: transfers(ada, '10') })
-  const answers = await Promise.all(holdings.map((id) => session.execute({ commands: [transfer(id)] })))
-  expect(answers.filter((answer) => answer.status === 200)).toHaveLength(10)
-  expect(answers.filter((answer) => answer.body.code === 'spend_limit_exceeded')).toHaveLength(90)
-  expect(await holdingsOf(session)).toHaveLength(90)
 })

@@ -107,7 +107,9 @@ describe('what ends between reserving and signing', () => {
         return prepared
       }
       let reserved = 0
-      service.steps.reserved = async () => void (reserved += 1)
+      service.steps.reserved = async () => {
+        reserved += 1
+      }
       expectError(await scene.session.execute(order(scene)), status, code, what)
       expect(reserved).toBe(0)
       expect(await settledOf(scene)).toEqual({ completed: 0, failed: 1, moved: '0' })
@@ -155,6 +157,33 @@ test('once a revoke has answered nothing is signed: what was is in its answer, o
   }
 })
 
+test('a revoke that meets a signature being made waits for it, and lists it', async () => {
+  const scene = await newScene()
+  const { sign } = service.remote
+  let revoking: Promise<Answer> | undefined
+  service.remote.sign = async (...given) => {
+    service.remote.sign = sign
+    revoking = scene.tenant.delete(`/delegated-sessions/${scene.session.id}`)
+    // Time enough for a revoke that does not wait.
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    return sign(...given)
+  }
+  service.remote.next.submit = ['forget']
+  const answer = expectStatus(await scene.session.execute(order(scene)), 200)
+  expect(answer.status).toBe('submitted')
+  const revoked = expectStatus((await revoking) as Answer, 200)
+  expect(revoked).toMatchObject({
+    status: 'revoked',
+    inFlight: [{ transactionId: answer.transactionId, commandId: 'order-0', ledger: 'remote' }],
+  })
+  expect(Date.parse(revoked.inFlight[0].expiresAt)).toBeGreaterThan(Date.parse(revoked.revokedAt))
+  // Nobody lists it any more once it has an outcome, which may well be that it happened.
+  await service.remote.remember(service.deps.now())
+  await runOut(service)
+  expect((await scene.tenant.delete(`/delegated-sessions/${scene.session.id}`)).body.data.inFlight).toEqual([])
+  expect(await settledOf(scene)).toEqual({ completed: 1, failed: 0, moved: '1' })
+})
+
 describe('a request that is slower than its lease', () => {
   const reconciled = async () => {
     service.advance(LEASE_MS)
@@ -200,7 +229,7 @@ describe('a request that is slower than its lease', () => {
   test('releases nothing on a refusal once another has sent it too: that one may have arrived', async () => {
     const scene = await newScene()
     const { submit } = service.remote
-    service.remote.submit = async (...given) => {
+    service.remote.submit = async () => {
       service.remote.submit = submit
       service.remote.next.submit = ['forget']
       service.advance(31_000)

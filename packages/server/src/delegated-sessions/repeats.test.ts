@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError } from '../../test/envelope.ts'
 import { type Answer, eventually, type Service, startService } from '../../test/harness.ts'
 import { EVENT_CATALOGUE } from '../core/event-catalogue.ts'
-import { dump, eventsOf } from '../sessions/sessions.fixture.ts'
+import { eventsOf } from '../sessions/sessions.fixture.ts'
 import {
   create,
   everything,
@@ -10,6 +10,7 @@ import {
   holdingsOf,
   newHolder,
   newSession,
+  stateOf,
   transfer,
   transfers,
   unlimited,
@@ -164,7 +165,7 @@ test('what cannot be written whole is not written at all: no contract, transacti
     'events',
     'outbox',
   ]) {
-    const before = await dump(service)
+    const before = await stateOf(service)
     // As late as can be: when everything is written, and about to be committed.
     await service.sql(
       `create constraint trigger refuse after insert or update on ${table} deferrable initially deferred for each row execute function refuse()`,
@@ -177,7 +178,7 @@ test('what cannot be written whole is not written at all: no contract, transacti
     } finally {
       await service.sql(`drop trigger refuse on ${table}`)
     }
-    expect(await dump(service), table).toBe(before)
+    expect(await stateOf(service), table).toBe(before)
   }
   expectStatus(await session.execute(body), 200)
   expectError(await session.execute(denied), 409, 'contract_archived')

@@ -97,18 +97,27 @@ export function findLive(db: Db, now: Date, reach: Reach, id: string): Promise<L
   return db.one<LiveRow>(live(now, reach, id, sql`offset 0`, sql``))
 }
 
-/** The same, and the transaction that it made under a command id; null for none. */
-export function findWithCommand(
+/** A session with what executing a command by it needs to know. */
+export interface ReadyRow extends LiveRow {
+  /** The transaction that it made under the command id; null for none. */
+  known_transaction: Id<'tx'> | null
+  /** What its ledger reads: see `Ledger.ground`. */
+  ground: unknown
+}
+
+/** The same, for executing: all that has to be read, in one statement. */
+export function findReady(
   db: Db,
   now: Date,
   reach: Reach,
   id: string,
-  commandId: string | null,
-): Promise<(LiveRow & { known_transaction: Id<'tx'> | null }) | undefined> {
+  { commandId, ground }: { commandId: string | null; ground: Sql },
+): Promise<ReadyRow | undefined> {
   return db.one(sql`
     select l.*, (
       select t.id from transactions t
-      where t.tenant_id = ${reach.tenantId} and t.delegated_session_id = l.id and t.command_id = ${commandId}) as known_transaction
+      where t.tenant_id = ${reach.tenantId} and t.delegated_session_id = l.id and t.command_id = ${commandId}) as known_transaction,
+      ${ground} as ground
     from (${live(now, reach, id, sql`offset 0`, sql``)}) l`)
 }
 

@@ -167,8 +167,13 @@ export interface Ledger {
   prepareOnboarding(tenantId: Id<'ten'>, hint: string, publicKey: Buffer): Promise<Onboarding>
   /** Makes the party exist. Repeatable. */
   completeOnboarding(tenantId: Id<'ten'>, onboarding: Onboarding, signatures: readonly LedgerSignature[]): Promise<void>
-  /** Interprets commands as of now. Nothing changes. */
-  prepare(db: Db, request: PrepareRequest): Promise<Prepared>
+  /** Interprets commands as of now, or as of when `ground` was read. Nothing changes. */
+  prepare(db: Db, request: PrepareRequest, ground?: unknown): Promise<Prepared>
+  /**
+   * For ledgers that join: what preparing these commands reads, as an expression of one JSON value for a statement of the
+   * caller's, who hands the value on to `prepare`. @throws arguments_invalid when it is too much
+   */
+  ground?(tenantId: Id<'ten'>, commands: readonly Command[]): Sql
   /** Reads a prepared transaction out of its bytes; nothing that came beside them is believed. */
   decode(bytes: Buffer): Prepared
   /** Templates of which a choice may create or archive contracts; null for an unknown choice. */

@@ -284,7 +284,7 @@ describe('declaring', () => {
     )
     expect(answers.filter((answer) => answer.status === 201)).toHaveLength(5)
     for (const answer of answers) if (answer.status !== 201) expectError(answer, 409, 'template_limit_reached')
-    expect((await tenant.get('/templates?page_size=1')).body).toMatchObject({ pagination: { total: 200 } })
+    expect((await tenant.get('/templates?page_size=1')).body).toMatchObject({ total: 200 })
     expectError(await tenant.post('/templates', { ...RECEIPT, templateId: 'Old:T1' }), 409, 'already_exists')
   })
 

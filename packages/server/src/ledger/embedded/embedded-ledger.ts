@@ -86,7 +86,7 @@ interface Parts {
   templates: ReturnType<typeof createTemplates>
 }
 
-/** What a transaction was prepared from: the contracts as they were read, and the offset taken for it. */
+/** What a transaction was prepared from. */
 interface Ground {
   inputs: ReadonlyMap<string, Input>
   offset: number
@@ -98,19 +98,25 @@ async function interpreted(
   { templates }: Parts,
   db: Db,
   { tenantId, actAs, commands, seed }: Pick<Decoded, 'tenantId' | 'actAs' | 'commands' | 'seed'>,
+  read: store.Ground | undefined,
 ): Promise<Ground & { effects: Effect[] }> {
   const known = await templates.forCommands(db, tenantId, commands)
-  const { inputs: found, offset } = await store.readContracts(db, tenantId, inputsOf(commands))
+  const { inputs: found, offset } = read ?? (await store.readGround(db, tenantId, inputsOf(commands)))
   const inputs = new Map(found.map((input) => [input.contractId, input]))
   const scene = { actor: actAs, inputs, templates: known, contractId: (n: number) => contractIdOf(seed, n) }
   return { inputs, offset, effects: interpret(commands, scene) }
 }
 
-async function prepare(parts: Parts, db: Db, request: PrepareRequest): Promise<Decoded> {
+async function prepare(
+  parts: Parts,
+  db: Db,
+  request: PrepareRequest,
+  read: store.Ground | undefined,
+): Promise<Decoded> {
   const { tenantId, commandId, actAs, expiresAt } = request
   const seed = randomBytes(SEED_BYTES).toString('hex')
   const commands = [...request.commands]
-  const { effects, ...ground } = await interpreted(parts, db, { tenantId, actAs, commands, seed })
+  const { effects, ...ground } = await interpreted(parts, db, { tenantId, actAs, commands, seed }, read)
   const document = { tenantId, commandId, actAs, commands, effects, seed, expiresAt: expiresAt.toISOString() }
   const transaction = prepared(document)
   grounds.set(transaction, ground)
@@ -174,7 +180,7 @@ async function repeated(tx: Db, { tenantId, actAs, commandId, digest }: Decoded)
 /** What a transaction does now. Where its inputs are gone, a repeat of its own may have taken them: then null. */
 async function meaning(parts: Parts, db: Db, decoded: Decoded): Promise<(Ground & { effects: Effect[] }) | null> {
   try {
-    return await interpreted(parts, db, decoded)
+    return await interpreted(parts, db, decoded, undefined)
   } catch (error) {
     if (!(error instanceof LedgerError)) throw error
     if ((await store.findUpdate(db, decoded.tenantId, decoded.actAs, decoded.commandId)) === undefined) throw error
@@ -239,7 +245,8 @@ export function createEmbeddedLedger({ keys }: { keys: KeyProvider }): Ledger {
     deriveParty: partyOf,
     prepareOnboarding: async (_, hint, publicKey) => ({ party: partyOf(hint, publicKey), digests: [] }),
     completeOnboarding: async () => {},
-    prepare: (db, request) => prepare(parts, db, request),
+    prepare: (db, request, ground) => prepare(parts, db, request, ground as store.Ground | undefined),
+    ground: (tenantId, commands) => store.groundOf(tenantId, inputsOf(commands)),
     decode,
     async declaredConsequences(db, tenantId, templateId, choice) {
       const known = await templates.find(db, tenantId, [templateId])

@@ -14,35 +14,29 @@ interface ContractRow {
   archived_offset: number | null
 }
 
-const toInput = (row: ContractRow): Input => ({
-  contractId: row.contract_id,
-  templateId: row.template_id,
-  arguments: row.arguments,
-  signatories: row.signatories,
-  observers: row.observers,
-  createdOffset: row.created_offset,
-  archived: row.archived_offset !== null,
-})
+/** What a transaction is made of: contracts as they were read, and the offset taken for it. */
+export interface Ground {
+  inputs: Input[]
+  offset: number
+}
 
 /**
- * Contracts by their ids, active or not, as they are now, and an offset for what is made of them: read before it is taken,
- * so that it is greater than those of all that was seen.
+ * Contracts by their ids, active or not, as they are now, and an offset for what is made of them, greater than those of
+ * all that is seen: a `Ground` as one JSON value.
  */
-export async function readContracts(
-  db: Db,
-  tenantId: Id<'ten'>,
-  ids: readonly string[],
-): Promise<{ inputs: Input[]; offset: number }> {
-  const rows = await db.query<ContractRow & { next_offset: number }>(sql`
-    with found as materialized (
-      select contract_id, template_id, arguments, signatories, observers, created_offset, archived_offset
-      from ledger_contracts where tenant_id = ${tenantId} and contract_id = any(${ids}::text[])),
-    next as materialized (select nextval('ledger_offsets') as next_offset from (select count(*) from found) as seen)
-    select next.next_offset, found.* from next left join found on true`)
-  return {
-    inputs: rows.filter((row) => row.contract_id !== null).map(toInput),
-    offset: rows[0]?.next_offset as number,
-  }
+export function groundOf(tenantId: Id<'ten'>, ids: readonly string[]): Sql {
+  return sql`
+    json_build_object('offset', nextval('ledger_offsets'), 'inputs', (
+      select coalesce(json_agg(json_build_object('contractId', contract_id, 'templateId', template_id, 'arguments', arguments,
+        'signatories', signatories, 'observers', observers, 'createdOffset', created_offset,
+        'archived', archived_offset is not null)), '[]')
+      from ledger_contracts where tenant_id = ${tenantId} and contract_id = any(${ids}::text[])))`
+}
+
+/** The same, read by itself. */
+export async function readGround(db: Db, tenantId: Id<'ten'>, ids: readonly string[]): Promise<Ground> {
+  const row = await db.one<{ ground: Ground }>(sql`select ${groundOf(tenantId, ids)} as ground`)
+  return row?.ground as Ground
 }
 
 /** A transaction to be written, with the contracts that it archives as they were read. */

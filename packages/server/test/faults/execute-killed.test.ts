@@ -1,0 +1,275 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, describe, expect, it, type TestContext } from 'vitest'
+import { newApiKey } from '../../src/core/api-key.ts'
+import { type Answer, eventually, newDatabase } from '../harness.ts'
+import { DataFolder, killAll, query, ServiceProcess } from '../service-process.ts'
+import { long, report, scale } from './report.ts'
+
+const CHILD = fileURLToPath(new URL('execute-process.ts', import.meta.url))
+const TEST_MS = 60_000 + 30_000 * scale
+/** Past the lease of what was signed and not sent, and before it expires. */
+const PAST_LEASE_MS = 32_000
+const BOB = `bob::1220${'b0'.repeat(32)}`
+const AMOUNT = '3'
+const STEPS = ['reserved', 'signed', 'submitted', 'settled']
+/** On the embedded ledger what is submitted is settled. */
+const EMBEDDED_STEPS = STEPS.filter((step) => step !== 'submitted')
+
+afterAll(killAll)
+
+/** A service that is killed and started again, always on the same database. */
+class Mortal {
+  readonly key = newApiKey('secret')
+  readonly failAtFile: string
+  #aheadMs = 0
+  #process: ServiceProcess | undefined
+  readonly folder: DataFolder
+  readonly databaseUrl: string
+
+  constructor(folder: DataFolder, databaseUrl: string) {
+    this.folder = folder
+    this.databaseUrl = databaseUrl
+    this.failAtFile = join(folder.path, 'fail-at')
+  }
+
+  get process(): ServiceProcess {
+    if (this.#process === undefined) throw new Error('it has not been started')
+    return this.#process
+  }
+
+  /** @param aheadMs how much later than before it is for the new process */
+  async start(aheadMs = 0): Promise<void> {
+    this.#aheadMs += aheadMs
+    const env = this.folder.env({
+      DATABASE_URL: this.databaseUrl,
+      HALFKEY_ADMIN_KEY: this.key,
+      FAIL_AT_FILE: this.failAtFile,
+      AHEAD_MS: String(this.#aheadMs),
+    })
+    const program = [process.execPath, CHILD]
+    this.#process = await new ServiceProcess({ cwd: this.folder.path, env, program, args: [] }).ready()
+  }
+
+  dieAt(step: string): void {
+    writeFileSync(this.failAtFile, step)
+  }
+
+  call(method: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<Answer> {
+    return this.process.call(this.key, method, path, { ...(body === undefined ? {} : { body }), headers })
+  }
+
+  async made(path: string, body: object, headers?: Record<string, string>): Promise<Answer['body']> {
+    const answer = await this.call('POST', path, body, headers)
+    expect([200, 201], answer.text).toContain(answer.status)
+    return answer.body.data
+  }
+
+  sql<Row extends object>(text: string, values: unknown[] = []): Promise<Row[]> {
+    return query<Row>({ connectionString: this.databaseUrl }, text, values)
+  }
+}
+
+async function newMortal(context: TestContext): Promise<Mortal> {
+  const database = await newDatabase()
+  const folder = new DataFolder()
+  context.onTestFinished(async () => {
+    await folder.remove()
+    await database.drop()
+  })
+  const service = new Mortal(folder, database.url)
+  await service.start()
+  return service
+}
+
+const transfer = (contractId: string, amount: string | undefined, receiver: string) => ({
+  exercise: {
+    templateId: 'Token:Holding',
+    contractId,
+    choice: 'Transfer',
+    arguments: { receiver, ...(amount === undefined ? {} : { amount }) },
+  },
+})
+
+interface Owner {
+  userId: string
+  party: string
+  asUser: Record<string, string>
+}
+
+async function newOwner(service: Mortal, ledger: string): Promise<Owner> {
+  const userId = (await service.made('/users', {})).id
+  const asUser = { 'x-user-id': userId }
+  const { partyId } = await service.made('/users/me/wallet', { ledger }, asUser)
+  await eventually('a wallet that is ready', async () => {
+    const { body } = await service.call('GET', `/users/${userId}/wallet`)
+    return body.data.status === 'ready'
+  })
+  return { userId, party: partyId, asUser }
+}
+
+const policyOf = ({ party }: Owner, amount: string) => ({
+  allow: [{ templateId: 'Token:Holding' }],
+  spend: [{ asset: { issuer: `issuer::${party.split('::')[1]}`, symbol: 'USDX' }, amount }],
+  query: { templateIds: ['Token:Holding'] },
+})
+
+/** Somebody on a ledger with so many holdings, and a session that may spend so much of them. */
+async function newScene(
+  service: Mortal,
+  ledger: string,
+  { holdings, of, cap }: { holdings: number; of: string; cap: string },
+) {
+  const owner = await newOwner(service, ledger)
+  // The faucet is the embedded ledger's own: what is for another wallet goes through one of that.
+  const giver = ledger === 'embedded' ? owner : await newOwner(service, 'embedded')
+  const giving = await service.made('/delegated-sessions', { policy: policyOf(giver, '1000') }, giver.asUser)
+  const ids: string[] = []
+  for (let n = 0; n < holdings; n += 1) {
+    const given = await service.made('/dev/faucet', { userId: giver.userId, symbol: 'USDX', amount: of })
+    if (giver === owner) {
+      ids.push(given.contractId)
+      continue
+    }
+    const commands = [transfer(given.contractId, undefined, owner.party)]
+    const { effects } = await service.made(`/delegated-sessions/${giving.id}/execute`, { commands })
+    ids.push(effects.find((effect: { type: string }) => effect.type === 'created').contractId)
+  }
+  const session = await service.made('/delegated-sessions', { policy: policyOf(owner, cap) }, owner.asUser)
+  return { ids, sessionId: session.id as string, path: `/delegated-sessions/${session.id}/execute` }
+}
+
+type Scene = Awaited<ReturnType<typeof newScene>>
+
+/** That what the session counts is what happened, each told of once, and nothing is open. @returns how many completed */
+async function expectWhole(service: Mortal, scene: Scene): Promise<number> {
+  const rows = await service.sql<{ id: string; status: string }>(
+    'select id, status from transactions where delegated_session_id = $1',
+    [scene.sessionId],
+  )
+  const idsOf = (status: string) => rows.flatMap((row) => (row.status === status ? [row.id] : [])).sort()
+  expect(idsOf('completed').length + idsOf('failed').length).toBe(rows.length)
+  const told = async (type: string) => {
+    const bodies = await service.sql<{ body: string }>('select body from events where type = $1', [type])
+    const data = bodies.map(({ body }) => JSON.parse(body).data)
+    return data.filter((each) => each.delegatedSessionId === scene.sessionId).map((each) => each.transactionId)
+  }
+  expect((await told('tx.completed')).sort()).toEqual(idsOf('completed'))
+  expect((await told('tx.failed')).sort()).toEqual(idsOf('failed'))
+  const [bobs] = await service.sql<{ sum: string }>(
+    `select coalesce(sum((arguments ->> 'amount')::numeric), 0)::text as sum from ledger_contracts
+     where arguments ->> 'owner' = $1 and archived_offset is null`,
+    [BOB],
+  )
+  const { uses, remaining } = (await service.call('GET', `/delegated-sessions/${scene.sessionId}`)).body.data
+  expect(uses).toBe(idsOf('completed').length)
+  expect(remaining.spend[0].spent).toBe(bobs?.sum)
+  return idsOf('completed').length
+}
+
+/** Asks again under the same command id until that has an end. */
+function outcome(service: Mortal, path: string, body: object, headers: Record<string, string> = {}): Promise<Answer> {
+  return eventually('an outcome', async () => {
+    const answer = await service.call('POST', path, body, headers)
+    return (answer.status !== 200 || answer.body.data.status === 'completed') && answer
+  })
+}
+
+/** With an Idempotency-Key and without; in the quick run by turns. */
+const cases = (steps: readonly string[]) =>
+  steps.flatMap((step, index) => (long ? [false, true] : [index % 2 === 1]).map((keyed) => ({ step, keyed })))
+
+describe.concurrent('executions whose process is killed', () => {
+  it.for([
+    ['embedded', cases(EMBEDDED_STEPS)],
+    ['remote', cases(STEPS)],
+  ] as const)(
+    'on the %s ledger, at whichever step, happen once when they are asked for again',
+    { timeout: TEST_MS },
+    async ([ledger, deaths], context) => {
+      const service = await newMortal(context)
+      const cap = String(Number(AMOUNT) * deaths.length)
+      const scene = await newScene(service, ledger, { holdings: deaths.length + 1, of: '10', cap })
+      for (const [index, { step, keyed }] of deaths.entries()) {
+        const body = { commandId: `c${index}`, commands: [transfer(scene.ids[index] as string, AMOUNT, BOB)] }
+        const headers: Record<string, string> = keyed ? { 'idempotency-key': `k${index}` } : {}
+        service.dieAt(step)
+        await expect(service.call('POST', scene.path, body, headers)).rejects.toThrow()
+        expect(await service.process.exited, step).toEqual({ code: null, signal: 'SIGKILL' })
+        await service.start(ledger === 'remote' && step === 'signed' ? PAST_LEASE_MS : 0)
+        const done = await outcome(service, scene.path, body, headers)
+        expect(done.status, done.text).toBe(200)
+        expect((await service.call('POST', scene.path, body)).text).toBe(done.text)
+        expect(await expectWhole(service, scene)).toBe(index + 1)
+      }
+      const last = scene.ids.at(-1) as string
+      const over = await service.call('POST', scene.path, { commands: [transfer(last, '0.0000000001', BOB)] })
+      expect(over.body.code).toBe('spend_limit_exceeded')
+      expect(await service.process.stop()).toEqual({ code: 0, signal: null })
+    },
+  )
+
+  it.for(long ? ['embedded', 'remote'] : ['remote'])(
+    'on the %s ledger, at any time, never pass the cap, and what is never asked for again is released',
+    { timeout: TEST_MS },
+    async (ledger, context) => {
+      const service = await newMortal(context)
+      const cap = 6 + 6 * scale
+      const scene = await newScene(service, ledger, { holdings: 2 * cap, of: '1', cap: String(cap) })
+      const bodies = scene.ids.map((id, index) => ({
+        commandId: `c${index}`,
+        commands: [transfer(id, undefined, BOB)],
+      }))
+      const acknowledged = new Set<string>()
+      let cutOff = 0
+      for (let round = 0; round < scale; round += 1) {
+        const left = bodies.slice((round * bodies.length) / scale, ((round + 1) * bodies.length) / scale)
+        // A few at a time, so that each kill meets some that have not begun, some under way and some that have ended.
+        const lane = async () => {
+          for (let body = left.shift(); body !== undefined; body = left.shift()) {
+            const answer = await service.call('POST', scene.path, body).catch(() => null)
+            if (answer === null) cutOff += 1
+            if (answer?.status === 200 && answer.body.data.status === 'completed') acknowledged.add(body.commandId)
+          }
+        }
+        const before = acknowledged.size
+        const lanes = Promise.all(Array.from({ length: 4 }, lane))
+        await eventually('some are done', async () => acknowledged.size > before || left.length === 0)
+        await service.process.kill()
+        await lanes
+        await service.start(PAST_LEASE_MS)
+      }
+      // Half of them are asked for again, the others left to themselves.
+      const again = bodies.filter((_, index) => index % 2 === 0)
+      const answers = await Promise.all(again.map((body) => outcome(service, scene.path, body)))
+      for (const { status } of answers) expect([200, 403, 409, 410]).toContain(status)
+      await service.process.kill()
+      await service.start(10 * 60_000)
+      await eventually('nothing is open', async () => {
+        const open = await service.sql('select 1 from transactions where check_at is not null')
+        return open.length === 0
+      })
+      const rows = await service.sql<{ command_id: string }>(
+        `select command_id from transactions where delegated_session_id = $1 and status = 'completed'`,
+        [scene.sessionId],
+      )
+      const completed = new Set(rows.map((row) => row.command_id))
+      const lost = [...acknowledged].filter((commandId) => !completed.has(commandId))
+      report(context, {
+        fault: `kill -9 among executions, ${ledger} ledger, × ${scale}`,
+        acknowledged: acknowledged.size,
+        delivered: null,
+        lost: lost.length,
+        duplicates: null,
+        inFlight: cutOff,
+        recoveredMs: null,
+      })
+      expect(cutOff).toBeGreaterThan(0)
+      expect(lost).toEqual([])
+      expect(await expectWhole(service, scene)).toBe(completed.size)
+      expect(completed.size).toBeLessThanOrEqual(cap)
+      expect(await service.process.stop()).toEqual({ code: 0, signal: null })
+    },
+  )
+})
