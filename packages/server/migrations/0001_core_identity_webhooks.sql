@@ -123,7 +123,7 @@ create table idempotency_keys (
   answer bytea,
   sealed boolean not null default false,
   -- For a call with a network step: what another process needs to finish it.
-  recovery jsonb,
+  recovery json,
   expires_at timestamptz not null,
   primary key (tenant_id, scope_hash)
 );

@@ -123,6 +123,10 @@ export interface RouteSpec<
   secret?: boolean
   /** What can be guessed at: limited for each address by the policy of this name, beside the key's own limit. */
   limit?: 'sign_in'
+  /** Calls for which it answers the same run one after the other in a process: where they would only undo each other. */
+  turn?: (input: Input<Out<P>, Out<Q>, Out<B>, UserOf<C>>) => string
+  /** Changes nothing: large answers are not kept for a repeat, which reads again. */
+  reads?: boolean
   /** Not one of the specification's endpoints. */
   extension?: boolean
   /** Runs before the handler and outside its transaction: the place for a check that needs the network. */
@@ -154,10 +158,11 @@ export interface TwoStep<I, R> {
 }
 
 /** A route with its types forgotten, as the server, the docs and the tests hold it. */
-export interface Route extends Omit<RouteSpec<Shape, Shape, Shape, unknown, Callers>, 'before'> {
+export interface Route extends Omit<RouteSpec<Shape, Shape, Shape, unknown, Callers>, 'before' | 'turn'> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   path: string
   before?: (deps: Deps, input: Input<never, never, never, never>) => Promise<void>
+  turn?: (input: Input<never, never, never, never>) => string
   handler: (deps: Deps, input: Input<never, never, never, never>) => Promise<unknown>
   steps?: TwoStep<Input<never, never, never, never>, unknown>
 }

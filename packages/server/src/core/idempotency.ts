@@ -22,6 +22,8 @@ export interface KeyedRequest {
   subject: string | null
   /** The answer holds a secret: it is kept sealed. */
   secret: boolean
+  /** A larger answer is not kept. */
+  keptBytesMax: number
 }
 
 export interface Answer {
@@ -119,7 +121,7 @@ export async function runOnce(
     const known = row && (await store.answerOf(row))
     if (known) return known
     const answer = await effect({ ...deps, db: tx })
-    await store.insert(tx, answer.status, answer.body, null)
+    if (answer.body.length <= request.keptBytesMax) await store.insert(tx, answer.status, answer.body, null)
     return { ...answer, replayed: false }
   })
 }

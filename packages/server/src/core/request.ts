@@ -8,6 +8,7 @@ import { type ErrorDetail, fail, invalid } from './errors.ts'
 import type { Callers, Input, Origin, Page, Route } from './http.ts'
 import { checkIdempotencyKey, isKept, type KeyedRequest, runOnce, runOnceInSteps } from './idempotency.ts'
 import { serialiser, validator } from './schema.ts'
+import { createTurns } from './turns.ts'
 import { isAllowedOrigin } from './web-origin.ts'
 
 /** A request as the web framework hands it over, before anything of it is believed. */
@@ -83,6 +84,9 @@ function authorise(deps: Deps, callers: Callers, holder: KeyHolder, webOrigin: s
 
 const NOTHING = z.strictObject({})
 
+/** Of what only reads, no larger answer is kept: a repeat reads again. */
+const READ_BYTES_MAX = 64 * 1024
+
 function refuse(details: ErrorDetail[], prefix: string): void {
   if (details.length === 0) return
   throw fail(
@@ -105,6 +109,14 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
       return { status, body: write(route.reply.kind === 'one' ? { data: result } : result) }
     const { items, total, page, pageSize } = result as Page<unknown>
     return { status, body: write({ data: items, total, page, pageSize, hasMore: page * pageSize < total }) }
+  }
+
+  const turns = createTurns()
+  const inTurn = async (input: Input<never, never, never, never>, work: () => Promise<Outgoing>): Promise<Outgoing> => {
+    if (route.turn === undefined) return work()
+    const outgoing = await turns.take(route.turn(input), work)
+    if (outgoing === null) throw fail('rate_limited', [], { 'retry-after': '1' })
+    return outgoing
   }
 
   return async (incoming) => {
@@ -131,7 +143,7 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
     // Who shares a publishable key with all the world has no answers of their own to come back to, unless signed in.
     if (key === null || (incoming.holder.keyType === 'publishable' && user === null && delegate === null)) {
       await route.before?.(deps, input)
-      return { ...answer(await route.handler(deps, input)), replayed: false }
+      return inTurn(input, async () => ({ ...answer(await route.handler(deps, input)), replayed: false }))
     }
     const request: KeyedRequest = {
       caller: incoming.holder,
@@ -142,17 +154,21 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
       // A session's own: another one of the user's may have been refused what this one was answered.
       subject: user?.sessionId ?? user?.id ?? delegate?.tokenHash.toString('hex') ?? null,
       secret: route.secret ?? false,
+      keptBytesMax: route.reads === true ? READ_BYTES_MAX : Number.POSITIVE_INFINITY,
     }
     // What has had its effect gets its answer, even where the check would fail by now.
     if (route.before !== undefined && !(await isKept(deps, request))) await route.before(deps, input)
     const { steps } = route
-    if (steps === undefined) return runOnce(deps, request, async (inTx) => answer(await route.handler(inTx, input)))
-    return runOnceInSteps(deps, request, {
-      effect: (inTx) => steps.effect(inTx, input),
-      finish: async (recovery, replayed) => {
-        const result = await steps.finish(deps, input, recovery, replayed)
-        return { ...answer(result), isFinal: steps.isFinal?.(result) ?? true }
-      },
-    })
+    const run = () =>
+      steps === undefined
+        ? runOnce(deps, request, async (inTx) => answer(await route.handler(inTx, input)))
+        : runOnceInSteps(deps, request, {
+            effect: (inTx) => steps.effect(inTx, input),
+            finish: async (recovery, replayed) => {
+              const result = await steps.finish(deps, input, recovery, replayed)
+              return { ...answer(result), isFinal: steps.isFinal?.(result) ?? true }
+            },
+          })
+    return inTurn(input, run)
   }
 }

@@ -1,19 +1,29 @@
-/** Lets work that has the same key run one after the other, in the order in which it came; other work beside it. */
+/** So many may wait for one turn. */
+const WAITING_MAX = 1_000
+
+/**
+ * Lets work that has the same key run one after the other, in the order in which it came; other work beside it. Nobody
+ * waits with a database connection in hand, for which the one whose turn it is may be waiting.
+ */
 export function createTurns() {
-  const last = new Map<string, Promise<unknown>>()
+  const queues = new Map<string, { last: Promise<void>; waiting: number }>()
   return {
-    async take<T>(key: string, work: () => Promise<T>): Promise<T> {
-      const before = last.get(key)
-      const mine = before === undefined ? work() : before.then(work)
-      const ended = mine.then(
+    /** Null where too many wait already. */
+    async take<T>(key: string, work: () => Promise<T>): Promise<T | null> {
+      const queue = queues.get(key) ?? { last: Promise.resolve(), waiting: 0 }
+      if (queue.waiting > WAITING_MAX) return null
+      queues.set(key, queue)
+      queue.waiting += 1
+      const mine = queue.last.then(work)
+      queue.last = mine.then(
         () => undefined,
         () => undefined,
       )
-      last.set(key, ended)
       try {
         return await mine
       } finally {
-        if (last.get(key) === ended) last.delete(key)
+        queue.waiting -= 1
+        if (queue.waiting === 0) queues.delete(key)
       }
     },
   }

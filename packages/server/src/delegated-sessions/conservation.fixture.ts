@@ -47,6 +47,7 @@ export function outcomeOf(
 ): Outcome {
   const archived: Token[] = []
   const made: Omit<Token, 'contractId' | 'active'>[] = []
+  const costs = new Map<string, bigint>()
   const use = (contractId: string, isOffer: boolean): Token => {
     const token = tokens.get(contractId)
     const isSeen = token !== undefined && (token.owner === actor || token.receiver === actor)
@@ -79,6 +80,7 @@ export function outcomeOf(
   }
   try {
     for (const deed of deeds) {
+      const before = [archived.length, made.length]
       if ('units' in deed && deed.units === 0n) refuse('arguments_invalid')
       if (deed.choice === 'Merge' && new Set(deed.others).size !== deed.others.length) refuse('arguments_invalid')
       const token = use(deed.contractId, OFFER_CHOICES.includes(deed.choice))
@@ -90,8 +92,8 @@ export function outcomeOf(
         archived.push(token)
         hold(token, deed.choice === 'Accept' ? actor : token.owner, token.units)
       }
+      addCosts(costs, archived.slice(before[0]), made.slice(before[1]), actor)
     }
-    const costs = costsOf(archived, made, actor)
     for (const [symbol, units] of costs) {
       const { limit, spent } = caps[symbol] as Caps[string]
       if (units > limit - spent) refuse('spend_limit_exceeded')
@@ -106,20 +108,23 @@ export function outcomeOf(
 type Held = Pick<Token, 'isOffer' | 'symbol' | 'owner' | 'units'>
 
 /**
- * For each symbol, what leaves the actor and does not come back. An offer that ends was its owner's: withdrawing it makes
- * up for nothing that is given away beside it.
+ * Adds what one command costs: for each symbol, what leaves the actor's holdings and does not come back by it. What comes
+ * in by one command makes up for nothing that goes out by another.
  */
-export function costsOf(archived: readonly Held[], made: readonly Held[], actor: string): Map<string, bigint> {
-  const costs = new Map<string, bigint>()
+export function addCosts(
+  costs: Map<string, bigint>,
+  archived: readonly Held[],
+  made: readonly Held[],
+  actor: string,
+): void {
+  const left = new Map<string, bigint>()
   const count = (tokens: readonly Held[], sign: bigint) => {
-    for (const token of tokens)
-      if (token.owner === actor && (!token.isOffer || sign === 1n))
-        costs.set(token.symbol, (costs.get(token.symbol) ?? 0n) + sign * token.units)
+    for (const { isOffer, owner, symbol, units } of tokens)
+      if (!isOffer && owner === actor) left.set(symbol, (left.get(symbol) ?? 0n) + sign * units)
   }
   count(archived, 1n)
   count(made, -1n)
-  for (const [symbol, units] of costs) if (units <= 0n) costs.delete(symbol)
-  return costs
+  for (const [symbol, units] of left) if (units > 0n) costs.set(symbol, (costs.get(symbol) ?? 0n) + units)
 }
 
 /** Base units as text, written without the service's own code. */
@@ -144,10 +149,13 @@ export function commandOf(deed: Deed): object {
   return { exercise: { templateId, contractId: deed.contractId, choice: deed.choice, arguments: given } }
 }
 
-/** The contracts that an answer says were created or archived. */
-export function tokensIn(answer: Answer, type: 'created' | 'archived'): Token[] {
+/** The contracts that an answer says were created or archived, by all of its commands or by one. */
+export function tokensIn(answer: Answer, type: 'created' | 'archived', command?: number): Token[] {
   return answer.body.data.effects
-    .filter((effect: { type: string }) => effect.type === type)
+    .filter(
+      (effect: { type: string; command: number }) =>
+        effect.type === type && (command ?? effect.command) === effect.command,
+    )
     .map((effect: { contractId: string; templateId: string; arguments: Record<string, string> }) =>
       tokenOf(effect.contractId, effect.templateId, effect.arguments, type === 'created'),
     )

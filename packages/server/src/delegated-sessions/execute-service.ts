@@ -3,7 +3,6 @@ import type { Deps } from '../core/deps.ts'
 import { failures, HttpError } from '../core/errors.ts'
 import type { Origin } from '../core/http.ts'
 import { isId } from '../core/ids.ts'
-import { createTurns } from '../core/turns.ts'
 import { type Ledger, LedgerError, type Prepared } from '../ledger/ledger.ts'
 import { findByCommand, lockTransaction, type TransactionRow } from '../transactions/service.ts'
 import { type Executor, liveFor, requireLive } from './access-service.ts'
@@ -158,7 +157,7 @@ async function attemptOrRepeat(
   const { commandId, commands } = asked
   const ground = groundFor(deps, call, commands)
   const look = (on: Db, now: Date, reach: store.Reach, of: string) =>
-    store.findReady(on, now, reach, of, { commandId, ground })
+    store.findReady(on, now, reach, of, { commandId, ground, tokenHash: call.delegate?.tokenHash ?? null })
   const session = await liveFor(look, db, deps, call, id)
   const before = session.known_transaction === null ? undefined : await repeatOf(db, session, asked)
   if (before !== undefined) return answerOf(deps, session, before)
@@ -174,7 +173,6 @@ async function attemptOrRepeat(
 }
 
 const ATTEMPTS_MAX = 10
-const turns = createTurns()
 
 /**
  * Executes commands on a ledger that joins. Nothing is locked while it is checked, prepared and signed: one statement
@@ -188,13 +186,10 @@ export async function executeJoined(
   id: string,
   asked: AskedCommands,
 ): Promise<Execution> {
-  const first = () => attemptOrRepeat(deps.db, deps, call, id, asked)
-  // Not while holding a connection, for which the one whose turn it is may be waiting.
-  let answer = await (deps.db.inTransaction ? first() : turns.take(`${call.caller.tenantId} ${id}`, first))
+  let answer = await attemptOrRepeat(deps.db, deps, call, id, asked)
   for (let attempts = 1; answer === null && attempts < ATTEMPTS_MAX; attempts += 1)
     answer = await deps.db.tx(async (tx) => {
-      const { tenantId, appId } = call.caller
-      await store.lockSession(tx, { tenantId, appId }, id)
+      await liveFor(store.lockLive, tx, deps, call, id)
       return attemptOrRepeat(tx, deps, call, id, asked)
     })
   if (answer === null) throw fail('ledger_unavailable')

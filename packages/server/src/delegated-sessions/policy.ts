@@ -152,7 +152,8 @@ function compileRule({ actions, choices, where }: Rule, side: Side, index: numbe
   }
 }
 
-function compileSpend({ asset, amount, window, unlimited }: Spend): CompiledSpend {
+/** Reads a spend entry. It has passed its schema and `checkPolicy`. */
+export function compileSpend({ asset, amount, window, unlimited }: Spend): CompiledSpend {
   if (unlimited === true) return { ...asset, cap: null }
   const limit = parseAmount(amount ?? '')
   if (limit === null) throw new Error('a spend entry of a policy has neither an amount nor no limit')

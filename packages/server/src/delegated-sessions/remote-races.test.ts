@@ -313,6 +313,14 @@ describe('a hundred executions at once', () => {
     expect(await eventsOf(service, scene.tenant, 'delegated_session.denied')).toHaveLength(1)
   })
 
+  test('use a session as often as it may be used and no more', async () => {
+    const scene = await newScene(100, { maxUses: 5 })
+    const answers = await Promise.all(scene.holdings.map((_, index) => scene.session.execute(order(scene, index))))
+    const { completed, uses_in_flight: inFlight = 0, delegated_session_exhausted: exhausted = 0 } = tally(answers)
+    expect([completed, inFlight + exhausted]).toEqual([5, 95])
+    expect((await settledOf(scene)).moved).toBe('5')
+  })
+
   test.each([1, 2, 3])(
     'through a ledger that fails in every way never spend more, and leave nothing reserved (%i)',
     async (seed) => {

@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { expectError } from '../../test/envelope.ts'
-import { createFaultyLedger, type FaultyLedger } from '../../test/faulty-ledger.ts'
-import { type Answer, eventually, startService, type Tenant } from '../../test/harness.ts'
+import type { Answer, Tenant } from '../../test/harness.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { eventsOf, signInAs } from '../sessions/sessions.fixture.ts'
 import { onboardWallets } from '../wallets/onboarding-service.ts'
@@ -9,7 +8,6 @@ import { newWallet, newWalletKey } from '../wallets/wallets.fixture.ts'
 import {
   digestOf,
   expectStatus,
-  newHolder,
   newKeyHolder,
   newSession,
   ownSession,

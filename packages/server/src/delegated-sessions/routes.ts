@@ -53,6 +53,7 @@ export const delegatedSessionRoutes: Route[] = [
         'wallet_not_found',
         'wallet_frozen',
         'custody_not_delegable',
+        'session_limit_reached',
       ],
     },
     (deps, { caller, origin, user, body }) => createDelegatedSession(deps, { caller, origin, user }, body),
@@ -90,6 +91,9 @@ export const delegatedSessionRoutes: Route[] = [
       params: IdParam,
       body: Execute,
       reply: one(Execution),
+      // Of those who hold the token, and those who do not keep none of them waiting.
+      turn: ({ caller, delegate, params }) =>
+        `${caller.tenantId} ${params.id} ${caller.keyId} ${delegate?.tokenHash.toString('base64') ?? ''}`,
       errors: [
         ...ENDED,
         'policy_denied',
@@ -132,6 +136,7 @@ export const delegatedSessionRoutes: Route[] = [
       params: IdParam,
       body: QueryContracts,
       reply: one(Contracts),
+      reads: true,
       errors: [...ENDED, 'policy_denied', 'user_suspended', 'guest_expired', 'ledger_unavailable'],
     },
     {

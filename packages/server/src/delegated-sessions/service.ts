@@ -10,7 +10,7 @@ import { isId, newId } from '../core/ids.ts'
 import { requireStepUp } from '../sessions/step-up-service.ts'
 import { signedAndOpen } from '../transactions/service.ts'
 import { findWalletOf, type WalletRow } from '../wallets/service.ts'
-import { type CompiledPolicy, checkPolicy, compile } from './policy.ts'
+import { type CompiledPolicy, checkPolicy, compile, compileSpend } from './policy.ts'
 import type {
   CreateDelegatedSession,
   DelegatedSession,
@@ -22,6 +22,9 @@ import type {
 import { remainingOf } from './spend.ts'
 import * as store from './store.ts'
 
+/** How many sessions of one wallet may be active. */
+const SESSIONS_MAX = 1_000
+
 export const DELEGATED_SESSION_ERRORS = {
   policy_denied: [403, "The session's policy denies this."],
   spend_limit_exceeded: [403, "This would spend more than the session's policy allows."],
@@ -32,6 +35,7 @@ export const DELEGATED_SESSION_ERRORS = {
   wallet_frozen: [409, 'This wallet is frozen.'],
   wallet_not_ready: [409, 'This wallet is not on its ledger yet.'],
   custody_not_delegable: [409, 'Nobody but its owner signs for this wallet: no session of it can execute by itself.'],
+  session_limit_reached: [409, `This wallet has ${SESSIONS_MAX} active sessions, which is as many as there may be.`],
   duplicate_command: [409, 'This commandId was used with other commands.'],
   contract_archived: [409, 'A contract was used up already.'],
   uses_in_flight: [409, 'All uses that are left are taken by transactions whose outcome is open.'],
@@ -51,7 +55,8 @@ export const DELEGATED_SESSION_ERRORS = {
 const fail = failures(DELEGATED_SESSION_ERRORS)
 
 const SECONDS_DEFAULT = 3600
-const POLICIES_MAX = 10_000
+/** Of all policies that are remembered, as JSON; read they take a dozen times as much. */
+const POLICY_BYTES_MAX = 2 * 1024 * 1024
 const PORTION = 100
 
 /** Who asks, and from where. */
@@ -60,16 +65,22 @@ export interface Call {
   origin: Origin
 }
 
-const policies = new Map<string, CompiledPolicy>()
+const policies = new Map<string, { compiled: CompiledPolicy; bytes: number }>()
+let policyBytes = 0
 
-/** A session's policy, read once: it never changes. */
+/** A session's policy, read once by who executes: it never changes. */
 export function policyOf(row: Pick<store.SessionRow, 'id' | 'policy'>): CompiledPolicy {
   const known = policies.get(row.id)
-  if (known !== undefined) return known
-  if (policies.size >= POLICIES_MAX) policies.delete(policies.keys().next().value as string)
-  const compiled = compile(row.policy)
-  policies.set(row.id, compiled)
-  return compiled
+  if (known !== undefined) return known.compiled
+  const policy = { compiled: compile(row.policy), bytes: JSON.stringify(row.policy).length }
+  policies.set(row.id, policy)
+  policyBytes += policy.bytes
+  for (const [id, { bytes }] of policies) {
+    if (policyBytes <= POLICY_BYTES_MAX) break
+    policies.delete(id)
+    policyBytes -= bytes
+  }
+  return policy.compiled
 }
 
 /** What a session is by now, be it swept or not. */
@@ -81,7 +92,7 @@ export function statusOf(row: store.SessionRow, now: Date): DelegatedSession['st
 export function remainingIn(row: store.SessionRow, now: Date): Remaining {
   return {
     uses: row.max_uses === null ? null : row.max_uses - row.uses,
-    spend: remainingOf(policyOf(row), row.spent, now),
+    spend: remainingOf({ spend: (row.policy.spend ?? []).map(compileSpend) }, row.spent, now),
   }
 }
 
@@ -171,6 +182,8 @@ export async function createDelegatedSession(
   const ownKey = wallet.custody !== 'embedded'
   if (ownKey && input.serverExecute === true) throw fail('custody_not_delegable')
   const now = deps.now()
+  if ((await store.countActive(deps.db, wallet.tenant_id, wallet.id, now, SESSIONS_MAX)) >= SESSIONS_MAX)
+    throw fail('session_limit_reached')
   const { token, hash } = newDelegateToken()
   const row: store.SessionRow = {
     tenant_id: caller.tenantId,

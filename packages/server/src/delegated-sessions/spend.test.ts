@@ -21,6 +21,7 @@ const units = (amount: string) => parseAmount(amount) as bigint
 const later = (ms: number) => new Date(NOW.getTime() + ms)
 
 const flow = (owner: string | null, consumed: string, created: string, asset = USD): Flow => ({
+  command: 0,
   asset,
   owner,
   consumed: units(consumed),
@@ -287,7 +288,13 @@ function play(
   for (const { amount, byMs, release } of taken) {
     clockMs += byMs
     const now = new Date(clockMs)
-    const outcome = charge(compiled, spent, [{ asset: USD, owner: ALICE, consumed: amount, created: 0n }], ALICE, now)
+    const outcome = charge(
+      compiled,
+      spent,
+      [{ command: 0, asset: USD, owner: ALICE, consumed: amount, created: 0n }],
+      ALICE,
+      now,
+    )
     if (!('denied' in outcome) && outcome.charges.length > 0) {
       spent = addCharges(spent, outcome.charges)
       latestMs = Math.max(latestMs, clockMs)
@@ -325,7 +332,13 @@ test('what a cap does not need to refuse it does not: a lifetime cap takes all u
     fc.property(amounts, steps(anyMs), amounts, (limit, taken, next) => {
       const compiled = policy({ asset: USD, amount: formatAmount(limit) })
       play('lifetime', limit, taken, (standing, spent, now) => {
-        const outcome = charge(compiled, spent, [{ asset: USD, owner: ALICE, consumed: next, created: 0n }], ALICE, now)
+        const outcome = charge(
+          compiled,
+          spent,
+          [{ command: 0, asset: USD, owner: ALICE, consumed: next, created: 0n }],
+          ALICE,
+          now,
+        )
         expect('denied' in outcome).toBe(sum(standing) + next > limit)
       })
     }),
@@ -349,7 +362,12 @@ test('releasing restores exactly what was left, and charging again exactly what 
     fc.property(fc.constantFrom(...WINDOWS), steps(anyMs), amounts, (window, taken, amount) => {
       const compiled = policy({ asset: USD, amount: '1000', window })
       play(window, units('1000'), taken, (_, spent, now) => {
-        const charges = charged(compiled, spent, [{ asset: USD, owner: ALICE, consumed: amount, created: 0n }], now)
+        const charges = charged(
+          compiled,
+          spent,
+          [{ command: 0, asset: USD, owner: ALICE, consumed: amount, created: 0n }],
+          now,
+        )
         const after = addCharges(spent, charges)
         const released = removeCharges(after, charges)
         expect(remainingOf(compiled, released, now)).toEqual(remainingOf(compiled, spent, now))
@@ -364,10 +382,10 @@ test('who moves only to oneself spends nothing, however the holdings are cut', (
     fc.property(fc.array(amounts), fc.array(amounts), owners, (consumed, others, other) => {
       const total = consumed.reduce((all, one) => all + one, 0n)
       const flows: Flow[] = [
-        ...consumed.map((one) => ({ asset: USD, owner: ALICE, consumed: one, created: 0n })),
-        { asset: USD, owner: ALICE, consumed: 0n, created: total },
+        ...consumed.map((one) => ({ command: 0, asset: USD, owner: ALICE, consumed: one, created: 0n })),
+        { command: 0, asset: USD, owner: ALICE, consumed: 0n, created: total },
         // What others do among themselves is no concern of the wallet's.
-        ...others.map((one) => ({ asset: USD, owner: other, consumed: one, created: one })),
+        ...others.map((one) => ({ command: 0, asset: USD, owner: other, consumed: one, created: one })),
       ]
       expect(charge(policy(), {}, flows, ALICE, NOW)).toEqual({ charges: [] })
     }),
@@ -375,9 +393,12 @@ test('who moves only to oneself spends nothing, however the holdings are cut', (
 })
 
 test('a charge is never less than what the others gained, and never less than what the party lost', () => {
-  const flows = fc.array(fc.record({ asset: fc.constant(USD), owner: owners, consumed: amounts, created: amounts }), {
-    maxLength: 8,
-  })
+  const flows = fc.array(
+    fc.record({ command: fc.nat(2), asset: fc.constant(USD), owner: owners, consumed: amounts, created: amounts }),
+    {
+      maxLength: 8,
+    },
+  )
   fc.assert(
     fc.property(flows, (all) => {
       const cost = units(costOf(all))

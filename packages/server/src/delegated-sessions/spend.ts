@@ -82,19 +82,24 @@ function standing(window: Window, buckets: { [bucket: string]: string }, now: Da
 const positive = (units: bigint) => (units > 0n ? units : 0n)
 
 /**
- * What each asset costs: what the party gives away of its own, and what the transaction issues. Together, since who
- * issues may do both at once; for everybody else the second is nothing.
+ * What each asset costs: what the party gives away of its own, command by command, for what comes in by one makes up for
+ * nothing that goes out by another; and what the transaction issues. Together, since who issues may do both at once; for
+ * everybody else the second is nothing.
  */
 function costs(flows: readonly Flow[], party: string): { asset: Asset; units: bigint }[] {
-  const byAsset = new Map<string, { asset: Asset; given: bigint; issued: bigint }>()
-  for (const { asset, owner, consumed, created } of flows) {
+  const byAsset = new Map<string, { asset: Asset; given: Map<number, bigint>; issued: bigint }>()
+  for (const { command, asset, owner, consumed, created } of flows) {
     const key = JSON.stringify([asset.issuer, asset.symbol])
-    const one = byAsset.get(key) ?? { asset: { issuer: asset.issuer, symbol: asset.symbol }, given: 0n, issued: 0n }
-    if (owner === party) one.given += consumed - created
+    const { issuer, symbol } = asset
+    const one = byAsset.get(key) ?? { asset: { issuer, symbol }, given: new Map<number, bigint>(), issued: 0n }
+    if (owner === party) one.given.set(command, (one.given.get(command) ?? 0n) + consumed - created)
     one.issued += created - consumed
     byAsset.set(key, one)
   }
-  return [...byAsset.values()].map(({ asset, given, issued }) => ({ asset, units: positive(given) + positive(issued) }))
+  return [...byAsset.values()].map(({ asset, given, issued }) => ({
+    asset,
+    units: [...given.values()].map(positive).reduce((sum, units) => sum + units, positive(issued)),
+  }))
 }
 
 const named = ({ issuer, symbol }: CompiledSpend, asset: Asset) => issuer === asset.issuer && symbol === asset.symbol
@@ -172,7 +177,7 @@ export function removeCharges(spent: Spent, charges: readonly Charge[]): Spent {
 }
 
 /** What is left of each spend entry, in the policy's order. */
-export function remainingOf(policy: CompiledPolicy, spent: Spent, now: Date): Remaining[] {
+export function remainingOf(policy: Pick<CompiledPolicy, 'spend'>, spent: Spent, now: Date): Remaining[] {
   return policy.spend.map(({ issuer, symbol, cap }, index) => {
     const asset = { issuer, symbol }
     if (cap === null) return { asset, window: null, limit: null, spent: null, remaining: null }

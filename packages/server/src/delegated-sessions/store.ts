@@ -2,6 +2,7 @@ import { guestOver } from '../core/current-user.ts'
 import { and, type Db, type Sql, sql } from '../core/db.ts'
 import { eventsWrites, eventsWritesIf, type StoredEvent } from '../core/events.ts'
 import type { Id } from '../core/ids.ts'
+import { actingFor } from '../core/user-queue.ts'
 import type { Policy } from './policy-schema.ts'
 import type { DelegatedSession } from './schema.ts'
 import type { Spent } from './spend.ts'
@@ -79,7 +80,7 @@ export function lockSession(tx: Db, reach: Reach, id: string): Promise<SessionRo
  * A session, then its user and its wallet, each found by its own key: the parts are not the planner's to turn round, who
  * would read all of a tenant's while he thinks them few. `held` is how user and wallet are locked, `by` how the session is.
  */
-const live = (now: Date, reach: Reach, id: string, held: Sql, by: Sql): Sql => sql`
+const live = (now: Date, reach: Reach, which: Sql, held: Sql, by: Sql): Sql => sql`
   select s.*, w.*, u.user_status, coalesce(g.over, false) as guest_over
   from delegated_sessions s
   cross join lateral (
@@ -90,18 +91,18 @@ const live = (now: Date, reach: Reach, id: string, held: Sql, by: Sql): Sql => s
   left join lateral (
     select ${guestOver(now)} as over from guests g
     where u.guest and g.tenant_id = ${reach.tenantId} and g.user_id = s.user_id offset 0) g on true
-  where ${reached(reach, id)} ${by}`
+  where ${which} ${by}`
 
 /** A session with its wallet's and user's state, as of now. */
 export function findLive(db: Db, now: Date, reach: Reach, id: string): Promise<LiveRow | undefined> {
-  return db.one<LiveRow>(live(now, reach, id, sql`offset 0`, sql``))
+  return db.one<LiveRow>(live(now, reach, reached(reach, id), sql`offset 0`, sql``))
 }
 
 /** A session with what executing a command by it needs to know. */
 export interface ReadyRow extends LiveRow {
   /** The transaction that it made under the command id; null for none. */
   known_transaction: Id<'tx'> | null
-  /** What its ledger reads: see `Ledger.ground`. */
+  /** What its ledger reads, for who may execute: see `Ledger.ground`. */
   ground: unknown
 }
 
@@ -111,27 +112,40 @@ export function findReady(
   now: Date,
   reach: Reach,
   id: string,
-  { commandId, ground }: { commandId: string | null; ground: Sql },
+  { commandId, ground, tokenHash }: { commandId: string | null; ground: Sql; tokenHash: Buffer | null },
 ): Promise<ReadyRow | undefined> {
   return db.one(sql`
     select l.*, (
       select t.id from transactions t
       where t.tenant_id = ${reach.tenantId} and t.delegated_session_id = l.id and t.command_id = ${commandId}) as known_transaction,
-      ${ground} as ground
-    from (${live(now, reach, id, sql`offset 0`, sql``)}) l`)
+      case when l.status = 'active' and l.expires_at > ${now}
+        and case when ${tokenHash}::bytea is null then l.server_execute else l.token_hash = ${tokenHash} end
+        then ${ground} end as ground
+    from (${live(now, reach, reached(reach, id), sql`offset 0`, sql``)}) l`)
 }
+
+/**
+ * Who acts for a user takes a place in the user's queue before anything is locked (`core/user-queue.ts`), so that who
+ * freezes, suspends or deletes is never passed by those who came later.
+ */
+const queued = (reach: Reach, id: string): Sql => sql`
+  queued as materialized (
+    select s.id, ${actingFor(sql`s.user_id`)} from delegated_sessions s where ${reached(reach, id)})`
+
+const lockedLive = (now: Date, reach: Reach, by: Sql): Sql =>
+  live(now, reach, sql`s.tenant_id = ${reach.tenantId} and s.id = (select id from queued)`, sql`for share`, by)
 
 /**
  * The same, locked until the transaction ends: the session against everybody, its wallet and user against change, so that
  * who freezes, suspends or revokes either comes first or waits.
  */
 export function lockLive(tx: Db, now: Date, reach: Reach, id: string): Promise<LiveRow | undefined> {
-  return tx.one<LiveRow>(live(now, reach, id, sql`for share`, sql`for update of s`))
+  return tx.one<LiveRow>(sql`with ${queued(reach, id)} ${lockedLive(now, reach, sql`for update of s`)}`)
 }
 
 /** The same for who only signs what was reserved: several may at once, but nobody beside who revokes. */
 export function holdLive(tx: Db, now: Date, reach: Reach, id: string): Promise<LiveRow | undefined> {
-  return tx.one<LiveRow>(live(now, reach, id, sql`for share`, sql`for share of s`))
+  return tx.one<LiveRow>(sql`with ${queued(reach, id)} ${lockedLive(now, reach, sql`for share of s`)}`)
 }
 
 /** Stores what executing changes of a session, with its transaction and events in one statement. */
@@ -168,7 +182,7 @@ export async function writeUse(db: Db, { before, after, ledger, transaction, eve
   const reach = { tenantId: before.tenant_id, appId: null }
   const happened = sql`(select true from applied)`
   const row = await db.one(sql`
-    with locked as materialized (${live(now, reach, before.id, sql`for share`, sql`for update of s`)}),
+    with ${queued(reach, before.id)}, locked as materialized (${lockedLive(now, reach, sql`for update of s`)}),
     held as materialized (
       select true from locked
       where version = ${before.version} and status = 'active' and expires_at > ${now} and user_status = 'active'
@@ -209,6 +223,21 @@ export async function endSession(tx: Db, row: SessionRow, event: StoredEvent): P
     with ${eventsWrites([event])}
     update delegated_sessions set version = version + 1, status = ${row.status}, revoked_at = ${row.revoked_at}, updated_at = ${row.updated_at}
     where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+}
+
+/** How many sessions of a wallet are active; counts no further than `limit`. */
+export async function countActive(
+  db: Db,
+  tenantId: Id<'ten'>,
+  walletId: string,
+  now: Date,
+  limit: number,
+): Promise<number> {
+  const row = await db.one<{ n: number }>(sql`
+    select count(*) as n from (
+      select from delegated_sessions
+      where tenant_id = ${tenantId} and wallet_id = ${walletId} and status = 'active' and expires_at > ${now} limit ${limit}) s`)
+  return row?.n ?? 0
 }
 
 /** Takes sessions of all tenants whose time is over, but those that somebody else is at, and ends them. */

@@ -63,6 +63,7 @@ export function describeConformance(name: string, open: () => Promise<Stage>): v
     describe('parties and onboarding', () => parties(on))
     describe('preparing', () => preparing(on))
     describe('interpreting', () => interpreting(on))
+    describe('what is declared and what is refused', () => explaining(on))
     describe('signatures', () => signatures(on))
     describe('submitting', () => submitting(on))
     describe('what happens and what does not', () => deciding(on))
@@ -185,11 +186,51 @@ function interpreting(on: () => Stage): void {
     expect(effects[7]).toMatchObject({ choice: null, signatories: [ada.party], observers: [BOB] })
     const asset = { issuer: ada.party, symbol: 'USDX' }
     const unit = 10n ** 10n
-    expect(flows).toContainEqual({ asset, owner: ada.party, consumed: 13n * unit, created: 6n * unit })
-    expect(flows).toContainEqual({ asset, owner: null, consumed: 0n, created: 3n * unit })
+    // Each command for itself: what comes in by one makes up for nothing that goes out by another.
+    const flow = (command: number, owner: string | null, consumed: bigint, created: bigint) => ({
+      command,
+      asset,
+      owner,
+      consumed: consumed * unit,
+      created: created * unit,
+    })
+    expect(flows).toHaveLength(4)
+    for (const expected of [
+      flow(1, ada.party, 10n, 6n),
+      flow(1, BOB, 0n, 4n),
+      flow(2, ada.party, 3n, 0n),
+      flow(2, null, 0n, 3n),
+    ])
+      expect(flows).toContainEqual(expected)
     expect(new Set(effects.filter((effect) => effect.type === 'created').map((effect) => effect.contractId)).size).toBe(
       4,
     )
+  })
+}
+
+function explaining(on: () => Stage): void {
+  test('a choice touches contracts of the declared templates only; an unknown one declares nothing', async () => {
+    const { ledger, db, tenantId } = on()
+    const ada = await newActor(on())
+    const { prepared: issued } = await ada.run(issue(ada, ada, '10'), issue(ada, ada, '3'))
+    const [ten, three] = [createdId(issued, 0), createdId(issued, 1)]
+    for (const [choice, given] of Object.entries({
+      Transfer: { receiver: BOB, amount: '1' },
+      Offer: { receiver: BOB, amount: '1' },
+      Split: { amount: '1' },
+      Merge: { contractIds: [three] },
+    })) {
+      const declared = await ledger.declaredConsequences(db, tenantId, 'Token:Holding', choice)
+      const { effects } = await ada.prepare([exercise(ten, choice, given)])
+      for (const { templateId } of effects.slice(1)) expect(declared, choice).toContain(templateId)
+    }
+    expect(await ledger.declaredConsequences(db, tenantId, 'Note:Note', 'Archive')).toEqual([])
+    for (const [templateId, choice] of [
+      ['Token:Holding', 'NoSuch'],
+      ['Token:Holding', 'toString'],
+      ['No:Such', 'Transfer'],
+    ] as const)
+      expect(await ledger.declaredConsequences(db, tenantId, templateId, choice)).toBeNull()
   })
 
   test('each refusal names the part of the commands that is at fault', async () => {

@@ -24,8 +24,9 @@ export interface Effect {
   observers: string[]
 }
 
-/** What happens to one owner's part of an asset, in base units. */
+/** What one command does to one owner's part of an asset, in base units. */
 export interface Flow {
+  command: number
   asset: { issuer: string; symbol: string }
   /** Null for what is made to be with nobody until somebody takes it, an open offer; one that ends was its owner's. */
   owner: string | null

@@ -7,6 +7,7 @@ import type { Caller, Origin, Page } from '../core/http.ts'
 import { paging } from '../core/http.ts'
 import { type Id, isId, newId } from '../core/ids.ts'
 import { changeMetadata, mergeMetadata } from '../core/metadata.ts'
+import { keepOutActs } from '../core/user-queue.ts'
 import { endSessionsOf } from '../sessions/service.ts'
 import { tenantContext } from '../tenant/service.ts'
 import { foldCase } from './case.ts'
@@ -169,6 +170,7 @@ export async function findUserByEmail(
 
 /** Lets no session of a guest begin any more, in the transaction that ends the guest. */
 export async function endGuest(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<void> {
+  await keepOutActs(tx, id)
   await store.endGuest(tx, tenantId, id)
 }
 
@@ -226,7 +228,9 @@ export async function listUsers(deps: Deps, caller: Caller, query: ListUsers): P
 }
 
 async function lockOwn(tx: Db, caller: Caller, id: string): Promise<store.UserRow> {
-  const row = isId('usr', id) ? await store.lockUser(tx, caller.tenantId, id, caller.appId) : undefined
+  if (!isId('usr', id)) throw fail('not_found')
+  await keepOutActs(tx, id)
+  const row = await store.lockUser(tx, caller.tenantId, id, caller.appId)
   if (row === undefined) throw fail('not_found')
   return row
 }

@@ -8,6 +8,7 @@ import type { EventType } from '../core/event-catalogue.ts'
 import { type EventInput, publish } from '../core/events.ts'
 import { type Caller, type CurrentUser, type Origin, type Page, paging } from '../core/http.ts'
 import { type Id, isId, newId } from '../core/ids.ts'
+import { keepOutActs } from '../core/user-queue.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { ownUser } from '../sessions/service.ts'
 import { nodePublicKey } from '../tenant/service.ts'
@@ -279,7 +280,9 @@ export async function listWallets(deps: Deps, caller: Caller, query: ListWallets
 
 /** Freezes a wallet: it signs nothing any more. A frozen one is answered as it is, without an event. @throws not_found */
 export async function freezeWallet(deps: Deps, { caller, origin }: Omit<Call, 'user'>, id: string): Promise<Wallet> {
+  const { user_id: userId } = await findOwn(store.findWallet, deps.db, caller, id)
   return deps.db.tx(async (tx) => {
+    await keepOutActs(tx, userId)
     const before = await findOwn(store.lockWallet, tx, caller, id)
     if (before.frozen_at !== null) return store.toWallet(before)
     const now = deps.now()
@@ -297,6 +300,7 @@ export async function freezeWallet(deps: Deps, { caller, origin }: Omit<Call, 'u
 export async function unfreezeWallet(deps: Deps, caller: Caller, id: string): Promise<Wallet> {
   const { user_id: userId } = await findOwn(store.findWallet, deps.db, caller, id)
   return deps.db.tx(async (tx) => {
+    await keepOutActs(tx, userId)
     // The user before the wallet, as for who ends a guest: what that freezes is not undone here.
     const held = await holdUser(tx, deps, caller.tenantId, userId)
     const before = await findOwn(store.lockWallet, tx, caller, id)

@@ -33,14 +33,15 @@ export interface Flaw {
 
 function partiesIn(contract: Arguments, names: readonly string[]): string[] {
   return names.flatMap((name) => {
-    const value = contract[name]
+    const value = Object.hasOwn(contract, name) ? contract[name] : []
     return typeof value === 'string' ? [value] : listOf(contract, name)
   })
 }
 
 function sourced(source: Source, contract: Arguments, given: Arguments): string | string[] | undefined {
   if ('value' in source) return source.value
-  return 'field' in source ? contract[source.field] : given[source.argument]
+  const [from, name] = 'field' in source ? [contract, source.field] : [given, source.argument]
+  return Object.hasOwn(from, name) ? from[name] : undefined
 }
 
 function choiceOf(definition: ChoiceDefinition): Choice {

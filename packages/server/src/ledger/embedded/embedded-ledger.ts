@@ -4,6 +4,7 @@ import { type Db, violatedConstraint } from '../../core/db.ts'
 import type { Id } from '../../core/ids.ts'
 import type { KeyProvider } from '../../core/key-provider.ts'
 import {
+  type Contract,
   type ContractPage,
   type ContractQuery,
   type Effect,
@@ -24,8 +25,10 @@ import * as store from './store.ts'
 import { createTemplates } from './templates.ts'
 
 const SEED_BYTES = 32
-/** Contracts that one call with a filter looks at. */
+/** Contracts, and their size as JSON, that one call looks at: a page may hold fewer than it was asked for. */
 const LOOKED_AT_MAX = 2_000
+const LOOKED_AT_BYTES_MAX = 1024 * 1024
+const BATCH = 100
 
 const updateIdOf = (digest: Buffer) => `1220${digest.toString('hex')}`
 
@@ -43,20 +46,27 @@ function placeOf(cursor: string | null): store.Place | null {
   return { offset: Number(match[1]), contractId: match[2] as string }
 }
 
-const cursorOf = ({ createdAtOffset, contractId }: { createdAtOffset: number; contractId: string }) =>
-  Buffer.from(`${createdAtOffset}.${contractId}`).toString('base64url')
+const cursorAt = (place: store.Place | null) =>
+  place === null ? null : Buffer.from(`${place.offset}.${place.contractId}`).toString('base64url')
 
-/** A party's contracts, newest first: a page, or with a filter as many as are found among the next `LOOKED_AT_MAX`. */
+/** A party's contracts, newest first, looked at in batches until there are enough or it has been enough work. */
 async function queryContracts(db: Db, query: ContractQuery): Promise<ContractPage> {
   const { accept, limit } = query
-  const lookAt = accept === null ? limit + 1 : LOOKED_AT_MAX + 1
-  const found = await store.contractsBefore(db, query, placeOf(query.cursor), lookAt)
-  const looked = found.slice(0, lookAt - 1)
-  const fitting = accept === null ? looked : looked.filter(accept)
-  const contracts = fitting.slice(0, limit)
-  const more = found.length === lookAt || fitting.length > limit
-  const last = fitting.length > limit ? contracts.at(-1) : looked.at(-1)
-  return { contracts, nextCursor: more && last !== undefined ? cursorOf(last) : null }
+  const contracts: Contract[] = []
+  let place = placeOf(query.cursor)
+  let bytes = 0
+  for (let looked = 0; looked < LOOKED_AT_MAX && bytes < LOOKED_AT_BYTES_MAX; looked += BATCH) {
+    // One more than a batch says whether more follow.
+    const found = await store.contractsBefore(db, query, place, BATCH + 1)
+    for (const contract of found.slice(0, BATCH)) {
+      if (contracts.length === limit || bytes >= LOOKED_AT_BYTES_MAX) return { contracts, nextCursor: cursorAt(place) }
+      bytes += JSON.stringify(contract).length
+      place = { offset: contract.createdAtOffset, contractId: contract.contractId }
+      if (accept === null || accept(contract)) contracts.push(contract)
+    }
+    if (found.length <= BATCH) return { contracts, nextCursor: null }
+  }
+  return { contracts, nextCursor: cursorAt(place) }
 }
 
 async function follow(
@@ -102,6 +112,8 @@ async function interpreted(
 ): Promise<Ground & { effects: Effect[] }> {
   const known = await templates.forCommands(db, tenantId, commands)
   const { inputs: found, offset } = read ?? (await store.readGround(db, tenantId, inputsOf(commands)))
+  if (found === null)
+    throw new LedgerError('arguments_invalid', 'These contracts are too large for one transaction.', { field: '' })
   const inputs = new Map(found.map((input) => [input.contractId, input]))
   const scene = { actor: actAs, inputs, templates: known, contractId: (n: number) => contractIdOf(seed, n) }
   return { inputs, offset, effects: interpret(commands, scene) }

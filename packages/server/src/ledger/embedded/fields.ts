@@ -17,6 +17,9 @@ const LIST_MAX = 100
 const SYMBOL = /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/
 const CONTRACT_ID = /^00[0-9a-f]{64}$/
 
+/** As JSON: what somebody hands to another's wallet, and what a page of contracts holds, stays small. */
+const CONTRACT_BYTES_MAX = 32 * 1024
+
 const EXPECTED: Record<FieldType, string> = {
   party: 'a party: <hint>::1220<64 hex characters>',
   parties: `a list of at most ${LIST_MAX} different parties`,
@@ -74,5 +77,7 @@ export function readArguments(fields: Fields, given: Arguments, path: string): A
       throw new LedgerError('arguments_invalid', `Must be ${EXPECTED[type]}.`, { field: `${path}.${name}` })
     read[name] = value
   }
+  if (Buffer.byteLength(JSON.stringify(read)) > CONTRACT_BYTES_MAX)
+    throw new LedgerError('arguments_invalid', `Must be at most ${CONTRACT_BYTES_MAX} bytes as JSON.`, { field: path })
   return read
 }

@@ -16,9 +16,12 @@ interface ContractRow {
 
 /** What a transaction is made of: contracts as they were read, and the offset taken for it. */
 export interface Ground {
-  inputs: Input[]
+  /** Null where they are more than a transaction may be made of. */
+  inputs: Input[] | null
   offset: number
 }
+
+const GROUND_BYTES_MAX = 1024 * 1024
 
 /**
  * Contracts by their ids, active or not, as they are now, and an offset for what is made of them, greater than those of
@@ -27,9 +30,9 @@ export interface Ground {
 export function groundOf(tenantId: Id<'ten'>, ids: readonly string[]): Sql {
   return sql`
     json_build_object('offset', nextval('ledger_offsets'), 'inputs', (
-      select coalesce(json_agg(json_build_object('contractId', contract_id, 'templateId', template_id, 'arguments', arguments,
+      select case when coalesce(sum(octet_length(arguments::text)), 0) <= ${GROUND_BYTES_MAX}::bigint then coalesce(json_agg(json_build_object('contractId', contract_id, 'templateId', template_id, 'arguments', arguments,
         'signatories', signatories, 'observers', observers, 'createdOffset', created_offset,
-        'archived', archived_offset is not null)), '[]')
+        'archived', archived_offset is not null)), '[]') end
       from ledger_contracts where tenant_id = ${tenantId} and contract_id = any(${ids}::text[])))`
 }
 

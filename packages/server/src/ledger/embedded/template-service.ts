@@ -29,7 +29,7 @@ export async function findFlaws(db: Db, tenantId: Id<'ten'>, definition: Definit
 
 /** Whether a name is one of the ledger's own. */
 export function isReserved(templateId: string): boolean {
-  return BUILT_IN.has(templateId) || /^(Token|Note):/.test(templateId)
+  return BUILT_IN.has(templateId) || /^(token|note)[^a-z0-9]*:/i.test(templateId)
 }
 
 /** Declares a template for good. `taken` where there is one of this name, `full` where there are too many. */

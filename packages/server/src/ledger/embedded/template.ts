@@ -45,4 +45,5 @@ export interface Template {
 export const textOf = (of: Arguments, field: string): string => of[field] as string
 
 /** A field that holds a list, or was left out. */
-export const listOf = (of: Arguments, field: string): string[] => (of[field] as string[] | undefined) ?? []
+export const listOf = (of: Arguments, field: string): string[] =>
+  Object.hasOwn(of, field) ? (of[field] as string[]) : []

@@ -145,7 +145,7 @@ export const TOKEN_TEMPLATES: readonly Template[] = [holdingTemplate, transferOf
 /** What effects do to whose part of which asset; null where a token in them lacks what a token has. */
 export function flowsOf(effects: readonly Effect[]): Flow[] | null {
   const flows = new Map<string, Flow>()
-  for (const { type, templateId, arguments: contract } of effects) {
+  for (const { type, command, templateId, arguments: contract } of effects) {
     if (type === 'exercised' || (templateId !== HOLDING && templateId !== TRANSFER_OFFER)) continue
     const { issuer, symbol, owner: holder, amount } = contract
     const units = typeof amount === 'string' ? parseAmount(amount) : null
@@ -153,8 +153,8 @@ export function flowsOf(effects: readonly Effect[]): Flow[] | null {
       return null
     // An offer that ends was its owner's: what comes back by it makes up for nothing that goes out beside it.
     const owner = templateId === HOLDING || type === 'archived' ? holder : null
-    const key = JSON.stringify([issuer, symbol, owner])
-    const flow = flows.get(key) ?? { asset: { issuer, symbol }, owner, consumed: 0n, created: 0n }
+    const key = JSON.stringify([command, issuer, symbol, owner])
+    const flow = flows.get(key) ?? { command, asset: { issuer, symbol }, owner, consumed: 0n, created: 0n }
     flow[type === 'created' ? 'created' : 'consumed'] += units
     flows.set(key, flow)
   }

@@ -199,6 +199,13 @@ describe('a transaction', () => {
     await refusal(() => ada.prepare(much('\u0001')), 'arguments_invalid')
   })
 
+  test('makes no contract of more than 32 KiB', async () => {
+    const readers = Array.from({ length: 100 }, (_, n) => `reader-with-a-longer-name-${n}::1220${'c'.repeat(64)}`)
+    await ada.prepare([note(ada, 'x'.repeat(4_000), readers)])
+    const error = await refusal(() => ada.prepare([note(ada, '\u0001'.repeat(4_000), readers)]), 'arguments_invalid')
+    expect(error.field).toBe('0.create.arguments')
+  })
+
   test('that merges what another one merges in another order: one happens, and neither waits for the other for ever', async () => {
     const ids = await give(ada, '1', '2', '3', '4')
     const settled = await Promise.allSettled(
