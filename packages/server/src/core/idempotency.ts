@@ -101,6 +101,9 @@ function kept(deps: Deps, request: KeyedRequest) {
         insert into idempotency_keys (tenant_id, scope_hash, request_hash, status, answer, sealed, recovery, expires_at)
         values (${tenantId}, ${scope}, ${requestHash}, ${status}, ${answer}, ${request.secret}, ${recovery}, ${expiresAt()})`)
     },
+    async forget(db: Db): Promise<void> {
+      await db.run(sql`delete from idempotency_keys where tenant_id = ${tenantId} and scope_hash = ${scope}`)
+    },
     async complete(db: Db, status: number, body: string): Promise<void> {
       await db.run(sql`
         update idempotency_keys set status = ${status}, answer = ${await stored(body)}
@@ -155,6 +158,10 @@ export async function runOnceInSteps(
   if ('known' in begun && begun.known) return begun.known
   const { recovery, replayed } = begun as { recovery: Record<string, unknown>; replayed: boolean }
   const { isFinal, ...answer } = await steps.finish(recovery, replayed)
+  if (answer.body.length > request.keptBytesMax) {
+    await store.forget(deps.db)
+    return { ...answer, replayed: false }
+  }
   if (isFinal) await store.complete(deps.db, answer.status, answer.body)
   return { ...answer, replayed }
 }

@@ -86,6 +86,9 @@ export interface SignedIn extends Holder {
   person: Person
 }
 
+/** Whose a session, or a person, is. */
+const tenants = new WeakMap<Session | Person, Tenant>()
+
 /** A new user who is signed in, with an embedded wallet. */
 export async function signedIn(service: Pick<Service, 'deps' | 'url'>, tenant: Tenant, who?: Who): Promise<SignedIn> {
   const person = await signInAs(service, tenant, who)
@@ -103,6 +106,7 @@ export interface KeyHolder extends SignedIn {
 /** A new user who is signed in, with a wallet in self-custody. */
 export async function newKeyHolder(service: Pick<Service, 'deps' | 'url'>, tenant: Tenant): Promise<KeyHolder> {
   const person = await signInAs(service, tenant)
+  tenants.set(person, tenant)
   const key = newWalletKey()
   const wallet = expectStatus(await person.post('/users/me/wallet', await proven(person, key)), 201)
   const user = expectStatus(await tenant.get(`/users/${person.userId}`), 200)
@@ -126,8 +130,24 @@ export async function newSession(
   body: object,
 ): Promise<Session> {
   const made = expectStatus(await tenant.post('/delegated-sessions', body, holder.asUser), 201)
-  const key = await publishableKey(tenant)
-  return sessionOf(service.url, key, made)
+  const session = sessionOf(service.url, await publishableKey(tenant), made)
+  tenants.set(session, tenant)
+  return session
+}
+
+const furtherKeys = new WeakMap<Tenant, Promise<string>[]>()
+
+/**
+ * Executes by the n-th further key of the app. Calls of one key and session take turns in a process; with another key a
+ * call goes beside them, as in another process, and only the database keeps them apart.
+ */
+export async function executeBeside(session: Session, body: object, n = 0): Promise<Answer> {
+  const tenant = tenants.get(session)
+  if (tenant === undefined) throw new Error('not a session of newSession')
+  const keys = furtherKeys.get(tenant) ?? []
+  furtherKeys.set(tenant, keys)
+  keys[n] ??= tenant.newKey({ publishable: true })
+  return session.execute(body, { key: await keys[n] })
 }
 
 /** A delegated session that its owner made. */
@@ -137,7 +157,10 @@ export async function ownSession(
   body: object,
 ): Promise<Session> {
   const made = expectStatus(await person.post('/delegated-sessions', body), 201)
-  return sessionOf(service.url, person.key, made)
+  const session = sessionOf(service.url, person.key, made)
+  const tenant = tenants.get(person)
+  if (tenant !== undefined) tenants.set(session, tenant)
+  return session
 }
 
 /** The calls of a session whose token is known. */

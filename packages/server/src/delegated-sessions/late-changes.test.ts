@@ -7,6 +7,7 @@ import {
   BOB,
   create,
   everything,
+  executeBeside,
   expectStatus,
   holdingsOf,
   newHolder,
@@ -41,9 +42,6 @@ async function overtaken(session: Session, body: object, change: () => Promise<u
   expect(meanwhile, 'the change has happened').toBeUndefined()
   return answer
 }
-
-/** Executes beside the call that has its turn: a transaction of its own, as in another process. */
-const beside = (session: Session, body: object) => session.execute(body, { headers: { 'idempotency-key': 'beside' } })
 
 async function begun(amount = '10', more: object = {}) {
   const tenant = await service.newTenant()
@@ -117,7 +115,7 @@ describe('what is used up meanwhile is not used twice:', () => {
     const { tenant, ada, session, holding } = await begun('10')
     const other = await ada.receive('100')
     const answer = await overtaken(session, { commands: [transfer(holding, '6')] }, async () =>
-      expectStatus(await beside(session, { commands: [transfer(other, '6')] }), 200),
+      expectStatus(await executeBeside(session, { commands: [transfer(other, '6')] }), 200),
     )
     expectError(answer, 403, 'spend_limit_exceeded')
     expect(answer.body.details[0]).toMatchObject({ spent: '6', remaining: '4', asked: '6' })
@@ -128,7 +126,7 @@ describe('what is used up meanwhile is not used twice:', () => {
     const { session, ada, holding } = await begun('10')
     const other = await ada.receive('100')
     const done = await overtaken(session, { commands: [transfer(holding, '6')] }, async () =>
-      expectStatus(await beside(session, { commands: [transfer(other, '4')] }), 200),
+      expectStatus(await executeBeside(session, { commands: [transfer(other, '4')] }), 200),
     )
     expect(expectStatus(done, 200).remaining.spend[0]).toMatchObject({ spent: '10', remaining: '0' })
   })
@@ -137,7 +135,7 @@ describe('what is used up meanwhile is not used twice:', () => {
     const { tenant, ada, session, holding } = await begun('10', { maxUses: 1 })
     const note = create('Note:Note', { author: ada.party, text: 'x' })
     const answer = await overtaken(session, { commands: [transfer(holding, '1')] }, async () =>
-      expectStatus(await beside(session, { commands: [note] }), 200),
+      expectStatus(await executeBeside(session, { commands: [note] }), 200),
     )
     expectError(answer, 410, 'delegated_session_exhausted')
     expect(await completed(tenant)).toBe(1)
@@ -172,18 +170,12 @@ describe('what is used up meanwhile is not used twice:', () => {
     const body = { commandId: 'a', commands: [transfer(holding, '3', BOB)] }
     let first: Answer | undefined
     const same = await overtaken(session, body, async () => {
-      first = await beside(session, body)
+      first = await executeBeside(session, body)
     })
     expect([same.status, same.text]).toEqual([200, first?.text])
     const rest = (await holdingsOf(session))[0]?.contractId as string
     const other = await overtaken(session, { commandId: 'b', commands: [transfer(rest, '1')] }, async () =>
-      expectStatus(
-        await session.execute(
-          { commandId: 'b', commands: [transfer(rest, '2')] },
-          { headers: { 'idempotency-key': 'b' } },
-        ),
-        200,
-      ),
+      expectStatus(await executeBeside(session, { commandId: 'b', commands: [transfer(rest, '2')] }), 200),
     )
     expectError(other, 409, 'duplicate_command')
     expect(await completed(tenant)).toBe(2)

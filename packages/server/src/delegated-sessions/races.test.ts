@@ -7,6 +7,7 @@ import {
   create,
   digestOf,
   everything,
+  executeBeside,
   expectStatus,
   type Holder,
   holdingsOf,
@@ -20,8 +21,8 @@ import {
 } from './delegated.fixture.ts'
 
 /*
- * Calls of one session take turns in a process. With an Idempotency-Key each has a transaction of its own from the start,
- * as calls that meet in several processes have: what holds here holds by the database alone.
+ * Calls of one key and session take turns in a process. Those of several keys meet, as those of several processes do: what
+ * holds here holds by the database alone.
  */
 
 const DAY_MS = 24 * 3_600_000
@@ -35,11 +36,12 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
+const KEYS = 8
 let keys = 0
-/** Executes beside all others. */
+/** Executes beside most others. */
 function race(session: Session, body: object): Promise<Answer> {
   keys += 1
-  return session.execute(body, { headers: { 'idempotency-key': `race-${keys}` } })
+  return executeBeside(session, body, keys % KEYS)
 }
 
 async function begun(spend: (of: Holder) => object[], more: object = {}) {
