@@ -986,7 +986,7 @@ export interface paths {
         };
         /**
          * List transactions
-         * @description What delegated sessions executed or are about to, newest first.
+         * @description What delegated sessions executed or are about to, newest first, without the effects.
          *
          *     Secret key with the scope `wallets:read`.
          *
@@ -1801,8 +1801,15 @@ export interface components {
         Contract: {
             contractId: string;
             templateId: string;
+            /**
+             * @description Fields of the contract; of what is exercised, the arguments of the choice.
+             * @example {
+             *       "receiver": "bob::1220123087e6bf66d225d047e6af8b0944bc50cc470cb46afd9515a558bf55605441",
+             *       "amount": "3"
+             *     }
+             */
             arguments: {
-                [key: string]: string | string[];
+                [key: string]: string[] | string;
             };
             signatories: string[];
             observers: string[];
@@ -1810,7 +1817,7 @@ export interface components {
         };
         Contracts: {
             contracts: components["schemas"]["Contract"][];
-            /** @description Null on the last page. With `where` a page may hold fewer contracts than `limit`, even none, though more follow. */
+            /** @description Null on the last page. A page may hold fewer contracts than `limit`, with `where` even none, though more follow: go by this. */
             nextCursor: string | null;
         };
         /** @description An email or an external id is needed. */
@@ -2388,7 +2395,7 @@ export interface components {
              *     }
              */
             arguments: {
-                [key: string]: string | string[];
+                [key: string]: string[] | string;
             };
             signatories: string[];
             observers: string[];
@@ -3432,6 +3439,61 @@ export interface components {
             status: "received" | "reserved" | "signature_required" | "submitted" | "completed" | "failed";
             operations: components["schemas"]["Operation"][];
             effects: components["schemas"]["Effect"][];
+            /** @description The ledger's own id of it. */
+            updateId: string | null;
+            /**
+             * @description Its place on the ledger.
+             * @example 42
+             */
+            offset: number | null;
+            /**
+             * @description Why it failed.
+             * @example null
+             */
+            error: {
+                code: string;
+                message: string;
+            } | null;
+            /**
+             * Format: date-time
+             * @description While it is open: past this it cannot happen any more.
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            expiresAt: string | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            completedAt: string | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            updatedAt: string;
+        };
+        TransactionSummary: {
+            /** @example tx_01jb2m7x9kq4t8v6w0r3s5y1zh */
+            id: string;
+            appId: string;
+            userId: string;
+            walletId: string;
+            partyId: string;
+            delegatedSessionId: string;
+            /** @example embedded */
+            ledger: string;
+            /** @example order-1042 */
+            commandId: string;
+            /**
+             * @description `received` and `reserved`: not signed yet. `signature_required`: waits for the wallet owner's signature. `submitted`: signed, its outcome is yet to be known. `completed`, `failed`: final; what failed certainly did not happen.
+             * @enum {string}
+             */
+            status: "received" | "reserved" | "signature_required" | "submitted" | "completed" | "failed";
+            operations: components["schemas"]["Operation"][];
             /** @description The ledger's own id of it. */
             updateId: string | null;
             /**
@@ -8163,7 +8225,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `wallet_frozen`, `custody_not_delegable` */
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `wallet_frozen`, `custody_not_delegable`, `session_limit_reached` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -8614,7 +8676,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        data: components["schemas"]["Transaction"][];
+                        data: components["schemas"]["TransactionSummary"][];
                         total: number;
                         page: number;
                         pageSize: number;

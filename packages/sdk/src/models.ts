@@ -105,6 +105,8 @@ export type SigningRequest = Schemas['SigningRequest']
 export type Template = Schemas['Template']
 /** A transaction of a delegated session. */
 export type Transaction = Schemas['Transaction']
+/** A transaction in a list: without its effects. */
+export type TransactionSummary = Schemas['TransactionSummary']
 /** A wallet. */
 export type Wallet = Schemas['Wallet']
 /** A message by whose signature a user proves that a key is theirs. */

@@ -1,4 +1,5 @@
 // Delegated execution's reach: transactions a second over many sessions and on one, contract queries, policy evaluation.
+import { generateKeyPairSync, randomBytes, sign, verify } from 'node:crypto'
 import pg from 'pg'
 import { compile, decideCommands } from '../src/delegated-sessions/policy.ts'
 import type { Load, LoadResult } from './child/load.ts'
@@ -192,6 +193,19 @@ async function warmUp(stage: Stage, holders: readonly Holder[]): Promise<void> {
   for (const table of [...TABLES, ...LEDGER_TABLES]) await stage.bed.sql(`vacuum analyze ${table}`)
 }
 
+/** Pairs of one Ed25519 signature and its verification a second, one after the other: what no execution can do without. */
+function bareSignatures(forMs: number): number {
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+  const digest = randomBytes(32)
+  let count = 0
+  const startedAt = performance.now()
+  while (performance.now() - startedAt < forMs) {
+    if (!verify(null, digest, publicKey, sign(null, digest, privateKey))) throw new Error('no signature')
+    count += 1
+  }
+  return (count / forMs) * 1000
+}
+
 async function queryRows(stage: Stage, holder: Holder): Promise<Row[]> {
   const path = `/v1/delegated-sessions/${holder.session.id}/query`
   const runs: Run[] = []
@@ -294,10 +308,11 @@ export async function execute(quick: boolean): Promise<Outcome> {
       Array(ONE_CONNECTIONS).fill(first),
       ONE_MIN,
     )
-    const query = await queryRows(stage, first)
-    const firstPage = await firstPageRow(stage, first)
+    const query = await queryRows(stage, holders.at(-1) as Holder)
+    const firstPage = await firstPageRow(stage, holders.at(-1) as Holder)
     const facts = [
       `PostgreSQL ${bed.postgresVersion} (embedded), service ${peakText(service)}, ${stage.runs} runs of ${stage.forMs / 1000} s a figure, medians`,
+      `bare Ed25519 signatures, each verified, in one thread: ${whole(bareSignatures(1_000))}/s`,
       `logged: ${JSON.stringify(bed.complaints())}`,
     ]
     return { facts, rows: [...many, ...one, ...query, firstPage, policyRow()] }

@@ -104,7 +104,8 @@ create table transactions (
   completed_at timestamptz,
   primary key (tenant_id, id),
   constraint transactions_session_fk foreign key (tenant_id, delegated_session_id) references delegated_sessions on delete cascade
-) with (fillfactor = 90);
+  -- Rows of some kilobytes stay as they are: compressing them costs more than writing them.
+) with (fillfactor = 90, toast_tuple_target = 8160);
 create unique index transactions_command on transactions (delegated_session_id, command_id);
 create index transactions_wallet on transactions (wallet_id, id);
 create index transactions_open on transactions (check_at) where check_at is not null;
@@ -135,7 +136,8 @@ create table ledger_stakes (
   created_offset bigint not null,
   contract_id text collate "C" not null,
   primary key (tenant_id, party, template_id, created_offset, contract_id)
-);
+  -- The newest contracts are the first to be used up: what they leave in the index lies where every query begins.
+) with (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 
 create table ledger_updates (
   tenant_id text collate "C" not null,
@@ -151,7 +153,7 @@ create table ledger_updates (
   xid xid8 not null default pg_current_xact_id(),
   -- One transaction for each command of a party.
   primary key (tenant_id, act_as, command_id)
-);
+) with (toast_tuple_target = 8160);
 create index ledger_updates_xid on ledger_updates (tenant_id, xid, "offset");
 
 -- Templates that tenants declare. A template is never changed: contracts of it live on.

@@ -123,7 +123,10 @@ export interface RouteSpec<
   secret?: boolean
   /** What can be guessed at: limited for each address by the policy of this name, beside the key's own limit. */
   limit?: 'sign_in'
-  /** Calls for which it answers the same run one after the other in a process: where they would only undo each other. */
+  /**
+   * Calls for which it answers the same run one after the other in a process, where they would only undo each other; those
+   * with two halves in the first of them.
+   */
   turn?: (input: Input<Out<P>, Out<Q>, Out<B>, UserOf<C>>) => string
   /** Changes nothing: large answers are not kept for a repeat, which reads again. */
   reads?: boolean

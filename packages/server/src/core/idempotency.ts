@@ -138,6 +138,8 @@ export async function runOnceInSteps(
   deps: Deps,
   request: KeyedRequest,
   steps: {
+    /** Runs the transaction that has the effect. */
+    around<T>(work: () => Promise<T>): Promise<T>
     effect(deps: Deps): Promise<Record<string, unknown>>
     finish(
       recovery: Record<string, unknown>,
@@ -146,7 +148,7 @@ export async function runOnceInSteps(
   },
 ): Promise<Answer> {
   const store = kept(deps, request)
-  const begun = await deps.db.tx(async (tx) => {
+  const begin = async (tx: Db) => {
     const row = await store.lockAndFind(tx)
     const known = row && (await store.answerOf(row))
     if (known) return { known }
@@ -154,7 +156,8 @@ export async function runOnceInSteps(
     const recovery = await steps.effect({ ...deps, db: tx })
     await store.insert(tx, null, null, recovery)
     return { recovery, replayed: false }
-  })
+  }
+  const begun = await steps.around(() => deps.db.tx(begin))
   if ('known' in begun && begun.known) return begun.known
   const { recovery, replayed } = begun as { recovery: Record<string, unknown>; replayed: boolean }
   const { isFinal, ...answer } = await steps.finish(recovery, replayed)

@@ -112,11 +112,11 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
   }
 
   const turns = createTurns()
-  const inTurn = async (input: Input<never, never, never, never>, work: () => Promise<Outgoing>): Promise<Outgoing> => {
+  const inTurn = async <T>(input: Input<never, never, never, never>, work: () => Promise<T>): Promise<T> => {
     if (route.turn === undefined) return work()
-    const outgoing = await turns.take(route.turn(input), work)
-    if (outgoing === null) throw fail('rate_limited', [], { 'retry-after': '1' })
-    return outgoing
+    const done = await turns.take(route.turn(input), work)
+    if (done === null) throw fail('rate_limited', [], { 'retry-after': '1' })
+    return done
   }
 
   return async (incoming) => {
@@ -143,7 +143,12 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
     // Who shares a publishable key with all the world has no answers of their own to come back to, unless signed in.
     if (key === null || (incoming.holder.keyType === 'publishable' && user === null && delegate === null)) {
       await route.before?.(deps, input)
-      return inTurn(input, async () => ({ ...answer(await route.handler(deps, input)), replayed: false }))
+      const { steps } = route
+      const result =
+        steps === undefined
+          ? await inTurn(input, () => route.handler(deps, input))
+          : await steps.finish(deps, input, await inTurn(input, () => steps.effect(deps, input)), false)
+      return { ...answer(result), replayed: false }
     }
     const request: KeyedRequest = {
       caller: incoming.holder,
@@ -159,16 +164,16 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
     // What has had its effect gets its answer, even where the check would fail by now.
     if (route.before !== undefined && !(await isKept(deps, request))) await route.before(deps, input)
     const { steps } = route
-    const run = () =>
-      steps === undefined
-        ? runOnce(deps, request, async (inTx) => answer(await route.handler(inTx, input)))
-        : runOnceInSteps(deps, request, {
-            effect: (inTx) => steps.effect(inTx, input),
-            finish: async (recovery, replayed) => {
-              const result = await steps.finish(deps, input, recovery, replayed)
-              return { ...answer(result), isFinal: steps.isFinal?.(result) ?? true }
-            },
-          })
-    return inTurn(input, run)
+    if (steps === undefined)
+      return inTurn(input, () => runOnce(deps, request, async (inTx) => answer(await route.handler(inTx, input))))
+    return runOnceInSteps(deps, request, {
+      // Whoever waits for a turn holds no connection, and whoever waits for the network no turn.
+      around: (work) => inTurn(input, work),
+      effect: (inTx) => steps.effect(inTx, input),
+      finish: async (recovery, replayed) => {
+        const result = await steps.finish(deps, input, recovery, replayed)
+        return { ...answer(result), isFinal: steps.isFinal?.(result) ?? true }
+      },
+    })
   }
 }

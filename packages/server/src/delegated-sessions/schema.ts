@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Paging, Time, Times } from '../core/http.ts'
-import { Effect } from '../transactions/schema.ts'
+import { Effect, Arguments as FieldValues } from '../transactions/schema.ts'
 import { Conditions, Policy, TemplateIds } from './policy-schema.ts'
 
 const expected = (text: string) => ({ 'x-expected': text })
@@ -271,7 +271,7 @@ export const Contracts = z
         .object({
           contractId: z.string(),
           templateId: z.string(),
-          arguments: z.record(z.string(), z.union([z.string(), z.array(z.string())])),
+          arguments: FieldValues,
           signatories: z.array(z.string()),
           observers: z.array(z.string()),
           createdAtOffset: z.int(),
@@ -280,7 +280,7 @@ export const Contracts = z
     ),
     nextCursor: z.string().nullable().meta({
       description:
-        'Null on the last page. With `where` a page may hold fewer contracts than `limit`, even none, though more follow.',
+        'Null on the last page. A page may hold fewer contracts than `limit`, with `where` even none, though more follow: go by this.',
     }),
   })
   .meta({ id: 'Contracts' })

@@ -88,7 +88,7 @@ export interface ContractQuery {
   cursor: string | null
 }
 
-/** A page of contracts, newest first. With a filter it may hold fewer than `limit` though more follow. */
+/** A page of contracts, newest first. It may hold fewer than `limit`, with a filter even none, though more follow. */
 export interface ContractPage {
   contracts: Contract[]
   nextCursor: string | null

@@ -1,5 +1,5 @@
 import { IdParam, list, one, type Route, route, secretKey } from '../core/http.ts'
-import { ListTransactions, Transaction } from './schema.ts'
+import { ListTransactions, Transaction, TransactionSummary } from './schema.ts'
 import { getTransaction, listTransactions } from './service.ts'
 
 export const transactionRoutes: Route[] = [
@@ -7,10 +7,10 @@ export const transactionRoutes: Route[] = [
     'GET /transactions',
     {
       summary: 'List transactions',
-      description: 'What delegated sessions executed or are about to, newest first.',
+      description: 'What delegated sessions executed or are about to, newest first, without the effects.',
       callers: secretKey('wallets:read'),
       query: ListTransactions,
-      reply: list(Transaction),
+      reply: list(TransactionSummary),
       extension: true,
     },
     (deps, { caller, query }) => listTransactions(deps, caller, query),

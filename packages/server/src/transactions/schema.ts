@@ -6,7 +6,11 @@ const Status = z.enum(['received', 'reserved', 'signature_required', 'submitted'
     "`received` and `reserved`: not signed yet. `signature_required`: waits for the wallet owner's signature. `submitted`: signed, its outcome is yet to be known. `completed`, `failed`: final; what failed certainly did not happen.",
 })
 
-const Arguments = z.record(z.string(), z.union([z.string(), z.array(z.string())])).meta({
+// `type` with two entries: a union would be tried branch by branch for every value that is written.
+const Value: z.ZodType<string | string[]> = z.any().meta({ type: ['array', 'string'], items: { type: 'string' } })
+
+/** Fields of a contract, or arguments of a choice. */
+export const Arguments = z.record(z.string(), Value).meta({
   description: 'Fields of the contract; of what is exercised, the arguments of the choice.',
   example: { receiver: 'bob::1220123087e6bf66d225d047e6af8b0944bc50cc470cb46afd9515a558bf55605441', amount: '3' },
 })
@@ -61,6 +65,10 @@ export const Transaction = z
   })
   .meta({ id: 'Transaction' })
 export type Transaction = z.infer<typeof Transaction>
+
+/** A transaction in a list: without its effects, of which each may have hundreds. */
+export const TransactionSummary = Transaction.omit({ effects: true }).meta({ id: 'TransactionSummary' })
+export type TransactionSummary = z.infer<typeof TransactionSummary>
 
 export const ListTransactions = z.strictObject({
   ...Paging,

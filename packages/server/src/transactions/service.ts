@@ -7,7 +7,7 @@ import type { Caller, Origin, Page } from '../core/http.ts'
 import { paging } from '../core/http.ts'
 import { type Id, isId } from '../core/ids.ts'
 import type { Command } from '../ledger/ledger.ts'
-import type { ListTransactions, Operation, Transaction } from './schema.ts'
+import type { ListTransactions, Operation, Transaction, TransactionSummary } from './schema.ts'
 import * as store from './store.ts'
 
 export type { Failure, KeptSignature, Reserved, TransactionRow } from './store.ts'
@@ -26,7 +26,7 @@ export async function listTransactions(
   deps: Deps,
   caller: Caller,
   query: ListTransactions,
-): Promise<Page<Transaction>> {
+): Promise<Page<TransactionSummary>> {
   const { page, pageSize, offset } = paging(query)
   const appId = query.app_id === undefined ? caller.appId : await resolveApp(deps, caller, query.app_id, 'app_id')
   const filter: store.TransactionFilter = {
@@ -39,7 +39,7 @@ export async function listTransactions(
     commandId: query.command_id ?? null,
   }
   const { rows, total } = await store.listTransactions(deps.db, filter, { offset, pageSize })
-  return { items: rows.map(store.toTransaction), total, page, pageSize }
+  return { items: rows.map(store.toSummary), total, page, pageSize }
 }
 
 /** Commands in short, as events and lists show them. */

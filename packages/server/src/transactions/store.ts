@@ -2,7 +2,7 @@ import { and, type Db, type Sql, sql } from '../core/db.ts'
 import { eventsWrites, type StoredEvent } from '../core/events.ts'
 import type { Id } from '../core/ids.ts'
 import type { Command, Effect } from '../ledger/ledger.ts'
-import type { Operation, Transaction } from './schema.ts'
+import type { Operation, Transaction, TransactionSummary } from './schema.ts'
 
 /** A part of a delegated session's caps that a transaction takes: see `spend.ts` there. */
 export interface Reserved {
@@ -59,8 +59,8 @@ export interface TransactionRow {
   completed_at: Date | null
 }
 
-/** A row as the wire shows it. */
-export function toTransaction(row: TransactionRow): Transaction {
+/** A row as lists show it. */
+export function toSummary(row: SummaryRow): TransactionSummary {
   return {
     id: row.id,
     appId: row.app_id,
@@ -72,7 +72,6 @@ export function toTransaction(row: TransactionRow): Transaction {
     commandId: row.command_id,
     status: row.status,
     operations: row.operations,
-    effects: row.effects,
     updateId: row.update_id,
     offset: row.ledger_offset,
     error: row.error && { code: row.error.code, message: row.error.message },
@@ -81,6 +80,11 @@ export function toTransaction(row: TransactionRow): Transaction {
     createdAt: row.created_at.toISOString(),
     updatedAt: row.updated_at.toISOString(),
   }
+}
+
+/** A row as the wire shows it by itself. */
+export function toTransaction(row: TransactionRow): Transaction {
+  return { ...toSummary(row), effects: row.effects }
 }
 
 const json = (value: unknown) => (value === null ? null : JSON.stringify(value))
@@ -189,12 +193,23 @@ export interface TransactionFilter {
   commandId: string | null
 }
 
+/** What a list shows, and not what may be megabytes. */
+const SUMMARY = sql`
+  tenant_id, id, app_id, user_id, wallet_id, party_id, delegated_session_id, ledger, command_id, status, operations, expires_at,
+  update_id, ledger_offset, error, created_at, updated_at, completed_at`
+
+/** A transaction without its effects and what it keeps while it is open. */
+export type SummaryRow = Omit<
+  TransactionRow,
+  'effects' | 'commands_hash' | 'spends' | 'commands' | 'prepared' | 'signatures' | 'check_at' | 'remaining'
+>
+
 /** A page of the transactions that a filter finds, newest first, and how many it finds in all. */
 export async function listTransactions(
   db: Db,
   filter: TransactionFilter,
   { offset, pageSize }: { offset: number; pageSize: number },
-): Promise<{ rows: TransactionRow[]; total: number }> {
+): Promise<{ rows: SummaryRow[]; total: number }> {
   const found = and([
     sql`tenant_id = ${filter.tenantId}`,
     ...(filter.appId === null ? [] : [sql`app_id = ${filter.appId}`]),
@@ -205,8 +220,8 @@ export async function listTransactions(
     ...(filter.commandId === null ? [] : [sql`command_id = ${filter.commandId}`]),
   ])
   const counted = await db.one<{ n: number }>(sql`select count(*) as n from transactions where ${found}`)
-  const rows = await db.query<TransactionRow>(
-    sql`select * from transactions where ${found} order by id desc offset ${offset} limit ${pageSize}`,
+  const rows = await db.query<SummaryRow>(
+    sql`select ${SUMMARY} from transactions where ${found} order by id desc offset ${offset} limit ${pageSize}`,
   )
   return { rows, total: counted?.n ?? 0 }
 }

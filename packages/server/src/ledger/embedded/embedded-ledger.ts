@@ -53,18 +53,19 @@ const cursorAt = (place: store.Place | null) =>
 async function queryContracts(db: Db, query: ContractQuery): Promise<ContractPage> {
   const { accept, limit } = query
   const contracts: Contract[] = []
+  const batch = accept === null ? limit : BATCH
   let place = placeOf(query.cursor)
   let bytes = 0
-  for (let looked = 0; looked < LOOKED_AT_MAX && bytes < LOOKED_AT_BYTES_MAX; looked += BATCH) {
+  for (let looked = 0; looked < LOOKED_AT_MAX && bytes < LOOKED_AT_BYTES_MAX; looked += batch) {
     // One more than a batch says whether more follow.
-    const found = await store.contractsBefore(db, query, place, BATCH + 1)
-    for (const contract of found.slice(0, BATCH)) {
+    const found = await store.contractsBefore(db, query, place, batch + 1)
+    for (const contract of found.slice(0, batch)) {
       if (contracts.length === limit || bytes >= LOOKED_AT_BYTES_MAX) return { contracts, nextCursor: cursorAt(place) }
       bytes += JSON.stringify(contract).length
       place = { offset: contract.createdAtOffset, contractId: contract.contractId }
       if (accept === null || accept(contract)) contracts.push(contract)
     }
-    if (found.length <= BATCH) return { contracts, nextCursor: null }
+    if (found.length <= batch) return { contracts, nextCursor: null }
   }
   return { contracts, nextCursor: cursorAt(place) }
 }

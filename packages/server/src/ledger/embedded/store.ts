@@ -173,7 +173,8 @@ export async function contractsBefore(
   const { offset, contractId } = before ?? { offset: Number.MAX_SAFE_INTEGER, contractId: '' }
   // Each template's newest out of the index, then the newest of those: no template's number of contracts counts.
   const rows = await db.query<ContractRow>(sql`
-    select c.contract_id, c.template_id, c.arguments, c.signatories, c.observers, c.created_offset
+    select c.contract_id, c.template_id, c.arguments, to_json(c.signatories) as signatories, to_json(c.observers) as observers,
+      c.created_offset
     from (
       select s.created_offset, s.contract_id from unnest(${[...new Set(of.templateIds)]}::text[]) as t(template_id)
       cross join lateral (
