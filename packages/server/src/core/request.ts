@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import ipaddr from 'ipaddr.js'
 import { z } from 'zod'
 import { allows } from './api-key.ts'
@@ -8,7 +9,7 @@ import { type ErrorDetail, fail, invalid } from './errors.ts'
 import type { Callers, Input, Origin, Page, Route } from './http.ts'
 import { checkIdempotencyKey, isKept, type KeyedRequest, runOnce, runOnceInSteps } from './idempotency.ts'
 import { serialiser, validator } from './schema.ts'
-import { createTurns } from './turns.ts'
+import { createSlots, createTurns } from './turns.ts'
 import { isAllowedOrigin } from './web-origin.ts'
 
 /** A request as the web framework hands it over, before anything of it is believed. */
@@ -84,6 +85,9 @@ function authorise(deps: Deps, callers: Callers, holder: KeyHolder, webOrigin: s
 
 const NOTHING = z.strictObject({})
 
+/** Calls that take turns write much: so many of them run at once. */
+const SLOTS_A_CORE = 3
+
 /** Of what only reads, no larger answer is kept: a repeat reads again. */
 const READ_BYTES_MAX = 64 * 1024
 
@@ -112,9 +116,10 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
   }
 
   const turns = createTurns()
+  const inSlot = createSlots(SLOTS_A_CORE * availableParallelism())
   const inTurn = async <T>(input: Input<never, never, never, never>, work: () => Promise<T>): Promise<T> => {
     if (route.turn === undefined) return work()
-    const done = await turns.take(route.turn(input), work)
+    const done = await turns.take(route.turn(input), () => inSlot(work))
     if (done === null) throw fail('rate_limited', [], { 'retry-after': '1' })
     return done
   }

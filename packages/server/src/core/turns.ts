@@ -28,3 +28,23 @@ export function createTurns() {
     },
   }
 }
+
+/**
+ * Lets at most so many pieces of work run at once; the others wait, in the order in which they came. For what keeps the
+ * database busy: with more of it at once than cores, each is slower and together they do less.
+ */
+export function createSlots(count: number) {
+  let free = count
+  const waiting: (() => void)[] = []
+  return async <T>(work: () => Promise<T>): Promise<T> => {
+    if (free > 0) free -= 1
+    else await new Promise<void>((resolve) => waiting.push(resolve))
+    try {
+      return await work()
+    } finally {
+      const next = waiting.shift()
+      if (next === undefined) free += 1
+      else next()
+    }
+  }
+}
