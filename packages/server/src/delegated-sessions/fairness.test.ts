@@ -145,6 +145,40 @@ test('of what only reads, a large answer is not kept for a repeat: it reads agai
   expect(again.headers.get('idempotency-replayed')).toBe('true')
 })
 
+test('for who may not execute no contract is read', async () => {
+  const { tenant, ada, session } = await begun()
+  // Reading them takes an offset.
+  const offset = async () =>
+    (await service.sql<{ at: string }>('select last_value::text as at from ledger_offsets'))[0]?.at
+  const other = await newSession(service, tenant, ada, { policy: everything() })
+  const before = await offset()
+  const foreign = { headers: { authorization: `Bearer ${other.token}` } }
+  expectError(await session.execute({ commands: [note(ada)] }, foreign), 404, 'not_found')
+  await tenant.delete(`/delegated-sessions/${other.id}`)
+  expectError(await other.execute({ commands: [note(ada)] }), 410, 'delegated_session_revoked')
+  expect(await offset()).toBe(before)
+  expectStatus(await session.execute({ commands: [note(ada)] }), 200)
+  expect(await offset()).not.toBe(before)
+})
+
+test('fields that are named like what every object has are fields like others', async () => {
+  const tenant = await service.newTenant()
+  const ada = await newHolder(tenant)
+  const field = { type: 'party', optional: true }
+  const template = {
+    templateId: 'Shop:Odd',
+    fields: { author: { type: 'party' }, toString: field, valueOf: { type: 'parties', optional: true } },
+    signatories: ['author'],
+    observers: ['toString', 'valueOf'],
+  }
+  expectStatus(await tenant.post('/templates', template), 201)
+  const policy = { allow: [{ templateId: 'Shop:Odd' }], query: { templateIds: ['Shop:Odd'] } }
+  const session = await newSession(service, tenant, ada, { policy })
+  const made = expectStatus(await session.execute({ commands: [create('Shop:Odd', { author: ada.party })] }), 200)
+  expect(made.effects[0]).toMatchObject({ arguments: { author: ada.party }, observers: [] })
+  expect(expectStatus(await session.query(), 200).contracts).toHaveLength(1)
+})
+
 test('a wallet has at most a thousand active sessions', async () => {
   const { tenant, ada, session } = await begun()
   await service.sql(
