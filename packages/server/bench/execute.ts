@@ -2,13 +2,14 @@
 import { generateKeyPairSync, randomBytes, sign, verify } from 'node:crypto'
 import pg from 'pg'
 import { compile, decideCommands } from '../src/delegated-sessions/policy.ts'
-import type { Load, LoadResult } from './child/load.ts'
-import { type Helper, startHelper } from './children.ts'
-import { median, medianSpread, pause, spread, spreadText, whole } from './figures.ts'
+import type { Load } from './child/load.ts'
+import { startHelper } from './children.ts'
+import { median, medianSpread, spread, spreadText, whole } from './figures.ts'
 import type { Outcome } from './main.ts'
-import { type Watched, watchCpu } from './proc.ts'
+import { errorsOf, type Measured, measure, type Run } from './measure.ts'
+import type { Watched } from './proc.ts'
 import { cpuText, type Row, step } from './report.ts'
-import { type Bed, openBed, peakText, type Service } from './service.ts'
+import { openBed, peakText } from './service.ts'
 import { call, firstTenant, forEachOf } from './tenant.ts'
 
 const MANY_MIN = 900
@@ -32,18 +33,9 @@ interface Holder {
   session: { id: string; token: string }
 }
 
-interface Stage {
-  bed: Bed
-  service: Service
+interface Stage extends Measured {
   tenantId: string
-  load: Helper
   runs: number
-  forMs: number
-  watched: Watched
-}
-
-interface Run extends LoadResult {
-  cpu: ReturnType<ReturnType<typeof watchCpu>>
 }
 
 async function dripTo(stage: Stage, userId: string): Promise<string> {
@@ -81,31 +73,8 @@ const actingFor = (stage: Stage) => async (userId: string, path: string, body: o
   return answer.json()
 }
 
-/** Waits until the events of what came before are fanned out and everything is written: that is not this measurement's. */
-async function untilQuiet(bed: Bed): Promise<void> {
-  while ((await bed.sql('select from outbox limit 1')).length > 0) await pause(50)
-  await bed.checkpoint()
-}
-
-async function measure(stage: Stage, load: Partial<Load>): Promise<Run> {
-  await untilQuiet(stage.bed)
-  const stop = watchCpu(stage.watched)
-  const stopSampling = await stage.bed.sample()
-  const result = await stage.load.call<LoadResult>('run', {
-    key: stage.bed.key,
-    port: stage.service.port,
-    connections: SESSIONS,
-    expectedStatus: 200,
-    warmUpMs: WARM_UP_MS,
-    forMs: stage.forMs,
-    ...load,
-  })
-  await stopSampling()
-  if (result.firstError !== null) step(`first error: ${result.firstError}`)
-  return { ...result, cpu: stop() }
-}
-
-const errorsOf = (runs: readonly Run[]) => runs.reduce((sum, run) => sum + run.errors, 0)
+const measureHere = (stage: Stage, load: Partial<Load>) =>
+  measure(stage, { connections: SESSIONS, warmUpMs: WARM_UP_MS, ...load })
 
 function rateRow(what: string, min: number, runs: readonly Run[], raw?: string): Row {
   const rate = median(runs.map((run) => run.perSecond))
@@ -153,10 +122,10 @@ async function executeRows(
   const runs: Run[] = []
   for (let run = 0; run < stage.runs; run += 1) {
     step(`${what}, run ${run + 1}`)
-    runs.push(await measure(stage, { connections, chains: await chainsOf(stage, holders) }))
+    runs.push(await measureHere(stage, { connections, chains: await chainsOf(stage, holders) }))
   }
   const perSecond = median(runs.map((run) => run.perSecond)) / 2
-  const half = await measure(stage, { connections, chains: await chainsOf(stage, holders), perSecond })
+  const half = await measureHere(stage, { connections, chains: await chainsOf(stage, holders), perSecond })
   return [rateRow(what, min, runs, raw), halfRow(what, half)]
 }
 
@@ -191,7 +160,7 @@ const LEDGER_TABLES = ['ledger_contracts', 'ledger_stakes', 'ledger_updates']
 /** As in a service that has run for a minute: code compiled, and tables that PostgreSQL knows. */
 async function warmUp(stage: Stage, holders: readonly Holder[]): Promise<void> {
   step('warming up')
-  await measure(stage, { connections: holders.length, chains: await chainsOf(stage, holders) })
+  await measureHere(stage, { connections: holders.length, chains: await chainsOf(stage, holders) })
   for (const table of [...TABLES, ...LEDGER_TABLES]) await stage.bed.sql(`vacuum analyze ${table}`)
 }
 
@@ -214,7 +183,7 @@ async function queryRows(stage: Stage, holder: Holder): Promise<Row[]> {
   for (let run = 0; run < stage.runs; run += 1) {
     step(`query, run ${run + 1}`)
     const list = Array.from({ length: 100_000 }, () => '{}')
-    runs.push(await measure(stage, { connections: 32, token: holder.session.token, bodies: { path, list } }))
+    runs.push(await measureHere(stage, { connections: 32, token: holder.session.token, bodies: { path, list } }))
   }
   return [rateRow('POST …/query, first page of 20, 32 connections', QUERY_MIN, runs)]
 }
@@ -233,10 +202,14 @@ async function firstPageRow(stage: Stage, holder: Holder): Promise<Row> {
      select $1, party, 'Token:Holding', at, id from made, unnest(array[$3, $4]) party`,
     [stage.tenantId, JSON.stringify(body), holder.issuer, holder.party],
   )
-  await untilQuiet(stage.bed)
   const path = `/v1/delegated-sessions/${holder.session.id}/query`
   const list = Array.from({ length: 300 }, () => '{"limit":100}')
-  const run = await measure(stage, { connections: 1, token: holder.session.token, bodies: { path, list }, warmUpMs: 0 })
+  const run = await measureHere(stage, {
+    connections: 1,
+    token: holder.session.token,
+    bodies: { path, list },
+    warmUpMs: 0,
+  })
   return {
     what: `POST …/query, first page of 100 of ${whole(CONTRACTS)} contracts, one at a time`,
     measured: spreadText(run.latencyMs),

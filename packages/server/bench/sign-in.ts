@@ -3,13 +3,14 @@
 import { createHash, createSign, generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto'
 import { verifyAuthenticationResponse } from '@simplewebauthn/server'
 import { newId } from '../src/core/ids.ts'
-import type { Load, LoadResult } from './child/load.ts'
-import { type Helper, startHelper } from './children.ts'
-import { median, medianSpread, pause, spreadText, whole } from './figures.ts'
+import type { Load } from './child/load.ts'
+import { startHelper } from './children.ts'
+import { median, medianSpread, spreadText, whole } from './figures.ts'
 import type { Outcome } from './main.ts'
-import { type Watched, watchCpu } from './proc.ts'
+import { errorsOf, type Measured, measure, type Run } from './measure.ts'
+import type { Watched } from './proc.ts'
 import { cpuText, type Row, step } from './report.ts'
-import { type Bed, openBed, peakText, type Service } from './service.ts'
+import { type Bed, openBed, peakText } from './service.ts'
 import { call, firstTenant, forEachOf } from './tenant.ts'
 
 const LOGIN_MIN = 1_200
@@ -29,19 +30,10 @@ export interface Passkey {
   privateKey: KeyObject
 }
 
-interface Stage {
-  bed: Bed
-  service: Service
+interface Stage extends Measured {
   tenant: { tenantId: string; appId: string }
-  load: Helper
   passkeys: Passkey[]
   runs: number
-  forMs: number
-  watched: Watched
-}
-
-interface Run extends LoadResult {
-  cpu: ReturnType<ReturnType<typeof watchCpu>>
 }
 
 function newPasskey(): Passkey {
@@ -109,29 +101,8 @@ export async function preparePasskeys(bed: Bed, tenant: Stage['tenant'], n: numb
   return passkeys
 }
 
-/** Waits until the events of what came before are fanned out and everything is written: that is not this measurement's. */
-async function untilQuiet(bed: Bed): Promise<void> {
-  while ((await bed.sql('select from outbox limit 1')).length > 0) await pause(50)
-  await bed.checkpoint()
-}
-
-async function measure(stage: Stage, load: Partial<Load>, forMs = stage.forMs): Promise<Run> {
-  await untilQuiet(stage.bed)
-  const stop = watchCpu(stage.watched)
-  const stopSampling = await stage.bed.sample()
-  const result = await stage.load.call<LoadResult>('run', {
-    key: stage.bed.key,
-    port: stage.service.port,
-    connections: CONNECTIONS,
-    expectedStatus: 200,
-    warmUpMs: 500,
-    forMs,
-    ...load,
-  })
-  await stopSampling()
-  if (result.firstError !== null) step(`first error: ${result.firstError}`)
-  return { ...result, cpu: stop() }
-}
+const measureHere = (stage: Stage, load: Partial<Load>) =>
+  measure(stage, { connections: CONNECTIONS, warmUpMs: 500, ...load })
 
 /** Bodies of `n` logins, each for a challenge of its own. */
 async function logins(stage: Stage, n: number): Promise<string[]> {
@@ -176,8 +147,6 @@ async function bareVerifications(stage: Stage): Promise<number> {
 /** Half the load that it can bear. */
 const halfOf = (runs: readonly Run[]) => median(runs.map((run) => run.perSecond)) / 2
 
-const errorsOf = (runs: readonly Run[]) => runs.reduce((sum, run) => sum + run.errors, 0)
-
 /** A figure at full load, and one of its latency at half of it. */
 function rows(what: string, min: number, runs: readonly Run[], half: Run, raw?: string): Row[] {
   const rate = median(runs.map((run) => run.perSecond))
@@ -209,11 +178,11 @@ async function loginRows(stage: Stage): Promise<Row[]> {
   for (let run = 0; run < stage.runs; run += 1) {
     step(`passkey login, run ${run + 1}`)
     const list = await logins(stage, Math.ceil((raw * (stage.forMs + 700)) / 1000))
-    runs.push(await measure(stage, { bodies: { path, list } }))
+    runs.push(await measureHere(stage, { bodies: { path, list } }))
   }
   const perSecond = halfOf(runs)
   const list = await logins(stage, Math.ceil((perSecond * (stage.forMs + 700)) / 1000))
-  const half = await measure(stage, { bodies: { path, list }, perSecond })
+  const half = await measureHere(stage, { bodies: { path, list }, perSecond })
   return rows('POST /v1/auth/passkey/login-verify (ES256)', LOGIN_MIN, runs, half, `${whole(raw)}/s, the library alone`)
 }
 
@@ -233,9 +202,9 @@ async function refreshRows(stage: Stage): Promise<Row[]> {
   const runs: Run[] = []
   for (let run = 0; run < stage.runs; run += 1) {
     step(`refresh, run ${run + 1}`)
-    runs.push(await measure(stage, { refresh: { path, tokens: next() } }))
+    runs.push(await measureHere(stage, { refresh: { path, tokens: next() } }))
   }
-  const half = await measure(stage, { refresh: { path, tokens: next() }, perSecond: halfOf(runs) })
+  const half = await measureHere(stage, { refresh: { path, tokens: next() }, perSecond: halfOf(runs) })
   return rows('POST /v1/auth/refresh', REFRESH_MIN, runs, half)
 }
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { canonicalJson } from '../core/canonical-json.ts'
 import { type ErrorDetail, fail } from '../core/errors.ts'
 import type { Command } from '../ledger/ledger.ts'
+import { signatureBytes } from '../ledger/signature.ts'
 import type { Execute } from './schema.ts'
 
 /** Commands to be executed. */
@@ -18,8 +19,6 @@ export interface AskedSignature {
   /** 64 bytes. */
   signature: Buffer
 }
-
-const HEX = /^[0-9a-f]+$/
 
 function commandsOf(input: NonNullable<Execute['commands']>): Command[] {
   const wrong: ErrorDetail[] = []
@@ -53,10 +52,9 @@ export function readExecute(input: Execute): AskedCommands | AskedSignature {
     if (value === undefined)
       wrong.push({ field, code: 'required', message: `"${field}" is required beside the other.` })
   if (wrong.length > 0) throw fail('validation_failed', wrong)
-  const text = signature as string
   return {
     signingRequestId: signingRequestId as string,
-    signature: Buffer.from(text, HEX.test(text) ? 'hex' : 'base64url'),
+    signature: signatureBytes(signature as string),
   }
 }
 

@@ -19,12 +19,25 @@ function publicKeyOf(raw: Buffer): KeyObject {
   return key
 }
 
-/** Whether this is a signature (Ed25519, RFC 8032) over the digest by the key in whose namespace the party is. */
-export function isSignedFor(party: string, digest: Buffer, { publicKey, signature }: LedgerSignature): boolean {
+/** A signature as it came over the wire: 128 hex characters, or base64. */
+export function signatureBytes(text: string): Buffer {
+  return Buffer.from(text, text.length === 2 * SIGNATURE_BYTES ? 'hex' : 'base64')
+}
+
+/** Whether a signature (Ed25519, RFC 8032, pure) is this raw key's over these bytes; false too for what is no key. */
+export function isSignedBy(publicKey: Buffer, message: Buffer, signature: Buffer): boolean {
   return (
     publicKey.length === PUBLIC_KEY_BYTES &&
     signature.length === SIGNATURE_BYTES &&
+    verify(null, message, publicKeyOf(publicKey), signature)
+  )
+}
+
+/** The same for the key in whose namespace the party is. */
+export function isSignedFor(party: string, digest: Buffer, { publicKey, signature }: LedgerSignature): boolean {
+  return (
+    publicKey.length === PUBLIC_KEY_BYTES &&
     keyFingerprint(publicKey) === namespaceOf(party) &&
-    verify(null, digest, publicKeyOf(publicKey), signature)
+    isSignedBy(publicKey, digest, signature)
   )
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { isSignedBy, keyProblem, signatureBytes } from './ed25519.ts'
+import { isSignedBy, signatureBytes } from '../ledger/signature.ts'
+import { keyProblem } from './ed25519.ts'
 
 /** RFC 8032, section 7.1, tests 1 to 3: public key, message, signature. */
 const VECTORS = [

@@ -1,5 +1,3 @@
-import { createPublicKey, type KeyObject, verify } from 'node:crypto'
-
 /** The field's prime: y coordinates are below it (RFC 8032, section 5.1). */
 const P = 2n ** 255n - 19n
 
@@ -30,21 +28,4 @@ export function keyProblem(rawPublicKey: Buffer): string | null {
   if (littleEndian(y) >= P) return 'Must be a canonical encoding (RFC 8032, section 5.1.3).'
   if (SMALL_ORDER_Y.has(y.toString('hex'))) return 'Must not be a point of small order: such a key proves nothing.'
   return null
-}
-
-function keyObject(rawPublicKey: Buffer): KeyObject {
-  return createPublicKey({
-    key: { kty: 'OKP', crv: 'Ed25519', x: rawPublicKey.toString('base64url') },
-    format: 'jwk',
-  })
-}
-
-/** A signature as it came over the wire: 128 hex characters, or base64. */
-export function signatureBytes(text: string): Buffer {
-  return Buffer.from(text, text.length === 128 ? 'hex' : 'base64')
-}
-
-/** Whether a signature (RFC 8032, pure) is this raw key's over these bytes; false too for what is no key. */
-export function isSignedBy(rawPublicKey: Buffer, message: Buffer, signature: Buffer): boolean {
-  return verify(null, message, keyObject(rawPublicKey), signature)
 }

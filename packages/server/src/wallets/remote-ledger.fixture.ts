@@ -1,7 +1,7 @@
 import type { Ledger, LedgerSignature, Onboarding } from '../ledger/ledger.ts'
 import { LedgerError } from '../ledger/ledger.ts'
 import { partyOf } from '../ledger/party.ts'
-import { isSignedBy } from './ed25519.ts'
+import { isSignedBy } from '../ledger/signature.ts'
 
 /** A ledger beyond a network, as far as onboarding goes: it knows parties once their key has signed for them. */
 export interface RemoteLedger extends Ledger {

@@ -10,10 +10,11 @@ import { type Caller, type CurrentUser, type Origin, type Page, paging } from '.
 import { type Id, isId, newId } from '../core/ids.ts'
 import { keepOutActs } from '../core/user-queue.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import { isSignedBy, signatureBytes } from '../ledger/signature.ts'
 import { ownUser } from '../sessions/service.ts'
 import { nodePublicKey } from '../tenant/service.ts'
 import { type HeldUser, holdUser, setTrustLevel } from '../users/service.ts'
-import { isSignedBy, keyProblem, signatureBytes } from './ed25519.ts'
+import { keyProblem } from './ed25519.ts'
 import type { CreateWallet, CreateWalletChallenge, ListWallets, Wallet, WalletChallenge } from './schema.ts'
 import * as store from './store.ts'
 
