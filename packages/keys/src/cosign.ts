@@ -1,0 +1,111 @@
+import { ed25519_FROST } from '@noble/curves/ed25519.js'
+import { ShareError } from './errors.ts'
+import { scalarOf } from './group.ts'
+import { checkIndex, checkSigners, identifierOf, type Share, type Sharing, verifyingShareOf } from './sharing.ts'
+
+/** What a signer tells before it signs, good for one signature (RFC 9591, section 5.1). */
+export interface NonceCommitments {
+  index: number
+  /** 32 bytes each. */
+  hiding: Uint8Array
+  binding: Uint8Array
+}
+
+/** A signer's secret for one signature. Never stored, never used twice: a second use gives the share away. */
+export interface Nonces {
+  hiding: Uint8Array
+  binding: Uint8Array
+}
+
+/** One signer's part of a signature: 32 bytes (RFC 9591, section 5.2). */
+export interface SignatureShare {
+  index: number
+  value: Uint8Array
+}
+
+/** What all who sign agree on. */
+export interface Signing {
+  sharing: Sharing
+  /** Of everybody who signs, each once, at least `threshold`. */
+  commitments: readonly NonceCommitments[]
+  message: Uint8Array
+}
+
+const listOf = (commitments: readonly NonceCommitments[]) =>
+  commitments.map(({ index, hiding, binding }) => ({ identifier: identifierOf(index), hiding, binding }))
+
+/** What the library needs to know of all. @throws ShareError sharing_invalid, shares_insufficient, share_invalid */
+function publicOf({ sharing, commitments }: Signing) {
+  checkSigners(sharing)
+  for (const { index } of commitments) checkIndex(sharing, index)
+  const indices = commitments.map(({ index }) => index)
+  if (new Set(indices).size !== indices.length)
+    throw new ShareError('share_invalid', 'A signer stands there twice.', indices)
+  if (indices.length < sharing.threshold)
+    throw new ShareError('shares_insufficient', `${sharing.threshold} must sign, here are ${indices.length}.`)
+  const verifyingShares: Record<string, Uint8Array> = {}
+  // Computed only where it is looked at: it is most of the work, and needed only to say who has cheated.
+  for (const index of indices)
+    Object.defineProperty(verifyingShares, identifierOf(index), {
+      enumerable: true,
+      get: () => verifyingShareOf(sharing, index),
+    })
+  const { threshold: min, total: max } = sharing
+  return { signers: { min, max }, commitments: sharing.commitments, verifyingShares }
+}
+
+/** Draws nonces for one signature by a share, and commits to them. */
+export function commitNonces({ index, scalar }: Share): { nonces: Nonces; commitments: NonceCommitments } {
+  scalarOf(scalar)
+  const { nonces, commitments } = ed25519_FROST.commit({ identifier: identifierOf(index), signingShare: scalar })
+  return { nonces, commitments: { index, hiding: commitments.hiding, binding: commitments.binding } }
+}
+
+/**
+ * Makes one signer's part of a signature; `share` is one that was checked when it was received. The nonces are gone
+ * afterwards, whatever happens. Points and nonces of the others are checked as RFC 9591 asks.
+ * @throws ShareError share_invalid where the nonces are not those committed to
+ */
+export function signShare(signing: Signing, share: Share, nonces: Nonces): SignatureShare {
+  try {
+    const secret = { identifier: identifierOf(share.index), signingShare: share.scalar }
+    const list = listOf(signing.commitments)
+    const value = ed25519_FROST.signShare(secret, publicOf(signing), nonces, list, signing.message)
+    return { index: share.index, value }
+  } catch (error) {
+    if (error instanceof ShareError) throw error
+    throw new ShareError('share_invalid', `Can't sign: ${(error as Error).message}.`, [share.index])
+  } finally {
+    nonces.hiding.fill(0)
+    nonces.binding.fill(0)
+  }
+}
+
+/** Whether a signer's part is right (RFC 9591, section 5.4). */
+export function isSignatureShare(signing: Signing, { index, value }: SignatureShare): boolean {
+  const list = listOf(signing.commitments)
+  try {
+    return ed25519_FROST.verifyShare(publicOf(signing), list, signing.message, identifierOf(index), value)
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Puts the parts together: 64 bytes, an Ed25519 signature (RFC 8032) under the key like any other.
+ * @throws ShareError share_invalid with the indices of those whose part is wrong
+ */
+export function aggregate(signing: Signing, parts: readonly SignatureShare[]): Uint8Array {
+  const values = Object.fromEntries(parts.map(({ index, value }) => [identifierOf(index), value]))
+  try {
+    return ed25519_FROST.aggregate(publicOf(signing), listOf(signing.commitments), signing.message, values)
+  } catch (error) {
+    if (error instanceof ShareError) throw error
+    const wrong = parts.filter((part) => !isSignatureShare(signing, part)).map(({ index }) => index)
+    throw new ShareError(
+      'share_invalid',
+      `These parts make no signature; wrong are: ${wrong.join(', ') || 'none'}.`,
+      wrong,
+    )
+  }
+}

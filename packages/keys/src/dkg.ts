@@ -1,0 +1,124 @@
+import { ed25519_FROST } from '@noble/curves/ed25519.js'
+import { ShareError } from './errors.ts'
+import { Scalars } from './group.ts'
+import { checkIndex, checkSigners, identifierOf, type Share, type Sharing } from './sharing.ts'
+
+/** What a participant tells all others first: commitments to its own polynomial, and that it knows what it commits to. */
+export interface DkgRound1 {
+  index: number
+  /** 32 bytes each, `threshold` of them. */
+  commitments: Uint8Array[]
+  /** A Schnorr signature, 64 bytes, by the polynomial's constant: keeps others from being cancelled out. */
+  proofOfKnowledge: Uint8Array
+}
+
+/** A participant's secrets until the end. Forget it after `finishDkg`. */
+export interface DkgState {
+  index: number
+  threshold: number
+  total: number
+  /** 32 bytes each, little-endian. */
+  coefficients: Uint8Array[]
+  commitments: Uint8Array[]
+}
+
+/** One participant's part of another one's share; for nobody else's eyes. */
+export interface Subshare {
+  from: number
+  to: number
+  /** 32 bytes, little-endian. */
+  scalar: Uint8Array
+}
+
+const indexOf = (identifier: string, total: number) =>
+  Array.from({ length: total }, (_, at) => at + 1).find((index) => identifierOf(index) === identifier) as number
+
+const asPackage = ({ index, commitments, proofOfKnowledge }: DkgRound1) => ({
+  identifier: identifierOf(index),
+  commitment: commitments,
+  proofOfKnowledge,
+})
+
+/** As it was after the first round: the library's own state is of one run of a program. */
+const secretOf = ({ index, threshold, total, coefficients, commitments }: DkgState) => ({
+  identifier: BigInt(index),
+  coefficients: coefficients.map((coefficient) => Scalars.fromBytes(coefficient)),
+  commitment: commitments,
+  signers: { min: threshold, max: total },
+  step: 1 as const,
+})
+
+/** Runs one of the library's steps; what it refuses is the others' fault. @throws ShareError protocol_violated */
+function step<T>(run: () => T): T {
+  try {
+    return run()
+  } catch (error) {
+    throw new ShareError('protocol_violated', `Key generation failed: ${(error as Error).message}.`)
+  }
+}
+
+function checkOthers(state: DkgState, others: readonly DkgRound1[]): void {
+  for (const { index } of others) checkIndex(state, index)
+  const indices = new Set([state.index, ...others.map(({ index }) => index)])
+  if (indices.size !== state.total || others.length !== state.total - 1)
+    throw new ShareError('protocol_violated', `Key generation needs every index from 1 to ${state.total} once.`)
+}
+
+/** Begins distributed key generation (Pedersen's, with proofs of knowledge, as FROST's authors give it). */
+export function beginDkg(
+  index: number,
+  signers: Pick<Sharing, 'threshold' | 'total'>,
+): { state: DkgState; round1: DkgRound1 } {
+  checkSigners(signers)
+  checkIndex(signers, index)
+  const { threshold, total } = signers
+  const { public: told, secret } = ed25519_FROST.DKG.round1(identifierOf(index), { min: threshold, max: total })
+  const commitments = told.commitment
+  return {
+    state: {
+      index,
+      threshold,
+      total,
+      coefficients: (secret.coefficients as bigint[]).map((coefficient) => Scalars.toBytes(coefficient)),
+      commitments,
+    },
+    round1: { index, commitments, proofOfKnowledge: told.proofOfKnowledge },
+  }
+}
+
+/** Checks what the others said first, and makes each one's part of its share. @throws ShareError protocol_violated */
+export function dealSubshares(state: DkgState, others: readonly DkgRound1[]): Subshare[] {
+  checkOthers(state, others)
+  const dealt = step(() => ed25519_FROST.DKG.round2(secretOf(state), others.map(asPackage)))
+  return Object.entries(dealt).map(([identifier, { signingShare }]) => ({
+    from: state.index,
+    to: indexOf(identifier, state.total),
+    scalar: signingShare,
+  }))
+}
+
+/**
+ * Ends key generation: every part is held against its sender's commitments. Nobody has known the key, and nobody does now.
+ * @throws ShareError protocol_violated
+ */
+export function finishDkg(
+  state: DkgState,
+  others: readonly DkgRound1[],
+  subshares: readonly Subshare[],
+): { share: Share; sharing: Sharing } {
+  checkOthers(state, others)
+  if (subshares.some(({ to }) => to !== state.index))
+    throw new ShareError('protocol_violated', 'These are parts of another share.')
+  const secret = secretOf(state)
+  const packages = others.map(asPackage)
+  const received = subshares.map(({ from, scalar }) => ({ identifier: identifierOf(from), signingShare: scalar }))
+  const key = step(() => {
+    ed25519_FROST.DKG.round2(secret, packages)
+    return ed25519_FROST.DKG.round3(secret, packages, received)
+  })
+  const { threshold, total, index } = state
+  return {
+    share: { index, scalar: key.secret.signingShare },
+    sharing: { threshold, total, commitments: key.public.commitments },
+  }
+}

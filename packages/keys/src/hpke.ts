@@ -1,0 +1,73 @@
+import { Aes256Gcm, CipherSuite, DhkemX25519HkdfSha256, HkdfSha256 } from '@hpke/core'
+import { type Bytes, utf8 } from './bytes.ts'
+import { canonicalJson } from './canonical-json.ts'
+import { ShareError } from './errors.ts'
+
+/** The one suite: DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-256-GCM, base mode, one-shot (RFC 9180, section 6.1). */
+export const HPKE_SUITE = 'DHKEM-X25519-HKDF-SHA256/HKDF-SHA256/AES-256-GCM'
+
+const KEY_BYTES = 32
+
+const suite = new CipherSuite({ kem: new DhkemX25519HkdfSha256(), kdf: new HkdfSha256(), aead: new Aes256Gcm() })
+
+/** What something is sealed for; part of the key schedule, so that one purpose's box never opens as another's. */
+export type SealPurpose = 'store-share' | 'dkg-subshare' | 'reshare-subshare' | 'read-share' | 'recover'
+
+/** A box: the encapsulated key (32 bytes) and the ciphertext with its tag. */
+export interface Sealed {
+  enc: Uint8Array
+  ct: Uint8Array
+}
+
+/** A key pair to receive by, 32 bytes each (X25519, RFC 7748). */
+export interface EncryptionKey {
+  publicKey: Uint8Array
+  privateKey: Uint8Array
+}
+
+/** What a box is bound to: RFC 8785 JSON of this is its additional data. */
+export type SealContext = Readonly<Record<string, string | number | null>>
+
+const infoOf = (purpose: SealPurpose) => utf8(`halfkey/v1/${purpose}`)
+const own = (bytes: Uint8Array): Bytes => new Uint8Array(bytes)
+
+/** Makes a key pair to receive by. */
+export async function newEncryptionKey(): Promise<EncryptionKey> {
+  const { publicKey, privateKey } = await suite.kem.generateKeyPair()
+  return {
+    publicKey: new Uint8Array(await suite.kem.serializePublicKey(publicKey)),
+    privateKey: new Uint8Array(await suite.kem.serializePrivateKey(privateKey)),
+  }
+}
+
+/** Seals bytes so that the holder of a public key alone opens them. @throws ShareError seal_invalid for what is no such key */
+export async function sealTo(
+  publicKey: Uint8Array,
+  { purpose, context }: { purpose: SealPurpose; context: SealContext },
+  plaintext: Uint8Array,
+): Promise<Sealed> {
+  try {
+    if (publicKey.length !== KEY_BYTES) throw new Error(`a key has ${KEY_BYTES} bytes`)
+    const recipientPublicKey = await suite.kem.deserializePublicKey(own(publicKey))
+    const aad = utf8(canonicalJson(context))
+    const { enc, ct } = await suite.seal({ recipientPublicKey, info: infoOf(purpose) }, own(plaintext), aad)
+    return { enc: new Uint8Array(enc), ct: new Uint8Array(ct) }
+  } catch (error) {
+    throw new ShareError('seal_invalid', `Can't seal to this key: ${(error as Error).message}.`)
+  }
+}
+
+/** Opens a box. @throws ShareError seal_invalid for another key, purpose or context, and any changed bit */
+export async function openSealed(
+  privateKey: Uint8Array,
+  { purpose, context }: { purpose: SealPurpose; context: SealContext },
+  { enc, ct }: Sealed,
+): Promise<Uint8Array> {
+  try {
+    const recipientKey = await suite.kem.deserializePrivateKey(own(privateKey))
+    const aad = utf8(canonicalJson(context))
+    return new Uint8Array(await suite.open({ recipientKey, enc: own(enc), info: infoOf(purpose) }, own(ct), aad))
+  } catch {
+    throw new ShareError('seal_invalid', 'This was not sealed for this key and context, or it was changed.')
+  }
+}

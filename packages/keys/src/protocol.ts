@@ -1,0 +1,132 @@
+import { sha256 } from '@noble/hashes/sha2.js'
+import { type Bytes, toHex, utf8 } from './bytes.ts'
+import { canonicalJson } from './canonical-json.ts'
+import type { DkgRound1 } from './dkg.ts'
+import { isSignature, signWithScalar } from './group.ts'
+import type { SealContext } from './hpke.ts'
+import type { Dealing } from './reshare.ts'
+
+/** The scheme that shares are of: FROST(Ed25519, SHA-512), RFC 9591, section 6.1. */
+export const SCHEME = 'FROST-ED25519-SHA512-v1'
+
+/** Who holds a share. */
+export type Holder = 'server' | 'device' | 'recovery'
+
+/** Which index each holder of a `shared` wallet's key has; two of the three sign. */
+export const HOLDER_INDEX: Readonly<Record<Holder, number>> = { server: 1, device: 2, recovery: 3 }
+/** The holder at an index of a `shared` wallet's key. */
+export const INDEX_HOLDER: Readonly<Record<number, Holder>> = { 1: 'server', 2: 'device', 3: 'recovery' }
+export const SHARED_SIGNERS = { threshold: 2, total: 3 } as const
+
+/** Whose key it is about, as the service says it: with every challenge. */
+export interface Subject {
+  tenantId: string
+  appId: string
+  userId: string
+  /** Null while there is no wallet yet. */
+  walletId: string | null
+  /** Of the shares that it is about. */
+  generation: number
+  /** Of the challenge, key generation or resharing that it belongs to; null for none. */
+  challengeId: string | null
+}
+
+/** What a sealed share is bound to: whose, which, and to which public key it is sealed (hex). */
+export function shareContext(
+  subject: Subject,
+  of: { index: number; holder: Holder; recipientKey: string },
+): SealContext {
+  return { ...subject, ...of }
+}
+
+/** The same for a sub-share on its way from one holder to another. */
+export function subshareContext(subject: Subject, of: { from: number; to: number; recipientKey: string }): SealContext {
+  return { ...subject, ...of }
+}
+
+/** What a proof is for; no proof counts for anything else. */
+export type ProofPurpose =
+  | 'store-share'
+  | 'create-wallet'
+  | 'dkg-confirm'
+  | 'release-share'
+  | 'combine-shares'
+  | 'reshare-dealing'
+  | 'reshare-confirm'
+
+/** What a proof is bound to beside its subject. */
+export type ProofDetails = Readonly<Record<string, string | number | readonly number[] | null>>
+
+/** The bytes that a proof signs: RFC 8785 JSON, in UTF-8. */
+export function proofMessage(purpose: ProofPurpose, subject: Subject, details: ProofDetails): Bytes {
+  return utf8(canonicalJson({ ...subject, ...details, purpose: `halfkey/v1/${purpose}` }))
+}
+
+/**
+ * Proves that one knows a share (or another secret scalar) without telling it: a Schnorr proof, in the form of an Ed25519
+ * signature by the scalar over what it is bound to. 64 bytes.
+ */
+export function prove(scalar: Uint8Array, purpose: ProofPurpose, subject: Subject, details: ProofDetails): Uint8Array {
+  return signWithScalar(proofMessage(purpose, subject, details), scalar)
+}
+
+/** Whether a proof is of the secret behind `publicKey` (of a share its verifying share). */
+export function isProof(
+  proof: Uint8Array,
+  publicKey: Uint8Array,
+  purpose: ProofPurpose,
+  subject: Subject,
+  details: ProofDetails,
+): boolean {
+  return isSignature(proof, proofMessage(purpose, subject, details), publicKey)
+}
+
+const hashOf = (value: unknown) => sha256(utf8(canonicalJson(value)))
+
+/** Who takes part in key generation, and the key that what is secret is sealed to for them (hex). */
+export interface Participant {
+  index: number
+  holder: Holder
+  encryptionKey: string
+}
+
+const byIndex = <T extends { index: number }>(entries: readonly T[]) => [...entries].sort((a, b) => a.index - b.index)
+
+/** What both sides of key generation must have seen alike, hashed: 32 bytes. */
+export function dkgTranscript(
+  subject: Subject,
+  participants: readonly Participant[],
+  round1: readonly DkgRound1[],
+): Uint8Array {
+  return hashOf({
+    purpose: 'halfkey/v1/dkg-transcript',
+    subject,
+    participants: byIndex(participants),
+    round1: byIndex(round1).map(({ index, commitments, proofOfKnowledge }) => ({
+      index,
+      commitments: commitments.map(toHex),
+      proofOfKnowledge: toHex(proofOfKnowledge),
+    })),
+  })
+}
+
+/** The same for resharing: the key signs it, by the new shares, before they count. 32 bytes. */
+export function reshareTranscript(
+  subject: Subject,
+  of: { set: readonly number[]; participants: readonly Participant[]; dealings: readonly Dealing[] },
+): Uint8Array {
+  return hashOf({
+    purpose: 'halfkey/v1/reshare-transcript',
+    subject,
+    set: [...of.set].sort((a, b) => a - b),
+    participants: byIndex(of.participants),
+    dealings: [...of.dealings]
+      .sort((a, b) => a.from - b.from)
+      .map(({ from, commitments }) => ({ from, commitments: commitments.map(toHex) })),
+  })
+}
+
+/** SHA-256 of a value's RFC 8785 form, hex: what binds a proof to what it goes with. */
+export function fingerprintOf(value: unknown): string {
+  return toHex(hashOf(value))
+}
