@@ -1,10 +1,11 @@
 -- Ids are compared byte by byte: their order is the order of creation, whatever the database's collation.
 create extension if not exists pg_trgm;
 
--- One row: which key-encryption key seals this installation's secrets.
+-- One row: which key-encryption keys seal this installation's secrets, one but for the time of a rotation. A process that
+-- does not hold them all must not start.
 create table installation (
   singleton boolean primary key default true check (singleton),
-  kek_id text not null,
+  kek_ids text[] not null,
   created_at timestamptz not null default now()
 );
 

@@ -51,7 +51,7 @@ export const SETTINGS = {
     'HALFKEY_KEK_FILE',
     '',
     kinds.nullableText,
-    'The file with the key-encryption key: 32 bytes as base64, mode 0600. In development one is made in HALFKEY_DATA_DIR.',
+    'The file with the key-encryption key: 32 bytes as base64, mode 0600; during a rotation several, one a line. In development one is made in HALFKEY_DATA_DIR.',
   ),
   adminKey: setting(
     'HALFKEY_ADMIN_KEY',

@@ -1,7 +1,7 @@
 import type { Config } from './core/config.ts'
-import { type Connection, type Database, sql } from './core/db.ts'
+import { type Connection, type Database, type Db, sql } from './core/db.ts'
 import { type EmbeddedRole, openEmbedded } from './core/embedded/embedded.ts'
-import type { KeyProvider } from './core/key-provider.ts'
+import type { HeldKeys } from './core/key-provider.ts'
 import type { Logger } from './core/log.ts'
 import { migrate } from './core/migrate.ts'
 
@@ -47,14 +47,26 @@ export async function openAndMigrate(config: Config, role: EmbeddedRole, log: Lo
   }
 }
 
-/** Remembers which key seals this database, and refuses another: it could open nothing and would seal beside it. */
-export async function checkInstallation(db: Database, keys: KeyProvider, config: Config): Promise<void> {
-  await db.run(sql`insert into installation (kek_id) values (${keys.keyId}) on conflict do nothing`)
-  const row = await db.one<{ kek_id: string }>(sql`select kek_id from installation`)
-  if (row?.kek_id === keys.keyId) return
-  throw new InstallationError(
-    `The key in ${config.kekFile} (${keys.keyId}) is not the one that sealed this database (${row?.kek_id}). Put the right key file back, or use another database.`,
-  )
+/**
+ * Remembers which keys seal this database, and refuses a process that does not hold them all: there are values that it
+ * could not open, and it would seal beside them.
+ * @throws InstallationError
+ */
+export async function checkInstallation(db: Db, held: HeldKeys, config: Config): Promise<void> {
+  await db.run(sql`insert into installation (kek_ids) values (${[held.keyId]}) on conflict do nothing`)
+  const row = await db.one<{ kek_ids: string[] }>(sql`select kek_ids from installation`)
+  const known = row?.kek_ids ?? []
+  const missing = known.filter((id) => !held.keyIds.includes(id))
+  if (missing.length > 0) {
+    throw new InstallationError(
+      missing.length === known.length
+        ? `The key in ${config.kekFile} (${held.keyIds.join(', ')}) is not the one that sealed this database (${known.join(', ')}). Put the right key file back, or use another database.`
+        : `The key in ${config.kekFile} (${held.keyIds.join(', ')}) is not the only one that seals this database: ${missing.join(', ')} does too, since a rotation is not finished. Put its line back into the file and run: halfkey keys rotate-kek`,
+    )
+  }
+  if (known.includes(held.keyId)) return
+  await db.run(sql`
+    update installation set kek_ids = array_append(kek_ids, ${held.keyId}) where not ${held.keyId} = any(kek_ids)`)
 }
 
 /** Runs `work` while no other process does, e.g. the first start's set-up. */
@@ -62,5 +74,41 @@ export async function exclusively<T>(db: Database, lock: number, work: () => Pro
   return db.tx(async (tx) => {
     await tx.run(sql`select pg_advisory_xact_lock(${lock}::bigint)`)
     return work()
+  })
+}
+
+/** Notes that these keys, and no others, seal this database. */
+export async function noteSealingKeys(db: Db, keyIds: readonly string[]): Promise<void> {
+  await db.run(sql`update installation set kek_ids = ${keyIds}`)
+}
+
+/** Past a few seconds of silence the database ends a transaction. */
+const SIGN_OF_LIFE_MS = 1_000
+
+/**
+ * Runs long work while no other process does; answers undefined, without having run it, where another one does.
+ * `stillAlone` throws once the connection that keeps the others out is lost: the work asks it before each step.
+ */
+export async function aloneOrNot<T>(
+  db: Db,
+  lock: number,
+  work: (stillAlone: () => void) => Promise<T>,
+): Promise<T | undefined> {
+  return db.tx(async (tx) => {
+    const row = await tx.one<{ held: boolean }>(sql`select pg_try_advisory_xact_lock(${lock}::bigint) as held`)
+    if (row?.held !== true) return undefined
+    let lost: unknown
+    const timer = setInterval(() => {
+      tx.run(sql`select 1`).catch((error: unknown) => {
+        lost ??= error
+      })
+    }, SIGN_OF_LIFE_MS)
+    try {
+      return await work(() => {
+        if (lost !== undefined) throw lost
+      })
+    } finally {
+      clearInterval(timer)
+    }
   })
 }

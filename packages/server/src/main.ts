@@ -101,6 +101,11 @@ async function serve(): Promise<void> {
   log.log.info({ role: config.role, port: running.address?.port }, 'started')
 }
 
+/** Draws a line of standard error again and again, within the terminal's width, which some do not tell. */
+function redraw(text: string): void {
+  process.stderr.write(`\r${text.slice(0, (process.stderr.columns || 80) - 1)}\x1b[K`)
+}
+
 async function command(args: string[]): Promise<void> {
   const code = await runCli(args, {
     async openDeps() {
@@ -119,6 +124,7 @@ async function command(args: string[]): Promise<void> {
     },
     out: say,
     err: complain,
+    ...(process.stderr.isTTY ? { redraw } : {}),
   })
   process.exit(code)
 }

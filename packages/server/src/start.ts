@@ -14,6 +14,7 @@ import { createRateLimiter } from './core/rate-limit.ts'
 import { createRevocations } from './core/revocations.ts'
 import { createServer, type Server } from './core/server.ts'
 import { createSigningKeys } from './core/signing-keys.ts'
+import { createThreads } from './core/threads.ts'
 import { checkInstallation, exclusively, type OpenedDatabase, openAndMigrate } from './database.ts'
 import { healthProbes } from './health/routes.ts'
 import { createEmbeddedLedger } from './ledger/embedded/embedded-ledger.ts'
@@ -92,7 +93,9 @@ export async function openParts(
     statementTimeoutMs: PROBE_TIMEOUT_MS,
     clientSlackMs: 500,
   })
+  const threads = createThreads()
   const close = async () => {
+    await threads.close()
     await Promise.all([db.close(), engineDb.close(), hastyDb.close(), probeDb.close()])
     await database.close()
   }
@@ -102,6 +105,8 @@ export async function openParts(
     await close()
     throw error
   }
+  // From here on a changed key file is taken over, if this process could have started with it.
+  keys.follow((held) => checkInstallation(probeDb, held, config), log)
   const now = options.now ?? (() => new Date())
   const notify = createNotifier(probeDb, log)
   const deps: Deps = {
@@ -120,6 +125,7 @@ export async function openParts(
     signingKeys: createSigningKeys({ db: probeDb, keys, log, now }),
     revocations: createRevocations({ db, log, now }),
     limiter: createRateLimiter(),
+    threads,
     ledgers: new Map([['embedded', createEmbeddedLedger({ keys })]]),
     probeDb,
     lifecycle: { startedAt: now(), draining: false, worker: null },

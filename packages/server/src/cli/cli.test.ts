@@ -123,7 +123,15 @@ test('help names every command, and explains each', async () => {
   for (const args of [[], ['help'], ['--help'], ['-h']]) {
     const { exitCode, out } = await halfkey(...args)
     expect(exitCode).toBe(0)
-    for (const name of ['serve', 'migrate', 'tenants create', 'keys create', 'keys generate'])
+    for (const name of [
+      'serve',
+      'migrate',
+      'tenants create',
+      'keys create',
+      'keys generate',
+      'keys rotate-kek',
+      'keys generate-kek',
+    ])
       expect(out.join('\n')).toContain(name)
   }
   for (const args of [

@@ -4,11 +4,20 @@ import { KeyFileError } from '../core/key-provider.ts'
 import { redact } from '../core/log.ts'
 import { type CliContext, type Command, CommandError, EXIT, type Result, UsageError } from './command.ts'
 import { help } from './help.ts'
+import { keysGenerateKek, keysRotateKek } from './kek.ts'
 import { keysCreate, keysGenerate, keysRotateSigning } from './keys.ts'
 import { migrate } from './migrate.ts'
 import { tenantsCreate } from './tenants.ts'
 
-const COMMANDS: readonly Command[] = [migrate, tenantsCreate, keysCreate, keysGenerate, keysRotateSigning]
+const COMMANDS: readonly Command[] = [
+  migrate,
+  tenantsCreate,
+  keysCreate,
+  keysGenerate,
+  keysRotateSigning,
+  keysGenerateKek,
+  keysRotateKek,
+]
 
 const HELP_FLAGS = ['--help', '-h']
 
@@ -70,13 +79,16 @@ function explain(error: unknown): { exitCode: number; message: string } {
 
 /**
  * Runs one command, `serve` apart, and answers its exit code: 0 done, 1 failed, 2 wrong usage, 78 bad configuration.
- * The result goes to `out`, everything else to `err`; with `--json` both as one line of JSON.
+ * The result goes to `out`, everything else to `err`; with `--json` the result or the error is one line of JSON, and how far it
+ * has got is not shown.
  */
 export async function runCli(args: string[], context: CliContext): Promise<number> {
   const json = args.includes('--json')
   const words = args.filter((arg) => arg !== '--json')
+  // How far it has got is for people: a program gets one line.
+  const inner: CliContext = json ? { openDeps: context.openDeps, out: context.out, err: () => {} } : context
   try {
-    const { data, lines } = await carryOut(words, context)
+    const { data, lines } = await carryOut(words, inner)
     for (const line of json ? [JSON.stringify(data)] : lines) context.out(line)
     return EXIT.done
   } catch (error) {

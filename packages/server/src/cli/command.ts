@@ -12,6 +12,8 @@ export interface CliContext {
   out(line: string): void
   /** Writes a line to standard error: everything else. */
   err(line: string): void
+  /** Replaces the last line that it drew on standard error; absent where that is not a terminal. '' takes it away. */
+  redraw?(text: string): void
 }
 
 /** How a command ends: sysexits.h for a bad configuration, the shell's custom for the rest. */

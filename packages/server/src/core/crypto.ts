@@ -12,7 +12,9 @@ import type { KeyProvider } from './key-provider.ts'
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const DATA_KEY_BYTES = 32
-const SEALED_VERSION = 1
+const SEALED_VERSION = 2
+/** Tells a wrapped data key from anything else that a key-encryption key may ever encrypt. */
+const WRAP_AAD = Buffer.from('halfkey/v1/data-key')
 
 /** AES-256-GCM (NIST SP 800-38D): nonce ‖ ciphertext ‖ tag. The nonce is random, so a key may seal at most 2^32 messages. */
 export function encrypt(key: Buffer, plaintext: Buffer, aad: Buffer): Buffer {
@@ -35,35 +37,86 @@ function contextBytes(context: readonly string[]): Buffer {
   return Buffer.from(JSON.stringify(context))
 }
 
+/** A sealed value is damaged, or was sealed by something else. */
+export class SealedValueError extends Error {}
+
+/** The parts of a sealed value. */
+interface Sealed {
+  keyId: string
+  wrapped: Buffer
+  ciphertext: Buffer
+}
+
+/** What every value whose data key this key wraps begins with, so that a database can tell which those are. */
+export function sealedPrefix(keyId: string): Buffer {
+  const id = Buffer.from(keyId)
+  return Buffer.concat([Buffer.from([SEALED_VERSION, id.length]), id])
+}
+
+function assemble({ keyId, wrapped, ciphertext }: Sealed): Buffer {
+  const wrappedLength = Buffer.alloc(2)
+  wrappedLength.writeUInt16BE(wrapped.length)
+  return Buffer.concat([sealedPrefix(keyId), wrappedLength, wrapped, ciphertext])
+}
+
+function disassemble(sealed: Buffer): Sealed {
+  if (sealed[0] !== SEALED_VERSION) throw new SealedValueError('sealed value has an unknown version')
+  const keyIdEnd = 2 + (sealed[1] ?? 0)
+  if (sealed.length < keyIdEnd + 2) throw new SealedValueError('sealed value is truncated')
+  const wrappedEnd = keyIdEnd + 2 + sealed.readUInt16BE(keyIdEnd)
+  if (sealed.length < wrappedEnd) throw new SealedValueError('sealed value is truncated')
+  return {
+    keyId: sealed.subarray(2, keyIdEnd).toString(),
+    wrapped: sealed.subarray(keyIdEnd + 2, wrappedEnd),
+    ciphertext: sealed.subarray(wrappedEnd),
+  }
+}
+
 /**
  * Seals a secret at rest: a data key of its own, wrapped by the key-encryption key, encrypts it. `context` (what the
- * secret is and whose) is bound in, so that a sealed value moved to another row does not open.
+ * secret is and whose) is bound into the ciphertext, so that a sealed value moved to another row does not open. The
+ * wrap is the same for every context: who changes the key-encryption key needs the sealed bytes alone.
  * Layout: version(1) ‖ length of the key id(1) ‖ key id ‖ length of the wrapped key(2) ‖ wrapped key ‖ ciphertext.
  */
 export async function seal(keys: KeyProvider, plaintext: Buffer | string, context: readonly string[]): Promise<Buffer> {
   const dataKey = randomBytes(DATA_KEY_BYTES)
-  const aad = contextBytes(context)
-  const wrapped = await keys.wrap(dataKey, aad)
-  const keyId = Buffer.from(keys.keyId)
-  const head = Buffer.from([SEALED_VERSION, keyId.length])
-  const wrappedLength = Buffer.alloc(2)
-  wrappedLength.writeUInt16BE(wrapped.length)
-  const ciphertext = encrypt(dataKey, Buffer.from(plaintext), aad)
-  dataKey.fill(0)
-  return Buffer.concat([head, keyId, wrappedLength, wrapped, ciphertext])
+  try {
+    const ciphertext = encrypt(dataKey, Buffer.from(plaintext), contextBytes(context))
+    return assemble({ ...(await keys.wrap(dataKey, WRAP_AAD)), ciphertext })
+  } finally {
+    dataKey.fill(0)
+  }
 }
 
 /** Undoes `seal`. @throws Error on another context, another key or any changed byte */
 export async function open(keys: KeyProvider, sealed: Buffer, context: readonly string[]): Promise<Buffer> {
-  if (sealed[0] !== SEALED_VERSION) throw new Error('sealed value has an unknown version')
-  const keyIdEnd = 2 + (sealed[1] ?? 0)
-  const keyId = sealed.subarray(2, keyIdEnd).toString()
-  const wrappedEnd = keyIdEnd + 2 + sealed.readUInt16BE(keyIdEnd)
-  const aad = contextBytes(context)
-  const dataKey = await keys.unwrap(keyId, sealed.subarray(keyIdEnd + 2, wrappedEnd), aad)
-  const plaintext = decrypt(dataKey, sealed.subarray(wrappedEnd), aad)
-  dataKey.fill(0)
-  return plaintext
+  const { keyId, wrapped, ciphertext } = disassemble(sealed)
+  const dataKey = await keys.unwrap(keyId, wrapped, WRAP_AAD)
+  try {
+    return decrypt(dataKey, ciphertext, contextBytes(context))
+  } finally {
+    dataKey.fill(0)
+  }
+}
+
+/** Which key-encryption key wraps the data key of a sealed value. @throws SealedValueError */
+export function keyIdOf(sealed: Buffer): string {
+  return disassemble(sealed).keyId
+}
+
+/**
+ * The same secret under the key that wraps now: its data key is wrapped anew, its ciphertext stays as it is, unread.
+ * @throws Error when the data key cannot be unwrapped
+ */
+export async function rewrap(keys: KeyProvider, sealed: Buffer): Promise<Buffer> {
+  const { keyId, wrapped, ciphertext } = disassemble(sealed)
+  const dataKey = await keys.unwrap(keyId, wrapped, WRAP_AAD)
+  try {
+    if (dataKey.length !== DATA_KEY_BYTES) throw new SealedValueError('sealed value holds no data key')
+    return assemble({ ...(await keys.wrap(dataKey, WRAP_AAD)), ciphertext })
+  } finally {
+    dataKey.fill(0)
+  }
 }
 
 /** SHA-256 of a string's UTF-8 bytes. */

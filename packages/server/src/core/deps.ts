@@ -9,6 +9,7 @@ import type { Metrics } from './metrics.ts'
 import type { RateLimiter } from './rate-limit.ts'
 import type { Revocations } from './revocations.ts'
 import type { SigningKeys } from './signing-keys.ts'
+import type { Threads } from './threads.ts'
 
 /** What a slice's code may use of the process; the same object everywhere but for `db`, which may be a transaction. */
 export interface Deps {
@@ -22,6 +23,8 @@ export interface Deps {
   signingKeys: SigningKeys
   revocations: Revocations
   limiter: RateLimiter
+  /** For arithmetic with key shares. */
+  threads: Threads
   /** By name; the first is for new wallets that name none. */
   ledgers: ReadonlyMap<string, Ledger>
   /** A small pool of its own for the probes: they answer when the others are exhausted. */

@@ -16,6 +16,8 @@ export const ID_PREFIXES = {
   gst: 'guest session',
   dse: 'delegated session',
   shr: 'key share',
+  dkg: 'key generation',
+  rsh: 'resharing',
   dom: 'custom domain',
   tx: 'transaction',
   ses: 'session',

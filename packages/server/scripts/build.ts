@@ -1,0 +1,28 @@
+// Compiles the service into `dist/`, and the keys package, which it takes in, beside it: what is published stands alone.
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const PACKAGE = fileURLToPath(new URL('../', import.meta.url))
+const DIST = join(PACKAGE, 'dist')
+/** Where `src/core` finds the keys in the repository, and where in `dist/core`. */
+const [FROM, TO] = ['../../../keys/src/', '../keys/']
+
+const draft = mkdtempSync(join(PACKAGE, '.build-'))
+try {
+  const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
+  execFileSync(process.execPath, [tsc, '-p', 'tsconfig.build.json', '--outDir', draft], { cwd: PACKAGE, stdio: 'inherit' })
+  rmSync(DIST, { recursive: true, force: true })
+  renameSync(join(draft, 'server/src'), DIST)
+  renameSync(join(draft, 'keys/src'), join(DIST, 'keys'))
+} finally {
+  rmSync(draft, { recursive: true, force: true })
+}
+for (const name of readdirSync(join(DIST, 'core'))) {
+  if (!name.endsWith('.js')) continue
+  const path = join(DIST, 'core', name)
+  const text = readFileSync(path, 'utf8')
+  if (text.includes(FROM)) writeFileSync(path, text.replaceAll(FROM, TO))
+}

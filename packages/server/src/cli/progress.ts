@@ -1,0 +1,63 @@
+import type { CliContext } from './command.ts'
+
+/** Shows on standard error how far long work has got. */
+export interface Progress {
+  /** Begins a stage, which ends the one before. `total` is null where nobody knows how much there is to do. */
+  begin(what: string, total?: number | null): void
+  /** So much more of the stage is done. */
+  add(count: number): void
+  /** Ends the last stage; its line stays. */
+  end(): void
+}
+
+const REDRAW_MS = 100
+/** Where lines cannot be drawn again: a log must not fill with them. */
+const LINE_MS = 5_000
+const BAR_CHARS = 30
+
+function describe(what: string, done: number, total: number | null, bar: boolean): string {
+  if (total === null || total === 0) return done === 0 ? what : `${what}: ${done}`
+  const part = Math.min(1, done / total)
+  const filled = Math.floor(part * BAR_CHARS)
+  const drawn = bar ? ` [${'#'.repeat(filled)}${'-'.repeat(BAR_CHARS - filled)}]` : ':'
+  return `${what}${drawn} ${Math.floor(part * 100)} %, ${done} of ${total}`
+}
+
+/** A bar that is drawn again on a terminal; elsewhere a line at the beginning, every five seconds and at the end. */
+export function createProgress({ err, redraw }: Pick<CliContext, 'err' | 'redraw'>): Progress {
+  let stage: { what: string; done: number; total: number | null } | undefined
+  let shownAt = 0
+  let shown = ''
+
+  function show(): void {
+    if (stage === undefined) return
+    shownAt = performance.now()
+    const text = describe(stage.what, stage.done, stage.total, redraw !== undefined)
+    if (redraw !== undefined) redraw(text)
+    else if (text !== shown) err(text)
+    shown = text
+  }
+
+  function end(): void {
+    if (stage === undefined) return
+    show()
+    stage = undefined
+    if (redraw === undefined) return
+    redraw('')
+    err(shown)
+  }
+
+  return {
+    begin(what, total = null) {
+      end()
+      stage = { what, done: 0, total }
+      show()
+    },
+    add(count) {
+      if (stage === undefined) return
+      stage.done += count
+      if (performance.now() - shownAt >= (redraw === undefined ? LINE_MS : REDRAW_MS)) show()
+    },
+    end,
+  }
+}

@@ -1,0 +1,129 @@
+import * as threshold from './threshold.ts'
+
+/** What the service asks of others in a signature: that it happens under these. */
+export interface CoSigned {
+  commitments: threshold.NonceCommitments
+  value: Uint8Array
+}
+
+/** Draws nonces, signs with them, and forgets them: what leaves here was made with nonces that nothing else will be. */
+function coSign(
+  sharing: threshold.Sharing,
+  share: threshold.Share,
+  other: threshold.NonceCommitments,
+  message: Uint8Array,
+): CoSigned {
+  const { nonces, commitments } = threshold.commitNonces(share)
+  const signing = { sharing, commitments: [commitments, other], message }
+  return { commitments, value: threshold.signShare(signing, share, nonces).value }
+}
+
+/** Checks a sharing and answers the public key of every share in it. @throws ShareError sharing_invalid */
+function verifyingShares(sharing: threshold.Sharing): Uint8Array[] {
+  return Array.from({ length: sharing.total }, (_, at) => threshold.verifyingShareOf(sharing, at + 1))
+}
+
+/** Begins key generation after the others did, whose first messages are checked at once. */
+function beginDkg(
+  index: number,
+  signers: Pick<threshold.Sharing, 'threshold' | 'total'>,
+  others: readonly threshold.DkgRound1[],
+): ReturnType<typeof threshold.beginDkg> {
+  const begun = threshold.beginDkg(index, signers)
+  threshold.dealSubshares(begun.state, others)
+  return begun
+}
+
+/** The second round at once: the others' parts of our share, and ours of theirs. */
+function finishDkg(
+  state: threshold.DkgState,
+  others: readonly threshold.DkgRound1[],
+  received: readonly threshold.Subshare[],
+): ReturnType<typeof threshold.finishDkg> & { subshares: threshold.Subshare[]; verifyingShares: Uint8Array[] } {
+  const subshares = threshold.dealSubshares(state, others)
+  const finished = threshold.finishDkg(state, others, received)
+  return { ...finished, subshares, verifyingShares: verifyingShares(finished.sharing) }
+}
+
+/** What a resharing is to be, as its initiator asks for it. */
+export interface AskedResharing {
+  subject: threshold.Subject
+  old: threshold.Sharing
+  set: number[]
+  participants: threshold.Participant[]
+  /** Of the client's holders in the set. */
+  dealings: (threshold.Dealing & { proof: Uint8Array })[]
+  /** Their parts of the service's new share. */
+  subshares: threshold.Subshare[]
+  /** The nonce commitments by which the new device share is going to confirm. */
+  confirming: threshold.NonceCommitments
+}
+
+/** The service's side of a resharing. */
+export interface StartedResharing {
+  /** Null where the service's old share is not in the set. */
+  own: { dealing: threshold.Dealing; proof: Uint8Array; subshares: threshold.Subshare[] } | null
+  share: threshold.Share
+  sharing: threshold.Sharing
+  verifyingShares: Uint8Array[]
+  transcript: Uint8Array
+  /** Its part of the signature over the transcript. */
+  coSigned: CoSigned
+}
+
+/** What a dealing's proof of knowing what it deals is bound to. */
+export const dealingDetails = (from: number, set: readonly number[]) => ({
+  from,
+  set: [...set].sort((a, b) => a - b),
+})
+
+/** Checks the client's dealings, deals the service's old share where it takes part, and makes the new one. */
+function startReshare(asked: AskedResharing, ownShare: threshold.Share | null): StartedResharing {
+  const { subject, old, set, dealings } = asked
+  const resharing = { old, set, signers: threshold.SHARED_SIGNERS }
+  const wrong = dealings.filter(({ from, commitments, proof }) => {
+    const [part] = commitments
+    const details = dealingDetails(from, set)
+    return part === undefined || !threshold.isProof(proof, part, 'reshare-dealing', subject, details)
+  })
+  if (wrong.length > 0)
+    throw new threshold.ShareError(
+      'share_invalid',
+      'A dealing without the proof that its share is known.',
+      wrong.map(({ from }) => from),
+    )
+  const dealt = ownShare === null ? null : threshold.dealReshare(resharing, ownShare)
+  const own = dealt && {
+    dealing: dealt.dealing,
+    subshares: dealt.subshares,
+    proof: threshold.prove(dealt.weight, 'reshare-dealing', subject, dealingDetails(dealt.dealing.from, set)),
+  }
+  dealt?.weight.fill(0)
+  const all = [...dealings.map(({ from, commitments }) => ({ from, commitments })), ...(own ? [own.dealing] : [])]
+  const index = threshold.HOLDER_INDEX.server
+  const received = [...asked.subshares, ...(own ? own.subshares : [])].filter(({ to }) => to === index)
+  const { share, sharing } = threshold.receiveReshare(resharing, all, index, received)
+  const transcript = threshold.reshareTranscript(subject, { set, participants: asked.participants, dealings: all })
+  return {
+    own,
+    share,
+    sharing,
+    verifyingShares: verifyingShares(sharing),
+    transcript,
+    coSigned: coSign(sharing, share, asked.confirming, transcript),
+  }
+}
+
+/** Everything that takes milliseconds of arithmetic, for threads of its own: none of it may hold up the event loop. */
+export const operations = {
+  coSign,
+  verifyingShares,
+  isShareOf: threshold.isShareOf,
+  wrongShares: threshold.wrongShares,
+  joinShares: threshold.joinShares,
+  beginDkg,
+  finishDkg,
+  startReshare,
+}
+
+export type Operations = typeof operations

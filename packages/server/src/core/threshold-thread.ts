@@ -1,0 +1,30 @@
+// A thread of `core/threads.ts`: does one operation after the other.
+import { parentPort } from 'node:worker_threads'
+import { ShareError } from './threshold.ts'
+import { operations } from './threshold-operations.ts'
+
+/** What a thread is asked. */
+export interface Asked {
+  id: number
+  operation: keyof typeof operations
+  input: unknown[]
+}
+
+/** What it answers: a result, or why not. */
+export type Answered =
+  | { id: number; result: unknown }
+  | { id: number; refused: { code: ShareError['code']; message: string; indices: readonly number[] } }
+  | { id: number; failed: string }
+
+function answer({ id, operation, input }: Asked): Answered {
+  try {
+    const run = operations[operation] as (...args: unknown[]) => unknown
+    return { id, result: run(...input) }
+  } catch (error) {
+    if (!(error instanceof ShareError)) return { id, failed: (error as Error).message }
+    const { code, message, indices } = error
+    return { id, refused: { code, message, indices } }
+  }
+}
+
+parentPort?.on('message', (asked: Asked) => parentPort?.postMessage(answer(asked)))
