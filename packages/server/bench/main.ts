@@ -1,8 +1,9 @@
-// npm run bench -- accounts|api|delivery|execute|lists|sign-in|start [--quick]: progress on standard error, a table on standard output.
+// npm run bench -- accounts|api|delivery|execute|keys|lists|sign-in|start [--quick]: progress on standard error, a table on standard output.
 import { accounts } from './accounts.ts'
 import { api } from './api.ts'
 import { delivery } from './delivery.ts'
 import { execute } from './execute.ts'
+import { keys } from './keys.ts'
 import { lists } from './lists.ts'
 import { markdown, type Row, step } from './report.ts'
 import { signIn } from './sign-in.ts'
@@ -20,6 +21,7 @@ const BENCHMARKS: Record<string, (quick: boolean, only: string | undefined) => P
   api,
   delivery,
   execute,
+  keys,
   lists,
   'sign-in': signIn,
   start,

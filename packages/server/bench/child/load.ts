@@ -21,7 +21,7 @@ export interface Load {
   refresh?: { path: string; tokens: string[] }
   /** Or each connection's own chain of transfers: the next spends what the last left. */
   chains?: { path: string; token: string; contractId: string; receiver: string }[]
-  /** Sent beside the key with `bodies`. */
+  /** Sent beside the key with `paths` and `bodies`. */
   token?: string
   /** At most so many a second, evenly; as many as are answered without it. */
   perSecond?: number
@@ -48,10 +48,12 @@ let made = 0
 /** The next request of a connection, given the answer before it; null when there is none left. */
 function nextRequest(load: Load, connection: number, lastAnswer: string): string | null {
   const head = `host: 127.0.0.1\r\nx-api-key: ${load.key}\r\n`
+  const bearer = (token: string | undefined) => (token === undefined ? '' : `authorization: Bearer ${token}\r\n`)
   const post = (path: string, body: string, token = load.token) =>
-    `POST ${path} HTTP/1.1\r\n${head}${token === undefined ? '' : `authorization: Bearer ${token}\r\n`}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+    `POST ${path} HTTP/1.1\r\n${head}${bearer(token)}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
   made += 1
-  if (load.paths !== undefined) return `GET ${load.paths[made % load.paths.length]} HTTP/1.1\r\n${head}\r\n`
+  if (load.paths !== undefined)
+    return `GET ${load.paths[made % load.paths.length]} HTTP/1.1\r\n${head}${bearer(load.token)}\r\n`
   if (load.bodies !== undefined) {
     const body = load.bodies.list.pop()
     return body === undefined ? null : post(load.bodies.path, body)

@@ -26,7 +26,7 @@ export async function dryRun(deps: Deps, call: ExecuteCall, id: string, asked: A
   const policy = policyOf(session)
   const explained = decideCommands(policy, commands, { explain: true })
   const trace = explained.trace ?? []
-  const row = newTransaction(session, asked.commandId, commands, now)
+  const row = newTransaction(session, asked, now)
   const answer = (decision: Decision, prepared: Prepared | null, after: store.LiveRow): Execution => ({
     transactionId: null,
     commandId: row.command_id,

@@ -1,3 +1,4 @@
+import { canonicalJson } from '../core/canonical-json.ts'
 import type { Db, Sql } from '../core/db.ts'
 import type { Deps } from '../core/deps.ts'
 import { failures, HttpError } from '../core/errors.ts'
@@ -6,6 +7,13 @@ import { isId } from '../core/ids.ts'
 import { type Ledger, LedgerError, type Prepared } from '../ledger/ledger.ts'
 import { findByCommand, lockTransaction, type TransactionRow } from '../transactions/service.ts'
 import { type Executor, liveFor, requireLive } from './access-service.ts'
+import {
+  COSIGNING_MS,
+  noteWrongSignature,
+  requireCommitments,
+  requireSameShares,
+  withCoSignature,
+} from './cosign-service.ts'
 import { ledgerCommandId, newTransaction, toExecution, withPrepared } from './execution.ts'
 import { asAnswer, deny, judgeCommands, judgeEffects, ledgerFailure } from './judge-service.ts'
 import { type AskedCommands, type AskedSignature, hashOf } from './request.ts'
@@ -19,7 +27,10 @@ const fail = failures(DELEGATED_SESSION_ERRORS)
 /** How long what is prepared and signed in one go can be executed. */
 export const PREPARED_MS = 60_000
 /** How long the owner of a wallet has for signing. */
-export const SIGNING_MS = 10 * 60_000
+const SIGNING_MS = 10 * 60_000
+
+/** How long what is prepared for a wallet of this custody can be executed. */
+export const LIFETIME_MS = { embedded: PREPARED_MS, shared: COSIGNING_MS, self_custody: SIGNING_MS } as const
 
 /** Who executes, and from where. */
 export interface ExecuteCall extends Executor {
@@ -47,7 +58,7 @@ export function answerOf(deps: Deps, session: store.LiveRow, row: TransactionRow
 export async function repeatOf(
   tx: Db,
   session: store.LiveRow,
-  { commandId, commands }: AskedCommands,
+  { commandId, commands, commitments }: Omit<AskedCommands, 'dryRun'>,
 ): Promise<TransactionRow | undefined> {
   if (commandId === null) return undefined
   const row = await findByCommand(tx, session.tenant_id, session.id, commandId)
@@ -55,6 +66,14 @@ export async function repeatOf(
     throw fail('duplicate_command', [
       { field: 'commandId', code: 'duplicate_command', message: `Transaction ${row.id} has it, with other commands.` },
     ])
+  if (row?.cosigned != null) {
+    // A second part for other commitments would be one of another signature: who wants that asks for another transaction.
+    if (canonicalJson(row.cosigned.commitments) !== canonicalJson(commitments))
+      throw fail('duplicate_command', [
+        { field: 'commitments', code: 'duplicate_command', message: `Transaction ${row.id} was asked with others.` },
+      ])
+    requireSameShares(session, row)
+  }
   return row
 }
 
@@ -110,19 +129,19 @@ async function attempt(
   const now = deps.now()
   requireLive(session, now)
   requireUse(session)
+  requireCommitments(session, asked.commitments)
   const { commands } = asked
   const denial = judgeCommands(policyOf(session), commands)
   if (denial !== null) return deny(db, deps, call, session, denial)
   const ledger = ledgerOf(deps, session)
-  const row = newTransaction(session, asked.commandId, commands, now)
-  const lifetimeMs = session.custody === 'embedded' ? PREPARED_MS : SIGNING_MS
+  const row = newTransaction(session, asked, now)
   const request = {
     tenantId: session.tenant_id,
     commandId: ledgerCommandId(row),
     actAs: session.party_id,
     commands,
     now,
-    expiresAt: new Date(now.getTime() + lifetimeMs),
+    expiresAt: new Date(now.getTime() + LIFETIME_MS[session.custody]),
   }
   const prepared = await ledger.prepare(db, request, session.ground).catch((error: unknown): never => {
     throw asAnswer(error)
@@ -130,7 +149,9 @@ async function attempt(
   const judged = await judgeEffects(db, deps, ledger, session, commands, prepared)
   if ('denial' in judged) return deny(db, deps, call, session, judged.denial)
   await deps.reached('reserved')
-  const reserved = withPrepared(row, prepared, judged.charges)
+  const cosigned = await withCoSignature(db, deps, session, row, prepared)
+  await deps.reached('cosigned')
+  const reserved = withPrepared(cosigned, prepared, judged.charges)
   return session.custody === 'embedded'
     ? executeNow(db, deps, call, session, reserved, prepared)
     : askForSignature(db, deps, session, reserved, prepared)
@@ -228,6 +249,7 @@ export async function executeSigned(
     if (row.status === 'completed' || row.status === 'failed') return answerOf(deps, session, row)
     if (row.status !== 'signature_required' || row.prepared === null) throw fail('transaction_settled')
     requireLive(session, deps.now())
+    requireSameShares(session, row)
     const publicKey = session.public_key as Buffer
     const signatures = [{ party: session.party_id, publicKey, signature }]
     try {
@@ -237,8 +259,11 @@ export async function executeSigned(
     } catch (error) {
       if (!(error instanceof LedgerError)) throw error
       const refusal = ledgerFailure(error)
-      if (error.code === 'signature_invalid')
-        throw fail('signature_invalid', [{ field: 'signature', code: 'signature_invalid', message: error.message }])
+      if (error.code === 'signature_invalid') {
+        await noteWrongSignature(tx, deps, session, call)
+        const detail = { field: 'signature', code: 'signature_invalid', message: error.message }
+        throw fail('signature_invalid', [detail]).keepingEffects()
+      }
       const { status, code, message, details } = refusal
       await settleFailed(
         tx,

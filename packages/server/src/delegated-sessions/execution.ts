@@ -1,8 +1,8 @@
 import type { Id } from '../core/ids.ts'
 import { newId } from '../core/ids.ts'
-import type { Command, Prepared } from '../ledger/ledger.ts'
+import type { Prepared } from '../ledger/ledger.ts'
 import { operationsOf, type TransactionRow } from '../transactions/service.ts'
-import { hashOf } from './request.ts'
+import { type AskedCommands, hashOf } from './request.ts'
 import type { Execution, Remaining } from './schema.ts'
 import type { Charge } from './spend.ts'
 import type { LiveRow } from './store.ts'
@@ -10,8 +10,7 @@ import type { LiveRow } from './store.ts'
 /** A transaction that does not exist yet. */
 export function newTransaction(
   session: LiveRow,
-  commandId: string | null,
-  commands: readonly Command[],
+  { commandId, commands, commitments }: Pick<AskedCommands, 'commandId' | 'commands' | 'commitments'>,
   now: Date,
 ): TransactionRow {
   const id: Id<'tx'> = newId('tx')
@@ -33,6 +32,7 @@ export function newTransaction(
     commands: null,
     prepared: null,
     signatures: null,
+    cosigned: commitments === null ? null : { commitments, made: null },
     expires_at: null,
     check_at: null,
     remaining: null,
@@ -77,6 +77,8 @@ export function toExecution(
           preparedTransaction: (row.prepared as Buffer).toString('base64'),
           digest: digestOf(row.prepared as Buffer).toString('hex'),
           publicKey: session.public_key?.toString('hex') ?? '',
+          serverCommitments: row.cosigned?.made?.serverCommitments ?? null,
+          serverSignatureShare: row.cosigned?.made?.serverSignatureShare ?? null,
           expiresAt: (row.expires_at as Date).toISOString(),
         }
       : null,

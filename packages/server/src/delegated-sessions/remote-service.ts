@@ -1,10 +1,11 @@
 import type { Deps } from '../core/deps.ts'
-import { failures } from '../core/errors.ts'
+import { failures, HttpError } from '../core/errors.ts'
 import type { Id } from '../core/ids.ts'
 import { LedgerError } from '../ledger/ledger.ts'
 import { isSignedFor } from '../ledger/signature.ts'
 import { findTransaction, insertTransaction, putOff, type TransactionRow } from '../transactions/service.ts'
 import { liveFor, requireLive } from './access-service.ts'
+import { noteWrongSignature, requireCommitments, requireSameShares } from './cosign-service.ts'
 import { answerOf, askedFor, type ExecuteCall, ledgerOf, repeatOf, requireUse } from './execute-service.ts'
 import { newTransaction } from './execution.ts'
 import { deny, judgeCommands } from './judge-service.ts'
@@ -42,18 +43,20 @@ export async function receiveRemote(
   deps: Deps,
   call: ExecuteCall,
   id: string,
-  { commandId, commands, dryRun }: AskedCommands,
+  asked: AskedCommands,
 ): Promise<Received> {
   return deps.db.tx(async (tx) => {
     const session = await liveFor(store.lockLive, tx, deps, call, id)
-    const before = await repeatOf(tx, session, { commandId, commands, dryRun })
+    const before = await repeatOf(tx, session, asked)
     if (before !== undefined) return { transactionId: before.id, isNew: false }
     const now = deps.now()
     requireLive(session, now)
     requireUse(session)
+    requireCommitments(session, asked.commitments)
+    const { commands } = asked
     const denial = judgeCommands(policyOf(session), commands)
     if (denial !== null) return deny(tx, deps, call, session, denial)
-    const row = { ...newTransaction(session, commandId, commands, now), commands, check_at: later(now, RECEIVED_MS) }
+    const row = { ...newTransaction(session, asked, now), commands, check_at: later(now, RECEIVED_MS) }
     await insertTransaction(tx, row)
     return { transactionId: row.id, isNew: true }
   })
@@ -145,8 +148,17 @@ export async function checkSigned(
   const session = await liveFor(store.findLive, deps.db, deps, call, id)
   const row = await askedFor(findTransaction, deps.db, session, signingRequestId)
   if (row.status !== 'signature_required' || row.prepared === null) return
+  requireSameShares(session, row)
   const { digest } = ledgerOf(deps, session).decode(row.prepared)
-  await signByOwner(signature)(deps.db, session, digest)
+  try {
+    await signByOwner(signature)(deps.db, session, digest)
+  } catch (error) {
+    if (!(error instanceof HttpError)) throw error
+    await deps.db.tx(async (tx) => {
+      await noteWrongSignature(tx, deps, await liveFor(store.lockLive, tx, deps, call, id), call)
+    })
+    throw error.keepingEffects()
+  }
 }
 
 /** Sends what the wallet's owner has signed, on a ledger that is a network away; a repeat answers what became of it. */

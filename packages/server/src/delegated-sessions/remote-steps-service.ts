@@ -13,7 +13,8 @@ import {
   updateTransaction,
 } from '../transactions/service.ts'
 import { liveFor, requireLive } from './access-service.ts'
-import { type ExecuteCall, ledgerOf, PREPARED_MS, requireUse, SIGNING_MS } from './execute-service.ts'
+import { withCoSignature } from './cosign-service.ts'
+import { type ExecuteCall, LIFETIME_MS, ledgerOf, requireUse } from './execute-service.ts'
 import { ledgerCommandId, withPrepared } from './execution.ts'
 import { asAnswer, type Denial, deny, judgeActs, judgeCost, ledgerFailure } from './judge-service.ts'
 import {
@@ -79,7 +80,7 @@ async function prepareRemote(
     actAs: session.party_id,
     commands,
     now,
-    expiresAt: later(now, session.custody === 'embedded' ? PREPARED_MS : SIGNING_MS),
+    expiresAt: later(now, LIFETIME_MS[session.custody]),
   }
   return askLedger(ledger, async () => {
     const { bytes } = await ledger.prepare(deps.db, request)
@@ -110,7 +111,7 @@ async function reserveRemote(
   deps: Deps,
   call: ExecuteCall,
   before: TransactionRow,
-  { prepared, denial }: { prepared: Prepared; denial: Denial | null },
+  { prepared, denial, cosigned }: { prepared: Prepared; denial: Denial | null; cosigned: TransactionRow['cosigned'] },
 ): Promise<TransactionRow> {
   return deps.db.tx(async (tx) => {
     const held = await lockBoth(tx, deps, before)
@@ -135,6 +136,7 @@ async function reserveRemote(
       ...withPrepared(row, prepared, judged.charges),
       status: own ? 'reserved' : 'signature_required',
       prepared: bytes,
+      cosigned,
       expires_at: expiresAt,
       check_at: own ? later(now, STEP_MS) : expiresAt,
       updated_at: now,
@@ -147,10 +149,14 @@ async function reserveRemote(
 export async function takeToReserved(deps: Deps, call: ExecuteCall, row: TransactionRow): Promise<TransactionRow> {
   const session = await liveFor(store.findLive, deps.db, deps, call, row.delegated_session_id)
   try {
-    const reserved = await reserveRemote(deps, call, row, await prepareRemote(deps, session, row))
+    const made = await prepareRemote(deps, session, row)
+    const { cosigned } = made.denial === null ? await withCoSignature(deps.db, deps, session, row, made.prepared) : row
+    const reserved = await reserveRemote(deps, call, row, { ...made, cosigned })
     await deps.reached('reserved')
     return reserved
   } catch (error) {
+    // Without the service's part, which its commitments or shares do not allow, there is nothing to reserve.
+    if (error instanceof HttpError && row.cosigned !== null) await settleNever(deps, row, error, call)
     if (!(error instanceof LedgerError)) throw error
     const about = { err: error, tenantId: row.tenant_id, transactionId: row.id, ledger: row.ledger }
     deps.log.warn(about, 'a transaction could not be prepared')
@@ -225,7 +231,9 @@ export async function signAndSend(
   sign: Sign,
 ): Promise<TransactionRow> {
   const { row, isOurs } = await signRemote(deps, call, before, sign).catch(async (error: unknown) => {
-    if (error instanceof HttpError && error.code !== 'signature_invalid') await settleNever(deps, before, error, call)
+    // A part of a signature that has left may still be used, whatever became of the session: it is released once it can't.
+    const mayHappen = before.cosigned !== null || (error instanceof HttpError && error.code === 'signature_invalid')
+    if (error instanceof HttpError && !mayHappen) await settleNever(deps, before, error, call)
     throw error
   })
   if (!isOurs) return row

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { canonicalJson } from '../core/canonical-json.ts'
 import { type ErrorDetail, fail } from '../core/errors.ts'
+import type { NonceCommitments } from '../custody/schema.ts'
 import type { Command } from '../ledger/ledger.ts'
 import { signatureBytes } from '../ledger/signature.ts'
 import type { Execute } from './schema.ts'
@@ -10,6 +11,8 @@ export interface AskedCommands {
   /** Null where one is to be made. */
   commandId: string | null
   commands: Command[]
+  /** Of the delegate, where the wallet's key is shared. */
+  commitments: NonceCommitments | null
   dryRun: boolean
 }
 
@@ -36,13 +39,18 @@ function commandsOf(input: NonNullable<Execute['commands']>): Command[] {
 
 /** Which of its two forms a call of execute has. @throws validation_failed on a mixture */
 export function readExecute(input: Execute): AskedCommands | AskedSignature {
-  const { commandId, commands, dryRun, signingRequestId, signature } = input
+  const { commandId, commands, commitments, dryRun, signingRequestId, signature } = input
   if (signingRequestId === undefined && signature === undefined) {
     if (commands === undefined)
       throw fail('validation_failed', [{ field: 'commands', code: 'required', message: '"commands" is required.' }])
-    return { commandId: commandId ?? null, commands: commandsOf(commands), dryRun: dryRun ?? false }
+    return {
+      commandId: commandId ?? null,
+      commands: commandsOf(commands),
+      commitments: commitments ?? null,
+      dryRun: dryRun ?? false,
+    }
   }
-  const beside = Object.entries({ commandId, commands, dryRun }).filter(([, value]) => value !== undefined)
+  const beside = Object.entries({ commandId, commands, commitments, dryRun }).filter(([, value]) => value !== undefined)
   const wrong: ErrorDetail[] = beside.map(([field]) => ({
     field,
     code: 'invalid',

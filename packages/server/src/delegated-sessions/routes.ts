@@ -86,7 +86,7 @@ export const delegatedSessionRoutes: Route[] = [
     {
       summary: 'Execute a transaction',
       description:
-        "All commands happen or none does. The policy is held against the commands and again against what the prepared transaction does. The same `commandId` answers the first result, so repeat a call whose answer was lost; with `dryRun` nothing changes and `decision` says what would decide and why. For a wallet whose key is its owner's the answer is `signature_required`: send the signature over the digest with `signingRequestId`.",
+        "All commands happen or none does. The policy is held against the commands and again against what the prepared transaction does. The same `commandId` answers the first result, so repeat a call whose answer was lost; with `dryRun` nothing changes and `decision` says what would decide and why. For a wallet whose key is shared send `commitments` too; the answer has the service's part of the signature, made for these commands and these commitments once. For one whose key is its owner's, too, the answer is `signature_required`: send the signature over the digest with `signingRequestId`.",
       callers: eitherKey('delegated_sessions:execute', 'delegate'),
       params: IdParam,
       body: Execute,
@@ -108,6 +108,9 @@ export const delegatedSessionRoutes: Route[] = [
         'duplicate_command',
         'uses_in_flight',
         'transaction_settled',
+        'signing_request_superseded',
+        'share_invalid',
+        'share_missing',
         'transaction_failed',
         'prepared_expired',
         'wallet_frozen',

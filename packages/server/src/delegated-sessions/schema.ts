@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Paging, Time, Times } from '../core/http.ts'
+import { NonceCommitments } from '../custody/schema.ts'
 import { Effect, Arguments as FieldValues } from '../transactions/schema.ts'
 import { Conditions, Policy, TemplateIds } from './policy-schema.ts'
 
@@ -171,6 +172,10 @@ export const Execute = z
         example: 'order-1042',
       }),
     commands: z.array(Command).min(1).max(100).optional().meta({ description: 'All happen or none does.' }),
+    commitments: NonceCommitments.optional().meta({
+      description:
+        'For a wallet whose key is shared: your commitments to fresh nonces (FROST, RFC 9591, round one). The service answers its own, and its part of the signature.',
+    }),
     dryRun: z.boolean().optional().meta({ description: 'Answers what would happen and why, and changes nothing.' }),
     signingRequestId: z
       .string()
@@ -222,6 +227,13 @@ const SigningRequest = z
         "Hex: SHA-256 over `halfkey/transaction-digest/v1`, a zero byte and the prepared bytes. Compute it, don't believe it.",
     }),
     publicKey: z.string().meta({ description: 'Hex: the key that signs.' }),
+    serverCommitments: NonceCommitments.nullable().meta({
+      description: 'Where the key is shared: the service’s commitments, made for this signature alone.',
+    }),
+    serverSignatureShare: z.string().nullable().meta({
+      description:
+        'Where the key is shared: the service’s part of the signature, 32 bytes in hex (RFC 9591, round two).',
+    }),
     expiresAt: Time,
   })
   .meta({ id: 'SigningRequest' })

@@ -67,6 +67,8 @@ describe('what is to be signed', () => {
       preparedTransaction: expect.stringMatching(/^[A-Za-z0-9+/]+={0,2}$/),
       digest: digestOf(signingRequest.preparedTransaction).toString('hex'),
       publicKey: ada.key.publicKey,
+      serverCommitments: null,
+      serverSignatureShare: null,
       expiresAt: expect.stringMatching(/Z$/),
     })
     expect(remaining.spend[0]?.remaining).toBe('7')

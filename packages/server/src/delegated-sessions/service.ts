@@ -39,6 +39,7 @@ export const DELEGATED_SESSION_ERRORS = {
   duplicate_command: [409, 'This commandId was used with other commands.'],
   contract_archived: [409, 'A contract was used up already.'],
   uses_in_flight: [409, 'All uses that are left are taken by transactions whose outcome is open.'],
+  signing_request_superseded: [409, 'The key was shared anew since. Execute it again under another commandId.'],
   transaction_settled: [409, 'This transaction waits for no signature.'],
   delegated_session_revoked: [410, 'This delegated session was revoked.'],
   delegated_session_expired: [410, 'This delegated session has expired.'],
@@ -201,6 +202,7 @@ export async function createDelegatedSession(
     completed: 0,
     spent: {},
     denials: {},
+    wrong_signatures: 0,
     status: 'active',
     last_used_at: null,
     expires_at: new Date(now.getTime() + (input.expiresInSeconds ?? SECONDS_DEFAULT) * 1000),
@@ -279,11 +281,22 @@ export async function revokeDelegatedSession(
       expiresAt: row.expires_at?.toISOString() ?? null,
     }))
     if (statusOf(before, now) !== 'active') return { ...toSession(before, now), inFlight }
-    const row: store.SessionRow = { ...before, status: 'revoked', revoked_at: now, updated_at: now }
-    await store.endSession(tx, row, sessionEvent(now, row, 'delegated_session.revoked', call))
-    tx.afterCommit(deps.wake.outbox)
-    return { ...toSession(row, now), inFlight }
+    return { ...toSession(await revoke(tx, deps, before, call), now), inFlight }
   })
+}
+
+/** Ends an active session in the transaction that holds its row, with its event. */
+export async function revoke(
+  tx: Db,
+  deps: Deps,
+  before: store.SessionRow,
+  cause: EventInput['cause'],
+): Promise<store.SessionRow> {
+  const now = deps.now()
+  const row: store.SessionRow = { ...before, status: 'revoked', revoked_at: now, updated_at: now }
+  await store.endSession(tx, row, sessionEvent(now, row, 'delegated_session.revoked', cause))
+  tx.afterCommit(deps.wake.outbox)
+  return row
 }
 
 /** Ends a portion of the sessions whose time is over, of all tenants. @returns whether there may be more */

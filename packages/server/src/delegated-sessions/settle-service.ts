@@ -17,7 +17,14 @@ import * as store from './store.ts'
 type Cause = { caller: Caller; origin: Origin }
 
 /** What a settled transaction no longer needs. */
-const CLOSED = { commands: null, prepared: null, signatures: null, expires_at: null, check_at: null } as const
+const CLOSED = {
+  commands: null,
+  prepared: null,
+  signatures: null,
+  cosigned: null,
+  expires_at: null,
+  check_at: null,
+} as const
 
 const insertionOf = (row: TransactionRow) => (condition: Sql) => transactionInsertion(row, condition)
 

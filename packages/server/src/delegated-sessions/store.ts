@@ -25,6 +25,8 @@ export interface SessionRow {
   spent: Spent
   /** When a denial by each rule was last told of. */
   denials: Record<string, string>
+  /** Wrong signatures by a shared key so far. */
+  wrong_signatures: number
   /** One whose time is over stays `active` until it is swept. */
   status: DelegatedSession['status']
   last_used_at: Date | null
@@ -40,6 +42,8 @@ export interface LiveRow extends SessionRow {
   ledger: string
   custody: 'embedded' | 'shared' | 'self_custody'
   public_key: Buffer | null
+  /** Of its key's shares; null where it is not shared. */
+  generation: number | null
   wallet_status: 'pending' | 'ready' | 'failed'
   frozen: boolean
   user_status: string
@@ -86,7 +90,7 @@ const live = (now: Date, reach: Reach, which: Sql, held: Sql, by: Sql): Sql => s
   cross join lateral (
     select u.status as user_status, u.guest from users u where u.tenant_id = ${reach.tenantId} and u.id = s.user_id ${held}) u
   cross join lateral (
-    select w.party_id, w.ledger, w.custody, w.public_key, w.status as wallet_status, w.frozen_at is not null as frozen
+    select w.party_id, w.ledger, w.custody, w.public_key, w.generation, w.status as wallet_status, w.frozen_at is not null as frozen
     from wallets w where w.tenant_id = ${reach.tenantId} and w.id = s.wallet_id ${held}) w
   left join lateral (
     select ${guestOver(now)} as over from guests g
@@ -215,6 +219,14 @@ export async function recordDenial(
     ${eventsWritesIf([event], sql`(select true from noted)`)}
     select from noted`)
   return told !== undefined
+}
+
+/** Counts a wrong signature. In the transaction that holds the session's row. @returns how many there were */
+export async function countWrongSignature(tx: Db, { tenant_id: tenantId, id }: SessionRow): Promise<number> {
+  const row = await tx.one<{ n: number }>(sql`
+    update delegated_sessions set wrong_signatures = wrong_signatures + 1
+    where tenant_id = ${tenantId} and id = ${id} returning wrong_signatures as n`)
+  return row?.n ?? 0
 }
 
 /** Stores a session's end, with its event in one statement. */

@@ -1,6 +1,8 @@
 import { and, type Db, type Sql, sql } from '../core/db.ts'
 import { eventsWrites, type StoredEvent } from '../core/events.ts'
 import type { Id } from '../core/ids.ts'
+import type { NonceCommitments } from '../custody/schema.ts'
+import type { CoSignature } from '../custody/service.ts'
 import type { Command, Effect } from '../ledger/ledger.ts'
 import type { Operation, Transaction, TransactionSummary } from './schema.ts'
 
@@ -27,6 +29,14 @@ export interface KeptSignature {
   signature: string
 }
 
+/** What the service did for a signature by a shared key: what was asked of it, and its part once it is made. */
+export interface Cosigned {
+  /** Of the other signer. */
+  commitments: NonceCommitments
+  /** Null until the transaction is reserved: no part is made before. */
+  made: CoSignature | null
+}
+
 /** A transaction as the table holds it. */
 export interface TransactionRow {
   tenant_id: Id<'ten'>
@@ -47,6 +57,8 @@ export interface TransactionRow {
   commands: Command[] | null
   prepared: Buffer | null
   signatures: KeptSignature[] | null
+  /** Where the wallet's key is shared, while it is open. */
+  cosigned: Cosigned | null
   expires_at: Date | null
   check_at: Date | null
   /** What was left of the session's caps, as first answered. */
@@ -94,12 +106,12 @@ export function insertion(row: TransactionRow, condition: Sql): Sql {
   return sql`
     transaction_row as (
       insert into transactions (tenant_id, id, app_id, user_id, wallet_id, party_id, delegated_session_id, ledger, command_id,
-        commands_hash, status, operations, effects, spends, commands, prepared, signatures, expires_at, check_at, remaining,
+        commands_hash, status, operations, effects, spends, commands, prepared, signatures, cosigned, expires_at, check_at, remaining,
         update_id, ledger_offset, created_at, updated_at, completed_at)
       select ${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.user_id}, ${row.wallet_id}, ${row.party_id},
         ${row.delegated_session_id}, ${row.ledger}, ${row.command_id}, ${row.commands_hash}::bytea, ${row.status},
         ${json(row.operations)}::json, ${json(row.effects)}::json, ${json(row.spends)}::json, ${json(row.commands)}::json,
-        ${row.prepared}::bytea, ${json(row.signatures)}::json, ${row.expires_at}::timestamptz, ${row.check_at}::timestamptz,
+        ${row.prepared}::bytea, ${json(row.signatures)}::json, ${json(row.cosigned)}::json, ${row.expires_at}::timestamptz, ${row.check_at}::timestamptz,
         ${json(row.remaining)}::json, ${row.update_id}, ${row.ledger_offset}::bigint, ${row.created_at}::timestamptz,
         ${row.updated_at}::timestamptz, ${row.completed_at}::timestamptz
       where ${condition})`
@@ -111,6 +123,7 @@ export function change(row: TransactionRow): Sql {
     transaction_row as (
       update transactions set status = ${row.status}, effects = ${json(row.effects)}::json, spends = ${json(row.spends)}::json,
         commands = ${json(row.commands)}::json, prepared = ${row.prepared}, signatures = ${json(row.signatures)}::json,
+        cosigned = ${json(row.cosigned)}::json,
         expires_at = ${row.expires_at}, check_at = ${row.check_at}, remaining = ${json(row.remaining)}::json,
         update_id = ${row.update_id}, ledger_offset = ${row.ledger_offset}, error = ${json(row.error)}::json,
         updated_at = ${row.updated_at}, completed_at = ${row.completed_at}

@@ -1,15 +1,7 @@
 import { currentUser, IdParam, list, one, type Route, route, secretKey } from '../core/http.ts'
+import { challenge, createWallet } from './create-service.ts'
 import { CreateWallet, CreateWalletChallenge, ListWallets, Wallet, WalletChallenge } from './schema.ts'
-import {
-  challenge,
-  createWallet,
-  freezeWallet,
-  getOwnWallet,
-  getWallet,
-  getWalletOf,
-  listWallets,
-  unfreezeWallet,
-} from './service.ts'
+import { freezeWallet, getOwnWallet, getWallet, getWalletOf, listWallets, unfreezeWallet } from './service.ts'
 
 export const walletRoutes: Route[] = [
   route(
@@ -17,7 +9,7 @@ export const walletRoutes: Route[] = [
     {
       summary: 'Request a wallet challenge',
       description:
-        'For a wallet whose key is the user’s own: the key signs the UTF-8 bytes of `message` (Ed25519, RFC 8032), and `POST /users/me/wallet` takes the signature within five minutes, once.',
+        'For a wallet whose key is the user’s own, or was split by the client: the key signs the UTF-8 bytes of `message` (Ed25519, RFC 8032), and `POST /users/me/wallet` takes the signature within five minutes, once.',
       callers: currentUser(),
       body: CreateWalletChallenge,
       reply: one(WalletChallenge),
@@ -31,12 +23,19 @@ export const walletRoutes: Route[] = [
     {
       summary: "Create the current user's wallet",
       description:
-        'A user has one. `embedded`: the service signs. `self_custody`: the user alone does; prove the key by a challenge. A server can create it only where the app has `mpc.allowServer`. Emits `wallet.created`, and `wallet.ready` once its party is on the ledger.',
+        'A user has one. `embedded`: the service signs. `self_custody`: the user alone does; `shared`: both together, by shares of a key (a client that split it sends the service’s; see also `POST /mpc/dkg`). For both prove the key by a challenge. A server can create it only where the app has `mpc.allowServer`. Emits `wallet.created`, and `wallet.ready` once its party is on the ledger.',
       callers: currentUser(),
       body: CreateWallet,
       reply: one(Wallet),
       status: 201,
-      errors: ['signature_invalid', 'user_session_required', 'wallet_exists', 'challenge_expired'],
+      errors: [
+        'signature_invalid',
+        'seal_invalid',
+        'share_invalid',
+        'user_session_required',
+        'wallet_exists',
+        'challenge_expired',
+      ],
     },
     (deps, { caller, origin, user, body }) => createWallet(deps, { caller, origin, user }, body),
   ),

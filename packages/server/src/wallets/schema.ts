@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Paging, Time, Times } from '../core/http.ts'
+import { IndexedProof, SealedToService } from '../custody/schema.ts'
 
 const ID_CHARS_MAX = 255
 const LEDGER_CHARS_MAX = 64
@@ -48,7 +49,14 @@ export const Wallet = z
     curve: z.enum(['ed25519']),
     threshold: z.int().nullable().meta({ description: 'Of shares of the key; null where it is not shared.' }),
     total: z.int().nullable(),
-    generation: z.int().nullable(),
+    generation: z.int().nullable().meta({ description: 'Of the shares; a resharing makes a new one.' }),
+    keyOrigin: z.enum(['dkg', 'client_dealt']).nullable().meta({
+      description:
+        'How a shared key came to be: nobody ever had it whole (`dkg`), or the client that split it (`client_dealt`).',
+    }),
+    exportedAt: Time.nullable().meta({
+      description: 'When the user first had what makes the whole key given out: who has it signs without the service.',
+    }),
     mpcEnabled: z.boolean().meta({ description: 'Whether the key exists in shares alone.' }),
     status: Status,
     ...Times,
@@ -68,7 +76,7 @@ export type WalletChallenge = z.infer<typeof WalletChallenge>
 
 export const CreateWalletChallenge = z
   .strictObject({
-    custody: z.enum(['self_custody']),
+    custody: z.enum(['shared', 'self_custody']),
     ledger: Ledger.optional().meta({ description: "The service's first one, if none is named." }),
     publicKey: PublicKey,
   })
@@ -77,18 +85,31 @@ export type CreateWalletChallenge = z.infer<typeof CreateWalletChallenge>
 
 export const CreateWallet = z
   .strictObject({
-    custody: z.enum(['embedded', 'self_custody']).optional().meta({
-      description: 'Who is to sign (default `embedded`).',
-      'x-expected': 'embedded or self_custody (shared comes with key shares, which are not there yet)',
-    }),
+    custody: Custody.optional().meta({ description: 'Who is to sign (default `embedded`).' }),
     ledger: Ledger.optional().meta({
-      description: "The service's first one, if none is named; for `self_custody` that of the challenge.",
+      description: "The service's first one, if none is named; otherwise that of the challenge.",
     }),
     publicKey: PublicKey.optional(),
     challengeId: z.string().max(ID_CHARS_MAX).optional(),
     proof: Proof.optional(),
+    commitments: z
+      .array(PublicKey)
+      .min(1)
+      .max(15)
+      .optional()
+      .meta({ description: 'For `shared`: Feldman’s, two of them; the first is the public key.' }),
+    sealed: SealedToService.optional().meta({ description: 'For `shared`: share 1, sealed to the service.' }),
+    proofs: z
+      .array(IndexedProof)
+      .max(2)
+      .optional()
+      .meta({ description: 'For `shared`: of knowing share 2, and 3. Without that of 2 the wallet stays pending.' }),
   })
-  .meta({ id: 'CreateWallet', description: '`self_custody` needs `publicKey`, `challengeId` and `proof`.' })
+  .meta({
+    id: 'CreateWallet',
+    description:
+      '`self_custody` and `shared` need `publicKey`, `challengeId` and `proof`; `shared` also `commitments` and `sealed`: a key that the client has split. Better: `POST /mpc/dkg`, by which nobody ever has it whole.',
+  })
 export type CreateWallet = z.infer<typeof CreateWallet>
 
 export const ListWallets = z.strictObject({

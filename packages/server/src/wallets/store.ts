@@ -18,6 +18,8 @@ export interface WalletRow {
   threshold: number | null
   total: number | null
   generation: number | null
+  key_origin: 'dkg' | 'client_dealt' | null
+  exported_at: Date | null
   /** Apart from whether it is frozen: see `toWallet`. */
   status: 'pending' | 'ready' | 'failed'
   frozen_at: Date | null
@@ -43,6 +45,8 @@ export function toWallet(row: WalletRow): Wallet {
     threshold: row.threshold,
     total: row.total,
     generation: row.generation,
+    keyOrigin: row.key_origin,
+    exportedAt: row.exported_at?.toISOString() ?? null,
     mpcEnabled: row.custody === 'shared',
     status: row.frozen_at === null ? row.status : 'frozen',
     createdAt: row.created_at.toISOString(),
@@ -54,10 +58,10 @@ export function toWallet(row: WalletRow): Wallet {
 export async function insertWallet(tx: Db, row: WalletRow): Promise<void> {
   await tx.run(sql`
     insert into wallets (tenant_id, id, app_id, user_id, ledger, custody, party_id, address, public_key, curve, threshold, total,
-      generation, status, onboard_at, created_at, updated_at)
+      generation, key_origin, status, onboard_at, created_at, updated_at)
     values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.user_id}, ${row.ledger}, ${row.custody}, ${row.party_id},
-      ${row.address}, ${row.public_key}, ${row.curve}, ${row.threshold}, ${row.total}, ${row.generation}, ${row.status},
-      ${row.onboard_at}, ${row.created_at}, ${row.updated_at})`)
+      ${row.address}, ${row.public_key}, ${row.curve}, ${row.threshold}, ${row.total}, ${row.generation}, ${row.key_origin},
+      ${row.status}, ${row.onboard_at}, ${row.created_at}, ${row.updated_at})`)
 }
 
 /** A user's wallet. */
@@ -104,6 +108,23 @@ export function freezeWalletOf(
 export async function setFrozen(tx: Db, row: WalletRow): Promise<void> {
   await tx.run(sql`
     update wallets set frozen_at = ${row.frozen_at}, updated_at = ${row.updated_at}
+    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+}
+
+/** Stores from when on a wallet can be used. */
+export async function setReadiness(tx: Db, row: WalletRow): Promise<void> {
+  await tx.run(sql`
+    update wallets set status = ${row.status}, onboard_at = ${row.onboard_at}, updated_at = ${row.updated_at}
+    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+}
+
+/** Stores that the user has had what makes the key given out, the first time; and the generation of its shares. */
+export async function setKeyState(
+  tx: Db,
+  row: Pick<WalletRow, 'tenant_id' | 'id' | 'generation' | 'exported_at' | 'updated_at'>,
+): Promise<void> {
+  await tx.run(sql`
+    update wallets set generation = ${row.generation}, exported_at = ${row.exported_at}, updated_at = ${row.updated_at}
     where tenant_id = ${row.tenant_id} and id = ${row.id}`)
 }
 
