@@ -1,6 +1,5 @@
-import { ed25519_FROST } from '@noble/curves/ed25519.js'
 import { ShareError } from './errors.ts'
-import { scalarOf } from './group.ts'
+import { Frost, scalarOf } from './group.ts'
 import { checkIndex, checkSigners, identifierOf, type Share, type Sharing, verifyingShareOf } from './sharing.ts'
 
 /** What a signer tells before it signs, good for one signature (RFC 9591, section 5.1). */
@@ -39,8 +38,8 @@ function publicOf({ sharing, commitments }: Signing) {
   checkSigners(sharing)
   for (const { index } of commitments) checkIndex(sharing, index)
   const indices = commitments.map(({ index }) => index)
-  if (new Set(indices).size !== indices.length)
-    throw new ShareError('share_invalid', 'A signer stands there twice.', indices)
+  const twice = indices.filter((index, at) => indices.indexOf(index) !== at)
+  if (twice.length > 0) throw new ShareError('share_invalid', 'A signer stands there twice.', twice)
   if (indices.length < sharing.threshold)
     throw new ShareError('shares_insufficient', `${sharing.threshold} must sign, here are ${indices.length}.`)
   const verifyingShares: Record<string, Uint8Array> = {}
@@ -57,7 +56,7 @@ function publicOf({ sharing, commitments }: Signing) {
 /** Draws nonces for one signature by a share, and commits to them. */
 export function commitNonces({ index, scalar }: Share): { nonces: Nonces; commitments: NonceCommitments } {
   scalarOf(scalar)
-  const { nonces, commitments } = ed25519_FROST.commit({ identifier: identifierOf(index), signingShare: scalar })
+  const { nonces, commitments } = Frost.commit({ identifier: identifierOf(index), signingShare: scalar })
   return { nonces, commitments: { index, hiding: commitments.hiding, binding: commitments.binding } }
 }
 
@@ -70,7 +69,7 @@ export function signShare(signing: Signing, share: Share, nonces: Nonces): Signa
   try {
     const secret = { identifier: identifierOf(share.index), signingShare: share.scalar }
     const list = listOf(signing.commitments)
-    const value = ed25519_FROST.signShare(secret, publicOf(signing), nonces, list, signing.message)
+    const value = Frost.signShare(secret, publicOf(signing), nonces, list, signing.message)
     return { index: share.index, value }
   } catch (error) {
     if (error instanceof ShareError) throw error
@@ -83,25 +82,36 @@ export function signShare(signing: Signing, share: Share, nonces: Nonces): Signa
 
 /** Whether a signer's part is right (RFC 9591, section 5.4). */
 export function isSignatureShare(signing: Signing, { index, value }: SignatureShare): boolean {
-  const list = listOf(signing.commitments)
   try {
-    return ed25519_FROST.verifyShare(publicOf(signing), list, signing.message, identifierOf(index), value)
+    const list = listOf(signing.commitments)
+    return Frost.verifyShare(publicOf(signing), list, signing.message, identifierOf(index), value)
   } catch {
     return false
   }
 }
 
+/** The indices of those who said they would sign and whose part is missing, double or wrong, and of who else is there. */
+function wrongParts(signing: Signing, parts: readonly SignatureShare[]): number[] {
+  const signers = signing.commitments.map(({ index }) => index)
+  const wrong = signers.filter((signer) => {
+    const [part, ...more] = parts.filter(({ index }) => index === signer)
+    return part === undefined || more.length > 0 || !isSignatureShare(signing, part)
+  })
+  return [...wrong, ...parts.map(({ index }) => index).filter((index) => !signers.includes(index))]
+}
+
 /**
  * Puts the parts together: 64 bytes, an Ed25519 signature (RFC 8032) under the key like any other.
- * @throws ShareError share_invalid with the indices of those whose part is wrong
+ * @throws ShareError share_invalid with the indices of those whose part is missing, double or wrong
  */
 export function aggregate(signing: Signing, parts: readonly SignatureShare[]): Uint8Array {
-  const values = Object.fromEntries(parts.map(({ index, value }) => [identifierOf(index), value]))
+  const known = publicOf(signing)
   try {
-    return ed25519_FROST.aggregate(publicOf(signing), listOf(signing.commitments), signing.message, values)
-  } catch (error) {
-    if (error instanceof ShareError) throw error
-    const wrong = parts.filter((part) => !isSignatureShare(signing, part)).map(({ index }) => index)
+    if (parts.length !== signing.commitments.length) throw new Error('there must be one part of each signer')
+    const values = Object.fromEntries(parts.map(({ index, value }) => [identifierOf(index), value]))
+    return Frost.aggregate(known, listOf(signing.commitments), signing.message, values)
+  } catch {
+    const wrong = wrongParts(signing, parts)
     throw new ShareError(
       'share_invalid',
       `These parts make no signature; wrong are: ${wrong.join(', ') || 'none'}.`,

@@ -1,7 +1,14 @@
-import { ed25519_FROST } from '@noble/curves/ed25519.js'
 import { ShareError } from './errors.ts'
-import { Scalars } from './group.ts'
-import { checkIndex, checkSigners, identifierOf, type Share, type Sharing } from './sharing.ts'
+import { Frost, pointOf, publicKeyOf, Scalars, sameBytes } from './group.ts'
+import {
+  checkIndex,
+  checkSigners,
+  commitmentPoints,
+  evaluateCommitments,
+  identifierOf,
+  type Share,
+  type Sharing,
+} from './sharing.ts'
 
 /** What a participant tells all others first: commitments to its own polynomial, and that it knows what it commits to. */
 export interface DkgRound1 {
@@ -48,15 +55,45 @@ const secretOf = ({ index, threshold, total, coefficients, commitments }: DkgSta
   step: 1 as const,
 })
 
-/** Runs one of the library's steps; what it refuses is the others' fault. @throws ShareError protocol_violated */
-function step<T>(run: () => T): T {
+/** Whether something holds that says so by not throwing. */
+function holds(check: () => unknown): boolean {
   try {
-    return run()
-  } catch (error) {
-    throw new ShareError('protocol_violated', `Key generation failed: ${(error as Error).message}.`)
+    return check() !== false
+  } catch {
+    return false
   }
 }
 
+/**
+ * Whether one participant's first message is right by itself. The proof is about the first commitment alone, so that the
+ * library can check it as in key generation by two.
+ */
+const isRound1 = (state: DkgState, said: DkgRound1) =>
+  said.commitments.length === state.threshold &&
+  holds(() => said.commitments.map(pointOf)) &&
+  holds(() => {
+    const commitments = said.commitments.slice(0, 2)
+    return Frost.DKG.round2(secretOf({ ...state, threshold: 2, total: 2 }), [asPackage({ ...said, commitments })])
+  })
+
+/** Whether a sub-share is what its sender's commitments say. */
+const isSubshare = ({ to, scalar }: Subshare, { commitments }: DkgRound1) =>
+  holds(() => sameBytes(publicKeyOf(scalar), evaluateCommitments(commitments.map(pointOf), to).toBytes()))
+
+/**
+ * Runs one of the library's steps; what it refuses is the others' fault, and `isRight` says whose.
+ * @throws ShareError protocol_violated with the indices of those at fault
+ */
+function step<T>(others: readonly DkgRound1[], isRight: (said: DkgRound1) => boolean, run: () => T): T {
+  try {
+    return run()
+  } catch (error) {
+    const wrong = others.filter((said) => !isRight(said)).map(({ index }) => index)
+    throw new ShareError('protocol_violated', `Key generation failed: ${(error as Error).message}.`, wrong)
+  }
+}
+
+/** @throws ShareError sharing_invalid for an index out of range, protocol_violated for one that is missing or double */
 function checkOthers(state: DkgState, others: readonly DkgRound1[]): void {
   for (const { index } of others) checkIndex(state, index)
   const indices = new Set([state.index, ...others.map(({ index }) => index)])
@@ -72,7 +109,7 @@ export function beginDkg(
   checkSigners(signers)
   checkIndex(signers, index)
   const { threshold, total } = signers
-  const { public: told, secret } = ed25519_FROST.DKG.round1(identifierOf(index), { min: threshold, max: total })
+  const { public: told, secret } = Frost.DKG.round1(identifierOf(index), { min: threshold, max: total })
   const commitments = told.commitment
   return {
     state: {
@@ -86,10 +123,17 @@ export function beginDkg(
   }
 }
 
-/** Checks what the others said first, and makes each one's part of its share. @throws ShareError protocol_violated */
+/**
+ * Checks what the others said first, and makes each one's part of its share.
+ * @throws ShareError protocol_violated with the indices of those at fault, sharing_invalid
+ */
 export function dealSubshares(state: DkgState, others: readonly DkgRound1[]): Subshare[] {
   checkOthers(state, others)
-  const dealt = step(() => ed25519_FROST.DKG.round2(secretOf(state), others.map(asPackage)))
+  const dealt = step(
+    others,
+    (said) => isRound1(state, said),
+    () => Frost.DKG.round2(secretOf(state), others.map(asPackage)),
+  )
   return Object.entries(dealt).map(([identifier, { signingShare }]) => ({
     from: state.index,
     to: indexOf(identifier, state.total),
@@ -99,7 +143,7 @@ export function dealSubshares(state: DkgState, others: readonly DkgRound1[]): Su
 
 /**
  * Ends key generation: every part is held against its sender's commitments. Nobody has known the key, and nobody does now.
- * @throws ShareError protocol_violated
+ * @throws ShareError protocol_violated with the indices of those at fault, sharing_invalid
  */
 export function finishDkg(
   state: DkgState,
@@ -111,14 +155,18 @@ export function finishDkg(
     throw new ShareError('protocol_violated', 'These are parts of another share.')
   const secret = secretOf(state)
   const packages = others.map(asPackage)
-  const received = subshares.map(({ from, scalar }) => ({ identifier: identifierOf(from), signingShare: scalar }))
-  const key = step(() => {
-    ed25519_FROST.DKG.round2(secret, packages)
-    return ed25519_FROST.DKG.round3(secret, packages, received)
+  const isRight = (said: DkgRound1) => {
+    const [part, ...more] = subshares.filter(({ from }) => from === said.index)
+    return part !== undefined && more.length === 0 && isRound1(state, said) && isSubshare(part, said)
+  }
+  const key = step(others, isRight, () => {
+    const received = subshares.map(({ from, scalar }) => ({ identifier: identifierOf(from), signingShare: scalar }))
+    // The library's second step once more: these may be other messages than those that it has seen.
+    Frost.DKG.round2(secret, packages)
+    return Frost.DKG.round3(secret, packages, received)
   })
   const { threshold, total, index } = state
-  return {
-    share: { index, scalar: key.secret.signingShare },
-    sharing: { threshold, total, commitments: key.public.commitments },
-  }
+  const sharing = { threshold, total, commitments: key.public.commitments }
+  commitmentPoints(sharing)
+  return { share: { index, scalar: key.secret.signingShare }, sharing }
 }

@@ -6,7 +6,7 @@ export type ShareErrorCode =
   | 'share_invalid'
   /** Fewer shares than the threshold. */
   | 'shares_insufficient'
-  /** What was sealed does not open: another key or context, or it was changed. */
+  /** What was sealed does not open: no key at hand, another key or context, or it was changed. */
   | 'seal_invalid'
   /** The other side's messages don't fit each other, or not what was agreed. */
   | 'protocol_violated'

@@ -1,8 +1,8 @@
-import { ed25519_FROST } from '@noble/curves/ed25519.js'
 import type { Subshare } from './dkg.ts'
 import { ShareError } from './errors.ts'
-import { type GroupPoint, Point, pointOf, publicKeyOf, Scalars, sameBytes, scalarOf } from './group.ts'
+import { Frost, type GroupPoint, Point, pointOf, publicKeyOf, Scalars, sameBytes, scalarOf } from './group.ts'
 import {
+  checkIndex,
   checkSigners,
   commitmentPoints,
   evaluateCommitments,
@@ -33,7 +33,10 @@ function checkSet({ old, set, signers }: Resharing): void {
   checkSigners(signers)
   if (set.length < old.threshold)
     throw new ShareError('shares_insufficient', `${old.threshold} old shares must deal, here are ${set.length}.`)
-  if (new Set(set).size !== set.length) throw new ShareError('share_invalid', 'An old share stands there twice.', set)
+  const twice = set.filter((index, at) => set.indexOf(index) !== at)
+  if (twice.length > 0) throw new ShareError('share_invalid', 'An old share stands there twice.', twice)
+  const strange = set.filter((index) => !Number.isInteger(index) || index < 1 || index > old.total)
+  if (strange.length > 0) throw new ShareError('share_invalid', `An old share's index is 1 to ${old.total}.`, strange)
 }
 
 /** Deals an old share out: `weight` is the secret of the dealing's first commitment, for the proof of knowing it. */
@@ -46,7 +49,7 @@ export function dealReshare(
   if (!isShareOf(old, share))
     throw new ShareError('share_invalid', 'This is no share of this key and generation.', [share.index])
   const weight = Scalars.toBytes(Scalars.mul(scalarOf(share.scalar), lagrange(set, share.index)))
-  const { coefficients, commitment } = ed25519_FROST.utils.generateSecretPolynomial(
+  const { coefficients, commitment } = Frost.utils.generateSecretPolynomial(
     { min: signers.threshold, max: signers.total },
     weight,
   )
@@ -60,6 +63,15 @@ export function dealReshare(
       scalar: Scalars.toBytes(at(n + 1)),
     })),
     weight,
+  }
+}
+
+/** @throws ShareError sharing_invalid with the dealer */
+function pointsOf(from: number, commitments: readonly Uint8Array[]): GroupPoint[] {
+  try {
+    return commitments.map(pointOf)
+  } catch (error) {
+    throw new ShareError('sharing_invalid', (error as Error).message, [from])
   }
 }
 
@@ -77,7 +89,7 @@ export function newSharing(resharing: Resharing, dealings: readonly Dealing[]): 
   for (const { from, commitments } of dealings) {
     if (commitments.length !== signers.threshold)
       throw new ShareError('sharing_invalid', `A dealing has ${signers.threshold} commitments.`, [from])
-    const points = commitments.map(pointOf)
+    const points = pointsOf(from, commitments)
     const part = pointOf(verifyingShareOf(old, from)).multiplyUnsafe(lagrange(set, from))
     if (!(points[0] as GroupPoint).equals(part))
       throw new ShareError('share_invalid', `The dealing of share ${from} is not of that share.`, [from])
@@ -92,13 +104,18 @@ export function newSharing(resharing: Resharing, dealings: readonly Dealing[]): 
   return sharing
 }
 
-/** A new share of its parts, each held against its dealing. @throws ShareError share_invalid with the dealers at fault */
+/**
+ * A new share of its parts, each held against its dealing. That a dealer knew its old share is not checked here: let each
+ * one prove its `weight`, or who knows none could deal to one new holder.
+ * @throws ShareError share_invalid with the dealers at fault, sharing_invalid
+ */
 export function receiveReshare(
   resharing: Resharing,
   dealings: readonly Dealing[],
   index: number,
   subshares: readonly Subshare[],
 ): { share: Share; sharing: Sharing } {
+  checkIndex(resharing.signers, index)
   const sharing = newSharing(resharing, dealings)
   const wrong: number[] = []
   let sum = 0n

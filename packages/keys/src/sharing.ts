@@ -1,6 +1,5 @@
-import { ed25519_FROST } from '@noble/curves/ed25519.js'
 import { ShareError } from './errors.ts'
-import { type GroupPoint, Point, pointOf, publicKeyOf, Scalars, sameBytes, scalarOf } from './group.ts'
+import { Frost, type GroupPoint, Point, pointOf, publicKeyOf, Scalars, sameBytes, scalarOf } from './group.ts'
 
 /** What everybody may know of how a key is shared. */
 export interface Sharing {
@@ -45,7 +44,7 @@ export function commitmentPoints(sharing: Sharing): GroupPoint[] {
 
 /** The index as FROST names a signer: a scalar, as hex. */
 export function identifierOf(index: number): string {
-  return ed25519_FROST.Identifier.fromNumber(index)
+  return Frost.Identifier.fromNumber(index)
 }
 
 /** The value in the exponent of the polynomial at an index (Horner's scheme over public points). */
@@ -79,7 +78,7 @@ export function dealShares(
 ): { sharing: Sharing; shares: Share[] } {
   checkSigners({ threshold, total })
   if (scalar !== undefined) scalarOf(scalar)
-  const dealt = ed25519_FROST.trustedDealer({ min: threshold, max: total }, undefined, scalar)
+  const dealt = Frost.trustedDealer({ min: threshold, max: total }, undefined, scalar)
   const shares = Array.from({ length: total }, (_, at) => ({
     index: at + 1,
     scalar: dealt.secretShares[identifierOf(at + 1)]?.signingShare as Uint8Array,
@@ -122,7 +121,7 @@ export function joinShares(sharing: Sharing, shares: readonly Share[]): Uint8Arr
   if (shares.length < sharing.threshold)
     throw new ShareError('shares_insufficient', `${sharing.threshold} shares make the key, here are ${shares.length}.`)
   const secrets = shares.map(({ index, scalar }) => ({ identifier: identifierOf(index), signingShare: scalar }))
-  const key = ed25519_FROST.combineSecret(secrets, { min: sharing.threshold, max: sharing.total })
+  const key = Frost.combineSecret(secrets, { min: sharing.threshold, max: sharing.total })
   if (!sameBytes(publicKeyOf(key), sharing.commitments[0] as Uint8Array))
     throw new ShareError('share_invalid', 'These shares make another key.')
   return key

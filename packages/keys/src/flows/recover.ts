@@ -1,0 +1,231 @@
+import { fromHex, toHex } from '../bytes.ts'
+import { aggregate, commitNonces, signShare } from '../cosign.ts'
+import type { Subshare } from '../dkg.ts'
+import { ShareError } from '../errors.ts'
+import { sameBytes } from '../group.ts'
+import { newEncryptionKey, openSealed } from '../hpke.ts'
+import {
+  HOLDER_INDEX,
+  isProof,
+  prove,
+  reshareTranscript,
+  SHARED_SIGNERS,
+  type Subject,
+  shareContext,
+} from '../protocol.ts'
+import { type Dealing, dealReshare, type Resharing, receiveReshare } from '../reshare.ts'
+import { joinShares, type Share, type Sharing } from '../sharing.ts'
+import type { KeyApi, WireDealing, WireRecovery } from './api.ts'
+import {
+  heldShares,
+  type OwnHolder,
+  openSubshares,
+  ownHolders,
+  participantsOf,
+  readBox,
+  sealSubshare,
+  serviceKey,
+  type UserShares,
+} from './create.ts'
+import { readCommitments, wireCommitments } from './execute.ts'
+import type { HeldShare } from './held-share.ts'
+
+/** The shares must be of one wallet and generation, each once. @throws ShareError share_invalid */
+function sameKey(shares: readonly HeldShare[]): HeldShare {
+  const [first] = shares
+  if (first === undefined) throw new ShareError('shares_insufficient', 'There is no share.')
+  const wrong = shares.filter(
+    (each) =>
+      each.walletId !== first.walletId || each.generation !== first.generation || each.publicKey !== first.publicKey,
+  )
+  if (wrong.length > 0)
+    throw new ShareError(
+      'share_invalid',
+      'These are shares of several wallets or generations.',
+      wrong.map(({ share }) => share.index),
+    )
+  return first
+}
+
+/**
+ * The user's own way out, without the service: puts the key together from two shares, on this device and nowhere else.
+ * 32 bytes, a secret scalar for `signWithScalar` (no RFC 8032 seed). @throws ShareError
+ */
+export function joinHeldShares(shares: readonly HeldShare[]): Uint8Array {
+  const { sharing } = sameKey(shares)
+  return joinShares(
+    sharing,
+    shares.map(({ share }) => share),
+  )
+}
+
+/**
+ * Has the service give its share out, and puts the key together with `held`, on this device and nowhere else: what is left
+ * where one of the user's two shares is lost and the wallet is to be left for good. Ends the wallet's delegated sessions.
+ * The answer is the secret scalar. @throws ShareError, and what the calls throw
+ */
+export async function releaseKey(api: KeyApi, held: HeldShare): Promise<Uint8Array> {
+  const { walletId, share, sharing } = held
+  const recipient = await newEncryptionKey()
+  const recipientKey = toHex(recipient.publicKey)
+  const { challengeId, subject } = await api.mpc.challenge({ walletId, purpose: 'release' })
+  const { index } = share
+  const {
+    index: from,
+    holder,
+    sealedShare,
+  } = await api.mpc.recover({
+    walletId,
+    mode: 'release',
+    challengeId,
+    proofs: [{ index, proof: toHex(prove(share.scalar, 'release-share', subject, { index, recipientKey })) }],
+    recipientPublicKey: recipientKey,
+  })
+  if (from === null || holder === null || sealedShare === null)
+    throw new ShareError('protocol_violated', 'The service gave no share out.')
+  const context = shareContext(subject, { index: from, holder, recipientKey })
+  const scalar = await openSealed(recipient.privateKey, { purpose: 'recover', context }, readBox(sealedShare))
+  return joinShares(sharing, [share, { index: from, scalar }])
+}
+
+/** A resharing as far as this side has come. */
+interface Started {
+  resharing: Resharing
+  subject: Subject
+  holders: OwnHolder[]
+  own: (ReturnType<typeof dealReshare> & { proof: Uint8Array })[]
+}
+
+const sorted = (set: readonly number[]) => [...set].sort((a, b) => a - b)
+
+function dealOwn(resharing: Resharing, subject: Subject, shares: readonly HeldShare[]): Started['own'] {
+  const set = sorted(resharing.set)
+  return shares.map(({ share }) => {
+    const dealt = dealReshare(resharing, share)
+    const proof = prove(dealt.weight, 'reshare-dealing', subject, { from: share.index, set })
+    dealt.weight.fill(0)
+    return { ...dealt, proof }
+  })
+}
+
+/** The user's dealings as the service gets them: what is its part of them sealed to it. */
+async function wireDealings({ subject, own }: Started, service: { kid: string; publicKey: string }) {
+  return Promise.all(
+    own.map(async ({ dealing, subshares, proof }) => {
+      const part = subshares.find(({ to }) => to === HOLDER_INDEX.server) as Subshare
+      return {
+        from: dealing.from,
+        commitments: dealing.commitments.map(toHex),
+        proof: toHex(proof),
+        sealedSubshare: await sealSubshare(subject, service, part, 'reshare-subshare'),
+      }
+    }),
+  )
+}
+
+/** The service's dealing, where it deals: checked, and its parts of the user's new shares opened. @throws ShareError */
+async function receiveDealings(
+  { resharing, subject, holders }: Started,
+  dealings: readonly WireDealing[],
+): Promise<{ dealings: Dealing[]; parts: Subshare[] }> {
+  const { server } = HOLDER_INDEX
+  const [dealing] = dealings
+  if (dealing === undefined) return { dealings: [], parts: [] }
+  const details = { from: server, set: sorted(resharing.set) }
+  const commitments = dealing.commitments.map(fromHex)
+  const [first] = commitments
+  const proof = fromHex(dealing.proof)
+  if (dealing.from !== server || first === undefined || !isProof(proof, first, 'reshare-dealing', subject, details))
+    throw new ShareError('share_invalid', 'The service did not prove that it knows its share.', [server])
+  const parts = await openSubshares(subject, holders, 'reshare-subshare', dealing.sealedSubshares)
+  return { dealings: [{ from: server, commitments }], parts }
+}
+
+/** The user's new shares, each part held against its dealing. @throws ShareError */
+function receiveShares(
+  resharing: Resharing,
+  dealings: readonly Dealing[],
+  parts: readonly Subshare[],
+): { device: Share; recovery: Share; sharing: Sharing } {
+  const receive = (index: number) =>
+    receiveReshare(
+      resharing,
+      dealings,
+      index,
+      parts.filter(({ to }) => to === index),
+    )
+  const { share: device, sharing } = receive(HOLDER_INDEX.device)
+  return { device, recovery: receive(HOLDER_INDEX.recovery).share, sharing }
+}
+
+/** What the service answers to the start of a resharing, all of it there. @throws ShareError protocol_violated */
+function startedOf(answer: WireRecovery) {
+  const { generation, reshareId, dealings, transcriptHash, serverCommitments, serverSignatureShare } = answer
+  if (!reshareId || !dealings || !transcriptHash || !serverCommitments || !serverSignatureShare)
+    throw new ShareError('protocol_violated', 'The service did not begin a resharing.')
+  return { generation, reshareId, dealings, transcriptHash, serverCommitments, serverSignatureShare }
+}
+
+/** How a resharing begins: what is asked for, and what only this side knows of it. */
+async function begin(api: KeyApi, shares: readonly HeldShare[]) {
+  const { walletId, sharing: old } = sameKey(shares)
+  const mine = shares.slice(0, old.threshold)
+  const { device, server } = HOLDER_INDEX
+  const set = [...(mine.length < old.threshold ? [server] : []), ...mine.map(({ share }) => share.index)]
+  const resharing: Resharing = { old, set, signers: SHARED_SIGNERS }
+  const holders = await ownHolders()
+  const { challengeId, subject } = await api.mpc.challenge({ walletId, purpose: 'reshare' })
+  const started: Started = { resharing, subject, holders, own: dealOwn(resharing, subject, mine) }
+  // The nonces are drawn before the share that signs is known: this one's scalar is only mixed into the randomness.
+  const signer = commitNonces({ ...(mine[0] as HeldShare).share, index: device })
+  const answer = await api.mpc.recover({
+    walletId,
+    mode: 'reshare',
+    challengeId,
+    set,
+    participants: participantsOf(holders),
+    dealings: await wireDealings(started, await serviceKey(api)),
+    commitments: wireCommitments(signer.commitments),
+  })
+  return { ...started, signer, answer: startedOf(answer) }
+}
+
+/**
+ * Shares the same key anew, so that a lost or stolen share is worth nothing: from one of the user's shares and the
+ * service's, or from both of the user's. `keep` gets the new shares before the old ones stop counting, and must have
+ * stored both when it is done: a device that dies after that has lost nothing, and one that dies before has changed
+ * nothing. Then destroy the old ones. @throws ShareError, and what the calls and `keep` throw
+ */
+export async function reshare(
+  api: KeyApi,
+  shares: readonly HeldShare[],
+  keep: (fresh: UserShares) => Promise<void> | void,
+): Promise<UserShares> {
+  const { walletId, publicKey } = sameKey(shares)
+  const { resharing, subject, holders, own, signer, answer } = await begin(api, shares)
+  const { transcriptHash, serverCommitments, serverSignatureShare } = answer
+  const theirs = await receiveDealings({ resharing, subject, holders, own }, answer.dealings)
+  const dealings = [...own.map(({ dealing }) => dealing), ...theirs.dealings]
+  const made = receiveShares(resharing, dealings, [...own.flatMap(({ subshares }) => subshares), ...theirs.parts])
+  const participants = participantsOf(holders)
+  const message = reshareTranscript(subject, { set: resharing.set, participants, dealings })
+  if (!sameBytes(message, fromHex(transcriptHash)))
+    throw new ShareError('protocol_violated', 'The service has seen other dealings than were sent.')
+  const signing = {
+    sharing: made.sharing,
+    commitments: [readCommitments(serverCommitments), signer.commitments],
+    message,
+  }
+  const mine = signShare(signing, made.device, signer.nonces)
+  const theirPart = { index: HOLDER_INDEX.server, value: fromHex(serverSignatureShare) }
+  // Makes a signature of the wallet's key, or says who has cheated: the service's new share is proven before the old goes.
+  const signature = toHex(aggregate(signing, [theirPart, mine]))
+  const about = { walletId, publicKey, generation: answer.generation, sharing: made.sharing }
+  const fresh = heldShares(about, [made.device, made.recovery])
+  await keep(fresh)
+  const { index, scalar } = made.recovery
+  const proof = toHex(prove(scalar, 'reshare-confirm', subject, { index, transcript: transcriptHash }))
+  const { reshareId } = answer
+  await api.mpc.recover({ walletId, mode: 'reshare', reshareId, signature, proofs: [{ index, proof }] })
+  return fresh
+}

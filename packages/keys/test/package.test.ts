@@ -1,0 +1,60 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+
+const ROOT = fileURLToPath(new URL('../', import.meta.url))
+const sources = readdirSync(`${ROOT}src`, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+const text = (name: string) => readFileSync(`${ROOT}${name}`, 'utf8')
+
+/** Code without its comments, where module names may stand as examples. */
+const code = (name: string) => text(`src/${name}`).replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '')
+
+describe('the package', () => {
+  test('depends on noble and hpke alone, pinned', () => {
+    const manifest = JSON.parse(text('package.json'))
+    expect(Object.keys(manifest.dependencies).sort()).toEqual(['@hpke/core', '@noble/curves', '@noble/hashes'])
+    for (const version of Object.values(manifest.dependencies)) expect(version).toMatch(/^\d+\.\d+\.\d+$/)
+    for (const kind of ['peerDependencies', 'optionalDependencies', 'bundledDependencies'])
+      expect(manifest[kind]).toBeUndefined()
+    for (const name of sources) {
+      const imported = [...code(name).matchAll(/(?:from|import|require)\s*\(?\s*['"]([^'"]+)['"]/g)]
+      for (const [, from] of imported)
+        expect(from, name).toMatch(/^(\.{1,2}\/[\w./-]+\.ts|@noble\/(curves|hashes)\/[\w./-]+\.js|@hpke\/core)$/)
+    }
+  })
+
+  test('names nothing that only Node has', () => {
+    expect(sources.length).toBeGreaterThan(10)
+    for (const name of sources)
+      expect(code(name), name).not.toMatch(/\bnode:|\bBuffer\b|\bprocess\.|\b__dirname\b|\bsetImmediate\b|\brequire\(/)
+  })
+
+  test('writes to no console', () => {
+    for (const name of sources) expect(code(name), name).not.toMatch(/\bconsole\b/)
+  })
+})
+
+test('README.md: its samples run, and print what they say', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'halfkey-keys-'))
+  try {
+    const blocks = [...text('README.md').matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, block]) => block)
+    const sample = blocks.join('\n')
+    const file = join(folder, 'sample.ts')
+    const source = new URL('../src/index.ts', import.meta.url).href
+    writeFileSync(file, sample.replaceAll("'@halfkey/keys'", `'${source}'`))
+    const { status, stdout, stderr } = spawnSync(process.execPath, ['--no-warnings', file], { encoding: 'utf8' })
+    expect(status, stderr).toBe(0)
+    const promised = [...sample.matchAll(/console\.log\(.*\) \/\/ (.+)$/gm)].map(([, beside]) => beside as string)
+    // Inside a loop over two, one line is printed twice.
+    const printed = stdout.trim().split('\n')
+    expect(promised.length).toBeGreaterThan(8)
+    expect(printed.length).toBe(promised.length + 1)
+    for (const line of promised) expect(printed).toContain(line)
+    expect(printed).not.toContain('false')
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
