@@ -2,9 +2,8 @@
 alter table wallets add column key_origin text;
 -- When the user first had the whole key, or the share for it, given out.
 alter table wallets add column exported_at timestamptz;
--- How often a recovery was tried since `recovery_from`, and from when the next one is taken.
-alter table wallets add column recovery_tries smallint not null default 0;
-alter table wallets add column recovery_from timestamptz;
+-- When recoveries were tried of late; and from when the next one is taken after too many, which grows with the strikes.
+alter table wallets add column recovery_tried_at timestamptz[] not null default '{}';
 alter table wallets add column recovery_strikes smallint not null default 0;
 alter table wallets add column recovery_after timestamptz;
 
@@ -53,6 +52,7 @@ create table key_shares (
   constraint key_shares_wallet_fk foreign key (tenant_id, wallet_id) references wallets on delete cascade
 );
 create unique index key_shares_place on key_shares (wallet_id, generation, index) where status in ('pending', 'active');
+create index key_shares_wallet on key_shares (wallet_id);
 
 -- Distributed key generations that are under way.
 create table key_generations (
@@ -87,18 +87,21 @@ create index key_generations_user on key_generations (user_id);
 create index key_generations_secret on key_generations (expires_at) where state_sealed is not null;
 create index key_generations_age on key_generations (expires_at);
 
--- Resharings that are yet to be confirmed: one a wallet, the last that was started.
+-- Resharings: one a wallet, the last that was started, until a day after its time is over.
 create table resharings (
   tenant_id text collate "C" not null,
   wallet_id text collate "C" not null,
   id text collate "C" not null,
+  -- The challenge that was answered with it, which its proofs are bound to.
+  challenge_id text collate "C" not null,
   -- The generation that it replaces.
   generation integer not null,
   -- What the new shares sign.
   transcript bytea not null,
   commitments bytea[] not null,
-  -- The service's new share.
-  share_sealed bytea not null,
+  -- The service's new share; null once it counts, and once it never will.
+  share_sealed bytea,
+  confirmed_at timestamptz,
   expires_at timestamptz not null,
   created_at timestamptz not null,
   primary key (tenant_id, wallet_id),
