@@ -2,7 +2,10 @@ import { newDelegateToken } from '../src/core/api-key.ts'
 import type { Route } from '../src/core/http.ts'
 import { type Id, type IdPrefix, newId } from '../src/core/ids.ts'
 import { inlined, type JsonSchema, jsonSchema } from '../src/core/schema.ts'
+import { beginDkg } from '../src/key-generations/key-generations.fixture.ts'
+import { newSharedWallet } from '../src/key-shares/key-shares.fixture.ts'
 import { startSession } from '../src/sessions/service.ts'
+import { signInAs } from '../src/sessions/sessions.fixture.ts'
 import { register } from './authenticator.ts'
 import { type Answer, type CallOptions, call, type Service, type Tenant } from './harness.ts'
 
@@ -73,6 +76,15 @@ export const RECORDS: Record<string, (tenant: Tenant, service: Service) => Promi
     if (answer.status !== 201) throw new Error(answer.text)
     return { id: answer.body.data.id }
   },
+  async 'mpc/shares'(tenant, service) {
+    await letServersTouchKeys(tenant)
+    const { walletId } = await newSharedWallet(service, tenant, { person: await someone(tenant, service) })
+    return { walletId }
+  },
+  async 'mpc/dkg'(tenant, service) {
+    await letServersTouchKeys(tenant)
+    return { id: (await beginDkg(await someone(tenant, service))).dkgId }
+  },
   'delegated-sessions': async (tenant) => ({ id: (await newDelegatedSession(tenant)).id }),
   async transactions(tenant) {
     const { id, author } = await newDelegatedSession(tenant)
@@ -97,6 +109,14 @@ export const RECORDS: Record<string, (tenant: Tenant, service: Service) => Promi
   },
 }
 
+const letServersTouchKeys = (tenant: Tenant) => tenant.patch(`/apps/${tenant.appId}`, { mpc: { allowServer: true } })
+
+/** The tenant's user, signed in; a new one if that one has a wallet. */
+async function someone(tenant: Tenant, service: Service) {
+  const person = await signInAs(service, tenant, { userId: await tenant.userId() })
+  return (await person.get('/users/me/wallet')).status === 404 ? person : signInAs(service, tenant)
+}
+
 /** A session, which a server uses, of a new user who may write notes. */
 async function newDelegatedSession(tenant: Tenant): Promise<{ id: string; author: string }> {
   const headers = { 'x-user-id': await idOf(tenant, '/users', {}) }
@@ -115,10 +135,10 @@ async function idOf(tenant: Tenant, path: string, body: object | undefined): Pro
 /** `GET /users/:id`, as tables name a route. */
 export const nameOf = (route: Pick<Route, 'method' | 'path'>): string => `${route.method} ${route.path}`
 
-/** The resource that a route belongs to: the path's first part; of those below `/auth`, the first two. */
+/** The resource that a route belongs to: the path's first part; of those below `/auth` and `/mpc`, the first two. */
 export function resourceOf(route: Pick<Route, 'path'>): string {
   const [, first, second] = route.path.split('/') as [string, string, string?]
-  return first === 'auth' ? `auth/${second}` : first
+  return first === 'auth' || first === 'mpc' ? `${first}/${second}` : first
 }
 
 /** Whether a route is called for a user. */
@@ -137,6 +157,8 @@ export function unknownIds(route: Pick<Route, 'path'>): PathIds {
     guests: 'gst',
     users: 'usr',
     wallets: 'wal',
+    'mpc/shares': 'wal',
+    'mpc/dkg': 'dkg',
     'delegated-sessions': 'dse',
     transactions: 'tx',
     'api-keys': 'key',

@@ -3,16 +3,23 @@ import { Time, Times } from '../core/http.ts'
 
 const expected = (text: string) => ({ 'x-expected': text })
 
+/** RFC 8032, section 7.1, test 1. */
+const HEX_64_EXAMPLE =
+  'e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b'
+
 /** 32 bytes: a public key, a point or a scalar. */
 export const Hex32 = z
   .string()
   .regex(/^[0-9a-f]{64}$/)
-  .meta({ ...expected('32 bytes as 64 lower-case hex characters') })
+  .meta({
+    ...expected('32 bytes as 64 lower-case hex characters'),
+    example: 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a',
+  })
 /** 64 bytes: a signature or a proof. */
 export const Hex64 = z
   .string()
   .regex(/^[0-9a-f]{128}$/)
-  .meta({ ...expected('64 bytes as 128 lower-case hex characters') })
+  .meta({ ...expected('64 bytes as 128 lower-case hex characters'), example: HEX_64_EXAMPLE })
 /** A key to seal to, of X25519. */
 export const EncryptionPublicKey = z
   .string()
@@ -20,6 +27,7 @@ export const EncryptionPublicKey = z
   .meta({
     ...expected('an X25519 public key: 64 lower-case hex characters, or 43 of base64url'),
     description: 'X25519 (RFC 7748): hex, or base64url without padding.',
+    example: '8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a',
   })
 
 const BASE64URL = /^[A-Za-z0-9_-]*$/
@@ -38,7 +46,11 @@ const SEALED_BYTES_MAX = 512
 const ENC = z
   .string()
   .regex(/^[A-Za-z0-9_-]{43}$/)
-  .meta({ description: 'The encapsulated key, base64url.', ...expected('32 bytes as base64url without padding') })
+  .meta({
+    description: 'The encapsulated key, base64url.',
+    ...expected('32 bytes as base64url without padding'),
+    example: 'hSDwCYkwp1R0i33ctD73Wg2_Og0mOBr066SpjqqbTmo',
+  })
 
 /** What a client has sealed to one of the service's keys (HPKE). */
 export const SealedToService = z

@@ -11,7 +11,7 @@ import * as store from './store.ts'
 
 export { CUSTODY_ERRORS } from './errors.ts'
 export type { ClientCiphertext, ShareRow } from './store.ts'
-export { deleteOldEncryptionKeys, endShares, findShare, sharesOf, updateShare } from './store.ts'
+export { deleteOldEncryptionKeys, dropResharing, endShares, findShare, sharesOf, updateShare } from './store.ts'
 
 const fail = failures(CUSTODY_ERRORS)
 
@@ -151,6 +151,22 @@ export async function addShare(tx: Db, deps: Deps, input: NewShare): Promise<sto
   }
   await requireNotWhole(tx, row)
   return row
+}
+
+/**
+ * Keeps the client's ciphertext of a share that was only proven so far, in the transaction that holds its wallet's row.
+ * @throws custody_violation
+ */
+export async function attachCiphertext(
+  tx: Db,
+  deps: Deps,
+  row: store.ShareRow,
+  ciphertext: store.ClientCiphertext,
+): Promise<store.ShareRow> {
+  const kept = { ...row, client_ciphertext: ciphertext, updated_at: deps.now() }
+  await store.updateShare(tx, kept)
+  await requireNotWhole(tx, kept)
+  return kept
 }
 
 /**

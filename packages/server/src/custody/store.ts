@@ -27,13 +27,25 @@ export interface ShareRow {
   updated_at: Date
 }
 
+/** A way to the data key of what a client sealed: by a passkey, or by a password. */
+export interface Wrap {
+  wrappedDek: string
+  credentialId?: string | undefined
+  rpId?: string | undefined
+  prfSalt?: string | undefined
+  salt?: string | undefined
+  memoryKiB?: number | undefined
+  iterations?: number | undefined
+  parallelism?: number | undefined
+}
+
 /** A share as a client sealed it. */
 export interface ClientCiphertext {
   v: number
   alg: 'prf-hkdf-sha256-aes256gcm' | 'argon2id-aes256gcm'
   iv: string
   ct: string
-  wraps: Record<string, string | number>[]
+  wraps: Wrap[]
 }
 
 /** Writes a new share. */
@@ -51,6 +63,15 @@ export async function insertShare(tx: Db, row: ShareRow): Promise<void> {
 export function sharesOf(db: Db, tenantId: Id<'ten'>, walletId: Id<'wal'>): Promise<ShareRow[]> {
   return db.query<ShareRow>(sql`
     select * from key_shares where tenant_id = ${tenantId} and wallet_id = ${walletId} order by generation, index, id`)
+}
+
+/** A user's live shares that their client encrypted, of whichever wallet. */
+export function clientSharesOf(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<ShareRow[]> {
+  return tx.query<ShareRow>(sql`
+    select s.* from key_shares s join wallets w on w.tenant_id = s.tenant_id and w.id = s.wallet_id
+    where w.tenant_id = ${tenantId} and w.user_id = ${userId} and s.status in ('pending', 'active')
+      and s.client_ciphertext is not null
+    order by s.id for no key update of s`)
 }
 
 /** A wallet's live share at one place. */
@@ -84,6 +105,17 @@ export function endShares(
     where tenant_id = ${of.tenantId} and wallet_id = ${of.walletId} and generation = any(${of.generations}::integer[])
       and status in ('pending', 'active')
     returning *`)
+}
+
+/** Destroys the service's new share of a resharing that is yet to be confirmed: it never can be. */
+export async function dropResharing(
+  tx: Db,
+  now: Date,
+  of: { tenantId: Id<'ten'>; walletId: Id<'wal'> },
+): Promise<void> {
+  await tx.run(sql`
+    update resharings set share_sealed = null, expires_at = ${now}
+    where tenant_id = ${of.tenantId} and wallet_id = ${of.walletId} and confirmed_at is null`)
 }
 
 /** An HPKE key of the service as the table holds it. */

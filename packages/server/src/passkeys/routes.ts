@@ -121,11 +121,11 @@ export const passkeyRoutes: Route[] = [
     {
       summary: "Remove one of the current user's passkeys",
       description:
-        'Needs a recent sign-in or second factor. The last one stays, unless the user can sign in by a messenger. Emits `passkey.removed`.',
+        'Needs a recent sign-in or second factor. The last one stays, unless the user can sign in by a messenger; so does one that is a key share’s only wrap. Its other wraps go with it. Emits `passkey.removed`.',
       callers: currentUser(),
       params: IdParam,
       reply: one(Passkey),
-      errors: [...STEP_UP, 'last_sign_in_method'],
+      errors: [...STEP_UP, 'last_sign_in_method', 'share_would_be_lost'],
       extension: true,
     },
     (deps, { caller, origin, user, params }) => removePasskey(deps, { caller, origin, user }, params.id),

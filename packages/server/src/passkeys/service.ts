@@ -3,10 +3,13 @@ import { failures } from '../core/errors.ts'
 import { publish } from '../core/events.ts'
 import { type Caller, type CurrentUser, type Origin, type Page, paging } from '../core/http.ts'
 import { type Id, isId } from '../core/ids.ts'
+import { removeWrapsOf } from '../custody/wraps-service.ts'
 import { ownUser } from '../sessions/service.ts'
 import { requireStepUp } from '../sessions/step-up-service.ts'
 import type { ListPasskeys, Passkey, RenamePasskey } from './schema.ts'
 import * as store from './store.ts'
+
+export { credentialIdsOf } from './store.ts'
 
 /** How many passkeys a user can have: their ids go into the options of every email-first login. */
 export const PASSKEYS_MAX = 50
@@ -65,7 +68,8 @@ export async function renamePasskey(deps: Deps, call: UserCall, id: string, inpu
 
 /**
  * Removes one of the current user's passkeys and answers its final state. The last one stays unless there is another
- * account to sign in by: nobody would ever get in again. @throws not_found, last_sign_in_method, what `requireStepUp` does
+ * account to sign in by: nobody would ever get in again; and so does one that alone opens a key share. @throws not_found,
+ * last_sign_in_method, share_would_be_lost, what `requireStepUp` does
  */
 export async function removePasskey(deps: Deps, call: UserCall, id: string): Promise<Passkey> {
   const { caller, user } = call
@@ -77,6 +81,7 @@ export async function removePasskey(deps: Deps, call: UserCall, id: string): Pro
     const row = await findOwn({ ...deps, db: tx }, call, id)
     const others = (await store.countPasskeys(tx, caller.tenantId, user.id)) - 1
     if (others === 0 && !(await store.hasIdentity(tx, caller.tenantId, user.id))) throw fail('last_sign_in_method')
+    await removeWrapsOf(tx, deps, { tenantId: caller.tenantId, userId: user.id, credentialId: row.credential_id })
     await store.deletePasskey(tx, caller.tenantId, row.id)
     const data = { passkeyId: row.id, userId: user.id }
     await publish(tx, deps, {

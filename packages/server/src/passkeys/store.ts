@@ -101,6 +101,14 @@ export function listCredentials(
     order by id desc limit ${limit}`)
 }
 
+/** The ids that authenticators gave a user's passkeys. */
+export async function credentialIdsOf(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<Buffer[]> {
+  const rows = await db.query<{ credential_id: Buffer }>(
+    sql`select credential_id from passkeys where tenant_id = ${tenantId} and user_id = ${userId}`,
+  )
+  return rows.map(({ credential_id }) => credential_id)
+}
+
 /** How many passkeys a user has. */
 export async function countPasskeys(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<number> {
   const row = await db.one<{ n: number }>(

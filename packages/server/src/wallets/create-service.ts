@@ -109,7 +109,7 @@ async function createOwned(deps: Deps, call: Call, input: CreateWallet, answer: 
   if (input.ledger !== undefined) ledgerOf(deps, input.ledger)
   await requireOwnSession(deps, call)
   const dealt: Dealt | null = answer.custody === 'shared' ? await dealtOf(deps, call, input) : null
-  return deps.db.tx(async (tx) => {
+  const create = async (tx: Db): Promise<Wallet> => {
     await hold(tx, deps, call)
     const taken = await takeOwnChallenge(tx, deps, call, input, answer)
     const ledger = ledgerOf(deps, taken.data.ledger)
@@ -127,7 +127,8 @@ async function createOwned(deps: Deps, call: Call, input: CreateWallet, answer: 
     const row = await addWallet(tx, deps, call, wallet)
     if (dealt !== null) await storeDealt(tx, deps, row, dealt)
     return toWallet(row)
-  })
+  }
+  return deps.db.tx(create).finally(() => dealt?.scalar.fill(0))
 }
 
 /**

@@ -85,5 +85,4 @@ export async function storeDealt(tx: Db, deps: Deps, wallet: WalletRow, dealt: D
       verifyingShare: verifyingShares[index - 1] as Buffer,
       kept: index === server ? { scalar } : null,
     })
-  scalar.fill(0)
 }

@@ -104,3 +104,14 @@ export async function settleProven(
   if (row.status === 'ready') await publish(tx, deps, walletEvent(row, 'wallet.ready', cause))
   return row
 }
+
+/** A share of a wallet in self-custody was stored: the wallet shows the newest generation. In the transaction that holds its row. */
+export async function noteSharing(
+  tx: Db,
+  deps: Deps,
+  { tenant_id, id, generation: before }: store.WalletRow,
+  { threshold, total, generation }: { threshold: number; total: number; generation: number },
+): Promise<void> {
+  if (before !== null && before >= generation) return
+  await store.setSharing(tx, { tenant_id, id, threshold, total, generation, updated_at: deps.now() })
+}

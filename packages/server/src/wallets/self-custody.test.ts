@@ -76,6 +76,8 @@ describe('a wallet in self-custody', () => {
       threshold: null,
       total: null,
       generation: null,
+      keyOrigin: null,
+      exportedAt: null,
       mpcEnabled: false,
       status: 'ready',
       createdAt: expect.any(String),
@@ -182,9 +184,9 @@ describe('a challenge', () => {
     expect(expectRefusal(await ask({}), 'validation_failed')[0].field).toBe('publicKey')
   })
 
-  test('is only for self-custody so far', async () => {
+  test("is for keys of the user's own alone, whole or split", async () => {
     const { person } = await newPerson()
-    for (const custody of ['embedded', 'shared', undefined, null]) {
+    for (const custody of ['embedded', 'Shared', '', ['shared'], undefined, null]) {
       const body = { custody, publicKey: newWalletKey().publicKey }
       const [detail] = expectRefusal(await person.post('/users/me/wallet/challenge', body), 'validation_failed')
       expect(detail.field).toBe('custody')

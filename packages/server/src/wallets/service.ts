@@ -45,6 +45,11 @@ async function findOwn(find: typeof store.findWallet, db: Db, caller: Caller, id
   return row
 }
 
+/** A wallet as it is stored. @throws not_found, as `getWallet` */
+export function getWalletRow(deps: Deps, caller: Caller, id: string): Promise<store.WalletRow> {
+  return findOwn(store.findWallet, deps.db, caller, id)
+}
+
 /** @throws not_found, the same for another tenant's, another app's and none */
 export async function getWallet(deps: Deps, caller: Caller, id: string): Promise<Wallet> {
   return store.toWallet(await findOwn(store.findWallet, deps.db, caller, id))

@@ -128,6 +128,17 @@ export async function setKeyState(
     where tenant_id = ${row.tenant_id} and id = ${row.id}`)
 }
 
+/** Stores how a backup of a wallet's key is shared. */
+export async function setSharing(
+  tx: Db,
+  row: Pick<WalletRow, 'tenant_id' | 'id' | 'threshold' | 'total' | 'generation' | 'updated_at'>,
+): Promise<void> {
+  await tx.run(sql`
+    update wallets set threshold = ${row.threshold}, total = ${row.total}, generation = ${row.generation},
+      updated_at = ${row.updated_at}
+    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+}
+
 /** What is null does not matter. */
 export interface WalletFilter {
   tenantId: Id<'ten'>

@@ -1,0 +1,82 @@
+import type { Deps } from '../core/deps.ts'
+import { failures, invalid, notFoundField } from '../core/errors.ts'
+import { publish } from '../core/events.ts'
+import type { KeyShare } from '../custody/schema.ts'
+import { dropResharing, endShares, isStored, sharesOf, toShare, updateShare } from '../custody/service.ts'
+import { hasCredential } from '../custody/wraps-service.ts'
+import { credentialIdsOf } from '../passkeys/service.ts'
+import { requireStepUp } from '../sessions/step-up-service.ts'
+import type { Call } from '../wallets/access-service.ts'
+import { walletEvent } from '../wallets/new-wallet-service.ts'
+import { KEY_SHARE_ERRORS } from './errors.ts'
+import { currentGeneration, isLive, lockedWallet, ownWallet } from './own-wallet-service.ts'
+import type { DeletedShares, DeleteShares, ReplaceWraps, Wrap } from './schema.ts'
+import { checkWraps } from './wraps.ts'
+
+const fail = failures(KEY_SHARE_ERRORS)
+
+const ALG = 'prf-hkdf-sha256-aes256gcm'
+
+const lost = (message: string) =>
+  fail('share_would_be_lost', [{ field: 'wraps', code: 'share_would_be_lost', message }])
+
+/**
+ * Replaces the wraps of a share that passkeys protect: one was added, or one is to go. One of them is of a passkey that the
+ * user has here, or was there before: a passkey that is removed at the same time does not become the only way to the share.
+ * @throws not_found (names `index` where it is the share that is missing), custody_unsupported, user_session_required, what
+ * `requireStepUp` does, validation_failed, share_would_be_lost
+ */
+export async function replaceWraps(deps: Deps, call: Call, id: string, input: ReplaceWraps): Promise<KeyShare> {
+  await ownWallet(deps, call, id, 'path')
+  await requireStepUp(deps, call.caller, call.user)
+  checkWraps(ALG, input.wraps, 'wraps')
+  return deps.db.tx(async (tx) => {
+    const wallet = await lockedWallet(tx, deps, call, id, 'path')
+    const rows = await sharesOf(tx, wallet.tenant_id, wallet.id)
+    const generation = input.generation ?? currentGeneration(wallet, rows)
+    const row = rows.find((each) => isLive(each) && each.generation === generation && each.index === input.index)
+    if (row === undefined) throw notFoundField('index')
+    const ciphertext = row.client_ciphertext
+    if (ciphertext?.alg !== ALG) throw invalid('index', 'This share is not kept here under passkeys.')
+    if (input.wraps.length === 0) throw lost('One wrap must stay. To give the share up, delete it.')
+    const passkeys = await credentialIdsOf(tx, wallet.tenant_id, wallet.user_id)
+    const known = (wrap: Wrap) =>
+      ciphertext.wraps.some((old) => hasCredential(old, Buffer.from(wrap.credentialId ?? '', 'base64url'))) ||
+      passkeys.some((passkey) => hasCredential(wrap, passkey))
+    if (!input.wraps.some(known))
+      throw lost('One wrap must be of a passkey that the user has here, or that had one before.')
+    const changed = { ...row, client_ciphertext: { ...ciphertext, wraps: input.wraps }, updated_at: deps.now() }
+    await updateShare(tx, changed)
+    const { holder, index } = row
+    const cause = { caller: call.caller, origin: call.origin }
+    const data = { holder, index, generation: row.generation }
+    await publish(tx, deps, walletEvent(wallet, 'key_share.stored', cause, data))
+    return toShare(changed)
+  })
+}
+
+/**
+ * Destroys what is kept of a generation's shares.
+ * @throws not_found, custody_unsupported, user_session_required, what `requireStepUp` does
+ */
+export async function deleteShares(deps: Deps, call: Call, id: string, query: DeleteShares): Promise<DeletedShares> {
+  await ownWallet(deps, call, id, 'path')
+  await requireStepUp(deps, call.caller, call.user)
+  return deps.db.tx(async (tx) => {
+    const wallet = await lockedWallet(tx, deps, call, id, 'path')
+    const { tenant_id: tenantId } = wallet
+    const rows = await sharesOf(tx, tenantId, wallet.id)
+    const generation = query.generation === undefined ? currentGeneration(wallet, rows) : Number(query.generation)
+    const live = rows.filter((row) => isLive(row) && row.generation === generation)
+    const [first] = live
+    if (first === undefined) throw fail('not_found')
+    const of = { tenantId, walletId: wallet.id, generations: [first.generation], status: 'deleted' as const }
+    const deleted = (await endShares(tx, deps.now(), of)).length
+    // What was begun before would bring a share back.
+    await dropResharing(tx, deps.now(), of)
+    const cause = { caller: call.caller, origin: call.origin }
+    await publish(tx, deps, walletEvent(wallet, 'key_share.deleted', cause, { deleted }))
+    const remainingKnown = live.filter((row) => !isStored(row)).length
+    return { walletId: wallet.id, deleted, remainingKnown, threshold: first.threshold }
+  })
+}
