@@ -110,6 +110,11 @@ export function dkgTranscript(
   })
 }
 
+/** What a dealing's proof of knowing what it deals is bound to. */
+export function dealingDetails(from: number, set: readonly number[]): ProofDetails {
+  return { from, set: [...set].sort((a, b) => a - b) }
+}
+
 /** The same for resharing: the key signs it, by the new shares, before they count. 32 bytes. */
 export function reshareTranscript(
   subject: Subject,

@@ -13,7 +13,10 @@ const [FROM, TO] = ['../../../keys/src/', '../keys/']
 const draft = mkdtempSync(join(PACKAGE, '.build-'))
 try {
   const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
-  execFileSync(process.execPath, [tsc, '-p', 'tsconfig.build.json', '--outDir', draft], { cwd: PACKAGE, stdio: 'inherit' })
+  execFileSync(process.execPath, [tsc, '-p', 'tsconfig.build.json', '--outDir', draft], {
+    cwd: PACKAGE,
+    stdio: 'inherit',
+  })
   rmSync(DIST, { recursive: true, force: true })
   renameSync(join(draft, 'server/src'), DIST)
   renameSync(join(draft, 'keys/src'), join(DIST, 'keys'))

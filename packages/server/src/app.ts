@@ -11,6 +11,8 @@ import { deleteOldJobs } from './core/jobs.ts'
 import { openApiDocument } from './core/openapi.ts'
 import { deleteOldRevocations } from './core/revocations.ts'
 import { VERSION } from './core/version.ts'
+import { custodyRoutes } from './custody/routes.ts'
+import { CUSTODY_ERRORS, deleteOldEncryptionKeys } from './custody/service.ts'
 import { reconcileTransactions } from './delegated-sessions/reconcile-service.ts'
 import { delegatedSessionRoutes } from './delegated-sessions/routes.ts'
 import { DELEGATED_SESSION_ERRORS, sweepDelegatedSessions } from './delegated-sessions/service.ts'
@@ -20,12 +22,19 @@ import { guestRoutes } from './guests/routes.ts'
 import { GUEST_ERRORS } from './guests/service.ts'
 import { healthProbes, healthRoutes } from './health/routes.ts'
 import { jobRoutes } from './jobs/routes.ts'
+import { keyGenerationRoutes } from './key-generations/routes.ts'
+import { KEY_GENERATION_ERRORS, sweepKeyGenerations } from './key-generations/service.ts'
+import { KEY_SHARE_ERRORS } from './key-shares/errors.ts'
+import { keyShareRoutes } from './key-shares/routes.ts'
 import { messengerRoutes } from './messenger/routes.ts'
 import { deleteOldPayloads, MESSENGER_ERRORS } from './messenger/service.ts'
 import { mfaRoutes } from './mfa/routes.ts'
 import { MFA_ERRORS } from './mfa/service.ts'
 import { passkeyRoutes, relatedOriginsRoute } from './passkeys/routes.ts'
 import { PASSKEY_ERRORS } from './passkeys/service.ts'
+import { sweepResharings } from './recovery/reshare-service.ts'
+import { recoveryRoutes } from './recovery/routes.ts'
+import { RECOVERY_ERRORS } from './recovery/service.ts'
 import { jwksRoute, sessionRoutes } from './sessions/routes.ts'
 import { deleteOldSessions } from './sessions/service.ts'
 import { enterFromPage } from './signin/page-service.ts'
@@ -49,6 +58,10 @@ export const routes: readonly Route[] = [
   ...appRoutes,
   ...userRoutes,
   ...walletRoutes,
+  ...custodyRoutes,
+  ...recoveryRoutes,
+  ...keyGenerationRoutes,
+  ...keyShareRoutes,
   ...sessionRoutes,
   ...signInRoutes,
   ...passkeyRoutes,
@@ -78,6 +91,10 @@ const errors = {
   ...MESSENGER_ERRORS,
   ...GUEST_ERRORS,
   ...WALLET_ERRORS,
+  ...CUSTODY_ERRORS,
+  ...RECOVERY_ERRORS,
+  ...KEY_SHARE_ERRORS,
+  ...KEY_GENERATION_ERRORS,
   ...MFA_ERRORS,
   ...DELEGATED_SESSION_ERRORS,
   ...TEMPLATE_ERRORS,
@@ -161,12 +178,15 @@ export function chores(deps: Deps): Chore[] {
     (db) => stepRecovery(db, deps.log),
     (db) => sweepGuests({ ...deps, db }),
     (db) => sweepDelegatedSessions({ ...deps, db }),
+    (db) => sweepResharings({ ...deps, db }),
+    (db) => sweepKeyGenerations({ ...deps, db }),
     byItself(deps, (db) => reconcileTransactions({ ...deps, db })),
     byItself(deps, (db) => onboardWallets({ ...deps, db })),
     hourly(deleteOldJobs),
     hourly(deleteOldSessions),
     hourly(deleteOldRevocations),
     hourly(deleteOldChallenges),
+    hourly(deleteOldEncryptionKeys),
     hourly(deleteOldCodes),
     hourly(deleteOldPayloads),
   ]

@@ -81,10 +81,6 @@ export const SPEC_ENDPOINTS = table(`
 
 /** Endpoints of the specification that are yet to be built. The list can only shrink. */
 export const PENDING: readonly string[] = [
-  'POST /mpc/shares',
-  'GET /mpc/shares/:walletId',
-  'DELETE /mpc/shares/:walletId',
-  'POST /mpc/recover',
   'POST /custom-domains',
   'POST /custom-domains/verify',
   'DELETE /custom-domains',
@@ -132,4 +128,13 @@ export const EXTENSIONS = table(`
   POST   /templates                                 wallets:write  201
   GET    /templates/:id                             wallets:read   200
   POST   /dev/faucet                                wallets:write  201
+  GET    /mpc/config                                -              200
+  POST   /mpc/challenge                             users:act_as   201
+  PATCH  /mpc/shares/:walletId                      users:act_as   200
+  GET    /wallets/:id/custody                       wallets:read   200
+  POST   /mpc/dkg                                   users:act_as   201
+  GET    /mpc/dkg/:id                               users:act_as   200
+  DELETE /mpc/dkg/:id                               users:act_as   200
+  POST   /mpc/dkg/:id/round2                        users:act_as   200
+  POST   /mpc/dkg/:id/confirm                       users:act_as   201
 `)

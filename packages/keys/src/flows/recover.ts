@@ -5,6 +5,7 @@ import { ShareError } from '../errors.ts'
 import { sameBytes } from '../group.ts'
 import { newEncryptionKey, openSealed } from '../hpke.ts'
 import {
+  dealingDetails,
   HOLDER_INDEX,
   isProof,
   prove,
@@ -96,13 +97,10 @@ interface Started {
   own: (ReturnType<typeof dealReshare> & { proof: Uint8Array })[]
 }
 
-const sorted = (set: readonly number[]) => [...set].sort((a, b) => a - b)
-
 function dealOwn(resharing: Resharing, subject: Subject, shares: readonly HeldShare[]): Started['own'] {
-  const set = sorted(resharing.set)
   return shares.map(({ share }) => {
     const dealt = dealReshare(resharing, share)
-    const proof = prove(dealt.weight, 'reshare-dealing', subject, { from: share.index, set })
+    const proof = prove(dealt.weight, 'reshare-dealing', subject, dealingDetails(share.index, resharing.set))
     dealt.weight.fill(0)
     return { ...dealt, proof }
   })
@@ -131,7 +129,7 @@ async function receiveDealings(
   const { server } = HOLDER_INDEX
   const [dealing] = dealings
   if (dealing === undefined) return { dealings: [], parts: [] }
-  const details = { from: server, set: sorted(resharing.set) }
+  const details = dealingDetails(server, resharing.set)
   const commitments = dealing.commitments.map(fromHex)
   const [first] = commitments
   const proof = fromHex(dealing.proof)

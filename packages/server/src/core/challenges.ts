@@ -13,7 +13,7 @@ export interface Challenge<Data> {
   over: boolean
 }
 
-export type ChallengeKind = 'passkey_registration' | 'passkey_login' | 'mfa' | 'wallet'
+export type ChallengeKind = 'passkey_registration' | 'passkey_login' | 'mfa' | 'wallet' | 'recovery'
 
 /** How long a challenge can be answered. */
 export const CHALLENGE_MS = 5 * 60_000
@@ -48,15 +48,35 @@ interface Row<Data> {
   expires_at: Date
 }
 
+const toChallenge = <Data>(row: Row<Data>, now: Date): Challenge<Data> => ({
+  id: row.id,
+  appId: row.app_id,
+  userId: row.user_id,
+  data: row.data,
+  over: row.used_at !== null || row.expires_at <= now,
+})
+
+/** Which challenge: the tenant's (and, with `appId`, the app's) of this id and kind. */
+interface WhichChallenge {
+  tenantId: Id<'ten'>
+  appId: Id<'app'> | null
+  kind: ChallengeKind
+  id: Id<'chl'>
+}
+
+/** Looks at a challenge and leaves it as it is: for what takes long to work out before it is taken. */
+export async function findChallenge<Data>(db: Db, now: Date, of: WhichChallenge): Promise<Challenge<Data> | undefined> {
+  const row = await db.one<Row<Data>>(sql`
+    select id, app_id, kind, user_id, data, used_at, expires_at from challenges
+    where tenant_id = ${of.tenantId} and id = ${of.id} and kind = ${of.kind} and (${of.appId}::text is null or app_id = ${of.appId})`)
+  return row && toChallenge(row, now)
+}
+
 /**
  * Takes a challenge of this kind: of any number that ask at once, one finds it not over. Undefined where the tenant (and,
  * with `appId`, the app) has none of this id and kind.
  */
-export async function takeChallenge<Data>(
-  db: Db,
-  now: Date,
-  of: { tenantId: Id<'ten'>; appId: Id<'app'> | null; kind: ChallengeKind; id: Id<'chl'> },
-): Promise<Challenge<Data> | undefined> {
+export async function takeChallenge<Data>(db: Db, now: Date, of: WhichChallenge): Promise<Challenge<Data> | undefined> {
   const row = await db.one<Row<Data>>(sql`
     with before as (
       select id, used_at from challenges
@@ -65,15 +85,7 @@ export async function takeChallenge<Data>(
     update challenges c set used_at = coalesce(c.used_at, ${now}) from before
     where c.tenant_id = ${of.tenantId} and c.id = before.id
     returning c.id, c.app_id, c.kind, c.user_id, c.data, before.used_at, c.expires_at`)
-  return (
-    row && {
-      id: row.id,
-      appId: row.app_id,
-      userId: row.user_id,
-      data: row.data,
-      over: row.used_at !== null || row.expires_at <= now,
-    }
-  )
+  return row && toChallenge(row, now)
 }
 
 const CHALLENGES_A_DELETION = 5_000

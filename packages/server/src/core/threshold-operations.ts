@@ -71,19 +71,13 @@ export interface StartedResharing {
   coSigned: CoSigned
 }
 
-/** What a dealing's proof of knowing what it deals is bound to. */
-export const dealingDetails = (from: number, set: readonly number[]) => ({
-  from,
-  set: [...set].sort((a, b) => a - b),
-})
-
 /** Checks the client's dealings, deals the service's old share where it takes part, and makes the new one. */
 function startReshare(asked: AskedResharing, ownShare: threshold.Share | null): StartedResharing {
   const { subject, old, set, dealings } = asked
   const resharing = { old, set, signers: threshold.SHARED_SIGNERS }
   const wrong = dealings.filter(({ from, commitments, proof }) => {
     const [part] = commitments
-    const details = dealingDetails(from, set)
+    const details = threshold.dealingDetails(from, set)
     return part === undefined || !threshold.isProof(proof, part, 'reshare-dealing', subject, details)
   })
   if (wrong.length > 0)
@@ -96,7 +90,7 @@ function startReshare(asked: AskedResharing, ownShare: threshold.Share | null): 
   const own = dealt && {
     dealing: dealt.dealing,
     subshares: dealt.subshares,
-    proof: threshold.prove(dealt.weight, 'reshare-dealing', subject, dealingDetails(dealt.dealing.from, set)),
+    proof: threshold.prove(dealt.weight, 'reshare-dealing', subject, threshold.dealingDetails(dealt.dealing.from, set)),
   }
   dealt?.weight.fill(0)
   const all = [...dealings.map(({ from, commitments }) => ({ from, commitments })), ...(own ? [own.dealing] : [])]

@@ -262,6 +262,27 @@ export function expireOver(tx: Db, now: Date, limit: number): Promise<SessionRow
     where s.tenant_id = due.tenant_id and s.id = due.id returning s.*`)
 }
 
+/** Revokes so many of a wallet's sessions that are active. @returns them as they are then */
+export function revokeActive(
+  tx: Db,
+  now: Date,
+  of: { tenantId: Id<'ten'>; walletId: Id<'wal'> },
+  limit: number,
+): Promise<SessionRow[]> {
+  return tx.query<SessionRow>(sql`
+    with doomed as (
+      select tenant_id, id from delegated_sessions
+      where tenant_id = ${of.tenantId} and wallet_id = ${of.walletId} and status = 'active' and expires_at > ${now}
+      order by id limit ${limit} for update)
+    update delegated_sessions s set version = version + 1, status = 'revoked', revoked_at = ${now}, updated_at = ${now} from doomed
+    where s.tenant_id = doomed.tenant_id and s.id = doomed.id returning s.*`)
+}
+
+/** Writes events of sessions of one app, for changes that are written already. */
+export async function tell(tx: Db, events: readonly StoredEvent[]): Promise<void> {
+  await tx.run(sql`with ${eventsWrites(events)} select`)
+}
+
 export interface SessionFilter extends Reach {
   walletId: string | null
   userId: string | null

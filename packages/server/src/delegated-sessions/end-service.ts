@@ -1,0 +1,32 @@
+import type { Db } from '../core/db.ts'
+import type { Deps } from '../core/deps.ts'
+import type { EventInput } from '../core/events.ts'
+import type { Id } from '../core/ids.ts'
+import { sessionEvent } from './service.ts'
+import * as store from './store.ts'
+
+/** Sessions that one statement ends. */
+const PORTION = 200
+
+/**
+ * Ends all active sessions of a wallet for good, each with its event: once this has committed, nothing is signed for them.
+ * In the transaction that keeps the user's acts out (`core/user-queue.ts`) and holds the wallet. @returns how many there were
+ */
+export async function endSessionsOf(
+  tx: Db,
+  deps: Deps,
+  of: { tenantId: Id<'ten'>; walletId: Id<'wal'> },
+  cause: EventInput['cause'],
+): Promise<number> {
+  const now = deps.now()
+  let ended = 0
+  for (let more = true; more; ) {
+    const rows = await store.revokeActive(tx, now, of, PORTION)
+    const events = rows.map((row) => sessionEvent(now, row, 'delegated_session.revoked', cause))
+    if (events.length > 0) await store.tell(tx, events)
+    ended += rows.length
+    more = rows.length === PORTION
+  }
+  if (ended > 0) tx.afterCommit(deps.wake.outbox)
+  return ended
+}

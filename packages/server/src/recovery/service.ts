@@ -1,0 +1,27 @@
+import type { Deps } from '../core/deps.ts'
+import type { Call } from '../wallets/access-service.ts'
+import { fieldsOf } from './attempt-service.ts'
+import { combine } from './combine-service.ts'
+import { confirmReshare } from './confirm-service.ts'
+import { release } from './release-service.ts'
+import { startReshare } from './reshare-service.ts'
+import type { Recover, Recovery } from './schema.ts'
+
+export { RECOVERY_ERRORS } from './errors.ts'
+
+/** Recovers a key, or shares it anew, by whichever way the body says. @throws validation_failed, and what the ways do */
+export async function recover(deps: Deps, call: Call, input: Recover): Promise<Recovery> {
+  const { mode = 'release' } = input
+  if (mode === 'release') {
+    const fields = ['challengeId', 'proofs', 'recipientPublicKey'] as const
+    return release(deps, call, fieldsOf(input, fields, ['generation']))
+  }
+  if (mode === 'combine') {
+    const fields = ['challengeId', 'shares', 'recipientPublicKey'] as const
+    return combine(deps, call, fieldsOf(input, fields, ['generation']))
+  }
+  if (input.reshareId !== undefined)
+    return confirmReshare(deps, call, fieldsOf(input, ['reshareId', 'signature', 'proofs'] as const))
+  const fields = ['challengeId', 'set', 'participants', 'dealings', 'commitments'] as const
+  return startReshare(deps, call, fieldsOf(input, fields))
+}
