@@ -136,7 +136,7 @@ export interface paths {
         put?: never;
         /**
          * Request a wallet challenge
-         * @description For a wallet whose key is the user’s own: the key signs the UTF-8 bytes of `message` (Ed25519, RFC 8032), and `POST /users/me/wallet` takes the signature within five minutes, once.
+         * @description For a wallet whose key is the user’s own, or was split by the client: the key signs the UTF-8 bytes of `message` (Ed25519, RFC 8032), and `POST /users/me/wallet` takes the signature within five minutes, once.
          *
          *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
          *
@@ -164,7 +164,7 @@ export interface paths {
         put?: never;
         /**
          * Create the current user's wallet
-         * @description A user has one. `embedded`: the service signs. `self_custody`: the user alone does; prove the key by a challenge. A server can create it only where the app has `mpc.allowServer`. Emits `wallet.created`, and `wallet.ready` once its party is on the ledger.
+         * @description A user has one. `embedded`: the service signs. `self_custody`: the user alone does; `shared`: both together, by shares of a key (a client that split it sends the service’s; see also `POST /mpc/dkg`). For both prove the key by a challenge. A server can create it only where the app has `mpc.allowServer`. Emits `wallet.created`, and `wallet.ready` once its party is on the ledger.
          *
          *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
          */
@@ -287,6 +287,260 @@ export interface paths {
          *     An extension of the specification.
          */
         post: operations["postWalletsIdUnfreeze"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mpc/config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the keys to seal shares to
+         * @description HPKE (RFC 9180) keys of the service, the newest first, and the tenant that what is sealed is bound to. A key lasts 90 days; read this again when it is over.
+         *
+         *     Any valid key.
+         *
+         *     An extension of the specification.
+         */
+        get: operations["getMpcConfig"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mpc/challenge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Request a recovery challenge
+         * @description For `POST /mpc/recover`: what its seals and proofs are bound to. Good for five minutes, one wallet, one purpose and one answer.
+         *
+         *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         *
+         *     An extension of the specification.
+         */
+        post: operations["postMpcChallenge"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mpc/recover": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Recover a wallet's key, or make new shares of it
+         * @description Needs a fresh second factor, or sign-in. `release`: the service seals its share to `recipientPublicKey` for proofs that the caller knows enough others; the key is put together on the device and nowhere else. `combine`: the service puts the key together from sealed shares (never for `shared` wallets, and only where the app has `recovery.serverCombine`). Either notes `exportedAt`, makes the user’s `trustLevel` `self_custody` and revokes the wallet’s delegated sessions. `reshare`: old shares are dealt out among new ones of the same key; nothing changes until the new ones sign (`reshareId`, `signature`, `proofs`), within an hour, and from then on the old ones count no more. Five tries an hour for each wallet, then a delay that grows. Emits `key.recovered`.
+         *
+         *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         */
+        post: operations["postMpcRecover"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mpc/dkg": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begin to generate a key
+         * @description Distributed key generation (FROST, Ed25519, two of three): the user’s device makes participants 2 and 3, the service is participant 1, and nobody ever has the whole key. The user’s participants say their part first. Ends by itself after ten minutes; of one user the last five go on. A server can do it only where the app has `mpc.allowServer`.
+         *
+         *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         *
+         *     An extension of the specification.
+         */
+        post: operations["postMpcDkg"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mpc/dkg/{id}/round2": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Exchange parts of the shares
+         * @description Gives the user’s parts of share 1, and gets the service’s parts of shares 2 and 3; all sealed (HPKE, purpose `halfkey/v1/dkg-subshare`) to who is to have them. A part that is not what its sender committed to is refused with its sender’s index, and nothing changes. The same request again gets the same answer.
+         *
+         *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         *
+         *     An extension of the specification.
+         */
+        post: operations["postMpcDkgIdRound2"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mpc/dkg/{id}/confirm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Confirm a generated key
+         * @description Shows that the user has share 2 and share 3, and makes the key the user’s `shared` wallet. Emits `wallet.created`, and `wallet.ready` once its party is on the ledger. The same request again gets the same wallet.
+         *
+         *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         *
+         *     An extension of the specification.
+         */
+        post: operations["postMpcDkgIdConfirm"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mpc/dkg/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a key generation
+         * @description Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         *
+         *     An extension of the specification.
+         */
+        get: operations["getMpcDkgId"];
+        put?: never;
+        post?: never;
+        /**
+         * Cancel a key generation
+         * @description What was secret in it is destroyed. One that is over is answered as it is.
+         *
+         *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         *
+         *     An extension of the specification.
+         */
+        delete: operations["deleteMpcDkgId"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mpc/shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Store a key share
+         * @description Either `sealed`: the service opens it (HPKE, purpose `store-share`) and checks it against `commitments`; or `clientCiphertext` with a `proof` of knowing the share: the service can’t open it. Of each generation it could open fewer shares than the threshold, those that a password protects counted in; of a `shared` wallet share 1 alone. Where a share was only proven so far, its ciphertext is added. A `shared` wallet that is pending gets ready with share 2. Answers never show the share. Emits `key_share.stored`.
+         *
+         *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         */
+        post: operations["postMpcShares"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mpc/shares/{walletId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a wallet's key shares
+         * @description What is known of the shares of the current generation, and what the client encrypted of them. With `recipient_public_key` the service’s share of a wallet in self-custody comes sealed to it (purpose `read-share`); that of a `shared` wallet leaves by `POST /mpc/recover` alone. Needs a recent second factor or sign-in. Emits `key_share.retrieved` for each share that leaves.
+         *
+         *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         */
+        get: operations["getMpcSharesWalletId"];
+        put?: never;
+        post?: never;
+        /**
+         * Destroy a wallet's key shares
+         * @description What is kept of one generation: data keys and ciphertexts. What holders have, they keep; and a backup of the database has them until it is gone. Without the service’s share a `shared` wallet signs only by the user’s other two. Needs a recent second factor or sign-in. Emits `key_share.deleted`.
+         *
+         *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         */
+        delete: operations["deleteMpcSharesWalletId"];
+        options?: never;
+        head?: never;
+        /**
+         * Replace the wraps of a key share
+         * @description For a share that passkeys protect: all the wraps that it has from now on. At least one is of a passkey that the user has here, or that had one before. Removing a passkey takes its wraps along. Needs a recent second factor or sign-in. Emits `key_share.stored`.
+         *
+         *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
+         *
+         *     An extension of the specification.
+         */
+        patch: operations["patchMpcSharesWalletId"];
+        trace?: never;
+    };
+    "/wallets/{id}/custody": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get who can sign with a wallet's key
+         * @description Who can sign or rebuild with it today, as the records say.
+         *
+         *     Secret key with the scope `wallets:read`.
+         *
+         *     An extension of the specification.
+         */
+        get: operations["getWalletsIdCustody"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -559,7 +813,7 @@ export interface paths {
         post?: never;
         /**
          * Remove one of the current user's passkeys
-         * @description Needs a recent sign-in or second factor. The last one stays, unless the user can sign in by a messenger. Emits `passkey.removed`.
+         * @description Needs a recent sign-in or second factor. The last one stays, unless the user can sign in by a messenger; so does one that is a key share’s only wrap. Its other wraps go with it. Emits `passkey.removed`.
          *
          *     Publishable key, or secret key with the scope `users:act_as`. For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).
          *
@@ -944,7 +1198,7 @@ export interface paths {
         put?: never;
         /**
          * Execute a transaction
-         * @description All commands happen or none does. The policy is held against the commands and again against what the prepared transaction does. The same `commandId` answers the first result, so repeat a call whose answer was lost; with `dryRun` nothing changes and `decision` says what would decide and why. For a wallet whose key is its owner's the answer is `signature_required`: send the signature over the digest with `signingRequestId`.
+         * @description All commands happen or none does. The policy is held against the commands and again against what the prepared transaction does. The same `commandId` answers the first result, so repeat a call whose answer was lost; with `dryRun` nothing changes and `decision` says what would decide and why. For a wallet whose key is shared send `commitments` too; the answer has the service's part of the signature, made for these commands and these commitments once. For one whose key is its owner's, too, the answer is `signature_required`: send the signature over the digest with `signingRequestId`.
          *
          *     Publishable key, or secret key with the scope `delegated_sessions:execute`. By a delegated session: with its token (`dst_…`) as `Authorization: Bearer`, which a secret key needs unless the session allows `serverExecute`.
          */
@@ -1741,6 +1995,51 @@ export interface components {
              */
             updatedAt: string;
         };
+        BeginKeyGeneration: {
+            /**
+             * @description Of the wallet; the service's first one, if none is named.
+             * @example embedded
+             */
+            ledger?: string;
+            /**
+             * @description Index 2 is the device’s, index 3 the recovery’s.
+             * @example [
+             *       {
+             *         "index": 2,
+             *         "holder": "device",
+             *         "encryptionKey": "bc66a9cd0df8a644aa598c817111cc302ffef6a7125859e56bdbbffeef4a6c0e"
+             *       },
+             *       {
+             *         "index": 3,
+             *         "holder": "recovery",
+             *         "encryptionKey": "dcfcb1eb88045670754489a2c78a695f4f916c01c53b1287e803a36cbca76058"
+             *       }
+             *     ]
+             */
+            participants: components["schemas"]["DkgParticipant"][];
+            /**
+             * @description What both have said first.
+             * @example [
+             *       {
+             *         "index": 2,
+             *         "commitments": [
+             *           "7cf1ff2fd292304ff789044cbbb6c3b4fb6e8b8292963da5d259a81fa91bf617",
+             *           "322d6f3bb2eeed3f511c09af64c1065970394f366f0d06b69dd84a1c8d38717a"
+             *         ],
+             *         "proofOfKnowledge": "913b20aa37d8d0fa7eb148ca59a86b2a226e03c974d177cb6f5c1d67ddc22593861e39ec9d3a25cab5d42ac5f2e7bb5954c9b2b0fd2e34077b6cb3e21a917a0a"
+             *       },
+             *       {
+             *         "index": 3,
+             *         "commitments": [
+             *           "41ec180a25ff9c88150cc2071af41fcd6cfb5ad557ee67c762838ccf59618178",
+             *           "171dc577c5778774a86f8e417c8d2b623bf83ea552692b5fa5c4cd4620d41126"
+             *         ],
+             *         "proofOfKnowledge": "7fb108949564e2d4805c273df8bac5ba248eca64feacfa3fa819577d8ba8d853e94fa7d8f0340cf7db23f153309afa7a59aff5417dd6af961268a67fb8398c02"
+             *       }
+             *     ]
+             */
+            round1: components["schemas"]["DkgRound1"][];
+        };
         CleanUpGuests: {
             /**
              * @description Ends guests that were created so long ago, their time over or not; 0 ends all.
@@ -1749,6 +2048,21 @@ export interface components {
             olderThanMinutes?: number;
             /** @description Counts, and changes nothing. */
             dryRun?: boolean;
+        };
+        /** @description A share that the client encrypted (AES-256-GCM). */
+        ClientCiphertext: {
+            /** @constant */
+            v: 1;
+            /**
+             * @description What opens it: a passkey’s PRF, or a password. What a password protects can be guessed.
+             * @enum {string}
+             */
+            alg: "prf-hkdf-sha256-aes256gcm" | "argon2id-aes256gcm";
+            /** @description Base64url. */
+            iv: string;
+            /** @description The share with its tag, base64url. */
+            ct: string;
+            wraps: components["schemas"]["KeyShareWrap"][];
         };
         /** @description Either `create` or `exercise`. */
         Command: {
@@ -1797,6 +2111,26 @@ export interface components {
                 reason: string;
             }[];
             rulesLeftOut: number;
+        };
+        ConfirmKeyGeneration: {
+            /** @example d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a */
+            publicKey: string;
+            /** @description The public keys of all three shares. */
+            verifyingShares: {
+                index: number;
+                /** @example d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a */
+                verifyingShare: string;
+            }[];
+            /** @description Of knowing share 2 and share 3, bound to this key generation and its transcript. */
+            proofs: components["schemas"]["IndexedProof"][];
+            /**
+             * @description SHA-256 of what everybody has said first, as both sides must have seen it.
+             * @example d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a
+             */
+            transcriptHash: string;
+        };
+        ConfirmedKeyGeneration: {
+            wallet: components["schemas"]["Wallet"];
         };
         Contract: {
             contractId: string;
@@ -2044,6 +2378,15 @@ export interface components {
              */
             purpose?: string | null;
         };
+        CreateRecoveryChallenge: {
+            /** @example wal_01jb2m7x9kq4t8v6w0r3s5y1zc */
+            walletId: string;
+            /**
+             * @description `release`: the service gives its share out. `combine`: it puts the key together and gives that out. `reshare`: new shares of the same key; the old ones count no more.
+             * @enum {string}
+             */
+            purpose: "release" | "combine" | "reshare";
+        };
         CreateUser: {
             /**
              * @description Unique in the app, whatever its case.
@@ -2064,15 +2407,15 @@ export interface components {
                 [key: string]: string;
             };
         };
-        /** @description `self_custody` needs `publicKey`, `challengeId` and `proof`. */
+        /** @description `self_custody` and `shared` need `publicKey`, `challengeId` and `proof`; `shared` also `commitments` and `sealed`: a key that the client has split. Better: `POST /mpc/dkg`, by which nobody ever has it whole. */
         CreateWallet: {
             /**
              * @description Who is to sign (default `embedded`).
              * @enum {string}
              */
-            custody?: "embedded" | "self_custody";
+            custody?: "embedded" | "shared" | "self_custody";
             /**
-             * @description The service's first one, if none is named; for `self_custody` that of the challenge.
+             * @description The service's first one, if none is named; otherwise that of the challenge.
              * @example embedded
              */
             ledger?: string;
@@ -2084,10 +2427,16 @@ export interface components {
             challengeId?: string;
             /** @description The key's Ed25519 signature over the UTF-8 bytes of the challenge's `message`: hex or base64. */
             proof?: string;
+            /** @description For `shared`: Feldman’s, two of them; the first is the public key. */
+            commitments?: string[];
+            /** @description For `shared`: share 1, sealed to the service. */
+            sealed?: components["schemas"]["SealedToService"];
+            /** @description For `shared`: of knowing share 2, and 3. Without that of 2 the wallet stays pending. */
+            proofs?: components["schemas"]["IndexedProof"][];
         };
         CreateWalletChallenge: {
             /** @enum {string} */
-            custody: "self_custody";
+            custody: "shared" | "self_custody";
             /**
              * @description The service's first one, if none is named.
              * @example embedded
@@ -2284,6 +2633,21 @@ export interface components {
              */
             token: string;
         };
+        DeletedKeyShares: {
+            walletId: string;
+            /**
+             * @description Records that ended.
+             * @example 3
+             */
+            deleted: number;
+            /**
+             * @description How many of these shares others are known to hold: those that were proven and never kept here.
+             * @example 2
+             */
+            remainingKnown: number;
+            /** @example 2 */
+            threshold: number;
+        };
         Delivery: {
             id: string;
             webhookId: string;
@@ -2351,6 +2715,44 @@ export interface components {
             updatedAt: string;
             /** @description The event as it is sent; null once its retention is over. */
             payload: unknown;
+        };
+        DkgParticipant: {
+            index: number;
+            /** @enum {string} */
+            holder: "server" | "device" | "recovery";
+            /**
+             * @description X25519 (RFC 7748): hex, or base64url without padding.
+             * @example 8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a
+             */
+            encryptionKey: string;
+        };
+        DkgRound1: {
+            index: number;
+            /** @description To its polynomial, as many as the threshold. */
+            commitments: string[];
+            /**
+             * @description Of the polynomial’s constant: a Schnorr signature.
+             * @example e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b
+             */
+            proofOfKnowledge: string;
+        };
+        DkgRound2: {
+            /** @description From 2 and from 3, both to 1. */
+            sealedSubshares: components["schemas"]["SubshareToService"][];
+            /**
+             * @description SHA-256 of what everybody has said first, as both sides must have seen it.
+             * @example d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a
+             */
+            transcriptHash: string;
+        };
+        DkgRound2Answer: {
+            /** @description From 1 to 2 and to 3, each sealed to that participant’s key. */
+            sealedSubshares: components["schemas"]["SubshareToClient"][];
+            /**
+             * @description SHA-256 of what everybody has said first, as both sides must have seen it.
+             * @example d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a
+             */
+            transcriptHash: string;
         };
         Drip: {
             /** @description Whose wallet gets it; before there is one, the party that it will have. */
@@ -2450,6 +2852,8 @@ export interface components {
             commandId?: string;
             /** @description All happen or none does. */
             commands?: components["schemas"]["Command"][];
+            /** @description For a wallet whose key is shared: your commitments to fresh nonces (FROST, RFC 9591, round one). The service answers its own, and its part of the signature. */
+            commitments?: components["schemas"]["NonceCommitments"];
             /** @description Answers what would happen and why, and changes nothing. */
             dryRun?: boolean;
             /** @description Instead of commands: which `signature_required` is answered. */
@@ -2573,6 +2977,12 @@ export interface components {
             version: string;
             uptimeSeconds: number;
         };
+        /** @description Of knowing the share at an index: a signature by the share. */
+        IndexedProof: {
+            index: number;
+            /** @example e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b */
+            proof: string;
+        };
         Job: {
             id: string;
             /** @example webhook.recover */
@@ -2593,6 +3003,218 @@ export interface components {
              * @example 2026-11-21T08:30:00.000Z
              */
             updatedAt: string;
+        };
+        KeyGeneration: {
+            /** @example dkg_01jb2m7x9kq4t8v6w0r3s5y1zq */
+            dkgId: string;
+            /**
+             * @description Which round is answered. All but `confirmed` end after ten minutes.
+             * @enum {string}
+             */
+            status: "round1" | "round2" | "confirmed" | "canceled" | "expired";
+            ledger: string;
+            /** @description What every seal and proof of this key generation is bound to. */
+            subject: components["schemas"]["KeySubject"];
+            /** @description What the service has said first: it is participant 1. */
+            round1: components["schemas"]["DkgRound1"];
+            /**
+             * @description SHA-256 of what everybody has said first, as both sides must have seen it.
+             * @example d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a
+             */
+            transcriptHash: string;
+            /**
+             * @description The key that came out; null before the second round.
+             * @example d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a
+             */
+            publicKey: string | null;
+            /** @description Null until it is confirmed. */
+            walletId: string | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            expiresAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            updatedAt: string;
+        };
+        KeyShare: {
+            /** @example shr_01jb2m7x9kq4t8v6w0r3s5y1zr */
+            id: string;
+            walletId: string;
+            /** @enum {string} */
+            holder: "server" | "device" | "recovery";
+            /** @example 2 */
+            index: number;
+            /** @example 2 */
+            threshold: number;
+            /** @example 3 */
+            total: number;
+            /** @example 1 */
+            generation: number;
+            /** @example FROST-ED25519-SHA512-v1 */
+            scheme: string;
+            /** @enum {string} */
+            curve: "ed25519";
+            /** @description Feldman’s; the first is the wallet’s key. */
+            commitments: string[];
+            /**
+             * @description The share’s public key.
+             * @example d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a
+             */
+            verifyingShare: string;
+            /**
+             * @description Whether the service can open it, or only who sealed it.
+             * @enum {string}
+             */
+            protection: "service" | "client";
+            /** @enum {string} */
+            status: "pending" | "active" | "superseded" | "deleted";
+            /** @description Whether the share is kept here, sealed; else only its holder has it. */
+            stored: boolean;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            lastUsedAt: string | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            updatedAt: string;
+        };
+        /** @description One way to the data key. By a passkey: `credentialId`, `rpId`, `prfSalt`. By a password: `salt`, `memoryKiB`, `iterations`, `parallelism`. */
+        KeyShareWrap: {
+            /** @description By a passkey: its credential id. */
+            credentialId?: string;
+            /** @description By a passkey: where it is used. */
+            rpId?: string;
+            /** @description By a passkey: what its PRF is evaluated at. */
+            prfSalt?: string;
+            /** @description By a password: Argon2id’s salt. */
+            salt?: string;
+            /** @description By a password: from 64 MiB. */
+            memoryKiB?: number;
+            /** @description By a password. */
+            iterations?: number;
+            /** @description By a password. */
+            parallelism?: number;
+            /** @description The data key, sealed. */
+            wrappedDek: string;
+        };
+        KeyShares: {
+            walletId: string;
+            /** @example 1 */
+            generation: number;
+            /** @example 2 */
+            threshold: number;
+            /** @example 3 */
+            total: number;
+            shares: {
+                /** @example shr_01jb2m7x9kq4t8v6w0r3s5y1zr */
+                id: string;
+                walletId: string;
+                /** @enum {string} */
+                holder: "server" | "device" | "recovery";
+                /** @example 2 */
+                index: number;
+                /** @example 2 */
+                threshold: number;
+                /** @example 3 */
+                total: number;
+                /** @example 1 */
+                generation: number;
+                /** @example FROST-ED25519-SHA512-v1 */
+                scheme: string;
+                /** @enum {string} */
+                curve: "ed25519";
+                /** @description Feldman’s; the first is the wallet’s key. */
+                commitments: string[];
+                /**
+                 * @description The share’s public key.
+                 * @example d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a
+                 */
+                verifyingShare: string;
+                /**
+                 * @description Whether the service can open it, or only who sealed it.
+                 * @enum {string}
+                 */
+                protection: "service" | "client";
+                /** @enum {string} */
+                status: "pending" | "active" | "superseded" | "deleted";
+                /** @description Whether the share is kept here, sealed; else only its holder has it. */
+                stored: boolean;
+                /**
+                 * Format: date-time
+                 * @example 2026-11-21T08:30:00.000Z
+                 */
+                lastUsedAt: string | null;
+                /**
+                 * Format: date-time
+                 * @example 2026-11-21T08:30:00.000Z
+                 */
+                createdAt: string;
+                /**
+                 * Format: date-time
+                 * @example 2026-11-21T08:30:00.000Z
+                 */
+                updatedAt: string;
+                /** @description As it was stored; null for what is not the client’s to open, or not kept. */
+                clientCiphertext: {
+                    v: number;
+                    /**
+                     * @description What opens it: a passkey’s PRF, or a password. What a password protects can be guessed.
+                     * @enum {string}
+                     */
+                    alg: "prf-hkdf-sha256-aes256gcm" | "argon2id-aes256gcm";
+                    iv: string;
+                    ct: string;
+                    wraps: {
+                        /** @description By a passkey: its credential id. */
+                        credentialId?: string;
+                        /** @description By a passkey: where it is used. */
+                        rpId?: string;
+                        /** @description By a passkey: what its PRF is evaluated at. */
+                        prfSalt?: string;
+                        /** @description By a password: Argon2id’s salt. */
+                        salt?: string;
+                        /** @description By a password: from 64 MiB. */
+                        memoryKiB?: number;
+                        /** @description By a password. */
+                        iterations?: number;
+                        /** @description By a password. */
+                        parallelism?: number;
+                        /** @description The data key, sealed. */
+                        wrappedDek: string;
+                    }[];
+                } | null;
+                /** @description The service’s share, sealed to `recipient_public_key`; null without one. */
+                sealed: {
+                    enc: string;
+                    ct: string;
+                } | null;
+            }[];
+        };
+        /** @description What seals and proofs of this exchange are bound to. */
+        KeySubject: {
+            tenantId: string;
+            appId: string;
+            userId: string;
+            walletId: string | null;
+            generation: number;
+            challengeId: string | null;
         };
         LogOut: {
             /** @description Ends all sessions of the user, not this one alone. */
@@ -2743,6 +3365,35 @@ export interface components {
              * @example 2026-11-21T08:30:00.000Z
              */
             mfaExpiresAt: string;
+        };
+        MpcConfig: {
+            /** @example DHKEM-X25519-HKDF-SHA256/HKDF-SHA256/AES-256-GCM */
+            suite: string;
+            tenantId: string;
+            /** @description Seal to the first. */
+            keys: {
+                kid: string;
+                /** @example d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a */
+                publicKey: string;
+                /**
+                 * Format: date-time
+                 * @example 2026-11-21T08:30:00.000Z
+                 */
+                notAfter: string;
+            }[];
+            /** @description A detached JWS (RFC 7515, appendix F; EdDSA) over the RFC 8785 form of the other fields, by a key of `/.well-known/jwks.json`. */
+            signature: string;
+        };
+        NonceCommitments: {
+            /**
+             * @description Which share signs.
+             * @example 2
+             */
+            index: number;
+            /** @example d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a */
+            hiding: string;
+            /** @example d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a */
+            binding: string;
         };
         Operation: {
             /** @enum {string} */
@@ -2918,9 +3569,105 @@ export interface components {
              */
             checkedAt: string;
         };
+        /** @description `release` needs `challengeId`, `proofs`, `recipientPublicKey`; `combine` `challengeId`, `shares`, `recipientPublicKey`; `reshare` `challengeId`, `set`, `participants`, `dealings`, `commitments`, and to confirm `reshareId`, `signature`, `proofs`. */
+        Recover: {
+            /** @example wal_01jb2m7x9kq4t8v6w0r3s5y1zc */
+            walletId: string;
+            /**
+             * @description By default `release`.
+             * @enum {string}
+             */
+            mode?: "release" | "combine" | "reshare";
+            /** @description Of `POST /mpc/challenge`, for this mode; for all but the confirmation of a resharing. */
+            challengeId?: string;
+            /** @description For `release` and `combine` in self-custody: of which shares, if not the challenge’s. */
+            generation?: number;
+            /** @description For `release`: of other shares, one fewer than the threshold. To confirm: of new share 3. */
+            proofs?: components["schemas"]["IndexedProof"][];
+            /**
+             * @description For `release` and `combine`.
+             * @example 8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a
+             */
+            recipientPublicKey?: string;
+            /** @description For `combine`. */
+            shares?: components["schemas"]["SealedShare"][];
+            /**
+             * @description For `reshare`: which old shares deal, two of them.
+             * @example [
+             *       1,
+             *       2
+             *     ]
+             */
+            set?: number[];
+            /** @description For `reshare`: who gets the new shares 2 (`device`) and 3 (`recovery`). */
+            participants?: components["schemas"]["ReshareParticipant"][];
+            /** @description For `reshare`: of each old share in the set but the service’s. */
+            dealings?: components["schemas"]["ReshareDealing"][];
+            /** @description For `reshare`: to the nonces by which the new share 2 is going to confirm. */
+            commitments?: components["schemas"]["NonceCommitments"];
+            /** @description To confirm a resharing. */
+            reshareId?: string;
+            /**
+             * @description To confirm: the wallet key’s, by the new shares 1 and 2, over the transcript’s 32 bytes.
+             * @example e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b
+             */
+            signature?: string;
+        };
         RecoverWebhook: {
             /** Format: date-time */
             since: string;
+        };
+        Recovery: {
+            /**
+             * @description `release`: the service gives its share out. `combine`: it puts the key together and gives that out. `reshare`: new shares of the same key; the old ones count no more.
+             * @enum {string}
+             */
+            mode: "release" | "combine" | "reshare";
+            walletId: string;
+            /** @description Hex. */
+            publicKey: string;
+            /** @description Of the shares; of a resharing, the new one. */
+            generation: number;
+            threshold: number;
+            total: number;
+            /** @description Feldman’s, hex; the first is the public key. */
+            commitments: string[];
+            /** @description `release`: of the share. */
+            index: number | null;
+            /** @enum {string|null} */
+            holder: "server" | "device" | "recovery" | null;
+            sealedShare: components["schemas"]["SealedToClient"] | null;
+            /** @description `combine`. */
+            sealedKey: components["schemas"]["SealedKey"] | null;
+            /**
+             * @description `reshare`.
+             * @example null
+             */
+            reshareId: string | null;
+            /** @description `reshare`: the service’s own, where its old share is in the set. */
+            dealings: components["schemas"]["ServiceDealing"][] | null;
+            /** @description `reshare`: what the new shares are to sign, hex. */
+            transcriptHash: string | null;
+            serverCommitments: components["schemas"]["NonceCommitments"] | null;
+            serverSignatureShare: string | null;
+            /**
+             * Format: date-time
+             * @description `reshare`: confirm it until then, or nothing has changed.
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            expiresAt: string | null;
+            /** @description A confirmed resharing: the records of the new shares. */
+            shares: components["schemas"]["KeyShare"][] | null;
+        };
+        RecoveryChallenge: {
+            /** @example chl_01jb2m7x9kq4t8v6w0r3s5y1zn */
+            challengeId: string;
+            subject: components["schemas"]["KeySubject"];
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            expiresAt: string;
         };
         RecoveryCodes: {
             /**
@@ -3061,6 +3808,36 @@ export interface components {
              */
             name?: string | null;
         };
+        /** @description All the ways to a share’s data key from now on. */
+        ReplaceKeyShareWraps: {
+            index: number;
+            generation?: number;
+            wraps: components["schemas"]["KeyShareWrap"][];
+        };
+        /** @description A part of every new share, of one old one. */
+        ReshareDealing: {
+            /** @description Which old share is dealt out. */
+            from: number;
+            /** @description Feldman’s, two of them: as many as the threshold. */
+            commitments: string[];
+            /**
+             * @description Of knowing what the first commitment is of: a signature by it.
+             * @example e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b
+             */
+            proof: string;
+            sealedSubshare: components["schemas"]["SealedToService"];
+        };
+        /** @description Who gets a new share, and the key that its parts are sealed to. */
+        ReshareParticipant: {
+            index: number;
+            /** @enum {string} */
+            holder: "server" | "device" | "recovery";
+            /**
+             * @description X25519 (RFC 7748): hex, or base64url without padding.
+             * @example 8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a
+             */
+            encryptionKey: string;
+        };
         RevokedDelegatedSession: {
             /** @example dse_01jb2m7x9kq4t8v6w0r3s5y1zg */
             id: string;
@@ -3178,6 +3955,59 @@ export interface components {
              */
             secret: string | null;
         };
+        /** @description The whole key: a secret scalar, 32 bytes, little-endian; no RFC 8032 seed. */
+        SealedKey: {
+            /** @enum {string} */
+            format: "ed25519-scalar-le";
+            enc: string;
+            ct: string;
+        };
+        /** @description A share, sealed to one of the service’s keys (HPKE, RFC 9180). */
+        SealedShare: {
+            index: number;
+            /**
+             * @description As the seal is bound to; by default the stored record’s, else that of the index: `server`, `device`, then `recovery`.
+             * @enum {string}
+             */
+            holder?: "server" | "device" | "recovery";
+            /** @description Of `GET /mpc/config`. */
+            kid: string;
+            /**
+             * @description The encapsulated key, base64url.
+             * @example hSDwCYkwp1R0i33ctD73Wg2_Og0mOBr066SpjqqbTmo
+             */
+            enc: string;
+            /** @description The ciphertext with its tag, base64url. */
+            ct: string;
+        };
+        /** @description HPKE (RFC 9180), sealed to the key that was given; base64url. */
+        SealedToClient: {
+            enc: string;
+            ct: string;
+        };
+        /** @description HPKE (RFC 9180), sealed to one of the service’s keys. */
+        SealedToService: {
+            /** @description Of `GET /mpc/config`. */
+            kid: string;
+            /**
+             * @description The encapsulated key, base64url.
+             * @example hSDwCYkwp1R0i33ctD73Wg2_Og0mOBr066SpjqqbTmo
+             */
+            enc: string;
+            /** @description The ciphertext with its tag, base64url. */
+            ct: string;
+        };
+        /** @description A part of every new share, of the service’s old one. */
+        ServiceDealing: {
+            from: number;
+            commitments: string[];
+            proof: string;
+            sealedSubshares: {
+                to: number;
+                enc: string;
+                ct: string;
+            }[];
+        };
         Session: {
             /** @example ses_01jb2m7x9kq4t8v6w0r3s5y1ze */
             id: string;
@@ -3261,6 +4091,10 @@ export interface components {
             digest: string;
             /** @description Hex: the key that signs. */
             publicKey: string;
+            /** @description Where the key is shared: the service’s commitments, made for this signature alone. */
+            serverCommitments: components["schemas"]["NonceCommitments"] | null;
+            /** @description Where the key is shared: the service’s part of the signature, 32 bytes in hex (RFC 9591, round two). */
+            serverSignatureShare: string | null;
             /**
              * Format: date-time
              * @example 2026-11-21T08:30:00.000Z
@@ -3282,6 +4116,49 @@ export interface components {
             spent: string | null;
             /** @example 97 */
             remaining: string | null;
+        };
+        /** @description With either `sealed`, or `clientCiphertext` and `proof`. */
+        StoreKeyShare: {
+            walletId: string;
+            /** @enum {string} */
+            holder: "server" | "device" | "recovery";
+            index: number;
+            threshold: number;
+            total: number;
+            /** @description The wallet’s current one, or 1, where it is left out. */
+            generation?: number;
+            /** @enum {string} */
+            scheme: "FROST-ED25519-SHA512-v1";
+            /** @enum {string} */
+            curve: "ed25519";
+            /** @description Feldman’s, `threshold` of them. */
+            commitments: string[];
+            sealed?: components["schemas"]["SealedToService"];
+            clientCiphertext?: components["schemas"]["ClientCiphertext"];
+            /**
+             * @description With `clientCiphertext`: that the sender knows the share.
+             * @example e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b
+             */
+            proof?: string;
+        };
+        SubshareToClient: {
+            from: number;
+            to: number;
+            enc: string;
+            ct: string;
+        };
+        SubshareToService: {
+            from: number;
+            to: number;
+            /** @description Of `GET /mpc/config`. */
+            kid: string;
+            /**
+             * @description The encapsulated key, base64url.
+             * @example hSDwCYkwp1R0i33ctD73Wg2_Og0mOBr066SpjqqbTmo
+             */
+            enc: string;
+            /** @description The ciphertext with its tag, base64url. */
+            ct: string;
         };
         Template: {
             /** @example Shop:Voucher */
@@ -3777,7 +4654,19 @@ export interface components {
             /** @description Of shares of the key; null where it is not shared. */
             threshold: number | null;
             total: number | null;
+            /** @description Of the shares; a resharing makes a new one. */
             generation: number | null;
+            /**
+             * @description How a shared key came to be: nobody ever had it whole (`dkg`), or the client that split it (`client_dealt`).
+             * @enum {string|null}
+             */
+            keyOrigin: "dkg" | "client_dealt" | null;
+            /**
+             * Format: date-time
+             * @description When the user first had what makes the whole key given out: who has it signs without the service.
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            exportedAt: string | null;
             /** @description Whether the key exists in shares alone. */
             mpcEnabled: boolean;
             /**
@@ -3806,6 +4695,54 @@ export interface components {
              * @example 2026-11-21T08:30:00.000Z
              */
             expiresAt: string;
+        };
+        WalletCustody: {
+            walletId: string;
+            /** @enum {string} */
+            custody: "embedded" | "shared" | "self_custody";
+            /** @enum {string|null} */
+            keyOrigin: "dkg" | "client_dealt" | null;
+            /** @example d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a */
+            publicKey: string | null;
+            /** @enum {string} */
+            status: "pending" | "ready" | "failed" | "frozen";
+            generation: number | null;
+            threshold: number | null;
+            total: number | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            exportedAt: string | null;
+            /** @description The live ones of the current generation. */
+            shares: {
+                index: number;
+                /** @enum {string} */
+                holder: "server" | "device" | "recovery";
+                /** @enum {string} */
+                protection: "service" | "client";
+                /** @enum {string} */
+                status: "pending" | "active" | "superseded" | "deleted";
+                stored: boolean;
+                /**
+                 * @description What opens the share: the service’s keys, the user’s passkeys, whoever knows or guesses a password, or nothing here: its holder has it.
+                 * @enum {string}
+                 */
+                openableBy: "service" | "user" | "password" | "holder";
+            }[];
+            /** @description Who can sign with the key, or put it together; empty where no records say how. */
+            canSign: {
+                /** @enum {string} */
+                who: "service" | "user" | "service_and_user" | "anyone_with_export";
+                /** @example Share 1 of the service with share 2 or 3 of the user. */
+                how: string;
+            }[];
+            /** @description Whether what the service can open is enough to sign. */
+            serviceAlone: boolean;
+            /** @description Whether the user is known to hold enough to sign without the service. */
+            userAlone: boolean;
+            /** @description Generations of shares of which nothing is kept any more. */
+            generationsDestroyed: number;
         };
         Webhook: {
             /** @example wh_01jb2m7x9kq4t8v6w0r3s5y1zk */
@@ -4958,7 +5895,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type`, `signature_invalid` */
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type`, `signature_invalid`, `seal_invalid`, `share_invalid` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5435,6 +6372,1264 @@ export interface operations {
             };
             /** @description Gone: `guest_expired` */
             410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getMpcConfig: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["MpcConfig"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postMpcChallenge: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateRecoveryChallenge"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["RecoveryChallenge"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type`, `custody_unsupported` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended`, `user_session_required` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postMpcRecover: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Recover"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Recovery"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type`, `share_invalid`, `shares_insufficient`, `seal_invalid`, `custody_unsupported` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended`, `user_session_required`, `mfa_required`, `mfa_enrollment_required`, `reauthentication_required` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `wallet_frozen`, `share_missing`, `custody_violation` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired`, `challenge_expired`, `reshare_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postMpcDkg: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BeginKeyGeneration"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["KeyGeneration"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type`, `protocol_violated` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended`, `user_session_required` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `wallet_exists` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postMpcDkgIdRound2: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DkgRound2"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["DkgRound2Answer"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type`, `protocol_violated`, `seal_invalid`, `share_invalid` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended`, `user_session_required` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `dkg_conflict` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired`, `dkg_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postMpcDkgIdConfirm: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConfirmKeyGeneration"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["ConfirmedKeyGeneration"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type`, `protocol_violated`, `share_invalid` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended`, `user_session_required` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `dkg_conflict`, `wallet_exists` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired`, `dkg_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getMpcDkgId: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["KeyGeneration"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended`, `user_session_required` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteMpcDkgId: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["KeyGeneration"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended`, `user_session_required` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `dkg_conflict` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postMpcShares: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StoreKeyShare"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["KeyShare"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type`, `custody_unsupported`, `share_invalid`, `seal_invalid` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended`, `user_session_required` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `already_exists`, `custody_violation`, `share_limit` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getMpcSharesWalletId: {
+        parameters: {
+            query?: {
+                /** @description Of which shares; the current ones where it is left out. */
+                generation?: string;
+                /** @description Seal the service’s share of a wallet in self-custody to this key. */
+                recipient_public_key?: string;
+            };
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+            };
+            path: {
+                walletId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["KeyShares"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type`, `custody_unsupported` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended`, `user_session_required`, `mfa_required`, `mfa_enrollment_required`, `reauthentication_required` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `custody_violation`, `wallet_frozen` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteMpcSharesWalletId: {
+        parameters: {
+            query?: {
+                /** @description Of which shares; the current ones where it is left out. */
+                generation?: string;
+            };
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+            };
+            path: {
+                walletId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["DeletedKeyShares"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type`, `custody_unsupported` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended`, `user_session_required`, `mfa_required`, `mfa_enrollment_required`, `reauthentication_required` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    patchMpcSharesWalletId: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description From a server, instead of an access token: for which user a secret key acts. */
+                "x-user-id"?: components["parameters"]["UserId"];
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                walletId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReplaceKeyShareWraps"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["KeyShare"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type`, `custody_unsupported` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid`, `session_missing`, `session_invalid`, `session_expired`, `session_revoked` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed`, `user_suspended`, `user_session_required`, `mfa_required`, `mfa_enrollment_required`, `reauthentication_required` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `share_would_be_lost` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone: `guest_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getWalletsIdCustody: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["WalletCustody"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6560,7 +8755,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Conflict: `last_sign_in_method` */
+            /** @description Conflict: `last_sign_in_method`, `share_would_be_lost` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -8466,7 +10661,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type`, `template_unknown`, `choice_unknown`, `arguments_invalid`, `signature_invalid` */
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type`, `template_unknown`, `choice_unknown`, `arguments_invalid`, `signature_invalid`, `share_invalid` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8502,7 +10697,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `contract_archived`, `duplicate_command`, `uses_in_flight`, `transaction_settled`, `transaction_failed`, `wallet_frozen`, `wallet_not_ready` */
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `contract_archived`, `duplicate_command`, `uses_in_flight`, `transaction_settled`, `signing_request_superseded`, `share_missing`, `transaction_failed`, `wallet_frozen`, `wallet_not_ready` */
             409: {
                 headers: {
                     [name: string]: unknown;

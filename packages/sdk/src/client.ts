@@ -8,6 +8,7 @@ import { guestsOf } from './resources/guests.ts'
 import { healthOf } from './resources/health.ts'
 import { jobsOf } from './resources/jobs.ts'
 import { mfaOf } from './resources/mfa.ts'
+import { mpcOf } from './resources/mpc.ts'
 import { templatesOf } from './resources/templates.ts'
 import { tenantOf } from './resources/tenant.ts'
 import { transactionsOf } from './resources/transactions.ts'
@@ -28,6 +29,8 @@ export interface HalfkeyClient {
   /** The current user's. */
   readonly wallet: ReturnType<typeof walletOf>
   readonly wallets: ReturnType<typeof walletsOf>
+  /** Shares of the current user's key. */
+  readonly mpc: ReturnType<typeof mpcOf>
   readonly delegatedSessions: ReturnType<typeof delegatedSessionsOf>
   readonly transactions: ReturnType<typeof transactionsOf>
   readonly templates: ReturnType<typeof templatesOf>
@@ -58,6 +61,7 @@ export function createClient(options: ClientOptions): HalfkeyClient {
     mfa: mfaOf(calls),
     wallet: walletOf(calls),
     wallets: walletsOf(calls),
+    mpc: mpcOf(calls),
     delegatedSessions: delegatedSessionsOf(calls),
     transactions: transactionsOf(calls),
     templates: templatesOf(calls),

@@ -19,6 +19,22 @@ export type DeliveryWithPayload = Schemas['DeliveryWithPayload']
 export type EventTypeRecord = Schemas['EventType']
 /** What a running process says of itself. */
 export type Health = Schemas['Health']
+/** A key that is being generated together. */
+export type KeyGeneration = Schemas['KeyGeneration']
+/** What is known of a share of a key; never the share. */
+export type KeyShare = Schemas['KeyShare']
+/** The shares of one generation of a wallet's key. */
+export type KeyShares = Schemas['KeyShares']
+/** What came of the destruction of shares. */
+export type DeletedKeyShares = Schemas['DeletedKeyShares']
+/** The keys to seal shares to. */
+export type MpcConfig = Schemas['MpcConfig']
+/** What a step of a recovery answers. */
+export type Recovery = Schemas['Recovery']
+/** What the proofs and seals of a recovery are bound to. */
+export type RecoveryChallenge = Schemas['RecoveryChallenge']
+/** Who can sign with a wallet's key. */
+export type WalletCustody = Schemas['WalletCustody']
 /** Long work: `progress` of `total` is done. */
 export type Job = Schemas['Job']
 /** How many dead letters were deleted. */

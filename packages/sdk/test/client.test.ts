@@ -9,6 +9,7 @@ import { HalfkeyError, isHalfkeyError } from '../src/errors.ts'
 import type { User } from '../src/models.ts'
 import type { Page } from '../src/paging.ts'
 import { newHolder, useDelegatedSessions, useOwnKey, useTemplates, useWallets } from './delegating.ts'
+import { useKeyShares, useSharedKeys } from './sharing.ts'
 import { useGuestsAndMfa, useHostedPage, useMessenger, usePasskeys, useSessions } from './sign-in.ts'
 
 let service: Service
@@ -151,6 +152,13 @@ describe('every method works against the server', () => {
       (delegateToken) => as({ delegateToken }),
     )
     await useTemplates(client)
+  })
+
+  test('shared keys and key shares', async () => {
+    const as = (who: object) => createClient({ baseUrl: service.url, apiKey: tenant.key, fetch: recording, ...who })
+    const clientOf = (accessToken: string) => as({ accessToken })
+    await useSharedKeys(client, clientOf, (delegateToken) => as({ delegateToken }))
+    await useKeyShares(client, clientOf)
   })
 
   test('tenant', async () => {

@@ -6,9 +6,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Service, startService } from '../../server/test/harness.ts'
 
 const ROOT = new URL('../../../', import.meta.url)
-const SDK = new URL('packages/sdk/src/index.ts', ROOT).href
+const PACKAGES = { '@halfkey/sdk': 'packages/sdk/src/index.ts', '@halfkey/keys': 'packages/keys/src/index.ts' }
 /** Each page's samples run in order on a tenant of their own: what is `sh` in one shell, what is `ts` as one module. */
-const PAGES = ['docs/wallets.md', 'docs/delegated-sessions.md']
+const PAGES = ['docs/wallets.md', 'docs/delegated-sessions.md', 'docs/shared-keys.md']
 
 let service: Service
 let folder: string
@@ -47,20 +47,25 @@ async function settings(): Promise<Record<string, string>> {
 }
 
 describe.each(PAGES)('%s', (page) => {
-  test('its shell samples run, and none is refused', async (context) => {
-    context.skip((await run('bash', ['-c', 'command -v curl'], {})).code !== 0, 'there is no curl here')
-    const code = samples(page, 'sh')
-    expect(code.length).toBeGreaterThan(1)
-    // Refusals end it; without these lines curl takes them for success.
-    const strict = ['set -euo pipefail', 'curl() { command curl --fail-with-body "$@"; echo; }']
-    const { code: status, output } = await run('bash', ['-c', [...strict, ...code].join('\n')], await settings())
-    expect(status, output).toBe(0)
-  })
+  const code = samples(page, 'sh')
+  if (code.length > 0)
+    test('its shell samples run, and none is refused', async (context) => {
+      context.skip((await run('bash', ['-c', 'command -v curl'], {})).code !== 0, 'there is no curl here')
+      expect(code.length).toBeGreaterThan(1)
+      // Refusals end it; without these lines curl takes them for success.
+      const strict = ['set -euo pipefail', 'curl() { command curl --fail-with-body "$@"; echo; }']
+      const { code: status, output } = await run('bash', ['-c', [...strict, ...code].join('\n')], await settings())
+      expect(status, output).toBe(0)
+    })
 
   test('its TypeScript samples run, and print what they say', async () => {
     const code = samples(page, 'ts').join('\n')
     const file = join(folder, `${page.replaceAll('/', '-')}.ts`)
-    writeFileSync(file, code.replaceAll("'@halfkey/sdk'", `'${SDK}'`))
+    const found = Object.entries(PACKAGES).reduce(
+      (text, [name, path]) => text.replaceAll(`'${name}'`, `'${new URL(path, ROOT).href}'`),
+      code,
+    )
+    writeFileSync(file, found)
     const { code: status, output } = await run(process.execPath, ['--no-warnings', file], await settings())
     expect(status, output).toBe(0)
     const promised = [...code.matchAll(/console\.log\(.*\) \/\/ (.+)$|^\/\/ (false .+)$/gm)].map(

@@ -2,7 +2,7 @@
 import { createSharedWallet, executeShared, type HeldShare, releaseKey, reshare } from '../../keys/src/index.ts'
 import { createClient } from '../../sdk/src/index.ts'
 import { createThreads } from '../src/core/threads.ts'
-import { commitNonces, dealShares, SHARED_SIGNERS } from '../src/core/threshold.ts'
+import { commitNonces, dealShares, SHARED_SIGNERS, toHex } from '../src/core/threshold.ts'
 import { startHelper } from './children.ts'
 import { median, medianSpread, pause, spread, spreadText, whole } from './figures.ts'
 import type { Outcome } from './main.ts'
@@ -70,38 +70,62 @@ async function arithmeticRow(count: number): Promise<Row> {
   return timeRow("the service's part of a co-signature, in its thread", times.slice(10), SIGN_MAX_MS)
 }
 
-/** Whole co-signed transfers, one after the other. */
-async function coSigning(stage: Stage, user: User) {
-  const server = clientOf(stage)
-  const mine = clientOf(stage, { accessToken: user.token })
-  const { contractId: first, issuer } = await server.dev.faucet({
-    userId: user.userId,
-    symbol: 'USDX',
-    amount: '1000000',
-  })
+/** A session on a user's wallet, and the first of its holdings. */
+async function newSession(stage: Stage, { token: accessToken, userId }: User) {
+  const drip = { userId, symbol: 'USDX', amount: '1000000' }
+  const { contractId, issuer } = await clientOf(stage).dev.faucet(drip)
   const policy = {
     allow: [{ templateId: 'Token:Holding', actions: ['exercise' as const], choices: ['Transfer'] }],
     spend: [{ asset: { issuer, symbol: 'USDX' }, amount: '1000000000' }],
   }
+  const mine = clientOf(stage, { accessToken })
   const { id: sessionId, token } = await mine.delegatedSessions.create({ policy, expiresInSeconds: 86_400 })
-  const delegate = clientOf(stage, { delegateToken: token })
+  return { sessionId, contractId, delegate: clientOf(stage, { delegateToken: token }) }
+}
+
+const transferOf = (contractId: string) => {
+  const given = { receiver: BOB, amount: '0.01' }
+  return [{ exercise: { templateId: 'Token:Holding', contractId, choice: 'Transfer', arguments: given } }]
+}
+
+/** Whole co-signed transfers, one after the other. */
+async function transfersOf(stage: Stage, user: User) {
+  const { sessionId, contractId: first, delegate } = await newSession(stage, user)
   let contractId = first
   return async () => {
-    const given = { receiver: BOB, amount: '0.01' }
-    const commands = [{ exercise: { templateId: 'Token:Holding', contractId, choice: 'Transfer', arguments: given } }]
-    const { effects } = await executeShared(delegate, { sessionId, held: user.held, commands })
+    const { effects } = await executeShared(delegate, {
+      sessionId,
+      held: user.held,
+      commands: transferOf(contractId),
+    })
     const rest = effects.find((effect) => effect.type === 'created' && effect.arguments.owner !== BOB)
     contractId = rest?.contractId ?? ''
   }
 }
 
+/** The service's side of co-signing alone: what the delegate sends is made beforehand. */
+async function coSignaturesOf(stage: Stage, user: User, count: number) {
+  const { sessionId, contractId, delegate } = await newSession(stage, user)
+  const made = Array.from({ length: count }, () => {
+    const { index, hiding, binding } = commitNonces(user.held.share).commitments
+    return { index, hiding: toHex(hiding), binding: toHex(binding) }
+  })
+  return async () => {
+    const commitments = made.pop()
+    if (commitments === undefined) throw new Error('too few commitments were made')
+    await delegate.delegatedSessions.execute(sessionId, { commands: transferOf(contractId), commitments })
+  }
+}
+
 /** What co-signing does to other calls: the same load, alone and beside it. */
 async function besideRow(stage: Stage, users: readonly User[]): Promise<Row> {
-  const transfers = await Promise.all(users.map((user) => coSigning(stage, user)))
-  const load = { connections: 16, warmUpMs: 1_000, paths: [`/v1/users/${users[0]?.userId}`], perSecond: LOAD_A_SECOND }
+  const count = Math.ceil(((stage.forMs + 5_000) * stage.runs * SIGNATURES_A_SECOND) / 1000 / users.length)
+  const signers = await Promise.all(users.map((user) => coSignaturesOf(stage, user, count)))
+  const paths = [`/v1/wallets/${users[0]?.held.walletId}`]
+  const load = { connections: 16, warmUpMs: 1_000, paths, perSecond: LOAD_A_SECOND }
   const alone: Run[] = []
   const beside: Run[] = []
-  let signed = 0
+  const times: number[] = []
   let spentMs = 0
   for (let run = 0; run < stage.runs; run += 1) {
     step(`other calls, run ${run + 1}`)
@@ -109,12 +133,11 @@ async function besideRow(stage: Stage, users: readonly User[]): Promise<Row> {
     let over = false
     const startedAt = performance.now()
     const everyMs = (1000 * users.length) / SIGNATURES_A_SECOND
-    const signing = transfers.map(async (transfer, at) => {
+    const signing = signers.map(async (sign, at) => {
       await pause((everyMs * at) / users.length)
       while (!over) {
         const began = performance.now()
-        await transfer()
-        signed += 1
+        await timed(times, sign)
         await pause(Math.max(0, everyMs - (performance.now() - began)))
       }
     })
@@ -125,8 +148,9 @@ async function besideRow(stage: Stage, users: readonly User[]): Promise<Row> {
   }
   const [before, after] = [alone, beside].map((runs) => medianSpread(runs.map((run) => run.latencyMs)))
   const moved = (after?.p99 ?? 0) - (before?.p99 ?? 0)
+  const rate = whole((times.length / spentMs) * 1000)
   return {
-    what: `GET /users/:id at ${whole(LOAD_A_SECOND)}/s beside ${whole((signed / spentMs) * 1000)} co-signed transfers a second`,
+    what: `GET /wallets/:id at ${whole(LOAD_A_SECOND)}/s beside ${rate} co-signatures a second (each ${spreadText(spread(times))})`,
     measured: `p99 ${moved.toFixed(1)} ms more`,
     floor: `< ${MOVED_MAX_MS} ms more, beside ${SIGNATURES_A_SECOND}/s`,
     holds: moved < MOVED_MAX_MS && errorsOf([...alone, ...beside]) === 0,
@@ -171,7 +195,7 @@ export async function keys(quick: boolean): Promise<Outcome> {
       await arithmeticRow(count),
     ]
     const transfers: number[] = []
-    const transfer = await coSigning(stage, users[0] as User)
+    const transfer = await transfersOf(stage, users[0] as User)
     for (let n = 0; n < count; n += 1) await timed(transfers, transfer)
     rows.push(timeRow('a co-signed transfer, both sides, over HTTP', transfers.slice(3), 200))
     rows.push(await besideRow(stage, users.slice(0, 4)), await readRow(stage, users[1] as User))
@@ -179,7 +203,7 @@ export async function keys(quick: boolean): Promise<Outcome> {
     const [released, reshared]: [number[], number[]] = [[], []]
     for (const { token, recovery } of users.slice(4)) {
       const mine = clientOf(stage, { accessToken: token })
-      const { device } = await timed(reshared, () => reshare(mine, [recovery]))
+      const { device } = await timed(reshared, () => reshare(mine, [recovery], () => {}))
       await timed(released, () => releaseKey(mine, device))
     }
     rows.push(timeRow('recover (release), both sides, over HTTP', released.slice(1), RECOVER_MAX_MS))

@@ -1,5 +1,5 @@
 import type { Calls, RequestOptions } from '../http.ts'
-import type { Wallet, WalletChallenge } from '../models.ts'
+import type { Wallet, WalletChallenge, WalletCustody } from '../models.ts'
 import type { Body, Query } from '../operations.ts'
 import type { List } from '../paging.ts'
 
@@ -8,7 +8,7 @@ export function walletOf({ one }: Calls) {
   return {
     /**
      * Creates it; a user has one. Nothing given makes an `embedded` one, for which the service signs; `self_custody` takes
-     * the answer to a challenge.
+     * the answer to a challenge; for `shared` see `createSharedWallet` of `@halfkey/keys`.
      * @throws wallet_exists, user_session_required, signature_invalid, challenge_expired, not_found (the challenge)
      */
     create: (body: Body<'/users/me/wallet', 'post'> = {}, options?: RequestOptions): Promise<Wallet> =>
@@ -33,6 +33,10 @@ export function walletsOf({ one, list }: Calls) {
     /** Gets a wallet. Scope `wallets:read`. @throws not_found */
     get: (id: string, options?: RequestOptions): Promise<Wallet> =>
       one('get', '/wallets/{id}', { path: { id } }, options),
+
+    /** Says who can sign with a wallet's key today, from the records. Scope `wallets:read`. @throws not_found */
+    custody: (id: string, options?: RequestOptions): Promise<WalletCustody> =>
+      one('get', '/wallets/{id}/custody', { path: { id } }, options),
 
     /** Freezes a wallet: nothing is signed for it until it is unfrozen. Scope `wallets:write`. @throws not_found */
     freeze: (id: string, options?: RequestOptions): Promise<Wallet> =>
