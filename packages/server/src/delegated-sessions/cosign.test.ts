@@ -14,6 +14,7 @@ import {
   newSession,
   ownSession,
   type Session,
+  sessionOf,
   transfer,
   unlimited,
 } from './delegated.fixture.ts'
@@ -25,6 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
+const kekFile = () => service.deps.config.kekFile as string
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
 
 /** A signer's side of one signature. */
@@ -196,6 +198,28 @@ describe('the service’s part of a signature', () => {
     expect(await traceOf(session)).toBe(before)
     const asked = await ask(session, body)
     expect(asked.remaining.spend[0]?.remaining).toBe('7')
+  })
+
+  test('is made from other nonces after a restart, and where a restored backup knows of none', async () => {
+    const { split, session, holding } = await begun()
+    const { wire } = signer(split)
+    const body = { commandId: 'a', commands: [transfer(holding, '3')], commitments: wire }
+    const first = await ask(session, body)
+    // Another process on the same database answers what was stored.
+    const other = await startService({ DATABASE_URL: service.databaseUrl, HALFKEY_KEK_FILE: kekFile() })
+    const there = sessionOf(other.url, session.by.key as string, session)
+    try {
+      expect((await ask(there, body)).signingRequest).toEqual(first.signingRequest)
+      // A backup from before it was asked for: the part that was answered is forgotten, the delegate's commitments are not.
+      await service.sql('delete from transactions where delegated_session_id = $1', [session.id])
+      await service.sql(`update delegated_sessions set uses = 0, spent = '{}', version = 0 where id = $1`, [session.id])
+      const again = await ask(there, body)
+      const [one, two] = [first, again].map(({ signingRequest }) => signingRequest)
+      expect(two?.serverCommitments.hiding).not.toBe(one?.serverCommitments.hiding)
+      expect(two?.serverCommitments.binding).not.toBe(one?.serverCommitments.binding)
+    } finally {
+      await other.stop()
+    }
   })
 
   test('leaves no share and no nonce in the database or the logs', async () => {
