@@ -2,9 +2,17 @@
 import { createSharedWallet, executeShared, type HeldShare, releaseKey, reshare } from '../../keys/src/index.ts'
 import { createClient } from '../../sdk/src/index.ts'
 import { createThreads } from '../src/core/threads.ts'
-import { commitNonces, dealShares, SHARED_SIGNERS, toHex } from '../src/core/threshold.ts'
+import {
+  beginDkg,
+  commitNonces,
+  dealShares,
+  dealSubshares,
+  finishDkg,
+  SHARED_SIGNERS,
+  toHex,
+} from '../src/core/threshold.ts'
 import { startHelper } from './children.ts'
-import { median, medianSpread, pause, spread, spreadText, whole } from './figures.ts'
+import { median, medianSpread, ms, pause, spread, spreadText, whole } from './figures.ts'
 import type { Outcome } from './main.ts'
 import { errorsOf, type Measured, measure, type Run } from './measure.ts'
 import type { Watched } from './proc.ts'
@@ -54,6 +62,24 @@ async function newUser(stage: Stage, times: number[]): Promise<User> {
   const mine = clientOf(stage, { accessToken: guest.accessToken })
   const { device, recovery } = await timed(times, () => createSharedWallet(mine))
   return { token: guest.accessToken, userId: guest.userId, held: device, recovery }
+}
+
+/** The arithmetic of all three participants of a key generation, one after the other: nothing of it can be left out. */
+function bareDkg(count: number): string {
+  const times = Array.from({ length: count }, () => {
+    const startedAt = performance.now()
+    const begun = [1, 2, 3].map((index) => beginDkg(index, SHARED_SIGNERS))
+    const others = (index: number) => begun.map(({ round1 }) => round1).filter((each) => each.index !== index)
+    const parts = begun.flatMap(({ state }) => dealSubshares(state, others(state.index)))
+    for (const { state } of begun)
+      finishDkg(
+        state,
+        others(state.index),
+        parts.filter(({ to }) => to === state.index),
+      )
+    return performance.now() - startedAt
+  })
+  return `${ms(median(times))} of bare arithmetic for all three`
 }
 
 /** The arithmetic of the service's part alone, in the thread where the service does it. */
@@ -165,12 +191,18 @@ async function readRow(stage: Stage, user: User): Promise<Row> {
     step(`share reads, run ${run + 1}`)
     runs.push(await measure(stage, { connections: READS_CONNECTIONS, warmUpMs: 1_000, paths, token: user.token }))
   }
+  const bare = await measure(stage, {
+    connections: READS_CONNECTIONS,
+    warmUpMs: 1_000,
+    paths: [`/v1/wallets/${user.held.walletId}`],
+  })
   const rate = median(runs.map((run) => run.perSecond))
   return {
     what: `GET /mpc/shares/:walletId, ${READS_CONNECTIONS} connections`,
     measured: `${whole(rate)}/s, ${errorsOf(runs)} errors`,
     floor: `≥ ${whole(READS_MIN)}/s, no errors`,
     holds: rate >= READS_MIN && errorsOf(runs) === 0,
+    raw: `${whole(bare.perSecond)}/s: GET /wallets/:id`,
     runs: runs.map((run) => whole(run.perSecond)).join(', '),
     times: spreadText(medianSpread(runs.map((run) => run.latencyMs))),
   }
@@ -190,10 +222,8 @@ export async function keys(quick: boolean): Promise<Outcome> {
     const users: User[] = []
     step('key generation')
     for (let n = 0; n < count; n += 1) users.push(await newUser(stage, made))
-    const rows = [
-      timeRow('key generation, both sides, over HTTP', made.slice(3), DKG_MAX_MS),
-      await arithmeticRow(count),
-    ]
+    const generation = timeRow('key generation, both sides, over HTTP', made.slice(3), DKG_MAX_MS)
+    const rows = [{ ...generation, raw: bareDkg(count) }, await arithmeticRow(count)]
     const transfers: number[] = []
     const transfer = await transfersOf(stage, users[0] as User)
     for (let n = 0; n < count; n += 1) await timed(transfers, transfer)

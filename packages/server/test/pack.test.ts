@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, expect, it } from 'vitest'
+import { createSharedWallet } from '../../keys/src/index.ts'
+import { createClient } from '../../sdk/src/index.ts'
 import { DataFolder, killAll, ServiceProcess } from './service-process.ts'
 
 const PACKAGE = fileURLToPath(new URL('../', import.meta.url))
@@ -54,6 +56,13 @@ it(
     expect(made.status).toBe(201)
     const found = await service.call(service.key, 'GET', `/users/${made.body.data.id}`)
     expect(found.body).toEqual(made.body)
+    // The keys package has come along, and its arithmetic runs in threads of the build.
+    const baseUrl = service.url
+    const guest = await createClient({ baseUrl, apiKey: service.key }).guests.create()
+    const { wallet } = await createSharedWallet(
+      createClient({ baseUrl, apiKey: service.key, accessToken: guest.accessToken }),
+    )
+    expect(wallet).toMatchObject({ custody: 'shared', status: 'ready' })
     // As Ctrl-C does: to npx, its shell and the service at once.
     service.signal('SIGINT')
     await service.exited

@@ -12,7 +12,7 @@ export interface Threads {
     operation: Name,
     ...input: Parameters<Operations[Name]>
   ): Promise<ReturnType<Operations[Name]>>
-  /** The same in a thread that ends with it, and takes what it knew along. */
+  /** The same in a thread that ends with it, and takes what it knew along; as many of them at once as of the others. */
   runAlone: Threads['run']
   close(): Promise<void>
 }
@@ -20,6 +20,8 @@ export interface Threads {
 const THREADS_MAX = 4
 /** A second's work for two threads. */
 const WAITING_MAX = 200
+/** The same where each begins a thread of its own, 200 ms. */
+const WAITING_ALONE_MAX = 10
 
 /** As `.ts` where the source runs, as `.js` where the build does. */
 const MODULE = new URL(`./threshold-thread${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`, import.meta.url)
@@ -76,6 +78,7 @@ export function createThreads(): Threads {
   const size = Math.min(THREADS_MAX, Math.max(1, availableParallelism() - 1))
   const workers = new Set<Worker>()
   const waiting: Call[] = []
+  const waitingAlone: Call[] = []
   const idle: Thread[] = []
   let busy = 0
   let alone = 0
@@ -107,6 +110,22 @@ export function createThreads(): Threads {
     }
   }
 
+  function nextAlone(): void {
+    while (alone < size && waitingAlone.length > 0) {
+      const thread = begin()
+      const call = waitingAlone.shift() as Call
+      alone += 1
+      thread.take({
+        ...call,
+        done() {
+          alone -= 1
+          void thread.worker.terminate()
+          nextAlone()
+        },
+      })
+    }
+  }
+
   function ask(operation: Asked['operation'], input: unknown[], go: (call: Call) => void): Promise<never> {
     calls += 1
     const asked = { id: calls, operation, input }
@@ -124,20 +143,16 @@ export function createThreads(): Threads {
       })
     },
     async runAlone(operation, ...input) {
-      if (alone >= size) throw fail('rate_limited', [], { 'retry-after': '1' })
-      alone += 1
-      const thread = begin()
-      return ask(operation, input, (call) =>
-        thread.take({
-          ...call,
-          done() {
-            alone -= 1
-            void thread.worker.terminate()
-          },
-        }),
-      )
+      if (waitingAlone.length >= WAITING_ALONE_MAX) throw fail('rate_limited', [], { 'retry-after': '1' })
+      return ask(operation, input, (call) => {
+        waitingAlone.push(call)
+        nextAlone()
+      })
     },
     async close() {
+      // Else each thread that ends would make room for another one.
+      for (const { reject } of [...waiting.splice(0), ...waitingAlone.splice(0)])
+        reject(new Error('the threads for arithmetic are closed'))
       await Promise.all([...workers].map((worker) => worker.terminate()))
     },
   }

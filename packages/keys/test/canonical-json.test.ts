@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { canonicalJson } from './canonical-json.ts'
+import { canonicalJson } from '../src/canonical-json.ts'
 
 describe('RFC 8785', () => {
   test('section 3.2.2 to 3.2.4: the sample object has these bytes', () => {
