@@ -1,5 +1,5 @@
 import { ShareError } from './errors.ts'
-import { Frost, scalarOf } from './group.ts'
+import { Frost, pointOf, scalarOf } from './group.ts'
 import { checkIndex, checkSigners, identifierOf, type Share, type Sharing, verifyingShareOf } from './sharing.ts'
 
 /** What a signer tells before it signs, good for one signature (RFC 9591, section 5.1). */
@@ -53,6 +53,12 @@ function publicOf({ sharing, commitments }: Signing) {
   return { signers: { min, max }, commitments: sharing.commitments, verifyingShares }
 }
 
+/** That commitments to nonces are points that can be signed with. @throws ShareError sharing_invalid */
+export function checkNonceCommitments({ hiding, binding }: NonceCommitments): void {
+  pointOf(hiding)
+  pointOf(binding)
+}
+
 /** Draws nonces for one signature by a share, and commits to them. */
 export function commitNonces({ index, scalar }: Share): { nonces: Nonces; commitments: NonceCommitments } {
   scalarOf(scalar)
@@ -73,7 +79,9 @@ export function signShare(signing: Signing, share: Share, nonces: Nonces): Signa
     return { index: share.index, value }
   } catch (error) {
     if (error instanceof ShareError) throw error
-    throw new ShareError('share_invalid', `Can't sign: ${(error as Error).message}.`, [share.index])
+    const message =
+      "Can't sign: the nonces are used up or not those committed to, or commitments are no points of prime order."
+    throw new ShareError('share_invalid', message, [share.index])
   } finally {
     nonces.hiding.fill(0)
     nonces.binding.fill(0)

@@ -87,9 +87,10 @@ const isSubshare = ({ to, scalar }: Subshare, { commitments }: DkgRound1) =>
 function step<T>(others: readonly DkgRound1[], isRight: (said: DkgRound1) => boolean, run: () => T): T {
   try {
     return run()
-  } catch (error) {
+  } catch {
     const wrong = others.filter((said) => !isRight(said)).map(({ index }) => index)
-    throw new ShareError('protocol_violated', `Key generation failed: ${(error as Error).message}.`, wrong)
+    const message = `What participants ${wrong.join(', ')} sent is wrong: commitments must be canonical points of prime order, with the proof that they are known.`
+    throw new ShareError('protocol_violated', message, wrong)
   }
 }
 

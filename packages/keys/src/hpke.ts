@@ -50,8 +50,13 @@ export async function sealTo(
     if (publicKey.length !== KEY_BYTES) throw new Error(`a key has ${KEY_BYTES} bytes`)
     const recipientPublicKey = await suite.kem.deserializePublicKey(own(publicKey))
     const aad = utf8(canonicalJson(context))
-    const { enc, ct } = await suite.seal({ recipientPublicKey, info: infoOf(purpose) }, own(plaintext), aad)
-    return { enc: new Uint8Array(enc), ct: new Uint8Array(ct) }
+    const secret = own(plaintext)
+    try {
+      const { enc, ct } = await suite.seal({ recipientPublicKey, info: infoOf(purpose) }, secret, aad)
+      return { enc: new Uint8Array(enc), ct: new Uint8Array(ct) }
+    } finally {
+      secret.fill(0)
+    }
   } catch (error) {
     throw new ShareError('seal_invalid', `Can't seal to this key: ${(error as Error).message}.`)
   }

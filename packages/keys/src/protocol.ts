@@ -39,6 +39,17 @@ export function shareContext(
   return { ...subject, ...of }
 }
 
+/**
+ * The same for a share that the service is to put together with others: also to the key (hex) that the answer is sealed to,
+ * or who passes it on could have the whole key answered to a key of their own.
+ */
+export function combineContext(
+  subject: Subject,
+  of: { index: number; holder: Holder; recipientKey: string; answerKey: string },
+): SealContext {
+  return { ...subject, ...of }
+}
+
 /** The same for a sub-share on its way from one holder to another. */
 export function subshareContext(subject: Subject, of: { from: number; to: number; recipientKey: string }): SealContext {
   return { ...subject, ...of }
@@ -110,9 +121,20 @@ export function dkgTranscript(
   })
 }
 
-/** What a dealing's proof of knowing what it deals is bound to. */
-export function dealingDetails(from: number, set: readonly number[]): ProofDetails {
-  return { from, set: [...set].sort((a, b) => a - b) }
+/**
+ * What a dealing's proof of knowing what it deals is bound to: to the whole dealing and to whom it is for, or who passes it
+ * on could have the others deal to keys of their own.
+ */
+export function dealingDetails(
+  { from, commitments }: Dealing,
+  of: { set: readonly number[]; participants: readonly Participant[] },
+): ProofDetails {
+  return {
+    from,
+    set: [...of.set].sort((a, b) => a - b),
+    commitments: fingerprintOf(commitments.map(toHex)),
+    participants: fingerprintOf(byIndex(of.participants)),
+  }
 }
 
 /** The same for resharing: the key signs it, by the new shares, before they count. 32 bytes. */

@@ -1,3 +1,6 @@
+-- A shared key is one wallet's.
+create index wallets_own_key on wallets (public_key) where custody <> 'embedded';
+
 -- How a `shared` wallet's key came to be: dkg or client_dealt.
 alter table wallets add column key_origin text;
 -- When the user first had the whole key, or the share for it, given out.

@@ -19,7 +19,7 @@ const SLICE_IMPORTS: Record<string, string[]> = {
   custody: [],
   wallets: ['apps', 'custody', 'sessions', 'tenant', 'users'],
   'key-generations': ['custody', 'wallets'],
-  'key-shares': ['custody', 'passkeys', 'sessions', 'wallets'],
+  'key-shares': ['custody', 'delegated-sessions', 'passkeys', 'sessions', 'wallets'],
   messenger: ['apps', 'users'],
   guests: ['apps', 'sessions', 'users', 'wallets'],
   'delegated-sessions': ['apps', 'custody', 'sessions', 'transactions', 'wallets'],

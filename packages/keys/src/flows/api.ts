@@ -25,6 +25,8 @@ export interface WireWallet {
   id: string
   appId: string
   userId: string
+  /** Where what is sent to the wallet goes: `<hint>::<fingerprint of the key>`. */
+  partyId: string
   publicKey: string | null
   generation: number | null
 }

@@ -1,3 +1,5 @@
+import { sha256 } from '@noble/hashes/sha2.js'
+import { concatBytes } from '@noble/hashes/utils.js'
 import { fromBase64Url, fromHex, toBase64Url, toHex } from '../bytes.ts'
 import { beginDkg, type DkgRound1, dealSubshares, finishDkg, type Subshare } from '../dkg.ts'
 import { ShareError } from '../errors.ts'
@@ -108,6 +110,26 @@ export async function sealSubshare(
   return { kid: service.kid, ...boxOf(await sealTo(fromHex(service.publicKey), { purpose, context }, part.scalar)) }
 }
 
+/** That what is sealed and proven is about what was asked for. @throws ShareError protocol_violated */
+export function checkSubject(
+  subject: Subject,
+  of: Pick<Subject, 'walletId' | 'generation'> & { challengeId: string },
+): void {
+  const { walletId, generation, challengeId } = subject
+  if (walletId !== of.walletId || generation !== of.generation || challengeId !== of.challengeId)
+    throw new ShareError('protocol_violated', 'The service speaks of another wallet, generation or exchange.')
+}
+
+/** Of Canton's fingerprints, the purpose of public keys'. */
+const FINGERPRINT_PURPOSE = Uint8Array.of(0, 0, 0, 12)
+
+/** That a wallet is of this key, and what is sent to it goes to this key's holder. @throws ShareError protocol_violated */
+function checkWallet(wallet: WireWallet, publicKey: Uint8Array): void {
+  const namespace = `1220${toHex(sha256(concatBytes(FINGERPRINT_PURPOSE, publicKey)))}`
+  if (wallet.publicKey !== toHex(publicKey) || wallet.partyId.split('::')[1] !== namespace)
+    throw new ShareError('protocol_violated', 'The service has made a wallet of another key.')
+}
+
 /** What came of making or resharing a key: the user's two shares. Keep them in two places. */
 export interface UserShares {
   device: HeldShare
@@ -143,6 +165,7 @@ export async function createSharedWallet<Wallet extends WireWallet>(
   const participants = participantsOf(holders)
   const started = await api.mpc.startDkg({ ...options, participants, round1: own.map(toWire) })
   const { dkgId, subject } = started
+  checkSubject(subject, { walletId: null, generation: 1, challengeId: dkgId })
   const round1 = [fromWire(started.round1), ...own]
   const transcript = dkgTranscript(subject, participants as Participant[], round1)
   if (!sameBytes(transcript, fromHex(started.transcriptHash)))
@@ -169,7 +192,8 @@ export async function createSharedWallet<Wallet extends WireWallet>(
     ),
   )
   const { sharing } = ends[0] as (typeof ends)[number]
-  const publicKey = toHex(sharing.commitments[0] as Uint8Array)
+  const key = sharing.commitments[0] as Uint8Array
+  const publicKey = toHex(key)
   const { wallet } = await api.mpc.confirmDkg(dkgId, {
     publicKey,
     verifyingShares: [1, 2, 3].map((index) => ({ index, verifyingShare: toHex(verifyingShareOf(sharing, index)) })),
@@ -179,8 +203,7 @@ export async function createSharedWallet<Wallet extends WireWallet>(
     })),
     transcriptHash: started.transcriptHash,
   })
-  if (wallet.publicKey !== publicKey)
-    throw new ShareError('protocol_violated', 'The service has made a wallet of another key.')
+  checkWallet(wallet, key)
   const about = { walletId: wallet.id, publicKey, generation: 1, sharing }
   return {
     wallet,

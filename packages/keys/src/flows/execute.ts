@@ -1,8 +1,10 @@
 import { sha256 } from '@noble/hashes/sha2.js'
 import { concatBytes } from '@noble/hashes/utils.js'
 import { type Bytes, fromHex, toHex, utf8 } from '../bytes.ts'
+import { canonicalJson } from '../canonical-json.ts'
 import { aggregate, commitNonces, signShare } from '../cosign.ts'
 import { ShareError } from '../errors.ts'
+import { HOLDER_INDEX } from '../protocol.ts'
 import type { DelegateApi, WireCommitments, WireExecution } from './api.ts'
 import type { HeldShare } from './held-share.ts'
 
@@ -51,11 +53,42 @@ export interface SharedExecution<Command> {
   commandId?: string
   /**
    * Looks at what is to be signed before it is: the bytes of the prepared transaction, which alone count. Throws to refuse.
-   * Read them with the SDK's `readPreparedTransaction`.
+   * Read them with the SDK's `readPreparedTransaction`. Without it the commands in them must be those that were asked for,
+   * in this session and under this command id.
    */
   approve?(preparedTransaction: string): void | Promise<void>
-  /** What is signed for these bytes, where the ledger is not the embedded one. */
+  /** What is signed for these bytes, where the ledger is not the embedded one; then `approve` is needed. */
   digestOf?(prepared: Uint8Array): Uint8Array | Promise<Uint8Array>
+}
+
+interface PreparedText {
+  commandId?: unknown
+  commands?: unknown
+}
+
+/** A command with what the service fills in where it was left out. */
+function filledIn(command: object): object {
+  return Object.fromEntries(
+    Object.entries(command).map(([kind, what]: [string, object]) => [kind, { arguments: {}, ...what }]),
+  )
+}
+
+/** That a prepared transaction of the embedded ledger is of these commands and no others. @throws ShareError protocol_violated */
+function requireAsked(bytes: Uint8Array, asked: { sessionId: string; commandId: string; commands: unknown[] }): void {
+  const refuse = () =>
+    new ShareError('protocol_violated', 'The service has prepared another transaction than was asked for.')
+  let said: PreparedText
+  try {
+    said = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))
+  } catch {
+    throw refuse()
+  }
+  const commands = asked.commands.map((command) => filledIn(command as object))
+  if (
+    said.commandId !== `${asked.sessionId}/${asked.commandId}` ||
+    canonicalJson(said.commands) !== canonicalJson(commands)
+  )
+    throw refuse()
 }
 
 /**
@@ -65,22 +98,26 @@ export interface SharedExecution<Command> {
  */
 export async function executeShared<Command, Execution extends WireExecution>(
   api: DelegateApi<Command, Execution>,
-  { sessionId, held, commands, commandId, approve, digestOf }: SharedExecution<Command>,
+  { sessionId, held, commands, commandId = crypto.randomUUID(), approve, digestOf }: SharedExecution<Command>,
 ): Promise<Execution> {
+  if (digestOf !== undefined && approve === undefined)
+    throw new ShareError('protocol_violated', 'Say by `approve` what may be signed on another ledger.')
   const { share, sharing } = held
   const { nonces, commitments } = commitNonces(share)
   const asked = await api.delegatedSessions.execute(sessionId, {
-    commandId: commandId ?? crypto.randomUUID(),
+    commandId,
     commands,
     commitments: wireCommitments(commitments),
   })
   const request = asked.signingRequest
   if (asked.status !== 'signature_required' || request === null) return asked
   const { serverCommitments, serverSignatureShare } = request
-  if (serverCommitments === null || serverSignatureShare === null)
+  if (serverCommitments === null || serverSignatureShare === null || serverCommitments.index !== HOLDER_INDEX.server)
     throw new ShareError('protocol_violated', 'The service did not do its part of the signature.')
-  await approve?.(request.preparedTransaction)
-  const message = await (digestOf ?? transactionDigest)(bytesOf(request.preparedTransaction))
+  const bytes = bytesOf(request.preparedTransaction)
+  if (approve === undefined) requireAsked(bytes, { sessionId, commandId, commands })
+  else await approve(request.preparedTransaction)
+  const message = await (digestOf ?? transactionDigest)(bytes)
   const signing = { sharing, commitments: [readCommitments(serverCommitments), commitments], message }
   const mine = signShare(signing, share, nonces)
   const theirs = { index: serverCommitments.index, value: fromHex(serverSignatureShare) }

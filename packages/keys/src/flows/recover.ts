@@ -18,6 +18,7 @@ import { type Dealing, dealReshare, type Resharing, receiveReshare } from '../re
 import { joinShares, type Share, type Sharing } from '../sharing.ts'
 import type { KeyApi, WireDealing, WireRecovery } from './api.ts'
 import {
+  checkSubject,
   heldShares,
   type OwnHolder,
   openSubshares,
@@ -70,6 +71,7 @@ export async function releaseKey(api: KeyApi, held: HeldShare): Promise<Uint8Arr
   const recipient = await newEncryptionKey()
   const recipientKey = toHex(recipient.publicKey)
   const { challengeId, subject } = await api.mpc.challenge({ walletId, purpose: 'release' })
+  checkSubject(subject, { walletId, generation: held.generation, challengeId })
   const { index } = share
   const {
     index: from,
@@ -97,10 +99,11 @@ interface Started {
   own: (ReturnType<typeof dealReshare> & { proof: Uint8Array })[]
 }
 
-function dealOwn(resharing: Resharing, subject: Subject, shares: readonly HeldShare[]): Started['own'] {
+function dealOwn({ resharing, subject, holders }: Omit<Started, 'own'>, shares: readonly HeldShare[]): Started['own'] {
+  const of = { set: resharing.set, participants: participantsOf(holders) }
   return shares.map(({ share }) => {
     const dealt = dealReshare(resharing, share)
-    const proof = prove(dealt.weight, 'reshare-dealing', subject, dealingDetails(share.index, resharing.set))
+    const proof = prove(dealt.weight, 'reshare-dealing', subject, dealingDetails(dealt.dealing, of))
     dealt.weight.fill(0)
     return { ...dealt, proof }
   })
@@ -129,8 +132,9 @@ async function receiveDealings(
   const { server } = HOLDER_INDEX
   const [dealing] = dealings
   if (dealing === undefined) return { dealings: [], parts: [] }
-  const details = dealingDetails(server, resharing.set)
   const commitments = dealing.commitments.map(fromHex)
+  const of = { set: resharing.set, participants: participantsOf(holders) }
+  const details = dealingDetails({ from: server, commitments }, of)
   const [first] = commitments
   const proof = fromHex(dealing.proof)
   if (dealing.from !== server || first === undefined || !isProof(proof, first, 'reshare-dealing', subject, details))
@@ -157,23 +161,25 @@ function receiveShares(
 }
 
 /** What the service answers to the start of a resharing, all of it there. @throws ShareError protocol_violated */
-function startedOf(answer: WireRecovery) {
+function startedOf(answer: WireRecovery, next: number) {
   const { generation, reshareId, dealings, transcriptHash, serverCommitments, serverSignatureShare } = answer
-  if (!reshareId || !dealings || !transcriptHash || !serverCommitments || !serverSignatureShare)
+  if (generation !== next || !reshareId || !dealings || !transcriptHash || !serverCommitments || !serverSignatureShare)
     throw new ShareError('protocol_violated', 'The service did not begin a resharing.')
   return { generation, reshareId, dealings, transcriptHash, serverCommitments, serverSignatureShare }
 }
 
 /** How a resharing begins: what is asked for, and what only this side knows of it. */
 async function begin(api: KeyApi, shares: readonly HeldShare[]) {
-  const { walletId, sharing: old } = sameKey(shares)
+  const { walletId, generation, sharing: old } = sameKey(shares)
   const mine = shares.slice(0, old.threshold)
   const { device, server } = HOLDER_INDEX
   const set = [...(mine.length < old.threshold ? [server] : []), ...mine.map(({ share }) => share.index)]
   const resharing: Resharing = { old, set, signers: SHARED_SIGNERS }
   const holders = await ownHolders()
   const { challengeId, subject } = await api.mpc.challenge({ walletId, purpose: 'reshare' })
-  const started: Started = { resharing, subject, holders, own: dealOwn(resharing, subject, mine) }
+  checkSubject(subject, { walletId, generation, challengeId })
+  const about = { resharing, subject, holders }
+  const started: Started = { ...about, own: dealOwn(about, mine) }
   // The nonces are drawn before the share that signs is known: this one's scalar is only mixed into the randomness.
   const signer = commitNonces({ ...(mine[0] as HeldShare).share, index: device })
   const answer = await api.mpc.recover({
@@ -185,7 +191,7 @@ async function begin(api: KeyApi, shares: readonly HeldShare[]) {
     dealings: await wireDealings(started, await serviceKey(api)),
     commitments: wireCommitments(signer.commitments),
   })
-  return { ...started, signer, answer: startedOf(answer) }
+  return { ...started, signer, answer: startedOf(answer, generation + 1) }
 }
 
 /**

@@ -81,7 +81,9 @@ function disassemble(sealed: Buffer): Sealed {
 export async function seal(keys: KeyProvider, plaintext: Buffer | string, context: readonly string[]): Promise<Buffer> {
   const dataKey = randomBytes(DATA_KEY_BYTES)
   try {
-    const ciphertext = encrypt(dataKey, Buffer.from(plaintext), contextBytes(context))
+    // No copy is made of bytes, which their owner may wipe.
+    const bytes = typeof plaintext === 'string' ? Buffer.from(plaintext) : plaintext
+    const ciphertext = encrypt(dataKey, bytes, contextBytes(context))
     return assemble({ ...(await keys.wrap(dataKey, WRAP_AAD)), ciphertext })
   } finally {
     dataKey.fill(0)

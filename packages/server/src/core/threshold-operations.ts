@@ -73,11 +73,11 @@ export interface StartedResharing {
 
 /** Checks the client's dealings, deals the service's old share where it takes part, and makes the new one. */
 function startReshare(asked: AskedResharing, ownShare: threshold.Share | null): StartedResharing {
-  const { subject, old, set, dealings } = asked
+  const { subject, old, set, participants, dealings } = asked
   const resharing = { old, set, signers: threshold.SHARED_SIGNERS }
   const wrong = dealings.filter(({ from, commitments, proof }) => {
     const [part] = commitments
-    const details = threshold.dealingDetails(from, set)
+    const details = threshold.dealingDetails({ from, commitments }, { set, participants })
     return part === undefined || !threshold.isProof(proof, part, 'reshare-dealing', subject, details)
   })
   if (wrong.length > 0)
@@ -90,14 +90,19 @@ function startReshare(asked: AskedResharing, ownShare: threshold.Share | null): 
   const own = dealt && {
     dealing: dealt.dealing,
     subshares: dealt.subshares,
-    proof: threshold.prove(dealt.weight, 'reshare-dealing', subject, threshold.dealingDetails(dealt.dealing.from, set)),
+    proof: threshold.prove(
+      dealt.weight,
+      'reshare-dealing',
+      subject,
+      threshold.dealingDetails(dealt.dealing, { set, participants }),
+    ),
   }
   dealt?.weight.fill(0)
   const all = [...dealings.map(({ from, commitments }) => ({ from, commitments })), ...(own ? [own.dealing] : [])]
   const index = threshold.HOLDER_INDEX.server
   const received = [...asked.subshares, ...(own ? own.subshares : [])].filter(({ to }) => to === index)
   const { share, sharing } = threshold.receiveReshare(resharing, all, index, received)
-  const transcript = threshold.reshareTranscript(subject, { set, participants: asked.participants, dealings: all })
+  const transcript = threshold.reshareTranscript(subject, { set, participants, dealings: all })
   return {
     own,
     share,
@@ -111,6 +116,7 @@ function startReshare(asked: AskedResharing, ownShare: threshold.Share | null): 
 /** Everything that takes milliseconds of arithmetic, for threads of its own: none of it may hold up the event loop. */
 export const operations = {
   coSign,
+  checkNonceCommitments: threshold.checkNonceCommitments,
   verifyingShares,
   isShareOf: threshold.isShareOf,
   wrongShares: threshold.wrongShares,

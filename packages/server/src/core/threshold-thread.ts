@@ -27,4 +27,18 @@ function answer({ id, operation, input }: Asked): Answered {
   }
 }
 
-parentPort?.on('message', (asked: Asked) => parentPort?.postMessage(answer(asked)))
+/**
+ * Overwrites the bytes in what came or went: a message is a copy, and this thread lives on. What came brings along whatever
+ * else its bytes stood among.
+ */
+function wipe(value: unknown): void {
+  if (ArrayBuffer.isView(value)) new Uint8Array(value.buffer).fill(0)
+  else if (typeof value === 'object' && value !== null) for (const each of Object.values(value)) wipe(each)
+}
+
+parentPort?.on('message', (asked: Asked) => {
+  const answered = answer(asked)
+  parentPort?.postMessage(answered)
+  wipe(asked.input)
+  wipe(answered)
+})

@@ -31,7 +31,7 @@ async function currentKeys(deps: Deps): Promise<store.EncryptionKeyRow[]> {
   const row = {
     id,
     public_key: Buffer.from(publicKey),
-    private_key_sealed: await seal(deps.keys, Buffer.from(privateKey), keyContext(id)),
+    private_key_sealed: await seal(deps.keys, Buffer.from(privateKey.buffer), keyContext(id)),
     created_at: now,
     not_after: new Date(now.getTime() + KEY_MS),
   }

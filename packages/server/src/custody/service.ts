@@ -95,6 +95,9 @@ const shareSeal = (row: Pick<store.ShareRow, 'tenant_id' | 'wallet_id' | 'index'
   String(row.generation),
 ]
 
+/** The same bytes as a Buffer: no copy of what is secret. */
+export const bytesOf = ({ buffer, byteOffset, length }: Uint8Array) => Buffer.from(buffer, byteOffset, length)
+
 /** A share to be added. */
 export interface NewShare {
   tenantId: Id<'ten'>
@@ -135,7 +138,7 @@ export async function addShare(tx: Db, deps: Deps, input: NewShare): Promise<sto
     protection: kept !== null && 'scalar' in kept ? 'service' : 'client',
     status: input.status,
     share_sealed:
-      kept !== null && 'scalar' in kept ? await seal(deps.keys, Buffer.from(kept.scalar), shareSeal(place)) : null,
+      kept !== null && 'scalar' in kept ? await seal(deps.keys, bytesOf(kept.scalar), shareSeal(place)) : null,
     client_ciphertext: kept !== null && 'ciphertext' in kept ? kept.ciphertext : null,
     last_used_at: null,
     created_at: now,

@@ -47,7 +47,7 @@ export async function withCoSignature(
 }
 
 /** That an open signing request is of the shares that there are now. @throws signing_request_superseded */
-export function requireSameShares(session: store.LiveRow, { cosigned }: TransactionRow): void {
+export function requireSameShares(session: store.LiveRow, { cosigned }: Pick<TransactionRow, 'cosigned'>): void {
   const generation = cosigned?.made?.generation
   if (generation !== undefined && generation !== session.generation) throw fail('signing_request_superseded')
 }

@@ -9,6 +9,14 @@ import * as store from './store.ts'
 const PORTION = 200
 
 /**
+ * Lets nothing be written any more that an active session of a wallet had decided on: who is at it looks again. In the
+ * transaction that keeps the user's acts out (`core/user-queue.ts`).
+ */
+export async function decideAnew(tx: Db, of: { tenantId: Id<'ten'>; walletId: Id<'wal'> }): Promise<void> {
+  await store.raiseVersions(tx, of)
+}
+
+/**
  * Ends all active sessions of a wallet for good, each with its event: once this has committed, nothing is signed for them.
  * In the transaction that keeps the user's acts out (`core/user-queue.ts`) and holds the wallet. @returns how many there were
  */

@@ -13,7 +13,7 @@ import {
   updateTransaction,
 } from '../transactions/service.ts'
 import { liveFor, requireLive } from './access-service.ts'
-import { withCoSignature } from './cosign-service.ts'
+import { requireSameShares, withCoSignature } from './cosign-service.ts'
 import { type ExecuteCall, LIFETIME_MS, ledgerOf, requireUse } from './execute-service.ts'
 import { ledgerCommandId, withPrepared } from './execution.ts'
 import { asAnswer, type Denial, deny, judgeActs, judgeCost, ledgerFailure } from './judge-service.ts'
@@ -122,6 +122,8 @@ async function reserveRemote(
     try {
       requireLive(session, now)
       requireUse(session)
+      // The service's part was made before this lock: of shares that were replaced since, it must not leave.
+      requireSameShares(session, { cosigned })
     } catch (error) {
       if (!(error instanceof HttpError)) throw error
       await settleFailed(tx, deps, session, row, failureOf(error), { cause: call, reserved: false })
@@ -151,12 +153,15 @@ export async function takeToReserved(deps: Deps, call: ExecuteCall, row: Transac
   try {
     const made = await prepareRemote(deps, session, row)
     const { cosigned } = made.denial === null ? await withCoSignature(deps.db, deps, session, row, made.prepared) : row
+    await deps.reached('cosigned')
     const reserved = await reserveRemote(deps, call, row, { ...made, cosigned })
     await deps.reached('reserved')
     return reserved
   } catch (error) {
-    // Without the service's part, which its commitments or shares do not allow, there is nothing to reserve.
-    if (error instanceof HttpError && row.cosigned !== null) await settleNever(deps, row, error, call)
+    // Without the service's part, which its commitments or shares do not allow, there is nothing to reserve. That the
+    // service is too busy for it passes: who asks again goes on.
+    if (error instanceof HttpError && row.cosigned !== null && error.code !== 'rate_limited')
+      await settleNever(deps, row, error, call)
     if (!(error instanceof LedgerError)) throw error
     const about = { err: error, tenantId: row.tenant_id, transactionId: row.id, ledger: row.ledger }
     deps.log.warn(about, 'a transaction could not be prepared')
@@ -187,6 +192,7 @@ async function signRemote(
     if (row === undefined || !isUntouched(row, before)) return { row: row ?? before, isOurs: false }
     const now = deps.now()
     requireLive(session, now)
+    requireSameShares(session, row)
     if (row.prepared === null || row.expires_at === null || row.expires_at <= now) throw expired()
     const signatures = await sign(tx, session, ledger.decode(row.prepared).digest)
     const signed: TransactionRow = {
@@ -216,9 +222,12 @@ async function send(deps: Deps, call: ExecuteCall, row: TransactionRow): Promise
     if (!(error instanceof LedgerError)) throw error
     const about = { err: error, tenantId: row.tenant_id, transactionId: row.id, ledger: row.ledger }
     deps.log.warn(about, 'a transaction was not executed at once')
-    // Only as long as nobody has sent it a second time does this answer speak for all that was sent.
-    if (error.definite && !error.retryable) return settleNever(deps, row, ledgerFailure(error), call)
+    const isRefused = error.definite && !error.retryable
+    // Only as long as nobody has sent it a second time does this answer speak for all that was sent. A delegate that has a
+    // whole signature by a shared key can send it too, until it expires: until then it counts as spent.
+    if (isRefused && row.cosigned === null) return settleNever(deps, row, ledgerFailure(error), call)
     const left = await putOff(deps.db, row, later(deps.now(), UNANSWERED_MS))
+    if (isRefused) throw ledgerFailure(error)
     return left ?? readAgain(deps, row)
   }
 }

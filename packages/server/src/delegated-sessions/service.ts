@@ -29,7 +29,10 @@ export const DELEGATED_SESSION_ERRORS = {
   policy_denied: [403, "The session's policy denies this."],
   spend_limit_exceeded: [403, "This would spend more than the session's policy allows."],
   authorization_missing: [403, 'The ledger does not let this wallet do that.'],
-  user_session_required: [403, "This needs the user's own access token; a server can't do it in their name."],
+  user_session_required: [
+    403,
+    "This needs the user's own access token; a server can do it in their name only where the app has mpc.allowServer.",
+  ],
   wallet_not_found: [404, 'This user has no wallet.'],
   contract_not_found: [404, 'There is no such contract that this wallet sees.'],
   wallet_frozen: [409, 'This wallet is frozen.'],
@@ -274,7 +277,9 @@ export async function revokeDelegatedSession(
     const before = await findOwn(store.lockSession, tx, call, id)
     const now = deps.now()
     const open = await signedAndOpen(tx, before.tenant_id, before.id)
-    const inFlight = open.map((row) => ({
+    // What waits for the delegate's part of a signature can be completed by the delegate alone, but on a ledger of ours.
+    const mayHappen = (row: (typeof open)[number]) => row.status === 'submitted' || !deps.ledgers.get(row.ledger)?.joins
+    const inFlight = open.filter(mayHappen).map((row) => ({
       transactionId: row.id,
       commandId: row.command_id,
       ledger: row.ledger,

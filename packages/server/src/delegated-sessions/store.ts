@@ -190,7 +190,8 @@ export async function writeUse(db: Db, { before, after, ledger, transaction, eve
     held as materialized (
       select true from locked
       where version = ${before.version} and status = 'active' and expires_at > ${now} and user_status = 'active'
-        and not guest_over and not frozen and wallet_status = 'ready'),
+        and not guest_over and not frozen and wallet_status = 'ready'
+        and generation is not distinct from ${before.generation}::integer),
     ${ledger ?? sql`applied as (select true from held)`},
     ${transaction(happened)},
     ${eventsWritesIf(events, happened)},
@@ -276,6 +277,13 @@ export function revokeActive(
       order by id limit ${limit} for update)
     update delegated_sessions s set version = version + 1, status = 'revoked', revoked_at = ${now}, updated_at = ${now} from doomed
     where s.tenant_id = doomed.tenant_id and s.id = doomed.id returning s.*`)
+}
+
+/** Raises the version of a wallet's active sessions. */
+export async function raiseVersions(tx: Db, of: { tenantId: Id<'ten'>; walletId: Id<'wal'> }): Promise<void> {
+  await tx.run(sql`
+    update delegated_sessions set version = version + 1
+    where tenant_id = ${of.tenantId} and wallet_id = ${of.walletId} and status = 'active'`)
 }
 
 /** Writes events of sessions of one app, for changes that are written already. */

@@ -18,6 +18,7 @@ export const keyGenerationRoutes: Route[] = [
       summary: 'Begin to generate a key',
       description:
         'Distributed key generation (FROST, Ed25519, two of three): the user’s device makes participants 2 and 3, the service is participant 1, and nobody ever has the whole key. The user’s participants say their part first. Ends by itself after ten minutes; of one user the last five go on. A server can do it only where the app has `mpc.allowServer`.',
+      turn: ({ user }) => user.id,
       callers: currentUser(),
       body: BeginKeyGeneration,
       reply: one(KeyGeneration),
@@ -33,6 +34,7 @@ export const keyGenerationRoutes: Route[] = [
       summary: 'Exchange parts of the shares',
       description:
         'Gives the user’s parts of share 1, and gets the service’s parts of shares 2 and 3; all sealed (HPKE, purpose `halfkey/v1/dkg-subshare`) to who is to have them. A part that is not what its sender committed to is refused with its sender’s index, and nothing changes. The same request again gets the same answer.',
+      turn: ({ user }) => user.id,
       callers: currentUser(),
       params: IdParam,
       body: SealedSubshares,

@@ -1,15 +1,17 @@
 import type { Deps } from '../core/deps.ts'
 import { failures, invalid, notFoundField } from '../core/errors.ts'
 import { publish } from '../core/events.ts'
+import { keepOutActs } from '../core/user-queue.ts'
 import type { KeyShare } from '../custody/schema.ts'
 import { dropResharing, endShares, isStored, sharesOf, toShare, updateShare } from '../custody/service.ts'
 import { hasCredential } from '../custody/wraps-service.ts'
+import { decideAnew } from '../delegated-sessions/end-service.ts'
 import { credentialIdsOf } from '../passkeys/service.ts'
 import { requireStepUp } from '../sessions/step-up-service.ts'
 import type { Call } from '../wallets/access-service.ts'
 import { walletEvent } from '../wallets/new-wallet-service.ts'
 import { KEY_SHARE_ERRORS } from './errors.ts'
-import { currentGeneration, isLive, lockedWallet, ownWallet } from './own-wallet-service.ts'
+import { currentGeneration, isLive, lockedWallet, ownWallet, requireRoom } from './own-wallet-service.ts'
 import type { DeletedShares, DeleteShares, ReplaceWraps, Wrap } from './schema.ts'
 import { checkWraps } from './wraps.ts'
 
@@ -24,7 +26,7 @@ const lost = (message: string) =>
  * Replaces the wraps of a share that passkeys protect: one was added, or one is to go. One of them is of a passkey that the
  * user has here, or was there before: a passkey that is removed at the same time does not become the only way to the share.
  * @throws not_found (names `index` where it is the share that is missing), custody_unsupported, user_session_required, what
- * `requireStepUp` does, validation_failed, share_would_be_lost
+ * `requireStepUp` does, validation_failed, share_would_be_lost, share_limit
  */
 export async function replaceWraps(deps: Deps, call: Call, id: string, input: ReplaceWraps): Promise<KeyShare> {
   await ownWallet(deps, call, id, 'path')
@@ -46,6 +48,10 @@ export async function replaceWraps(deps: Deps, call: Call, id: string, input: Re
     if (!input.wraps.some(known))
       throw lost('One wrap must be of a passkey that the user has here, or that had one before.')
     const changed = { ...row, client_ciphertext: { ...ciphertext, wraps: input.wraps }, updated_at: deps.now() }
+    requireRoom(
+      rows.filter((each) => each !== row),
+      changed.client_ciphertext,
+    )
     await updateShare(tx, changed)
     const { holder, index } = row
     const cause = { caller: call.caller, origin: call.origin }
@@ -63,6 +69,7 @@ export async function deleteShares(deps: Deps, call: Call, id: string, query: De
   await ownWallet(deps, call, id, 'path')
   await requireStepUp(deps, call.caller, call.user)
   return deps.db.tx(async (tx) => {
+    await keepOutActs(tx, call.user.id)
     const wallet = await lockedWallet(tx, deps, call, id, 'path')
     const { tenant_id: tenantId } = wallet
     const rows = await sharesOf(tx, tenantId, wallet.id)
@@ -72,6 +79,8 @@ export async function deleteShares(deps: Deps, call: Call, id: string, query: De
     if (first === undefined) throw fail('not_found')
     const of = { tenantId, walletId: wallet.id, generations: [first.generation], status: 'deleted' as const }
     const deleted = (await endShares(tx, deps.now(), of)).length
+    // A part of a signature that the share has just made does not leave any more.
+    await decideAnew(tx, of)
     // What was begun before would bring a share back.
     await dropResharing(tx, deps.now(), of)
     const cause = { caller: call.caller, origin: call.origin }

@@ -18,9 +18,10 @@ function openableBy(row: ShareRow): WalletCustody['shares'][number]['openableBy'
 
 const listed = (rows: readonly ShareRow[]) => rows.map(({ index }) => index).join(', ')
 
-/** Who signs with a key in three shares. */
-function sharedSigners(wallet: WalletRow, rows: readonly ShareRow[]): CanSign {
+/** Who signs with a key in three shares. `rows` are the live ones of its generation, `deleted` those that were. */
+function sharedSigners(wallet: WalletRow, rows: readonly ShareRow[], deleted: readonly ShareRow[]): CanSign {
   const has = (index: number) => rows.some((row) => row.index === index)
+  const had = (index: number) => has(index) || deleted.some((row) => row.index === index)
   const users = rows.filter(({ index }) => index !== server)
   const signs: CanSign = []
   if (rows.some((row) => row.index === server && isStored(row)))
@@ -30,6 +31,12 @@ function sharedSigners(wallet: WalletRow, rows: readonly ShareRow[]): CanSign {
     })
   if (has(device) && has(recovery))
     signs.push({ who: 'user', how: `Shares ${device} and ${recovery}, joined without the service.` })
+  // To delete records takes nothing away from who holds the shares.
+  else if (had(device) && had(recovery))
+    signs.push({
+      who: 'user',
+      how: `Shares ${device} and ${recovery}, if their holders have kept them: the records were deleted.`,
+    })
   if (wallet.exported_at !== null)
     signs.push({
       who: 'anyone_with_export',
@@ -58,8 +65,8 @@ function ownSigners(wallet: WalletRow, rows: readonly ShareRow[]): CanSign {
   return signs
 }
 
-function signersOf(wallet: WalletRow, rows: readonly ShareRow[]): CanSign {
-  if (wallet.custody === 'shared') return sharedSigners(wallet, rows)
+function signersOf(wallet: WalletRow, rows: readonly ShareRow[], deleted: readonly ShareRow[]): CanSign {
+  if (wallet.custody === 'shared') return sharedSigners(wallet, rows, deleted)
   if (wallet.custody === 'self_custody') return ownSigners(wallet, rows)
   return [{ who: 'service', how: 'The tenant’s ledger-node key, which the service keeps sealed.' }]
 }
@@ -74,7 +81,8 @@ export async function walletCustody(deps: Deps, caller: Caller, id: string): Pro
   const rows = all.filter((row) => isLive(row) && row.generation === generation)
   const first = rows[0]
   const whole = first !== undefined && rows.filter(isOpenable).length >= first.threshold
-  const canSign = signersOf(wallet, rows)
+  const deleted = all.filter((row) => row.status === 'deleted' && row.generation === generation)
+  const canSign = signersOf(wallet, rows, deleted)
   if (whole) canSign.push({ who: 'service', how: NOT_SERVICE })
   const living = new Set(all.filter(isLive).map((row) => row.generation))
   return {

@@ -98,9 +98,9 @@ test('with a key that nobody had whole, the user is alone only with both other s
   const after = await reportOf(tenant, of.walletId)
   expect(after).toMatchObject({
     shares: [],
-    canSign: [],
+    canSign: [{ who: 'user', how: 'Shares 2 and 3, if their holders have kept them: the records were deleted.' }],
     serviceAlone: false,
-    userAlone: false,
+    userAlone: true,
     generationsDestroyed: 1,
   })
 })

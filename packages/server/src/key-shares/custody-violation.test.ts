@@ -107,6 +107,19 @@ describe('what the service could open', () => {
   })
 })
 
+describe('shares of one polynomial', () => {
+  test('are of one generation, whatever total is said: those few in each of two would make the key together', async () => {
+    const of = await newSplitWallet(service, await service.newTenant())
+    await storeShare(of.person, await sealedShare(of, 1))
+    for (const total of [2, 3, 4, 15]) {
+      const dealt = { sharing: { ...of.sharing, total }, shares: of.shares }
+      const again = await sealedShare(of, 2, { generation: 2, dealt })
+      expectError(await of.person.post('/mpc/shares', again), 400, 'share_invalid', 'commitments')
+    }
+    expect(await openable(of)).toBe(1)
+  })
+})
+
 describe('of a shared wallet the service', () => {
   test('takes no share but its own: none that it could open, none that a password protects, deleted or not', async () => {
     const tenant = await service.newTenant()

@@ -5,10 +5,15 @@ import { CUSTODY_ERRORS } from '../custody/service.ts'
 export const GENERATIONS_MAX = 20
 /** How many shares can be stored of a wallet in its lifetime, those since deleted among them. */
 export const RECORDS_MAX = 300
+/** What a wallet's ciphertexts take up at most, as JSON: every look at its shares reads them all. */
+export const CIPHERTEXT_BYTES_MAX = 256 * 1024
 
 /** What the key-share endpoints refuse beside what all of custody does. */
 export const KEY_SHARE_ERRORS = {
   ...CUSTODY_ERRORS,
   wallet_frozen: [409, 'This wallet is frozen.'],
-  share_limit: [409, `A wallet takes at most ${GENERATIONS_MAX} generations and ${RECORDS_MAX} records of shares.`],
+  share_limit: [
+    409,
+    `A wallet takes at most ${GENERATIONS_MAX} generations and ${RECORDS_MAX} records of shares, and ${CIPHERTEXT_BYTES_MAX / 1024} KiB of ciphertexts. Delete what is of no use any more.`,
+  ],
 } as const satisfies ErrorTable

@@ -1,10 +1,10 @@
 import type { Db } from '../core/db.ts'
 import type { Deps } from '../core/deps.ts'
 import { failures, type HttpError, notFoundField } from '../core/errors.ts'
-import type { ShareRow } from '../custody/service.ts'
+import type { ClientCiphertext, ShareRow } from '../custody/service.ts'
 import { type Call, findOwnWallet, lockOwnWallet, requireOwnSession } from '../wallets/access-service.ts'
 import type { WalletRow } from '../wallets/service.ts'
-import { KEY_SHARE_ERRORS } from './errors.ts'
+import { CIPHERTEXT_BYTES_MAX, KEY_SHARE_ERRORS } from './errors.ts'
 
 const fail = failures(KEY_SHARE_ERRORS)
 
@@ -53,4 +53,12 @@ export function currentGeneration(wallet: WalletRow, rows: readonly ShareRow[]):
   if (wallet.custody === 'shared') return wallet.generation
   const live = rows.filter(isLive).map(({ generation }) => generation)
   return live.length === 0 ? null : Math.max(...live)
+}
+
+const bytesOf = (ciphertext: ClientCiphertext | null) => (ciphertext === null ? 0 : JSON.stringify(ciphertext).length)
+
+/** That there is room for a ciphertext beside those of other shares of its wallet. @throws share_limit */
+export function requireRoom(others: readonly ShareRow[], ciphertext: ClientCiphertext): void {
+  const kept = others.reduce((sum, { client_ciphertext: each }) => sum + bytesOf(each), 0)
+  if (kept + bytesOf(ciphertext) > CIPHERTEXT_BYTES_MAX) throw fail('share_limit')
 }

@@ -25,6 +25,7 @@ export const keyShareRoutes: Route[] = [
       summary: 'Store a key share',
       description:
         'Either `sealed`: the service opens it (HPKE, purpose `store-share`) and checks it against `commitments`; or `clientCiphertext` with a `proof` of knowing the share: the service can’t open it. Of each generation it could open fewer shares than the threshold, those that a password protects counted in; of a `shared` wallet share 1 alone. Where a share was only proven so far, its ciphertext is added. A `shared` wallet that is pending gets ready with share 2. Answers never show the share. Emits `key_share.stored`.',
+      turn: ({ user }) => user.id,
       callers: currentUser(),
       body: StoreShare,
       reply: one(KeyShare),
@@ -59,7 +60,7 @@ export const keyShareRoutes: Route[] = [
       params: WalletParam,
       body: ReplaceWraps,
       reply: one(KeyShare),
-      errors: [...COMMON, ...STEP_UP, 'share_would_be_lost'],
+      errors: [...COMMON, ...STEP_UP, 'share_would_be_lost', 'share_limit'],
       extension: true,
     },
     (deps, { caller, origin, user, params, body }) =>

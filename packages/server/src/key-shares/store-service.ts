@@ -21,7 +21,7 @@ import type { Call } from '../wallets/access-service.ts'
 import { noteSharing, settleProven, walletEvent } from '../wallets/new-wallet-service.ts'
 import type { WalletRow } from '../wallets/service.ts'
 import { GENERATIONS_MAX, KEY_SHARE_ERRORS, RECORDS_MAX } from './errors.ts'
-import { isLive, lockedWallet, ownWallet } from './own-wallet-service.ts'
+import { isLive, lockedWallet, ownWallet, requireRoom } from './own-wallet-service.ts'
 import type { StoreShare } from './schema.ts'
 import { checkWraps } from './wraps.ts'
 
@@ -154,7 +154,8 @@ function checkGeneration(wallet: WalletRow, rows: readonly ShareRow[], { generat
       'commitments',
       `Generation ${generation} has other ones, or another threshold or total; a new sharing is another generation.`,
     )
-  const elsewhere = rows.find((row) => row.generation !== generation && sameSharing(row, sharing))
+  const { total } = sharing
+  const elsewhere = rows.find((row) => row.generation !== generation && sameSharing({ ...row, total }, sharing))
   if (elsewhere !== undefined)
     throw mismatch('commitments', `These are the ones of generation ${elsewhere.generation}.`)
   const generations = new Set(rows.map((row) => row.generation))
@@ -166,6 +167,7 @@ async function put(tx: Db, deps: Deps, wallet: WalletRow, input: StoreShare, che
   const rows = await sharesOf(tx, wallet.tenant_id, wallet.id)
   checkGeneration(wallet, rows, checked)
   const { generation, kept } = checked
+  if ('ciphertext' in kept) requireRoom(rows, kept.ciphertext)
   const there = rows.find((row) => isLive(row) && row.generation === generation && row.index === input.index)
   if (there !== undefined && !isStored(there) && 'ciphertext' in kept)
     return attachCiphertext(tx, deps, there, kept.ciphertext)

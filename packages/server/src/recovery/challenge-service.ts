@@ -3,6 +3,7 @@ import type { Db } from '../core/db.ts'
 import type { Deps } from '../core/deps.ts'
 import { failures, notFoundField } from '../core/errors.ts'
 import { type Id, isId } from '../core/ids.ts'
+import { limitAccount } from '../core/limits.ts'
 import type { Subject } from '../core/threshold.ts'
 import { sharesOf } from '../custody/service.ts'
 import { type Call, findOwnWallet, requireOwnSession } from '../wallets/access-service.ts'
@@ -61,6 +62,7 @@ export async function newChallenge(
   call: Omit<Call, 'origin'>,
   input: CreateRecoveryChallenge,
 ): Promise<RecoveryChallenge> {
+  limitAccount(deps, `recovery ${call.user.id}`)
   const wallet = await findKeyWallet(deps, call, input.walletId)
   const generation = await currentGeneration(deps, wallet)
   const data: RecoveryBound = { walletId: wallet.id, purpose: input.purpose, generation }

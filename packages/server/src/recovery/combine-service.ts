@@ -10,7 +10,7 @@ import { attempt, findRecoverable, type KeyWallet, NOTHING, noteUse, type With }
 import { RECOVERY_ERRORS } from './errors.ts'
 import { noteExport } from './export-service.ts'
 import { type Known, knownShares } from './kept-service.ts'
-import type { Recovery, SealedShare } from './schema.ts'
+import type { Recovery } from './schema.ts'
 
 const fail = failures(RECOVERY_ERRORS)
 
@@ -31,15 +31,16 @@ async function openShares(
   deps: Deps,
   subject: threshold.Subject,
   { rows }: Known,
-  sealed: readonly SealedShare[],
+  { shares: sealed, recipientPublicKey }: With<'shares' | 'recipientPublicKey'>,
   opened: threshold.Share[],
 ): Promise<void> {
+  const answerKey = encryptionKeyBytes(recipientPublicKey).toString('hex')
   for (const [at, { index, holder: said, ...box }] of sealed.entries()) {
     const known = rows.find((row) => row.index === index)?.holder
     const holder = said ?? known ?? threshold.INDEX_HOLDER[index] ?? 'recovery'
     const scalar = await openFromClient(deps.db, deps, box, {
       purpose: 'recover',
-      contextOf: (recipientKey) => threshold.shareContext(subject, { index, holder, recipientKey }),
+      contextOf: (recipientKey) => threshold.combineContext(subject, { index, holder, recipientKey, answerKey }),
       field: `shares.${at}`,
     })
     opened.push({ index, scalar })
@@ -56,7 +57,7 @@ async function sealKey(
   deps: Deps,
   wallet: KeyWallet,
   subject: threshold.Subject,
-  { shares: sealed, recipientPublicKey }: With<'shares' | 'recipientPublicKey'>,
+  input: With<'shares' | 'recipientPublicKey'>,
 ): Promise<Combined> {
   const known = await knownShares(deps, wallet, subject.generation)
   const { sharing, rows, kept } = known
@@ -64,12 +65,12 @@ async function sealKey(
   const shares: threshold.Share[] = []
   let key: Uint8Array | undefined
   try {
-    await openShares(deps, subject, known, sealed, shares)
+    await openShares(deps, subject, known, input, shares)
     for (const row of kept) shares.push(await openShare(deps, row))
     key = await deps.threads.runAlone('joinShares', sharing, shares).catch((error: unknown) => {
       throw asRefusal(error, 'shares')
     })
-    const recipient = encryptionKeyBytes(recipientPublicKey)
+    const recipient = encryptionKeyBytes(input.recipientPublicKey)
     const context = { ...subject, format: FORMAT, recipientKey: recipient.toString('hex') }
     const of = { purpose: 'recover' as const, context, field: 'recipientPublicKey' }
     return { known, generation: subject.generation, sealedKey: await sealToClient(recipient, of, key) }

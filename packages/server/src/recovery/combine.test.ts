@@ -53,7 +53,8 @@ async function combineBody(held: Held, indices: readonly number[], options: Opti
   const asked = options.asked ?? (await challengeOf(held, 'combine'))
   const recipient = options.recipient ?? (await newRecipient())
   const subject = options.subject ?? asked.subject
-  const shares = await Promise.all(indices.map((index) => sealedShare(held, { subject }, index)))
+  const answerKey = recipient.publicKey
+  const shares = await Promise.all(indices.map((index) => sealedShare(held, { subject }, index, { answerKey })))
   const { challengeId } = asked
   const { walletId } = held
   return {
@@ -130,12 +131,18 @@ describe('a combination', () => {
       [5, 'device', 'device'],
     ] as const) {
       const made = await combineBody(split, [], { asked: await asked() })
-      const share = { ...(await sealedShare(split, made.asked, index, { holder })), ...(said && { holder: said }) }
+      const share = {
+        ...(await sealedShare(split, made.asked, index, { holder, answerKey: made.recipient.publicKey })),
+        ...(said && { holder: said }),
+      }
       const data = expectData(await recover(split, { ...made.body, shares: [share] }), 200)
       expect(hex(await openKey(data, made))).toBe(hex(split.scalar))
     }
     const made = await combineBody(split, [])
-    const share = { ...(await sealedShare(split, made.asked, 3)), holder: 'device' }
+    const share = {
+      ...(await sealedShare(split, made.asked, 3, { answerKey: made.recipient.publicKey })),
+      holder: 'device',
+    }
     const [detail] = expectRefusal(await recover(split, { ...made.body, shares: [share] }), 'seal_invalid')
     expect(detail.field).toBe('shares.0')
   })
@@ -283,7 +290,9 @@ describe('a combination is refused', () => {
     for (const [what, given, code, indices] of wrong) {
       const made = await combineBody(split, [])
       const shares = await Promise.all(
-        given.map(([index, scalar]) => sealedShare(split, made.asked, index, { holder: 'device', scalar })),
+        given.map(([index, scalar]) =>
+          sealedShare(split, made.asked, index, { holder: 'device', scalar, answerKey: made.recipient.publicKey }),
+        ),
       )
       const answer = await recover(split, { ...made.body, shares: shares.map((one) => ({ ...one, holder: 'device' })) })
       const [detail] = expectRefusal(answer, code, what)
@@ -291,6 +300,14 @@ describe('a combination is refused', () => {
       const right = await combineBody(split, [2, 3], made)
       expectError(await recover(split, right.body), 410, 'challenge_expired', what)
     }
+    await expectUntouched(split)
+  })
+
+  test('for a recipient that who sealed the shares did not name: the key goes to no one on the way', async () => {
+    const split = await newBackup()
+    const made = await combineBody(split, [2, 3])
+    const { publicKey: recipientPublicKey } = await newRecipient()
+    expectRefusal(await recover(split, { ...made.body, recipientPublicKey }), 'seal_invalid')
     await expectUntouched(split)
   })
 

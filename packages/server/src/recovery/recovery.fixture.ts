@@ -107,9 +107,13 @@ export async function sealedShare(
   { person, share }: Pick<Held, 'person' | 'share'>,
   { subject }: Pick<Asked, 'subject'>,
   index: number,
-  { holder = holderOf(index), scalar = share(index).scalar }: { holder?: keys.Holder; scalar?: Uint8Array } = {},
+  {
+    holder = holderOf(index),
+    scalar = share(index).scalar,
+    answerKey,
+  }: { holder?: keys.Holder; scalar?: Uint8Array; answerKey: string },
 ) {
-  const context = (recipientKey: string) => keys.shareContext(subject, { index, holder, recipientKey })
+  const context = (recipientKey: string) => keys.combineContext(subject, { index, holder, recipientKey, answerKey })
   return { index, ...(await sealToService(person as Person, 'recover', context, scalar)) }
 }
 
@@ -145,6 +149,7 @@ export async function dealAnew(
       return { index, holder: holderOf(index), encryptionKey: recipient.publicKey, recipient }
     }),
   )
+  const told = participants.map(({ index, holder, encryptionKey }) => ({ index, holder, encryptionKey }))
   const dealt = set
     .filter((index) => index !== 1)
     .map((index) => keys.dealReshare(resharingOf({ held, set }), held.share(index)))
@@ -156,7 +161,9 @@ export async function dealAnew(
       return {
         from,
         commitments: hexOf(dealing.commitments),
-        proof: hex(keys.prove(weight, 'reshare-dealing', subject, { from, set: [...set].sort((a, b) => a - b) })),
+        proof: hex(
+          keys.prove(weight, 'reshare-dealing', subject, keys.dealingDetails(dealing, { set, participants: told })),
+        ),
         sealedSubshare: await sealToService(held.person as Person, 'reshare-subshare', context, first.scalar),
       }
     }),
@@ -167,7 +174,7 @@ export async function dealAnew(
     mode: 'reshare',
     challengeId: asked.challengeId,
     set,
-    participants: participants.map(({ index, holder, encryptionKey }) => ({ index, holder, encryptionKey })),
+    participants: told,
     dealings,
     commitments: { index: 2, hiding: hex(commitments.hiding), binding: hex(commitments.binding) },
   }
@@ -189,7 +196,10 @@ export async function receive(dealt: Dealt, data: Json): Promise<Begun> {
   const parts = dealt.dealt.flatMap(({ subshares }) => subshares)
   for (const theirs of data.dealings) {
     const points = theirs.commitments.map((point: string) => keys.fromHex(point))
-    const details = { from: 1, set: [...set].sort((a, b) => a - b) }
+    const details = keys.dealingDetails(
+      { from: 1, commitments: points },
+      { set, participants: dealt.body.participants },
+    )
     const proof = keys.fromHex(theirs.proof)
     expect(keys.isProof(proof, points[0], 'reshare-dealing', asked.subject, details)).toBe(true)
     dealings.push({ from: theirs.from, commitments: points })

@@ -1,12 +1,15 @@
 import { seal } from '../core/crypto.ts'
+import type { Db } from '../core/db.ts'
 import type { Deps } from '../core/deps.ts'
 import { failures, invalid } from '../core/errors.ts'
+import { publish } from '../core/events.ts'
 import { newId } from '../core/ids.ts'
 import * as threshold from '../core/threshold.ts'
 import type { StartedResharing } from '../core/threshold-operations.ts'
 import { encryptionKeyBytes, openFromClient, sealToClient } from '../custody/encryption-key-service.ts'
 import {
   asRefusal,
+  bytesOf,
   commitmentsHex,
   openShare,
   readCommitments,
@@ -14,6 +17,7 @@ import {
   shareInvalid,
 } from '../custody/service.ts'
 import type { Call } from '../wallets/access-service.ts'
+import { walletEvent } from '../wallets/new-wallet-service.ts'
 import { attempt, findRecoverable, type KeyWallet, NOTHING, noteUse, type With } from './attempt-service.ts'
 import { RECOVERY_ERRORS } from './errors.ts'
 import { knownShares } from './kept-service.ts'
@@ -112,7 +116,18 @@ async function sealDealing(
 
 /** Checks the client's dealings and makes the service's, in a thread. @throws share_missing, share_invalid, … */
 async function dealAnew(deps: Deps, wallet: KeyWallet, subject: threshold.Subject, input: Start): Promise<Dealt> {
+  const confirming = readCommitments(input.commitments)
+  await deps.threads.run('checkNonceCommitments', confirming).catch((error: unknown) => {
+    throw asRefusal(error, 'commitments')
+  })
   const participants = participantsOf(input)
+  // Tried out first: that nothing can be sealed to a key is no fault of the dealings.
+  for (const { encryptionKey, field } of participants)
+    await sealToClient(
+      Buffer.from(encryptionKey, 'hex'),
+      { purpose: 'reshare-subshare', context: {}, field },
+      Buffer.alloc(0),
+    )
   const { sharing: old, kept } = await knownShares(deps, wallet, subject.generation)
   checkSet(input, old)
   const used = input.set.includes(server) ? kept.filter(({ index }) => index === server) : []
@@ -136,7 +151,7 @@ async function dealAnew(deps: Deps, wallet: KeyWallet, subject: threshold.Subjec
       participants: participants.map(({ index, holder, encryptionKey }) => ({ index, holder, encryptionKey })),
       dealings,
       subshares,
-      confirming: readCommitments(input.commitments),
+      confirming,
     }
     const started = await deps.threads.run('startReshare', asked, ownShare).catch((error: unknown) => {
       throw asRefusal(error, 'dealings')
@@ -171,11 +186,18 @@ async function newRow(
     generation: subject.generation,
     transcript: Buffer.from(transcript),
     commitments: sharing.commitments.map((point) => Buffer.from(point)),
-    share_sealed: await seal(deps.keys, Buffer.from(share.scalar), resharingSeal(place)),
+    share_sealed: await seal(deps.keys, bytesOf(share.scalar), resharingSeal(place)),
     confirmed_at: null,
     expires_at: new Date(now.getTime() + RESHARE_MS),
     created_at: now,
   }
+}
+
+/** Tells that the service's share has been dealt to the caller, who has what makes it from here on, confirmed or not. */
+async function tellDealt(tx: Db, deps: Deps, call: Call, wallet: KeyWallet, used: readonly ShareRow[]): Promise<void> {
+  const cause = { caller: call.caller, origin: call.origin }
+  for (const { holder, index, generation } of used)
+    await publish(tx, deps, walletEvent(wallet, 'key_share.retrieved', cause, { holder, index, generation }))
 }
 
 /**
@@ -195,6 +217,7 @@ export async function startReshare(deps: Deps, call: Call, input: Start): Promis
     work: (subject) => dealAnew(deps, wallet, subject, input),
     async effect(tx, locked, { row, used, answer }) {
       await noteUse(tx, deps, used)
+      await tellDealt(tx, deps, call, locked, used)
       await store.putResharing(tx, row)
       return {
         ...NOTHING,

@@ -342,6 +342,14 @@ describe('a start is refused', () => {
     expect(await service.sql('select 1 from resharings where wallet_id = $1', [split.walletId])).toEqual([])
   })
 
+  test('for participants or commitments that the dealer did not deal for: the service’s share goes to no one on the way', async () => {
+    const split = await newShared()
+    const { body } = await dealAnew(split, [1, 2])
+    const { body: other } = await dealAnew(split, [1, 2])
+    const [detail] = expectRefusal(await recover(split, { ...body, participants: other.participants }), 'share_invalid')
+    expect(detail).toMatchObject({ field: 'dealings', indices: [2] })
+  })
+
   test('for a sub-share that is not what its dealing says, naming the dealer', async () => {
     const split = await newShared()
     const asked = await challengeOf(split, 'reshare')
@@ -365,7 +373,14 @@ describe('a start is refused', () => {
     const proven = await dealAnew(split, [1, 2], { asked: one })
     const share = proven.dealt[0] as (typeof proven.dealt)[0]
     const { body } = await dealAnew(split, [1, 2], { asked: two })
-    const proof = hex(keys.prove(share.weight, 'reshare-dealing', one.subject, { from: 2, set: [1, 2] }))
+    const proof = hex(
+      keys.prove(
+        share.weight,
+        'reshare-dealing',
+        one.subject,
+        keys.dealingDetails(share.dealing, { set: [1, 2], participants: body.participants }),
+      ),
+    )
     const [dealing] = body.dealings
     const [detail] = expectRefusal(
       await recover(split, { ...body, dealings: [{ ...dealing, proof }] }),

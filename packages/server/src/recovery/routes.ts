@@ -25,6 +25,7 @@ export const recoveryRoutes: Route[] = [
       summary: "Recover a wallet's key, or make new shares of it",
       description:
         'Needs a fresh second factor, or sign-in. `release`: the service seals its share to `recipientPublicKey` for proofs that the caller knows enough others; the key is put together on the device and nowhere else. `combine`: the service puts the key together from sealed shares (never for `shared` wallets, and only where the app has `recovery.serverCombine`). Either notes `exportedAt`, makes the user’s `trustLevel` `self_custody` and revokes the wallet’s delegated sessions. `reshare`: old shares are dealt out among new ones of the same key; nothing changes until the new ones sign (`reshareId`, `signature`, `proofs`), within an hour, and from then on the old ones count no more. Five tries an hour for each wallet, then a delay that grows. Emits `key.recovered`.',
+      turn: ({ user }) => user.id,
       callers: currentUser(),
       body: Recover,
       reply: one(Recovery),

@@ -177,11 +177,12 @@ export function findByCommand(
     where tenant_id = ${tenantId} and delegated_session_id = ${sessionId} and command_id = ${commandId}`)
 }
 
-/** Transactions of a session that are signed and whose outcome is open. */
+/** Transactions of a session that are signed, by the service's part of a shared key's signature too, and open. */
 export function signedAndOpen(db: Db, tenantId: Id<'ten'>, sessionId: Id<'dse'>): Promise<TransactionRow[]> {
   return db.query<TransactionRow>(sql`
     select * from transactions
-    where tenant_id = ${tenantId} and delegated_session_id = ${sessionId} and status = 'submitted' and check_at is not null
+    where tenant_id = ${tenantId} and delegated_session_id = ${sessionId} and check_at is not null
+      and (status = 'submitted' or (status = 'signature_required' and cosigned is not null))
     order by id limit 1000`)
 }
 

@@ -48,6 +48,16 @@ function readiness(ledger: Ledger, proven: boolean, now: Date): Pick<store.Walle
 }
 
 /**
+ * A shared key is one wallet's, of all users and tenants: the service would else count the shares of each alone.
+ * @throws already_exists (names `publicKey`)
+ */
+async function requireOwnShares(tx: Db, { custody, publicKey }: NewWallet): Promise<void> {
+  if (custody === 'embedded' || !(await store.isSharedElsewhere(tx, publicKey, custody))) return
+  const message = 'A wallet has this key already, and one of the two would share it. Make a new key.'
+  throw fail('already_exists', [{ field: 'publicKey', code: 'already_exists', message }])
+}
+
+/**
  * Writes a user's one wallet with what tells of it, in the transaction that holds the user. A `shared` one whose user has
  * not shown to hold a share stays pending. @throws wallet_exists
  */
@@ -58,6 +68,7 @@ export async function addWallet(
   wallet: NewWallet,
 ): Promise<store.WalletRow> {
   if (await store.findWalletOf(tx, caller.tenantId, user.id)) throw fail('wallet_exists')
+  await requireOwnShares(tx, wallet)
   const now = deps.now()
   const { ledger, custody, shared } = wallet
   const row: store.WalletRow = {

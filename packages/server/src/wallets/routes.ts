@@ -24,6 +24,7 @@ export const walletRoutes: Route[] = [
       summary: "Create the current user's wallet",
       description:
         'A user has one. `embedded`: the service signs. `self_custody`: the user alone does; `shared`: both together, by shares of a key (a client that split it sends the service’s; see also `POST /mpc/dkg`). For both prove the key by a challenge. A server can create it only where the app has `mpc.allowServer`. Emits `wallet.created`, and `wallet.ready` once its party is on the ledger.',
+      turn: ({ user, body }) => `${user.id} ${body.custody}`,
       callers: currentUser(),
       body: CreateWallet,
       reply: one(Wallet),

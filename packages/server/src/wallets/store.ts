@@ -64,6 +64,21 @@ export async function insertWallet(tx: Db, row: WalletRow): Promise<void> {
       ${row.status}, ${row.onboard_at}, ${row.created_at}, ${row.updated_at})`)
 }
 
+/**
+ * Whether another wallet has this key, where one of both shares it. Who asks for the same key waits for the others' end: of
+ * any number at once one finds that there is none.
+ */
+export async function isSharedElsewhere(
+  tx: Db,
+  publicKey: Buffer,
+  custody: Exclude<WalletRow['custody'], 'embedded'>,
+): Promise<boolean> {
+  await tx.run(sql`select pg_advisory_xact_lock(hashtextextended(${publicKey.toString('hex')}, 5))`)
+  const row = await tx.one(sql`
+    select from wallets where public_key = ${publicKey} and custody <> 'embedded' and (custody = 'shared' or (custody = 'self_custody' and ${custody === 'shared'})) limit 1`)
+  return row !== undefined
+}
+
 /** A user's wallet. */
 export function findWalletOf(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<WalletRow | undefined> {
   return db.one<WalletRow>(sql`select * from wallets where tenant_id = ${tenantId} and user_id = ${userId}`)
