@@ -7541,7 +7541,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `share_would_be_lost` */
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `share_would_be_lost`, `share_limit` */
             409: {
                 headers: {
                     [name: string]: unknown;

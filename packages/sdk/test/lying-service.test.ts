@@ -76,6 +76,31 @@ describe('a service that lies while a key is generated is found out, and the use
     })
 })
 
+describe('a service that lies while a transaction is signed', () => {
+  test('gets no signature for other commands than were asked for, whatever the delegate looks at', async () => {
+    const { guest, mine } = await newUser()
+    const { device } = await createSharedWallet(mine)
+    const dripped = await client.dev.faucet({ userId: guest.userId, symbol: 'USDX', amount: '5' })
+    const { id: sessionId, token } = await mine.delegatedSessions.create({ policy: upTo('5', dripped) })
+    const delegate = clientOf({ delegateToken: token })
+    const other = (commands: unknown) => (answer: Answer) => {
+      const request = answer.signingRequest
+      const document = JSON.parse(Buffer.from(request.preparedTransaction, 'base64').toString())
+      const bytes = Buffer.from(JSON.stringify({ ...document, ...(commands as object) }))
+      Object.assign(request, { preparedTransaction: bytes.toString('base64') })
+    }
+    for (const change of [
+      { commands: [transfer(dripped.contractId, '5')] },
+      { commands: [] },
+      { commandId: 'another' },
+    ]) {
+      const api = lying(delegate, 'delegatedSessions', 'execute', other(change))
+      const failed = executeShared(api, { sessionId, held: device, commands: [transfer(dripped.contractId, '1')] })
+      await expect(failed).rejects.toMatchObject({ code: 'protocol_violated' })
+    }
+  })
+})
+
 describe('a service that lies while a key is shared anew is found out before the old shares go:', () => {
   const lies: [string, string, Lie][] = [
     ...SUBJECT.map(([name, lie]) => ['challenge', name, lie] as [string, string, Lie]),

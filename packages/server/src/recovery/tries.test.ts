@@ -16,6 +16,7 @@ beforeAll(async () => {
     HALFKEY_RATE_LIMITS: 'on',
     HALFKEY_RATE_LIMIT_PUBLISHABLE: '1000/1000',
     HALFKEY_RATE_LIMIT_SIGN_IN: '1000/1000',
+    HALFKEY_RATE_LIMIT_ACCOUNT: '1000/1000',
   })
 })
 afterAll(() => service.stop())

@@ -9,6 +9,7 @@ import {
   dealtWallet,
   hexOf,
   newSharedWallet,
+  newSplitWallet,
   protectedShare,
   sealToService,
   spellingsOf,
@@ -61,6 +62,18 @@ async function resealed(
     change(keys.shareContext(subject, { index: 1, holder: 'server', recipientKey }))
   return { ...body, sealed: await sealToService(person, purpose, contextOf, scalar) }
 }
+
+test('a shared key is one wallet’s, of all tenants, also for twenty that come at once', async () => {
+  const dealt = deal()
+  const [one, two] = [await service.newTenant(), await service.newTenant()]
+  const people = await Promise.all(Array.from({ length: 20 }, (_, n) => signInAs(service, n % 2 === 0 ? one : two)))
+  const bodies = await Promise.all(people.map((person, n) => dealtWallet(n % 2 === 0 ? one : two, person, dealt)))
+  const answers = await Promise.all(people.map((person, n) => person.post('/users/me/wallet', bodies[n])))
+  expect(answers.filter(({ status }) => status === 201)).toHaveLength(1)
+  for (const answer of answers) if (answer.status !== 201) expectError(answer, 409, 'already_exists', 'publicKey')
+  // Nor is it anybody's in self-custody, whose shares would be counted apart.
+  await expect(newSplitWallet(service, two, { dealt })).rejects.toThrow('already_exists')
+})
 
 describe('a wallet whose key its client has dealt', () => {
   test('is ready with the proof of share 2: two of three sign, the party is the key’s own, the trust level follows', async () => {
