@@ -3027,8 +3027,8 @@ export interface components {
              * @example d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a
              */
             publicKey: string | null;
-            /** @description Null until it is confirmed. */
-            walletId: string | null;
+            /** @description Of the wallet that it makes, which is there once it is confirmed. */
+            walletId: string;
             /**
              * Format: date-time
              * @example 2026-11-21T08:30:00.000Z

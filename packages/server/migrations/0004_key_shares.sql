@@ -78,7 +78,8 @@ create table key_generations (
   -- The second round as it was asked, hashed, and as it was answered.
   round2_hash bytea,
   round2 json,
-  wallet_id text collate "C",
+  -- Of the wallet that it makes, which is there once it is confirmed.
+  wallet_id text collate "C" not null,
   expires_at timestamptz not null,
   created_at timestamptz not null,
   updated_at timestamptz not null,

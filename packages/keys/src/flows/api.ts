@@ -102,7 +102,7 @@ export interface KeyApi<Wallet extends WireWallet = WireWallet> {
       ledger?: string
       participants: { index: number; holder: 'device' | 'recovery'; encryptionKey: string }[]
       round1: WireRound1[]
-    }): Promise<{ dkgId: string; subject: Subject; round1: WireRound1; transcriptHash: string }>
+    }): Promise<{ dkgId: string; walletId: string; subject: Subject; round1: WireRound1; transcriptHash: string }>
     dkgRound2(
       dkgId: string,
       body: {

@@ -149,26 +149,19 @@ export function heldShares(
   return { device: of('device'), recovery: of('recovery') }
 }
 
-/**
- * Makes a `shared` wallet for the current user by distributed key generation: the service gets one share, the user two,
- * and nobody ever has the key. All that the service says is checked. Keep `recovery` apart from `device`, and both before
- * you fund the wallet. @throws ShareError, and what the calls throw
- */
-export async function createSharedWallet<Wallet extends WireWallet>(
-  api: KeyApi<Wallet>,
-  options: { ledger?: string } = {},
-): Promise<UserShares & { wallet: Wallet }> {
+/** Generates a key together: what both sides have in the end, before either says so. */
+async function generate(api: KeyApi, ledger: { ledger?: string }) {
   const service = await serviceKey(api)
   const holders = await ownHolders()
   const begun = holders.map(({ index }) => beginDkg(index, SHARED_SIGNERS))
   const own = begun.map(({ round1 }) => round1)
   const participants = participantsOf(holders)
-  const started = await api.mpc.startDkg({ ...options, participants, round1: own.map(toWire) })
-  const { dkgId, subject } = started
+  const started = await api.mpc.startDkg({ ...ledger, participants, round1: own.map(toWire) })
+  const { dkgId, walletId, subject, transcriptHash } = started
   checkSubject(subject, { walletId: null, generation: 1, challengeId: dkgId })
   const round1 = [fromWire(started.round1), ...own]
   const transcript = dkgTranscript(subject, participants as Participant[], round1)
-  if (!sameBytes(transcript, fromHex(started.transcriptHash)))
+  if (!sameBytes(transcript, fromHex(transcriptHash)))
     throw new ShareError('protocol_violated', 'The service has seen other messages than were sent.')
   const others = (index: number) => round1.filter((each) => each.index !== index)
   const dealt = begun.flatMap(({ state }) => dealSubshares(state, others(state.index)))
@@ -182,7 +175,7 @@ export async function createSharedWallet<Wallet extends WireWallet>(
         ...(await sealSubshare(subject, service, part, 'dkg-subshare')),
       })),
   )
-  const answered = await api.mpc.dkgRound2(dkgId, { sealedSubshares, transcriptHash: started.transcriptHash })
+  const answered = await api.mpc.dkgRound2(dkgId, { sealedSubshares, transcriptHash })
   const parts = [...dealt, ...(await openSubshares(subject, holders, 'dkg-subshare', answered.sealedSubshares))]
   const ends = begun.map(({ state }) =>
     finishDkg(
@@ -192,24 +185,36 @@ export async function createSharedWallet<Wallet extends WireWallet>(
     ),
   )
   const { sharing } = ends[0] as (typeof ends)[number]
+  return { dkgId, walletId, subject, transcriptHash, sharing, shares: ends.map(({ share }) => share) }
+}
+
+/**
+ * Makes a `shared` wallet for the current user by distributed key generation: the service gets one share, the user two,
+ * and nobody ever has the key. All that the service says is checked. `keep` gets both shares before there is a wallet, and
+ * must have stored them when it is done: a device that dies after that has lost nothing. Keep `recovery` apart from
+ * `device`. @throws ShareError, and what the calls and `keep` throw
+ */
+export async function createSharedWallet<Wallet extends WireWallet>(
+  api: KeyApi<Wallet>,
+  options: { ledger?: string; keep?(shares: UserShares): Promise<void> | void } = {},
+): Promise<UserShares & { wallet: Wallet }> {
+  const { keep, ...ledger } = options
+  const { dkgId, walletId, subject, transcriptHash, sharing, shares } = await generate(api, ledger)
   const key = sharing.commitments[0] as Uint8Array
   const publicKey = toHex(key)
+  const made = heldShares({ walletId, publicKey, generation: 1, sharing }, shares)
+  await keep?.(made)
   const { wallet } = await api.mpc.confirmDkg(dkgId, {
     publicKey,
     verifyingShares: [1, 2, 3].map((index) => ({ index, verifyingShare: toHex(verifyingShareOf(sharing, index)) })),
-    proofs: ends.map(({ share: { index, scalar } }) => ({
+    proofs: shares.map(({ index, scalar }) => ({
       index,
-      proof: toHex(prove(scalar, 'dkg-confirm', subject, { index, transcript: started.transcriptHash })),
+      proof: toHex(prove(scalar, 'dkg-confirm', subject, { index, transcript: transcriptHash })),
     })),
-    transcriptHash: started.transcriptHash,
+    transcriptHash,
   })
   checkWallet(wallet, key)
-  const about = { walletId: wallet.id, publicKey, generation: 1, sharing }
-  return {
-    wallet,
-    ...heldShares(
-      about,
-      ends.map(({ share }) => share),
-    ),
-  }
+  if (wallet.id !== walletId)
+    throw new ShareError('protocol_violated', 'The service has made another wallet than it said.')
+  return { wallet, ...made }
 }

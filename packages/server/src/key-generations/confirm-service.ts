@@ -1,7 +1,6 @@
 import type { Db } from '../core/db.ts'
 import type { Deps } from '../core/deps.ts'
 import { failures, invalid } from '../core/errors.ts'
-import { newId } from '../core/ids.ts'
 import * as threshold from '../core/threshold.ts'
 import { addShare, CUSTODY_ERRORS, isProven, shareInvalid } from '../custody/service.ts'
 import { type Call, hold } from '../wallets/access-service.ts'
@@ -96,7 +95,7 @@ async function addShares(
 async function makeWallet(tx: Db, deps: Deps, call: Call, row: KeyGenerationRow, sharing: Sharing): Promise<void> {
   const ledger = ledgerOf(deps, row.ledger)
   const publicKey = Buffer.from(sharing.commitments[0] as string, 'hex')
-  const id = newId('wal')
+  const { wallet_id: id } = row
   const wallet = await addWallet(tx, deps, call, {
     id,
     ledger,
@@ -111,7 +110,7 @@ async function makeWallet(tx: Db, deps: Deps, call: Call, row: KeyGenerationRow,
   } finally {
     scalar.fill(0)
   }
-  const after = { ...wiped(row), status: 'confirmed' as const, wallet_id: id, updated_at: deps.now() }
+  const after = { ...wiped(row), status: 'confirmed' as const, updated_at: deps.now() }
   await updateKeyGeneration(tx, after)
   await deps.reached('dkg written')
 }

@@ -41,6 +41,7 @@ export interface SealedSubshare {
 /** A key generation after its first round. */
 export interface BegunDkg extends DkgClient {
   dkgId: string
+  walletId: string
   subject: threshold.Subject
   round1: Round1[]
   transcriptHash: string
@@ -109,7 +110,7 @@ export async function newClient(): Promise<DkgClient> {
 /** The first round. Checks the service's message as a client must, by its transcript. */
 export async function beginDkg(actor: Actor, more: object = {}, known?: DkgClient): Promise<BegunDkg> {
   const client = known ?? (await newClient())
-  const { dkgId, subject, round1, transcriptHash, expiresAt } = expectData(
+  const { dkgId, walletId, subject, round1, transcriptHash, expiresAt } = expectData(
     await actor.post('/mpc/dkg', { ...client.body, ...more }),
     201,
   )
@@ -119,6 +120,7 @@ export async function beginDkg(actor: Actor, more: object = {}, known?: DkgClien
   return {
     ...client,
     dkgId,
+    walletId,
     subject,
     round1: [round1, ...client.body.round1],
     transcriptHash,

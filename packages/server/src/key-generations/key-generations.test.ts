@@ -163,7 +163,7 @@ describe('a key generation', () => {
       },
       transcriptHash: expect.stringMatching(/^[0-9a-f]{64}$/),
       publicKey: null,
-      walletId: null,
+      walletId: expect.stringMatching(/^wal_/),
       expiresAt: new Date(Date.parse(createdAt) + 10 * MINUTE_MS).toISOString(),
       createdAt,
       updatedAt: createdAt,
@@ -171,13 +171,14 @@ describe('a key generation', () => {
     const read = async (id: string) => expectData(await person.get(`/mpc/dkg/${id}`), 200)
     expect(await read(dkgId)).toEqual(begun)
     const { dkg, key } = await twoRounds(person)
-    expect(await read(dkg.dkgId)).toMatchObject({ status: 'round2', publicKey: key.publicKey, walletId: null })
+    expect(await read(dkg.dkgId)).toMatchObject({ status: 'round2', publicKey: key.publicKey, walletId: dkg.walletId })
     const { wallet } = expectData(await person.post(`${dkg.path}/confirm`, confirmBody(dkg, key)), 201)
     expect(await read(dkg.dkgId)).toMatchObject({
       status: 'confirmed',
       publicKey: key.publicKey,
-      walletId: wallet.id,
+      walletId: dkg.walletId,
     })
+    expect(wallet.id).toBe(dkg.walletId)
   })
 
   test('takes keys to seal to in base64url, which are the same in hex', async () => {
@@ -232,7 +233,7 @@ describe('a key generation', () => {
     const { person } = await newPerson()
     for (const dkg of [await beginDkg(person), (await twoRounds(person)).dkg]) {
       const gone = expectData(await person.delete(dkg.path), 200)
-      expect(gone).toMatchObject({ dkgId: dkg.dkgId, status: 'canceled', walletId: null })
+      expect(gone).toMatchObject({ dkgId: dkg.dkgId, status: 'canceled' })
       expect(expectData(await person.delete(dkg.path), 200)).toEqual(gone)
       expect(expectData(await person.get(dkg.path), 200)).toEqual(gone)
       expectError(await person.post(`${dkg.path}/round2`, await round2Body(person, dkg)), 410, 'dkg_expired')

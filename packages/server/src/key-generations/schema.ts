@@ -106,7 +106,7 @@ export const KeyGeneration = z
     round1: Round1.meta({ description: 'What the service has said first: it is participant 1.' }),
     transcriptHash: TranscriptHash,
     publicKey: Hex32.nullable().meta({ description: 'The key that came out; null before the second round.' }),
-    walletId: z.string().nullable().meta({ description: 'Null until it is confirmed.' }),
+    walletId: z.string().meta({ description: 'Of the wallet that it makes, which is there once it is confirmed.' }),
     expiresAt: Time,
     ...Times,
   })

@@ -177,7 +177,7 @@ async function newRow(deps: Deps, { caller, user }: Call, input: BeginKeyGenerat
     transcript: Buffer.from(transcript),
     round2_hash: null,
     round2: null,
-    wallet_id: null,
+    wallet_id: newId('wal'),
     expires_at: new Date(now.getTime() + LIFETIME_MS),
     created_at: now,
     updated_at: now,

@@ -22,7 +22,8 @@ export interface KeyGenerationRow {
   transcript: Buffer
   round2_hash: Buffer | null
   round2: AnsweredSubshares | null
-  wallet_id: Id<'wal'> | null
+  /** Of the wallet that it makes, which is there once it is confirmed. */
+  wallet_id: Id<'wal'>
   expires_at: Date
   created_at: Date
   updated_at: Date
@@ -32,10 +33,10 @@ export interface KeyGenerationRow {
 export async function insertKeyGeneration(tx: Db, row: KeyGenerationRow): Promise<void> {
   await tx.run(sql`
     insert into key_generations (tenant_id, id, app_id, user_id, ledger, status, participants, round1, state_sealed, transcript,
-      expires_at, created_at, updated_at)
+      wallet_id, expires_at, created_at, updated_at)
     values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.user_id}, ${row.ledger}, ${row.status},
       ${JSON.stringify(row.participants)}::json, ${JSON.stringify(row.round1)}::json, ${row.state_sealed}, ${row.transcript},
-      ${row.expires_at}, ${row.created_at}, ${row.updated_at})`)
+      ${row.wallet_id}, ${row.expires_at}, ${row.created_at}, ${row.updated_at})`)
 }
 
 /** Whose key generation. */
@@ -66,7 +67,7 @@ export async function updateKeyGeneration(tx: Db, row: KeyGenerationRow): Promis
   await tx.run(sql`
     update key_generations set status = ${row.status}, state_sealed = ${row.state_sealed},
       sharing = ${row.sharing && JSON.stringify(row.sharing)}::json, round2_hash = ${row.round2_hash},
-      round2 = ${row.round2 && JSON.stringify(row.round2)}::json, wallet_id = ${row.wallet_id}, updated_at = ${row.updated_at}
+      round2 = ${row.round2 && JSON.stringify(row.round2)}::json, updated_at = ${row.updated_at}
     where tenant_id = ${row.tenant_id} and id = ${row.id}`)
 }
 
