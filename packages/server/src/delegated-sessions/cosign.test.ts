@@ -200,6 +200,18 @@ describe('the service’s part of a signature', () => {
     expect(asked.remaining.spend[0]?.remaining).toBe('7')
   })
 
+  test('does not leave where the share is destroyed while it is made', async () => {
+    const { split, session, holding } = await begun()
+    reached.at = async (step) => {
+      if (step !== 'cosigned') return
+      reached.at = null
+      expectStatus(await split.person.delete(`/mpc/shares/${split.walletId}`), 200)
+    }
+    const answer = await session.execute({ commands: [transfer(holding, '3')], commitments: signer(split).wire })
+    expect(reached.at).toBeNull()
+    expectError(answer, 409, 'share_missing')
+  })
+
   test('is made from other nonces after a restart, and where a restored backup knows of none', async () => {
     const { split, session, holding } = await begun()
     const { wire } = signer(split)
