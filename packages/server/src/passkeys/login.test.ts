@@ -298,7 +298,11 @@ describe('signing in', () => {
       await app.tenant.post(VERIFY, { challengeId, credential }, { key: sibling }),
       await verify(app, registration.challengeId, credential),
       await verify(app, 'chl_0', credential),
-      await verify(app, asked.challengeId.replace(/.$/, '0'), credential),
+      await verify(
+        app,
+        asked.challengeId.replace(/.$/, (last) => (last === '0' ? '1' : '0')),
+        credential,
+      ),
     ]
     for (const answer of answers) {
       expectError(answer, 404, 'not_found')

@@ -244,7 +244,10 @@ describe('a challenge', () => {
       await other.register(challengeId, credential),
       await tenant.post(VERIFY, { challengeId, credential }, { key: sibling }),
       await app.register(login.challengeId, credential),
-      await app.register(challengeId.replace(/.$/, '0'), credential),
+      await app.register(
+        challengeId.replace(/.$/, (last) => (last === '0' ? '1' : '0')),
+        credential,
+      ),
       await app.register("' or 1=1", credential),
     ]
     for (const answer of answers) {
