@@ -9,6 +9,7 @@ export { executeShared, type SharedExecution, transactionDigest } from './flows/
 export { type HeldShare, readHeldShare, writeHeldShare } from './flows/held-share.ts'
 export { joinHeldShares, releaseKey, reshare } from './flows/recover.ts'
 export { loadHeldShare, protectionContext, type ShareApi, storeHeldShare } from './flows/store.ts'
+export { type Sweep, type SweepApi, type SweepDelegate, sweep } from './flows/sweep.ts'
 export { isSignature, publicKeyOf, scalarOfSeed, signWithScalar } from './group.ts'
 export * from './hpke.ts'
 export * from './passkey-prf.ts'

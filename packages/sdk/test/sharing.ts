@@ -17,6 +17,7 @@ import {
   SHARED_SIGNERS,
   signWithScalar,
   storeHeldShare,
+  sweep,
   toHex,
   utf8,
 } from '../../keys/src/index.ts'
@@ -47,6 +48,14 @@ export async function useSharedKeys(
   const scalar = await releaseKey(mine, fresh.device)
   expect(toHex(publicKeyOf(scalar))).toBe(wallet.publicKey)
   expect((await client.wallets.custody(wallet.id)).exportedAt).not.toBeNull()
+  const receiver = `carol::1220${'ca'.repeat(32)}`
+  await client.dev.faucet({ userId: guest.userId, symbol: 'EURX', amount: '7' })
+  await expect(sweep(mine, { key: fresh.device.share.scalar, receiver, delegateOf })).rejects.toMatchObject({
+    code: 'share_invalid',
+  })
+  const swept = await sweep(mine, { key: scalar, receiver, delegateOf })
+  expect(swept).toMatchObject([{ status: 'completed' }])
+  expect(await sweep(mine, { key: scalar, receiver, delegateOf })).toEqual([])
 }
 
 /** Begins to generate a key, looks at it and leaves it. */

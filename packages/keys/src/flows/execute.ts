@@ -74,7 +74,10 @@ function filledIn(command: object): object {
 }
 
 /** That a prepared transaction of the embedded ledger is of these commands and no others. @throws ShareError protocol_violated */
-function requireAsked(bytes: Uint8Array, asked: { sessionId: string; commandId: string; commands: unknown[] }): void {
+export function requireAsked(
+  bytes: Uint8Array,
+  asked: { sessionId: string; commandId: string; commands: unknown[] },
+): void {
   const refuse = () =>
     new ShareError('protocol_violated', 'The service has prepared another transaction than was asked for.')
   let said: PreparedText
