@@ -300,7 +300,7 @@ describe('signing in', () => {
       await verify(app, 'chl_0', credential),
       await verify(
         app,
-        asked.challengeId.replace(/.$/, (last) => (last === '0' ? '1' : '0')),
+        asked.challengeId.replace(/.$/, (last: string) => (last === '0' ? '1' : '0')),
         credential,
       ),
     ]

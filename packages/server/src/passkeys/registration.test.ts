@@ -245,7 +245,7 @@ describe('a challenge', () => {
       await tenant.post(VERIFY, { challengeId, credential }, { key: sibling }),
       await app.register(login.challengeId, credential),
       await app.register(
-        challengeId.replace(/.$/, (last) => (last === '0' ? '1' : '0')),
+        challengeId.replace(/.$/, (last: string) => (last === '0' ? '1' : '0')),
         credential,
       ),
       await app.register("' or 1=1", credential),
