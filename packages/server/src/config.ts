@@ -164,6 +164,52 @@ export const SETTINGS = {
     'The bearer token for /metrics, on either port. Without it the main port answers on loopback only, in development only.',
     { secret: true },
   ),
+  redisUrl: setting(
+    'REDIS_URL',
+    '',
+    kinds.nullableText,
+    'A Redis that all processes of the service share, for rate limits that hold across them; each keeps its own when not set.',
+    { secret: true },
+  ),
+  domainTarget: setting(
+    'HALFKEY_DOMAIN_TARGET',
+    '',
+    kinds.nullableText,
+    "The host name that custom domains are to point at; HALFKEY_PUBLIC_URL's host when not set.",
+  ),
+  stripeSecretKey: setting(
+    'HALFKEY_STRIPE_SECRET_KEY',
+    '',
+    kinds.nullableText,
+    "Stripe's secret (or restricted) key; billing is off without it.",
+    { secret: true },
+  ),
+  stripeWebhookSecret: setting(
+    'HALFKEY_STRIPE_WEBHOOK_SECRET',
+    '',
+    kinds.nullableText,
+    "The signing secret (whsec_…) of Stripe's endpoint for /processor-events/stripe.",
+    { secret: true },
+  ),
+  stripePrices: setting(
+    'HALFKEY_STRIPE_PRICES',
+    '',
+    kinds.pairs,
+    "Stripe's price of each plan that can be bought: pro=price_…,scale=price_….",
+  ),
+  stripeApi: setting('HALFKEY_STRIPE_API', 'https://api.stripe.com', kinds.url, "Where Stripe's API is."),
+  otlpEndpoint: setting(
+    'OTEL_EXPORTER_OTLP_ENDPOINT',
+    '',
+    (text) => (text === '' ? null : kinds.url(text)),
+    'Where OpenTelemetry traces go (OTLP over HTTP); none are made when not set.',
+  ),
+  traceRatio: setting(
+    'OTEL_TRACES_SAMPLER_ARG',
+    '1',
+    kinds.ratio,
+    'The part of requests that are traced, 0 to 1, where the caller has not decided.',
+  ),
   logLevel: setting(
     'HALFKEY_LOG_LEVEL',
     'info',
@@ -201,6 +247,10 @@ function contradictions(config: Config): string[] {
   if (config.deadLetterRetentionMs < config.retentionMs) {
     problems.push('HALFKEY_DEAD_LETTER_RETENTION must not be shorter than HALFKEY_RETENTION')
   }
+  if (config.stripeSecretKey !== null && config.stripeWebhookSecret === null)
+    problems.push(
+      'HALFKEY_STRIPE_WEBHOOK_SECRET must be set with HALFKEY_STRIPE_SECRET_KEY: without it nobody could tell whose events come in',
+    )
   if (config.env === 'development') {
     if (!LOOPBACK_HOSTS.has(config.host) && !config.insecureDev) {
       problems.push(
@@ -266,6 +316,7 @@ export function describeConfig(config: Config): string[] {
 
 function show(name: string, value: unknown): string {
   if (typeof value === 'boolean') return value ? 'on' : 'off'
+  if (value instanceof Map) return [...value].map(([key, each]) => `${key}=${each}`).join(',') || '-'
   if (Array.isArray(value))
     return value.map((entry) => (typeof entry === 'number' ? `${entry / 1000}s` : String(entry))).join(',')
   if (typeof value === 'object' && value !== null && 'perSecond' in value) {

@@ -47,7 +47,7 @@ export async function signIn(service: Pick<Service, 'deps'>, tenant: Tenant) {
     amr: ['hwk'],
     method: 'passkey',
     caller: { keyId: 'key_test' } as never,
-    origin: { requestId: 'test', address: '127.0.0.1', userAgent: null, webOrigin: null },
+    origin: { requestId: 'test', address: '127.0.0.1', userAgent: null, webOrigin: null, actor: null },
   })
   return { ...tokens, userId }
 }

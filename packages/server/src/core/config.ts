@@ -35,6 +35,18 @@ export interface Config {
   deadLetterRetentionMs: number
   metricsPort: number | null
   metricsToken: string | null
+  /** Rate limits are shared by all processes that name the same Redis; null keeps them in each process's memory. */
+  redisUrl: string | null
+  /** The host name that custom domains point at; null for the public URL's. */
+  domainTarget: string | null
+  stripeSecretKey: string | null
+  stripeWebhookSecret: string | null
+  /** Stripe's price of each plan that can be bought. */
+  stripePrices: ReadonlyMap<string, string>
+  stripeApi: string
+  otlpEndpoint: string | null
+  /** The part of requests that are traced, 0 to 1. */
+  traceRatio: number
   logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
   drainMs: number
   /** Names of the fields that were not set. */

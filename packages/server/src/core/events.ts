@@ -32,7 +32,13 @@ export interface StoredEvent {
 function contextOf(cause: EventInput['cause']): string {
   if (cause === undefined) return '{"actor":"system"}'
   if ('actor' in cause) return JSON.stringify({ actor: cause.actor })
-  return JSON.stringify({ actor: cause.caller.keyId, address: cause.origin.address, requestId: cause.origin.requestId })
+  const { caller, origin } = cause
+  return JSON.stringify({
+    actor: origin.actor ?? caller.keyId,
+    keyId: caller.keyId,
+    address: origin.address,
+    requestId: origin.requestId,
+  })
 }
 
 /** Gives an event its id, time and bytes. */

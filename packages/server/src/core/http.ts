@@ -75,6 +75,8 @@ export interface Origin {
   userAgent: string | null
   /** The `Origin` that a browser sent. */
   webOrigin: string | null
+  /** The user for whom the call is made; null where the key speaks for itself. */
+  actor: Id<'usr'> | null
 }
 
 export interface Page<T> {

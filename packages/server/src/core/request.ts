@@ -137,7 +137,7 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
         : { user: null, delegate: null }
     const input = {
       caller: incoming.holder,
-      origin: incoming.origin,
+      origin: user === null ? incoming.origin : { ...incoming.origin, actor: user.id },
       user,
       delegate,
       params: incoming.params,

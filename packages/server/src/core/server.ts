@@ -310,6 +310,7 @@ function addRoute(app: FastifyInstance, deps: Deps, route: Route, entrance?: Ent
           address: request.ip,
           userAgent: userAgent(request),
           webOrigin: request.headers.origin ?? null,
+          actor: null,
         },
         params: request.params as Record<string, string>,
         path: cut === -1 ? request.url : request.url.slice(0, cut),

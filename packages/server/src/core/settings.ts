@@ -85,6 +85,18 @@ export const kinds = {
       throw new Error('addresses such as 127.0.0.1:5353, separated by commas')
     return all
   },
+  /** `a=b,c=d`. */
+  pairs: (text: string): ReadonlyMap<string, string> => {
+    const all = words(text).map((word) => /^([\w-]{1,50})=(\S{1,200})$/.exec(word))
+    if (all.includes(null)) throw new Error('NAME=VALUE pairs, separated by commas')
+    return new Map(all.map((match) => [match?.[1] as string, match?.[2] as string]))
+  },
+  /** A part of the whole. */
+  ratio: (text: string) => {
+    const value = Number(text)
+    if (text.trim() === '' || !(value >= 0 && value <= 1)) throw new Error('a number from 0 to 1')
+    return value
+  },
   /** `1000/2000`: a second, and at once. */
   rate: (text: string) => {
     const match = /^(\d{1,7})\/(\d{1,7})$/.exec(text)

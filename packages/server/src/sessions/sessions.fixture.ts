@@ -80,7 +80,7 @@ export async function signInAs(
     amr: ['hwk', 'user'],
     method: 'passkey',
     caller: { keyId: 'key_test' } as never,
-    origin: { requestId: 'test', address: '203.0.113.7', userAgent: 'test', webOrigin: null },
+    origin: { requestId: 'test', address: '203.0.113.7', userAgent: 'test', webOrigin: null, actor: null },
   })
   return personOf(url, await publishableKey(tenant, appId), { userId: id, appId }, tokens)
 }
