@@ -1,9 +1,11 @@
-// A real DNS server on a local UDP port whose answers the test decides (RFC 1035, section 4; AAAA: RFC 3596).
+// A real DNS server on a local port, UDP and TCP, whose answers the test decides (RFC 1035, section 4; AAAA: RFC 3596).
 import { createSocket, type RemoteInfo } from 'node:dgram'
-import { SocketAddress } from 'node:net'
+import { createServer, type Socket, SocketAddress } from 'node:net'
 
 const TYPE_BY_CODE: Record<number, string> = { 1: 'A', 5: 'CNAME', 16: 'TXT', 28: 'AAAA' }
-const RCODE = { SERVFAIL: 2, NXDOMAIN: 3 }
+const RCODE = { SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5, truncated: 0 }
+/** The header's TC bit. */
+const TRUNCATED = 0x0200
 
 /** One record of an answer; `ttlSeconds` is 60 when absent. A TXT text may be given in the pieces it is sent in. */
 export type DnsRecord = { ttlSeconds?: number } & (
@@ -12,14 +14,18 @@ export type DnsRecord = { ttlSeconds?: number } & (
   | { type: 'CNAME'; target: string }
 )
 
-/** Records (those of other types than asked for are left out), an error, or no answer at all. */
-export type DnsAnswer = DnsRecord[] | 'SERVFAIL' | 'NXDOMAIN' | 'silence'
+/**
+ * Records (those of other types than asked for are left out), an error, `truncated` (nothing, and that there is more by TCP),
+ * or no answer at all.
+ */
+export type DnsAnswer = DnsRecord[] | 'SERVFAIL' | 'NXDOMAIN' | 'REFUSED' | 'truncated' | 'silence'
 
 /** What was asked. `count` is 1 for the first question of this name and type. */
 export interface DnsQuestion {
   name: string
   type: string
   count: number
+  transport: 'udp' | 'tcp'
 }
 
 /** A running server; names nobody set are NXDOMAIN. */
@@ -39,31 +45,63 @@ export async function startDnsServer(): Promise<DnsServer> {
   // Tests ask hundreds of questions at once, and what does not fit is dropped without a word.
   const socket = createSocket({ type: 'udp4', recvBufferSize: 4 * 1024 * 1024 })
 
-  const answerFor = (name: string, type: string): DnsAnswer => {
+  const answerFor = (name: string, type: string, transport: 'udp' | 'tcp'): DnsAnswer => {
     const count = 1 + questions.filter((asked) => asked.name === name && asked.type === type).length
-    const question = { name, type, count }
+    const question = { name, type, count, transport }
     questions.push(question)
     return zone.get(name)?.(question) ?? 'NXDOMAIN'
   }
-  socket.on('message', (query: Buffer, peer: RemoteInfo) => {
+  const replyTo = (query: Buffer, transport: 'udp' | 'tcp'): Buffer | null => {
     const { name, type, end } = readQuestion(query)
-    const answer = answerFor(name.toLowerCase(), type)
-    if (answer === 'silence') return
+    const answer = answerFor(name.toLowerCase(), type, transport)
+    if (answer === 'silence') return null
+    const flags = typeof answer === 'string' ? RCODE[answer] | (answer === 'truncated' ? TRUNCATED : 0) : 0
     const records = typeof answer === 'string' ? [] : withAliasesFollowed(zone, name, type, answer)
-    socket.send(
-      writeReply(query.subarray(0, end), typeof answer === 'string' ? RCODE[answer] : 0, records),
-      peer.port,
-      peer.address,
-    )
+    return writeReply(query.subarray(0, end), flags, records)
+  }
+  socket.on('message', (query: Buffer, peer: RemoteInfo) => {
+    const reply = replyTo(query, 'udp')
+    if (reply !== null) socket.send(reply, peer.port, peer.address)
   })
   await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve))
+  const connections = new Set<Socket>()
+  const server = createServer((connection) => {
+    connections.add(connection)
+    connection.on('error', () => connection.destroy()).on('close', () => connections.delete(connection))
+    answerStream(connection, (query) => replyTo(query, 'tcp'))
+  })
+  // The port is the one that UDP was given: nobody else listens on it by TCP but by a rare chance.
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(socket.address().port, '127.0.0.1', resolve)
+  })
 
   return {
     address: `127.0.0.1:${socket.address().port}`,
     questions,
     set: (name, answer) => zone.set(name.toLowerCase(), typeof answer === 'function' ? answer : () => answer),
-    close: () => new Promise((resolve) => socket.close(() => resolve())),
+    async close() {
+      for (const connection of connections) connection.destroy()
+      await new Promise<void>((resolve) => server.close(() => resolve()))
+      await new Promise<void>((resolve) => socket.close(() => resolve()))
+    },
   }
+}
+
+/** Messages over TCP have their length before them (RFC 1035, section 4.2.2). */
+function answerStream(connection: Socket, replyTo: (query: Buffer) => Buffer | null): void {
+  let rest = Buffer.alloc(0)
+  connection.on('data', (chunk: Buffer) => {
+    rest = Buffer.concat([rest, chunk])
+    while (rest.length >= 2 && rest.length >= 2 + rest.readUInt16BE(0)) {
+      const end = 2 + rest.readUInt16BE(0)
+      const reply = replyTo(rest.subarray(2, end))
+      rest = rest.subarray(end)
+      if (reply === null) continue
+      const length = Buffer.alloc(2)
+      length.writeUInt16BE(reply.length)
+      connection.write(Buffer.concat([length, reply]))
+    }
+  })
 }
 
 type OwnedRecord = { owner: string; record: DnsRecord }
@@ -84,7 +122,7 @@ function withAliasesFollowed(
     const alias = fitting.find((record) => record.type === 'CNAME')
     if (!alias || type === 'CNAME') break
     owner = alias.target.toLowerCase()
-    records = zone.get(owner)?.({ name: owner, type, count: 1 }) ?? 'NXDOMAIN'
+    records = zone.get(owner)?.({ name: owner, type, count: 1, transport: 'tcp' }) ?? 'NXDOMAIN'
   }
   return owned
 }
@@ -100,10 +138,10 @@ function readQuestion(query: Buffer): { name: string; type: string; end: number 
   return { name: labels.join('.'), type: TYPE_BY_CODE[code] ?? String(code), end: at + 5 }
 }
 
-function writeReply(queryHead: Buffer, rcode: number, records: OwnedRecord[]): Buffer {
+function writeReply(queryHead: Buffer, flags: number, records: OwnedRecord[]): Buffer {
   const reply = Buffer.from(queryHead)
   // An answer, authoritative, recursion desired and available.
-  reply.writeUInt16BE(0x8580 | rcode, 2)
+  reply.writeUInt16BE(0x8580 | flags, 2)
   reply.writeUInt16BE(1, 4)
   reply.writeUInt16BE(records.length, 6)
   // No authority and additional records: EDNS of the question is not answered.

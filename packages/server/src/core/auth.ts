@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { apiKeyHash, apiKeyType } from './api-key.ts'
 import { type Db, sql } from './db.ts'
+import { domainOrigins } from './domain-origins.ts'
 import type { Caller } from './http.ts'
 import type { Logger } from './log.ts'
 
@@ -14,6 +15,8 @@ const TOUCH_MS = 10_000
 export interface KeyHolder extends Caller {
   /** The bound app's, for a publishable key. */
   allowedOrigins: readonly string[]
+  /** Those of the app's verified custom domains, which are allowed beside them. */
+  domainOrigins?: readonly string[]
   name: string
 }
 
@@ -28,8 +31,10 @@ export interface Authenticator {
   authenticateNow(key: string): KeyHolder | null | undefined
   /** The same for the probes, which go by what was last known when the database is away. */
   authenticateProbe(key: string): Promise<KeyHolder | null>
-  /** Forgets everything: to be called once a change of keys or apps has committed. */
+  /** Forgets everything: to be called once a change of keys, apps or verified domains has committed. */
   forget(): void
+  /** Another number than before after a change, in this process or (within a second) another one: what else was remembered goes too. */
+  generation(): number
   /** Begins to follow the epoch that other processes raise. */
   start(): void
   stop(): Promise<void>
@@ -44,18 +49,20 @@ interface KeyRow {
   app_id: Caller['appId']
   allowed_ips: string[]
   allowed_origins: string[] | null
+  domain_origins: string[]
   ends_at: Date | null
 }
 
 function findKey(db: Db, hash: Buffer): Promise<KeyRow | undefined> {
   return db.one<KeyRow>(sql`
     select k.tenant_id, k.id, k.name, k.type, k.scopes, k.app_id, k.allowed_ips, a.allowed_origins,
+      ${domainOrigins(sql`k.tenant_id`, sql`k.app_id`)} as domain_origins,
       case when k.hash = ${hash} then k.expires_at else least(k.expires_at, k.previous_until) end as ends_at
     from api_keys k left join apps a on a.tenant_id = k.tenant_id and a.id = k.app_id
     where (k.hash = ${hash} or k.previous_hash = ${hash}) and k.revoked_at is null`)
 }
 
-/** Raises the epoch, in the transaction that changes keys or apps: other processes drop what they cached. */
+/** Raises the epoch, in the transaction that changes keys, apps or verified domains: other processes drop what they cached. */
 export async function raiseAuthEpoch(tx: Db): Promise<void> {
   await tx.run(sql`update auth_epoch set epoch = epoch + 1`)
 }
@@ -71,6 +78,7 @@ function holderOf(row: KeyRow): KeyHolder & { endsAtMs: number | null } {
     appId: row.app_id,
     allowedIps: row.allowed_ips,
     allowedOrigins: row.allowed_origins ?? [],
+    domainOrigins: row.domain_origins,
     expiresAtMs: endsAtMs,
     endsAtMs,
   }
@@ -101,9 +109,14 @@ function createUses(db: Db, log: Logger) {
   }
 }
 
+interface AuthenticatorOptions {
+  db: Db
+  log: Logger
+  now: () => Date
+}
+
 /** `now` is the wall clock, for expiry; trust in the cache is counted on the monotonic one. */
-export function createAuthenticator(options: { db: Db; log: Logger; now: () => Date }): Authenticator {
-  const { db, log, now } = options
+export function createAuthenticator({ db, log, now }: AuthenticatorOptions): Authenticator {
   const cache = new Map<string, ReturnType<typeof holderOf>>()
   const uses = createUses(db, log)
   let generation = 0
@@ -186,6 +199,7 @@ export function createAuthenticator(options: { db: Db; log: Logger; now: () => D
     authenticateNow,
     authenticateProbe: (key) => resolve(key, true),
     forget,
+    generation: () => generation,
     start() {
       polling = poll()
       follow()

@@ -3,8 +3,9 @@ import { type Config, publicUrl } from './config.ts'
 const PLAIN_LOOPBACK = /^(localhost|127\.0\.0\.1)(:\d+)?$/
 const LOOPBACK = /^(localhost|.+\.localhost|127(\.\d{1,3}){3}|\[::1\])$/
 
-/** As URLs spell it, without the port: lower case, IPv6 in brackets. Null for what is none. */
-const hostName = (host: string) => URL.parse(`http://${host}`)?.hostname.replace(/\.$/, '') ?? null
+/** As URLs spell it, without the port: lower case, IPv6 in brackets, no trailing dot. Null for what is none. */
+export const hostName = (host: string): string | null =>
+  URL.parse(`http://${host}`)?.hostname.replace(/\.$/, '') ?? null
 
 /**
  * Tells whether a request's Host is one that this server goes by. Development listens on loopback without TLS: a page whose

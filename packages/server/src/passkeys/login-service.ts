@@ -36,7 +36,7 @@ async function credentialsOf(
   address: string,
 ): Promise<{ userId: Id<'usr'> | null; rpId: string; credentials: store.CredentialRow[] }> {
   const { key, id: userId = null } = await findUserByEmail(deps, tenantId, app.id, email)
-  limitAccount(deps, `${app.id} ${key} ${networkOf(address)}`)
+  await limitAccount(deps, `${app.id} ${key} ${networkOf(address)}`)
   const all = await store.listCredentials(deps.db, tenantId, userId, PASSKEYS_MAX)
   const none = await decoy(deps, app.id, key, app.rpId)
   // A passkey can't move to another relying party: who has none of the app's present one goes by the one they have.
@@ -123,7 +123,7 @@ async function judged(deps: Deps, attempt: store.LoginAttempt, { credential }: L
   const { passkey } = attempt
   const expected = {
     ceremony: attempt.data,
-    isAllowedOrigin: (one: string) => isAllowedOrigin(deps.config, attempt.allowedOrigins, one),
+    isAllowedOrigin: (one: string) => isAllowedOrigin(deps.config, attempt, one),
     log: deps.log,
   }
   const assertion = await verifyAssertion(credential, expected, passkey ?? NOBODY)
@@ -161,7 +161,7 @@ export async function loginVerify(deps: Deps, call: Call, input: LoginVerify): P
   if (!isId('chl', challengeId)) throw notFoundField('challengeId')
   const attempt = await attemptAt(deps, call, challengeId, input)
   // By what anybody may send, be there such a credential or not: else the limit would tell.
-  limitAccount(deps, `${attempt.appId} ${input.credential.id} ${networkOf(origin.address)}`)
+  await limitAccount(deps, `${attempt.appId} ${input.credential.id} ${networkOf(origin.address)}`)
   const right = await judged(deps, attempt, input)
   if (right === null) throw await refusal(deps, call, challengeId, 'assertion_invalid')
   const { assertion, passkey } = right

@@ -236,7 +236,14 @@ describe('/.well-known/webauthn', () => {
       })
       expect(await ask(own.url, 'example.com')).toEqual({ origins: [] })
       const config = { ...own.deps.config, env: 'production' as const }
-      const request = { authorization: undefined, host: 'id.example.com', address: '127.0.0.1', queryText: '' }
+      const request = {
+        authorization: undefined,
+        host: 'id.example.com',
+        address: '127.0.0.1',
+        queryText: '',
+        headers: {},
+        body: Buffer.alloc(0),
+      }
       const answer = await relatedOriginsOf({ ...own.deps, config }, request)
       expect(JSON.parse(answer.body)).toEqual({ origins: ['https://a.example.org'] })
     } finally {

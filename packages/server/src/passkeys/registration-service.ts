@@ -3,6 +3,7 @@ import { resolveApp, signInSettings } from '../apps/service.ts'
 import { CHALLENGE_MS, type Challenge, createChallenge, takeChallenge } from '../core/challenges.ts'
 import type { Db } from '../core/db.ts'
 import type { Deps } from '../core/deps.ts'
+import { listDomainOrigins } from '../core/domain-origins.ts'
 import { failures, invalid, notFoundField } from '../core/errors.ts'
 import { publish } from '../core/events.ts'
 import type { Caller, CurrentUser, Origin } from '../core/http.ts'
@@ -41,6 +42,8 @@ interface Holder {
 
 async function newHolder(deps: Deps, { caller }: Call, input: RegisterOptions): Promise<Holder> {
   const appId = await resolveApp(deps, caller, input.appId)
+  // Before a passkey is made that nobody will know.
+  await deps.quotas.require(deps.db, caller.tenantId, 'users')
   const { email = null, name = null } = input
   // For its form alone: whether somebody has it is told to who has made a passkey, not to who asks.
   if (email !== null) await findUserByEmail(deps, caller.tenantId, appId, email)
@@ -198,10 +201,11 @@ export async function registerVerify(deps: Deps, call: Call, input: RegisterVeri
   const { caller, origin } = call
   const challenge = await take(deps, call, input.challengeId)
   const { appId, data } = challenge
-  const app = await signInSettings(deps, caller.tenantId, appId, 'challengeId')
+  const { allowedOrigins } = await signInSettings(deps, caller.tenantId, appId, 'challengeId')
+  const origins = { allowedOrigins, domainOrigins: await listDomainOrigins(deps.db, caller.tenantId, appId) }
   const made = await verifyAttestation(input.credential, {
     ceremony: data,
-    isAllowedOrigin: (one) => isAllowedOrigin(deps.config, app.allowedOrigins, one),
+    isAllowedOrigin: (one) => isAllowedOrigin(deps.config, origins, one),
     log: deps.log,
   })
   if (made === null) {

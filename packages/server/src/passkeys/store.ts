@@ -1,4 +1,5 @@
 import { type Db, sql } from '../core/db.ts'
+import { domainOrigins } from '../core/domain-origins.ts'
 import type { Id } from '../core/ids.ts'
 import type { Alongside } from '../sessions/service.ts'
 import type { User } from '../users/schema.ts'
@@ -186,6 +187,8 @@ export interface LoginAttempt {
   /** It has been answered before, or its time is over. */
   over: boolean
   allowedOrigins: string[]
+  /** Those of the app's verified custom domains. */
+  domainOrigins: string[]
   /** Null where the app has no such credential. */
   passkey: FoundPasskey | null
 }
@@ -214,6 +217,7 @@ type AttemptRow = {
   data: LoginData
   over: boolean
   allowed_origins: string[]
+  domain_origins: string[]
 } & Pick<OwnerRow, 'guest_status' | 'guest_ends_at'> &
   ((UserColumns & PasskeyColumns) | { passkey_id: null })
 
@@ -243,6 +247,7 @@ function attemptOf(row: AttemptRow): LoginAttempt {
     data: row.data,
     over: row.over,
     allowedOrigins: row.allowed_origins,
+    domainOrigins: row.domain_origins,
     passkey:
       row.passkey_id === null
         ? null
@@ -276,7 +281,7 @@ export async function findLogin(
 ): Promise<LoginAttempt | undefined> {
   const row = await db.one<AttemptRow>(sql`
     select c.app_id, c.user_id as challenge_user_id, c.data, c.used_at is not null or c.expires_at <= ${now} as over,
-      a.allowed_origins, p.id as passkey_id, p.public_key, p.sign_count, p.rp_id, p.device_type,
+      a.allowed_origins, ${domainOrigins(sql`a.tenant_id`, sql`a.id`)} as domain_origins, p.id as passkey_id, p.public_key, p.sign_count, p.rp_id, p.device_type,
       u.id as user_id, u.email, u.email_verified, u.name as user_name, u.external_id, u.party_id, u.trust_level, u.status,
       u.mfa_enabled, u.metadata, u.last_seen_at, u.created_at as user_created_at, u.updated_at as user_updated_at,
       g.status as guest_status, g.expires_at as guest_ends_at
@@ -316,8 +321,9 @@ export function countedUse(
 }
 
 /**
- * The origins that apps with this relying party allow: the apps of the tenant that named it first, or, for the service's
- * own host, of the first tenant. Browsers ask without a key, and no tenant is to speak for another's passkeys.
+ * The origins that apps with this relying party allow, and those of their custom domains: the apps of the tenant that has
+ * verified it as a domain, or else named it first, or, for the service's own host, of the first tenant. Browsers ask without
+ * a key, and no tenant is to speak for another's passkeys.
  */
 export async function listRelatedOrigins(
   db: Db,
@@ -326,10 +332,25 @@ export async function listRelatedOrigins(
   const rows = await db.query<{ origin: string }>(sql`
     with owner as (
       select case when ${of.isDefault}::boolean then (select id from tenants order by id limit 1)
-        else (select tenant_id from relying_parties where rp_id = ${of.rpId}) end as tenant_id)
-    select distinct o.origin from owner join apps a on a.tenant_id = owner.tenant_id, unnest(a.allowed_origins) as o(origin)
+        else coalesce((select tenant_id from custom_domains where domain = ${of.rpId} and status = 'verified'),
+          (select tenant_id from relying_parties where rp_id = ${of.rpId})) end as tenant_id)
+    select distinct o.origin from owner join apps a on a.tenant_id = owner.tenant_id,
+      unnest(a.allowed_origins || ${domainOrigins(sql`a.tenant_id`, sql`a.id`)}) as o(origin)
     where (a.passkey->>'rpId' = ${of.rpId} or (${of.isDefault}::boolean and a.passkey->>'rpId' is null))
       and o.origin like ${`${of.prefix}%`}
     order by o.origin limit ${of.limit}`)
   return rows.map(({ origin }) => origin)
+}
+
+/** How many of an app's passkeys, counted up to `counted`, belong to which relying party; the most first. */
+export function countByRelyingParty(
+  db: Db,
+  tenantId: Id<'ten'>,
+  appId: Id<'app'>,
+  { counted, limit }: { counted: number; limit: number },
+): Promise<{ rpId: string; count: number }[]> {
+  return db.query<{ rpId: string; count: number }>(sql`
+    select rp_id as "rpId", count(*) as count
+    from (select rp_id from passkeys where tenant_id = ${tenantId} and app_id = ${appId} limit ${counted}) as looked_at
+    group by rp_id order by count(*) desc, rp_id limit ${limit}`)
 }

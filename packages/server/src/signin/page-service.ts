@@ -6,7 +6,9 @@ import { type SignInSettings, signInSettings, tenantOfApp } from '../apps/servic
 import type { KeyHolder } from '../core/auth.ts'
 import { publicUrl } from '../core/config.ts'
 import type { Deps } from '../core/deps.ts'
+import { isDomainOfOther, listDomainOrigins } from '../core/domain-origins.ts'
 import { fail } from '../core/errors.ts'
+import { hostName } from '../core/host-check.ts'
 import type { PlainAnswer, PlainRequest } from '../core/http.ts'
 import type { Id } from '../core/ids.ts'
 import { loginUrl } from '../messenger/service.ts'
@@ -83,20 +85,27 @@ function rightPlace(deps: Deps, { host, queryText }: PlainRequest): PlainAnswer 
   return { status: 302, contentType: 'text/plain', headers: { location: `${wanted}/signin?${queryText}` }, body: '' }
 }
 
+/** Whether the page would show one's app under another's name: on a custom domain only the app is shown that it is of. */
+async function isForeignPlace(deps: Deps, host: string | undefined, tenantId: Id<'ten'>, appId: Id<'app'>) {
+  const name = hostName(host ?? '')
+  if (name === null || name === new URL(publicUrl(deps.config)).hostname) return false
+  return isDomainOfOther(deps.db, name, tenantId, appId)
+}
+
 /** The hosted sign-in page, or why this link leads to none. */
 export async function signInPage(deps: Deps, request: PlainRequest): Promise<PlainAnswer> {
   const elsewhere = rightPlace(deps, request)
   if (elsewhere !== undefined) return elsewhere
   const query = new URLSearchParams(request.queryText)
-  const appId = query.get('app') ?? ''
+  const appId = (query.get('app') ?? '') as Id<'app'>
   const tenantId = await tenantOfApp(deps, appId)
-  if (tenantId === undefined)
+  if (tenantId === undefined || (await isForeignPlace(deps, request.host, tenantId, appId)))
     return refusal(
       404,
       'No such app',
       'This link names no app that signs in here: /signin?app=app_… needs the id of one.',
     )
-  const app = await signInSettings(deps, tenantId, appId as Id<'app'>)
+  const app = await signInSettings(deps, tenantId, appId)
   const redirect = redirectOf(app, query)
   if (typeof redirect === 'string') return refusal(400, 'This sign-in link does not work', redirect)
   return html(200, renderSignInPage({ appId: app.id, appName: app.name, messenger: telegram(deps, app), redirect }))
@@ -106,7 +115,8 @@ const header = (value: string | string[] | undefined) => (typeof value === 'stri
 
 /**
  * Who calls from the hosted page: the app that it is for, with the rights of a publishable key. Pages of others can't:
- * the header makes browsers ask first, and nobody answers. @throws origin_not_allowed, not_found
+ * the header makes browsers ask first, and nobody answers. The page stands on the service's own origin, or on a verified
+ * custom domain of the app's. @throws origin_not_allowed, not_found
  */
 export async function enterFromPage(
   deps: Deps,
@@ -114,10 +124,14 @@ export async function enterFromPage(
 ): Promise<KeyHolder> {
   const { origin: own } = new URL(publicUrl(deps.config))
   const site = header(headers['sec-fetch-site'])
-  if ((headers.origin !== undefined && headers.origin !== own) || (site !== undefined && site !== 'same-origin'))
-    throw fail('origin_not_allowed')
+  if (site !== undefined && site !== 'same-origin') throw fail('origin_not_allowed')
+  const { origin } = headers
   const appId = header(headers['x-halfkey-app']) ?? ''
   const tenantId = await tenantOfApp(deps, appId)
+  const isOwn = origin === undefined || origin === own
+  const domainOrigins =
+    isOwn || tenantId === undefined ? [] : await listDomainOrigins(deps.db, tenantId, appId as Id<'app'>)
+  if (!isOwn && (typeof origin !== 'string' || !domainOrigins.includes(origin))) throw fail('origin_not_allowed')
   if (tenantId === undefined) throw fail('not_found')
   return {
     tenantId,
@@ -128,6 +142,7 @@ export async function enterFromPage(
     appId: appId as Id<'app'>,
     allowedIps: [],
     allowedOrigins: [],
+    domainOrigins,
     expiresAtMs: null,
   }
 }
