@@ -194,7 +194,7 @@ export async function beginKeyGeneration(deps: Deps, call: Call, input: BeginKey
   await requireOwnSession(deps, call)
   const { tenantId } = caller
   if (await findWalletOf(deps.db, tenantId, user.id)) throw fail('wallet_exists')
-  limitAccount(deps, `dkg ${user.id}`)
+  await limitAccount(deps, `dkg ${user.id}`)
   const row = await newRow(deps, call, input)
   await deps.db.tx(async (tx) => {
     await hold(tx, deps, call)

@@ -143,7 +143,7 @@ async function countWrong(
  * @throws invalid_code, mfa_already_enabled, mfa_setup_not_started, mfa_setup_expired, mfa_locked
  */
 export async function verifySetup(deps: Deps, call: Call, input: VerifyMfaSetup): Promise<RecoveryCodes> {
-  limitAccount(deps, `mfa ${call.user.id}`)
+  await limitAccount(deps, `mfa ${call.user.id}`)
   const owner = ownerOf(call)
   return withFactor(deps, call, async (inTx, factor) => {
     const now = inTx.now()
@@ -217,7 +217,7 @@ export async function verify(deps: Deps, call: Call, input: VerifyMfa): Promise<
   const { challengeId } = input
   if ((input.code === undefined) === (input.recoveryCode === undefined))
     throw invalid('code', 'Send either code or recoveryCode.', 'one_of')
-  limitAccount(deps, `mfa ${call.user.id}`)
+  await limitAccount(deps, `mfa ${call.user.id}`)
   const owner = ownerOf(call)
   return withFactor(deps, call, async (inTx, factor) => {
     const now = inTx.now()

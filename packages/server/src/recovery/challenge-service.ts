@@ -62,7 +62,7 @@ export async function newChallenge(
   call: Omit<Call, 'origin'>,
   input: CreateRecoveryChallenge,
 ): Promise<RecoveryChallenge> {
-  limitAccount(deps, `recovery ${call.user.id}`)
+  await limitAccount(deps, `recovery ${call.user.id}`)
   const wallet = await findKeyWallet(deps, call, input.walletId)
   const generation = await currentGeneration(deps, wallet)
   const data: RecoveryBound = { walletId: wallet.id, purpose: input.purpose, generation }

@@ -12,7 +12,7 @@ export { RECOVERY_ERRORS } from './errors.ts'
 
 /** Recovers a key, or shares it anew, by whichever way the body says. @throws validation_failed, and what the ways do */
 export async function recover(deps: Deps, call: Call, input: Recover): Promise<Recovery> {
-  limitAccount(deps, `recovery ${call.user.id}`)
+  await limitAccount(deps, `recovery ${call.user.id}`)
   const { mode = 'release' } = input
   if (mode === 'release') {
     const fields = ['challengeId', 'proofs', 'recipientPublicKey'] as const
