@@ -1,3 +1,4 @@
+import { inSpan } from '../core/tracing.ts'
 import { type Ledger, LedgerError } from './ledger.ts'
 
 /** How long a ledger that is a network away has for all that one step asks of it. */
@@ -14,7 +15,11 @@ const inTime = <T>(work: Promise<T>): Promise<T> =>
  * Asks a ledger. Of one that is a network away it waits for a while and no longer, and what fails is a `LedgerError`: where
  * it is not the ledger's own verdict, it is one that may pass, and that leaves open what happened.
  */
-export async function askLedger<T>(ledger: Ledger, ask: () => Promise<T>): Promise<T> {
+export function askLedger<T>(ledger: Ledger, ask: () => Promise<T>): Promise<T> {
+  return inSpan(`ledger ${ledger.name}`, 'client', { 'halfkey.ledger': ledger.name }, () => answerOf(ledger, ask))
+}
+
+async function answerOf<T>(ledger: Ledger, ask: () => Promise<T>): Promise<T> {
   if (ledger.joins) return ask()
   try {
     return await inTime(ask())

@@ -1,5 +1,7 @@
 import { open } from '../../core/crypto.ts'
 import type { Deps } from '../../core/deps.ts'
+import type { SendResult } from '../../core/egress/send.ts'
+import type { Told } from '../../core/tracing.ts'
 import type { Claimed } from './claim.ts'
 import type { Outcome } from './complete.ts'
 import { nextAfterFailure } from './schedule.ts'
@@ -37,8 +39,25 @@ export function isSendable(row: Claimed): row is Sendable {
   return row.body !== null && row.url !== null && row.secret_sealed !== null
 }
 
+/** An attempt as a trace knows it: by ids, without the receiver's address. */
+const spanOf = (row: Sendable) => ({
+  'halfkey.tenant.id': row.tenant_id,
+  'halfkey.webhook.id': row.webhook_id,
+  'halfkey.delivery.id': row.id,
+  'halfkey.event.type': row.event_type,
+  'halfkey.delivery.attempt': row.attempts + 1,
+})
+
+const told = ({ ok, statusCode, error }: SendResult): Told => ({
+  attributes: {
+    ...(statusCode === null ? {} : { 'http.response.status_code': statusCode }),
+    ...(ok ? {} : { 'error.type': error ?? String(statusCode) }),
+  },
+  isFailed: !ok,
+})
+
 /** Sends one claimed delivery: signs the stored bytes with a fresh timestamp, posts them, judges the answer. Never throws. */
-export function createSender(deps: Pick<Deps, 'keys' | 'egress' | 'config' | 'log'>) {
+export function createSender(deps: Pick<Deps, 'keys' | 'egress' | 'config' | 'log' | 'tracing'>) {
   const signingKeyOf = createSigningKeys(deps)
 
   async function post(row: Sendable, databaseNowMs: number) {
@@ -51,7 +70,9 @@ export function createSender(deps: Pick<Deps, 'keys' | 'egress' | 'config' | 'lo
 
   /** @param databaseNowMs the database's clock now: the worker's own may be wrong */
   return async function send(row: Sendable, databaseNowMs: number): Promise<Outcome> {
-    const result = await post(row, databaseNowMs).catch((error: unknown) => {
+    const attempt = () => post(row, databaseNowMs)
+    const attempted = deps.tracing?.inTrace('webhook delivery', spanOf(row), attempt, told) ?? attempt()
+    const result = await attempted.catch((error: unknown) => {
       deps.log.error({ err: error, deliveryId: row.id }, 'delivery could not be sent')
       return { ok: false, statusCode: null, error: 'internal error', responseSnippet: null, durationMs: 0 }
     })
