@@ -1,6 +1,8 @@
-// npm run bench -- accounts|api|delivery|execute|keys|lists|sign-in|start [--quick]: progress on standard error, a table on standard output.
+// npm run bench -- accounts|analytics|api|audit|delivery|execute|keys|lists|sign-in|start [--quick]: progress on standard error, a table on standard output.
 import { accounts } from './accounts.ts'
+import { analytics } from './analytics.ts'
 import { api } from './api.ts'
+import { audit } from './audit.ts'
 import { delivery } from './delivery.ts'
 import { execute } from './execute.ts'
 import { keys } from './keys.ts'
@@ -18,7 +20,9 @@ export interface Outcome {
 
 const BENCHMARKS: Record<string, (quick: boolean, only: string | undefined) => Promise<Outcome>> = {
   accounts,
+  analytics,
   api,
+  audit,
   delivery,
   execute,
   keys,

@@ -28,6 +28,8 @@ export interface FeedEvent {
 export interface Follower {
   /** Names its cursor. */
   name: string
+  /** What a crash of the database undoes is only folded again, cursor and all, so its commits need not wait for the disk. */
+  hasty?: boolean
   /** In the transaction that moves the cursor. Reads and writes nothing but the database. */
   fold(tx: Db, tenantId: Id<'ten'>, events: readonly FeedEvent[]): Promise<void>
 }
@@ -63,7 +65,8 @@ async function readFeed(tx: Db, tenantId: Id<'ten'>, after: number, limit: numbe
 
 async function foldSome(tx: Db, follower: Follower, tenantId: Id<'ten'>): Promise<boolean> {
   const cursor = await tx.one<{ seq: number }>(sql`
-    select seq from feed_cursors where tenant_id = ${tenantId} and follower = ${follower.name} for update skip locked`)
+    select seq, case when ${follower.hasty === true} then set_config('synchronous_commit', 'off', true) end from feed_cursors
+    where tenant_id = ${tenantId} and follower = ${follower.name} for update skip locked`)
   // Another process is at it.
   if (cursor === undefined) return false
   const { head, events } = await readFeed(tx, tenantId, cursor.seq, EVENTS_A_FOLD)

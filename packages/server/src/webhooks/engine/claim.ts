@@ -18,6 +18,8 @@ export interface Claimed {
   lane_id: string
   event_id: string
   event_type: string
+  /** The app of the event: its deliveries count for that one. */
+  event_app_id: string | null
   lease_id: string
   cycle: number
   retry: number
@@ -119,7 +121,7 @@ function leaseRows(
       left join events e on e.tenant_id = p.tenant_id and e.id = p.event_id
     where d.tenant_id = p.tenant_id and d.webhook_id = p.webhook_id and d.id = p.id
     returning d.tenant_id, d.webhook_id, d.id, d.lane_id, d.event_id, d.event_type, d.lease_id, d.cycle, d.retry, d.attempts,
-      e.body, w.url, w.app_id, w.secret_sealed, p.slow, p.cap,
+      e.body, e.app_id as event_app_id, w.url, w.app_id, w.secret_sealed, p.slow, p.cap,
       case when w.previous_secret_until > now() then w.previous_secret_sealed end as previous_secret_sealed`)
 }
 

@@ -1,6 +1,7 @@
 import { type Db, isTransient, sql } from '../../core/db.ts'
 import type { Publisher } from '../../core/events.ts'
 import type { Id } from '../../core/ids.ts'
+import { tallyEnded } from '../../core/tallies.ts'
 import type { Claimed } from './claim.ts'
 import { announceDeadLetters } from './dead-letters.ts'
 import { lockLanes } from './lanes.ts'
@@ -67,8 +68,9 @@ function outcomeRows(outcomes: readonly Outcome[]) {
     ${column(outcomes, (o) => o.row.lease_id)}::text[], ${column(outcomes, (o) => new Date(o.startedAtMs))}::timestamptz[],
     ${column(outcomes, (o) => o.statusCode)}::int[], ${column(outcomes, (o) => Math.round(o.durationMs))}::int[],
     ${column(outcomes, (o) => o.error)}::text[], ${column(outcomes, (o) => o.responseSnippet)}::text[],
-    ${column(outcomes, (o) => o.next.kind)}::text[], ${column(outcomes, (o) => ('inMs' in o.next ? o.next.inMs : 0))}::float8[])
-    as o(tenant_id, webhook_id, id, lease_id, at, status_code, duration_ms, error, snippet, status, in_ms)`
+    ${column(outcomes, (o) => o.next.kind)}::text[], ${column(outcomes, (o) => ('inMs' in o.next ? o.next.inMs : 0))}::float8[],
+    ${column(outcomes, (o) => o.row.event_app_id)}::text[])
+    as o(tenant_id, webhook_id, id, lease_id, at, status_code, duration_ms, error, snippet, status, in_ms, app_id)`
 }
 
 const OWN_ROW = sql`d.tenant_id = o.tenant_id and d.webhook_id = o.webhook_id and d.id = o.id and d.lease_id = o.lease_id`
@@ -79,18 +81,22 @@ interface Settled {
   status: string
 }
 
-/** Moves what ended to `deliveries_done`. The update's `returning` carries on only rows that still have the claim's lease. */
-function settleEnded(tx: Db, outcomes: readonly Outcome[]): Promise<Settled[]> {
+/**
+ * Moves what ended to `deliveries_done`, and counts it. The `returning` carries on only rows that still have the claim's
+ * lease.
+ */
+function settleEnded(tx: Db, outcomes: readonly Outcome[], now: Date): Promise<Settled[]> {
   return tx.query<Settled>(sql`
     with gone as (
       delete from deliveries d using ${outcomeRows(outcomes)} where ${OWN_ROW}
-      returning d.*, o.at, o.status_code, o.duration_ms, o.error, o.snippet, o.status),
+      returning d.*, o.at, o.status_code, o.duration_ms, o.error, o.snippet, o.status, o.app_id),
     tried as (
       insert into attempts (tenant_id, delivery_id, number, at, status_code, duration_ms, error, response_snippet)
       select tenant_id, id, attempts, at, status_code, duration_ms, error, snippet from gone),
     ended as (
       insert into deliveries_done (tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, test, created_at, done_at)
-      select tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts + 1, lane_id <> webhook_id, created_at, clock_timestamp() from gone)
+      select tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts + 1, lane_id <> webhook_id, created_at, clock_timestamp() from gone),
+    ${tallyEnded(sql`select tenant_id, app_id, status from gone where lane_id = webhook_id`, now)}
     select id, lane_id, status from gone`)
 }
 
@@ -209,8 +215,9 @@ async function completeSucceeded(
   dbs: EngineDbs,
   outcomes: readonly Outcome[],
   disableAfterMs: number,
+  now: Date,
 ): Promise<Completed> {
-  const settled = await settleEnded(dbs.db, outcomes)
+  const settled = await settleEnded(dbs.db, outcomes, now)
   // All lanes of the batch, fenced or not: when this statement failed before, the rows are gone by now, and a success
   // only wakes a lane and clears its failures.
   return completedOf(settled, await settleLanes(dbs.hasty, byLane(outcomes), disableAfterMs))
@@ -224,15 +231,19 @@ export function complete(
   disableAfterMs: number,
 ): Promise<Completed> {
   const outcomes = [...batch].sort((a, b) => (a.row.id < b.row.id ? -1 : 1))
-  if (outcomes.every(({ next }) => next.kind === 'succeeded')) return completeSucceeded(dbs, outcomes, disableAfterMs)
+  const now = publisher.now()
+  if (outcomes.every(({ next }) => next.kind === 'succeeded'))
+    return completeSucceeded(dbs, outcomes, disableAfterMs, now)
   return dbs.db.tx(async (tx) => {
     await lockLanes(
       tx,
       outcomes.map(({ row }) => ({ tenantId: row.tenant_id, laneId: row.lane_id })),
     )
     const of = (...kinds: Outcome['next']['kind'][]) => outcomes.filter((outcome) => kinds.includes(outcome.next.kind))
-    const settle = async (some: Outcome[], write: (tx: Db, outcomes: readonly Outcome[]) => Promise<Settled[]>) =>
-      some.length > 0 ? write(tx, some) : []
+    const settle = async (
+      some: Outcome[],
+      write: (tx: Db, outcomes: readonly Outcome[], now: Date) => Promise<Settled[]>,
+    ) => (some.length > 0 ? write(tx, some, now) : [])
     const settled = [
       ...(await settle(of('succeeded', 'dead_letter', 'failed'), settleEnded)),
       ...(await settle(of('retry'), settleRetried)),

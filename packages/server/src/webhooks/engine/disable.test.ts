@@ -5,6 +5,7 @@ import { createUser, deliveriesIn, deliveriesOf, jobEnded, subscribe } from './d
 import { deleteExpired } from './sweep.ts'
 
 const MINUTE_MS = 60_000
+const RETENTION = { retentionMs: 30 * MINUTE_MS, deadLetterRetentionMs: 120 * MINUTE_MS, followers: [] }
 const receivers: Receiver[] = []
 let service: Service
 beforeAll(async () => {
@@ -107,7 +108,7 @@ test.concurrent('retention takes old deliveries, attempts and events; dead lette
     )
   }
   await service.deps.db.tx(async (tx) => {
-    while ((await deleteExpired(tx, 30 * MINUTE_MS, 120 * MINUTE_MS)) > 0);
+    while ((await deleteExpired(tx, RETENTION)) > 0);
   })
   expect((await deliveriesOf(tenant, id)).map((each) => each.id)).toEqual([young.id])
   expect((await deliveriesOf(tenant, other.id)).map((each) => each.id)).toEqual([dead.id])
@@ -142,7 +143,7 @@ test.concurrent('retention leaves what still waits, and a dead letter past its o
   )
   await service.sql(`update events set created_at = now() - interval '3 hours' where tenant_id = $1`, [tenant.tenantId])
   await service.deps.db.tx(async (tx) => {
-    while ((await deleteExpired(tx, 30 * MINUTE_MS, 120 * MINUTE_MS)) > 0);
+    while ((await deleteExpired(tx, RETENTION)) > 0);
   })
   expect((await deliveriesOf(tenant, id)).map((each) => each.id)).toEqual([waiting.id])
   await tenant.patch(`/webhooks/${id}`, { status: 'active' })

@@ -1,5 +1,6 @@
 import { type Db, sql } from '../../core/db.ts'
 import { idTime } from '../../core/ids.ts'
+import { tallyEnded } from '../../core/tallies.ts'
 
 /** How many webhooks of one event a transaction serves. */
 const CHUNK = 500
@@ -27,6 +28,8 @@ interface Match {
   tenant_id: string
   event_id: string
   type: string
+  /** The event's. */
+  app_id: string | null
   webhook_id: string
   status: 'active' | 'paused' | 'disabled'
 }
@@ -56,7 +59,7 @@ function takeEvents(tx: Db, since: string, after: string, limit: number): Promis
 
 function findSubscribers(tx: Db, events: readonly OutboxRow[]): Promise<Match[]> {
   return tx.query<Match>(sql`
-    select o.tenant_id, o.event_id, o.type, w.id as webhook_id, w.status
+    select o.tenant_id, o.event_id, o.type, o.app_id, w.id as webhook_id, w.status
     from unnest(${column(events, 'tenant_id')}::text[], ${column(events, 'event_id')}::text[], ${column(events, 'app_id')}::text[],
       ${column(events, 'type')}::text[], ${column(events, 'after_webhook_id')}::text[]) with ordinality
       as o(tenant_id, event_id, app_id, type, after, position)
@@ -78,7 +81,7 @@ function matchRows(matches: readonly Match[]) {
 }
 
 /** Writes deliveries and makes their lanes due: one statement, so that the lanes are locked for it and the commit alone. */
-async function insertDeliveries(tx: Db, matches: readonly Match[]): Promise<void> {
+async function insertDeliveries(tx: Db, matches: readonly Match[], now: Date): Promise<void> {
   const live = matches.filter((match) => match.status !== 'disabled')
   if (live.length > 0) {
     const lanes = [...new Map(live.map((match) => [match.webhook_id, match])).values()]
@@ -96,10 +99,16 @@ async function insertDeliveries(tx: Db, matches: readonly Match[]): Promise<void
   }
   const missed = matches.filter((match) => match.status === 'disabled')
   if (missed.length > 0) {
+    const apps = [...new Map(missed.map((match) => [match.event_id, match])).values()]
     await tx.run(sql`
-      insert into deliveries_done (tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, created_at, done_at)
-      select m.tenant_id, m.webhook_id, ${DELIVERY_ID}, m.event_id, m.type, 'dead_letter', 0, 0, 0, now(), now() from ${matchRows(missed)}
-      on conflict do nothing`)
+      with ended as (
+        insert into deliveries_done (tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, created_at, done_at)
+        select m.tenant_id, m.webhook_id, ${DELIVERY_ID}, m.event_id, m.type, 'dead_letter', 0, 0, 0, now(), now() from ${matchRows(missed)}
+        on conflict do nothing returning tenant_id, event_id),
+      a as (
+        select * from unnest(${column(apps, 'event_id')}::text[], ${column(apps, 'app_id')}::text[]) as a(event_id, app_id)),
+      ${tallyEnded(sql`select tenant_id, app_id, 'dead_letter' from ended join a using (event_id)`, now)}
+      select`)
   }
 }
 
@@ -159,7 +168,7 @@ export interface FannedOut {
  * not wait for the disk: lost in a crash of the database, the outbox rows are back, and the same deliveries follow. A
  * reader outside the database must not be told a feed position before it is durable.
  */
-export function createFanOut(hasty: Db) {
+export function createFanOut(hasty: Db, now: () => Date) {
   let limit = EVENTS_A_BATCH_MAX
   /** The tenants up to this one had their turn; the next batch begins behind it, and from the start when there is none. */
   let turnOf = ''
@@ -181,7 +190,7 @@ export function createFanOut(hasty: Db) {
         taken.filter((event) => !full(event)),
         unfinished,
       )
-      await insertDeliveries(tx, served)
+      await insertDeliveries(tx, served, now())
       const more = restart || events.length >= limit || taken.length < events.length || unfinished.length > 0
       const deliveriesAnEvent = Math.max(1, served.length) / taken.length
       limit = Math.max(1, Math.min(EVENTS_A_BATCH_MAX, Math.floor(DELIVERIES_A_BATCH / deliveriesAnEvent)))

@@ -1,5 +1,6 @@
 import { type Db, isTransient, sql } from '../../core/db.ts'
 import type { Publisher } from '../../core/events.ts'
+import { tallyEnded } from '../../core/tallies.ts'
 import { announceDeadLetters, type DeadLetter } from './dead-letters.ts'
 import { lockLanes, makeLanesDue } from './lanes.ts'
 
@@ -96,7 +97,13 @@ function takeBack(db: Db, publisher: Publisher, found: readonly LostRow[]): Prom
       done as (
         insert into deliveries_done (tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, test, created_at, done_at)
         select tenant_id, webhook_id, id, event_id, event_type, case when lane_id = webhook_id then 'dead_letter' else 'failed' end,
-          cycle, retry, attempts + 1, lane_id <> webhook_id, created_at, clock_timestamp() from gone)
+          cycle, retry, attempts + 1, lane_id <> webhook_id, created_at, clock_timestamp() from gone),
+      ${tallyEnded(
+        sql`
+        select g.tenant_id, e.app_id, 'dead_letter' from gone g left join events e on e.tenant_id = g.tenant_id and e.id = g.event_id
+        where g.lane_id = g.webhook_id`,
+        publisher.now(),
+      )}
       select g.tenant_id, g.webhook_id, g.id, g.lane_id, g.event_id, g.event_type, w.app_id
       from gone g join webhooks w on w.tenant_id = g.tenant_id and w.id = g.webhook_id`)
     const freed = await tx.query<{ lane_id: string; tenant_id: string }>(sql`

@@ -1,5 +1,6 @@
 import { type Db, sql } from '../../core/db.ts'
 import { type Publisher, publish } from '../../core/events.ts'
+import { tallyEnded } from '../../core/tallies.ts'
 import type { FailingLane } from './complete.ts'
 import { lockLanes } from './lanes.ts'
 
@@ -46,7 +47,7 @@ export async function disableFailing(
  * webhook's state, so that a crash half-way only means that the next sweep goes on.
  * @returns how many ended now
  */
-export async function settleHeld(tx: Db): Promise<number> {
+export async function settleHeld(tx: Db, now: Date): Promise<number> {
   const ended = await tx.query<{ tenant_id: string; lane_id: string }>(sql`
     select d.tenant_id, d.lane_id from webhooks w
     cross join lateral (
@@ -70,7 +71,13 @@ export async function settleHeld(tx: Db): Promise<number> {
       returning d.*, p.status),
     done as (
       insert into deliveries_done (tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, test, created_at, done_at)
-      select tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, lane_id <> webhook_id, created_at, clock_timestamp() from gone)
+      select tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, lane_id <> webhook_id, created_at, clock_timestamp() from gone),
+    ${tallyEnded(
+      sql`
+      select g.tenant_id, e.app_id, g.status from gone g left join events e on e.tenant_id = g.tenant_id and e.id = g.event_id
+      where g.lane_id = g.webhook_id`,
+      now,
+    )}
     select count(*) as n from gone`)
   return rows[0]?.n ?? 0
 }
@@ -104,26 +111,52 @@ async function deleteOldDeliveries(tx: Db, retentionMs: number, deadLetterRetent
   return rows[0]?.n ?? 0
 }
 
+/** The tenants of whose feed some follower has not folded all, each with the first event that is still to be folded. */
+function findUnfolded(tx: Db, followers: readonly string[]): Promise<{ tenant_id: string; seq: number; id: string }[]> {
+  return tx.query(sql`
+    select h.tenant_id, m.seq, f.event_id as id from feed_heads h
+    cross join lateral (
+      select min(coalesce(c.seq, 0)) as seq from unnest(${followers}::text[]) as n(name)
+      left join feed_cursors c on c.tenant_id = h.tenant_id and c.follower = n.name) m
+    cross join lateral (
+      select event_id from feed where tenant_id = h.tenant_id and seq > m.seq order by seq limit 1) f
+    where h.seq > m.seq`)
+}
+
 /**
  * Deletes a portion of the events that have been kept long enough and that nothing needs: locked first, so that no
- * retry can take one up, and then, in a statement that sees what was retried before, looked at again.
+ * retry can take one up, and then, in a statement that sees what was retried before, looked at again. Those that some
+ * follower has still to fold stay.
  */
-async function deleteOldEvents(tx: Db, retentionMs: number): Promise<number> {
+async function deleteOldEvents(tx: Db, retentionMs: number, followers: readonly string[]): Promise<number> {
   const unneeded = sql`
     not exists (select from deliveries d where d.tenant_id = e.tenant_id and d.event_id = e.id)
     and not exists (select from outbox o where o.tenant_id = e.tenant_id and o.event_id = e.id)
     and not exists (
       select from deliveries_done d where d.tenant_id = e.tenant_id and d.event_id = e.id and d.status = 'dead_letter')`
+  const unfolded = await findUnfolded(tx, followers)
+  const tenants = unfolded.map((row) => row.tenant_id)
+  // Passed over by their ids, or a portion could hold nothing else and there would be no getting on.
   const old = await tx.query<{ tenant_id: string; id: string }>(sql`
     select e.tenant_id, e.id from events e
     where e.created_at < now() - ${retentionMs} * interval '1 millisecond' and ${unneeded}
+      and not exists (
+        select from unnest(${tenants}::text[], ${unfolded.map((row) => row.id)}::text[]) as u(tenant_id, id)
+        where u.tenant_id = e.tenant_id and e.id >= u.id)
     limit ${ROWS_A_DELETION} for update skip locked`)
   if (old.length === 0) return 0
   const ids = old.map((event) => event.id).sort()
+  // The feed's order is not quite that of ids, so what is left is held against the feed itself.
   const rows = await tx.query<{ n: number }>(sql`
-    with gone as (
+    with late as materialized (
+      select f.tenant_id, f.event_id
+      from unnest(${tenants}::text[], ${unfolded.map((row) => row.seq)}::bigint[]) as u(tenant_id, seq)
+      join feed f on f.tenant_id = u.tenant_id and f.seq > u.seq and f.event_id >= ${ids[0]} and f.event_id <= ${ids.at(-1)}),
+    gone as (
       delete from events e using unnest(${old.map((event) => event.tenant_id)}::text[], ${old.map((event) => event.id)}::text[]) as o(tenant_id, id)
-      where e.tenant_id = o.tenant_id and e.id = o.id and ${unneeded} returning e.tenant_id, e.id),
+      where e.tenant_id = o.tenant_id and e.id = o.id and ${unneeded}
+        and not exists (select from late l where l.tenant_id = e.tenant_id and l.event_id = e.id)
+      returning e.tenant_id, e.id),
     fed as (
       delete from feed f using gone g where f.tenant_id = g.tenant_id and f.event_id = g.id
         and f.event_id >= ${ids[0]} and f.event_id <= ${ids.at(-1)})
@@ -131,12 +164,21 @@ async function deleteOldEvents(tx: Db, retentionMs: number): Promise<number> {
   return rows[0]?.n ?? 0
 }
 
+/** How long what has ended is kept, and who has to have seen an event before it goes. */
+export interface Retention {
+  retentionMs: number
+  deadLetterRetentionMs: number
+  /** Names of the feed's followers. */
+  followers: readonly string[]
+}
+
 /** Deletes a portion of what has been kept long enough. @returns how many rows went; call again while there are any */
-export async function deleteExpired(tx: Db, retentionMs: number, deadLetterRetentionMs: number): Promise<number> {
+export async function deleteExpired(tx: Db, retention: Retention): Promise<number> {
+  const { retentionMs, deadLetterRetentionMs, followers } = retention
   // What is old is found by BRIN, which can be read no other way.
   await tx.run(sql`select set_config('enable_bitmapscan', 'on', true), set_config('plan_cache_mode', 'auto', true)`)
   const deliveries = await deleteOldDeliveries(tx, retentionMs, deadLetterRetentionMs)
-  return deliveries + (await deleteOldEvents(tx, retentionMs))
+  return deliveries + (await deleteOldEvents(tx, retentionMs, followers))
 }
 
 /** Deletes a portion of the idempotency answers that nobody can ask for any more. @returns how many */

@@ -13,7 +13,12 @@ const LOCK_RETENTION = 4_812_570_348
 export type Chore = (db: Db) => Promise<boolean>
 
 /** What keeps the engine's tables in order: lost leases, held lanes, chores, and each minute what is past its time. */
-export function createUpkeep(deps: Deps, publisher: Publisher, pulse: Pulse, chores: readonly Chore[]) {
+export function createUpkeep(
+  deps: Deps,
+  publisher: Publisher,
+  pulse: Pulse,
+  { chores, followers }: { chores: readonly Chore[]; followers: readonly string[] },
+) {
   const { db, log, metrics, config } = deps
   let minuteAt = performance.now()
   const pending = { events: false, answers: false }
@@ -45,7 +50,8 @@ export function createUpkeep(deps: Deps, publisher: Publisher, pulse: Pulse, cho
   async function expire(): Promise<void> {
     const { retentionMs, deadLetterRetentionMs } = config
     if (pending.events) {
-      const events = () => alone(db, LOCK_RETENTION, (tx) => deleteExpired(tx, retentionMs, deadLetterRetentionMs))
+      const retention = { retentionMs, deadLetterRetentionMs, followers }
+      const events = () => alone(db, LOCK_RETENTION, (tx) => deleteExpired(tx, retention))
       pending.events = (await step('retention', events)) > 0
     }
     if (pending.answers) pending.answers = (await step('idempotency keys', () => deleteExpiredAnswers(db))) > 0
@@ -58,7 +64,7 @@ export function createUpkeep(deps: Deps, publisher: Publisher, pulse: Pulse, cho
       metrics.leasesLost.inc(lost)
       log.warn({ lost }, 'leases lost')
     }
-    const held = await step('held lanes', () => alone(db, LOCK_SWEEP, settleHeld))
+    const held = await step('held lanes', () => alone(db, LOCK_SWEEP, (tx) => settleHeld(tx, deps.now())))
     let chored = 0
     for (const chore of chores) chored += await step('chore', () => chore(db))
     if (performance.now() - minuteAt > MINUTE_MS) {

@@ -20,6 +20,8 @@ export interface WorkerOptions {
   /** Whether other processes' rings are heard now. */
   listening(): boolean
   chores: readonly Chore[]
+  /** Names of the feed's followers: no event goes before they have folded it. */
+  followers: readonly string[]
   /** Connections whose commits need not be durable at once; `deps.db` has the others. */
   hasty: Db
 }
@@ -42,8 +44,8 @@ export function createWorker(deps: Deps, options: WorkerOptions): Worker {
   const pulse = createPulse(db, workerId)
   const publisher = { now: deps.now, wake: { outbox: bells.outbox.ring } }
   const dispatch = createDispatch(deps, { workerId, pulse, due: bells.due, publisher, hasty: options.hasty })
-  const fanOut = createFanOut(options.hasty)
-  const upkeep = createUpkeep(deps, publisher, pulse, options.chores)
+  const fanOut = createFanOut(options.hasty, deps.now)
+  const upkeep = createUpkeep(deps, publisher, pulse, options)
   const pollMs = () => (options.listening() ? POLL_LISTENING_MS : POLL_DEAF_MS)
   let stopping = false
   let abandoned = false
