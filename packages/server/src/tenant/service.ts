@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { createAdminKey } from '../api-keys/service.ts'
 import { createFirstApp, defaultApp, forgetApps, holdApp } from '../apps/service.ts'
+import { note } from '../core/audit-notes.ts'
 import type { Authenticator } from '../core/auth.ts'
 import { seal } from '../core/crypto.ts'
 import type { Db } from '../core/db.ts'
@@ -101,6 +102,7 @@ async function writeTenant(
     ...nodeKey,
     now: deps.now(),
   })
+  await note(tx, deps, { tenantId, appId: null, action: 'tenant.created', target: tenantId, cause: { actor } })
   await createFirstApp(tx, deps, { tenantId, id: appId, name: 'Default', actor })
   const { key } = await createAdminKey(tx, deps, { tenantId, key: input.adminKey ?? undefined, actor })
   return { tenantId, appId, key }

@@ -109,6 +109,6 @@ export const walletRoutes: Route[] = [
       errors: ['guest_expired'],
       extension: true,
     },
-    (deps, { caller, params }) => unfreezeWallet(deps, caller, params.id),
+    (deps, { caller, origin, params }) => unfreezeWallet(deps, { caller, origin }, params.id),
   ),
 ]

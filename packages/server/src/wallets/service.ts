@@ -1,4 +1,5 @@
 import { resolveApp } from '../apps/service.ts'
+import { note } from '../core/audit-notes.ts'
 import type { Db } from '../core/db.ts'
 import type { Deps } from '../core/deps.ts'
 import { failures, HttpError, notFoundField } from '../core/errors.ts'
@@ -101,7 +102,8 @@ export async function freezeWallet(deps: Deps, { caller, origin }: Omit<Call, 'u
  * Lets a frozen wallet sign again; one that is not frozen is answered as it is. A guest's that has ended stays frozen.
  * @throws not_found, guest_expired
  */
-export async function unfreezeWallet(deps: Deps, caller: Caller, id: string): Promise<Wallet> {
+export async function unfreezeWallet(deps: Deps, cause: Omit<Call, 'user'>, id: string): Promise<Wallet> {
+  const { caller } = cause
   const { user_id: userId } = await findOwn(store.findWallet, deps.db, caller, id)
   return deps.db.tx(async (tx) => {
     await keepOutActs(tx, userId)
@@ -112,6 +114,8 @@ export async function unfreezeWallet(deps: Deps, caller: Caller, id: string): Pr
     if (before.frozen_at === null) return store.toWallet(before)
     const row = { ...before, frozen_at: null, updated_at: deps.now() }
     await store.setFrozen(tx, row)
+    const { tenant_id: tenantId, app_id: appId } = row
+    await note(tx, deps, { tenantId, appId, action: 'wallet.unfrozen', target: row.id, userId, cause })
     return store.toWallet(row)
   })
 }

@@ -57,7 +57,7 @@ export const webhookRoutes: Route[] = [
       errors: ['webhook_url_blocked', 'webhook_limit_reached'],
       before: (deps, { body }) => checkUrl(deps, body.url),
     },
-    (deps, { caller, body }) => createWebhook(deps, caller, body),
+    (deps, { caller, origin, body }) => createWebhook(deps, { caller, origin }, body),
   ),
   route(
     'GET /webhooks/event-types',
@@ -89,7 +89,7 @@ export const webhookRoutes: Route[] = [
       errors: ['webhook_url_blocked'],
       before: (deps, { body }) => checkUrl(deps, body.url),
     },
-    (deps, { caller, params, body }) => updateWebhook(deps, caller, params.id, body),
+    (deps, { caller, origin, params, body }) => updateWebhook(deps, { caller, origin }, params.id, body),
   ),
   route(
     'DELETE /webhooks/:id',
@@ -100,7 +100,7 @@ export const webhookRoutes: Route[] = [
       params: IdParam,
       reply: one(Webhook),
     },
-    (deps, { caller, params }) => deleteWebhook(deps, caller, params.id),
+    (deps, { caller, origin, params }) => deleteWebhook(deps, { caller, origin }, params.id),
   ),
   route(
     'POST /webhooks/:id/rotate',
@@ -115,7 +115,7 @@ export const webhookRoutes: Route[] = [
       secret: true,
       extension: true,
     },
-    (deps, { caller, params, body }) => rotateSecret(deps, caller, params.id, body),
+    (deps, { caller, origin, params, body }) => rotateSecret(deps, { caller, origin }, params.id, body),
   ),
   route(
     'POST /webhooks/:id/test',

@@ -1,11 +1,13 @@
 import { holdApp, resolveApp } from '../apps/service.ts'
+import type { NotedAction } from '../core/audit-actions.ts'
+import { note } from '../core/audit-notes.ts'
 import { newWebhookSecret, seal } from '../core/crypto.ts'
 import type { Db } from '../core/db.ts'
 import type { Deps } from '../core/deps.ts'
 import { EgressRefused } from '../core/egress/egress.ts'
 import { failures, invalid, notFoundField } from '../core/errors.ts'
 import { EVENT_CATALOGUE, EVENT_TYPES } from '../core/event-catalogue.ts'
-import { type Caller, type Page, paging } from '../core/http.ts'
+import { type Caller, type Origin, type Page, paging } from '../core/http.ts'
 import { isId, newId } from '../core/ids.ts'
 import { changeMetadata, mergeMetadata } from '../core/metadata.ts'
 import { webhookSecretContext } from './engine/send.ts'
@@ -47,6 +49,17 @@ export async function findOwnWebhook(deps: Deps, caller: Caller, id: string): Pr
   return row
 }
 
+/** Who calls, and from where. */
+interface Call {
+  caller: Caller
+  origin: Origin
+}
+
+/** Has the audit log tell what was done to a webhook, which nothing is sent of. */
+function tell(tx: Db, deps: Deps, cause: Call, action: NotedAction, row: store.WebhookRow): Promise<void> {
+  return note(tx, deps, { tenantId: row.tenant_id, appId: row.app_id, action, target: row.id, cause })
+}
+
 async function sealSecret(deps: Deps, tenantId: string, id: string, secret: string): Promise<Buffer> {
   return seal(deps.keys, secret, webhookSecretContext(tenantId, id))
 }
@@ -57,9 +70,10 @@ async function sealSecret(deps: Deps, tenantId: string, id: string, secret: stri
  */
 export async function createWebhook(
   deps: Deps,
-  caller: Caller,
+  call: Call,
   input: CreateWebhook,
 ): Promise<Webhook & { secret: string }> {
+  const { caller } = call
   const appId = input.appId == null ? caller.appId : await resolveApp(deps, caller, input.appId)
   const id = newId('wh')
   const secret = newWebhookSecret()
@@ -90,6 +104,7 @@ export async function createWebhook(
         { code: 'webhook_limit_reached', message: `At most ${most} webhooks.`, limit: most },
       ])
     await store.insertWebhook(tx, row)
+    await tell(tx, deps, call, 'webhook.created', row)
   })
   return { ...store.toWebhook(row), secret }
 }
@@ -135,13 +150,14 @@ function changedRow(before: store.WebhookRow, input: UpdateWebhook): store.Webho
 }
 
 /** Changes what is given. `paused` holds deliveries, `active` lets them go on. @throws not_found, webhook_url_blocked */
-export async function updateWebhook(deps: Deps, caller: Caller, id: string, input: UpdateWebhook): Promise<Webhook> {
+export async function updateWebhook(deps: Deps, call: Call, id: string, input: UpdateWebhook): Promise<Webhook> {
   return deps.db.tx(async (tx) => {
-    const before = await lockOwnWebhook(tx, caller, id)
+    const before = await lockOwnWebhook(tx, call.caller, id)
     if (Object.keys(input).length === 0) return store.toWebhook(before)
     const row = changedRow(before, input)
     row.updated_at = deps.now()
     await store.updateWebhook(tx, row)
+    await tell(tx, deps, call, 'webhook.updated', row)
     if (row.status !== before.status) {
       await store.holdLane(tx, row, row.status !== 'active')
       tx.afterCommit(deps.wake.due)
@@ -151,10 +167,11 @@ export async function updateWebhook(deps: Deps, caller: Caller, id: string, inpu
 }
 
 /** Deletes a webhook; what is pending is cancelled. Answers its final state. @throws not_found */
-export async function deleteWebhook(deps: Deps, caller: Caller, id: string): Promise<Webhook> {
+export async function deleteWebhook(deps: Deps, call: Call, id: string): Promise<Webhook> {
   return deps.db.tx(async (tx) => {
-    const row = await lockOwnWebhook(tx, caller, id)
+    const row = await lockOwnWebhook(tx, call.caller, id)
     await store.markDeleted(tx, row, deps.now())
+    await tell(tx, deps, call, 'webhook.deleted', row)
     return store.toWebhook(row)
   })
 }
@@ -165,7 +182,7 @@ export async function deleteWebhook(deps: Deps, caller: Caller, id: string): Pro
  */
 export async function rotateSecret(
   deps: Deps,
-  caller: Caller,
+  call: Call,
   id: string,
   input: RotateWebhook,
 ): Promise<Webhook & { secret: string | null }> {
@@ -173,7 +190,7 @@ export async function rotateSecret(
     throw invalid('endGrace', 'Give either endGrace or graceSeconds.')
   const secret = input.endGrace === true ? null : newWebhookSecret()
   return deps.db.tx(async (tx) => {
-    const row = { ...(await lockOwnWebhook(tx, caller, id)), updated_at: deps.now() }
+    const row = { ...(await lockOwnWebhook(tx, call.caller, id)), updated_at: deps.now() }
     if (secret === null) {
       row.previous_secret_sealed = null
       row.previous_secret_until = null
@@ -185,6 +202,7 @@ export async function rotateSecret(
       row.secret_last4 = secret.slice(-4)
     }
     await store.updateWebhook(tx, row)
+    await tell(tx, deps, call, 'webhook.secret_rotated', row)
     return { ...store.toWebhook(row), secret }
   })
 }

@@ -1,0 +1,26 @@
+import { EVENT_TYPES } from './event-catalogue.ts'
+
+/** Acts that the audit log tells of and that are no events: nobody can subscribe to them. */
+export const NOTED_ACTIONS = [
+  'tenant.created',
+  'webhook.created',
+  'webhook.updated',
+  'webhook.deleted',
+  'webhook.secret_rotated',
+  'wallet.unfrozen',
+] as const
+
+export type NotedAction = (typeof NOTED_ACTIONS)[number]
+
+/** What an entry's `action` can be. */
+export const AUDIT_ACTIONS: readonly string[] = [...EVENT_TYPES, ...NOTED_ACTIONS]
+
+const familyOf = (action: string) => action.slice(0, action.indexOf('.'))
+
+/** All actions of a family, as a filter names them: `user.*`. */
+export const AUDIT_FAMILIES: readonly string[] = [...new Set(AUDIT_ACTIONS.map(familyOf))].map((name) => `${name}.*`)
+
+/** The actions that a filter means: one, or a family's. */
+export function actionsOf(filter: string): readonly string[] {
+  return filter.endsWith('.*') ? AUDIT_ACTIONS.filter((action) => action.startsWith(filter.slice(0, -1))) : [filter]
+}
