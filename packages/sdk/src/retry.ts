@@ -16,6 +16,8 @@ const PASSING_STATUSES = new Set([500, 502, 503, 504])
  * @returns milliseconds to wait, or null to give up
  */
 export function retryDelayMs(error: HalfkeyError, failures: number, repeatable: boolean): number | null {
+  // Seconds change nothing about a quota that is used up.
+  if (error.code === 'quota_exceeded') return null
   // A call that was refused for its rate has had no effect, whatever it was.
   const refused = error.status === 429
   const passing =

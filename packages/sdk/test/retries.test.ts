@@ -171,6 +171,7 @@ describe.concurrent('what will not pass, or might have an effect twice, is not t
     ['409 of another kind', fails(409, 'already_exists'), { code: 'already_exists' }],
     ['409 idempotency_conflict', fails(409, 'idempotency_conflict'), { code: 'idempotency_conflict' }],
     ['410', fails(410, 'guest_expired'), { status: 410 }],
+    ['429 quota_exceeded', fails(429, 'quota_exceeded'), { status: 429, code: 'quota_exceeded' }],
     ['a success that is not the API’s', json(200, [1]), { status: 200, code: 'invalid_response' }],
     ['a web page', (response) => response.writeHead(200).end('<html>'), { code: 'invalid_response' }],
     [

@@ -37,9 +37,22 @@ export const digestOf = (preparedTransaction: string): Buffer =>
     .update(Buffer.from(preparedTransaction, 'base64'))
     .digest()
 
-/** What somebody would find changed in the database: a digest of all its rows, in whichever order. */
+/** What follows the events before a call, and counts the call itself, in its own time. */
+const DERIVED = [
+  'feed_cursors',
+  'tallies',
+  'analytics_daily',
+  'analytics_active_users',
+  'audit_entries',
+  'audit_heads',
+  'audit_counts',
+  'audit_notes',
+  'usage_meters',
+]
+
+/** What somebody would find changed in the database: a digest of its rows, in whichever order, but for what is derived. */
 export async function stateOf(service: Service): Promise<string> {
-  const rows = (await dump(service)).split('\n').sort()
+  const rows = (await dump(service, DERIVED)).split('\n').sort()
   return createHash('sha256').update(rows.join('\n')).digest('hex')
 }
 

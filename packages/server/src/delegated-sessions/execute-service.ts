@@ -129,6 +129,7 @@ async function attempt(
   const now = deps.now()
   requireLive(session, now)
   requireUse(session)
+  await deps.quotas.require(db, session.tenant_id, 'transactions')
   requireCommitments(session, asked.commitments)
   const { commands } = asked
   const denial = judgeCommands(policyOf(session), commands)

@@ -52,6 +52,7 @@ export async function receiveRemote(
     const now = deps.now()
     requireLive(session, now)
     requireUse(session)
+    await deps.quotas.require(tx, session.tenant_id, 'transactions')
     requireCommitments(session, asked.commitments)
     const { commands } = asked
     const denial = judgeCommands(policyOf(session), commands)

@@ -117,6 +117,7 @@ export const delegatedSessionRoutes: Route[] = [
         'wallet_not_ready',
         'user_suspended',
         'guest_expired',
+        'quota_exceeded',
         'ledger_unavailable',
       ],
     },

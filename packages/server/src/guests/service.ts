@@ -29,13 +29,14 @@ function reachOf({ caller, user }: Pick<Call, 'caller' | 'user'>): store.Reach {
   return { tenantId: caller.tenantId, appId: caller.appId, userId: user?.id ?? null }
 }
 
-/** Begins a guest session: a user that lists hide, and a session that ends when the guest does. @throws not_found (names `appId`) */
+/** Begins a guest session: a user that lists hide, and a session that ends when the guest does. @throws not_found (names `appId`), quota_exceeded */
 export async function createGuest(
   deps: Deps,
   { caller, origin }: Omit<Call, 'user'>,
   input: CreateGuest,
 ): Promise<GuestWithTokens> {
   const appId = await resolveApp(deps, caller, input.appId)
+  await deps.quotas.require(deps.db, caller.tenantId, 'users')
   const metadata = mergeMetadata({}, input.metadata)
   return deps.db.tx(async (tx) => {
     const inTx = { ...deps, db: tx }
@@ -129,7 +130,7 @@ const required = (field: string) => ({
 
 /**
  * Makes a guest a user who keeps id, party and session. Of many that ask at once one does. An identity that another user
- * has is refused and nothing is merged. @throws not_found, user_suspended, already_converted, guest_expired, already_exists
+ * has is refused and nothing is merged. @throws not_found, user_suspended, already_converted, guest_expired, quota_exceeded, already_exists
  */
 export async function convertGuest(deps: Deps, call: Call, id: string, input: ConvertGuest): Promise<ConvertedGuest> {
   if (input.email == null && input.externalId == null)
@@ -142,6 +143,7 @@ export async function convertGuest(deps: Deps, call: Call, id: string, input: Co
       throw fail('user_suspended')
     if (before.status === 'converted') throw fail('already_converted')
     if (store.isOver(before, now)) throw fail('guest_expired')
+    await deps.quotas.require(tx, before.tenant_id, 'users')
     const row: store.GuestRow = { ...before, status: 'converted', updated_at: now }
     await welcomeGuest(tx, deps, call, row.user_id, input)
     await store.setStatus(tx, row)

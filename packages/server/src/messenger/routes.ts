@@ -15,7 +15,7 @@ export const messengerRoutes: Route[] = [
       reply: one(SignedIn),
       secret: true,
       limit: 'sign_in',
-      errors: ['messenger_not_configured', 'messenger_signature_invalid', 'user_suspended'],
+      errors: ['messenger_not_configured', 'messenger_signature_invalid', 'user_suspended', 'quota_exceeded'],
     },
     (deps, { caller, origin, body }) => verifyMessenger(deps, { caller, origin }, body),
   ),
