@@ -244,6 +244,22 @@ test('the default app is not deleted, forced or not', async () => {
   }
 })
 
+test('an app that goes with its users takes their emails out of the events that told of them, and their challenges', async () => {
+  const tenant = await service.newTenant()
+  const appId = await newApp(tenant)
+  const email = 'erased-with-the-app@example.com'
+  const user = await tenant.post('/users', { appId, email })
+  const asked = await tenant.post('/auth/passkey/register-options', { appId, email: `second-${email}` })
+  expect([user.status, asked.status]).toEqual([201, 200])
+  expect((await tenant.delete(`/apps/${appId}?force=true`)).status).toBe(200)
+  expect(await service.sql('select 1 from challenges where app_id = $1', [appId])).toEqual([])
+  await eventually('the email is gone', async () => {
+    await service.sql('update erasures set due_at = now()')
+    const [event] = await eventsOf(tenant, 'user.created')
+    return event?.data.email === ''
+  })
+})
+
 test('an app without users goes, its keys stop at once, and its id is gone', async () => {
   const tenant = await service.newTenant()
   const appId = await newApp(tenant)

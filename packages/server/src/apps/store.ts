@@ -156,9 +156,17 @@ export async function refuseSessions(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>,
     where u.tenant_id = ${tenantId} and u.app_id = ${id} on conflict do nothing`)
 }
 
-/** Deletes the app's users, guests included, and what hangs on them. Their counts stay: see `cancelCounts`. */
+/**
+ * Deletes the app's users, guests included, and what hangs on them, with the challenges that know their emails; notes the
+ * events that do. Their counts stay: see `cancelCounts`.
+ */
 export async function deleteUsers(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Promise<void> {
-  await tx.run(sql`delete from users where tenant_id = ${tenantId} and app_id = ${id}`)
+  await tx.run(sql`delete from challenges where tenant_id = ${tenantId} and app_id = ${id}`)
+  await tx.run(sql`
+    with gone as (
+      delete from users where tenant_id = ${tenantId} and app_id = ${id} returning tenant_id, created_event_id)
+    insert into erasures (tenant_id, event_id)
+    select tenant_id, created_event_id from gone where created_event_id is not null on conflict do nothing`)
 }
 
 /**

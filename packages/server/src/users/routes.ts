@@ -24,7 +24,7 @@ export const userRoutes: Route[] = [
       body: CreateUser,
       reply: one(User),
       status: 201,
-      errors: ['already_exists'],
+      errors: ['already_exists', 'quota_exceeded'],
     },
     (deps, { caller, origin, body }) => createUser(deps, caller, origin, body),
   ),

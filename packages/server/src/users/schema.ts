@@ -58,6 +58,17 @@ export const CreateUser = z
   .meta({ id: 'CreateUser' })
 export type CreateUser = z.infer<typeof CreateUser>
 
+/** A user as a file of users has it. Not on the wire. */
+export const ImportedUser = CreateUser.omit({ appId: true }).extend({
+  emailVerified: z.boolean().nullable().optional(),
+  createdAt: z.iso
+    .datetime({ offset: true })
+    .nullable()
+    .optional()
+    .meta({ 'x-expected': 'an ISO 8601 time with its offset, such as 2026-11-21T08:30:00Z' }),
+})
+export type ImportedUser = z.infer<typeof ImportedUser>
+
 export const UpdateUser = z
   .strictObject({
     email: Email.nullable().optional(),

@@ -5,13 +5,15 @@ import { failures, type HttpError, notFoundField } from '../core/errors.ts'
 import { newEvent, publish } from '../core/events.ts'
 import type { Caller, Origin, Page } from '../core/http.ts'
 import { paging } from '../core/http.ts'
-import { type Id, isId, newId } from '../core/ids.ts'
-import { changeMetadata, mergeMetadata } from '../core/metadata.ts'
+import { type Id, isId } from '../core/ids.ts'
+import { changeMetadata } from '../core/metadata.ts'
 import { keepOutActs } from '../core/user-queue.ts'
 import { endSessionsOf } from '../sessions/service.ts'
 import { tenantContext } from '../tenant/service.ts'
 import { foldCase } from './case.ts'
 import { parseEmail } from './email.ts'
+import { eraseTraces } from './erasure-store.ts'
+import { type NewUser, newUserRow, searchText, trimmed } from './new-user.ts'
 import type { CreateUser, ListUsers, UpdateUser, User } from './schema.ts'
 import * as store from './store.ts'
 
@@ -32,54 +34,12 @@ function conflict(error: unknown): unknown {
   ])
 }
 
-function searchText(row: Pick<store.UserRow, 'id' | 'email' | 'name' | 'external_id'>): string {
-  // Fields are kept apart by a control character, which no search can hold, so that no match spans two of them.
-  return foldCase([row.id, row.email, row.name, row.external_id].filter((part) => part !== null).join('\u0001'))
-}
-
-const trimmed = (text: string | null | undefined) =>
-  text === null || text === undefined ? null : text.trim().normalize('NFC')
-
-/** Who a new user is; what is absent is null. */
-export interface NewUser {
-  /** Where it had to be known beforehand. */
-  id?: Id<'usr'>
-  appId: Id<'app'>
-  email?: string | null | undefined
-  name?: string | null | undefined
-  externalId?: string | null | undefined
-  metadata?: Record<string, string> | undefined
-}
-
 /** Who does it and from where. */
 type Call = { caller: Caller; origin: Origin }
 
 async function newRow(deps: Deps, tenantId: Id<'ten'>, input: NewUser): Promise<store.UserRow> {
   const { namespace } = await tenantContext(deps, tenantId)
-  const now = deps.now()
-  const id = input.id ?? newId('usr')
-  const email = input.email == null ? null : parseEmail(input.email)
-  const row: store.UserRow = {
-    tenant_id: tenantId,
-    id,
-    app_id: input.appId,
-    email: email?.shown ?? null,
-    email_key: email?.key ?? null,
-    email_verified: false,
-    name: trimmed(input.name),
-    external_id: input.externalId ?? null,
-    party_id: `${id}::${namespace}`,
-    trust_level: 'embedded',
-    status: 'active',
-    mfa_enabled: false,
-    metadata: mergeMetadata({}, input.metadata),
-    search_text: '',
-    last_seen_at: null,
-    created_at: now,
-    updated_at: now,
-  }
-  row.search_text = searchText(row)
-  return row
+  return newUserRow({ tenantId, namespace, now: deps.now() }, input)
 }
 
 const created = (row: store.UserRow, now: Date, cause: Call) =>
@@ -91,8 +51,9 @@ const created = (row: store.UserRow, now: Date, cause: Call) =>
     cause,
   })
 
-/** Adds a user with its party and its `user.created`, in one statement. @throws already_exists (409, names the field) */
+/** Adds a user with its party and its `user.created`, in one statement. @throws already_exists (409, names the field), quota_exceeded */
 export async function addUser(deps: Deps, call: Call, input: NewUser): Promise<User> {
+  await deps.quotas.require(deps.db, call.caller.tenantId, 'users')
   const row = await newRow(deps, call.caller.tenantId, input)
   await store.insertUser(deps.db, row, created(row, row.created_at, call)).catch((error: unknown) => {
     if (violatedConstraint(error) === APP_CONSTRAINT) forgetApps(deps)
@@ -102,7 +63,7 @@ export async function addUser(deps: Deps, call: Call, input: NewUser): Promise<U
   return store.toUser(row)
 }
 
-/** Creates a user in the app that the call is about. @throws already_exists, not_found (names `appId`) */
+/** Creates a user in the app that the call is about. @throws already_exists, not_found (names `appId`), quota_exceeded */
 export async function createUser(deps: Deps, caller: Caller, origin: Origin, input: CreateUser): Promise<User> {
   const appId = await resolveApp(deps, caller, input.appId)
   return addUser(deps, { caller, origin }, { ...input, appId })
@@ -289,11 +250,15 @@ export async function updateUser(
     })
 }
 
-/** Deletes a user and answers the record's final state. Afterwards it is not there. @throws not_found */
+/**
+ * Deletes a user with all that is kept of them, and answers the record's final state. What has to outlive the request, and
+ * until when, stands in `erasure-service.ts`. @throws not_found
+ */
 export async function deleteUser(deps: Deps, caller: Caller, origin: Origin, id: string): Promise<User> {
   return deps.db.tx(async (tx) => {
     const row = await lockOwn(tx, caller, id)
     await endSessionsOf(tx, deps, row.tenant_id, row.id)
+    await eraseTraces(tx, row)
     await store.deleteUser(tx, row)
     await publish(tx, deps, {
       tenantId: caller.tenantId,

@@ -1,6 +1,6 @@
 import { guestOver } from '../core/current-user.ts'
 import { and, type Db, type Sql, sql, unprepared } from '../core/db.ts'
-import { eventWrites, type StoredEvent } from '../core/events.ts'
+import { eventsWritesIf, eventWrites, type StoredEvent } from '../core/events.ts'
 import type { Id } from '../core/ids.ts'
 import type { User } from './schema.ts'
 
@@ -20,6 +20,8 @@ export interface UserRow {
   mfa_enabled: boolean
   metadata: Record<string, string>
   search_text: string
+  /** Its `user.created`; null for guests, and for users that were imported without. */
+  created_event_id: Id<'evt'> | null
   last_seen_at: Date | null
   created_at: Date
   updated_at: Date
@@ -48,11 +50,12 @@ export function toUser(row: UserRow): User {
   }
 }
 
-function countWrite(row: Pick<UserRow, 'tenant_id' | 'app_id' | 'trust_level'>, change: number): Sql {
+/** A `with` part, `counted`: counts so many users in. */
+function countWrite(row: Pick<UserRow, 'tenant_id' | 'app_id' | 'trust_level'>, change: number | Sql): Sql {
   return sql`
     counted as (
       insert into user_counts as c (tenant_id, app_id, trust_level, shard, n)
-      values (${row.tenant_id}, ${row.app_id}, ${row.trust_level}, pg_backend_pid() % ${COUNT_SHARDS}::int, ${change})
+      select ${row.tenant_id}, ${row.app_id}, ${row.trust_level}, pg_backend_pid() % ${COUNT_SHARDS}::int, ${change}::bigint
       on conflict (tenant_id, app_id, trust_level, shard) do update set n = c.n + excluded.n)`
 }
 
@@ -60,9 +63,53 @@ function countWrite(row: Pick<UserRow, 'tenant_id' | 'app_id' | 'trust_level'>, 
 export async function insertUser(db: Db, row: UserRow, event: StoredEvent): Promise<void> {
   await db.run(sql`
     with ${eventWrites(event)}, ${countWrite(row, 1)}
-    insert into users (tenant_id, id, app_id, email, email_key, name, external_id, party_id, metadata, search_text, created_at, updated_at)
+    insert into users (tenant_id, id, app_id, email, email_key, name, external_id, party_id, metadata, search_text,
+      created_event_id, created_at, updated_at)
     values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.email}, ${row.email_key}, ${row.name}, ${row.external_id},
-      ${row.party_id}, ${row.metadata}, ${row.search_text}, ${row.created_at}, ${row.updated_at})`)
+      ${row.party_id}, ${row.metadata}, ${row.search_text}, ${event.id}, ${row.created_at}, ${row.updated_at})`)
+}
+
+const column = <T>(rows: readonly UserRow[], pick: (row: UserRow) => T): T[] => rows.map(pick)
+
+function given(rows: readonly UserRow[]): Sql {
+  return sql`unnest(
+    ${column(rows, (row) => row.id)}::text[], ${column(rows, (row) => row.email)}::text[], ${column(rows, (row) => row.email_key)}::text[],
+    ${column(rows, (row) => row.email_verified)}::boolean[], ${column(rows, (row) => row.name)}::text[],
+    ${column(rows, (row) => row.external_id)}::text[], ${column(rows, (row) => row.party_id)}::text[],
+    ${column(rows, (row) => JSON.stringify(row.metadata))}::text[], ${column(rows, (row) => row.search_text)}::text[],
+    ${column(rows, (row) => row.created_event_id)}::text[], ${column(rows, (row) => row.created_at)}::timestamptz[],
+    ${column(rows, (row) => row.updated_at)}::timestamptz[])
+    as g(id, email, email_key, email_verified, name, external_id, party_id, metadata, search_text, created_event_id, created_at, updated_at)`
+}
+
+/**
+ * Writes users of one app in one statement with their count and their events; without events they are told of by a tally.
+ * @returns the ids of those that were written: the others have an email or external id that somebody has
+ */
+export async function insertUsers(
+  tx: Db,
+  rows: readonly UserRow[],
+  events: readonly StoredEvent[] | null,
+): Promise<Set<Id<'usr'>>> {
+  const [first] = rows
+  if (first === undefined) return new Set()
+  const told =
+    events === null
+      ? sql`tallied as (
+          insert into tallies (tenant_id, app_id, metric, n, at)
+          select ${first.tenant_id}, ${first.app_id}, 'users_imported', count(*), ${first.updated_at}::timestamptz from added having count(*) > 0)`
+      : eventsWritesIf(events, sql`e.id in (select created_event_id from added)`)
+  const added = await tx.query<{ id: Id<'usr'> }>(sql`
+    with added as (
+      insert into users (tenant_id, app_id, id, email, email_key, email_verified, name, external_id, party_id, metadata, search_text,
+        created_event_id, created_at, updated_at)
+      select ${first.tenant_id}, ${first.app_id}, g.id, g.email, g.email_key, g.email_verified, g.name, g.external_id, g.party_id,
+        g.metadata::jsonb, g.search_text, g.created_event_id, g.created_at, g.updated_at
+      from ${given(rows)} on conflict do nothing returning id, created_event_id),
+    ${countWrite(first, sql`(select count(*) from added)`)},
+    ${told}
+    select id from added`)
+  return new Set(added.map(({ id }) => id))
 }
 
 /** Writes a guest: a user that is neither counted nor told of. */
@@ -78,7 +125,8 @@ export async function welcomeGuest(tx: Db, row: UserRow, event: StoredEvent): Pr
   await tx.run(sql`
     with ${eventWrites(event)}, ${countWrite(row, 1)}
     update users set guest = false, email = ${row.email}, email_key = ${row.email_key}, name = ${row.name},
-      external_id = ${row.external_id}, metadata = ${row.metadata}, search_text = ${row.search_text}, updated_at = ${row.updated_at}
+      external_id = ${row.external_id}, metadata = ${row.metadata}, search_text = ${row.search_text}, created_event_id = ${event.id},
+      updated_at = ${row.updated_at}
     where tenant_id = ${row.tenant_id} and id = ${row.id} and guest`)
 }
 
