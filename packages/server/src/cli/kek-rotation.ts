@@ -1,12 +1,18 @@
 import type { Deps } from '../core/deps.ts'
 import { addFirstKey, KeyFileNotWritableError, keepFirstKey } from '../core/key-file-change.ts'
 import { type KeyFile, openKeyFile } from '../core/key-provider.ts'
-import { countStale, type LostValue, rewrapAll, type SealedTable, sealedTables } from '../core/sealed-values.ts'
+import {
+  countStale,
+  type LostValue,
+  REWRAP_LOCK,
+  rewrapAll,
+  type SealedTable,
+  sealedTables,
+} from '../core/sealed-values.ts'
 import { aloneOrNot, checkInstallation, noteSealingKeys } from '../database.ts'
 import { CommandError } from './command.ts'
 import type { Progress } from './progress.ts'
 
-const LOCK = 4_812_570_352
 /** A round leaves what others hold just then, and what was sealed meanwhile by who had not seen the new key yet. */
 const ROUNDS_MAX = 20
 const ROUND_PAUSE_MS = 500
@@ -147,7 +153,7 @@ async function rotate(deps: Deps, options: RotationOptions, goOn: () => void): P
 export async function rotateKek(deps: Deps, options: RotationOptions): Promise<KekRotation> {
   try {
     // By the pool that has a connection to spare for as long as it takes.
-    const done = await aloneOrNot(deps.probeDb, LOCK, (goOn) => rotate(deps, options, goOn))
+    const done = await aloneOrNot(deps.probeDb, REWRAP_LOCK, (goOn) => rotate(deps, options, goOn))
     if (done !== undefined) return done
   } finally {
     options.progress.end()

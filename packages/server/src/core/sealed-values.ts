@@ -31,6 +31,9 @@ export interface LostValue {
   reason: string
 }
 
+/** The advisory lock of whoever wraps all values anew; shared by those who need the wrapping key to stay meanwhile. */
+export const REWRAP_LOCK = 4_812_570_352
+
 /** Rows that one statement looks at, and values that one statement changes, at most. */
 const PORTION = 500
 
