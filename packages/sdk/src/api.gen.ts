@@ -1667,6 +1667,176 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/custom-domains": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List custom domains
+         * @description Newest first. A key that is bound to an app sees that app’s domains only.
+         *
+         *     Secret key with the scope `custom_domains:read`.
+         *
+         *     An extension of the specification.
+         */
+        get: operations["getCustomDomains"];
+        put?: never;
+        /**
+         * Register a custom domain
+         * @description Answers the TXT record that proves the domain (`verification`) and the CNAME record that brings users here (`target`). The service looks for the TXT record by itself for a week; `POST /custom-domains/verify` looks at once. The value is new at each registration. Refused with a code that says why: public suffixes, IP addresses, the service’s own host, and what is no host name.
+         *
+         *     Secret key with the scope `custom_domains:write`.
+         */
+        post: operations["postCustomDomains"];
+        /**
+         * Remove a custom domain
+         * @description Named by `?domain=` or in the body. Counts for nothing from then on. Answers the record’s final state and emits `custom_domain.removed`.
+         *
+         *     Secret key with the scope `custom_domains:write`.
+         */
+        delete: operations["deleteCustomDomains"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/custom-domains/verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Verify a custom domain
+         * @description Looks at the TXT record, for at most 5 seconds. `dns_record_missing` says in `details` what was `expected` and `observed`; `dns_unavailable` means that the DNS servers did not answer, and can be tried again. From then on the record is looked at every day. A verified domain stays verified until its record has been missing for 72 hours. Emits `custom_domain.verified` when the status changes.
+         *
+         *     Secret key with the scope `custom_domains:write`.
+         */
+        post: operations["postCustomDomainsVerify"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/custom-domains/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a custom domain
+         * @description Secret key with the scope `custom_domains:read`.
+         *
+         *     An extension of the specification.
+         */
+        get: operations["getCustomDomainsId"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/custom-domains/{id}/plan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Plan the use of passkeys on a custom domain
+         * @description How many of the app’s passkeys belong to which relying party, whether they work on the domain, and what is to be done, in order. Changes nothing.
+         *
+         *     Secret key with the scope `custom_domains:read`.
+         *
+         *     An extension of the specification.
+         */
+        get: operations["getCustomDomainsIdPlan"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/billing/checkout": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Buy a plan
+         * @description Answers a page of the payment processor. The plan changes once it tells that it is paid: wait for `billing.plan_changed`, not for the browser. Needs a key that is not bound to an app.
+         *
+         *     Secret key with the scope `billing:write`, not bound to an app.
+         */
+        post: operations["postBillingCheckout"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/billing/portal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Manage the plan
+         * @description Answers a page of the payment processor with invoices, cards, and the plan to change or end. Needs a key that is not bound to an app.
+         *
+         *     Secret key with the scope `billing:write`, not bound to an app.
+         */
+        post: operations["postBillingPortal"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/billing/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the usage
+         * @description The plan in force and what was used of it: users as they are now, the rest in the present period. Figures are a second or two behind.
+         *
+         *     Secret key with the scope `billing:read`, not bound to an app.
+         */
+        get: operations["getBillingUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/jobs/{id}": {
         parameters: {
             query?: never;
@@ -1717,6 +1887,52 @@ export interface paths {
         patch: operations["patchTenant"];
         trace?: never;
     };
+    "/audit-log": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the audit log
+         * @description Who did what to what, from where: newest first, about a second after it happened. Entries are never changed; `halfkey audit verify` proves it. A key that is bound to an app sees its app’s entries.
+         *
+         *     Secret key with the scope `audit:read`.
+         *
+         *     An extension of the specification.
+         */
+        get: operations["getAuditLog"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/analytics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get daily counters
+         * @description Each UTC day of the period with its counters, today included, and their totals. Without `app_id`: of all apps together, or, with a key that is bound to an app, of that one. Counters follow what happens within seconds.
+         *
+         *     Secret key with the scope `analytics:read`.
+         */
+        get: operations["getAnalytics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -1765,6 +1981,160 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        Analytics: {
+            /**
+             * @example 7d
+             * @enum {string}
+             */
+            period: "7d" | "30d" | "90d";
+            /**
+             * Format: date
+             * @description The first day, in UTC.
+             * @example 2026-11-15
+             */
+            from: string;
+            /**
+             * Format: date
+             * @description The last day: today, in UTC.
+             * @example 2026-11-21
+             */
+            to: string;
+            totals: {
+                /**
+                 * @description Users that came to be, guests that became users and imported ones included.
+                 * @example 12
+                 */
+                newUsers: number;
+                /**
+                 * @description Users who did something: each once a day, and in `totals` once in the period.
+                 * @example 240
+                 */
+                activeUsers: number;
+                signIns: {
+                    /**
+                     * @description Sign-ins by passkey.
+                     * @example 180
+                     */
+                    passkey: number;
+                    /**
+                     * @description Sign-ins by messenger.
+                     * @example 60
+                     */
+                    messenger: number;
+                };
+                /**
+                 * @description Guest sessions that began.
+                 * @example 31
+                 */
+                guests: number;
+                /**
+                 * @description Guests that became users.
+                 * @example 4
+                 */
+                guestsConverted: number;
+                /**
+                 * @description Wallets that were created.
+                 * @example 11
+                 */
+                walletsCreated: number;
+                /**
+                 * @description Transactions that are final on the ledger.
+                 * @example 96
+                 */
+                transactionsCompleted: number;
+                /**
+                 * @description Transactions that certainly did not happen.
+                 * @example 2
+                 */
+                transactionsFailed: number;
+                /**
+                 * @description Deliveries that a webhook took, tests left out.
+                 * @example 310
+                 */
+                deliveriesSucceeded: number;
+                /**
+                 * @description Deliveries that became dead letters.
+                 * @example 1
+                 */
+                deliveriesFailed: number;
+                /**
+                 * @description Requests under `/v1` with a valid key.
+                 * @example 5200
+                 */
+                apiRequests: number;
+            };
+            /** @description Every day of the period, the earliest first; zeros where nothing was. */
+            series: {
+                /**
+                 * Format: date
+                 * @description The day, in UTC.
+                 * @example 2026-11-21
+                 */
+                date: string;
+                /**
+                 * @description Users that came to be, guests that became users and imported ones included.
+                 * @example 12
+                 */
+                newUsers: number;
+                /**
+                 * @description Users who did something: each once a day, and in `totals` once in the period.
+                 * @example 240
+                 */
+                activeUsers: number;
+                signIns: {
+                    /**
+                     * @description Sign-ins by passkey.
+                     * @example 180
+                     */
+                    passkey: number;
+                    /**
+                     * @description Sign-ins by messenger.
+                     * @example 60
+                     */
+                    messenger: number;
+                };
+                /**
+                 * @description Guest sessions that began.
+                 * @example 31
+                 */
+                guests: number;
+                /**
+                 * @description Guests that became users.
+                 * @example 4
+                 */
+                guestsConverted: number;
+                /**
+                 * @description Wallets that were created.
+                 * @example 11
+                 */
+                walletsCreated: number;
+                /**
+                 * @description Transactions that are final on the ledger.
+                 * @example 96
+                 */
+                transactionsCompleted: number;
+                /**
+                 * @description Transactions that certainly did not happen.
+                 * @example 2
+                 */
+                transactionsFailed: number;
+                /**
+                 * @description Deliveries that a webhook took, tests left out.
+                 * @example 310
+                 */
+                deliveriesSucceeded: number;
+                /**
+                 * @description Deliveries that became dead letters.
+                 * @example 1
+                 */
+                deliveriesFailed: number;
+                /**
+                 * @description Requests under `/v1` with a valid key.
+                 * @example 5200
+                 */
+                apiRequests: number;
+            }[];
+        };
         ApiKey: {
             /** @example key_01jb2m7x9kq4t8v6w0r3s5y1zj */
             id: string;
@@ -1995,6 +2365,58 @@ export interface components {
              */
             updatedAt: string;
         };
+        AuditEntry: {
+            /** @example aud_01jb2m7x9kq4t8v6w0r3s5y1zr */
+            id: string;
+            /**
+             * @description Its place in the tenant's log, from 1, without a gap.
+             * @example 42
+             */
+            seq: number;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            at: string;
+            /**
+             * @description A user, the API key where it spoke for itself, a delegated session, or `system`, `cli`, `first start`.
+             * @example key_01jb2m7x9kq4t8v6w0r3s5y1zj
+             */
+            actor: string;
+            /**
+             * @description An event type, or an act that is no event.
+             * @example api_key.created
+             */
+            action: string;
+            /**
+             * @description The record that it is about.
+             * @example key_01jb2m7x9kq4t8v6w0r3s5y1zj
+             */
+            target: string;
+            /** @description The user by whom or about whom it is. */
+            userId: string | null;
+            /** @description The API key that the call was made with. */
+            keyId: string | null;
+            appId: string | null;
+            /**
+             * @description Where the call came from. Erased with the user.
+             * @example 203.0.113.7
+             */
+            address: string | null;
+            requestId: string | null;
+            /** @description The event that tells of it; null for what is no event. */
+            eventId: string | null;
+            /**
+             * @description SHA-256 over the entry, `previousHash` included.
+             * @example 5f1d5f1d5f1d5f1d5f1d5f1d5f1d5f1d5f1d5f1d5f1d5f1d5f1d5f1d5f1d5f1d
+             */
+            hash: string;
+            /**
+             * @description The hash of the entry before; null for the first.
+             * @example 5f1d5f1d5f1d5f1d5f1d5f1d5f1d5f1d5f1d5f1d5f1d5f1d5f1d5f1d5f1d5f1d
+             */
+            previousHash: string | null;
+        };
         BeginKeyGeneration: {
             /**
              * @description Of the wallet; the service's first one, if none is named.
@@ -2039,6 +2461,26 @@ export interface components {
              *     ]
              */
             round1: components["schemas"]["DkgRound1"][];
+        };
+        /** @description A page at which a plan is bought. */
+        Checkout: {
+            /**
+             * @description The payment processor's id.
+             * @example cs_test_a1b2c3
+             */
+            id: string;
+            /**
+             * @description Send the browser there.
+             * @example https://checkout.stripe.com/c/pay/cs_test_a1b2c3
+             */
+            url: string;
+            /** @example pro */
+            plan: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            expiresAt: string;
         };
         CleanUpGuests: {
             /**
@@ -2334,6 +2776,18 @@ export interface components {
                 [key: string]: string;
             };
         };
+        CreateCustomDomain: {
+            /**
+             * @description A host name without scheme, port or path. Unicode is taken and kept as punycode, in lower case.
+             * @example login.example.com
+             */
+            domain: string;
+            /**
+             * @description The app whose users meet it; the tenant's default app when left out.
+             * @example app_01jb2m7x9kq4t8v6w0r3s5y1zb
+             */
+            appId?: string;
+        };
         CreateDelegatedSession: {
             /** @description The user's wallet; there is one. */
             walletId?: string;
@@ -2472,6 +2926,65 @@ export interface components {
             metadata?: {
                 [key: string]: string;
             };
+        };
+        CustomDomain: {
+            /** @example dom_01jb2m7x9kq4t8v6w0r3s5y1zm */
+            id: string;
+            /**
+             * @description Lower case, punycode, no trailing dot.
+             * @example login.example.com
+             */
+            domain: string;
+            appId: string;
+            /**
+             * @description `pending` until the record was seen, `verified` from then on, `failed` once it has been missing for 72 hours.
+             * @enum {string}
+             */
+            status: "pending" | "verified" | "failed";
+            /** @description The record that proves the domain. Keep it: it is looked at every day. */
+            verification: {
+                /** @constant */
+                type: "TXT";
+                /** @example _halfkey.login.example.com */
+                name: string;
+                /** @example halfkey-verification=2f0d… */
+                value: string;
+            };
+            /** @description The record that brings users here. */
+            target: {
+                /** @constant */
+                type: "CNAME";
+                /** @example login.example.com */
+                name: string;
+                /** @example id.example.net */
+                value: string;
+            };
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            lastCheckedAt: string | null;
+            /**
+             * Format: date-time
+             * @description Since when a verified domain's record has been seen to be missing; 72 hours later it is `failed`.
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            missingSince: string | null;
+            /**
+             * @description Why the last look was in vain.
+             * @enum {string|null}
+             */
+            error: "dns_record_missing" | "dns_unavailable" | "domain_taken" | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            updatedAt: string;
         };
         DeclareTemplate: {
             /** @example Shop:Voucher */
@@ -2753,6 +3266,38 @@ export interface components {
              * @example d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a
              */
             transcriptHash: string;
+        };
+        DomainPlan: {
+            domain: string;
+            appId: string;
+            /**
+             * @description The app’s present relying party.
+             * @example id.example.net
+             */
+            rpId: string;
+            /**
+             * @description Whether passkeys of a relying party work on the domain: it is under the `rpId`; or browsers find it in the `rpId`’s list of related origins; or it stands there behind more sites than they heed; or not.
+             * @enum {string}
+             */
+            reach: "same_site" | "related_origin" | "too_many_sites" | "none";
+            /** @description How many of the app’s passkeys belong to which relying party; up to 100 000 are counted. */
+            passkeys: {
+                rpId: string;
+                count: number;
+                /**
+                 * @description Whether passkeys of a relying party work on the domain: it is under the `rpId`; or browsers find it in the `rpId`’s list of related origins; or it stands there behind more sites than they heed; or not.
+                 * @enum {string}
+                 */
+                reach: "same_site" | "related_origin" | "too_many_sites" | "none";
+            }[];
+            /** @description In the order in which to take them. */
+            steps: {
+                /** @enum {string} */
+                code: "verify_domain" | "serve_related_origins" | "be_listed" | "lead_users_there" | "keep_relying_party";
+                /** @description null for what the service cannot know. */
+                done: boolean | null;
+                text: string;
+            }[];
         };
         Drip: {
             /** @description Whose wallet gets it; before there is one, the party that it will have. */
@@ -3534,6 +4079,14 @@ export interface components {
              */
             unlimited?: true;
         };
+        /** @description A page at which invoices are seen, and the plan is changed or ended. */
+        Portal: {
+            /**
+             * @description Send the browser there, soon, and nobody else: whoever has it is let in.
+             * @example https://billing.stripe.com/p/session/test_a1b2c3
+             */
+            url: string;
+        };
         PurgedDeliveries: {
             /** @description How many dead letters were deleted. */
             purged: number;
@@ -3800,6 +4353,13 @@ export interface components {
             uses: number | null;
             /** @description In the order of the policy's `spend`. */
             spend: components["schemas"]["SpendLeft"][];
+        };
+        RemoveCustomDomain: {
+            /**
+             * @description A host name without scheme, port or path. Unicode is taken and kept as punycode, in lower case.
+             * @example login.example.com
+             */
+            domain?: string;
         };
         RenamePasskey: {
             /**
@@ -4551,6 +5111,37 @@ export interface components {
                 [key: string]: string | null;
             };
         };
+        /** @description The plan that is in force, and what was used of it in the present period. */
+        Usage: {
+            /** @enum {string} */
+            plan: "self_hosted" | "free" | "pro" | "scale";
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            periodStart: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            periodEnd: string;
+            meters: components["schemas"]["UsageMeter"][];
+        };
+        /** @description What was used of one quota. */
+        UsageMeter: {
+            /** @enum {string} */
+            key: "users" | "transactions" | "deliveries" | "apiRequests";
+            /**
+             * @description Users: now; of the others, so many in the period.
+             * @example 8000
+             */
+            used: number;
+            /**
+             * @description The quota; null is unlimited.
+             * @example 10000
+             */
+            limit: number | null;
+        };
         User: {
             /** @example usr_01jb2m7x9kq4t8v6w0r3s5y1za */
             id: string;
@@ -4588,6 +5179,13 @@ export interface components {
              * @example 2026-11-21T08:30:00.000Z
              */
             updatedAt: string;
+        };
+        VerifyCustomDomain: {
+            /**
+             * @description A host name without scheme, port or path. Unicode is taken and kept as punycode, in lower case.
+             * @example login.example.com
+             */
+            domain: string;
         };
         /** @description Either `initData`, or the fields of the login widget, of which `id`, `auth_date` and `hash` are needed. Fields that Telegram adds are passed on as they are. */
         VerifyMessenger: {
@@ -5405,7 +6003,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Rate limited: `rate_limited` */
+            /** @description Rate limited: `rate_limited`, `quota_exceeded` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8310,7 +8908,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Rate limited: `rate_limited` */
+            /** @description Rate limited: `rate_limited`, `quota_exceeded` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8413,7 +9011,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Rate limited: `rate_limited` */
+            /** @description Rate limited: `rate_limited`, `quota_exceeded` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9057,7 +9655,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Rate limited: `rate_limited` */
+            /** @description Rate limited: `rate_limited`, `quota_exceeded` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9307,7 +9905,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Rate limited: `rate_limited` */
+            /** @description Rate limited: `rate_limited`, `quota_exceeded` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9685,7 +10283,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Rate limited: `rate_limited` */
+            /** @description Rate limited: `rate_limited`, `quota_exceeded` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10715,7 +11313,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Rate limited: `rate_limited` */
+            /** @description Rate limited: `rate_limited`, `quota_exceeded` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -12886,6 +13484,789 @@ export interface operations {
             };
         };
     };
+    getCustomDomains: {
+        parameters: {
+            query?: {
+                /** @description Which page, from 1. */
+                page?: string;
+                /** @description Records a page, 1 to 100 (default 20). */
+                page_size?: string;
+                app_id?: string;
+                status?: "pending" | "verified" | "failed";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["CustomDomain"][];
+                        total: number;
+                        page: number;
+                        pageSize: number;
+                        hasMore: boolean;
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postCustomDomains: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateCustomDomain"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["CustomDomain"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `already_exists`, `domain_taken`, `domain_limit_reached` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteCustomDomains: {
+        parameters: {
+            query?: {
+                /** @description A host name without scheme, port or path. Unicode is taken and kept as punycode, in lower case. */
+                domain?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RemoveCustomDomain"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["CustomDomain"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postCustomDomainsVerify: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["VerifyCustomDomain"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["CustomDomain"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type`, `dns_record_missing`, `dns_unavailable` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `domain_taken` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getCustomDomainsId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["CustomDomain"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getCustomDomainsIdPlan: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["DomainPlan"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postBillingCheckout: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * @description The plan to buy.
+                     * @example pro
+                     */
+                    plan: string;
+                    /**
+                     * @description Where the browser goes once it is paid. On the service's own origin, an allowed origin or redirect URL of one of your apps, or a verified custom domain.
+                     * @example https://shop.example.com/billing
+                     */
+                    successUrl: string;
+                    /**
+                     * @description Where it goes if it is not. On the service's own origin, an allowed origin or redirect URL of one of your apps, or a verified custom domain.
+                     * @example https://shop.example.com/billing
+                     */
+                    cancelUrl: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Success */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Checkout"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type`, `billing_not_configured` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress`, `subscription_active` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error`, `processor_unavailable` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postBillingPortal: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * @description Where the browser goes afterwards. On the service's own origin, an allowed origin or redirect URL of one of your apps, or a verified custom domain.
+                     * @example https://shop.example.com/billing
+                     */
+                    returnUrl: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Success */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Portal"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type`, `billing_not_configured`, `billing_customer_missing` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error`, `processor_unavailable` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getBillingUsage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Usage"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     getJobsId: {
         parameters: {
             query?: never;
@@ -13096,6 +14477,170 @@ export interface operations {
             };
             /** @description Conflict: `idempotency_conflict`, `idempotency_in_progress` */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getAuditLog: {
+        parameters: {
+            query?: {
+                /** @description Which page, from 1. */
+                page?: string;
+                /** @description Records a page, 1 to 100 (default 20). */
+                page_size?: string;
+                /** @description Who did it: an id, or `system`, `cli` and the like. */
+                actor?: string;
+                /** @description What was done: a type, or a family such as `user.*`. */
+                action?: "user.created" | "user.updated" | "user.deleted" | "user.signed_in" | "wallet.created" | "wallet.ready" | "wallet.failed" | "wallet.frozen" | "guest.created" | "guest.converted" | "guest.expired" | "passkey.registered" | "passkey.removed" | "session.revoked" | "session.reuse_detected" | "mfa.enabled" | "mfa.disabled" | "mfa.locked" | "mfa.recovery_code_used" | "delegated_session.created" | "delegated_session.revoked" | "delegated_session.expired" | "delegated_session.exhausted" | "delegated_session.denied" | "tx.submitted" | "tx.completed" | "tx.failed" | "key_share.stored" | "key_share.retrieved" | "key_share.deleted" | "key.recovered" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "app.created" | "app.updated" | "app.deleted" | "custom_domain.verified" | "custom_domain.failed" | "custom_domain.removed" | "tenant.updated" | "webhook.test" | "webhook.disabled" | "webhook.delivery_dead_lettered" | "billing.plan_changed" | "usage.threshold_reached" | "tenant.created" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "wallet.unfrozen" | "user.*" | "wallet.*" | "guest.*" | "passkey.*" | "session.*" | "mfa.*" | "delegated_session.*" | "tx.*" | "key_share.*" | "key.*" | "api_key.*" | "app.*" | "custom_domain.*" | "tenant.*" | "webhook.*" | "billing.*" | "usage.*";
+                /** @description The record that it was done to: an id. */
+                target?: string;
+                since?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["AuditEntry"][];
+                        total: number;
+                        page: number;
+                        pageSize: number;
+                        hasMore: boolean;
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getAnalytics: {
+        parameters: {
+            query?: {
+                /** @description How many days, today included (default 30d). */
+                period?: "7d" | "30d" | "90d";
+                /** @description Only what happened in this app. */
+                app_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Analytics"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not found: `not_found` */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

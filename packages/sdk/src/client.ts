@@ -1,7 +1,11 @@
 import { type ClientOptions, createCalls } from './http.ts'
+import { analyticsOf } from './resources/analytics.ts'
 import { apiKeysOf } from './resources/api-keys.ts'
 import { appsOf } from './resources/apps.ts'
+import { auditLogOf } from './resources/audit-log.ts'
 import { authOf } from './resources/auth.ts'
+import { billingOf } from './resources/billing.ts'
+import { customDomainsOf } from './resources/custom-domains.ts'
 import { delegatedSessionsOf } from './resources/delegated-sessions.ts'
 import { devOf } from './resources/dev.ts'
 import { guestsOf } from './resources/guests.ts'
@@ -37,7 +41,11 @@ export interface HalfkeyClient {
   readonly dev: ReturnType<typeof devOf>
   readonly apiKeys: ReturnType<typeof apiKeysOf>
   readonly webhooks: ReturnType<typeof webhooksOf>
+  readonly customDomains: ReturnType<typeof customDomainsOf>
+  readonly billing: ReturnType<typeof billingOf>
+  readonly analytics: ReturnType<typeof analyticsOf>
   readonly tenant: ReturnType<typeof tenantOf>
+  readonly auditLog: ReturnType<typeof auditLogOf>
   readonly jobs: ReturnType<typeof jobsOf>
   readonly health: ReturnType<typeof healthOf>
 }
@@ -68,7 +76,11 @@ export function createClient(options: ClientOptions): HalfkeyClient {
     dev: devOf(calls),
     apiKeys: apiKeysOf(calls),
     webhooks: webhooksOf(calls),
+    customDomains: customDomainsOf(calls),
+    billing: billingOf(calls),
+    analytics: analyticsOf(calls),
     tenant: tenantOf(calls),
+    auditLog: auditLogOf(calls),
     jobs: jobsOf(calls),
     health: healthOf(calls),
   }

@@ -3,12 +3,20 @@ import type { components } from './api.gen.ts'
 
 type Schemas = components['schemas']
 
+/** What happened in a period, day by day. */
+export type Analytics = Schemas['Analytics']
 /** An API key, without the key itself. */
 export type ApiKey = Schemas['ApiKey']
 /** An API key with the key itself in `key`: what creation and rotation answer, and nothing else ever does. */
 export type ApiKeyWithKey = Schemas['ApiKeyWithKey']
+/** A domain of the tenant's, and the records that make it work. */
+export type CustomDomain = Schemas['CustomDomain']
+/** What it takes to use an app's passkeys on a custom domain. */
+export type DomainPlan = Schemas['DomainPlan']
 /** An app of the tenant. */
 export type App = Schemas['App']
+/** Who did what to what, from where. */
+export type AuditEntry = Schemas['AuditEntry']
 /** One event on its way to one webhook, with every attempt so far. */
 export type Delivery = Schemas['Delivery']
 /** One attempt of a delivery; `number` 0 is the first send. */
@@ -45,6 +53,12 @@ export type Readiness = Schemas['Readiness']
 export type RotatedWebhook = Schemas['RotatedWebhook']
 /** The tenant that an API key belongs to. */
 export type Tenant = Schemas['Tenant']
+/** A page of the payment processor at which a plan is bought. */
+export type Checkout = Schemas['Checkout']
+/** A page of the payment processor at which a plan is changed or ended. */
+export type Portal = Schemas['Portal']
+/** The plan in force, and what was used of it in the present period. */
+export type Usage = Schemas['Usage']
 /** An end user. */
 export type User = Schemas['User']
 /** A subscription of an endpoint to events, without its secret. */

@@ -1,19 +1,25 @@
 import { readFileSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vitest'
+import { type DnsServer, startDnsServer } from '../../server/test/dns-server.ts'
 import { eventually, type Service, startService, type Tenant } from '../../server/test/harness.ts'
 import { answer, type Receiver, startReceiver } from '../../server/test/receiver.ts'
+import { type StripeFake, startStripeFake } from '../../server/test/stripe-fake.ts'
 import type { Fetch } from '../src/attempt.ts'
 import { createClient, type HalfkeyClient } from '../src/client.ts'
 import { HalfkeyError, isHalfkeyError } from '../src/errors.ts'
 import type { User } from '../src/models.ts'
 import type { Page } from '../src/paging.ts'
+import { useBilling } from './billing.ts'
 import { newHolder, useDelegatedSessions, useOwnKey, useTemplates, useWallets } from './delegating.ts'
+import { useCustomDomains } from './domains.ts'
 import { useKeyShares, useSharedKeys } from './sharing.ts'
 import { useGuestsAndMfa, useHostedPage, useMessenger, usePasskeys, useSessions } from './sign-in.ts'
 
 let service: Service
 let receiver: Receiver
+let dns: DnsServer
+let stripe: StripeFake
 let tenant: Tenant
 let client: HalfkeyClient
 /** Every request of `client`, as `METHOD /path`. */
@@ -25,7 +31,13 @@ const recording: Fetch = (url, init) => {
 }
 
 beforeAll(async () => {
-  service = await startService({ HALFKEY_WEBHOOK_RETRY_DELAYS: '1ms' })
+  dns = await startDnsServer()
+  stripe = await startStripeFake()
+  service = await startService({
+    HALFKEY_WEBHOOK_RETRY_DELAYS: '1ms',
+    HALFKEY_DNS_SERVERS: dns.address,
+    ...stripe.settings,
+  })
   receiver = await startReceiver()
   tenant = await service.newTenant()
   client = createClient({ baseUrl: `${service.url}/v1`, apiKey: tenant.key, fetch: recording })
@@ -33,6 +45,8 @@ beforeAll(async () => {
 afterAll(async () => {
   await receiver.close()
   await service.stop()
+  await dns.close()
+  await stripe.close()
 })
 
 const failure = (call: Promise<unknown>): Promise<HalfkeyError> =>
@@ -101,6 +115,19 @@ describe('every method works against the server', () => {
     expect((await failure(client.webhooks.get(made.id))).code).toBe('not_found')
     const blocked = await failure(client.webhooks.create({ url: 'https://169.254.169.254/', events: ['*'] }))
     expect(blocked).toMatchObject({ status: 400, code: 'webhook_url_blocked', details: [{ field: 'url' }] })
+  })
+
+  test('billing', () => useBilling(client))
+
+  test('custom domains', () => useCustomDomains(client, dns))
+
+  test('the audit log', async () => {
+    const user = await client.users.create({ name: 'Watched' })
+    const [entry] = await eventually('an entry', async () => {
+      const page = await client.auditLog.list({ target: user.id, action: 'user.*', since: user.createdAt })
+      return page.total === 1 && page.data
+    })
+    expect(entry).toMatchObject({ action: 'user.created', target: user.id, appId: user.appId })
   })
 
   test('deliveries, dead letters and their recovery', async () => {

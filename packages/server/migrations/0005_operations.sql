@@ -32,6 +32,7 @@ create table custom_domains (
 create unique index custom_domains_domain on custom_domains (tenant_id, domain);
 -- Whoever proves it first has it.
 create unique index custom_domains_verified on custom_domains (domain) where status = 'verified';
+create index custom_domains_app on custom_domains (tenant_id, app_id);
 create index custom_domains_due on custom_domains (next_check_at) where next_check_at is not null;
 
 -- A day's counters, of an app and, with app_id '', of the whole tenant.
@@ -40,7 +41,11 @@ create table analytics_daily (
   app_id text collate "C" not null,
   day date not null,
   new_users bigint not null default 0,
+  -- New too, but without an event: a count of the events is not to take them away.
+  users_imported bigint not null default 0,
   active_users bigint not null default 0,
+  -- Of the users who were ever active, those whose last active day this is: its sum from a day on counts each user once.
+  last_active_users bigint not null default 0,
   sign_ins_passkey bigint not null default 0,
   sign_ins_messenger bigint not null default 0,
   guests bigint not null default 0,
@@ -54,13 +59,16 @@ create table analytics_daily (
   primary key (tenant_id, app_id, day)
 ) with (fillfactor = 70);
 
--- Who was active on a day: each counts once.
+-- Who was active when: a row a user.
 create table analytics_active_users (
   tenant_id text collate "C" not null,
-  day date not null,
   user_id text collate "C" not null,
-  primary key (tenant_id, day, user_id)
-);
+  app_id text collate "C" not null,
+  last_day date not null,
+  -- Which of the 31 days up to the last one: bit 0 is the last, bit 1 the day before it.
+  days integer not null,
+  primary key (tenant_id, user_id)
+) with (fillfactor = 80);
 
 -- Counts of what is no event: appended by who counts, and drained into what they are added to, so that no two wait for a row.
 create table tallies (
@@ -78,34 +86,74 @@ create table audit_entries (
   seq bigint not null,
   id text collate "C" not null,
   at timestamptz not null,
-  -- A user, an API key, a delegated session, or `system`, `cli`, `processor`.
-  actor text not null,
+  -- A user, an API key, a delegated session, or `system`, `cli`, `first start`.
+  actor text collate "C" not null,
   key_id text collate "C",
-  action text not null,
-  target text not null,
+  action text collate "C" not null,
+  -- The record that it is about.
+  target text collate "C" not null,
+  -- The user by whom or about whom it is: their deletion erases the address.
+  user_id text collate "C",
   app_id text collate "C",
-  event_id text collate "C" not null,
+  -- Null for what is no event.
+  event_id text collate "C",
   request_id text,
   -- Where it came from. The chain holds a salted hash of it alone, so that it can be erased.
   address text,
   address_salt bytea,
   address_hash bytea,
+  -- Of the entry before; null for the first.
+  previous_hash bytea,
   hash bytea not null,
   primary key (tenant_id, seq)
 );
-create unique index audit_entries_id on audit_entries (id);
 create index audit_entries_actor on audit_entries (tenant_id, actor, seq);
 create index audit_entries_action on audit_entries (tenant_id, action, seq);
 create index audit_entries_target on audit_entries (tenant_id, target, seq);
+create index audit_entries_app on audit_entries (tenant_id, app_id, seq);
+-- Entries lie nearly in the order of their times.
+create index audit_entries_at on audit_entries using brin (at) with (autosummarize = on);
+-- What a user's deletion erases; and which deletions there were.
+create index audit_entries_user on audit_entries (tenant_id, user_id) where address is not null;
+create index audit_entries_deletions on audit_entries (tenant_id, target) where action in ('user.deleted', 'app.deleted');
 
 -- The chain's end, signed by the tenant's ledger-node key: entries cannot be cut off or written anew without it.
 create table audit_heads (
   tenant_id text collate "C" primary key,
   seq bigint not null,
   hash bytea not null,
-  signature bytea not null,
-  signed_at timestamptz not null
+  -- Null before the first entry.
+  signature bytea,
+  signed_at timestamptz
 ) with (fillfactor = 20);
+
+-- How many entries there are of a day, and of an hour: what a list's total is added up from.
+create table audit_counts (
+  tenant_id text collate "C" not null,
+  -- 24 or 1.
+  hours smallint not null,
+  begins timestamptz not null,
+  -- '' for none.
+  app_id text collate "C" not null,
+  action text collate "C" not null,
+  -- '' for users and delegated sessions, of which there are many with a few entries each.
+  actor text collate "C" not null,
+  n bigint not null,
+  primary key (tenant_id, hours, begins, app_id, action, actor)
+) with (fillfactor = 50);
+
+-- Acts that are no events, written with what they do, until they are entries.
+create table audit_notes (
+  tenant_id text collate "C" not null,
+  id text collate "C" not null,
+  at timestamptz not null,
+  action text collate "C" not null,
+  target text collate "C" not null,
+  user_id text collate "C",
+  app_id text collate "C",
+  context jsonb not null,
+  primary key (tenant_id, id)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 -- What a payment processor knows of a tenant.
 create table subscriptions (
@@ -115,8 +163,8 @@ create table subscriptions (
   status text,
   period_start timestamptz,
   period_end timestamptz,
-  -- The processor's time of the last event that was applied: an older one changes nothing.
-  applied_at timestamptz,
+  -- Grows with each state that was taken over. A state is only taken over if none was since before it was asked for.
+  version bigint not null default 0,
   created_at timestamptz not null,
   updated_at timestamptz not null
 );
@@ -149,3 +197,17 @@ create table imports (
   created_at timestamptz not null,
   finished_at timestamptz
 );
+
+-- A user's `user.created`: the one event that says who they are. Blanked when they are erased.
+alter table users add column created_event_id text collate "C";
+
+-- Events of erased users that are to be blanked: as soon as nothing is left to be sent of them, for what is sent again must
+-- be the same bytes.
+create table erasures (
+  tenant_id text collate "C" not null,
+  event_id text collate "C" not null,
+  -- When it is looked at (again).
+  due_at timestamptz not null default now(),
+  primary key (tenant_id, event_id)
+);
+create index erasures_due on erasures (due_at);

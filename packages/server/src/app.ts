@@ -1,18 +1,31 @@
+import { analyticsFollower, analyticsTallies, createActivitySweep } from './analytics/follower-service.ts'
+import { analyticsRoutes } from './analytics/routes.ts'
 import { apiKeyRoutes } from './api-keys/routes.ts'
 import { API_KEY_ERRORS } from './api-keys/service.ts'
 import { appRoutes } from './apps/routes.ts'
 import { APP_ERRORS } from './apps/service.ts'
+import { auditRoutes } from './audit/routes.ts'
+import { followAudit } from './audit/service.ts'
+import { deleteOldEvents } from './billing/event-service.ts'
+import { billingRoutes, processorEventsRoute } from './billing/routes.ts'
+import { BILLING_ERRORS } from './billing/service.ts'
+import { usageFollower, usageSink } from './billing/usage-service.ts'
 import { deleteOldChallenges } from './core/challenges.ts'
 import type { Config } from './core/config.ts'
 import type { Db } from './core/db.ts'
 import type { Deps } from './core/deps.ts'
+import { type Follower, followFeed } from './core/feed.ts'
 import type { Entrance, PlainRoute, Route } from './core/http.ts'
 import { deleteOldJobs } from './core/jobs.ts'
 import { openApiDocument } from './core/openapi.ts'
 import { deleteOldRevocations } from './core/revocations.ts'
+import { drainTallies, type TallySink } from './core/tallies.ts'
 import { VERSION } from './core/version.ts'
 import { custodyRoutes } from './custody/routes.ts'
 import { CUSTODY_ERRORS, deleteOldEncryptionKeys } from './custody/service.ts'
+import { CUSTOM_DOMAIN_ERRORS } from './custom-domains/errors.ts'
+import { recheckDomains } from './custom-domains/recheck-service.ts'
+import { customDomainRoutes, tlsAllowedRoute } from './custom-domains/routes.ts'
 import { reconcileTransactions } from './delegated-sessions/reconcile-service.ts'
 import { delegatedSessionRoutes } from './delegated-sessions/routes.ts'
 import { DELEGATED_SESSION_ERRORS, sweepDelegatedSessions } from './delegated-sessions/service.ts'
@@ -44,6 +57,7 @@ import { templateRoutes } from './templates/routes.ts'
 import { TEMPLATE_ERRORS } from './templates/service.ts'
 import { tenantRoutes } from './tenant/routes.ts'
 import { transactionRoutes } from './transactions/routes.ts'
+import { blankErased } from './users/erasure-service.ts'
 import { userRoutes } from './users/routes.ts'
 import { onboardWallets } from './wallets/onboarding-service.ts'
 import { walletRoutes } from './wallets/routes.ts'
@@ -74,8 +88,12 @@ export const routes: readonly Route[] = [
   ...faucetRoutes,
   ...apiKeyRoutes,
   ...webhookRoutes,
+  ...customDomainRoutes,
+  ...billingRoutes,
   ...jobRoutes,
   ...tenantRoutes,
+  ...auditRoutes,
+  ...analyticsRoutes,
   ...healthRoutes,
 ]
 
@@ -100,7 +118,9 @@ const errors = {
   ...TEMPLATE_ERRORS,
   ...API_KEY_ERRORS,
   ...WEBHOOK_ERRORS,
+  ...CUSTOM_DOMAIN_ERRORS,
   ...DELIVERY_ERRORS,
+  ...BILLING_ERRORS,
 }
 
 /** The API's description, as served and as committed. */
@@ -115,6 +135,8 @@ export const plainRoutes: readonly PlainRoute[] = [
   ...healthProbes,
   jwksRoute,
   relatedOriginsRoute,
+  tlsAllowedRoute,
+  processorEventsRoute,
   ...signInPages,
   {
     path: '/openapi.json',
@@ -172,6 +194,30 @@ function byItself(deps: Deps, chore: Chore): Chore {
   }
 }
 
+/** What is derived from events. */
+function followers(deps: Deps): Follower[] {
+  return [analyticsFollower, usageFollower(deps)]
+}
+
+/** All that follow the feed, by name: retention waits for each of them. */
+export function followerNames(deps: Deps): string[] {
+  return [...followers(deps).map(({ name }) => name), 'audit']
+}
+
+/** What the counts of deliveries and requests are added to. */
+function tallySinks(deps: Deps): TallySink[] {
+  return [analyticsTallies, usageSink(deps)]
+}
+
+/** By the requests' pool: the engine's has no connections to spare for them. */
+function derivations(deps: Deps): Chore[] {
+  const sinks = tallySinks(deps)
+  return [
+    ...followers(deps).map((follower) => byItself(deps, () => followFeed(deps.db, follower))),
+    byItself(deps, () => drainTallies(deps.db, sinks)),
+  ]
+}
+
 /** Periodic work of a worker beside deliveries; each answers whether there is more to do at once. */
 export function chores(deps: Deps): Chore[] {
   return [
@@ -180,14 +226,20 @@ export function chores(deps: Deps): Chore[] {
     (db) => sweepDelegatedSessions({ ...deps, db }),
     (db) => sweepResharings({ ...deps, db }),
     (db) => sweepKeyGenerations({ ...deps, db }),
+    blankErased,
     byItself(deps, (db) => reconcileTransactions({ ...deps, db })),
     byItself(deps, (db) => onboardWallets({ ...deps, db })),
+    byItself(deps, (db) => recheckDomains({ ...deps, db })),
+    ...derivations(deps),
+    byItself(deps, (db) => followAudit(db, deps)),
     hourly(deleteOldJobs),
+    hourly((db) => deleteOldEvents(db, deps.now())),
     hourly(deleteOldSessions),
     hourly(deleteOldRevocations),
     hourly(deleteOldChallenges),
     hourly(deleteOldEncryptionKeys),
     hourly(deleteOldCodes),
     hourly(deleteOldPayloads),
+    hourly(createActivitySweep(deps.now)),
   ]
 }

@@ -174,7 +174,7 @@ export const SETTINGS = {
   domainTarget: setting(
     'HALFKEY_DOMAIN_TARGET',
     '',
-    kinds.nullableText,
+    kinds.nullableHost,
     "The host name that custom domains are to point at; HALFKEY_PUBLIC_URL's host when not set.",
   ),
   stripeSecretKey: setting(
@@ -244,6 +244,8 @@ function contradictions(config: Config): string[] {
   if (config.databaseUrl !== null && !/^postgres(ql)?:\/\//.test(config.databaseUrl)) {
     problems.push('DATABASE_URL must start with postgres:// or postgresql://')
   }
+  if (config.redisUrl !== null && !/^rediss?:$/.test(URL.parse(config.redisUrl)?.protocol ?? ''))
+    problems.push('REDIS_URL must be a URL that starts with redis:// or rediss://')
   if (config.deadLetterRetentionMs < config.retentionMs) {
     problems.push('HALFKEY_DEAD_LETTER_RETENTION must not be shorter than HALFKEY_RETENTION')
   }
@@ -274,8 +276,11 @@ function contradictions(config: Config): string[] {
   return problems
 }
 
-/** Reads the environment; the only place that does. @throws ConfigError naming every problem */
-export function loadConfig(env: Record<string, string | undefined> = process.env): Config {
+/** What could be read of the environment, where what is wrong has its default, and everything that is wrong with it. */
+export function inspectConfig(env: Record<string, string | undefined> = process.env): {
+  config: Config
+  problems: string[]
+} {
   const problems: string[] = []
   const defaults: string[] = []
   const values: Record<string, unknown> = {}
@@ -294,8 +299,14 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
   const unknown = Object.keys(env).filter((name) => name.startsWith('HALFKEY_') && !known.has(name))
   const config = { ...values, defaults, unknown } as unknown as Config
   problems.push(...contradictions(config))
-  if (problems.length > 0) throw new ConfigError(problems)
   config.kekFile ??= resolve(config.dataDir, 'kek.key')
+  return { config, problems }
+}
+
+/** Reads the environment; no other file does. @throws ConfigError naming every problem */
+export function loadConfig(env: Record<string, string | undefined> = process.env): Config {
+  const { config, problems } = inspectConfig(env)
+  if (problems.length > 0) throw new ConfigError(problems)
   return config
 }
 

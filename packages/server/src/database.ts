@@ -13,6 +13,8 @@ export interface OpenedDatabase {
   connection: Connection
   /** For people: which server and where its data lies. */
   description: string
+  /** Where the embedded database's data lies; null for a server that is not ours to look into. */
+  dataFolder: string | null
   migrated: string[]
   close(): Promise<void>
 }
@@ -25,6 +27,7 @@ export async function openAndMigrate(config: Config, role: EmbeddedRole, log: Lo
     return {
       connection,
       description: `PostgreSQL at ${hostname || 'a local socket'}${port === '' ? '' : `:${port}`}${pathname} (DATABASE_URL)`,
+      dataFolder: null,
       migrated: await migrate(connection),
       close: async () => {},
     }
@@ -38,6 +41,7 @@ export async function openAndMigrate(config: Config, role: EmbeddedRole, log: Lo
     return {
       connection: embedded.connection,
       description: `embedded PostgreSQL ${embedded.version}, ${embedded.state}, data in ${embedded.dataDir}`,
+      dataFolder: embedded.dataDir,
       migrated: await migrate(embedded.connection),
       close: () => embedded.detach(),
     }

@@ -1,11 +1,14 @@
-import { chores, entrances, plainRoutes, routesOf } from './app.ts'
+import { chores, entrances, followerNames, plainRoutes, routesOf } from './app.ts'
 import { defaultApp } from './apps/service.ts'
+import type { PaymentProcessor } from './billing/processor.ts'
+import { createQuotas, UNLIMITED } from './billing/quota-service.ts'
 import { createAuthenticator } from './core/auth.ts'
 import { createNotifier, listen } from './core/bell.ts'
 import type { Config } from './core/config.ts'
 import { type Database, openDatabase } from './core/db.ts'
 import type { Deps } from './core/deps.ts'
 import { createEgress } from './core/egress/egress.ts'
+import { registerGauges } from './core/gauges.ts'
 import { openKeyFile } from './core/key-provider.ts'
 import type { OpenLog } from './core/log.ts'
 import { createMetrics } from './core/metrics.ts'
@@ -14,9 +17,12 @@ import { createRateLimiter } from './core/rate-limit.ts'
 import { createRevocations } from './core/revocations.ts'
 import { createServer, type Server } from './core/server.ts'
 import { createSigningKeys } from './core/signing-keys.ts'
+import { createRequestCounter } from './core/tallies.ts'
 import { createThreads } from './core/threads.ts'
+import { openTracing } from './core/tracing.ts'
 import { checkInstallation, exclusively, type OpenedDatabase, openAndMigrate } from './database.ts'
 import { healthProbes } from './health/routes.ts'
+import { readiness } from './health/service.ts'
 import { createEmbeddedLedger } from './ledger/embedded/embedded-ledger.ts'
 import type { Ledger } from './ledger/ledger.ts'
 import { createTenant, isEmptyInstallation, listTenants } from './tenant/service.ts'
@@ -61,7 +67,17 @@ export interface Parts {
   engineDb: Database
   /** The engine's connections whose commits need not be durable at once. */
   hastyDb: Database
+  /** All pools of this process by what they are for, for metrics. */
+  pools: Readonly<Record<string, Database>>
   close(): Promise<void>
+}
+
+/** The payment processor that is configured; without one, nothing of its library is even loaded. */
+async function openPayments(config: Config): Promise<PaymentProcessor | null> {
+  const { stripeSecretKey: key, stripeWebhookSecret: webhookSecret } = config
+  if (key === null || webhookSecret === null) return null
+  const { createStripe } = await import('./billing/stripe.ts')
+  return createStripe(config, { key, webhookSecret })
 }
 
 /** Opens database, keys and all that `Deps` holds. Nothing runs yet. */
@@ -71,6 +87,7 @@ export async function openParts(
   { log }: OpenLog,
   options: StartOptions = {},
 ): Promise<Parts> {
+  const payments = await openPayments(config)
   const keys = await openKeyFile(config.kekFile as string, { create: config.env === 'development' })
   const database = await openAndMigrate(config, role, log)
   const shared = { connection: database.connection, log }
@@ -125,6 +142,10 @@ export async function openParts(
     signingKeys: createSigningKeys({ db: probeDb, keys, log, now }),
     revocations: createRevocations({ db, log, now }),
     limiter: createRateLimiter(),
+    quotas: payments === null ? UNLIMITED : createQuotas({ now }),
+    payments,
+    requests: createRequestCounter({ db, log, now }),
+    tracing: null,
     threads,
     ledgers: new Map([['embedded', createEmbeddedLedger({ keys })]]),
     probeDb,
@@ -135,7 +156,8 @@ export async function openParts(
   }
   const more = options.ledgers?.(deps) ?? []
   deps.ledgers = new Map([...deps.ledgers, ...more.map((ledger) => [ledger.name, ledger] as const)])
-  return { deps, database, engineDb, hastyDb, close }
+  const pools = { api: db, engine: engineDb, hasty: hastyDb, probe: probeDb }
+  return { deps, database, engineDb, hastyDb, pools, close }
 }
 
 /** A started service. */
@@ -170,13 +192,29 @@ function startWorker(parts: Parts): { worker: Worker; closeListener(): Promise<v
   const listener = { listening: () => false, close: async () => {} } as ReturnType<typeof listen>
   const worker = createWorker(
     { ...deps, db: engineDb },
-    { listening: () => listener.listening(), chores: chores(deps), hasty: hastyDb },
+    {
+      listening: () => listener.listening(),
+      chores: chores(deps),
+      followers: followerNames(deps),
+      hasty: hastyDb,
+    },
   )
   Object.assign(listener, listen(database.connection, worker.bells, deps.log))
   // In this process the bell is at hand; the other processes' workers poll, and this one is awake already.
   deps.wake = { outbox: worker.bells.outbox.ring, due: worker.bells.due.ring }
   deps.lifecycle.worker = worker
   return { worker, closeListener: () => listener.close() }
+}
+
+/** Limits that all processes share, where a Redis is named: without one nothing of it is even loaded. */
+async function shareLimits(deps: Deps, url: string): Promise<() => Promise<void>> {
+  const { createSharedRateLimiter } = await import('./core/shared-rate-limit.ts')
+  const { metrics, log, signingKeys } = deps
+  const namingKey = async () => (await signingKeys.oldest()).refreshKey
+  const shared = createSharedRateLimiter({ url, local: createRateLimiter(), metrics, log, namingKey })
+  deps.limiter = shared
+  await shared.start()
+  return () => shared.stop()
 }
 
 /** A worker answers probes only where a port was given for them: beside an API on one machine it needs none. */
@@ -187,6 +225,19 @@ async function serve(deps: Deps): Promise<Server> {
   return role === 'worker'
     ? createServer(deps, [], [...healthProbes, metricsRoute])
     : createServer(deps, routesOf(deps.config), [...plainRoutes, metricsRoute], entrances)
+}
+
+/** Figures that are read when `/metrics` is scraped. */
+function observe({ deps, database, pools }: Parts): void {
+  registerGauges({
+    registry: deps.metrics.registry,
+    db: deps.probeDb,
+    pools,
+    checks: async () =>
+      (await readiness(deps)).checks.map(({ name, state }) => ({ name, passes: state !== 'failing' })),
+    dataFolder: database.dataFolder,
+    log: deps.log,
+  })
 }
 
 /** Starts the configured role. @throws when a part cannot start; what had started is stopped again */
@@ -200,12 +251,21 @@ export async function start(config: Config, openLog: OpenLog, options: StartOpti
   try {
     const first = await firstStart(deps, parts.engineDb)
     options.prepared?.(parts.database, first)
+    observe(parts)
     deps.auth.start()
     deps.signingKeys.start()
     deps.revocations.start()
+    deps.requests.start()
     stops.push(async () => {
-      await Promise.all([deps.auth.stop(), deps.signingKeys.stop(), deps.revocations.stop()])
+      await Promise.all([deps.auth.stop(), deps.signingKeys.stop(), deps.revocations.stop(), deps.requests.stop()])
     })
+    if (config.otlpEndpoint !== null) {
+      const tracing = await openTracing(config, deps.metrics)
+      deps.tracing = tracing
+      stops.push(() => tracing.close())
+    }
+    if (config.redisUrl !== null && config.rateLimits && config.role !== 'worker')
+      stops.push(await shareLimits(deps, config.redisUrl))
     if (config.role !== 'api') {
       const { worker, closeListener } = startWorker(parts)
       await worker.start()

@@ -8,6 +8,7 @@ import {
   actAs,
   askRoute,
   bodyFor,
+  dnsOfRequests,
   fieldsOf,
   NOWHERE,
   nameOf,
@@ -15,6 +16,7 @@ import {
   pathOf,
   RECORDS,
   resourceOf,
+  stripeOfRequests,
   takesBody,
   validBody,
   withQuery,
@@ -23,7 +25,10 @@ import {
 let service: Service
 let tenant: Tenant
 beforeAll(async () => {
-  service = await startService()
+  service = await startService({
+    HALFKEY_DNS_SERVERS: (await dnsOfRequests()).address,
+    ...(await stripeOfRequests()).settings,
+  })
   tenant = await service.newTenant()
 })
 afterAll(() => service.stop())

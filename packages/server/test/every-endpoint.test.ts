@@ -10,6 +10,7 @@ import {
   askRoute,
   bearerFor,
   bodyFor,
+  dnsOfRequests,
   isForUser,
   nameOf,
   OF_NO_APP,
@@ -19,6 +20,7 @@ import {
   RECORDS,
   resourceOf,
   signIn,
+  stripeOfRequests,
   takesBody,
   unknownIds,
   withQuery,
@@ -27,7 +29,10 @@ import {
 let service: Service
 let tenant: Tenant
 beforeAll(async () => {
-  service = await startService()
+  service = await startService({
+    HALFKEY_DNS_SERVERS: (await dnsOfRequests()).address,
+    ...(await stripeOfRequests()).settings,
+  })
   tenant = await service.newTenant()
 })
 afterAll(() => service.stop())

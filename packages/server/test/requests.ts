@@ -7,7 +7,9 @@ import { newSharedWallet } from '../src/key-shares/key-shares.fixture.ts'
 import { startSession } from '../src/sessions/service.ts'
 import { signInAs } from '../src/sessions/sessions.fixture.ts'
 import { register } from './authenticator.ts'
+import { type DnsServer, startDnsServer } from './dns-server.ts'
 import { type Answer, type CallOptions, call, type Service, type Tenant } from './harness.ts'
+import { type StripeFake, startStripeFake } from './stripe-fake.ts'
 
 /** Nothing listens there: a delivery fails at once. */
 export const NOWHERE = 'http://127.0.0.2:49150/hook'
@@ -17,6 +19,8 @@ const BODIES: Record<string, object> = {
   'POST /api-keys': { name: 'Backend', type: 'secret', scopes: ['api_keys:read'] },
   'POST /guests/:id/convert': { email: 'converted@example.com' },
   'POST /webhooks': { url: NOWHERE, events: ['user.created'] },
+  'POST /billing/checkout': { plan: 'pro', successUrl: 'http://localhost:3000/', cancelUrl: 'http://localhost:3000/' },
+  'POST /billing/portal': { returnUrl: 'http://localhost:3000/' },
   'POST /delegated-sessions/:id/execute': { commands: [{ create: { templateId: 'Note:Note' } }] },
 }
 
@@ -25,6 +29,15 @@ const BODIES_OF: Record<string, (tenant: Tenant) => Promise<object>> = {
   'POST /dev/faucet': async (tenant) => ({ userId: await tenant.userId(), symbol: 'USDX', amount: '1' }),
   // One is never changed or removed, so each has a name of its own.
   'POST /templates': async () => newTemplate(),
+  'POST /custom-domains': async () => ({ domain: newDomainName() }),
+  'POST /custom-domains/verify': async (tenant) => ({ domain: await newDomain(tenant) }),
+  'DELETE /custom-domains': async (tenant) => ({ domain: await newDomain(tenant) }),
+  // There is one for who has been to the checkout.
+  'POST /billing/portal': async (tenant) => {
+    const answer = await tenant.post('/billing/checkout', BODIES['POST /billing/checkout'])
+    if (answer.status !== 201) throw new Error(answer.text)
+    return BODIES['POST /billing/portal'] as object
+  },
 }
 
 /** The least of a template, under a new name. */
@@ -33,6 +46,35 @@ const newTemplate = () => ({
   fields: { author: { type: 'party' } },
   signatories: ['author'],
 })
+
+let dns: Promise<DnsServer> | undefined
+
+/** The name server of the domains that requests here are about, for the service under test. It goes with the test's process. */
+export function dnsOfRequests(): Promise<DnsServer> {
+  dns ??= startDnsServer()
+  return dns
+}
+
+let stripe: Promise<StripeFake> | undefined
+
+/** The payment processor of the service under test, in the same way. */
+export function stripeOfRequests(): Promise<StripeFake> {
+  stripe ??= startStripeFake()
+  return stripe
+}
+
+/** Nobody else's: a verified one can be one tenant's alone. */
+export const newDomainName = (): string => `${newId('dom').replace('_', '-')}.example.com`
+
+/** Registers a domain whose record says what it should. @returns its name */
+async function newDomain(tenant: Tenant): Promise<string> {
+  const answer = await tenant.post('/custom-domains', { domain: newDomainName() })
+  if (answer.status !== 201) throw new Error(answer.text)
+  const { domain, verification } = answer.body.data
+  const server = await dnsOfRequests()
+  server.set(verification.name, [{ type: 'TXT', text: verification.value }])
+  return domain
+}
 
 /** The ids in the paths of one record, by the parameter's name. */
 export type PathIds = Record<string, string>
@@ -103,6 +145,7 @@ export const RECORDS: Record<string, (tenant: Tenant, service: Service) => Promi
     const id = await idOf(tenant, '/webhooks', BODIES['POST /webhooks'])
     return { id, deliveryId: await idOf(tenant, `/webhooks/${id}/test`, {}) }
   },
+  'custom-domains': async (tenant) => ({ id: await idOf(tenant, '/custom-domains', { domain: newDomainName() }) }),
   async jobs(tenant) {
     const id = await idOf(tenant, '/webhooks', BODIES['POST /webhooks'])
     return { id: await idOf(tenant, `/webhooks/${id}/recover`, { since: new Date(0).toISOString() }) }
@@ -163,6 +206,7 @@ export function unknownIds(route: Pick<Route, 'path'>): PathIds {
     transactions: 'tx',
     'api-keys': 'key',
     webhooks: 'wh',
+    'custom-domains': 'dom',
     jobs: 'job',
   }
   return Object.fromEntries(

@@ -2,21 +2,34 @@ import { ConfigError } from '../config.ts'
 import { HttpError } from '../core/errors.ts'
 import { KeyFileError } from '../core/key-provider.ts'
 import { redact } from '../core/log.ts'
+import { analyticsBackfill } from './analytics.ts'
+import { auditExport, auditVerify } from './audit.ts'
 import { type CliContext, type Command, CommandError, EXIT, type Result, UsageError } from './command.ts'
+import { doctor } from './doctor.ts'
+import { exportCommand } from './export.ts'
 import { help } from './help.ts'
+import { importCommand } from './import.ts'
 import { keysGenerateKek, keysRotateKek } from './kek.ts'
 import { keysCreate, keysGenerate, keysRotateSigning } from './keys.ts'
 import { migrate } from './migrate.ts'
 import { tenantsCreate } from './tenants.ts'
+import { usersImport } from './users-import.ts'
 
 const COMMANDS: readonly Command[] = [
+  doctor,
   migrate,
   tenantsCreate,
+  usersImport,
   keysCreate,
   keysGenerate,
   keysRotateSigning,
   keysGenerateKek,
   keysRotateKek,
+  exportCommand,
+  importCommand,
+  auditExport,
+  auditVerify,
+  analyticsBackfill,
 ]
 
 const HELP_FLAGS = ['--help', '-h']
@@ -88,9 +101,9 @@ export async function runCli(args: string[], context: CliContext): Promise<numbe
   // How far it has got is for people: a program gets one line.
   const inner: CliContext = json ? { openDeps: context.openDeps, out: context.out, err: () => {} } : context
   try {
-    const { data, lines } = await carryOut(words, inner)
+    const { data, lines, exitCode = EXIT.done } = await carryOut(words, inner)
     for (const line of json ? [JSON.stringify(data)] : lines) context.out(line)
-    return EXIT.done
+    return exitCode
   } catch (error) {
     const { exitCode, message } = explain(error)
     context.err(json ? JSON.stringify({ error: message, exitCode }) : `halfkey: ${message}`)

@@ -29,6 +29,8 @@ export class CommandError extends Error {}
 export interface Result {
   data: Record<string, unknown>
   lines: string[]
+  /** How it ends where it was carried out and found what is not right; `EXIT.done` when absent. */
+  exitCode?: number
 }
 
 /** One command of the command line. */

@@ -55,7 +55,7 @@ function readKey(args: string[]): { tenant: string | undefined; input: CreateApi
 }
 
 /** The tenant that is meant: the one named, or the only one. */
-async function findTenant(deps: Deps, wanted: string | undefined): Promise<Id<'ten'>> {
+export async function findTenant(deps: Deps, wanted: string | undefined): Promise<Id<'ten'>> {
   if (wanted !== undefined && (await isTenant(deps.db, wanted))) return wanted as Id<'ten'>
   const tenants = await listTenants(deps.db, TENANTS_SHOWN_MAX)
   const [first, second] = tenants

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
 import type { Logger } from './log.ts'
+import { inSpan, inStatementSpan, isTraced } from './tracing.ts'
 
 /** A statement with its parameters; made by the `sql` tag, never by concatenation. */
 export interface Sql {
@@ -121,8 +122,8 @@ export interface Db {
 }
 
 export interface Database extends Db {
-  /** Connections waiting and open, for metrics. */
-  stats(): { total: number; idle: number; waiting: number }
+  /** Connections open, those of them without work, requests that wait for one, and the most there may be; for metrics. */
+  stats(): { total: number; idle: number; waiting: number; max: number }
   close(): Promise<void>
 }
 
@@ -135,12 +136,14 @@ interface QueryRunner {
 }
 
 function statements(runner: QueryRunner) {
-  const execute = (statement: Sql) =>
+  const ask = (statement: Sql) =>
     runner.query({
       text: statement.text,
       values: statement.values as unknown[],
       ...(statement.name === '' ? {} : { name: statement.name }),
     })
+  const execute = (statement: Sql) =>
+    isTraced() ? inStatementSpan(statement.text, () => ask(statement)) : ask(statement)
   return {
     async query<Row extends object>(statement: Sql): Promise<Row[]> {
       return (await execute(statement)).rows as Row[]
@@ -221,48 +224,54 @@ export function openDatabase(options: DatabaseOptions): Database {
   pool.on('error', onError)
   // A checked-out client whose connection breaks emits 'error' on itself; without a listener the process would end.
   pool.on('connect', (client) => client.on('error', onError))
+  async function begin<T>(body: (tx: Db) => Promise<T>): Promise<T> {
+    const client = await pool.connect()
+    let broken: Error | undefined
+    const attempt = async (): Promise<() => T> => {
+      const effects: (() => void)[] = []
+      try {
+        await client.query('begin')
+        const settle = await body(transaction(client, effects)).then(
+          (result) => () => result,
+          (error: unknown) => {
+            if (!keepsEffects(error)) throw error
+            return () => {
+              throw error
+            }
+          },
+        )
+        await client.query('commit')
+        for (const effect of effects) effect()
+        return settle
+      } catch (error) {
+        await client.query('rollback').catch((failure: Error) => {
+          broken = failure
+        })
+        throw error
+      }
+    }
+    try {
+      const settle = await attempt().catch((error: unknown) => {
+        if (broken !== undefined || !isLostRace(error)) throw error
+        options.log.warn({ err: error }, 'transaction begins again')
+        return attempt()
+      })
+      return settle()
+    } finally {
+      client.release(broken)
+    }
+  }
   return {
     ...statements(pool as unknown as QueryRunner),
-    async tx<T>(body: (tx: Db) => Promise<T>): Promise<T> {
-      const client = await pool.connect()
-      let broken: Error | undefined
-      const attempt = async (): Promise<() => T> => {
-        const effects: (() => void)[] = []
-        try {
-          await client.query('begin')
-          const settle = await body(transaction(client, effects)).then(
-            (result) => () => result,
-            (error: unknown) => {
-              if (!keepsEffects(error)) throw error
-              return () => {
-                throw error
-              }
-            },
-          )
-          await client.query('commit')
-          for (const effect of effects) effect()
-          return settle
-        } catch (error) {
-          await client.query('rollback').catch((failure: Error) => {
-            broken = failure
-          })
-          throw error
-        }
-      }
-      try {
-        const settle = await attempt().catch((error: unknown) => {
-          if (broken !== undefined || !isLostRace(error)) throw error
-          options.log.warn({ err: error }, 'transaction begins again')
-          return attempt()
-        })
-        return settle()
-      } finally {
-        client.release(broken)
-      }
-    },
+    tx: (body) => (isTraced() ? inSpan('transaction', 'internal', {}, () => begin(body)) : begin(body)),
     inTransaction: false,
     afterCommit: (effect) => effect(),
-    stats: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
+    stats: () => ({
+      total: pool.totalCount,
+      idle: pool.idleCount,
+      waiting: pool.waitingCount,
+      max: options.connectionsMax,
+    }),
     close: () => pool.end(),
   }
 }

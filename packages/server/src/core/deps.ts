@@ -1,3 +1,4 @@
+import type { PaymentProcessor } from '../billing/processor.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Authenticator } from './auth.ts'
 import type { Config } from './config.ts'
@@ -6,10 +7,13 @@ import type { Egress } from './egress/egress.ts'
 import type { KeyProvider } from './key-provider.ts'
 import type { Logger } from './log.ts'
 import type { Metrics } from './metrics.ts'
+import type { Quotas } from './quotas.ts'
 import type { RateLimiter } from './rate-limit.ts'
 import type { Revocations } from './revocations.ts'
 import type { SigningKeys } from './signing-keys.ts'
+import type { RequestCounter } from './tallies.ts'
 import type { Threads } from './threads.ts'
+import type { Tracing } from './tracing.ts'
 
 /** What a slice's code may use of the process; the same object everywhere but for `db`, which may be a transaction. */
 export interface Deps {
@@ -23,6 +27,13 @@ export interface Deps {
   signingKeys: SigningKeys
   revocations: Revocations
   limiter: RateLimiter
+  quotas: Quotas
+  /** Null where the service takes no payments; then every plan is unlimited. */
+  payments: PaymentProcessor | null
+  /** Counts this process's API requests. */
+  requests: RequestCounter
+  /** Null where no traces are made. */
+  tracing: Tracing | null
   /** For arithmetic with key shares. */
   threads: Threads
   /** By name; the first is for new wallets that name none. */

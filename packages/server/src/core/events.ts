@@ -29,7 +29,8 @@ export interface StoredEvent {
   context: string
 }
 
-function contextOf(cause: EventInput['cause']): string {
+/** Who did something and from where, as it is kept beside it: JSON. */
+export function contextOf(cause: EventInput['cause']): string {
   if (cause === undefined) return '{"actor":"system"}'
   if ('actor' in cause) return JSON.stringify({ actor: cause.actor })
   const { caller, origin } = cause

@@ -250,9 +250,13 @@ export const Times = {
 /** A time on the wire: ISO 8601 UTC with milliseconds. */
 export const Time = z.string().meta({ format: 'date-time', example: '2026-11-21T08:30:00.000Z' })
 
-/** A keyless GET outside `/v1`: probes, metrics, the API description. */
+/** A keyless endpoint outside `/v1`: probes, metrics, the API description, and what other services post here. */
 export interface PlainRoute {
+  /** GET where it is left out. */
+  method?: 'GET' | 'POST'
   path: string
+  /** In development too it answers to any Host, for it tells what a page on another name may know (see host-check.ts). */
+  anyHost?: boolean
   handler(deps: Deps, request: PlainRequest): Promise<PlainAnswer>
 }
 
@@ -261,6 +265,9 @@ export interface PlainRequest {
   host: string | undefined
   address: string
   queryText: string
+  headers: Readonly<Record<string, string | string[] | undefined>>
+  /** As it came; empty for a GET. At most 1 MiB. */
+  body: Buffer
 }
 
 export interface PlainAnswer {

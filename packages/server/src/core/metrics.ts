@@ -20,6 +20,21 @@ export function createMetrics() {
       labelNames: ['policy'] as const,
       registers,
     }),
+    rateLimitStoreErrors: new Counter({
+      name: 'halfkey_rate_limit_store_errors_total',
+      help: 'Calls and connections that the shared rate limit store failed',
+      registers,
+    }),
+    rateLimitAlone: new Gauge({
+      name: 'halfkey_rate_limit_alone',
+      help: '1 while the shared rate limit store is away and this process limits by itself',
+      registers,
+    }),
+    spansDropped: new Counter({
+      name: 'halfkey_trace_spans_dropped_total',
+      help: 'Spans that the trace collector did not take, or that had no room to wait for it',
+      registers,
+    }),
     attempts: new Counter({
       name: 'halfkey_delivery_attempts_total',
       help: 'Delivery attempts by outcome',

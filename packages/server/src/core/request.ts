@@ -65,7 +65,7 @@ export function addressIn(address: string, entries: readonly string[]): boolean 
 }
 
 function originAllowed(deps: Deps, holder: KeyHolder, origin: string): boolean {
-  return isAllowedOrigin(deps.config, holder.allowedOrigins, origin)
+  return isAllowedOrigin(deps.config, holder, origin)
 }
 
 /** Key type, then scope, then origin: the fourth step of the order of checks. @throws 403 */

@@ -10,8 +10,10 @@ import { parseJson } from './json.ts'
 import { limitKey, limitPage, limitSignIn } from './limits.ts'
 import { redact } from './log.ts'
 import { docsPage } from './openapi-page.ts'
+import { addPlainRoutes } from './plain-routes.ts'
 import { addressIn, endpoint } from './request.ts'
 import { DISCARDED_BYTES_MAX, readBody } from './request-body.ts'
+import type { Tracing } from './tracing.ts'
 import { followUnused } from './unused-connections.ts'
 
 const BASE = '/v1'
@@ -25,6 +27,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     holder: KeyHolder | null
     bodyBytes: number
+    /** Of a request that is traced. */
+    traceId: string | undefined
   }
 }
 
@@ -104,12 +108,19 @@ function findHolder(deps: Deps, request: FastifyRequest): KeyHolder | null | Pro
   return isProbe(request) ? deps.auth.authenticateProbe(key) : deps.auth.authenticate(key)
 }
 
-/** Who holds the key, then the rate limit: for every path below the base, known or not. */
-function admit(deps: Deps, request: FastifyRequest, reply: FastifyReply, holder: KeyHolder | null): void {
+/** Who holds the key, then the rate limit: for every path below the base, known or not. Waits for shared limits alone. */
+function admit(
+  deps: Deps,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  holder: KeyHolder | null,
+): void | Promise<void> {
   if (holder === null) throw fail('api_key_invalid')
   if (holder.allowedIps.length > 0 && !addressIn(request.ip, holder.allowedIps)) throw fail('ip_not_allowed')
   request.holder = holder
-  reply.headers(limitKey(deps, holder, request.ip))
+  const limit = limitKey(deps, holder, request.ip)
+  if (limit instanceof Promise) return limit.then((headers) => void reply.headers(headers))
+  reply.headers(limit)
 }
 
 /** What every answer has. */
@@ -173,7 +184,7 @@ function newFastify(deps: Deps): FastifyInstance {
         if (isApi(request.url)) {
           cors(request, reply)
           if (request.method === 'OPTIONS') return preflight(reply)
-          admit(deps, request, reply, await findHolder(deps, request))
+          await admit(deps, request, reply, await findHolder(deps, request))
         }
         throw error
       } catch (failure) {
@@ -207,32 +218,50 @@ function newFastify(deps: Deps): FastifyInstance {
   return app
 }
 
+/** What no trace is made of: it comes every few seconds and tells nothing. */
+const UNTRACED = new Set(['/healthz', '/readyz', '/metrics'])
+
+/** Before all other hooks: everything that a request does runs within its trace. */
+function trace(app: FastifyInstance, tracing: Tracing): void {
+  app.addHook('onRequest', (request, reply, done) => {
+    const route = request.is404 ? undefined : request.routeOptions.url
+    const traced = UNTRACED.has(route ?? '')
+      ? null
+      : tracing.beginRequest(request.method, route, request.headers.traceparent)
+    if (traced === null) return done()
+    request.traceId = traced.traceId
+    reply.raw.once('close', () =>
+      traced.end(reply.raw.writableFinished ? reply.statusCode : null, request.holder?.tenantId),
+    )
+    traced.run(done)
+  })
+}
+
 function addHooks(app: FastifyInstance, deps: Deps, state: { draining: boolean }): void {
+  if (deps.tracing !== null) trace(app, deps.tracing)
   const isOurHost = createHostCheck(deps.config)
   app.decorateRequest('holder', null)
   app.decorateRequest('bodyBytes', 0)
+  app.decorateRequest('traceId', undefined)
   // By callback, not by promise: what is known in memory costs no turn of the event loop.
   app.addHook('onRequest', (request, reply, done) => {
     try {
       const forApi = isForApi(request, reply, state)
       const { host } = request.headers
-      if (host !== undefined && !isOurHost(host)) throw wrongHost(deps)
+      const { anyHost = false } = request.routeOptions.config
+      if (host !== undefined && !anyHost && !isOurHost(host)) throw wrongHost(deps)
       if (!forApi) return done()
       if (request.method === 'OPTIONS') return void preflight(reply)
-      const enter = (holder: KeyHolder | null) => {
-        admit(deps, request, reply, holder)
-        // Before the body is looked at: an unknown route is a 404 whatever is sent to it.
-        if (request.is404) throw fail('not_found')
+      // Before the body is looked at: an unknown route is a 404 whatever is sent to it.
+      const found = () => {
+        deps.requests.count(request.holder as KeyHolder)
+        return request.is404 ? done(fail('not_found')) : done()
       }
+      const enter = (holder: KeyHolder | null) => admit(deps, request, reply, holder)
       const holder = findHolder(deps, request)
-      if (!(holder instanceof Promise)) {
-        enter(holder)
-        return done()
-      }
-      holder.then(enter).then(
-        () => done(),
-        (error: Error) => done(error),
-      )
+      const admitted = holder instanceof Promise ? holder.then(enter) : enter(holder)
+      if (!(admitted instanceof Promise)) return found()
+      admitted.then(found, (error: Error) => done(error))
     } catch (error) {
       done(error as Error)
     }
@@ -256,6 +285,7 @@ function addHooks(app: FastifyInstance, deps: Deps, state: { draining: boolean }
         ms: Math.round(reply.elapsedTime * 10) / 10,
         tenantId: holder?.tenantId,
         keyId: holder?.keyId,
+        traceId: request.traceId,
       },
       'request',
     )
@@ -277,11 +307,11 @@ function isForApi(request: FastifyRequest, reply: FastifyReply, state: { drainin
 }
 
 const limitsSignIn = (deps: Deps) => async (request: FastifyRequest, reply: FastifyReply) => {
-  reply.headers(limitSignIn(deps, request.ip))
+  reply.headers(await limitSignIn(deps, request.ip))
 }
 
 const enters = (deps: Deps, entrance: Entrance) => async (request: FastifyRequest, reply: FastifyReply) => {
-  reply.headers(limitPage(deps, entrance.base, request.ip))
+  reply.headers(await limitPage(deps, entrance.base, request.ip))
   request.holder = await entrance.enter(deps, request.headers)
 }
 
@@ -327,27 +357,6 @@ function addRoute(app: FastifyInstance, deps: Deps, route: Route, entrance?: Ent
   })
 }
 
-function addPlainRoute(app: FastifyInstance, deps: Deps, route: PlainRoute): void {
-  app.route({
-    method: ['GET', 'HEAD'],
-    url: route.path,
-    handler: async (request, reply) => {
-      const cut = request.url.indexOf('?')
-      const answer = await route.handler(deps, {
-        authorization: request.headers.authorization,
-        host: request.headers.host,
-        address: request.ip,
-        queryText: cut === -1 ? '' : request.url.slice(cut + 1),
-      })
-      return reply
-        .code(answer.status)
-        .headers(answer.headers ?? {})
-        .header('content-type', answer.contentType)
-        .send(answer.body)
-    },
-  })
-}
-
 /** Builds the HTTP server out of the route tables. Listens to nothing yet. */
 export async function createServer(
   deps: Deps,
@@ -361,7 +370,7 @@ export async function createServer(
   addHooks(app, deps, state)
   for (const route of routes) addRoute(app, deps, route)
   for (const entrance of entrances) for (const route of entrance.routes) addRoute(app, deps, route, entrance)
-  for (const route of plainRoutes) addPlainRoute(app, deps, route)
+  await addPlainRoutes(app, deps, plainRoutes)
   await docsPage(app)
   await app.ready()
   return {

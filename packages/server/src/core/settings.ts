@@ -26,6 +26,7 @@ function words(text: string): string[] {
     .filter((word) => word !== '')
 }
 
+const HOST = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/i
 const isRange = (entry: string) => (entry.includes('/') ? ipaddr.isValidCIDR(entry) : ipaddr.isValid(entry))
 
 export const kinds = {
@@ -71,11 +72,17 @@ export const kinds = {
   /** CIDRs and host names, separated by commas. */
   rangesOrHosts: (text: string) => {
     const all = words(text)
-    const host = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/i
-    if (!all.every((entry) => isRange(entry) || (!entry.includes('/') && host.test(entry)))) {
+    if (!all.every((entry) => isRange(entry) || (!entry.includes('/') && HOST.test(entry)))) {
       throw new Error('CIDRs or host names, separated by commas')
     }
     return all
+  },
+  /** A host name, in lower case and without a trailing dot; null for none. */
+  nullableHost: (text: string) => {
+    if (text === '') return null
+    const host = text.trim().toLowerCase().replace(/\.$/, '')
+    if (!HOST.test(host) || ipaddr.isValid(host)) throw new Error('a host name such as edge.example.com, and no URL')
+    return host
   },
   /** DNS servers as `address` or `address:port`. */
   servers: (text: string) => {

@@ -86,6 +86,14 @@ describe('the origin of a verified domain', () => {
     expect(await mayUse(key, 'http://localhost:3000')).toBe(true)
   })
 
+  test('is remembered once for all keys of an app, of which there may be many', async () => {
+    const { tenant, key, origin } = await newSite()
+    const keys = [key, await tenant.newKey({ publishable: true }), await tenant.newKey({ appId: tenant.appId })]
+    const [first, ...more] = await Promise.all(keys.map((one) => stage.service.deps.auth.authenticate(one)))
+    expect(first?.domainOrigins).toEqual([origin])
+    for (const holder of more) expect(holder?.domainOrigins).toBe(first?.domainOrigins)
+  })
+
   test('is refused when the domain has failed', async () => {
     const { key, made, origin } = await newSite()
     expect(await mayUse(key, origin)).toBe(true)

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import pg from 'pg'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { signUp } from '../../test/authenticator.ts'
-import type { Tenant } from '../../test/harness.ts'
+import { eventually, type Tenant } from '../../test/harness.ts'
 import { newDomainName } from '../../test/requests.ts'
 import { type Registered, registered, type Stage, startStage, verified } from './custom-domains.fixture.ts'
 
@@ -82,4 +83,31 @@ test('behind five other sites a domain is not heeded; before them, or on one of 
   expect(await reachOf('zz.site-a.org')).toBe('related_origin')
   expect(await reachOf(`aa.${name}.net`)).toBe('related_origin')
   expect(await reachOf('yy.site-e.org')).toBe('too_many_sites')
+})
+
+test('counts that take long keep nobody else waiting', async () => {
+  const tenant = await stage.service.newTenant()
+  // More apps than the pool has connections, each asked several times.
+  const made = await Promise.all(
+    Array.from({ length: 20 }, async (_, n) => {
+      const appId = (await tenant.post('/apps', { name: `App ${n}` })).body.data.id
+      return registered(tenant, { appId })
+    }),
+  )
+  const holder = new pg.Client({ connectionString: stage.service.databaseUrl })
+  await holder.connect()
+  onTestFinished(() => holder.end())
+  await holder.query('begin')
+  await holder.query('lock table passkeys in access exclusive mode')
+  const plans = Promise.all([...made, ...made, ...made].map(({ id }) => tenant.get(`/custom-domains/${id}/plan`)))
+  const counts = () =>
+    stage.service.sql<{ pid: number }>(
+      `select pid from pg_locks where relation = 'passkeys'::regclass and not granted`,
+    )
+  await eventually('they wait', async () => (await counts()).length > 0)
+  const other = await stage.service.newTenant()
+  for (let n = 0; n < 20; n += 1) expect((await other.get('/users')).status).toBe(200)
+  expect((await counts()).length).toBeLessThanOrEqual(2)
+  await holder.query('commit')
+  for (const answer of await plans) expect(answer.status, answer.text).toBe(200)
 })
