@@ -109,6 +109,34 @@ function createUses(db: Db, log: Logger) {
   }
 }
 
+type Found = ReturnType<typeof holderOf>
+
+/** The keys that are known here. An app's origins are kept once for all its keys: both may be many. */
+function createCache() {
+  const keys = new Map<string, Found>()
+  const origins = new Map<string, readonly string[]>()
+
+  function shared(appId: string | null, list: readonly string[]): readonly string[] {
+    if (appId === null || list.length === 0) return list
+    const known = origins.get(appId)
+    if (known?.length === list.length && known.every((one, at) => one === list[at])) return known
+    origins.set(appId, list)
+    return list
+  }
+
+  return {
+    get: (key: string) => keys.get(key),
+    set(key: string, found: Found): void {
+      if (keys.size >= CACHED_KEYS_MAX) keys.delete(keys.keys().next().value as string)
+      keys.set(key, Object.assign(found, { domainOrigins: shared(found.appId, found.domainOrigins ?? []) }))
+    },
+    clear(): void {
+      keys.clear()
+      origins.clear()
+    },
+  }
+}
+
 interface AuthenticatorOptions {
   db: Db
   log: Logger
@@ -117,7 +145,7 @@ interface AuthenticatorOptions {
 
 /** `now` is the wall clock, for expiry; trust in the cache is counted on the monotonic one. */
 export function createAuthenticator({ db, log, now }: AuthenticatorOptions): Authenticator {
-  const cache = new Map<string, ReturnType<typeof holderOf>>()
+  const cache = createCache()
   const uses = createUses(db, log)
   let generation = 0
   let epoch = -1
@@ -154,7 +182,7 @@ export function createAuthenticator({ db, log, now }: AuthenticatorOptions): Aut
     timer.unref()
   }
 
-  function live(found: ReturnType<typeof holderOf>): KeyHolder | null {
+  function live(found: Found): KeyHolder | null {
     const nowMs = now().getTime()
     if (found.endsAtMs !== null && found.endsAtMs <= nowMs) return null
     uses.note(found, nowMs)
@@ -167,10 +195,7 @@ export function createAuthenticator({ db, log, now }: AuthenticatorOptions): Aut
     if (row === undefined) return null
     const found = holderOf(row)
     // A key read before a revocation committed must not be cached after it.
-    if (before === generation) {
-      if (cache.size >= CACHED_KEYS_MAX) cache.delete(cache.keys().next().value as string)
-      cache.set(cacheKey, found)
-    }
+    if (before === generation) cache.set(cacheKey, found)
     return live(found)
   }
 

@@ -88,7 +88,11 @@ describe('the origin of a verified domain', () => {
 
   test('is remembered once for all keys of an app, of which there may be many', async () => {
     const { tenant, key, origin } = await newSite()
-    const keys = [key, await tenant.newKey({ publishable: true }), await tenant.newKey({ appId: tenant.appId })]
+    const keys = [
+      key,
+      await tenant.newKey({ publishable: true }),
+      await tenant.newKey({ scopes: ['*'], appId: tenant.appId }),
+    ]
     const [first, ...more] = await Promise.all(keys.map((one) => stage.service.deps.auth.authenticate(one)))
     expect(first?.domainOrigins).toEqual([origin])
     for (const holder of more) expect(holder?.domainOrigins).toBe(first?.domainOrigins)
