@@ -10,6 +10,11 @@ const WEBHOOK_SECRET = 'whsec_halfkey'
 /** The price of each plan that can be bought. */
 export const PRICES = { pro: 'price_pro', scale: 'price_scale' } as const
 const DAY_SECONDS = 86_400
+const WORK_MS = 10
+const URL_CHARS_MAX = 5_000
+/** Put into a success URL by the processor, which knows it in this spelling alone. */
+const TEMPLATE = '{CHECKOUT_SESSION_ID}'
+const TEMPLATE_SPELLED = '%7BCHECKOUT_SESSION_ID%7D'
 
 /** A request as it came, with its form's fields or its query's. */
 export interface StripeRequest {
@@ -61,10 +66,12 @@ export interface StripeFake {
 
 const newIdOf = (prefix: string) => `${prefix}_${randomBytes(12).toString('hex')}`
 
-const refused = (status: number, code: string, message: string, type = 'invalid_request_error'): Answer => ({
-  status,
-  body: { error: { type, code, message } },
-})
+const refused = (
+  status: number,
+  code: string,
+  message: string,
+  { type = 'invalid_request_error', param }: { type?: string; param?: string } = {},
+): Answer => ({ status, body: { error: { type, code, message, ...(param === undefined ? {} : { param }) } } })
 
 /** The fields that an operation takes; a `!` marks those that it needs. `[]` stands for any key in brackets. */
 const FORMS: Record<string, string[]> = {
@@ -144,7 +151,9 @@ function operations(url: () => string) {
   const customers: StripeFake['customers'] = []
   const subscriptions: FakeSubscription[] = []
   const noCustomer = (id: string | undefined) =>
-    customers.some((one) => one.id === id) ? null : refused(400, 'resource_missing', `No such customer: '${id}'`)
+    customers.some((one) => one.id === id)
+      ? null
+      : refused(400, 'resource_missing', `No such customer: '${id}'`, { param: 'customer' })
   const answers: Record<string, (fields: Record<string, string>) => Answer> = {
     'POST /v1/customers'(fields) {
       const customer = { id: newIdOf('cus'), metadata: { tenantId: fields['metadata[tenantId]'] as string } }
@@ -158,8 +167,10 @@ function operations(url: () => string) {
       if (!Object.values<string>(PRICES).includes(price ?? ''))
         return refused(400, 'resource_missing', `No such price: '${price}'`)
       for (const field of ['success_url', 'cancel_url'])
-        if (URL.parse(fields[field] ?? '')?.href !== fields[field])
+        if (URL.parse(fields[field] ?? '')?.href.replaceAll(TEMPLATE_SPELLED, TEMPLATE) !== fields[field])
           return refused(400, 'url_invalid', 'Not a valid URL')
+      if (Math.max(...['success_url', 'cancel_url'].map((field) => fields[field]?.length ?? 0)) > URL_CHARS_MAX)
+        return refused(400, 'url_invalid', `Must be at most ${URL_CHARS_MAX} characters`)
       if (fields.mode !== 'subscription' || fields['line_items[0][quantity]'] !== '1')
         return refused(400, 'parameter_invalid', 'Not one subscription')
       const id = newIdOf('cs_test')
@@ -200,12 +211,28 @@ function idempotently() {
       return before.content === content
         ? { answer: before.answer, repeated: true }
         : {
-            answer: refused(400, 'idempotency', 'Keys can only be used with the same parameters', 'idempotency_error'),
+            answer: refused(400, 'idempotency', 'Keys can only be used with the same parameters', {
+              type: 'idempotency_error',
+            }),
             repeated: true,
           }
     const answer = work()
     kept.set(key, { content, answer })
     return { answer, repeated: false }
+  }
+}
+
+/** Refuses a request while another one under its key is worked on, which takes a moment. */
+function inTurn() {
+  const running = new Set<unknown>()
+  return async (request: StripeRequest, work: () => Answer): Promise<Answer> => {
+    const key = request.headers['idempotency-key']
+    if (key === undefined) return work()
+    if (running.has(key)) return refused(409, 'idempotency_key_in_use', 'Another request under this key is running')
+    running.add(key)
+    await new Promise((resolve) => setTimeout(resolve, WORK_MS))
+    running.delete(key)
+    return work()
   }
 }
 
@@ -218,6 +245,7 @@ export async function startStripeFake(): Promise<StripeFake> {
   let fault: Fault | null = null
   const { customers, subscriptions, answers } = operations(() => url)
   const once = idempotently()
+  const oneAtATime = inTurn()
 
   function answerTo(request: StripeRequest): Answer {
     const problem = formProblem(request)
@@ -234,7 +262,8 @@ export async function startStripeFake(): Promise<StripeFake> {
     const request = await readRequest(incoming)
     requests.push(request)
     if (fault?.(request, response)) return
-    const { status, body } = answerTo(request)
+    const { status, body } = await oneAtATime(request, () => answerTo(request))
+    if (status === 409) violations.push(`${request.path}: two at once under one key`)
     response.writeHead(status, { 'content-type': 'application/json', 'request-id': newIdOf('req') })
     response.end(JSON.stringify(body))
   })

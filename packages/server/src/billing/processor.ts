@@ -34,8 +34,8 @@ export interface PaymentProcessor {
   readonly name: string
   /** Plans that it has a price for. */
   readonly plans: readonly PaidPlan[]
-  /** @returns its id; the same for the same tenant within a day */
-  createCustomer(tenantId: string): Promise<string>
+  /** @param gone the one that this replaces, if any @returns its id; the same for the same tenant within a day */
+  createCustomer(tenantId: string, gone: string | null): Promise<string>
   createCheckout(input: {
     tenantId: string
     customerId: string
@@ -48,7 +48,7 @@ export interface PaymentProcessor {
   createPortal(input: { customerId: string; returnUrl: string; repeatKey: string }): Promise<string>
   /** Reads what was posted as an event: null if it is genuine and tells of nothing that counts here, `forged` otherwise. */
   readEvent(body: Buffer, signature: string, now: Date): ProcessorEvent | null | 'forged'
-  /** The one of a customer's subscriptions that counts, as it is at this moment; null if there is none that has not ended. */
+  /** The one of a customer's subscriptions that counts, as it is at this moment; null if there is none that has not ended, or no such customer. */
   presentSubscription(customerId: string): Promise<Subscription | null>
 }
 
@@ -56,9 +56,12 @@ export interface PaymentProcessor {
 export class ProcessorError extends Error {
   /** Whether the same call may succeed later without anybody doing anything. */
   readonly passing: boolean
+  /** Whether it knows no such customer: deleted there, or made in another account or mode. */
+  readonly customerGone: boolean
 
-  constructor(message: string, passing: boolean) {
+  constructor(message: string, { passing = false, customerGone = false } = {}) {
     super(message)
     this.passing = passing
+    this.customerGone = customerGone
   }
 }

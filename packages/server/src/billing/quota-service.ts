@@ -3,7 +3,7 @@ import type { Deps } from '../core/deps.ts'
 import { failures } from '../core/errors.ts'
 import type { Id } from '../core/ids.ts'
 import { QUOTA_ERRORS, type Quotas, type RefusedMeter } from '../core/quotas.ts'
-import { type Period, PLANS, type Plan, periodAt, planInForce } from './plans.ts'
+import { isPaidPlan, PAID_PLANS, type Period, PLANS, type Plan, periodAt, planInForce } from './plans.ts'
 import * as store from './store.ts'
 
 const fail = failures(QUOTA_ERRORS)
@@ -22,12 +22,17 @@ interface Figures {
 /** What has no period frees itself by nothing but deleting. */
 const hasPeriod = (meter: RefusedMeter) => meter !== 'users'
 
+/** How a tenant gets more. A plan that is paid for is changed where it is paid, not bought a second time. */
+function biggerThan(plan: Plan): string {
+  if (plan === PAID_PLANS.at(-1)) return 'There is no larger plan: ask whoever runs this service'
+  return `Buy a larger plan with POST /billing/${isPaidPlan(plan) ? 'portal' : 'checkout'}`
+}
+
 function refusal(now: Date, { plan, period }: Figures, meter: RefusedMeter, used: number, limit: number) {
-  const bigger = 'Buy a larger plan with POST /billing/checkout'
   const instead = hasPeriod(meter)
     ? `, or wait for the next period, which begins at ${period.end.toISOString()}`
     : ', or delete users'
-  const message = `The plan ${plan} has room for ${limit} ${meter}. ${bigger}${instead}.`
+  const message = `The plan ${plan} has room for ${limit} ${meter}. ${biggerThan(plan)}${instead}.`
   const seconds = Math.max(1, Math.ceil((period.end.getTime() - now.getTime()) / 1000))
   return fail(
     'quota_exceeded',

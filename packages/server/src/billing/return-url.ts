@@ -1,4 +1,5 @@
 import { invalid } from '../core/errors.ts'
+import { URL_CHARS_MAX } from './schema.ts'
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/
 
@@ -19,5 +20,7 @@ export function parseReturnUrl(field: string, text: string, development: boolean
   if (url.protocol === 'http:' && !development)
     throw invalid(field, 'Must start with https://; http: on loopback is for development.')
   if (url.username !== '' || url.password !== '') throw invalid(field, 'Must not hold a user name or password.')
+  if (url.href.length > URL_CHARS_MAX)
+    throw invalid(field, `Must be at most ${URL_CHARS_MAX} characters long once it is percent-encoded.`)
   return url
 }

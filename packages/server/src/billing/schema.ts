@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import { Time } from '../core/http.ts'
 
-const ReturnUrl = z.string().max(2_000)
+/** Of a return URL, as it is given and as it is once it is percent-encoded: processors take none of any length. */
+export const URL_CHARS_MAX = 2_000
+const ReturnUrl = z.string().max(URL_CHARS_MAX)
 
 const returns = (description: string) =>
   ReturnUrl.meta({

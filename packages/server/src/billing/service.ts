@@ -104,15 +104,20 @@ export async function askCheckout(deps: Deps, { tenantId }: Caller, input: Creat
   return { repeatKey: randomUUID(), plan, successUrl, cancelUrl }
 }
 
-/** The tenant's customer at the processor, made at its first checkout. Of many that ask at once all get the same one. */
-async function customerOf(deps: Deps, tenantId: Id<'ten'>): Promise<string> {
+/**
+ * The tenant's customer at the processor, made at its first checkout, and again where it knows the one no more that is
+ * `gone`. Of many that ask at once all get the same one.
+ */
+async function customerOf(deps: Deps, tenantId: Id<'ten'>, gone: string | null): Promise<string> {
   const known = await store.findSubscription(deps.db, tenantId)
-  if (known !== undefined) return known.customer_id
-  const customerId = await askProcessor(deps, processorOf(deps).createCustomer(tenantId))
+  if (known !== undefined && known.customer_id !== gone) return known.customer_id
+  const customerId = await askProcessor(deps, processorOf(deps).createCustomer(tenantId, gone))
   await deps.reached('customer made')
-  await store.insertCustomer(deps.db, tenantId, customerId, deps.now())
+  await store.putCustomer(deps.db, tenantId, { customerId, gone }, deps.now())
   return (await store.findSubscription(deps.db, tenantId))?.customer_id ?? customerId
 }
+
+const isGone = (error: unknown) => error instanceof ProcessorError && error.customerGone
 
 /** The second half: the page at the processor. @throws processor_unavailable */
 export async function openCheckout(deps: Deps, { tenantId }: Caller, asked: Asked): Promise<Checkout> {
@@ -121,11 +126,14 @@ export async function openCheckout(deps: Deps, { tenantId }: Caller, asked: Aske
     successUrl: string
     cancelUrl: string
   }
-  const customerId = await customerOf(deps, tenantId)
-  const page = await askProcessor(
-    deps,
-    processorOf(deps).createCheckout({ tenantId, customerId, plan, successUrl, cancelUrl, repeatKey }),
-  )
+  const open = (customerId: string) =>
+    processorOf(deps).createCheckout({ tenantId, customerId, plan, successUrl, cancelUrl, repeatKey })
+  const customerId = await customerOf(deps, tenantId, null)
+  const opened = open(customerId).catch(async (error: unknown) => {
+    if (!isGone(error)) throw error
+    return open(await customerOf(deps, tenantId, customerId))
+  })
+  const page = await askProcessor(deps, opened)
   await deps.reached('page made')
   return { id: page.id, url: page.url, plan, expiresAt: page.expiresAt.toISOString() }
 }
@@ -139,8 +147,13 @@ export async function askPortal(deps: Deps, { tenantId }: Caller, input: CreateP
   return { repeatKey: randomUUID(), customerId: row.customer_id, returnUrl }
 }
 
-/** The second half. @throws processor_unavailable */
+/** The second half. @throws processor_unavailable, billing_customer_missing */
 export async function openPortal(deps: Deps, asked: Asked): Promise<Portal> {
   const { customerId, returnUrl, repeatKey } = asked as Asked & { customerId: string; returnUrl: string }
-  return { url: await askProcessor(deps, processorOf(deps).createPortal({ customerId, returnUrl, repeatKey })) }
+  const opened = processorOf(deps)
+    .createPortal({ customerId, returnUrl, repeatKey })
+    .catch((error: unknown): never => {
+      throw isGone(error) ? fail('billing_customer_missing') : error
+    })
+  return { url: await askProcessor(deps, opened) }
 }

@@ -52,11 +52,27 @@ export function lockSubscription(tx: Db, tenantId: Id<'ten'>): Promise<Subscript
     where tenant_id = ${tenantId} for update`)
 }
 
-/** Notes a tenant's customer; who was quicker stays. */
-export async function insertCustomer(db: Db, tenantId: Id<'ten'>, customerId: string, now: Date): Promise<void> {
+/** Rows whose state was not asked for since a time, any `limit` of them: so none can keep the others back. */
+export function findUnasked(db: Db, since: Date, limit: number): Promise<SubscriptionRow[]> {
+  return db.query<SubscriptionRow>(sql`
+    select tenant_id, customer_id, period_start is not null as in_force, version from subscriptions
+    where updated_at < ${since} order by random() limit ${limit}`)
+}
+
+/** Notes a tenant's customer, in the place of one that is `gone`; who was quicker stays. */
+export async function putCustomer(
+  db: Db,
+  tenantId: Id<'ten'>,
+  { customerId, gone }: { customerId: string; gone: string | null },
+  now: Date,
+): Promise<void> {
+  // The next version: what was asked for about the old customer is of no use for the new one.
   await db.run(sql`
-    insert into subscriptions (tenant_id, customer_id, created_at, updated_at)
-    values (${tenantId}, ${customerId}, ${now}, ${now}) on conflict (tenant_id) do nothing`)
+    insert into subscriptions as s (tenant_id, customer_id, created_at, updated_at)
+    values (${tenantId}, ${customerId}, ${now}, ${now})
+    on conflict (tenant_id) do update set
+      customer_id = excluded.customer_id, subscription_id = null, status = null, version = s.version + 1, updated_at = ${now}
+    where s.customer_id = ${gone} and s.period_start is null`)
 }
 
 /** Takes over a state, as the next version; with null, that no subscription is left. */
@@ -150,12 +166,15 @@ export function addToMeters(tx: Db, additions: readonly Addition[]): Promise<Met
 }
 
 /** Sets the meter of users to how many lists show, by the exact counters that are kept with them. */
-export function setUsersMeter(tx: Db, tenantId: Id<'ten'>): Promise<MeterRow[]> {
+export async function setUsersMeter(tx: Db, tenantId: Id<'ten'>): Promise<MeterRow[]> {
+  // Locked before it is counted: who waits here for another would else write over a newer figure with an older one.
+  await tx.run(sql`
+    insert into usage_meters as m (tenant_id, meter, period_start) values (${tenantId}, 'users', '-infinity')
+    on conflict (tenant_id, meter, period_start) do update set used = m.used`)
   return tx.query<MeterRow>(sql`
-    insert into usage_meters as m (tenant_id, meter, period_start, used)
-    select ${tenantId}, 'users', '-infinity', coalesce(sum(n), 0) from user_counts where tenant_id = ${tenantId}
-    on conflict (tenant_id, meter, period_start) do update set used = excluded.used
-    returning m.tenant_id, m.meter, null::timestamptz as period_start, m.used, m.announced`)
+    update usage_meters set used = (select coalesce(sum(n), 0) from user_counts where tenant_id = ${tenantId})
+    where tenant_id = ${tenantId} and meter = 'users' and period_start = '-infinity'
+    returning tenant_id, meter, null::timestamptz as period_start, used, announced`)
 }
 
 /** A tenant's figures of now, and of the period that begins then. */
@@ -175,8 +194,13 @@ export async function setAnnounced(tx: Db, row: MeterRow): Promise<void> {
 
 /** Forgets what was told of a tenant's meters: under another plan it is told anew. Answers those that `findMeters` would. */
 export function resetAnnounced(tx: Db, tenantId: Id<'ten'>, periodStart: Date): Promise<MeterRow[]> {
+  // In the order in which the others lock them: those of a period by their names, then the users.
   return tx.query<MeterRow>(sql`
-    update usage_meters set announced = 0
-    where tenant_id = ${tenantId} and period_start in ('-infinity', ${periodStart})
-    returning tenant_id, meter, nullif(period_start, '-infinity') as period_start, used, announced`)
+    with locked as materialized (
+      select meter, period_start from usage_meters
+      where tenant_id = ${tenantId} and period_start in ('-infinity', ${periodStart})
+      order by period_start = '-infinity', meter for update)
+    update usage_meters m set announced = 0 from locked
+    where m.tenant_id = ${tenantId} and m.meter = locked.meter and m.period_start = locked.period_start
+    returning m.tenant_id, m.meter, nullif(m.period_start, '-infinity') as period_start, m.used, m.announced`)
 }

@@ -1,7 +1,7 @@
 import Stripe from 'stripe'
 import type { Config } from '../core/config.ts'
 import { isPaidPlan, PAID_PLANS, type PaidPlan } from './plans.ts'
-import { type PaymentProcessor, ProcessorError, type Subscription } from './processor.ts'
+import { type PaymentProcessor, ProcessorError, type ProcessorEvent, type Subscription } from './processor.ts'
 
 const TIMEOUT_MS = 6_000
 const RETRIES_MAX = 1
@@ -16,11 +16,33 @@ const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/
 const IN_FORCE = new Set(['active', 'trialing', 'past_due'])
 
 const REASON_CHARS_MAX = 500
+/** A place in a success URL that Stripe fills in, which it knows in this spelling alone. */
+const TEMPLATE = '{CHECKOUT_SESSION_ID}'
+const TEMPLATE_ENCODED = encodeURIComponent(TEMPLATE)
+const KEYS_MAX = 3
+
+const isOldFailure = (error: unknown) =>
+  error instanceof Stripe.errors.StripeError &&
+  (error.statusCode ?? 0) >= 500 &&
+  error.headers?.['idempotent-replayed'] === 'true'
+
+/**
+ * Calls under an idempotency key. What Stripe answered once under a key it answers for a day, a failure of its own too
+ * (https://docs.stripe.com/api/idempotent_requests): where nothing but that is left to be had, the next key is tried.
+ */
+async function underKey<T>(key: string, call: (options: { idempotencyKey: string }) => Promise<T>): Promise<T> {
+  for (let nth = 1; ; nth += 1)
+    try {
+      return await call({ idempotencyKey: nth === 1 ? key : `${key}-${nth}` })
+    } catch (error) {
+      if (nth === KEYS_MAX || !isOldFailure(error)) throw error
+    }
+}
 
 /** What Stripe's errors say that is fit for a log: no header, no body of ours, and not the key, which some of them repeat. */
 function toProcessorError(error: unknown, key: string): ProcessorError {
   if (!(error instanceof Stripe.errors.StripeError)) throw error
-  const { type, code, statusCode, requestId, message } = error
+  const { type, code, param, statusCode, requestId, message } = error
   const passing =
     error instanceof Stripe.errors.StripeConnectionError ||
     error instanceof Stripe.errors.StripeRateLimitError ||
@@ -28,7 +50,8 @@ function toProcessorError(error: unknown, key: string): ProcessorError {
   const facts = [type, code, statusCode, requestId].filter((fact) => fact !== undefined).join(' ')
   const text =
     error instanceof Stripe.errors.StripeAuthenticationError ? 'the key was refused' : message.replaceAll(key, '[key]')
-  return new ProcessorError(`Stripe: ${text.slice(0, REASON_CHARS_MAX)} (${facts})`, passing)
+  const customerGone = code === 'resource_missing' && param === 'customer'
+  return new ProcessorError(`Stripe: ${text.slice(0, REASON_CHARS_MAX)} (${facts})`, { passing, customerGone })
 }
 
 /** Which price is which plan's. @throws Error that names a plan which money does not buy */
@@ -72,6 +95,29 @@ interface Signed {
   data?: { object?: { customer?: unknown } | null } | null
 }
 
+function readEvent(
+  client: Stripe,
+  secret: string,
+  { body, signature, now }: { body: Buffer; signature: string; now: Date },
+): ProcessorEvent | null | 'forged' {
+  let event: Signed | null
+  try {
+    event = client.webhooks.constructEvent(
+      body,
+      signature,
+      secret,
+      TOLERANCE_SECONDS,
+      undefined,
+      now.getTime(),
+    ) as unknown as Signed | null
+  } catch {
+    return 'forged'
+  }
+  const id = idIn(event)
+  const customerId = idIn(event?.data?.object?.customer)
+  return id === null || customerId === null || !tellsOfPlans(event?.type) ? null : { id, customerId }
+}
+
 /** Stripe, by its own library at the API version that this pins. @throws Error when the prices are of no plans */
 export function createStripe(
   config: Pick<Config, 'stripeApi' | 'stripePrices'>,
@@ -94,12 +140,20 @@ export function createStripe(
     timeout: TIMEOUT_MS,
     telemetry: false,
   })
+  const beingMade = new Map<string, Promise<string>>()
   return {
     name: 'stripe',
     plans: PAID_PLANS.filter((plan) => config.stripePrices.has(plan)),
-    async createCustomer(tenantId) {
-      const params = { metadata: { tenantId } }
-      return (await asking(client.customers.create(params, { idempotencyKey: `halfkey-customer-${tenantId}` }))).id
+    createCustomer(tenantId, gone) {
+      const key = `halfkey-customer-${tenantId}${gone === null ? '' : `-after-${gone}`}`
+      // Stripe refuses a request while another one under its key runs: who asks meanwhile shares the one that does.
+      const asked =
+        beingMade.get(key) ??
+        asking(underKey(key, (options) => client.customers.create({ metadata: { tenantId } }, options)))
+          .then(({ id }) => id)
+          .finally(() => beingMade.delete(key))
+      beingMade.set(key, asked)
+      return asked
     },
     async createCheckout({ tenantId, customerId, plan, successUrl, cancelUrl, repeatKey }) {
       const params: Stripe.Checkout.SessionCreateParams = {
@@ -107,43 +161,33 @@ export function createStripe(
         customer: customerId,
         client_reference_id: tenantId,
         line_items: [{ price: priceOf(plan), quantity: 1 }],
-        success_url: successUrl,
+        success_url: successUrl.replaceAll(TEMPLATE_ENCODED, TEMPLATE),
         cancel_url: cancelUrl,
         metadata: { tenantId },
         subscription_data: { metadata: { tenantId } },
       }
-      const idempotencyKey = `halfkey-checkout-${repeatKey}`
-      const session = await asking(client.checkout.sessions.create(params, { idempotencyKey }))
-      if (session.url === null) throw new ProcessorError(`Stripe: ${session.id} has no page`, false)
+      const key = `halfkey-checkout-${repeatKey}-${customerId}`
+      const session = await asking(underKey(key, (options) => client.checkout.sessions.create(params, options)))
+      if (session.url === null) throw new ProcessorError(`Stripe: ${session.id} has no page`)
       return { id: session.id, url: session.url, expiresAt: new Date(session.expires_at * 1000) }
     },
     async createPortal({ customerId, returnUrl, repeatKey }) {
       const params = { customer: customerId, return_url: returnUrl }
-      const idempotencyKey = `halfkey-portal-${repeatKey}`
-      return (await asking(client.billingPortal.sessions.create(params, { idempotencyKey }))).url
+      const key = `halfkey-portal-${repeatKey}`
+      return (await asking(underKey(key, (options) => client.billingPortal.sessions.create(params, options)))).url
     },
-    readEvent(body, signature, now) {
-      let event: Signed | null
-      try {
-        event = client.webhooks.constructEvent(
-          body,
-          signature,
-          secrets.webhookSecret,
-          TOLERANCE_SECONDS,
-          undefined,
-          now.getTime(),
-        ) as unknown as Signed | null
-      } catch {
-        return 'forged'
-      }
-      const id = idIn(event)
-      const customerId = idIn(event?.data?.object?.customer)
-      return id === null || customerId === null || !tellsOfPlans(event?.type) ? null : { id, customerId }
-    },
+    readEvent: (body, signature, now) => readEvent(client, secrets.webhookSecret, { body, signature, now }),
     async presentSubscription(customerId) {
       // Without a status: all that have not ended.
-      const listed = await asking(client.subscriptions.list({ customer: customerId, limit: SUBSCRIPTIONS_MAX }))
-      const found = listed.data.flatMap((one) => toSubscription(one, plans) ?? [])
+      const listed = asking(client.subscriptions.list({ customer: customerId, limit: SUBSCRIPTIONS_MAX }))
+      const data = await listed.then(
+        (list) => list.data,
+        (error: unknown) => {
+          if (error instanceof ProcessorError && error.customerGone) return []
+          throw error
+        },
+      )
+      const found = data.flatMap((one) => toSubscription(one, plans) ?? [])
       // Stripe lists the newest first, and the sort is stable: of equals the newest counts.
       return found.toSorted((one, other) => rank(other) - rank(one))[0] ?? null
     },

@@ -75,7 +75,8 @@ async function addCounted(tx: Db, deps: Deps, counted: readonly Counted[]): Prom
   }
   if (additions.size === 0) return
   const rows = await store.addToMeters(tx, [...additions.values()])
-  for (const account of accounts)
+  // Looked up again now that the meters are locked: their plan may have changed while that was waited for.
+  for (const account of await store.findAccounts(tx, [...new Set(rows.map((row) => row.tenant_id))]))
     await announce(
       tx,
       deps,
