@@ -10,11 +10,21 @@ export function redact(text: string): string {
   return text.replace(SECRETS, '[redacted]')
 }
 
+/** Of several errors in one, so many are told. */
+const INNER_ERRORS_MAX = 5
+
 function serialiseError(error: Error): object {
   const { type, message, stack } = stdSerializers.err(error)
-  const code = (error as { code?: unknown }).code
+  const { code, errors } = error as { code?: unknown; errors?: unknown }
+  const inner = Array.isArray(errors) ? errors.filter((each) => each instanceof Error).slice(0, INNER_ERRORS_MAX) : []
   // Neither `detail` nor parameters of a database error: they repeat the row's values.
-  return { type, message: redact(message), stack: redact(stack ?? ''), ...(typeof code === 'string' ? { code } : {}) }
+  return {
+    type,
+    message: redact(message),
+    stack: redact(stack ?? ''),
+    ...(typeof code === 'string' ? { code } : {}),
+    ...(inner.length > 0 ? { errors: inner.map(serialiseError) } : {}),
+  }
 }
 
 export interface OpenLog {

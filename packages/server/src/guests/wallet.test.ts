@@ -48,7 +48,10 @@ describe('a guest that ends leaves a frozen wallet, told of once', () => {
       `select type, context from events where tenant_id = $1 and type in ('wallet.frozen', 'guest.expired') order by id`,
       [tenant.tenantId],
     )
-    for (const { context } of told) expect(context.actor).toMatch(/^key_/)
+    for (const { context } of told) {
+      expect(context.actor).toMatch(/^(key|usr)_/)
+      expect(context.keyId).toMatch(/^key_/)
+    }
   })
 
   test('by the cleanup', async () => {

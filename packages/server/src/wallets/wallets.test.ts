@@ -79,7 +79,7 @@ describe('an embedded wallet', () => {
     expect(told.map((event) => event.type)).toEqual(['wallet.created', 'wallet.ready'])
     for (const { app_id, actor } of told) {
       expect(app_id).toBe(tenant.appId)
-      expect(actor).toMatch(/^key_/)
+      expect(actor).toBe(userId)
     }
   })
 
