@@ -281,6 +281,19 @@ test('what waits too long, was given up or has nobody to do it is told', async (
   ])
 })
 
+test('a tenant that was imported half-way is told of, with the way to give it up, and an import of users is not', async () => {
+  const id = 'f'.repeat(32)
+  await service.sql(
+    `insert into imports (id, tenant_id, position, state, created_at) values
+      ($1, 'ten_1', 4000, '{"file":"x"}', now()), ('users', 'ten_1', 1, '{"events":true}', now())`,
+    [id],
+  )
+  const { levels, told } = await examine(here())
+  expect(levels('imports')).toEqual(['warning'])
+  expect(told('imports')).toMatch(/tenant ten_1 is half-way: 4000 rows.*halfkey import --discard ffff/)
+  await service.sql('delete from imports')
+})
+
 test('an app whose passkeys belong to a host that none of its pages is on is named', async () => {
   const tenant = await service.newTenant()
   await service.sql(

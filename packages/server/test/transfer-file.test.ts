@@ -25,7 +25,8 @@ beforeAll(async () => {
   // Several chunks of what cannot be compressed.
   await before.sql(
     `insert into events (tenant_id, id, type, body, created_at, context)
-    select $1, 'evt_' || lpad(n::text, 26, '0'), 'app.created', (select string_agg(md5(random()::text), '') from generate_series(1, 400) where n > 0), now(), '{}'
+    select $1, 'evt_' || lpad(n::text, 26, '0'), 'app.created',
+      (select '{"data":{"text":"' || string_agg(md5(random()::text), '') || '"}}' from generate_series(1, 400) where n > 0), now(), '{}'
     from generate_series(1, 40) n`,
     [tenant.tenantId],
   )

@@ -121,7 +121,7 @@ export function changed(file: string, change: (bytes: Buffer) => Buffer): string
 
 /** A value that only an exact copy gives again, as SQL: none of them is a round one. */
 const ODD: Record<string, string> = {
-  bigint: '9007199254740991',
+  bigint: '281474976710655',
   boolean: 'true',
   bytea: String.raw`'\x00ff5c27'`,
   date: "'2026-02-28'",
@@ -133,6 +133,9 @@ const ODD: Record<string, string> = {
   'timestamp with time zone': "'2026-11-21 14:41:32.123456+05:30'",
 }
 
+/** Columns that take some texts only. */
+const GIVEN: Record<string, string> = { 'tallies.metric': "'api_requests'" }
+
 /** Gives a tenant a row in every table that moves and where it has none yet. */
 export async function fillEmptyTables(service: Pick<Service, 'deps' | 'sql'>, tenantId: string): Promise<string[]> {
   const filled: string[] = []
@@ -142,8 +145,15 @@ export async function fillEmptyTables(service: Pick<Service, 'deps' | 'sql'>, te
       [tenantId],
     )
     if (row?.n !== 0) continue
-    const values = columns.map((column) => ODD[column.type] ?? `'${column.name} of ${tenantId}\n\t'`)
+    const values = columns.map(
+      (column) => GIVEN[`${name}.${column.name}`] ?? ODD[column.type] ?? `'${column.name} of ${tenantId}\n\t'`,
+    )
     const names = columns.map((column) => `"${column.name}"`)
+    // What is made anew stands in no export, and may have no default.
+    if (name === 'subscriptions') {
+      names.push('updated_at')
+      values.push('now()')
+    }
     await service.sql(`insert into ${name} (tenant_id, ${names.join(', ')}) values ($1, ${values.join(', ')})`, [
       tenantId,
     ])

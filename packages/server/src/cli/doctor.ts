@@ -7,7 +7,7 @@ import { connectToLook, type Reached } from './doctor/connect.ts'
 import { checkDatabase } from './doctor/database.ts'
 import { checkDataFolder, checkDisk, checkKeyFile } from './doctor/files.ts'
 import { type Finding, type Level, note, warning } from './doctor/finding.ts'
-import { checkFollowers, checkQueue, checkRelyingParties, checkSealing } from './doctor/installation.ts'
+import { checkFollowers, checkImports, checkQueue, checkRelyingParties, checkSealing } from './doctor/installation.ts'
 import { checkDns, checkEgress, checkRedis, checkTraces } from './doctor/network.ts'
 
 /** A check that cannot be made is told of and keeps no other from being made. */
@@ -47,6 +47,7 @@ async function lookInside({ db, dataFolder }: Reached, config: Config, keys: Par
       ...(await look('key_file.database', () => checkSealing(db, keys))),
       ...(await look('queue', () => checkQueue(db))),
       ...(await look('followers', () => checkFollowers(db))),
+      ...(await look('imports', () => checkImports(db))),
       ...(await look('passkeys', () => checkRelyingParties(db, config))),
     ]
   } finally {

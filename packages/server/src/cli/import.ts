@@ -1,3 +1,4 @@
+import { reconcileSubscriptions } from '../billing/event-service.ts'
 import type { Deps } from '../core/deps.ts'
 import { aloneOrNot } from '../database.ts'
 import { discardImport, type Imported, importTenant } from '../transfer/import-service.ts'
@@ -59,7 +60,12 @@ export const importCommand: Command = {
     const dryRun = options['dry-run'] ?? false
     const progress = createProgress(context)
     const done = await withDeps(context, (deps) =>
-      alone(deps, (goOn) => importTenant(deps, { file, keyFile, dryRun, progress, goOn })),
+      alone(deps, async (goOn) => {
+        const imported = await importTenant(deps, { file, keyFile, dryRun, progress, goOn })
+        // So that what is paid for counts at once; else a worker asks within the hour.
+        if (!dryRun) await reconcileSubscriptions(deps)
+        return imported
+      }),
     )
     return { data: { ...done }, lines: tell(done) }
   },

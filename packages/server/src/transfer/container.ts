@@ -199,5 +199,8 @@ export async function openContainer(path: string, keys: KeyProvider): Promise<Op
       `${path} cannot be opened by this key file: it was exported under key ${header.key.keyId}, or its header was changed.`,
     )
   })
-  return { header, digest: digestOf(clear).toString('hex'), content: () => readChunks(path, key, clear) }
+  const content = () => readChunks(path, key, clear)
+  // Each chunk is bound to the header: with the first one, what it says is believed.
+  for await (const _ of content()) break
+  return { header, digest: digestOf(clear).toString('hex'), content }
 }

@@ -12,7 +12,7 @@ export interface Portion {
 }
 
 const PORTION_ROWS = 2_000
-const PORTION_CHARS = 4_194_304
+const PORTION_CHARS = 1_048_576
 
 /** The first thing in which two lists of tables differ, in words; undefined where they are the same. */
 function difference(found: Manifest, tables: readonly Table[]): string | undefined {

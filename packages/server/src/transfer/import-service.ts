@@ -3,6 +3,7 @@ import { type Db, violatedConstraint } from '../core/db.ts'
 import type { Deps } from '../core/deps.ts'
 import { rewrapAll } from '../core/sealed-values.ts'
 import { copiedTables, schemaOf } from './catalogue-store.ts'
+import { findBroken, findSharedElsewhere, findStrangeLedgers } from './checks-store.ts'
 import { withConnection } from './connection.ts'
 import { type Opened, openContainer } from './container.ts'
 import { type Portion, readPortions } from './content.ts'
@@ -10,7 +11,7 @@ import { TransferError } from './errors.ts'
 import type { Progress } from './export-service.ts'
 import * as store from './imports-store.ts'
 import { handOver, openTransferKey } from './keys.ts'
-import { exactTexts, isSealed, keepWrappingKey, patience } from './rows-store.ts'
+import { exactTexts, hasty, isSealed, keepWrappingKey, patience } from './rows-store.ts'
 import * as staging from './staging-store.ts'
 import type { Table } from './table.ts'
 
@@ -97,8 +98,25 @@ function blameFile(error: unknown, where: string): never {
   })
 }
 
+/** @throws TransferError unless each is what is sent of an event: who erases users takes it apart, of all tenants together */
+function checkBodies({ table, rows }: Portion): void {
+  const place = table.columns.findIndex(({ name }) => name === 'body')
+  for (const row of rows) {
+    let body: { data?: unknown } | null
+    try {
+      body = JSON.parse(row[place] ?? '')
+    } catch {
+      body = null
+    }
+    if (typeof body?.data !== 'object' || body.data === null)
+      throw new TransferError('The export holds an event whose body is none. The tenant is not live.')
+  }
+}
+
 /** The rows with their sealed values handed over to this installation's key. */
-async function adopt({ table, rows }: Portion, convert: Run['convert']): Promise<Portion['rows']> {
+async function adopt(portion: Portion, convert: Run['convert']): Promise<Portion['rows']> {
+  const { table, rows } = portion
+  if (table.name === 'events') checkBodies(portion)
   const places = table.columns.flatMap((column, at) => (isSealed(column) ? [at] : []))
   if (places.length === 0) return rows
   const adopted = async (row: (string | null)[]) => {
@@ -140,6 +158,7 @@ async function stageAll(run: Run, id: string, from: number, dryRun: boolean): Pr
     await db
       .tx(async (tx) => {
         await exactTexts(tx)
+        await hasty(tx)
         await staging.stageRows(tx, id, tenantId, portion.table, rows)
         if (dryRun) return
         if (!(await store.advanceImport(tx, id, portion.position, portion.position + rows.length)))
@@ -152,18 +171,22 @@ async function stageAll(run: Run, id: string, from: number, dryRun: boolean): Pr
   return counts
 }
 
-/** @throws TransferError naming what another tenant has already */
-async function checkClashes({ db, options }: Run, id: string): Promise<void> {
+/** @throws TransferError naming what cannot go live here, or is another tenant's already */
+async function checkStaged({ db, deps, tables, options }: Run, id: string): Promise<void> {
+  const refuse = (why: string, found: readonly string[], way: string) => {
+    if (found.length === 0) return
+    const rest = options.dryRun
+      ? 'Nothing was written.'
+      : `The tenant is not live. ${way}give up with: halfkey import --discard ${id}`
+    throw new TransferError(`The export holds ${why}:${found.map((one) => `\n  ${one}`).join('')}\n${rest}`)
+  }
   options.progress.begin('Looking for clashes')
+  refuse('what no service writes', await findBroken(db, id, tables), 'Export again, and ')
+  const ledgers = await findStrangeLedgers(db, id, [...deps.ledgers.keys()])
+  refuse('wallets on ledgers that are not configured here', ledgers, 'Configure them and run this again, or ')
   const clashes = await staging.findClashes(db, id)
-  if (await staging.hasStrayDeliveries(db, id)) clashes.push('deliveries: in lanes that are not of this export')
-  if (clashes.length === 0) return
-  const rest = options.dryRun
-    ? 'Nothing was written.'
-    : `The tenant is not live. Make room and run this again, or give up with: halfkey import --discard ${id}`
-  throw new TransferError(
-    `The export holds what is here already:${clashes.map((clash) => `\n  ${clash}`).join('')}\n${rest}`,
-  )
+  clashes.push(...(await findSharedElsewhere(db, id)).map((wallet) => `wallets (public_key): ${wallet}`))
+  refuse('what is here already', clashes, 'Make room and run this again, or ')
 }
 
 /** Wraps anew what was staged under a key that has been rotated since. */
@@ -199,6 +222,8 @@ async function goLive(run: Run, id: string): Promise<void> {
         await staging.publishStaging(tx, id, tables)
         await staging.dropStaging(tx, id)
         await store.finishImport(tx, id, deps.now())
+        // A migration that was applied meanwhile did not see these rows.
+        await checkFits(tx, run.opened)
         return true
       })
       .catch((error: unknown) => blameFile(error, 'among the rows that it refers to'))
@@ -217,7 +242,7 @@ async function tryOut(run: Run): Promise<Record<string, number>> {
     await patience(tx, IDLE_MS)
     await staging.createStaging(tx, id, run.tables)
     counts = await stageAll({ ...run, db: tx }, id, 0, true)
-    await checkClashes({ ...run, db: tx }, id)
+    await checkStaged({ ...run, db: tx }, id)
     throw new Undone()
   }
   await run.db.tx(body).catch((error: unknown) => {
@@ -244,7 +269,7 @@ async function carryOut(run: Run): Promise<Imported> {
   }
   const from = begun?.position ?? 0
   const tables = await stageAll(run, exportId, from, false)
-  await checkClashes(run, exportId)
+  await checkStaged(run, exportId)
   await goLive(run, exportId)
   deps.auth.forget()
   deps.wake.outbox()

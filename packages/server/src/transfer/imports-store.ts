@@ -9,15 +9,19 @@ export interface ImportRow {
   finished_at: Date | null
 }
 
+// Imports of users stand in the same table; theirs name no file in their state.
+
 /** The import of an export, or undefined. */
 export function findImport(db: Db, id: string): Promise<ImportRow | undefined> {
-  return db.one<ImportRow>(sql`select id, tenant_id, position, state, finished_at from imports where id = ${id}`)
+  return db.one<ImportRow>(sql`
+    select id, tenant_id, position, state, finished_at from imports where id = ${id} and state->>'file' is not null`)
 }
 
 /** Another import of the tenant that was begun and not ended, or undefined. */
 export function findOpenImport(db: Db, tenantId: string): Promise<ImportRow | undefined> {
   return db.one<ImportRow>(sql`
     select id, tenant_id, position, state, finished_at from imports where tenant_id = ${tenantId} and finished_at is null
+      and state->>'file' is not null
     order by created_at limit 1`)
 }
 

@@ -11,10 +11,10 @@ export interface ReadRow {
 }
 
 /** About how much one reading holds in memory. */
-const BATCH_CHARS = 4_194_304
+const BATCH_CHARS = 1_048_576
 const BATCH_ROWS_MAX = 2_000
 /** Until it is known how large a table's rows are. */
-const BATCH_ROWS_FIRST = 20
+const BATCH_ROWS_FIRST = 10
 
 /** From here on everything is read as it was at one moment, however long that takes, and texts have one form. */
 export async function beginSnapshot(tx: Db, idleMs: number): Promise<void> {
@@ -40,6 +40,11 @@ export async function keepWrappingKey(tx: Db): Promise<boolean> {
     sql`select pg_try_advisory_xact_lock_shared(${REWRAP_LOCK}::bigint) as held`,
   )
   return row?.held === true
+}
+
+/** Does not wait for the disk: what a crash of the database undoes is undone whole, and done again. */
+export async function hasty(tx: Db): Promise<void> {
+  await tx.run(sql`set local synchronous_commit = off`)
 }
 
 /** How many rows a tenant has in a table. */

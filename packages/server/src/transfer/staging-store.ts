@@ -2,21 +2,19 @@ import { raiseAuthEpoch } from '../core/auth.ts'
 import { sealedPrefix } from '../core/crypto.ts'
 import { type Db, sql } from '../core/db.ts'
 import { type SealedTable, sealedTables } from '../core/sealed-values.ts'
-import { composed, quoted, type Table } from './table.ts'
+import { composed, quoted, schemaName, staged, type Table } from './table.ts'
 import { REMADE, TABLES, tenantColumn } from './tables.ts'
-
-/** Where the rows of an import wait until the tenant goes live: a schema of its own, which nothing else looks into. */
-export const schemaName = (importId: string): string => `halfkey_import_${importId}`
-
-const staged = (importId: string, table: string) => `${quoted(schemaName(importId))}.${quoted(table)}`
 
 const names = (columns: readonly { name: string }[]) => columns.map((column) => quoted(column.name)).join(', ')
 
 /** Makes the empty tables of an import: their columns alone, without keys and references. */
 export async function createStaging(tx: Db, importId: string, tables: readonly Table[]): Promise<void> {
   await tx.run(composed(`create schema ${quoted(schemaName(importId))}`))
-  for (const { name } of tables)
+  for (const { name } of tables) {
     await tx.run(composed(`create table ${staged(importId, name)} (like ${quoted(name)} including defaults)`))
+    for (const column of Object.keys(REMADE[name] ?? {}))
+      await tx.run(composed(`alter table ${staged(importId, name)} alter column ${quoted(column)} drop not null`))
+  }
 }
 
 /** Takes away what an import has staged. */
@@ -93,17 +91,6 @@ export async function findClashes(db: Db, importId: string): Promise<string[]> {
     found.push(...rows.map((row) => `${named}: ${row.label}`))
   }
   return found
-}
-
-/** Whether a staged delivery stands in a lane that was not staged with it: another tenant's. */
-export async function hasStrayDeliveries(db: Db, importId: string): Promise<boolean> {
-  const row = await db.one(
-    composed(
-      `select 1 from ${staged(importId, 'deliveries')} d
-      where not exists (select from ${staged(importId, 'lanes')} l where l.id = d.lane_id) limit 1`,
-    ),
-  )
-  return row !== undefined
 }
 
 /** The staged tables that hold sealed values. */

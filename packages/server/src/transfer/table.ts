@@ -12,3 +12,9 @@ export const composed = (text: string, values: readonly unknown[] = []): Sql => 
 
 /** A name as it stands in SQL. */
 export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
+
+/** Where the rows of an import wait until the tenant goes live: a schema of its own, which nothing else looks into. */
+export const schemaName = (importId: string): string => `halfkey_import_${importId}`
+
+/** A staged table as it stands in SQL. */
+export const staged = (importId: string, table: string): string => `${quoted(schemaName(importId))}.${quoted(table)}`

@@ -85,4 +85,9 @@ export const REMADE: Readonly<Record<string, Readonly<Record<string, string | nu
   // What was being sent is sent again: nobody here has leased it.
   deliveries: { lease_id: null, lease_until: null },
   lanes: { due_at: 'now()', floor_at: null, saturated: null },
+  // Verified until its record is found to be missing: looked at once, since a file alone proves nothing.
+  custom_domains: { next_check_at: "case when status in ('pending', 'verified') then now() end", missing_since: null },
+  // What is paid for the processor alone says, which is asked for what has not been looked at in a day.
+  tenants: { plan: null },
+  subscriptions: { period_start: null, period_end: null, updated_at: 'to_timestamp(0)' },
 }

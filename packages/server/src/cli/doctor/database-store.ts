@@ -135,6 +135,21 @@ export async function readTroubles(db: Db, max: number): Promise<Troubles> {
         and application_name in ('halfkey api', 'halfkey engine', 'halfkey probe')) as connections`)) as Troubles
 }
 
+/** An import of a tenant that was begun and neither ended nor given up. */
+export interface OpenImport {
+  id: string
+  tenantId: string
+  rows: number
+  since: Date
+}
+
+/** The oldest of them, at most `max`. */
+export function readOpenImports(db: Db, max: number): Promise<OpenImport[]> {
+  return db.query<OpenImport>(sql`
+    select id, tenant_id as "tenantId", position as rows, created_at as since from imports
+    where finished_at is null and state->>'file' is not null order by created_at limit ${max}`)
+}
+
 /** An app's relying party and the origins that its passkeys are used from. */
 export interface AppOrigins {
   tenantId: string

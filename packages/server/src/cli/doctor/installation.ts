@@ -2,7 +2,7 @@ import { type Config, publicUrl } from '../../core/config.ts'
 import type { Db } from '../../core/db.ts'
 import type { HeldKeys } from '../../core/key-provider.ts'
 import { COUNT_MAX, readFollowerLags, readQueueFigures } from '../../core/queue-figures.ts'
-import { readAppOrigins, readSealingKeys, readTroubles, type Troubles } from './database-store.ts'
+import { readAppOrigins, readOpenImports, readSealingKeys, readTroubles, type Troubles } from './database-store.ts'
 import { type Finding, inWords, note, ok, problem, warning } from './finding.ts'
 
 const WAIT_SECONDS = { warning: 30, problem: 300 }
@@ -128,6 +128,19 @@ export async function checkFollowers(db: Db): Promise<Finding[]> {
       "journalctl -u halfkey-worker | grep 'could not fold'   # a worker does it, and its log says what stops it"
     return ageSeconds > WAIT_SECONDS.problem ? problem(check, seen, fix) : warning(check, seen, fix)
   })
+}
+
+const IMPORTS_TOLD = 5
+
+/** Tenants that were imported half-way: what is staged takes room, and needs the key that it was staged under. */
+export async function checkImports(db: Db): Promise<Finding[]> {
+  return (await readOpenImports(db, IMPORTS_TOLD)).map(({ id, tenantId, rows, since }) =>
+    warning(
+      'imports',
+      `The import of tenant ${tenantId} is half-way: ${rows} rows are staged since ${since.toISOString()}. Unless one is at work, finish it before \`keys rotate-kek --drop-old\`.`,
+      `halfkey import --discard ${id}   # or run the import again, and it goes on`,
+    ),
+  )
 }
 
 const within = (host: string, rpId: string) => host === rpId || host.endsWith(`.${rpId}`)
