@@ -20,8 +20,9 @@ afterAll(async () => {
   await database.drop()
 })
 
-const halfkey = (...args: string[]) =>
-  new ServiceProcess({ cwd: folder.path, env: folder.env({ DATABASE_URL: database.url }), args })
+const halfkey = (...args: string[]) => halfkeyBy([], ...args)
+const halfkeyBy = (nodeArgs: string[], ...args: string[]) =>
+  new ServiceProcess({ cwd: folder.path, env: folder.env({ DATABASE_URL: database.url }), nodeArgs, args })
 
 const rows = <Row extends object>(text: string) => query<Row & object>({ connectionString: database.url }, text)
 
@@ -66,4 +67,17 @@ test('killed again and again and run once more, an import has every user once, w
     counted: USERS,
     lost: 0,
   })
+}, 240_000)
+
+test('a process with 64 MiB to spend imports a file of 50 MiB whose users are as large as they may be', async () => {
+  const { tenantId } = await done(halfkey('tenants', 'create', '--name', 'Archive', '--json'))
+  const file = join(folder.path, 'large.jsonl')
+  const metadata = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`key${i}`, 'x'.repeat(390)]))
+  const LARGE = 3_200
+  writeFileSync(
+    file,
+    Array.from({ length: LARGE }, (_, i) => JSON.stringify({ externalId: `${i}`, metadata })).join('\n'),
+  )
+  const args = ['users', 'import', '--tenant', tenantId, '--file', file, '--json']
+  expect(await done(halfkeyBy(['--max-old-space-size=64'], ...args))).toMatchObject({ imported: LARGE })
 }, 240_000)

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { runCli } from '../src/cli/cli.ts'
+import { sql } from '../src/core/db.ts'
 import { eventually, type Service, startService, type Tenant } from './harness.ts'
 
 let service: Service
@@ -18,6 +19,9 @@ afterAll(async () => {
 
 /** Tenants of another service than the one that all share. */
 const owners = new Map<Tenant, Service>()
+
+/** Takes a while to check. */
+const NOTES = JSON.stringify(Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`key${i}`, 'x'])))
 
 let files = 0
 function write(content: string | Buffer, extension = 'csv'): string {
@@ -389,4 +393,82 @@ test('a file is imported once, unless it is asked for again; ten runs at once do
     true,
   ])
   expect(await report(tenant, path, '--again', '--on-conflict', 'skip')).toMatchObject({ imported: 0, skipped: 6_001 })
+})
+
+test('a check may take longer than the database lets a transaction wait, whatever becomes of conflicts', async () => {
+  const tenant = await service.newTenant()
+  const { deps } = service
+  /** Ends transactions that wait for 400 ms. */
+  const tx: typeof deps.db.tx = (body) =>
+    deps.db.tx(async (inner) => {
+      await inner.run(sql`set local idle_in_transaction_session_timeout = '400ms'`)
+      return body(inner)
+    })
+  const impatient = { ...deps, db: { ...deps.db, tx } }
+  owners.set(tenant, { ...service, deps: impatient })
+  const path = write(
+    Array.from({ length: 60_000 }, (_, i) => `{"externalId":"${i}","metadata":${NOTES}}`).join('\n'),
+    'jsonl',
+  )
+  const dry = await report(tenant, path, '--dry-run')
+  expect(dry).toMatchObject({ exitCode: 0, imported: 60_000 })
+  const broken = write(`${Array.from({ length: 60_000 }, () => `{"metadata":${NOTES}}`).join('\n')}\n{"x":1}`, 'jsonl')
+  expect(await report(tenant, broken, '--on-conflict', 'skip')).toMatchObject({
+    exitCode: 1,
+    invalid: 1,
+    refused: true,
+  })
+})
+
+test('users without a time of their own are listed in the file’s order, each with the time at which it was imported', async () => {
+  const tenant = await service.newTenant()
+  let portions = 0
+  const begun = Date.now()
+  const deps = {
+    ...service.deps,
+    now: () => new Date(begun + portions * 86_400_000),
+    reached: async () => {
+      portions += 1
+    },
+  }
+  owners.set(tenant, { ...service, deps })
+  const lines = Array.from({ length: 4_001 }, (_, i) => ({ externalId: `${i}` }))
+  expect(await importLines(tenant, lines, '--events')).toMatchObject({ exitCode: 0, imported: 4_001 })
+  const rows = await service.sql<{ external_id: string; ms: number; told: boolean }>(
+    `select u.external_id, (extract(epoch from u.created_at) * 1000)::float8 as ms, u.created_at = e.created_at and u.updated_at = u.created_at as told
+     from users u join events e on e.id = u.created_event_id where u.tenant_id = $1 order by u.id`,
+    [tenant.tenantId],
+  )
+  expect(rows.map((row) => row.external_id)).toEqual(lines.map((line) => line.externalId))
+  expect(rows.every((row) => row.told)).toBe(true)
+  expect([0, 2_000, 4_000].map((at) => Math.round(((rows[at]?.ms ?? 0) - begun) / 86_400_000))).toEqual([0, 1, 2])
+})
+
+test('--again that is refused leaves the import finished', async () => {
+  const tenant = await service.newTenant()
+  const path = write('{"email":"ada@example.com"}\n{"name":"Nobody"}\n', 'jsonl')
+  expect(await report(tenant, path)).toMatchObject({ exitCode: 0, imported: 2 })
+  expect(await report(tenant, path, '--again')).toMatchObject({ exitCode: 1, refused: true })
+  expect(await report(tenant, path, '--on-conflict', 'skip')).toMatchObject({
+    exitCode: 0,
+    importedNow: 0,
+    resumedAt: 2,
+  })
+  expect(await usersOf(tenant)).toHaveLength(2)
+})
+
+test('an import stands in the audit log, once, as what was done to its app', async () => {
+  const tenant = await service.newTenant()
+  const path = write('{"name":"Ada"}\n{"name":"Eve"}\n', 'jsonl')
+  await report(tenant, path, '--dry-run')
+  for (let run = 0; run < 3; run += 1) expect((await report(tenant, path)).exitCode).toBe(0)
+  // Nobody was imported by it.
+  expect((await importLines(tenant, [])).exitCode).toBe(0)
+  const entries = await eventually('the log follows', async () => {
+    const { body } = await tenant.get('/audit-log?action=users.*')
+    return body.total > 0 && body.data
+  })
+  expect(entries).toEqual([
+    expect.objectContaining({ action: 'users.imported', actor: 'cli', target: tenant.appId, appId: tenant.appId }),
+  ])
 })

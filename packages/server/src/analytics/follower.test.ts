@@ -5,6 +5,7 @@ import { type Follower, followFeed } from '../core/feed.ts'
 import { openLog } from '../core/log.ts'
 import { createRequestCounter, drainTallies, type TallySink } from '../core/tallies.ts'
 import { createUser, insertEvents } from '../webhooks/engine/delivery.fixture.ts'
+import { createFanOut } from '../webhooks/engine/fan-out.ts'
 import { deleteExpired } from '../webhooks/engine/sweep.ts'
 import { analyticsFollower, analyticsTallies, createActivitySweep } from './follower-service.ts'
 
@@ -133,6 +134,44 @@ describe('events', () => {
     )
     expect(await left()).toBe(before)
   })
+})
+
+test('an event that gets into the feed while retention looks is not taken before it is folded', async () => {
+  // Nothing is fanned out, folded or deleted but by this test.
+  const api = await startService({ HALFKEY_ROLE: 'api' })
+  try {
+    const tenant = await api.newTenant()
+    const fanOut = createFanOut(api.deps.db, api.deps.now)
+    const all = async () => {
+      while ((await fanOut(true)).more);
+      while (await followFeed(api.deps.db, analyticsFollower));
+    }
+    await createUser(tenant)
+    await all()
+    await createUser(tenant)
+    await api.sql(`update events set created_at = now() - interval '3 days' where tenant_id = $1`, [tenant.tenantId])
+    let waits = true
+    await api.deps.db.tx((tx) => {
+      /** After the statement that finds out who is behind, the fan-out commits. */
+      const crossed: Db = {
+        ...tx,
+        async query(statement) {
+          const rows = await tx.query(statement)
+          if (waits && statement.text.includes('feed_cursors')) {
+            waits = false
+            while ((await fanOut(true)).more);
+          }
+          return rows as never
+        },
+      }
+      return deleteExpired(crossed, { retentionMs: DAY_MS, deadLetterRetentionMs: DAY_MS, followers: ['analytics'] })
+    })
+    expect(waits).toBe(false)
+    await all()
+    expect((await tenant.get('/analytics?period=7d')).body.data.totals.newUsers).toBe(2)
+  } finally {
+    await api.stop()
+  }
 })
 
 describe('tallies', () => {

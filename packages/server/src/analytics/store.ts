@@ -194,7 +194,8 @@ export async function* readEvents(
         and e.type <> 'webhook.test'
         and not exists (
           select from outbox o where o.tenant_id = e.tenant_id and o.event_id = e.id and o.after_webhook_id = '')
-        and e.id not in (select f.event_id from feed f where f.tenant_id = ${tenantId} and f.seq > ${upTo})`),
+        and not exists (
+          select from feed f where f.tenant_id = ${tenantId} and f.seq > ${upTo} and f.event_id = e.id)`),
   )
   for (;;) {
     const rows = await tx.query<EventRow>(unprepared(sql`fetch 1000 from counted_events`))

@@ -8,6 +8,7 @@ export const NOTED_ACTIONS = [
   'webhook.deleted',
   'webhook.secret_rotated',
   'wallet.unfrozen',
+  'users.imported',
 ] as const
 
 export type NotedAction = (typeof NOTED_ACTIONS)[number]

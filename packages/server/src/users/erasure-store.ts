@@ -52,11 +52,11 @@ export async function takeErasures(tx: Db, limit: number): Promise<ErasedEvent[]
     left join open o on o.tenant_id = t.tenant_id and o.event_id = t.event_id`)
 }
 
-/** Looks at events again in a minute. */
+/** Looks at events again after as long as they have waited already: in a minute at the earliest, in an hour at the latest. */
 export async function postponeErasures(tx: Db, events: readonly ErasedEvent[]): Promise<void> {
   if (events.length === 0) return
   await tx.run(sql`
-    update erasures e set due_at = now() + interval '1 minute'
+    update erasures e set due_at = now() + least(greatest(now() - e.noted_at, interval '1 minute'), interval '1 hour')
     from unnest(${events.map((row) => row.tenant_id)}::text[], ${events.map((row) => row.event_id)}::text[]) as t(tenant_id, event_id)
     where e.tenant_id = t.tenant_id and e.event_id = t.event_id`)
 }

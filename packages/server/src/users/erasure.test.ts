@@ -408,3 +408,31 @@ test('of a user who has used everything, deletion leaves what is still to be sen
   expect(await placesOf(marks)).toEqual(onLedger)
   expectNotLogged(marks)
 }, 120_000)
+
+test('events that wait for a paused webhook are looked at the more seldom the longer they wait, and within an hour', async () => {
+  const tenant = await service.newTenant()
+  const webhook = ok(await tenant.post('/webhooks', { url: `${receiver.url}/paused`, events: ['user.created'] }))
+  ok(await tenant.patch(`/webhooks/${webhook.id}`, { status: 'paused' }))
+  const { id } = ok(await tenant.post('/users', { email: 'paused@example.com' }))
+  await eventually('it is fanned out', async () => {
+    const rows = await service.sql('select 1 from deliveries where tenant_id = $1', [tenant.tenantId])
+    return rows.length === 1
+  })
+  ok(await tenant.delete(`/users/${id}`))
+  const waits = (hours: number) =>
+    eventually('it is looked at again', async () => {
+      const [row] = await service.sql<{ seconds: number }>(
+        'select extract(epoch from due_at - now())::float8 as seconds from erasures where tenant_id = $1 and due_at > now()',
+        [tenant.tenantId],
+      )
+      if (row === undefined) return false
+      await service.sql(
+        `update erasures set due_at = now(), noted_at = now() - $2 * interval '1 hour' where tenant_id = $1`,
+        [tenant.tenantId, hours],
+      )
+      return Math.round(row.seconds / 60)
+    })
+  expect(await waits(0.5)).toBe(1)
+  expect(await waits(1_000)).toBe(30)
+  expect(await waits(0)).toBe(60)
+})

@@ -1,4 +1,5 @@
-import type { FileHandle } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { type FileHandle, open } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { type CsvError, type Info, parse } from 'csv-parse'
 import { HttpError } from '../core/errors.ts'
@@ -33,6 +34,7 @@ const RECORD_CHARS_MAX = 256 * 1024
 const COLUMNS_MAX = 100
 const DELIMITERS = [',', ';', '\t', '|']
 const HEADER_BYTES = 64 * 1024
+const HASH_BYTES = 1024 * 1024
 const BYTE_ORDER_MARKS: [name: string, bytes: number[]][] = [
   ['UTF-16', [0xff, 0xfe]],
   ['UTF-16', [0xfe, 0xff]],
@@ -243,14 +245,70 @@ async function* readJsonLines(file: FileHandle): AsyncGenerator<FileRecord> {
   }
 }
 
-/**
- * The records of a file of users, one after the other, from its beginning: memory does not grow with the file.
- * @throws ImportFileError where it cannot be read on
- */
-export function readRecords(
-  file: FileHandle,
-  format: ImportFormat,
-  delimiter: string | undefined,
-): AsyncGenerator<FileRecord> {
-  return format === 'csv' ? readCsv(file, delimiter) : readJsonLines(file)
+/** A file of users. */
+export interface ImportSource {
+  path: string
+  format: ImportFormat
+  /** Of a CSV file; undefined: the one that its first line has most of. */
+  delimiter: string | undefined
+}
+
+/** A file that is read more than once, and must be the same each time. */
+export class ImportFile {
+  readonly #file: FileHandle
+  readonly #source: ImportSource
+  readonly bytes: number
+  readonly #mark: string
+
+  private constructor(file: FileHandle, source: ImportSource, stat: { size: number; mark: string }) {
+    this.#file = file
+    this.#source = source
+    this.bytes = stat.size
+    this.#mark = stat.mark
+  }
+
+  static async #statOf(file: FileHandle) {
+    const { size, mtimeNs } = await file.stat({ bigint: true })
+    return { size: Number(size), mark: `${size} ${mtimeNs}` }
+  }
+
+  /** @throws ImportFileError */
+  static async open(source: ImportSource): Promise<ImportFile> {
+    const file = await open(source.path, 'r').catch((error: NodeJS.ErrnoException) => {
+      throw new ImportFileError(`${source.path} cannot be read (${error.code ?? error.message}).`)
+    })
+    if (!(await file.stat()).isFile()) {
+      await file.close()
+      throw new ImportFileError(`${source.path} must be a file: it is read more than once.`)
+    }
+    return new ImportFile(file, source, await ImportFile.#statOf(file))
+  }
+
+  /** @throws ImportFileError */
+  async checkUnchanged(): Promise<void> {
+    if ((await ImportFile.#statOf(this.#file)).mark !== this.#mark)
+      throw new ImportFileError('The file was changed while it was read. Run this again once it is complete.')
+  }
+
+  /** Of the content. */
+  async hash(): Promise<string> {
+    const hash = createHash('sha256')
+    const buffer = Buffer.alloc(HASH_BYTES)
+    for (let at = 0; ; ) {
+      const { bytesRead } = await this.#file.read(buffer, 0, HASH_BYTES, at)
+      if (bytesRead === 0) return hash.digest('hex')
+      hash.update(buffer.subarray(0, bytesRead))
+      at += bytesRead
+    }
+  }
+
+  /** One after the other, from the beginning: memory does not grow with the file. @throws ImportFileError where it cannot be read on */
+  records(): AsyncGenerator<FileRecord> {
+    const { format, delimiter } = this.#source
+    return format === 'csv' ? readCsv(this.#file, delimiter) : readJsonLines(this.#file)
+  }
+
+  close(): Promise<void> {
+    return this.#file.close()
+  }
 }

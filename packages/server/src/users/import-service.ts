@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { type FileHandle, open } from 'node:fs/promises'
 import { holdApp } from '../apps/service.ts'
+import { note } from '../core/audit-notes.ts'
 import { type Db, violatedConstraint } from '../core/db.ts'
 import type { Deps } from '../core/deps.ts'
 import { HttpError } from '../core/errors.ts'
@@ -8,7 +8,7 @@ import { newEvent } from '../core/events.ts'
 import { type Id, idTime, newId } from '../core/ids.ts'
 import { validator } from '../core/schema.ts'
 import { tenantContext } from '../tenant/service.ts'
-import { type FileRecord, ImportFileError, type ImportFormat, type Problem, readRecords } from './import-file.ts'
+import { type FileRecord, ImportFile, ImportFileError, type ImportSource, type Problem } from './import-file.ts'
 import * as store from './import-store.ts'
 import { type NewUserPlace, newUserRow } from './new-user.ts'
 import { ImportedUser } from './schema.ts'
@@ -17,18 +17,13 @@ import { insertUsers, type UserRow } from './store.ts'
 /** Of one transaction. */
 const RECORDS_A_PORTION = 2_000
 const PROBLEMS_TOLD_MAX = 100
-const HASH_BYTES = 1024 * 1024
 /** Years before it are mistakes. */
 const CREATED_MIN_MS = Date.UTC(1990, 0, 1)
 
 /** What is to be imported, and how. */
-export interface ImportRequest {
+export interface ImportRequest extends ImportSource {
   tenantId: Id<'ten'>
   appId: Id<'app'>
-  path: string
-  format: ImportFormat
-  /** Of a CSV file; undefined: the one that its first line has most of. */
-  delimiter: string | undefined
   dryRun: boolean
   /** Emits `user.created` for each. */
   events: boolean
@@ -102,8 +97,9 @@ function readUser(place: NewUserPlace & { appId: Id<'app'> }, record: FileRecord
   if (typeof createdAt === 'string') return wrong('createdAt', 'invalid', createdAt)
   if (input.emailVerified === true && input.email == null)
     return wrong('emailVerified', 'invalid', 'Must not be true without an email.')
-  // Lists are in the order of ids.
-  const id: Id<'usr'> = `usr_${idTime(createdAt.getTime())}${newId('usr').slice(14)}`
+  // Lists are in the order of ids: those without a time of their own are in the file's.
+  const fresh = newId('usr')
+  const id: Id<'usr'> = input.createdAt == null ? fresh : `usr_${idTime(createdAt.getTime())}${fresh.slice(14)}`
   const { email, name, externalId, metadata } = input
   try {
     const row = newUserRow(place, { id, appId: place.appId, email, name, externalId, metadata })
@@ -128,73 +124,30 @@ function createProblems() {
   }
 }
 
-/** A file that is read more than once, and must be the same each time. */
-class ImportFile {
-  readonly #file: FileHandle
-  readonly #request: ImportRequest
-  readonly bytes: number
-  readonly #mark: string
+/** A portion ends at so many bytes of the file even before it has all its records, which may be long ones. */
+const BYTES_A_PORTION = 1024 * 1024
 
-  private constructor(file: FileHandle, request: ImportRequest, stat: { size: number; mark: string }) {
-    this.#file = file
-    this.#request = request
-    this.bytes = stat.size
-    this.#mark = stat.mark
+/** The records of a run's file in portions, from the one of this number on. */
+async function* portionsOf({ deps, file, place }: Run, from: number): AsyncGenerator<Read[]> {
+  let portion: Read[] = []
+  let size = 0
+  let at = 0
+  // The clock as it is, for an import takes its time; never behind that of the check, which the records have passed.
+  const present = () => ({ ...place, now: new Date(Math.max(place.now.getTime(), deps.now().getTime())) })
+  let here = present()
+  for await (const record of file.records()) {
+    at += 1
+    if (at <= from) continue
+    const read = readUser(here, record)
+    portion.push(read)
+    size += read.bytes
+    if (portion.length < RECORDS_A_PORTION && size < BYTES_A_PORTION) continue
+    yield portion
+    portion = []
+    size = 0
+    here = present()
   }
-
-  static async #statOf(file: FileHandle) {
-    const { size, mtimeNs } = await file.stat({ bigint: true })
-    return { size: Number(size), mark: `${size} ${mtimeNs}` }
-  }
-
-  /** @throws ImportFileError */
-  static async open(request: ImportRequest): Promise<ImportFile> {
-    const file = await open(request.path, 'r').catch((error: NodeJS.ErrnoException) => {
-      throw new ImportFileError(`${request.path} cannot be read (${error.code ?? error.message}).`)
-    })
-    if (!(await file.stat()).isFile()) {
-      await file.close()
-      throw new ImportFileError(`${request.path} must be a file: it is read more than once.`)
-    }
-    return new ImportFile(file, request, await ImportFile.#statOf(file))
-  }
-
-  /** @throws ImportFileError */
-  async checkUnchanged(): Promise<void> {
-    if ((await ImportFile.#statOf(this.#file)).mark !== this.#mark)
-      throw new ImportFileError('The file was changed while it was read. Run this again once it is complete.')
-  }
-
-  /** Of the content. */
-  async hash(): Promise<string> {
-    const hash = createHash('sha256')
-    const buffer = Buffer.alloc(HASH_BYTES)
-    for (let at = 0; ; ) {
-      const { bytesRead } = await this.#file.read(buffer, 0, HASH_BYTES, at)
-      if (bytesRead === 0) return hash.digest('hex')
-      hash.update(buffer.subarray(0, bytesRead))
-      at += bytesRead
-    }
-  }
-
-  /** The records in portions, from the one of this number on. */
-  async *portions(place: NewUserPlace & { appId: Id<'app'> }, from: number): AsyncGenerator<Read[]> {
-    let portion: Read[] = []
-    let at = 0
-    for await (const record of readRecords(this.#file, this.#request.format, this.#request.delimiter)) {
-      at += 1
-      if (at <= from) continue
-      portion.push(readUser(place, record))
-      if (portion.length < RECORDS_A_PORTION) continue
-      yield portion
-      portion = []
-    }
-    if (portion.length > 0) yield portion
-  }
-
-  close(): Promise<void> {
-    return this.#file.close()
-  }
+  if (portion.length > 0) yield portion
 }
 
 const rowsOf = (portion: readonly Read[]) => portion.flatMap((read) => ('row' in read ? [read] : []))
@@ -234,15 +187,14 @@ interface Run {
 
 /**
  * Looks through the whole file, and writes nothing. What somebody has already is not looked for in records before `from`,
- * which an earlier run has imported.
+ * which an earlier run has imported. `conflictsCount`: looks for that at all, in a transaction.
  */
-async function check(tx: Db, run: Run, from: number): Promise<Checked> {
-  const { request, file, place, problems, progress } = run
-  const conflictsCount = request.dryRun || request.onConflict === 'fail'
+async function check(db: Db, run: Run, from: number, conflictsCount: boolean): Promise<Checked> {
+  const { request, file, problems, progress } = run
   const checked: Checked = { records: 0, valid: 0, invalid: 0, conflicts: 0 }
-  if (conflictsCount) await store.createSeenValues(tx)
+  if (conflictsCount) await store.createSeenValues(db)
   progress.begin('Checking (bytes)', file.bytes)
-  for await (const portion of file.portions(place, 0)) {
+  for await (const portion of portionsOf(run, 0)) {
     const known = Math.max(0, Math.min(portion.length, from - checked.records))
     checked.records += portion.length
     const rows = rowsOf(portion)
@@ -250,8 +202,8 @@ async function check(tx: Db, run: Run, from: number): Promise<Checked> {
     const found = problemsOf(portion)
     let conflicts: store.Taken[] = []
     if (conflictsCount) {
-      const twice = await store.addSeenValues(tx, uniqueValues(portion))
-      const taken = await store.findTaken(tx, request.tenantId, request.appId, uniqueValues(portion.slice(known)))
+      const twice = await store.addSeenValues(db, uniqueValues(portion))
+      const taken = await store.findTaken(db, request.tenantId, request.appId, uniqueValues(portion.slice(known)))
       conflicts = [...twice, ...taken]
     }
     const lines = new Set(conflicts.map(({ line }) => line))
@@ -277,7 +229,7 @@ async function importPortion(
   const reads = rowsOf(portion)
   const events = request.events
     ? reads.map(({ row }) =>
-        newEvent(run.place.now, {
+        newEvent(row.updated_at, {
           tenantId: row.tenant_id,
           appId: row.app_id,
           type: 'user.created',
@@ -309,12 +261,12 @@ async function importPortion(
 }
 
 async function importAll(run: Run, begun: store.ImportRow, records: number): Promise<store.ImportState> {
-  const { deps, file, place, progress } = run
+  const { deps, request, file, progress } = run
   progress.begin('Importing users', records)
   progress.add(begun.position)
   let at: Pick<store.ImportRow, 'id' | 'position' | 'state'> = begun
   try {
-    for await (const portion of file.portions(place, begun.position)) {
+    for await (const portion of portionsOf(run, begun.position)) {
       await file.checkUnchanged()
       at = await importPortion(run, at, portion)
       progress.add(portion.length)
@@ -324,15 +276,19 @@ async function importAll(run: Run, begun: store.ImportRow, records: number): Pro
     throw violatedConstraint(error) === 'users_app_fk' ? new ImportFileError(APP_GONE) : error
   }
   progress.end()
-  await store.finishImport(deps.db, deps.now(), at.id)
+  const { tenantId, appId } = request
+  await deps.db.tx(async (tx) => {
+    const finished = await store.finishImport(tx, deps.now(), at.id)
+    if (finished && at.state.imported > 0)
+      await note(tx, deps, { tenantId, appId, action: 'users.imported', target: appId, cause: { actor: 'cli' } })
+  })
   return at.state
 }
 
-/** Takes an import up where it is, if it was begun in the same way. @throws ImportFileError */
-async function takeUp(run: Run, id: string): Promise<store.ImportRow | undefined> {
-  const { deps, request } = run
-  if (request.again && !request.dryRun) await store.forgetImport(deps.db, id)
+/** An import that was begun, if it was in the same way; a finished one does not count where it is to be done again. @throws ImportFileError */
+async function takeUp({ deps, request }: Run, id: string): Promise<store.ImportRow | undefined> {
   const found = await store.findImport(deps.db, id)
+  if (found?.finished_at != null && request.again) return undefined
   if (found !== undefined && found.finished_at === null && found.state.events !== request.events)
     throw new ImportFileError(
       `This import was begun ${found.state.events ? 'with' : 'without'} --events: go on with it in the same way.`,
@@ -353,7 +309,10 @@ async function runImport(run: Run): Promise<ImportReport> {
     return { ...nothing, records, imported, skipped, invalid, resumedAt: records, problems: [], moreProblems: 0 }
   }
   const resumedAt = before?.finished_at === null ? before.position : 0
-  const checked = await deps.db.tx((tx) => check(tx, run, resumedAt))
+  const conflictsCount = request.dryRun || request.onConflict === 'fail'
+  const checked = conflictsCount
+    ? await deps.db.tx((tx) => check(tx, run, resumedAt, true))
+    : await check(deps.db, run, resumedAt, false)
   const { records, invalid, conflicts } = checked
   const skipped = request.onConflict === 'skip' ? conflicts : 0
   const refused = (invalid > 0 && !request.skipInvalid) || (conflicts > 0 && request.onConflict === 'fail')
@@ -362,6 +321,7 @@ async function runImport(run: Run): Promise<ImportReport> {
     return { ...nothing, records, imported, skipped, invalid, resumedAt, refused, ...problems.told() }
   }
   const state = { events: request.events, imported: 0, skipped: 0, invalid: 0 }
+  if (request.again) await store.forgetImport(deps.db, id)
   const begun = await store.beginImport(deps.db, deps.now(), { id, tenantId: request.tenantId, state })
   const startedAt = performance.now()
   const done = await importAll(run, begun, records)

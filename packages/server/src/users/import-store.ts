@@ -51,8 +51,9 @@ export async function advanceImport(
   return moved === 1
 }
 
-export async function finishImport(db: Db, now: Date, id: string): Promise<void> {
-  await db.run(sql`update imports set finished_at = ${now} where id = ${id}`)
+/** @returns whether it was not finished before */
+export async function finishImport(tx: Db, now: Date, id: string): Promise<boolean> {
+  return (await tx.run(sql`update imports set finished_at = ${now} where id = ${id} and finished_at is null`)) === 1
 }
 
 /** What only one user of an app can have, and where a file has it. */
@@ -66,8 +67,9 @@ export interface UniqueValue {
 /** Somebody has it: another line of the file, or with null a user. */
 export type Taken = UniqueValue & { firstLine: number | null }
 
-/** Makes the transaction's own table of the values that a file has. */
+/** Makes the transaction's own table of the values that a file has. The transaction may then wait for the file. */
 export async function createSeenValues(tx: Db): Promise<void> {
+  await tx.run(sql`set local idle_in_transaction_session_timeout = '10min'`)
   await tx.run(sql`
     create temporary table import_seen (field text collate "C", value text collate "C", line bigint, primary key (field, value)) on commit drop`)
 }

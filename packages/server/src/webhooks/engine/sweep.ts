@@ -146,11 +146,13 @@ async function deleteOldEvents(tx: Db, retentionMs: number, followers: readonly 
     limit ${ROWS_A_DELETION} for update skip locked`)
   if (old.length === 0) return 0
   const ids = old.map((event) => event.id).sort()
-  // The feed's order is not quite that of ids, so what is left is held against the feed itself.
+  // Asked again: what was still to be fanned out before is in the feed by now. The feed's order is not quite that of ids, so
+  // what is left is held against the feed itself.
+  const late = await findUnfolded(tx, followers)
   const rows = await tx.query<{ n: number }>(sql`
     with late as materialized (
       select f.tenant_id, f.event_id
-      from unnest(${tenants}::text[], ${unfolded.map((row) => row.seq)}::bigint[]) as u(tenant_id, seq)
+      from unnest(${late.map((row) => row.tenant_id)}::text[], ${late.map((row) => row.seq)}::bigint[]) as u(tenant_id, seq)
       join feed f on f.tenant_id = u.tenant_id and f.seq > u.seq and f.event_id >= ${ids[0]} and f.event_id <= ${ids.at(-1)}),
     gone as (
       delete from events e using unnest(${old.map((event) => event.tenant_id)}::text[], ${old.map((event) => event.id)}::text[]) as o(tenant_id, id)
