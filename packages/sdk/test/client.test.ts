@@ -119,6 +119,12 @@ describe('every method works against the server', () => {
 
   test('billing', () => useBilling(client))
 
+  test('analytics', async () => {
+    const { period, series, totals } = await client.analytics.get({ period: '7d' })
+    expect([period, series.length]).toEqual(['7d', 7])
+    expect(totals.newUsers).toBeGreaterThanOrEqual(0)
+  })
+
   test('custom domains', () => useCustomDomains(client, dns))
 
   test('the audit log', async () => {

@@ -169,6 +169,8 @@ create table subscriptions (
   updated_at timestamptz not null
 );
 create unique index subscriptions_customer on subscriptions (customer_id);
+-- Whose state was not asked for in a while.
+create index subscriptions_asked on subscriptions (updated_at);
 
 -- Events of the processor that were taken: each once.
 create table processor_events (
@@ -206,8 +208,9 @@ alter table users add column created_event_id text collate "C";
 create table erasures (
   tenant_id text collate "C" not null,
   event_id text collate "C" not null,
-  -- When it is looked at (again).
+  -- When it is looked at (again): the longer it waits, the more seldom.
   due_at timestamptz not null default now(),
+  noted_at timestamptz not null default now(),
   primary key (tenant_id, event_id)
 );
 create index erasures_due on erasures (due_at);

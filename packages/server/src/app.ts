@@ -6,7 +6,7 @@ import { appRoutes } from './apps/routes.ts'
 import { APP_ERRORS } from './apps/service.ts'
 import { auditRoutes } from './audit/routes.ts'
 import { followAudit } from './audit/service.ts'
-import { deleteOldEvents } from './billing/event-service.ts'
+import { deleteOldEvents, reconcileSubscriptions } from './billing/event-service.ts'
 import { billingRoutes, processorEventsRoute } from './billing/routes.ts'
 import { BILLING_ERRORS } from './billing/service.ts'
 import { usageFollower, usageSink } from './billing/usage-service.ts'
@@ -234,6 +234,10 @@ export function chores(deps: Deps): Chore[] {
     byItself(deps, (db) => followAudit(db, deps)),
     hourly(deleteOldJobs),
     hourly((db) => deleteOldEvents(db, deps.now())),
+    byItself(
+      deps,
+      hourly((db) => reconcileSubscriptions({ ...deps, db })),
+    ),
     hourly(deleteOldSessions),
     hourly(deleteOldRevocations),
     hourly(deleteOldChallenges),

@@ -25,7 +25,7 @@ export const COMMON_ERRORS = {
   session_revoked: [401, 'This session has ended. Sign in again.'],
   insufficient_scope: [403, "This API key's scopes do not allow this."],
   key_type_not_allowed: [403, 'This call needs a secret key; it must not be made from a browser.'],
-  origin_not_allowed: [403, "This origin is none of the app's: neither in its allowedOrigins nor a verified custom domain of it."],
+  origin_not_allowed: [403, "This origin is neither in the app's allowedOrigins nor a verified custom domain."],
   ip_not_allowed: [403, "This API key may not be used from this address (see the key's allowedIps)."],
   user_suspended: [403, 'This user is suspended.'],
   mfa_required: [403, 'This needs a second factor that was verified within the last five minutes.'],
