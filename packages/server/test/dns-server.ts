@@ -1,6 +1,6 @@
 // A real DNS server on a local port, UDP and TCP, whose answers the test decides (RFC 1035, section 4; AAAA: RFC 3596).
-import { createSocket, type RemoteInfo } from 'node:dgram'
-import { createServer, type Socket, SocketAddress } from 'node:net'
+import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dgram'
+import { type AddressInfo, createServer, type Server, type Socket, SocketAddress } from 'node:net'
 
 const TYPE_BY_CODE: Record<number, string> = { 1: 'A', 5: 'CNAME', 16: 'TXT', 28: 'AAAA' }
 const RCODE = { SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5, truncated: 0 }
@@ -63,17 +63,13 @@ export async function startDnsServer(): Promise<DnsServer> {
     const reply = replyTo(query, 'udp')
     if (reply !== null) socket.send(reply, peer.port, peer.address)
   })
-  await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve))
   const connections = new Set<Socket>()
   const server = createServer((connection) => {
     connections.add(connection)
     connection.on('error', () => connection.destroy()).on('close', () => connections.delete(connection))
     answerStream(connection, (query) => replyTo(query, 'tcp'))
   })
-  // The port is the one that UDP was given: nobody else listens on it by TCP but by a rare chance.
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(socket.address().port, '127.0.0.1', resolve)
-  })
+  await listenOnOnePort(socket, server)
 
   return {
     address: `127.0.0.1:${socket.address().port}`,
@@ -84,6 +80,30 @@ export async function startDnsServer(): Promise<DnsServer> {
       await new Promise<void>((resolve) => server.close(() => resolve()))
       await new Promise<void>((resolve) => socket.close(() => resolve()))
     },
+  }
+}
+
+const PORTS_TRIED_MAX = 100
+
+/** Makes both listen on the same port, of which one that TCP was given may be somebody else's for UDP. */
+async function listenOnOnePort(socket: UdpSocket, server: Server): Promise<void> {
+  for (let tried = 1; ; tried += 1) {
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const bound = await new Promise<boolean>((resolve, reject) => {
+      const failed = (error: NodeJS.ErrnoException) => {
+        socket.off('listening', succeeded)
+        if (error.code !== 'EADDRINUSE' || tried === PORTS_TRIED_MAX) reject(error)
+        else resolve(false)
+      }
+      const succeeded = () => {
+        socket.off('error', failed)
+        resolve(true)
+      }
+      socket.once('error', failed).once('listening', succeeded).bind(port, '127.0.0.1')
+    })
+    if (bound) return
+    await new Promise<void>((resolve) => server.close(() => resolve()))
   }
 }
 
