@@ -6,7 +6,5 @@ export default defineConfig({
     globalSetup: ['packages/server/test/global-setup.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    // Services mostly wait: on two cores, too, two files at a time take little more than half as long.
-    maxWorkers: '100%',
   },
 })

@@ -1,6 +1,7 @@
 import { sign } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { eventually } from '../../test/harness.ts'
 import { filtering, following, reading } from './conformance-read.fixture.ts'
 import { authorisation, deciding, signatures, submitting } from './conformance-submit.fixture.ts'
 import { BOB, NO_CONTRACT, parallel, updatesOf } from './conformance-tools.fixture.ts'
@@ -75,7 +76,12 @@ function preparing(on: () => Stage): void {
     await parallel(5, () => ada.prepare([exercise(id, 'Split', { amount: '1' })], { commandId: 'only-prepared' }))
     expect((await ada.contracts()).map((contract) => contract.contractId)).toEqual([id])
     expect(await ledger.getTransaction(db, tenantId, ada.party, 'only-prepared')).toBeNull()
-    expect((await updatesOf(on(), ada)).map((update) => update.commandId)).toEqual([issued.commandId])
+    // Seen once no transaction is open that began before it, anybody's in the same server.
+    const updates = await eventually('the update is seen', async () => {
+      const found = await updatesOf(on(), ada)
+      return found.length > 0 && found
+    })
+    expect(updates.map((update) => update.commandId)).toEqual([issued.commandId])
   })
 
   test('decode reads out of the bytes all that prepare answered', async () => {
