@@ -1,0 +1,39 @@
+// Builds the dashboard into the server package, unless what is there was made of these very sources. `npm ci` and
+// `npm start` call it, so that a fresh clone, and a pulled one, show the pages that belong to their server.
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { globSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const PACKAGE = fileURLToPath(new URL('../', import.meta.url))
+const ROOT = join(PACKAGE, '../..')
+const STAMP = join(ROOT, 'packages/server/assets/dashboard/sources.sha256')
+const SOURCES = [
+  'packages/dashboard/{index.html,package.json,vite.config.ts}',
+  'packages/dashboard/src/**/*.*',
+  'packages/sdk/src/**/*.ts',
+]
+
+function digest(): string {
+  const hash = createHash('sha256')
+  for (const path of SOURCES.flatMap((pattern) => globSync(pattern, { cwd: ROOT })).sort())
+    hash.update(`${path}\n`).update(readFileSync(join(ROOT, path)))
+  return hash.digest('hex')
+}
+
+function built(): string | null {
+  try {
+    return readFileSync(STAMP, 'utf8')
+  } catch {
+    return null
+  }
+}
+
+const wanted = digest()
+if (built() !== wanted) {
+  console.log('Building the dashboard…')
+  const { status } = spawnSync('vite', ['build', '--logLevel', 'warn'], { cwd: PACKAGE, stdio: 'inherit' })
+  if (status !== 0) process.exit(status ?? 1)
+  writeFileSync(STAMP, wanted)
+}

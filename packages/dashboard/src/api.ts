@@ -1,0 +1,151 @@
+import { createClient, type HalfkeyClient, isHalfkeyError } from '@halfkey/sdk'
+
+const BASE = '/dashboard/api'
+
+/** What the server knows of who is signed in here. */
+export interface DashboardSession {
+  /** `link`: the operator, with all rights in every tenant. `key`: whoever holds that API key, with its rights. */
+  via: 'link' | 'key'
+  keyId: string | null
+  keyName: string | null
+  /** `['*']` for the operator. */
+  scopes: string[]
+  /** The app that the key is bound to. */
+  appId: string | null
+  tenant: { id: string; name: string }
+  tenants: { id: string; name: string }[]
+  defaultAppId: string
+  csrfToken: string
+  createdAt: string
+  expiresAt: string
+  environment: 'development' | 'production'
+  publicUrl: string
+  version: string
+}
+
+/** Why a sign-in failed, or the session could not be read. */
+export class SessionError extends Error {
+  readonly status: number
+  readonly code: string
+  constructor(status: number, code: string, message: string) {
+    super(message)
+    this.status = status
+    this.code = code
+  }
+}
+
+const state: { csrfToken: string | null; tenantId: string | null; onEnd: () => void } = {
+  csrfToken: null,
+  tenantId: null,
+  onEnd: () => {},
+}
+
+function ownHeaders(): Record<string, string> {
+  return {
+    ...(state.csrfToken === null ? {} : { 'x-halfkey-csrf': state.csrfToken }),
+    ...(state.tenantId === null ? {} : { 'x-halfkey-tenant': state.tenantId }),
+  }
+}
+
+/** The SDK's requests, by the session's cookie instead of an API key. */
+const send: typeof fetch = async (input, init) => {
+  const headers = new Headers(init?.headers)
+  headers.delete('x-api-key')
+  for (const [name, value] of Object.entries(ownHeaders())) headers.set(name, value)
+  const answer = await fetch(input, { ...init, headers, credentials: 'same-origin' })
+  if (answer.status === 401) state.onEnd()
+  return answer
+}
+
+// The SDK asks for a key; what is given here never leaves the page.
+const options = { baseUrl: BASE, apiKey: 'dashboard', fetch: send as never, maxRetries: 1 }
+
+/** The API of the tenant that is shown. */
+export const api: HalfkeyClient = createClient(options)
+
+/** The same, acting for one of the tenant's users: needs the scope `users:act_as`. */
+export function apiFor(userId: string): HalfkeyClient {
+  return createClient({ ...options, userId })
+}
+
+/** Which tenant the calls from now on are about; null for the session's first. */
+export function setTenant(tenantId: string | null): void {
+  state.tenantId = tenantId
+}
+
+/** Called once a call meets a session that has ended. */
+export function onSessionEnd(listener: () => void): void {
+  state.onEnd = listener
+}
+
+async function sessionCall(method: 'GET' | 'POST' | 'DELETE', body?: object): Promise<DashboardSession> {
+  const answer = await fetch(`${BASE}/session`, {
+    method,
+    credentials: 'same-origin',
+    headers: { ...ownHeaders(), ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  const parsed = (await answer.json().catch(() => ({}))) as {
+    data?: DashboardSession
+    error?: string
+    code?: string
+    details?: { message: string }[]
+  }
+  if (!answer.ok)
+    throw new SessionError(
+      answer.status,
+      parsed.code ?? 'unreachable',
+      [parsed.error ?? 'The server does not answer.', ...(parsed.details ?? []).map(({ message }) => message)].join(
+        ' ',
+      ),
+    )
+  const session = parsed.data as DashboardSession
+  state.csrfToken = session.csrfToken ?? null
+  return session
+}
+
+/** The session that the cookie stands for; null where there is none. @throws SessionError for anything else */
+export async function readSession(): Promise<DashboardSession | null> {
+  try {
+    return await sessionCall('GET')
+  } catch (error) {
+    if (error instanceof SessionError && error.status === 401) return null
+    throw error
+  }
+}
+
+/** Signs in by a one-time link's token or by a secret key. @throws SessionError */
+export function signIn(by: { link: string } | { key: string }): Promise<DashboardSession> {
+  return sessionCall('POST', by)
+}
+
+/** Ends the session, here and on the server. @throws SessionError */
+export async function signOut(): Promise<void> {
+  await sessionCall('DELETE')
+  state.csrfToken = null
+  state.tenantId = null
+}
+
+/** Whether the session has a right; what it has not, the server refuses in any case. */
+export function allows(session: DashboardSession, scope: string): boolean {
+  const [resource, verb] = scope.split(':')
+  return (
+    session.scopes.includes('*') ||
+    session.scopes.includes(scope) ||
+    (verb === 'read' && session.scopes.includes(`${resource}:write`))
+  )
+}
+
+/** An error in words for people. */
+export function messageOf(error: unknown): string {
+  if (isHalfkeyError(error)) return error.message
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** What an error says of one field of a form, by the field's name on the wire. */
+export function fieldErrors(error: unknown): Record<string, string> {
+  if (!isHalfkeyError(error)) return {}
+  const found: Record<string, string> = {}
+  for (const { field, message } of error.details) if (field !== undefined) found[field] ??= message
+  return found
+}

@@ -1,0 +1,16 @@
+import type { ReactNode } from 'react'
+
+/** A record's fields: names and values, beside each other where there is room. */
+export function Details({ children }: { children: ReactNode }) {
+  return <dl className="grid gap-x-8 gap-y-3 sm:grid-cols-2 lg:grid-cols-3">{children}</dl>
+}
+
+/** One of them. */
+export function Detail({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <div className="min-w-0">
+      <dt className="text-sm text-soft">{label}</dt>
+      <dd className="mt-0.5 min-w-0 [overflow-wrap:anywhere]">{children}</dd>
+    </div>
+  )
+}

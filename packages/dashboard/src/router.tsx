@@ -1,0 +1,93 @@
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  retainSearchParams,
+} from '@tanstack/react-router'
+import { setTenant } from './api.ts'
+import { Page } from './components/page.tsx'
+import { EmptyState, ErrorState, Loading } from './components/states.tsx'
+import { Shell } from './shell/shell.tsx'
+
+type Search = Record<string, string | undefined>
+
+const root = createRootRoute({
+  component: Shell,
+  // Everything in the address is text, and is looked at where it is used.
+  validateSearch: (search: Record<string, unknown>): Search =>
+    Object.fromEntries(Object.entries(search).map(([name, value]) => [name, String(value)])),
+  search: { middlewares: [retainSearchParams<Search>(['tenant'])] },
+  beforeLoad: ({ search }) => {
+    if (search.tenant !== undefined) setTenant(search.tenant)
+  },
+  notFoundComponent: () => (
+    <Page title="Not here">
+      <EmptyState title="This page does not exist.">Choose another one from the menu.</EmptyState>
+    </Page>
+  ),
+})
+
+/** A page by its path; its code comes when it is first opened. */
+// biome-ignore lint/suspicious/noExplicitAny: pages take no properties; the library's type for that is an any of its own
+function page(path: string, load: () => Promise<Record<string, any>>, name: string) {
+  return createRoute({ getParentRoute: () => root, path, component: lazyRouteComponent(load, name) })
+}
+
+const routes = [
+  page('/', () => import('./pages/overview/overview-page.tsx'), 'OverviewPage'),
+  page('/users', () => import('./pages/users/users-page.tsx'), 'UsersPage'),
+  page('/users/$userId', () => import('./pages/users/user-page.tsx'), 'UserPage'),
+  page('/guests', () => import('./pages/guests/guests-page.tsx'), 'GuestsPage'),
+  page('/wallets', () => import('./pages/wallets/wallets-page.tsx'), 'WalletsPage'),
+  page('/wallets/$walletId', () => import('./pages/wallets/wallet-page.tsx'), 'WalletPage'),
+  page('/transactions', () => import('./pages/transactions/transactions-page.tsx'), 'TransactionsPage'),
+  page('/transactions/$transactionId', () => import('./pages/transactions/transaction-page.tsx'), 'TransactionPage'),
+  page(
+    '/delegated-sessions',
+    () => import('./pages/delegated-sessions/delegated-sessions-page.tsx'),
+    'DelegatedSessionsPage',
+  ),
+  page(
+    '/delegated-sessions/new',
+    () => import('./pages/delegated-sessions/new-delegated-session-page.tsx'),
+    'NewDelegatedSessionPage',
+  ),
+  page(
+    '/delegated-sessions/$sessionId',
+    () => import('./pages/delegated-sessions/delegated-session-page.tsx'),
+    'DelegatedSessionPage',
+  ),
+  page('/webhooks', () => import('./pages/webhooks/webhooks-page.tsx'), 'WebhooksPage'),
+  page('/webhooks/$webhookId', () => import('./pages/webhooks/webhook-page.tsx'), 'WebhookPage'),
+  page(
+    '/webhooks/$webhookId/deliveries/$deliveryId',
+    () => import('./pages/webhooks/delivery-page.tsx'),
+    'DeliveryPage',
+  ),
+  page('/events', () => import('./pages/events/events-page.tsx'), 'EventsPage'),
+  page('/api-keys', () => import('./pages/api-keys/api-keys-page.tsx'), 'ApiKeysPage'),
+  page('/custom-domains', () => import('./pages/custom-domains/custom-domains-page.tsx'), 'CustomDomainsPage'),
+  page('/custom-domains/$domainId', () => import('./pages/custom-domains/custom-domain-page.tsx'), 'CustomDomainPage'),
+  page('/analytics', () => import('./pages/analytics/analytics-page.tsx'), 'AnalyticsPage'),
+  page('/billing', () => import('./pages/billing/billing-page.tsx'), 'BillingPage'),
+  page('/audit-log', () => import('./pages/audit-log/audit-log-page.tsx'), 'AuditLogPage'),
+  page('/settings', () => import('./pages/settings/settings-page.tsx'), 'SettingsPage'),
+  page('/settings/apps/$appId', () => import('./pages/settings/app-page.tsx'), 'AppPage'),
+]
+
+/** The pages by their addresses below `/dashboard`. */
+export const router = createRouter({
+  routeTree: root.addChildren(routes),
+  basepath: '/dashboard',
+  defaultPreload: 'intent',
+  scrollRestoration: true,
+  parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),
+  stringifySearch: (search) => {
+    const kept = Object.entries(search).filter(([, value]) => value !== undefined && value !== '')
+    const text = new URLSearchParams(kept.map(([name, value]) => [name, String(value)])).toString()
+    return text === '' ? '' : `?${text}`
+  },
+  defaultPendingComponent: () => <Loading />,
+  defaultErrorComponent: ({ error, reset }) => <ErrorState error={error} onRetry={reset} />,
+})

@@ -1,0 +1,110 @@
+import {
+  Activity,
+  Bot,
+  ChartLine,
+  CreditCard,
+  Globe,
+  KeyRound,
+  LayoutDashboard,
+  ListTree,
+  type LucideIcon,
+  ScrollText,
+  Settings,
+  Ticket,
+  UserRound,
+  Wallet,
+  Webhook,
+} from 'lucide-react'
+
+/** A page in the menu. `words` are what else it is looked for by. */
+export interface Place {
+  to: string
+  label: string
+  icon: LucideIcon
+  words: string
+  /** What a key must have to see it. */
+  scope: string
+}
+
+/** The menu: groups of pages. */
+export const NAVIGATION: readonly { label: string | null; places: readonly Place[] }[] = [
+  {
+    label: null,
+    places: [{ to: '/', label: 'Overview', icon: LayoutDashboard, words: 'home start', scope: 'analytics:read' }],
+  },
+  {
+    label: 'People',
+    places: [
+      {
+        to: '/users',
+        label: 'Users',
+        icon: UserRound,
+        words: 'people accounts search passkeys sessions',
+        scope: 'users:read',
+      },
+      { to: '/guests', label: 'Guests', icon: Ticket, words: 'anonymous convert cleanup', scope: 'guests:read' },
+    ],
+  },
+  {
+    label: 'Wallets',
+    places: [
+      { to: '/wallets', label: 'Wallets', icon: Wallet, words: 'custody freeze keys shares', scope: 'wallets:read' },
+      { to: '/transactions', label: 'Transactions', icon: Activity, words: 'ledger effects', scope: 'wallets:read' },
+      {
+        to: '/delegated-sessions',
+        label: 'Delegated sessions',
+        icon: Bot,
+        words: 'policy agents spend dry run',
+        scope: 'delegated_sessions:read',
+      },
+    ],
+  },
+  {
+    label: 'Developers',
+    places: [
+      {
+        to: '/webhooks',
+        label: 'Webhooks',
+        icon: Webhook,
+        words: 'deliveries dead letters retry',
+        scope: 'webhooks:read',
+      },
+      { to: '/events', label: 'Events', icon: ListTree, words: 'feed tail log', scope: 'webhooks:read' },
+      {
+        to: '/api-keys',
+        label: 'API keys',
+        icon: KeyRound,
+        words: 'secret publishable scopes rotate revoke',
+        scope: 'api_keys:read',
+      },
+      {
+        to: '/custom-domains',
+        label: 'Custom domains',
+        icon: Globe,
+        words: 'dns records verify',
+        scope: 'custom_domains:read',
+      },
+    ],
+  },
+  {
+    label: 'Account',
+    places: [
+      { to: '/analytics', label: 'Analytics', icon: ChartLine, words: 'charts figures daily', scope: 'analytics:read' },
+      {
+        to: '/billing',
+        label: 'Billing and usage',
+        icon: CreditCard,
+        words: 'plan quota stripe meters',
+        scope: 'billing:read',
+      },
+      { to: '/audit-log', label: 'Audit log', icon: ScrollText, words: 'who did what chain', scope: 'audit:read' },
+      {
+        to: '/settings',
+        label: 'Settings',
+        icon: Settings,
+        words: 'tenant apps origins redirect mfa',
+        scope: 'tenant:read',
+      },
+    ],
+  },
+]

@@ -1,0 +1,98 @@
+import { RouterProvider } from '@tanstack/react-router'
+import { useEffect, useMemo, useState } from 'react'
+import { type DashboardSession, messageOf, onSessionEnd, readSession, setTenant, signIn, signOut } from '../api.ts'
+import { ErrorState, Loading } from '../components/states.tsx'
+import { queryClient } from '../query-client.ts'
+import { router } from '../router.tsx'
+import { SessionContext, type SessionHolder } from './session-context.ts'
+import { SignIn } from './sign-in.tsx'
+
+type State =
+  | { is: 'looking' }
+  | { is: 'out'; notice?: string }
+  | { is: 'in'; session: DashboardSession }
+  | { is: 'failed'; error: unknown }
+
+/** The token of a one-time link, taken out of the address at once: it must not stay in the history. */
+function takeLink(): string | null {
+  const link = /^#link=([\w-]+)$/.exec(location.hash)?.[1] ?? null
+  if (link !== null) history.replaceState(null, '', location.pathname + location.search)
+  return link
+}
+
+function tenantInUrl(): string | null {
+  return new URLSearchParams(location.search).get('tenant')
+}
+
+async function arrive(): Promise<State> {
+  const link = takeLink()
+  setTenant(tenantInUrl())
+  try {
+    if (link !== null) return { is: 'in', session: await signIn({ link }) }
+  } catch (error) {
+    return { is: 'out', notice: messageOf(error) }
+  }
+  try {
+    const session = await readSession()
+    return session === null ? { is: 'out' } : { is: 'in', session }
+  } catch (error) {
+    // A link to a tenant that is not there, or not this session's, leads to the session's own.
+    if (tenantInUrl() === null || (error as { status?: number }).status !== 404) return { is: 'failed', error }
+    setTenant(null)
+    const session = await readSession()
+    return session === null ? { is: 'out' } : { is: 'in', session }
+  }
+}
+
+// Once a document: a one-time link counts once, however often a component is drawn.
+let arrival: Promise<State> | undefined
+
+/** Shows the pages to whoever is signed in, and the way in to everybody else. */
+export function SessionGate() {
+  const [state, setState] = useState<State>({ is: 'looking' })
+  useEffect(() => {
+    arrival ??= arrive()
+    void arrival.then(setState)
+    onSessionEnd(() => {
+      queryClient.clear()
+      setState((before) =>
+        before.is === 'in' ? { is: 'out', notice: 'Your session has ended. Sign in again.' } : before,
+      )
+    })
+  }, [])
+  const holder = useMemo<SessionHolder | null>(() => {
+    if (state.is !== 'in') return null
+    return {
+      session: state.session,
+      async leave() {
+        await signOut()
+        queryClient.clear()
+        setState({ is: 'out', notice: 'You are signed out.' })
+      },
+      async showTenant(tenantId) {
+        setTenant(tenantId)
+        queryClient.clear()
+        const session = await readSession()
+        setState(session === null ? { is: 'out' } : { is: 'in', session })
+        await router.navigate({ to: '/', search: { tenant: tenantId } as never })
+      },
+    }
+  }, [state])
+  if (state.is === 'looking') return <Loading />
+  if (state.is === 'failed') return <ErrorState error={state.error} onRetry={() => location.reload()} />
+  if (holder === null)
+    return (
+      <SignIn
+        notice={state.is === 'out' ? state.notice : undefined}
+        onSignedIn={(session) => {
+          setTenant(session.tenant.id)
+          setState({ is: 'in', session })
+        }}
+      />
+    )
+  return (
+    <SessionContext value={holder}>
+      <RouterProvider router={router} />
+    </SessionContext>
+  )
+}

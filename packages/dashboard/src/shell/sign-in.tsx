@@ -1,0 +1,73 @@
+import { type FormEvent, useEffect, useState } from 'react'
+import { type DashboardSession, messageOf, signIn } from '../api.ts'
+import { Button } from '../components/button.tsx'
+import { CodeBlock } from '../components/copy.tsx'
+import { TextField } from '../components/field.tsx'
+import { Mark } from './mark.tsx'
+
+/** The way in: the operator's one-time link, or a secret key. The key goes to the server once and is kept nowhere. */
+export function SignIn({
+  notice,
+  onSignedIn,
+}: {
+  notice?: string | undefined
+  onSignedIn: (session: DashboardSession) => void
+}) {
+  const [key, setKey] = useState('')
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<string | undefined>()
+  useEffect(() => {
+    document.title = 'Sign in · Halfkey'
+  }, [])
+  const enter = async (event: FormEvent) => {
+    event.preventDefault()
+    setBusy(true)
+    setError(undefined)
+    try {
+      onSignedIn(await signIn({ key: key.trim() }))
+    } catch (failure) {
+      setError(messageOf(failure))
+      setBusy(false)
+    }
+  }
+  return (
+    <main className="mx-auto flex min-h-dvh max-w-md flex-col justify-center gap-6 px-4 py-10">
+      <div className="flex items-center gap-3">
+        <Mark />
+        <h1 className="text-xl font-semibold">Sign in to Halfkey</h1>
+      </div>
+      {notice === undefined ? null : (
+        <p role="status" className="rounded-control bg-accent-wash px-4 py-3 text-sm text-ink">
+          {notice}
+        </p>
+      )}
+      <section className="flex flex-col gap-3 rounded-card border bg-surface p-5 shadow-card">
+        <h2 className="font-semibold">With a one-time link</h2>
+        <p className="text-sm text-soft">Whoever runs the server gets one, for all of its tenants, by this command:</p>
+        <CodeBlock label="command" text="npm run halfkey -- dashboard link" />
+      </section>
+      <section className="rounded-card border bg-surface p-5 shadow-card">
+        <form onSubmit={(event) => void enter(event)} className="flex flex-col gap-4">
+          <div>
+            <h2 className="font-semibold">With an API key</h2>
+            <p className="mt-1 text-sm text-soft">You will see and do here what the key may.</p>
+          </div>
+          <TextField
+            label="Secret key"
+            type="password"
+            value={key}
+            onChange={setKey}
+            placeholder="hk_sk_…"
+            autoComplete="off"
+            spellCheck={false}
+            error={error}
+            required
+          />
+          <Button tone="primary" type="submit" busy={busy}>
+            Sign in
+          </Button>
+        </form>
+      </section>
+    </main>
+  )
+}
