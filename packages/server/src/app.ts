@@ -26,9 +26,14 @@ import { CUSTODY_ERRORS, deleteOldEncryptionKeys } from './custody/service.ts'
 import { CUSTOM_DOMAIN_ERRORS } from './custom-domains/errors.ts'
 import { recheckDomains } from './custom-domains/recheck-service.ts'
 import { customDomainRoutes, tlsAllowedRoute } from './custom-domains/routes.ts'
+import { dashboardRoutes } from './dashboard/routes.ts'
+import { deleteOldSessions as deleteOldDashboardSessions, enterDashboard } from './dashboard/service.ts'
+import { DASHBOARD_CALLS } from './dashboard/session-service.ts'
 import { reconcileTransactions } from './delegated-sessions/reconcile-service.ts'
 import { delegatedSessionRoutes } from './delegated-sessions/routes.ts'
 import { DELEGATED_SESSION_ERRORS, sweepDelegatedSessions } from './delegated-sessions/service.ts'
+import { docsPages } from './docs-site/routes.ts'
+import { eventRoutes } from './events/routes.ts'
 import { faucetRoutes } from './faucet/routes.ts'
 import { sweepGuests } from './guests/expiry-service.ts'
 import { guestRoutes } from './guests/routes.ts'
@@ -88,6 +93,7 @@ export const routes: readonly Route[] = [
   ...faucetRoutes,
   ...apiKeyRoutes,
   ...webhookRoutes,
+  ...eventRoutes,
   ...customDomainRoutes,
   ...billingRoutes,
   ...jobRoutes,
@@ -102,7 +108,8 @@ export function routesOf(config: Config): readonly Route[] {
   return config.env === 'development' ? routes : routes.filter((route) => !route.path.startsWith('/dev/'))
 }
 
-const errors = {
+/** Every error beyond the common ones, by its code. */
+export const errors = {
   ...APP_ERRORS,
   ...SIGN_IN_ERRORS,
   ...PASSKEY_ERRORS,
@@ -138,6 +145,8 @@ export const plainRoutes: readonly PlainRoute[] = [
   tlsAllowedRoute,
   processorEventsRoute,
   ...signInPages,
+  ...dashboardRoutes,
+  ...docsPages,
   {
     path: '/openapi.json',
     handler: async () => ({ status: 200, contentType: 'application/json; charset=utf-8', body: description }),
@@ -149,16 +158,20 @@ const SIGN_IN_PAGE_CALLS =
   /^(\w+ \/auth\/(passkey|passkeys|messenger|sessions|refresh|logout)(\/.*)?|\w+ \/mfa(\/.*)?|POST \/guests(\/:id\/convert)?)$/
 
 /** Ways in for pages of our own. */
-export const entrances: readonly Entrance[] = [
-  {
-    base: '/signin/api',
-    routes: [
-      ...signInPageRoutes,
-      ...routes.filter((route) => SIGN_IN_PAGE_CALLS.test(`${route.method} ${route.path}`)),
-    ],
-    enter: enterFromPage,
-  },
-]
+export function entrancesOf(config: Config): readonly Entrance[] {
+  return [
+    {
+      base: '/signin/api',
+      routes: [
+        ...signInPageRoutes,
+        ...routes.filter((route) => SIGN_IN_PAGE_CALLS.test(`${route.method} ${route.path}`)),
+      ],
+      limit: 'publishable',
+      enter: enterFromPage,
+    },
+    { ...DASHBOARD_CALLS, routes: routesOf(config), enter: enterDashboard },
+  ]
+}
 
 type Chore = (db: Db) => Promise<boolean>
 
@@ -244,6 +257,7 @@ export function chores(deps: Deps): Chore[] {
     hourly(deleteOldEncryptionKeys),
     hourly(deleteOldCodes),
     hourly(deleteOldPayloads),
+    hourly((db) => deleteOldDashboardSessions({ db, now: deps.now })),
     hourly(createActivitySweep(deps.now)),
   ]
 }

@@ -2,6 +2,7 @@ import { describeConfig } from './config.ts'
 import type { Config } from './core/config.ts'
 import { publicUrl } from './core/config.ts'
 import { VERSION } from './core/version.ts'
+import { FIRST_LINK_HOURS } from './dashboard/link-service.ts'
 import type { OpenedDatabase } from './database.ts'
 import type { FirstStart, Running } from './start.ts'
 
@@ -50,6 +51,15 @@ function firstCall(url: string): string[] {
   ]
 }
 
+function dashboardLines(config: Config, link: string | null): string[] {
+  if (link === null)
+    return [`Dashboard         ${publicUrl(config)}/dashboard  (a link that signs in: halfkey dashboard link)`]
+  return [
+    `Dashboard         ${link}`,
+    `                  The link signs in once, within ${FIRST_LINK_HOURS} hours. For another: halfkey dashboard link`,
+  ]
+}
+
 /** What it says once it answers. */
 export function readyLines(config: Config, running: Running): string {
   if (running.address === null)
@@ -59,7 +69,9 @@ export function readyLines(config: Config, running: Running): string {
   if (config.role === 'worker') return `Ready. Probes: ${url}/readyz`
   return [
     `API               ${url}/v1`,
-    `API reference     ${url}/docs`,
+    ...dashboardLines(config, running.dashboardLink),
+    `Documentation     ${url}/docs`,
+    `API reference     ${url}/docs/api`,
     `OpenAPI           ${url}/openapi.json`,
     `Probes            ${url}/healthz  ${url}/readyz`,
     `Public URL        ${publicUrl(config)}`,

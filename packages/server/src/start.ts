@@ -1,4 +1,4 @@
-import { chores, entrances, followerNames, plainRoutes, routesOf } from './app.ts'
+import { chores, entrancesOf, followerNames, plainRoutes, routesOf } from './app.ts'
 import { defaultApp } from './apps/service.ts'
 import type { PaymentProcessor } from './billing/processor.ts'
 import { createQuotas, UNLIMITED } from './billing/quota-service.ts'
@@ -20,6 +20,7 @@ import { createSigningKeys } from './core/signing-keys.ts'
 import { createRequestCounter } from './core/tallies.ts'
 import { createThreads } from './core/threads.ts'
 import { openTracing } from './core/tracing.ts'
+import { createLink, FIRST_LINK_HOURS } from './dashboard/link-service.ts'
 import { checkInstallation, exclusively, type OpenedDatabase, openAndMigrate } from './database.ts'
 import { healthProbes } from './health/routes.ts'
 import { readiness } from './health/service.ts'
@@ -170,6 +171,8 @@ export interface Running {
   first: FirstStart | null
   /** An app to show the sign-in page of: the first tenant's default one. */
   appId: string | null
+  /** The first start's link to the dashboard; null on later starts and where none is served. */
+  dashboardLink: string | null
   stop(): Promise<void>
 }
 
@@ -185,6 +188,12 @@ async function firstStart(deps: Deps, db: Database): Promise<FirstStart | null> 
 async function firstApp(deps: Deps): Promise<string | null> {
   const [tenant] = await listTenants(deps.db, 1)
   return tenant === undefined ? null : defaultApp(deps, tenant.id)
+}
+
+/** For whoever has just installed it: there is no password to begin with. */
+async function firstLink(deps: Deps): Promise<string | null> {
+  if (deps.config.role === 'worker') return null
+  return (await createLink(deps, null, FIRST_LINK_HOURS * 3_600_000)).url
 }
 
 function startWorker(parts: Parts): { worker: Worker; closeListener(): Promise<void> } {
@@ -224,7 +233,7 @@ async function serve(deps: Deps): Promise<Server> {
   const { role } = deps.config
   return role === 'worker'
     ? createServer(deps, [], [...healthProbes, metricsRoute])
-    : createServer(deps, routesOf(deps.config), [...plainRoutes, metricsRoute], entrances)
+    : createServer(deps, routesOf(deps.config), [...plainRoutes, metricsRoute], entrancesOf(deps.config))
 }
 
 /** Figures that are read when `/metrics` is scraped. */
@@ -289,7 +298,8 @@ export async function start(config: Config, openLog: OpenLog, options: StartOpti
         await server.close()
       })
     }
-    return { deps, address, database: parts.database, first, appId, stop: stopAll }
+    const dashboardLink = first === null ? null : await firstLink(deps)
+    return { deps, address, database: parts.database, first, appId, dashboardLink, stop: stopAll }
   } catch (error) {
     await stopAll()
     throw error

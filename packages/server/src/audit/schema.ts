@@ -12,7 +12,7 @@ export const AuditEntry = z
     at: Time,
     actor: z.string().meta({
       description:
-        'A user, the API key where it spoke for itself, a delegated session, or `system`, `cli`, `first start`.',
+        'A user, the API key where it spoke for itself, a delegated session, or `dashboard` (its operator), `system`, `cli`, `first start`.',
       example: 'key_01jb2m7x9kq4t8v6w0r3s5y1zj',
     }),
     action: z.string().meta({ description: 'An event type, or an act that is no event.', example: 'api_key.created' }),

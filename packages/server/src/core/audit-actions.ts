@@ -9,6 +9,8 @@ export const NOTED_ACTIONS = [
   'webhook.secret_rotated',
   'wallet.unfrozen',
   'users.imported',
+  'dashboard.signed_in',
+  'dashboard.signed_out',
 ] as const
 
 export type NotedAction = (typeof NOTED_ACTIONS)[number]

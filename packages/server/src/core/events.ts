@@ -29,14 +29,18 @@ export interface StoredEvent {
   context: string
 }
 
+/** Begins what stands for a key's id where an operator calls, who has none: see the dashboard's sessions. */
+export const OPERATOR = 'key_dashboard_'
+
 /** Who did something and from where, as it is kept beside it: JSON. */
 export function contextOf(cause: EventInput['cause']): string {
   if (cause === undefined) return '{"actor":"system"}'
   if ('actor' in cause) return JSON.stringify({ actor: cause.actor })
   const { caller, origin } = cause
+  const isOperator = caller.keyId.startsWith(OPERATOR)
   return JSON.stringify({
-    actor: origin.actor ?? caller.keyId,
-    keyId: caller.keyId,
+    actor: origin.actor ?? (isOperator ? 'dashboard' : caller.keyId),
+    keyId: isOperator ? undefined : caller.keyId,
     address: origin.address,
     requestId: origin.requestId,
   })

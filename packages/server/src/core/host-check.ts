@@ -7,6 +7,9 @@ const LOOPBACK = /^(localhost|.+\.localhost|127(\.\d{1,3}){3}|\[::1\])$/
 export const hostName = (host: string): string | null =>
   URL.parse(`http://${host}`)?.hostname.replace(/\.$/, '') ?? null
 
+/** Whether a host's name, as `hostName` spells it, stands for this machine alone. */
+export const isLoopbackName = (name: string): boolean => LOOPBACK.test(name)
+
 /**
  * Tells whether a request's Host is one that this server goes by. Development listens on loopback without TLS: a page whose
  * name is made to resolve to 127.0.0.1 (DNS rebinding) would read it as its own origin, were it not for its Host.
@@ -19,7 +22,7 @@ export function createHostCheck(config: Config): (host: string) => boolean {
   return (host) => {
     if (PLAIN_LOOPBACK.test(host)) return true
     const name = hostName(host)
-    return name !== null && (LOOPBACK.test(name) || name === own || name === shown)
+    return name !== null && (isLoopbackName(name) || name === own || name === shown)
   }
 }
 

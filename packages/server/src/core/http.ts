@@ -253,7 +253,7 @@ export const Time = z.string().meta({ format: 'date-time', example: '2026-11-21T
 /** A keyless endpoint outside `/v1`: probes, metrics, the API description, and what other services post here. */
 export interface PlainRoute {
   /** GET where it is left out. */
-  method?: 'GET' | 'POST'
+  method?: 'GET' | 'POST' | 'DELETE'
   path: string
   /** In development too it answers to any Host, for it tells what a page on another name may know (see host-check.ts). */
   anyHost?: boolean
@@ -261,6 +261,10 @@ export interface PlainRoute {
 }
 
 export interface PlainRequest {
+  method: string
+  /** As it came, without the query. */
+  path: string
+  origin: Origin
   authorization: string | undefined
   host: string | undefined
   address: string
@@ -274,7 +278,15 @@ export interface PlainAnswer {
   status: number
   contentType: string
   headers?: Record<string, string>
-  body: string
+  body: string | Buffer
+}
+
+/** A request at an entrance, before anything of it is believed. */
+export interface EntranceRequest {
+  method: string
+  /** The client's, behind trusted proxies the one they report. */
+  address: string
+  headers: Readonly<Record<string, string | string[] | undefined>>
 }
 
 /** Another way in to endpoints than by an API key under `/v1`: for pages of our own. */
@@ -282,6 +294,8 @@ export interface Entrance {
   /** What stands before the routes' paths. */
   base: string
   routes: readonly Route[]
-  /** Who calls, by the request's headers. @throws HttpError */
-  enter(deps: Deps, headers: Record<string, string | string[] | undefined>): Promise<KeyHolder>
+  /** Whose limit its calls have, counted for each client address. */
+  limit: 'publishable' | 'secret'
+  /** Who calls. @throws HttpError */
+  enter(deps: Deps, request: EntranceRequest): Promise<KeyHolder>
 }

@@ -2,7 +2,7 @@ import ipaddr from 'ipaddr.js'
 import type { Rate } from './config.ts'
 import type { Deps } from './deps.ts'
 import { fail } from './errors.ts'
-import type { Caller } from './http.ts'
+import type { Caller, Entrance } from './http.ts'
 import type { RateVerdict } from './rate-limit.ts'
 
 /** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers): q and w are the burst and the time in which it refills. */
@@ -45,8 +45,9 @@ export function limitKey(deps: Deps, caller: Caller, address: string): Counted {
 }
 
 /** Counts a call of a page of ours, before anything is asked of the database for it. @throws rate_limited */
-export function limitPage(deps: Deps, base: string, address: string): Counted {
-  return take(deps, 'publishable', deps.config.rateLimitPublishable, `${base} ${networkOf(address)}`)
+export function limitPage(deps: Deps, { base, limit }: Pick<Entrance, 'base' | 'limit'>, address: string): Counted {
+  const policy = limit === 'secret' ? deps.config.rateLimitSecret : deps.config.rateLimitPublishable
+  return take(deps, limit, policy, `${base} ${networkOf(address)}`)
 }
 
 /** Counts a call at which secrets could be guessed, for the client's address. @throws rate_limited */

@@ -2,8 +2,9 @@ import { type DestinationStream, destination, type Logger as PinoLogger, pino, s
 
 export type Logger = Pick<PinoLogger, 'debug' | 'info' | 'warn' | 'error'>
 
-/** Everything that opens something, by the form of its text: API keys, sign-in codes, webhook secrets, delegate and refresh tokens, JWTs. */
-const SECRETS = /hk_rt_[\w.-]{8,}|(?:hk_(?:sk|pk|sc)_|whsec_|dst_)[A-Za-z0-9+/=_-]{8,}|eyJ[\w-]{10,}\.[\w-]+\.[\w-]+/g
+/** Everything that opens something, by the form of its text: API keys, sign-in codes, dashboard links, webhook secrets, delegate and refresh tokens, JWTs. */
+const SECRETS =
+  /hk_rt_[\w.-]{8,}|(?:hk_(?:sk|pk|sc|dl)_|whsec_|dst_)[A-Za-z0-9+/=_-]{8,}|eyJ[\w-]{10,}\.[\w-]+\.[\w-]+/g
 
 /** Replaces whatever looks like a secret. For text that a caller chose (a request id) or that a library wrote (an error). */
 export function redact(text: string): string {

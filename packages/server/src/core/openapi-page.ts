@@ -5,10 +5,10 @@ import type { FastifyInstance } from 'fastify'
 const CONTENT_SECURITY_POLICY =
   "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-/** Serves the interactive API reference at `/docs`, drawn from `/openapi.json`. */
-export async function docsPage(app: FastifyInstance): Promise<void> {
+/** Serves the interactive API reference at `/docs/api`, drawn from `/openapi.json`. */
+export async function apiReference(app: FastifyInstance): Promise<void> {
   await app.register(scalar, {
-    routePrefix: '/docs',
+    routePrefix: '/docs/api',
     configuration: {
       url: '/openapi.json',
       pageTitle: 'Halfkey API',

@@ -12,7 +12,11 @@ const ErrorEnvelope = z
         field: z.string().optional(),
         code: z.string(),
         message: z.string(),
-        docs: z.string().optional(),
+        docs: z.string().meta({
+          format: 'uri',
+          description: "The page that explains the error's `code`.",
+          example: 'https://wallets.example.com/docs/errors/validation_failed',
+        }),
       }),
     ),
   })
@@ -102,12 +106,11 @@ function parameters(route: Route, components: Record<string, JsonSchema>): JsonS
   return [...inPath, ...inQuery, ...actAs, ...idempotency]
 }
 
-function responses(
+/** What an endpoint may be refused with: the codes by status. */
+export function errorCodes(
   route: Route,
-  components: Record<string, JsonSchema>,
   table: Readonly<Record<string, readonly [number, string]>>,
-): JsonSchema {
-  const status = String(route.status ?? 200)
+): Record<string, string[]> {
   const codes: Record<string, string[]> = structuredClone(EVERYWHERE)
   if (route.path.includes(':') || route.body !== undefined) codes[404] = ['not_found']
   if (route.method === 'POST' || route.method === 'PATCH')
@@ -116,7 +119,16 @@ function responses(
     const of = String(table[code]?.[0] ?? 400)
     codes[of] = [...new Set([...(codes[of] ?? []), code])]
   }
-  const errors = Object.entries(codes).map(([of, all]) => [
+  return codes
+}
+
+function responses(
+  route: Route,
+  components: Record<string, JsonSchema>,
+  table: Readonly<Record<string, readonly [number, string]>>,
+): JsonSchema {
+  const status = String(route.status ?? 200)
+  const errors = Object.entries(errorCodes(route, table)).map(([of, all]) => [
     of,
     {
       description: `${STATUS_TEXT[of]}: ${all.map((code) => `\`${code}\``).join(', ')}`,

@@ -3,21 +3,21 @@ import type { Duplex, Readable } from 'node:stream'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { KeyHolder } from './auth.ts'
 import type { Deps } from './deps.ts'
+import { envelope } from './envelope.ts'
 import { fail, HttpError } from './errors.ts'
 import { createHostCheck, rightHost } from './host-check.ts'
 import type { Entrance, PlainRoute, Route } from './http.ts'
 import { parseJson } from './json.ts'
 import { limitKey, limitPage, limitSignIn } from './limits.ts'
 import { redact } from './log.ts'
-import { docsPage } from './openapi-page.ts'
-import { addPlainRoutes } from './plain-routes.ts'
+import { apiReference } from './openapi-page.ts'
+import { addPlainRoutes, originOf } from './plain-routes.ts'
 import { addressIn, endpoint } from './request.ts'
 import { DISCARDED_BYTES_MAX, readBody } from './request-body.ts'
 import type { Tracing } from './tracing.ts'
 import { followUnused } from './unused-connections.ts'
 
 const BASE = '/v1'
-const USER_AGENT_CHARS_MAX = 300
 const PARAM_CHARS_MAX = 16 * 1024
 const PREFLIGHT_SECONDS = '600'
 const ALLOWED_HEADERS = 'authorization, content-type, idempotency-key, x-api-key, x-request-id, x-user-id'
@@ -40,9 +40,6 @@ export interface Server {
   close(): Promise<void>
   draining(): boolean
 }
-
-const envelope = (error: HttpError) =>
-  JSON.stringify({ error: error.message, code: error.code, details: error.details })
 
 const malformed = (part: string, message: string) => fail('malformed_request', [{ code: `malformed_${part}`, message }])
 
@@ -84,12 +81,12 @@ function toHttpError(error: unknown, request: FastifyRequest, deps: Deps): HttpE
   return fail('internal_error')
 }
 
-function send(reply: FastifyReply, error: HttpError): FastifyReply {
+function send(deps: Deps, reply: FastifyReply, error: HttpError): FastifyReply {
   return reply
     .code(error.status)
     .headers(error.headers)
     .header('content-type', 'application/json; charset=utf-8')
-    .send(envelope(error))
+    .send(envelope(deps.config, error))
 }
 
 const PROBES = new Set([`${BASE}/healthz`, `${BASE}/readyz`])
@@ -151,9 +148,10 @@ function preflight(reply: FastifyReply): FastifyReply {
 const isApi = (url: string) => url === BASE || url.startsWith(`${BASE}/`) || url.startsWith(`${BASE}?`)
 
 /** What the HTTP parser refuses never reaches a handler: it is answered here, in the same envelope. */
-function answerParserError(error: NodeJS.ErrnoException, socket: Duplex): void {
+function answerParserError(deps: Deps, error: NodeJS.ErrnoException, socket: Duplex): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
   const body = envelope(
+    deps.config,
     fail('malformed_request', [
       { code: (error.code ?? 'malformed').toLowerCase(), message: 'The HTTP parser refused the request.' },
     ]),
@@ -175,7 +173,7 @@ function newFastify(deps: Deps): FastifyInstance {
     keepAliveTimeout: 72_000,
     forceCloseConnections: 'idle',
     return503OnClosing: false,
-    clientErrorHandler: answerParserError,
+    clientErrorHandler: (error, socket) => answerParserError(deps, error, socket),
     http: { requireHostHeader: false },
     frameworkErrors: async (error, request, reply) => {
       // A path with broken percent-encoding never reaches the hooks; the key is checked before it all the same.
@@ -188,12 +186,12 @@ function newFastify(deps: Deps): FastifyInstance {
         }
         throw error
       } catch (failure) {
-        send(reply, toHttpError(failure, request, deps))
+        send(deps, reply, toHttpError(failure, request, deps))
       }
     },
   })
   app.server.on('checkExpectation', (_, response) => {
-    const body = envelope(malformed('expectation', 'The only expectation that is met is 100-continue.'))
+    const body = envelope(deps.config, malformed('expectation', 'The only expectation that is met is 100-continue.'))
     response
       .writeHead(400, {
         'content-type': 'application/json; charset=utf-8',
@@ -213,8 +211,8 @@ function newFastify(deps: Deps): FastifyInstance {
     request.bodyBytes = body.length
     return parseJson(body)
   })
-  app.setErrorHandler((error, request, reply) => send(reply, toHttpError(error, request, deps)))
-  app.setNotFoundHandler((_, reply) => send(reply, fail('not_found')))
+  app.setErrorHandler((error, request, reply) => send(deps, reply, toHttpError(error, request, deps)))
+  app.setNotFoundHandler((_, reply) => send(deps, reply, fail('not_found')))
   return app
 }
 
@@ -311,14 +309,11 @@ const limitsSignIn = (deps: Deps) => async (request: FastifyRequest, reply: Fast
 }
 
 const enters = (deps: Deps, entrance: Entrance) => async (request: FastifyRequest, reply: FastifyReply) => {
-  reply.headers(await limitPage(deps, entrance.base, request.ip))
-  request.holder = await entrance.enter(deps, request.headers)
-}
-
-const userAgent = (request: FastifyRequest) => {
-  const text = request.headers['user-agent']
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: a header may hold them, a record need not
-  return text === undefined ? null : redact(text.slice(0, USER_AGENT_CHARS_MAX)).replace(/[\x00-\x1f\x7f]/g, ' ')
+  const { method, ip: address, headers } = request
+  // What a cookie opens is nobody else's.
+  reply.header('cache-control', 'no-store')
+  reply.headers(await limitPage(deps, entrance, address))
+  request.holder = await entrance.enter(deps, { method, address, headers })
 }
 
 function addRoute(app: FastifyInstance, deps: Deps, route: Route, entrance?: Entrance): void {
@@ -334,14 +329,7 @@ function addRoute(app: FastifyInstance, deps: Deps, route: Route, entrance?: Ent
       const cut = request.url.indexOf('?')
       const outgoing = await answer({
         holder: request.holder as KeyHolder,
-        // It is stored beside events.
-        origin: {
-          requestId: redact(request.id),
-          address: request.ip,
-          userAgent: userAgent(request),
-          webOrigin: request.headers.origin ?? null,
-          actor: null,
-        },
+        origin: originOf(request),
         params: request.params as Record<string, string>,
         path: cut === -1 ? request.url : request.url.slice(0, cut),
         queryText: cut === -1 ? '' : request.url.slice(cut + 1),
@@ -371,7 +359,7 @@ export async function createServer(
   for (const route of routes) addRoute(app, deps, route)
   for (const entrance of entrances) for (const route of entrance.routes) addRoute(app, deps, route, entrance)
   await addPlainRoutes(app, deps, plainRoutes)
-  await docsPage(app)
+  await apiReference(app)
   await app.ready()
   return {
     async listen(host, port) {

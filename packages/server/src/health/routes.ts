@@ -1,5 +1,6 @@
 import type { Deps } from '../core/deps.ts'
-import { COMMON_ERRORS, fail, type HttpError } from '../core/errors.ts'
+import { envelope } from '../core/envelope.ts'
+import { fail, type HttpError } from '../core/errors.ts'
 import { anyKey, one, type PlainRoute, type Route, route } from '../core/http.ts'
 import { Health, Readiness } from './schema.ts'
 import { health, readiness } from './service.ts'
@@ -42,12 +43,7 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 async function plainReadiness(deps: Deps) {
   const { ready, checks } = await readiness(deps)
   if (ready) return { status: 200, contentType: JSON_TYPE, body: JSON.stringify({ data: { status: 'ready', checks } }) }
-  const error = notReady(checks)
-  return {
-    status: 503,
-    contentType: JSON_TYPE,
-    body: JSON.stringify({ error: COMMON_ERRORS.not_ready[1], code: error.code, details: error.details }),
-  }
+  return { status: 503, contentType: JSON_TYPE, body: envelope(deps.config, notReady(checks)) }
 }
 
 /** The same outside `/v1`, without a key, for load balancers. */

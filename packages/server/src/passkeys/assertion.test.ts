@@ -42,7 +42,14 @@ const text = (value: string) => Buffer.from(value).toString('base64url')
 const BODY = {
   error: 'This passkey could not be verified. Start again.',
   code: 'assertion_invalid',
-  details: [{ field: 'credential', code: 'assertion_invalid', message: 'Could not be verified.' }],
+  details: [
+    {
+      field: 'credential',
+      code: 'assertion_invalid',
+      message: 'Could not be verified.',
+      docs: expect.stringMatching(/\/docs\/errors\/assertion_invalid$/),
+    },
+  ],
 }
 
 describe('an assertion is refused, in the same words whatever is wrong with it:', () => {

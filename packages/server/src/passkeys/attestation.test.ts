@@ -87,7 +87,12 @@ describe('an attestation is refused, in the same words whatever is wrong with it
     expect(performance.now() - startedAt).toBeLessThan(1_000)
     expectRefusal(answer, 'attestation_invalid')
     expect(answer.body.details).toEqual([
-      { field: 'credential', code: 'attestation_invalid', message: 'Could not be verified.' },
+      {
+        field: 'credential',
+        code: 'attestation_invalid',
+        message: 'Could not be verified.',
+        docs: expect.stringMatching(/\/docs\/errors\/attestation_invalid$/),
+      },
     ])
     expect([await app.count('users'), await app.count('passkeys'), await app.events()]).toEqual([0, 0, []])
   })

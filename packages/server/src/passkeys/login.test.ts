@@ -42,7 +42,12 @@ const verify = (app: TestApp, challengeId: string, credential: unknown): Promise
 function expectInvalid(answer: Answer, what = ''): void {
   expectError(answer, 401, 'assertion_invalid', what)
   expect(answer.body.details).toEqual([
-    { field: 'credential', code: 'assertion_invalid', message: 'Could not be verified.' },
+    {
+      field: 'credential',
+      code: 'assertion_invalid',
+      message: 'Could not be verified.',
+      docs: expect.stringMatching(/\/docs\/errors\/assertion_invalid$/),
+    },
   ])
 }
 

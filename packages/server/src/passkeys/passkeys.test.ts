@@ -236,7 +236,11 @@ describe('/.well-known/webauthn', () => {
       })
       expect(await ask(own.url, 'example.com')).toEqual({ origins: [] })
       const config = { ...own.deps.config, env: 'production' as const }
+      const origin = { requestId: 'test', address: '127.0.0.1', userAgent: null, webOrigin: null, actor: null }
       const request = {
+        method: 'GET',
+        path: '/.well-known/webauthn',
+        origin,
         authorization: undefined,
         host: 'id.example.com',
         address: '127.0.0.1',
@@ -245,7 +249,7 @@ describe('/.well-known/webauthn', () => {
         body: Buffer.alloc(0),
       }
       const answer = await relatedOriginsOf({ ...own.deps, config }, request)
-      expect(JSON.parse(answer.body)).toEqual({ origins: ['https://a.example.org'] })
+      expect(JSON.parse(String(answer.body))).toEqual({ origins: ['https://a.example.org'] })
     } finally {
       await own.stop()
     }

@@ -9,7 +9,7 @@ import type { Deps } from '../core/deps.ts'
 import { isDomainOfOther, listDomainOrigins } from '../core/domain-origins.ts'
 import { fail } from '../core/errors.ts'
 import { hostName } from '../core/host-check.ts'
-import type { PlainAnswer, PlainRequest } from '../core/http.ts'
+import type { EntranceRequest, PlainAnswer, PlainRequest } from '../core/http.ts'
 import type { Id } from '../core/ids.ts'
 import { loginUrl } from '../messenger/service.ts'
 import { renderSignInError, renderSignInPage, type SignInPageConfig } from './page.ts'
@@ -118,10 +118,7 @@ const header = (value: string | string[] | undefined) => (typeof value === 'stri
  * the header makes browsers ask first, and nobody answers. The page stands on the service's own origin, or on a verified
  * custom domain of the app's. @throws origin_not_allowed, not_found
  */
-export async function enterFromPage(
-  deps: Deps,
-  headers: Record<string, string | string[] | undefined>,
-): Promise<KeyHolder> {
+export async function enterFromPage(deps: Deps, { headers }: EntranceRequest): Promise<KeyHolder> {
   const { origin: own } = new URL(publicUrl(deps.config))
   const site = header(headers['sec-fetch-site'])
   if (site !== undefined && site !== 'same-origin') throw fail('origin_not_allowed')

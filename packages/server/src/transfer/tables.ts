@@ -25,6 +25,8 @@ export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   challenges: shortLived,
   custom_domains: 'copied',
   delegated_sessions: 'copied',
+  dashboard_links: { leftOut: 'opens the old installation only; asked for again' },
+  dashboard_sessions: { leftOut: 'cookies of the old address: everybody signs in again' },
   deliveries: 'copied',
   deliveries_done: 'copied',
   encryption_keys: { leftOut: "the installation's own; whatever is sealed to one is opened within minutes" },

@@ -1,0 +1,33 @@
+import { z } from 'zod'
+
+const SECRET_CHARS_MAX = 200
+
+/** How to sign in: by a one-time link's token, or by a secret API key. */
+export const SignIn = z.strictObject({
+  link: z.string().min(1).max(SECRET_CHARS_MAX).optional(),
+  key: z.string().min(1).max(SECRET_CHARS_MAX).optional(),
+})
+export type SignIn = z.infer<typeof SignIn>
+
+const TenantName = z.object({ id: z.string(), name: z.string() })
+
+/** A dashboard session, as its page sees it. */
+export const Session = z.object({
+  via: z.enum(['link', 'key']),
+  keyId: z.string().nullable(),
+  keyName: z.string().nullable(),
+  scopes: z.array(z.string()),
+  /** The app that it is limited to. */
+  appId: z.string().nullable(),
+  tenant: TenantName,
+  /** Those that it may change to. */
+  tenants: z.array(TenantName),
+  csrfToken: z.string(),
+  createdAt: z.string(),
+  expiresAt: z.string(),
+  environment: z.enum(['development', 'production']),
+  publicUrl: z.string(),
+  version: z.string(),
+  defaultAppId: z.string(),
+})
+export type Session = z.infer<typeof Session>
