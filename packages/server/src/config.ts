@@ -276,6 +276,22 @@ function contradictions(config: Config): string[] {
   return problems
 }
 
+/** What commands read that call a running service; one that is started beside them may have them in its environment too. */
+export const CLIENT_VARIABLES = {
+  url: 'HALFKEY_URL',
+  key: 'HALFKEY_KEY',
+  webhookSecret: 'HALFKEY_WEBHOOK_SECRET',
+} as const
+
+/** Those variables' values; null for what is not set. */
+export function readClientVariables(
+  env: Record<string, string | undefined> = process.env,
+): Record<keyof typeof CLIENT_VARIABLES, string | null> {
+  const value = (name: string) => env[name]?.trim() || null
+  const { url, key, webhookSecret } = CLIENT_VARIABLES
+  return { url: value(url), key: value(key), webhookSecret: value(webhookSecret) }
+}
+
 /** What could be read of the environment, where what is wrong has its default, and everything that is wrong with it. */
 export function inspectConfig(env: Record<string, string | undefined> = process.env): {
   config: Config
@@ -295,7 +311,10 @@ export function inspectConfig(env: Record<string, string | undefined> = process.
       values[name] = each.parse(each.default ?? '')
     }
   }
-  const known = new Set(Object.values(SETTINGS).map((each) => each.env))
+  const known = new Set<string>([
+    ...Object.values(SETTINGS).map((each) => each.env),
+    ...Object.values(CLIENT_VARIABLES),
+  ])
   const unknown = Object.keys(env).filter((name) => name.startsWith('HALFKEY_') && !known.has(name))
   const config = { ...values, defaults, unknown } as unknown as Config
   problems.push(...contradictions(config))

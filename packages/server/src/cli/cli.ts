@@ -5,13 +5,18 @@ import { redact } from '../core/log.ts'
 import { analyticsBackfill } from './analytics.ts'
 import { auditExport, auditVerify } from './audit.ts'
 import { type CliContext, type Command, CommandError, EXIT, type Result, UsageError } from './command.ts'
+import { dashboardLink, dashboardSignOutEveryone } from './dashboard.ts'
+import { deliveriesList, deliveriesRetry } from './deliveries.ts'
 import { doctor } from './doctor.ts'
+import { eventsTail } from './events.ts'
 import { exportCommand } from './export.ts'
 import { help } from './help.ts'
 import { importCommand } from './import.ts'
 import { keysGenerateKek, keysRotateKek } from './kek.ts'
 import { keysCreate, keysGenerate, keysRotateSigning } from './keys.ts'
+import { listen } from './listen.ts'
 import { migrate } from './migrate.ts'
+import { seed } from './seed.ts'
 import { tenantsCreate } from './tenants.ts'
 import { usersImport } from './users-import.ts'
 
@@ -25,6 +30,13 @@ const COMMANDS: readonly Command[] = [
   keysRotateSigning,
   keysGenerateKek,
   keysRotateKek,
+  dashboardLink,
+  dashboardSignOutEveryone,
+  listen,
+  eventsTail,
+  deliveriesList,
+  deliveriesRetry,
+  seed,
   exportCommand,
   importCommand,
   auditExport,
@@ -99,10 +111,10 @@ export async function runCli(args: string[], context: CliContext): Promise<numbe
   const json = args.includes('--json')
   const words = args.filter((arg) => arg !== '--json')
   // How far it has got is for people: a program gets one line.
-  const inner: CliContext = json ? { openDeps: context.openDeps, out: context.out, err: () => {} } : context
+  const inner: CliContext = json ? { openDeps: context.openDeps, out: context.out, err: () => {}, json } : context
   try {
     const { data, lines, exitCode = EXIT.done } = await carryOut(words, inner)
-    for (const line of json ? [JSON.stringify(data)] : lines) context.out(line)
+    for (const line of json ? (data === null ? [] : [JSON.stringify(data)]) : lines) context.out(line)
     return exitCode
   } catch (error) {
     const { exitCode, message } = explain(error)

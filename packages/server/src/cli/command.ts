@@ -14,6 +14,8 @@ export interface CliContext {
   err(line: string): void
   /** Replaces the last line that it drew on standard error; absent where that is not a terminal. '' takes it away. */
   redraw?(text: string): void
+  /** Whether a program reads the output: what goes on for long then writes each thing that happens as a line of JSON. */
+  json?: boolean
 }
 
 /** How a command ends: sysexits.h for a bad configuration, the shell's custom for the rest. */
@@ -27,7 +29,8 @@ export class CommandError extends Error {}
 
 /** A command's result: for programs (`--json`), and as lines for people. */
 export interface Result {
-  data: Record<string, unknown>
+  /** Null where the command has written all there is to say, line by line. */
+  data: Record<string, unknown> | null
   lines: string[]
   /** How it ends where it was carried out and found what is not right; `EXIT.done` when absent. */
   exitCode?: number

@@ -1,0 +1,70 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { type CliContext, UsageError } from './command.ts'
+import { patiently, type Remote } from './remote.ts'
+
+/** An event as the feed has it. */
+export interface CliEvent {
+  id: string
+  type: string
+  created_at: string
+  api_version: string
+  data: Record<string, unknown>
+}
+
+/** A portion of the feed. */
+export interface FeedPage {
+  events: CliEvent[]
+  nextCursor: string
+  hasMore: boolean
+  missed: boolean
+}
+
+/** Where to begin, as the feed's query has it. */
+export type FeedStart = { after: string } | { since: string } | { last: string }
+
+const WAIT_SECONDS = 25
+const PORTION_MAX = 1_000
+/** Between two answers without an event, whatever comes between us and the service. */
+const EMPTY_MS = 250
+const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+
+/**
+ * Where to begin, as the feed's query has it: `now`, a cursor, a time, or how long ago (`90s`, `15m`, `1h`, `2d`).
+ * @throws UsageError
+ */
+export function readStart(text: string, nowMs: number): FeedStart {
+  if (text === 'now') return { last: '0' }
+  if (text.startsWith('cur_')) return { after: text }
+  const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
+  if (count !== undefined) {
+    const ms = Number(count) * UNITS_MS[unit as keyof typeof UNITS_MS]
+    return { since: new Date(Math.max(0, nowMs - ms)).toISOString() }
+  }
+  const atMs = /^\d{4}-\d\d-\d\dT/.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(atMs))
+    throw new UsageError(
+      '--since must be now, a cursor (cur_…), a time such as 2026-11-21T08:30:00Z, or 90s, 15m, 1h, 2d.',
+    )
+  return { since: new Date(atMs).toISOString() }
+}
+
+/**
+ * The feed's portions, empty ones too, from a place on for as long as the signal lets them come. What begins at a time has one
+ * event in its first portion, so that a cursor is known early.
+ * @throws RemoteError that a repeat would meet again, or of the very first call, and the signal's reason
+ */
+export async function* followFeed(
+  remote: Remote,
+  context: Pick<CliContext, 'err'>,
+  { start, type, signal }: { start: FeedStart; type: string | undefined; signal: AbortSignal },
+): AsyncGenerator<FeedPage> {
+  const limit = 'since' in start ? 1 : PORTION_MAX
+  let page: FeedPage = await remote.get('/events', { query: { ...start, type, limit }, signal })
+  for (;;) {
+    if (page.missed) context.err('Some events were missed: they are no longer kept.')
+    yield page
+    if (page.events.length === 0 && !page.hasMore) await delay(EMPTY_MS, undefined, { signal })
+    const query = { after: page.nextCursor, type, limit: PORTION_MAX, wait: WAIT_SECONDS }
+    page = await patiently(context, signal, () => remote.get('/events', { query, waitSeconds: WAIT_SECONDS, signal }))
+  }
+}
