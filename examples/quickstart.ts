@@ -9,7 +9,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 // In an app of yours: from '@halfkey/sdk'.
-import { createClient, isHalfkeyError, verifyWebhook, type WebhookEvent } from '../packages/sdk/src/index.ts'
+import {
+  createClient,
+  type HalfkeyClient,
+  isHalfkeyError,
+  verifyWebhook,
+  type WebhookEvent,
+} from '../packages/sdk/src/index.ts'
 
 const MAIN = fileURLToPath(new URL('../packages/server/src/main.ts', import.meta.url))
 const START_MS = 60_000
@@ -103,8 +109,20 @@ async function startReceiver(sessionId: string) {
   return { url, completed, knows, close }
 }
 
-/** The story. What it makes on the service it ends again; the user stays. */
-async function run(baseUrl: string, apiKey: string): Promise<void> {
+/** The quick start's webhook: the one of an earlier run where there is one, by a secret that only this run knows. */
+async function subscribe(server: HalfkeyClient, url: string): Promise<{ id: string; secret: string }> {
+  for await (const { id, metadata } of server.webhooks.list()) {
+    if (metadata.example !== 'quickstart') continue
+    const { secret } = await server.webhooks.rotate(id, { graceSeconds: 0 })
+    await server.webhooks.update(id, { url, status: 'active' })
+    return { id, secret: secret ?? '' }
+  }
+  const metadata = { example: 'quickstart' }
+  return server.webhooks.create({ url, events: ['tx.completed'], description: 'Quick start', metadata })
+}
+
+/** The story. What could still do something it ends; user, transaction, webhook and delivery stay, to be looked at. */
+async function run(baseUrl: string, apiKey: string): Promise<string> {
   const server = createClient({ baseUrl, apiKey })
   const user = await server.users.create({ email: `ada-${Date.now()}@example.com` })
   say('Sign-up', `${user.id} (${user.email}), made by the server; ways to sign in: docs/sign-in.md`)
@@ -131,7 +149,7 @@ async function run(baseUrl: string, apiKey: string): Promise<void> {
   say('Session', `${session.id} may transfer ${symbol}, 10 at most, until ${session.expiresAt}`)
 
   const receiver = await startReceiver(session.id)
-  const webhook = await server.webhooks.create({ url: receiver.url, events: ['tx.completed'] })
+  const webhook = await subscribe(server, receiver.url)
   receiver.knows(webhook.secret)
 
   // The agent has no secret key: a publishable one, which says which app, and the session's token.
@@ -172,8 +190,10 @@ async function run(baseUrl: string, apiKey: string): Promise<void> {
 
   await server.delegatedSessions.revoke(session.id)
   await server.apiKeys.revoke(publishable.id)
-  await server.webhooks.delete(webhook.id)
+  // Nobody receives any more: what comes from now on waits for the next run.
+  await server.webhooks.update(webhook.id, { status: 'paused' })
   receiver.close()
+  return webhook.id
 }
 
 const { HALFKEY_URL: url = 'http://127.0.0.1:8080', HALFKEY_KEY: key } = process.env
@@ -181,7 +201,8 @@ const startedAt = performance.now()
 const service: Service = key ? { url, key, stop: async () => {} } : await startService()
 console.log(key ? `Using ${service.url}` : `Started a service of its own on ${service.url}`)
 try {
-  await run(service.url, service.key)
+  const webhookId = await run(service.url, service.key)
+  if (key) say('Look', `${service.url}/dashboard shows webhook ${webhookId} and its delivery`)
 } finally {
   await service.stop()
 }
