@@ -1667,6 +1667,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the event feed
+         * @description All events, in one order that never changes, for whoever asks instead of being called: give `nextCursor` as `after` and each event comes once. With `wait` the call answers as soon as there is one. Begin at the oldest event kept, `since` a time, or with the `last` few; at most one of these. A key that is bound to an app gets its events only.
+         *
+         *     Secret key with the scope `webhooks:read`.
+         *
+         *     An extension of the specification.
+         */
+        get: operations["getEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/custom-domains": {
         parameters: {
             query?: never;
@@ -2379,7 +2403,7 @@ export interface components {
              */
             at: string;
             /**
-             * @description A user, the API key where it spoke for itself, a delegated session, or `system`, `cli`, `first start`.
+             * @description A user, the API key where it spoke for itself, a delegated session, or `dashboard` (its operator), `system`, `cli`, `first start`.
              * @example key_01jb2m7x9kq4t8v6w0r3s5y1zj
              */
             actor: string;
@@ -3359,10 +3383,44 @@ export interface components {
                 field?: string;
                 code: string;
                 message: string;
-                docs?: string;
+                /**
+                 * Format: uri
+                 * @description The page that explains the error's `code`.
+                 * @example https://wallets.example.com/docs/errors/validation_failed
+                 */
+                docs: string;
             } & {
                 [key: string]: unknown;
             })[];
+        };
+        /** @description An event, as it is delivered to webhooks. */
+        Event: {
+            /** @example evt_01jb2m7x9kq4t8v6w0r3s5y1za */
+            id: string;
+            /**
+             * @example user.created
+             * @enum {string}
+             */
+            type: "user.created" | "user.updated" | "user.deleted" | "user.signed_in" | "wallet.created" | "wallet.ready" | "wallet.failed" | "wallet.frozen" | "guest.created" | "guest.converted" | "guest.expired" | "passkey.registered" | "passkey.removed" | "session.revoked" | "session.reuse_detected" | "mfa.enabled" | "mfa.disabled" | "mfa.locked" | "mfa.recovery_code_used" | "delegated_session.created" | "delegated_session.revoked" | "delegated_session.expired" | "delegated_session.exhausted" | "delegated_session.denied" | "tx.submitted" | "tx.completed" | "tx.failed" | "key_share.stored" | "key_share.retrieved" | "key_share.deleted" | "key.recovered" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "app.created" | "app.updated" | "app.deleted" | "custom_domain.verified" | "custom_domain.failed" | "custom_domain.removed" | "tenant.updated" | "webhook.test" | "webhook.disabled" | "webhook.delivery_dead_lettered" | "billing.plan_changed" | "usage.threshold_reached";
+            /**
+             * Format: date-time
+             * @example 2026-11-21T08:30:00.000Z
+             */
+            created_at: string;
+            /** @example 2026-11-01 */
+            api_version: string;
+            data: {
+                [key: string]: unknown;
+            };
+        };
+        EventPage: {
+            events: components["schemas"]["Event"][];
+            /** @description Give it as `after` to go on. Always there, also where no event is. */
+            nextCursor: string;
+            /** @description Whether to go on at once: the feed does not end here. */
+            hasMore: boolean;
+            /** @description Whether events between `after` and `nextCursor` are no longer kept: you come after their retention. */
+            missed: boolean;
         };
         EventType: {
             type: string;
@@ -13484,6 +13542,86 @@ export interface operations {
             };
         };
     };
+    getEvents: {
+        parameters: {
+            query?: {
+                /** @description The `nextCursor` of the answer before. Without `after`, `since` and `last`: the oldest event kept. */
+                after?: string;
+                /** @description Begin at about this time: a little before it, never after it. */
+                since?: string;
+                /** @description Begin so many events before the end, 0 to 1000; 0 for what comes from now on. */
+                last?: string;
+                /** @description The most events to answer, 1 to 1000 (default 100). Fewer where their text is over 1 MiB. */
+                limit?: string;
+                /** @description Only these: event types, families such as `user.*`, or `*`, with commas between them. */
+                type?: string;
+                /** @description Where there is nothing to answer, wait up to so many seconds for it, 0 to 30 (default 0). */
+                wait?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["EventPage"];
+                    };
+                };
+            };
+            /** @description Bad request: `validation_failed`, `malformed_json`, `malformed_request`, `payload_too_large`, `unsupported_media_type` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized: `api_key_missing`, `api_key_invalid` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden: `insufficient_scope`, `key_type_not_allowed`, `origin_not_allowed`, `ip_not_allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Rate limited: `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal server error: `internal_error` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     getCustomDomains: {
         parameters: {
             query?: {
@@ -14514,7 +14652,7 @@ export interface operations {
                 /** @description Who did it: an id, or `system`, `cli` and the like. */
                 actor?: string;
                 /** @description What was done: a type, or a family such as `user.*`. */
-                action?: "user.created" | "user.updated" | "user.deleted" | "user.signed_in" | "wallet.created" | "wallet.ready" | "wallet.failed" | "wallet.frozen" | "guest.created" | "guest.converted" | "guest.expired" | "passkey.registered" | "passkey.removed" | "session.revoked" | "session.reuse_detected" | "mfa.enabled" | "mfa.disabled" | "mfa.locked" | "mfa.recovery_code_used" | "delegated_session.created" | "delegated_session.revoked" | "delegated_session.expired" | "delegated_session.exhausted" | "delegated_session.denied" | "tx.submitted" | "tx.completed" | "tx.failed" | "key_share.stored" | "key_share.retrieved" | "key_share.deleted" | "key.recovered" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "app.created" | "app.updated" | "app.deleted" | "custom_domain.verified" | "custom_domain.failed" | "custom_domain.removed" | "tenant.updated" | "webhook.test" | "webhook.disabled" | "webhook.delivery_dead_lettered" | "billing.plan_changed" | "usage.threshold_reached" | "tenant.created" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "wallet.unfrozen" | "users.imported" | "user.*" | "wallet.*" | "guest.*" | "passkey.*" | "session.*" | "mfa.*" | "delegated_session.*" | "tx.*" | "key_share.*" | "key.*" | "api_key.*" | "app.*" | "custom_domain.*" | "tenant.*" | "webhook.*" | "billing.*" | "usage.*" | "users.*";
+                action?: "user.created" | "user.updated" | "user.deleted" | "user.signed_in" | "wallet.created" | "wallet.ready" | "wallet.failed" | "wallet.frozen" | "guest.created" | "guest.converted" | "guest.expired" | "passkey.registered" | "passkey.removed" | "session.revoked" | "session.reuse_detected" | "mfa.enabled" | "mfa.disabled" | "mfa.locked" | "mfa.recovery_code_used" | "delegated_session.created" | "delegated_session.revoked" | "delegated_session.expired" | "delegated_session.exhausted" | "delegated_session.denied" | "tx.submitted" | "tx.completed" | "tx.failed" | "key_share.stored" | "key_share.retrieved" | "key_share.deleted" | "key.recovered" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "app.created" | "app.updated" | "app.deleted" | "custom_domain.verified" | "custom_domain.failed" | "custom_domain.removed" | "tenant.updated" | "webhook.test" | "webhook.disabled" | "webhook.delivery_dead_lettered" | "billing.plan_changed" | "usage.threshold_reached" | "tenant.created" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "wallet.unfrozen" | "users.imported" | "dashboard.signed_in" | "dashboard.signed_out" | "user.*" | "wallet.*" | "guest.*" | "passkey.*" | "session.*" | "mfa.*" | "delegated_session.*" | "tx.*" | "key_share.*" | "key.*" | "api_key.*" | "app.*" | "custom_domain.*" | "tenant.*" | "webhook.*" | "billing.*" | "usage.*" | "users.*" | "dashboard.*";
                 /** @description The record that it was done to: an id. */
                 target?: string;
                 since?: string;

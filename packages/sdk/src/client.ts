@@ -8,6 +8,7 @@ import { billingOf } from './resources/billing.ts'
 import { customDomainsOf } from './resources/custom-domains.ts'
 import { delegatedSessionsOf } from './resources/delegated-sessions.ts'
 import { devOf } from './resources/dev.ts'
+import { eventsOf } from './resources/events.ts'
 import { guestsOf } from './resources/guests.ts'
 import { healthOf } from './resources/health.ts'
 import { jobsOf } from './resources/jobs.ts'
@@ -41,6 +42,8 @@ export interface HalfkeyClient {
   readonly dev: ReturnType<typeof devOf>
   readonly apiKeys: ReturnType<typeof apiKeysOf>
   readonly webhooks: ReturnType<typeof webhooksOf>
+  /** The feed of all events. */
+  readonly events: ReturnType<typeof eventsOf>
   readonly customDomains: ReturnType<typeof customDomainsOf>
   readonly billing: ReturnType<typeof billingOf>
   readonly analytics: ReturnType<typeof analyticsOf>
@@ -76,6 +79,7 @@ export function createClient(options: ClientOptions): HalfkeyClient {
     dev: devOf(calls),
     apiKeys: apiKeysOf(calls),
     webhooks: webhooksOf(calls),
+    events: eventsOf(calls),
     customDomains: customDomainsOf(calls),
     billing: billingOf(calls),
     analytics: analyticsOf(calls),

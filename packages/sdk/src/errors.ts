@@ -1,7 +1,11 @@
 import type { components } from './api.gen.ts'
+import type { ApiErrors } from './errors.gen.ts'
 
 /** One element of an error's `details`: which field, what is wrong with it, where to read more. */
 export type ErrorDetail = components['schemas']['Error']['details'][number]
+
+/** Every code that an error of this version's API or client has. */
+export type ErrorCode = keyof ApiErrors | 'network_error' | 'timeout' | 'invalid_response' | 'unexpected_redirect'
 
 const DETAILS_SHOWN_MAX = 3
 
@@ -27,8 +31,8 @@ export class HalfkeyError extends Error {
   override readonly name = 'HalfkeyError'
   /** The HTTP status; 0 where no answer came. */
   readonly status: number
-  /** For programs: stable. */
-  readonly code: string
+  /** For programs: stable. A server that is newer than this package may have others than `ErrorCode` knows. */
+  readonly code: ErrorCode | (string & NonNullable<unknown>)
   /** Field by field; empty where there is nothing more to say. */
   readonly details: readonly ErrorDetail[]
   /** The answer's `X-Request-Id`, by which the operator finds the call in the logs; null where no answer came. */
@@ -61,7 +65,7 @@ export class HalfkeyError extends Error {
  * Whether something caught is a `HalfkeyError`, and if a code is given, one with that code. Goes by name, not by
  * class: it holds for errors of another copy of this package too.
  */
-export function isHalfkeyError<Code extends string>(
+export function isHalfkeyError<Code extends ErrorCode>(
   error: unknown,
   code?: Code,
 ): error is HalfkeyError & { readonly code: Code } {

@@ -15,8 +15,8 @@ export interface ClientOptions {
   baseUrl: string
   /** `hk_sk_…` on servers; `hk_pk_…` in browsers. It goes into the `x-api-key` header and nowhere else. */
   apiKey: string
-  /** The current user's access token, or a function that is asked for it before every attempt. */
-  accessToken?: string | (() => string | Promise<string>) | undefined
+  /** The current user's access token, or a function that is asked for it before every attempt; null: as nobody. */
+  accessToken?: string | (() => string | null | Promise<string | null>) | undefined
   /** Acts for this user by a secret key with `users:act_as` (header `x-user-id`). */
   userId?: string | undefined
   /** A delegated session's token (`dst_…`): executes and queries by it. At most one of this, `accessToken`, `userId`. */
@@ -88,8 +88,8 @@ function whole(name: string, value: number, min: number, max: number): number {
   throw new TypeError(`${name} must be a whole number from ${min} to ${max}`)
 }
 
-/** The base without a slash at its end. */
-function checkedBase(baseUrl: string): string {
+/** The base without a slash at its end. @throws TypeError on what is no base */
+export function checkedBase(baseUrl: string): string {
   const onPage = typeof baseUrl === 'string' && /^\/(?!\/)/.test(baseUrl)
   const text = onPage ? `http://page${baseUrl}` : baseUrl
   const url = URL.canParse(text) ? new URL(text) : undefined
@@ -124,7 +124,7 @@ function queryOf(query: object): string {
 }
 
 /** Waits, but no longer than the signal lets it. @throws the signal's reason */
-function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason)
     const end = () => {
@@ -151,14 +151,16 @@ function checkedOptions(options: ClientOptions) {
     send: options.fetch ?? ((url: string, init: RequestInit) => globalThis.fetch(url, init)),
     maxRetries: whole('maxRetries', options.maxRetries ?? 3, 0, 10),
     timeoutMs: whole('timeoutMs', options.timeoutMs ?? 30_000, 1, TIMEOUT_MS_MAX),
-    /** Idempotency keys count for it: they do not for a publishable key without a user or a delegated session. */
-    keyed: !apiKey.startsWith('hk_pk_') || accessToken !== undefined || delegateToken !== undefined,
+    /** Whether idempotency keys count: they do not for a publishable key without a user or a delegated session. */
+    keyed: (headers: Record<string, string>) => !apiKey.startsWith('hk_pk_') || headers.authorization !== undefined,
     async headers(): Promise<Record<string, string>> {
       const token = delegateToken ?? (typeof accessToken === 'function' ? await accessToken() : accessToken)
       return {
         accept: 'application/json',
         'x-api-key': apiKey,
-        ...(token === undefined ? {} : { authorization: `Bearer ${headerValue('accessToken', token)}` }),
+        ...(token === undefined || token === null
+          ? {}
+          : { authorization: `Bearer ${headerValue('accessToken', token)}` }),
         ...(userId === undefined ? {} : { 'x-user-id': headerValue('userId', userId) }),
       }
     },
@@ -183,13 +185,14 @@ export function createCalls(options: ClientOptions): Calls & { base: string } {
     // Serialised once, so that all attempts are the same request.
     const body = input.body === undefined ? {} : { body: JSON.stringify(input.body) }
     for (let failures = 1; ; failures++) {
+      let headers: Record<string, string> | undefined
       try {
-        const headers = { ...(await client.headers()), ...extra }
+        headers = { ...(await client.headers()), ...extra }
         const init: RequestInit = { method: method.toUpperCase(), headers, redirect: 'manual', ...body }
         return await attempt(client.send, url, init, { timeoutMs, signal: own.signal })
       } catch (error) {
         if (!(error instanceof HalfkeyError) || failures > maxRetries) throw error
-        const delayMs = retryDelayMs(error, failures, !changes || client.keyed)
+        const delayMs = retryDelayMs(error, failures, !changes || headers === undefined || client.keyed(headers))
         if (delayMs === null) throw error
         await pause(delayMs, own.signal)
       }

@@ -1,12 +1,13 @@
 // What the package offers. Everything else is its inside.
 export type { Fetch } from './attempt.ts'
 export { createClient, type HalfkeyClient } from './client.ts'
-export { type ErrorDetail, HalfkeyError, isHalfkeyError } from './errors.ts'
+export { type ErrorCode, type ErrorDetail, HalfkeyError, isHalfkeyError } from './errors.ts'
 export type { ClientOptions, RequestOptions } from './http.ts'
 export type * from './models.ts'
 export type { Body, Query } from './operations.ts'
 export type { List, Page } from './paging.ts'
 export { type PreparedTransaction, readPreparedTransaction } from './prepared.ts'
+export type { EventFeed, FollowOptions } from './resources/events.ts'
 export {
   type EventType,
   type VerifyWebhookOptions,

@@ -1,5 +1,6 @@
 // The API's records under the names that its description gives them.
 import type { components } from './api.gen.ts'
+import type { WebhookEvent } from './webhooks.ts'
 
 type Schemas = components['schemas']
 
@@ -23,6 +24,8 @@ export type Delivery = Schemas['Delivery']
 export type DeliveryAttempt = Schemas['DeliveryAttempt']
 /** A delivery with the event as it is sent, in `payload`. */
 export type DeliveryWithPayload = Schemas['DeliveryWithPayload']
+/** A portion of the event feed. */
+export type EventPage = Omit<Schemas['EventPage'], 'events'> & { events: WebhookEvent[] }
 /** A kind of event, with an example of its `data`. */
 export type EventTypeRecord = Schemas['EventType']
 /** What a running process says of itself. */

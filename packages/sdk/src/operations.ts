@@ -50,7 +50,7 @@ type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<CamelCase<Tail>>}`
   : Name
 
-type QueryValue<Name, Value> = Name extends 'page' | 'page_size'
+type QueryValue<Name, Value> = Name extends 'page' | 'page_size' | 'limit' | 'last' | 'wait'
   ? number
   : [Value] extends ['true' | 'false']
     ? boolean
@@ -58,7 +58,7 @@ type QueryValue<Name, Value> = Name extends 'page' | 'page_size'
 
 /**
  * An operation's query parameters as JavaScript writes them: camelCase instead of the wire's snake_case
- * (`trust_level` is `trustLevel`), numbers for `page` and `pageSize`, booleans for `'true' | 'false'`.
+ * (`trust_level` is `trustLevel`), numbers for `page`, `pageSize` and other counts, booleans for `'true' | 'false'`.
  */
 export type Query<P extends keyof paths, M extends Method> = {
   [Name in keyof Parameters<P, M, 'query'> as CamelCase<Name & string>]?:

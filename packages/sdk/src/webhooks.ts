@@ -211,7 +211,8 @@ function eventOf(body: Bytes): WebhookEvent {
   return event as WebhookEvent
 }
 
-function checkedSecrets(secrets: string | readonly string[]): readonly string[] {
+/** The secrets as a list. @throws TypeError when none could ever fit */
+export function checkedSecrets(secrets: string | readonly string[]): readonly string[] {
   const all = typeof secrets === 'string' ? [secrets] : secrets
   const usable = Array.isArray(all) && all.every((secret) => typeof secret === 'string' && secret !== '')
   if (!usable || all.length === 0 || all.length > SECRETS_MAX)

@@ -136,6 +136,15 @@ describe('every method works against the server', () => {
     expect(entry).toMatchObject({ action: 'user.created', target: user.id, appId: user.appId })
   })
 
+  test('the feed of events', async () => {
+    const { id } = await client.users.create()
+    // It shows what was committed before everything that still runs: not always at once.
+    await eventually('the event', async () => {
+      const { events } = await client.events.list({ limit: 100 })
+      return events.some((event) => event.type === 'user.created' && event.data.userId === id)
+    })
+  })
+
   test('deliveries, dead letters and their recovery', async () => {
     receiver.behave((received, response) =>
       answer(received.path === '/dead' ? 500 : 200)(received, response, undefined as never),

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -9,18 +10,34 @@ import { eventually, type Service, startService } from '../../server/test/harnes
 import { type StripeFake, startStripeFake } from '../../server/test/stripe-fake.ts'
 
 const ROOT = new URL('../../../', import.meta.url)
-const PACKAGES = { '@halfkey/sdk': 'packages/sdk/src/index.ts', '@halfkey/keys': 'packages/keys/src/index.ts' }
-/** Each page's samples run in order on a tenant of their own: what is `sh` in one shell, what is `ts` as one module. */
-const PAGES = [
-  'docs/users.md',
-  'docs/wallets.md',
-  'docs/delegated-sessions.md',
-  'docs/shared-keys.md',
-  'docs/analytics.md',
-  'docs/custom-domains.md',
-  'docs/billing.md',
-  'docs/audit-log.md',
-]
+const PACKAGES: Record<string, string> = {
+  '@halfkey/sdk': 'packages/sdk/src/index.ts',
+  '@halfkey/sdk/browser': 'packages/sdk/src/browser.ts',
+  '@halfkey/sdk/express': 'packages/sdk/src/express.ts',
+  '@halfkey/sdk/fastify': 'packages/sdk/src/fastify.ts',
+  '@halfkey/sdk/fetch': 'packages/sdk/src/fetch.ts',
+  '@halfkey/keys': 'packages/keys/src/index.ts',
+}
+const text = (path: string) => readFileSync(new URL(path, ROOT), 'utf8')
+
+/**
+ * Every guide. A page's samples run in order on a tenant of their own: what is `sh` in one shell, what is `ts` as one
+ * module. A new page is among them by being there.
+ */
+const PAGES = [...globSync('docs/*.md', { cwd: fileURLToPath(ROOT) }).sort(), 'packages/sdk/README.md']
+
+/** Whose samples need more than a service: the test that runs them. */
+const RUN_BY: Record<string, string> = {
+  'docs/backup.md': 'packages/server/test/operating-backup.test.ts',
+  'docs/moving.md': 'packages/server/test/transfer-resume.test.ts',
+}
+
+/** Blocks that run in a page, and the test that has a browser for them. */
+const IN_BROWSERS = ['js', 'jsx']
+const BROWSER_TEST = 'packages/server/test/browser/sdk-docs.browser.ts'
+
+/** Blocks that nobody runs, by what they are: commands that change a machine, output, settings, what goes over the wire. */
+const NOT_RUN = ['console', 'text', 'ini', 'http', 'json', 'caddyfile', 'html']
 
 /** The command line, on the service's own database and key file. */
 const HALFKEY = `halfkey() { "${process.execPath}" "${fileURLToPath(new URL('packages/server/src/main.ts', ROOT))}" "$@"; }`
@@ -35,6 +52,9 @@ beforeAll(async () => {
   stripe = await startStripeFake()
   service = await startService({ HALFKEY_DNS_SERVERS: dns.address, ...stripe.settings })
   folder = mkdtempSync(join(tmpdir(), 'halfkey-docs-'))
+  // As in a checkout, and as in an app that has installed the packages.
+  for (const name of ['examples', 'node_modules'])
+    symlinkSync(fileURLToPath(new URL(name, ROOT)), join(folder, name), 'dir')
 })
 afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
@@ -43,11 +63,20 @@ afterAll(async () => {
   await stripe.close()
 })
 
-function samples(page: string, language: 'sh' | 'ts'): string[] {
-  const text = readFileSync(new URL(page, ROOT), 'utf8')
-  return [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].flatMap(([, of, code = '']) =>
-    of === language ? [code] : [],
-  )
+interface Sample {
+  language: string
+  code: string
+  /** The file that it is the text of; null for what stands in the guide alone. */
+  file: string | null
+}
+
+/** The code blocks of a guide, those in lists too, in their order. */
+function samples(page: string): Sample[] {
+  const found: Sample[] = []
+  const blocks = /(?:<!-- file: (\S+) -->\n+)?^( *)```(\w*)\n([\s\S]*?)^\2```$/gm
+  for (const [, file, indent = '', language = '', code = ''] of text(page).matchAll(blocks))
+    found.push({ language, file: file ?? null, code: code.replaceAll(new RegExp(`^${indent}`, 'gm'), '') })
+  return found
 }
 
 function run(command: string, args: readonly string[], env: Record<string, string>) {
@@ -64,44 +93,76 @@ function run(command: string, args: readonly string[], env: Record<string, strin
   })
 }
 
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
 async function settings(): Promise<Record<string, string>> {
   const ofCommandLine = { DATABASE_URL: service.databaseUrl, HALFKEY_DATA_DIR: service.dataDir }
   const tenant = await service.newTenant()
   // As for whoever types: by the second command what the first start did is in the audit log.
   await eventually('a first entry', async () => (await tenant.get('/audit-log')).body.total > 0)
-  return { HALFKEY_URL: service.url, HALFKEY_KEY: tenant.key, ...ofCommandLine }
+  const publicUrl = `http://localhost:${new URL(service.url).port}`
+  const own = { HALFKEY_URL: service.url, HALFKEY_PUBLIC_URL: publicUrl, PORT: String(await freePort()) }
+  return { ...own, HALFKEY_KEY: tenant.key, ...ofCommandLine }
 }
 
-describe.each(PAGES)('%s', (page) => {
-  const code = samples(page, 'sh')
-  if (code.length > 0)
+test.each(PAGES)('every code block of %s says what it is, and is run, read or the text of a file that is', (page) => {
+  for (const { language, code, file } of samples(page)) {
+    const context = `${page}: ${language} ${code.slice(0, 60)}`
+    if (file !== null) {
+      // `generate --check` holds the block to the file; receivers.test.ts runs the file.
+      expect(text('packages/sdk/test/receivers.test.ts'), context).toContain(file.replace('examples/', ''))
+    } else if (language === 'json') expect(() => JSON.parse(code), context).not.toThrow()
+    else if (IN_BROWSERS.includes(language)) expect(text(BROWSER_TEST), context).toContain(page)
+    else expect(['sh', 'ts', ...NOT_RUN], context).toContain(language)
+  }
+  const runBy = RUN_BY[page]
+  if (runBy !== undefined) expect(text(runBy)).toContain(page)
+})
+
+/** What of a page is run here. */
+function runnable(page: string, language: string): string[] {
+  if (RUN_BY[page] !== undefined) return []
+  return samples(page).flatMap((sample) => (sample.language === language && sample.file === null ? [sample.code] : []))
+}
+
+const toRun = PAGES.filter((page) => runnable(page, 'sh').length + runnable(page, 'ts').length > 0)
+
+describe.each(toRun)('%s', (page) => {
+  const shell = runnable(page, 'sh')
+  const script = runnable(page, 'ts').join('\n')
+  if (shell.length > 0)
     test('its shell samples run, and none is refused', async (context) => {
       context.skip((await run('bash', ['-c', 'command -v curl'], {})).code !== 0, 'there is no curl here')
-      expect(code.length).toBeGreaterThan(1)
       // Refusals end it; without these lines curl takes them for success.
       const strict = ['set -euo pipefail', 'curl() { command curl --fail-with-body "$@"; echo; }', HALFKEY]
-      const { code: status, output } = await run('bash', ['-c', [...strict, ...code].join('\n')], await settings())
+      const { code: status, output } = await run('bash', ['-c', [...strict, ...shell].join('\n')], await settings())
       expect(status, output).toBe(0)
     })
 
-  test('its TypeScript samples run, and print what they say', async () => {
-    const code = samples(page, 'ts').join('\n')
-    const file = join(folder, `${page.replaceAll('/', '-')}.ts`)
-    const found = Object.entries(PACKAGES).reduce(
-      (text, [name, path]) => text.replaceAll(`'${name}'`, `'${new URL(path, ROOT).href}'`),
-      code,
-    )
-    writeFileSync(file, found)
-    const { code: status, output } = await run(process.execPath, ['--no-warnings', file], await settings())
-    expect(status, output).toBe(0)
-    const promised = [...code.matchAll(/console\.log\(.*\) \/\/ (.+)$|^\/\/ (false .+)$/gm)].map(
-      ([, beside, below]) => beside ?? below ?? '',
-    )
-    expect(promised.length).toBeGreaterThan(2)
-    const onOneLine = output.replace(/\s+/g, ' ')
-    for (const line of promised) {
-      const [start = ''] = line.split('…')
-      expect(onOneLine, line).toContain(start)
-    }
-  })
+  if (script !== '')
+    test('its TypeScript samples run, and print what they say', async () => {
+      const file = join(folder, `${page.replaceAll('/', '-')}.ts`)
+      const found = Object.entries(PACKAGES).reduce(
+        (code, [name, path]) => code.replaceAll(`'${name}'`, `'${new URL(path, ROOT).href}'`),
+        script,
+      )
+      writeFileSync(file, found)
+      const { code: status, output } = await run(process.execPath, ['--no-warnings', file], await settings())
+      expect(status, output).toBe(0)
+      const promised = [...script.matchAll(/console\.log\(.*\) \/\/ (.+)$|^\/\/ (false .+)$/gm)].map(
+        ([, beside, below]) => beside ?? below ?? '',
+      )
+      expect(promised.length, 'a sample that says nothing proves nothing').toBeGreaterThan(0)
+      const onOneLine = output.replace(/\s+/g, ' ')
+      for (const line of promised) {
+        const [start = ''] = line.split('…')
+        expect(onOneLine, line).toContain(start)
+      }
+    })
 })

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { startService } from '../../server/test/harness.ts'
+import { eventually, startService } from '../../server/test/harness.ts'
 import { createClient } from '../src/client.ts'
 
 const QUICKSTART = fileURLToPath(new URL('../../../examples/quickstart.ts', import.meta.url))
@@ -28,7 +28,7 @@ function run(env: Record<string, string>): Promise<{ code: number | null; stdout
 }
 
 /** The whole story, in its order; answers the transaction's id. */
-function expectTheStory({ code, stdout, stderr }: Awaited<ReturnType<typeof run>>): string {
+function expectTheStory({ code, stdout, stderr }: Awaited<ReturnType<typeof run>>, stays = false): string {
   expect(code, stdout + stderr).toBe(0)
   expect(stderr).toBe('')
   const lines = [
@@ -40,6 +40,7 @@ function expectTheStory({ code, stdout, stderr }: Awaited<ReturnType<typeof run>
     /^6\. Webhook +tx\.completed of tx_\w{26} came, and its signature fits$/,
     /^7\. Execute 8 +403 spend_limit_exceeded: This would spend 8 USDX; 7 are left/,
     /^8\. Query +ada-\d+@example\.com holds 97 USDX$/,
+    ...(stays ? [/^9\. Look +http:\/\/127\.0\.0\.1:\d+\/dashboard shows webhook wh_\w{26} and its delivery$/] : []),
     /^Done in \d+\.\d s\./,
   ]
   const said = stdout.trimEnd().split('\n').slice(1)
@@ -70,20 +71,30 @@ test(
   FRESH_START_MS,
 )
 
-test('the quick start tells it on a service that runs, and ends what it made there', async () => {
+test('the quick start tells it on a service that runs, and leaves event and delivery there to be looked at', async () => {
   const service = await startService()
   try {
     const { key } = await service.newTenant()
     const client = createClient({ baseUrl: service.url, apiKey: key })
-    const transactionId = expectTheStory(await run({ HALFKEY_URL: service.url, HALFKEY_KEY: key }))
+    const transactionId = expectTheStory(await run({ HALFKEY_URL: service.url, HALFKEY_KEY: key }), true)
     expect((await client.transactions.get(transactionId)).status).toBe('completed')
     expect((await client.delegatedSessions.list()).data.map(({ status }) => status)).toEqual(['revoked'])
     expect(
       (await client.apiKeys.list()).data.filter(({ status, type }) => status === 'active' && type === 'publishable'),
     ).toEqual([])
-    expect((await client.webhooks.list()).total).toBe(0)
-    // A second time is as good as the first.
-    expectTheStory(await run({ HALFKEY_URL: service.url, HALFKEY_KEY: key }))
+    const [webhook, ...others] = (await client.webhooks.list()).data
+    expect([webhook?.status, others]).toEqual(['paused', []])
+    const delivered = async () =>
+      (await client.webhooks.deliveries.list(webhook?.id ?? '')).data.map(({ eventType, status }) => [
+        eventType,
+        status,
+      ])
+    await eventually('the delivery is noted', async () => (await delivered())[0]?.[1] === 'succeeded')
+    expect(await delivered()).toEqual([['tx.completed', 'succeeded']])
+    // A second time is as good as the first, and takes the same webhook.
+    expectTheStory(await run({ HALFKEY_URL: service.url, HALFKEY_KEY: key }), true)
+    expect((await client.webhooks.list()).total).toBe(1)
+    expect((await client.webhooks.deliveries.list(webhook?.id ?? '')).total).toBe(2)
   } finally {
     await service.stop()
   }

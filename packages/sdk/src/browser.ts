@@ -1,0 +1,28 @@
+// What the package offers to pages. Everything else is its inside.
+export { type BrowserClient, type BrowserClientOptions, createBrowserClient } from './browser/client.ts'
+export { PasskeyError, type PasskeyFailure, type ReturnFailure, SignInReturnError } from './browser/errors.ts'
+export {
+  finishHostedSignIn,
+  type HostedSignInOptions,
+  hostedSignInUrl,
+  startHostedSignIn,
+} from './browser/hosted-page.ts'
+export {
+  type CreatePasskeyOptions,
+  createPasskey,
+  type SignInOptions,
+  signIn,
+  supportsAutofill,
+  supportsPasskeys,
+} from './browser/passkeys.ts'
+export type { KeyValueStore } from './browser/platform.ts'
+export type { SessionState, SignInResult } from './browser/session.ts'
+export { type MfaAnswer, type StepUpOptions, withStepUp } from './browser/step-up.ts'
+export {
+  finishTelegramSignIn,
+  miniAppInitData,
+  signInToMiniApp,
+  signInWithTelegram,
+  startTelegramSignIn,
+  telegramSignInUrl,
+} from './browser/telegram.ts'

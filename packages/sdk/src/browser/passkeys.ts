@@ -1,0 +1,172 @@
+import type { SignedIn } from '../models.ts'
+import type { BrowserClient } from './client.ts'
+import { creationOptions, credentialJson, requestOptions } from './credential-json.ts'
+import { PasskeyError, type PasskeyFailure } from './errors.ts'
+import { type BrowserCredential, platform } from './platform.ts'
+
+/** Who signs up, and with what. */
+export interface CreatePasskeyOptions {
+  /** Of the account that is made; not where somebody is signed in. */
+  email?: string | undefined
+  /** Of the account that is made; not where somebody is signed in. */
+  name?: string | undefined
+  /** What the passkey is called in lists; by default after the device, such as `Mac`. */
+  deviceName?: string | undefined
+  /** Closes the prompt; the call then rejects with the signal's reason. */
+  signal?: AbortSignal | undefined
+}
+
+/** How to sign in. */
+export interface SignInOptions {
+  /** Narrows the choice to the passkeys of this account. */
+  email?: string | undefined
+  /**
+   * Offers passkeys in the autofill of a field with `autocomplete="username webauthn"` instead of a prompt, and waits until
+   * one is picked, the signal aborts, or a prompt takes its place.
+   */
+  autofill?: boolean | undefined
+  /** Closes the prompt, or ends the waiting; the call then rejects with the signal's reason. */
+  signal?: AbortSignal | undefined
+}
+
+/** Challenges live five minutes; one that waits for autofill is renewed before. */
+const AUTOFILL_RENEWAL_MS = 4 * 60_000
+/** A page that is left open asks for challenges this often at most: for a day. */
+const AUTOFILL_ROUNDS_MAX = 360
+
+const RENEWED = new Error('renewed')
+
+/** By the DOM exception's name (WebAuthn L3, sections 5.1.3 and 5.1.4). */
+const FAILURES: Record<string, PasskeyFailure> = {
+  NotAllowedError: 'cancelled',
+  AbortError: 'cancelled',
+  TimeoutError: 'cancelled',
+  InvalidStateError: 'already_registered',
+  SecurityError: 'not_allowed_here',
+  NotSupportedError: 'not_supported',
+  ConstraintError: 'no_screen_lock',
+}
+
+/** The prompt that is open. Browsers have one at a time: the next one ends it. */
+let open: AbortController | undefined
+
+/** Whether this browser can use passkeys at all. On a server: no. */
+export function supportsPasskeys(): boolean {
+  return platform.PublicKeyCredential !== undefined && platform.navigator?.credentials !== undefined
+}
+
+/** Whether this browser can offer passkeys in a field's autofill. */
+export async function supportsAutofill(): Promise<boolean> {
+  return supportsPasskeys() && (await platform.PublicKeyCredential?.isConditionalMediationAvailable?.()) === true
+}
+
+/**
+ * Runs a prompt, which ends as soon as another one begins, the caller aborts or its time is over.
+ * @throws PasskeyError, the caller's reason, or `RENEWED` after `lifetimeMs`
+ */
+async function prompt(
+  run: (signal: AbortSignal) => Promise<BrowserCredential | null>,
+  signal: AbortSignal | undefined,
+  lifetimeMs?: number,
+): Promise<BrowserCredential> {
+  signal?.throwIfAborted()
+  open?.abort(new PasskeyError('superseded'))
+  const own = new AbortController()
+  open = own
+  const abort = () => own.abort(signal?.reason)
+  signal?.addEventListener('abort', abort)
+  const timer = lifetimeMs === undefined ? undefined : setTimeout(() => own.abort(RENEWED), lifetimeMs)
+  try {
+    const credential = await run(own.signal)
+    if (credential === null) throw new PasskeyError('failed')
+    return credential
+  } catch (error) {
+    own.signal.throwIfAborted()
+    if (error instanceof PasskeyError) throw error
+    throw new PasskeyError(FAILURES[(error as Error | undefined)?.name ?? ''] ?? 'failed', error)
+  } finally {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', abort)
+    if (open === own) open = undefined
+  }
+}
+
+function credentials() {
+  const found = platform.navigator?.credentials
+  if (found === undefined || !supportsPasskeys()) throw new PasskeyError('not_supported')
+  return found
+}
+
+function deviceName(): string {
+  const agent = platform.navigator?.userAgent ?? ''
+  const names: [RegExp, string][] = [
+    [/iPhone/, 'iPhone'],
+    [/iPad/, 'iPad'],
+    [/Android/, 'Android device'],
+    [/CrOS/, 'Chromebook'],
+    [/Mac OS X/, 'Mac'],
+    [/Windows/, 'Windows computer'],
+    [/Linux/, 'Linux computer'],
+  ]
+  return names.find(([pattern]) => pattern.test(agent))?.[1] ?? 'Passkey'
+}
+
+/**
+ * Makes a passkey and signs in by it: for somebody new an account, for whoever is signed in one more way in. Call it from a
+ * click: browsers show no prompt otherwise.
+ * @throws PasskeyError, and HalfkeyError: already_exists (the email), mfa_required and reauthentication_required (adding)
+ */
+export async function createPasskey(client: BrowserClient, options: CreatePasskeyOptions = {}): Promise<SignedIn> {
+  const { create } = bound(credentials())
+  const { signal, email, name } = options
+  const { passkeys } = client.api.auth
+  const who = { ...(email === undefined ? {} : { email }), ...(name === undefined ? {} : { name }) }
+  const { challengeId, publicKey } = await passkeys.registerOptions(who, { signal })
+  const request = creationOptions(publicKey)
+  const made = await prompt((ending) => create({ publicKey: request, signal: ending }), signal)
+  const credential = credentialJson(made) as Parameters<typeof passkeys.registerVerify>[0]['credential']
+  const named = { challengeId, credential, deviceName: options.deviceName ?? deviceName() }
+  const signedIn = await passkeys.registerVerify(named, { signal })
+  client.adopt(signedIn)
+  return signedIn
+}
+
+const bound = (found: ReturnType<typeof credentials>) => ({
+  create: found.create.bind(found),
+  get: found.get.bind(found),
+})
+
+/** One offer: a challenge, and what the person makes of it. */
+async function offer(client: BrowserClient, { email, signal, autofill = false }: SignInOptions): Promise<SignedIn> {
+  const { get } = bound(credentials())
+  const { passkeys } = client.api.auth
+  const query = email === undefined ? {} : { email }
+  const { challengeId, publicKey } = await passkeys.loginOptions(query, { signal })
+  const request = requestOptions(publicKey)
+  const mediation = autofill ? ({ mediation: 'conditional' } as const) : {}
+  const picked = await prompt(
+    (ending) => get({ publicKey: request, signal: ending, ...mediation }),
+    signal,
+    autofill ? AUTOFILL_RENEWAL_MS : undefined,
+  )
+  const credential = credentialJson(picked) as Parameters<typeof passkeys.loginVerify>[0]['credential']
+  return passkeys.loginVerify({ challengeId, credential }, { signal })
+}
+
+/**
+ * Signs in by a passkey that the person picks in the browser's prompt (from a click), or in a field's autofill.
+ * @throws PasskeyError, and HalfkeyError: assertion_invalid, challenge_expired, user_suspended
+ */
+export async function signIn(client: BrowserClient, options: SignInOptions = {}): Promise<SignedIn> {
+  if (options.autofill === true && !(await supportsAutofill())) throw new PasskeyError('not_supported')
+  for (let round = 1; ; round++) {
+    try {
+      const signedIn = await offer(client, options)
+      client.adopt(signedIn)
+      return signedIn
+    } catch (error) {
+      if (error !== RENEWED) throw error
+      if (round === AUTOFILL_ROUNDS_MAX) throw new PasskeyError('cancelled')
+    }
+  }
+}

@@ -1,0 +1,91 @@
+import type { SignedIn } from '../models.ts'
+import { fromBase64url } from './base64url.ts'
+import type { BrowserClient } from './client.ts'
+import { SignInReturnError } from './errors.ts'
+import { platform, replaceAddress } from './platform.ts'
+import { beginRoundTrip, endRoundTrip } from './round-trip.ts'
+
+const nameOf = (client: BrowserClient) => `${client.storageName}.telegram`
+
+/** The page's fragment as fields. */
+function fragment(): URLSearchParams {
+  const { hash } = new URL(platform.location?.href ?? 'about:blank')
+  return new URLSearchParams(hash.slice(1))
+}
+
+/**
+ * Begins a sign-in by Telegram and answers the address of its page: for a link, or for `location.assign`. Nothing of
+ * Telegram's runs in the page, as its login widget would. It comes back to `returnTo`: there call `finishTelegramSignIn`.
+ * @param returnTo an address of this origin; the page's own by default
+ * @throws HalfkeyError: messenger_not_configured
+ */
+export async function telegramSignInUrl(client: BrowserClient, returnTo?: string): Promise<string> {
+  const { authUrl } = await client.api.auth.messenger.widgetConfig()
+  // Kept for the same check as elsewhere: that this tab began it.
+  beginRoundTrip(nameOf(client), { state: '' })
+  const here = new URL(returnTo ?? platform.location?.href ?? '', platform.location?.href)
+  here.hash = ''
+  return `${authUrl}&return_to=${encodeURIComponent(here.href)}`
+}
+
+/** Leaves for Telegram's page. @throws HalfkeyError: messenger_not_configured */
+export async function startTelegramSignIn(client: BrowserClient, returnTo?: string): Promise<void> {
+  platform.location?.assign(await telegramSignInUrl(client, returnTo))
+}
+
+function fieldsOf(result: string): Record<string, string | number> {
+  try {
+    const fields = JSON.parse(new TextDecoder().decode(fromBase64url(result))) as unknown
+    if (typeof fields === 'object' && fields !== null) return fields as Record<string, string | number>
+  } catch (cause) {
+    throw new SignInReturnError('unreadable', cause)
+  }
+  throw new SignInReturnError('unreadable')
+}
+
+/**
+ * Signs in by what Telegram came back with, and takes it out of the page's address. Answers null where the address has
+ * nothing of it, or nobody was signed in: call it whenever the page loads.
+ * @throws SignInReturnError when this tab did not begin it; HalfkeyError: messenger_signature_invalid
+ */
+export async function finishTelegramSignIn(client: BrowserClient): Promise<SignedIn | null> {
+  const result = fragment().get('tgAuthResult')
+  if (result === null) return null
+  const url = new URL(platform.location?.href ?? '')
+  url.hash = ''
+  replaceAddress(url)
+  endRoundTrip(nameOf(client))
+  // What Telegram says when the person has refused.
+  if (result === 'false') return null
+  return signInWithTelegram(client, fieldsOf(result))
+}
+
+/** Signs in by the fields that Telegram's login widget hands to its callback, as they are. @throws HalfkeyError: messenger_signature_invalid */
+export async function signInWithTelegram(
+  client: BrowserClient,
+  fields: Record<string, string | number>,
+): Promise<SignedIn> {
+  const signedIn = await client.api.auth.messenger.verify(fields)
+  client.adopt(signedIn)
+  return signedIn
+}
+
+/** What a Mini App was opened with, by Telegram's script or by the page's address; null where this is no Mini App. */
+export function miniAppInitData(): string | null {
+  const given = platform.Telegram?.WebApp?.initData
+  if (given !== undefined && given !== '') return given
+  const text = fragment().get('tgWebAppData')
+  return text === '' ? null : text
+}
+
+/**
+ * Signs in whoever opened the Mini App. Each `initData` counts once: ask `getSession` first.
+ * @param initData as `miniAppInitData` finds it by default
+ * @throws TypeError where there is none; HalfkeyError: messenger_signature_invalid
+ */
+export async function signInToMiniApp(client: BrowserClient, initData = miniAppInitData()): Promise<SignedIn> {
+  if (initData === null) throw new TypeError('This page was not opened as a Mini App: there is no initData')
+  const signedIn = await client.api.auth.messenger.verify({ initData })
+  client.adopt(signedIn)
+  return signedIn
+}

@@ -1,0 +1,173 @@
+'use client'
+
+import {
+  createContext,
+  createElement,
+  type ReactElement,
+  type ReactNode,
+  useCallback,
+  useContext,
+  useEffect,
+  useRef,
+  useState,
+  useSyncExternalStore,
+} from 'react'
+import type { BrowserClient } from './browser/client.ts'
+import { PasskeyError } from './browser/errors.ts'
+import { type CreatePasskeyOptions, createPasskey, type SignInOptions, signIn } from './browser/passkeys.ts'
+import { type SessionState, serverSession } from './browser/session.ts'
+import { isHalfkeyError } from './errors.ts'
+import type { SignedIn, User, Wallet } from './models.ts'
+
+const ClientContext = createContext<BrowserClient | null>(null)
+
+/** Gives its children's hooks their client. Make the client once, outside of components. */
+export function HalfkeyProvider({ client, children }: { client: BrowserClient; children?: ReactNode }): ReactElement {
+  return createElement(ClientContext.Provider, { value: client }, children)
+}
+
+/** The client of the provider above. @throws Error where there is none */
+export function useHalfkey(): BrowserClient {
+  const client = useContext(ClientContext)
+  if (client === null) throw new Error('There is no <HalfkeyProvider> around this component')
+  return client
+}
+
+/** Who is signed in; renders anew when that changes, in another tab too. `loading` while a server renders, and in the first render after it. */
+export function useSession(): SessionState {
+  const client = useHalfkey()
+  return useSyncExternalStore(client.subscribe, client.getSession, serverSession)
+}
+
+/** The user who is signed in, as the sign-in answered it; null for nobody, and for a guest. */
+export function useUser(): User | null {
+  const session = useSession()
+  return session.status === 'signed_in' ? session.user : null
+}
+
+/** The current user's wallet. */
+export interface WalletState {
+  /** `none`: nobody is signed in, or they have no wallet. */
+  status: 'loading' | 'none' | 'ready' | 'failed'
+  wallet: Wallet | null
+  /** Why it could not be read or created. */
+  error: unknown
+  /** Creates an embedded wallet, or finds the one that there is; null where it failed, and `error` says why. */
+  create(): Promise<Wallet | null>
+  /** Reads it again. */
+  reload(): void
+}
+
+type Found = Pick<WalletState, 'status' | 'wallet' | 'error'> & { userId: string | null }
+
+const NONE: Found = { status: 'none', wallet: null, error: null, userId: null }
+
+async function findWallet(client: BrowserClient, userId: string, signal?: AbortSignal): Promise<Found> {
+  try {
+    return { status: 'ready', wallet: await client.api.wallet.get({ signal }), error: null, userId }
+  } catch (error) {
+    if (isHalfkeyError(error, 'wallet_not_found')) return { ...NONE, userId }
+    return { status: 'failed', wallet: null, error, userId }
+  }
+}
+
+/** The current user's wallet, read when they sign in. */
+export function useWallet(): WalletState {
+  const client = useHalfkey()
+  const session = useSession()
+  const userId = session.status === 'signed_in' ? session.userId : null
+  const [found, setFound] = useState<Found>(NONE)
+  const [round, setRound] = useState(0)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new round reads it again
+  useEffect(() => {
+    if (userId === null) return
+    const ending = new AbortController()
+    findWallet(client, userId, ending.signal).then((next) => {
+      if (!ending.signal.aborted) setFound(next)
+    })
+    return () => ending.abort()
+  }, [client, userId, round])
+  const create = useCallback(async () => {
+    if (userId === null) return null
+    try {
+      const wallet = await client.api.wallet.create()
+      setFound({ status: 'ready', wallet, error: null, userId })
+      return wallet
+    } catch (error) {
+      const next = isHalfkeyError(error, 'wallet_exists')
+        ? await findWallet(client, userId)
+        : ({ status: 'failed', wallet: null, error, userId } as const)
+      setFound(next)
+      return next.wallet
+    }
+  }, [client, userId])
+  const reload = useCallback(() => setRound((last) => last + 1), [])
+  // What was found for somebody else is not shown to this one.
+  const isFound = found.userId === userId && session.status === 'signed_in'
+  const { status, wallet, error } = isFound ? found : NONE
+  const isOpen = session.status === 'loading' || (session.status === 'signed_in' && !isFound)
+  return { status: isOpen ? 'loading' : status, wallet, error, create, reload }
+}
+
+/** Ways in and out, and how the last of them went. They reject nothing: what failed is in `error`. */
+export interface SignInState {
+  /** Whether one of them is under way; waiting for autofill is not. */
+  pending: boolean
+  /** A `PasskeyError` or `HalfkeyError`; null when nothing failed. */
+  error: unknown
+  /** Signs in by a passkey; null where it failed. */
+  signIn(options?: Omit<SignInOptions, 'autofill'>): Promise<SignedIn | null>
+  /** Makes a passkey: an account, or for whoever is signed in one more way in; null where it failed. */
+  createPasskey(options?: CreatePasskeyOptions): Promise<SignedIn | null>
+  /** Ends the session; answers whether it could. */
+  signOut(options?: { everywhere?: boolean }): Promise<boolean>
+}
+
+/** Offers passkeys in autofill while nobody is signed in. */
+function useAutofill(wanted: boolean, onError: (error: unknown) => void): void {
+  const client = useHalfkey()
+  const isOut = useSession().status === 'signed_out'
+  useEffect(() => {
+    if (!wanted || !isOut) return
+    const ending = new AbortController()
+    signIn(client, { autofill: true, signal: ending.signal }).catch((error: unknown) => {
+      // A prompt took its place, or this browser has none: the button does the same.
+      const quiet = error instanceof PasskeyError && ['superseded', 'not_supported'].includes(error.reason)
+      if (!ending.signal.aborted && !quiet) onError(error)
+    })
+    return () => ending.abort()
+  }, [client, wanted, isOut, onError])
+}
+
+/**
+ * Signs in and out, and says how it went.
+ * @param options `autofill` also offers passkeys in the field with `autocomplete="username webauthn"`
+ */
+export function useSignIn({ autofill = false }: { autofill?: boolean } = {}): SignInState {
+  const client = useHalfkey()
+  const [state, setState] = useState<{ pending: boolean; error: unknown }>({ pending: false, error: null })
+  const latest = useRef(0)
+  const fail = useCallback((error: unknown) => setState({ pending: false, error }), [])
+  useAutofill(autofill, fail)
+  const run = useCallback(async <T>(action: () => Promise<T>, otherwise: T): Promise<T> => {
+    const own = ++latest.current
+    const tell = (error: unknown) => {
+      if (latest.current === own) setState({ pending: false, error })
+    }
+    setState({ pending: true, error: null })
+    try {
+      const result = await action()
+      tell(null)
+      return result
+    } catch (error) {
+      tell(error)
+      return otherwise
+    }
+  }, [])
+  return {
+    ...state,
+    signIn: useCallback((options) => run(() => signIn(client, options), null), [client, run]),
+    createPasskey: useCallback((options) => run(() => createPasskey(client, options), null), [client, run]),
+    signOut: useCallback((options) => run(() => client.signOut(options).then(() => true), false), [client, run]),
+  }
+}

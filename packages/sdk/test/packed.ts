@@ -1,0 +1,72 @@
+import { execFile } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+const REPOSITORY = fileURLToPath(new URL('../../../', import.meta.url))
+const PACKED = ['src', 'README.md', 'LICENSE', 'package.json', 'tsconfig.build.json']
+
+const run = promisify(execFile)
+
+/** An empty project that has the package installed as it would be published. */
+export interface Project {
+  folder: string
+  tarballBytes: number
+  /** What is in the tarball, without `package/` in front. */
+  files: string[]
+  /** Writes a file of the project, and answers its path. */
+  write(name: string, text: string): string
+  /** Runs a program of the repository's tools in it; answers its output, and fails as it does. */
+  run(program: string, args: readonly string[], env?: Record<string, string>): Promise<string>
+  remove(): void
+}
+
+/** npm, without what it would look for elsewhere. */
+async function npm(args: readonly string[], cwd: string): Promise<void> {
+  const { PATH = '', HOME = '' } = process.env
+  await run('npm', [...args, '--no-audit', '--no-fund', '--loglevel=error'], { cwd, env: { PATH, HOME } })
+}
+
+/**
+ * Packs a copy of the package, so that nobody else's build is touched, and installs it without a network into a project
+ * of its own. What the project imports beside it is found in the repository.
+ */
+export async function installPacked(): Promise<Project> {
+  const root = mkdtempSync(join(tmpdir(), 'halfkey-sdk-'))
+  const copy = join(root, 'packages/sdk')
+  const folder = join(root, 'project')
+  for (const path of [copy, folder]) mkdirSync(path, { recursive: true })
+  symlinkSync(join(REPOSITORY, 'node_modules'), join(root, 'node_modules'))
+  cpSync(join(REPOSITORY, 'tsconfig.json'), join(root, 'tsconfig.json'))
+  for (const name of PACKED) cpSync(join(REPOSITORY, 'packages/sdk', name), join(copy, name), { recursive: true })
+  await npm(['pack', '--pack-destination', root], copy)
+  const tarball = join(root, readdirSync(root).find((name) => name.endsWith('.tgz')) ?? 'none')
+  const { stdout } = await run('tar', ['-tzf', tarball])
+  writeFileSync(join(folder, 'package.json'), '{ "name": "shop", "private": true, "type": "module" }')
+  await npm(['install', '--offline', tarball], folder)
+  return {
+    folder,
+    tarballBytes: statSync(tarball).size,
+    files: stdout
+      .trim()
+      .split('\n')
+      .map((name) => name.replace(/^package\//, '')),
+    write(name, text) {
+      const path = join(folder, name)
+      writeFileSync(path, text)
+      return path
+    },
+    async run(program, args, env = {}) {
+      const { PATH = '' } = process.env
+      try {
+        return (await run(program, args, { cwd: folder, env: { PATH, ...env } })).stdout
+      } catch (error) {
+        const { stdout, stderr } = error as { stdout: string; stderr: string }
+        throw new Error(`${program} ${args.join(' ')}\n${stdout}${stderr}`, { cause: error })
+      }
+    },
+    remove: () => rmSync(root, { recursive: true, force: true }),
+  }
+}
