@@ -1,14 +1,19 @@
-// Compiles the service into `dist/`, and the keys package, which it takes in, beside it: what is published stands alone.
+// Compiles the service into `dist/`, and beside it the keys package, which it takes in, and the guides that it serves: what
+// is published stands alone.
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const PACKAGE = fileURLToPath(new URL('../', import.meta.url))
 const DIST = join(PACKAGE, 'dist')
+const GUIDES = join(PACKAGE, '../../docs')
 /** Where `src/core` finds the keys in the repository, and where in `dist/core`. */
 const [FROM, TO] = ['../../../keys/src/', '../keys/']
+
+// The dashboard is one of the package's assets.
+execFileSync(process.execPath, [join(PACKAGE, '../dashboard/scripts/build-if-stale.ts')], { stdio: 'inherit' })
 
 const draft = mkdtempSync(join(PACKAGE, '.build-'))
 try {
@@ -20,6 +25,8 @@ try {
   rmSync(DIST, { recursive: true, force: true })
   renameSync(join(draft, 'server/src'), DIST)
   renameSync(join(draft, 'keys/src'), join(DIST, 'keys'))
+  // Decisions are for who works on the program.
+  cpSync(GUIDES, join(DIST, 'docs'), { recursive: true, filter: (path) => path !== join(GUIDES, 'decisions') })
 } finally {
   rmSync(draft, { recursive: true, force: true })
 }

@@ -1,11 +1,15 @@
 // Writes what is derived from the route tables and the event catalogue; `--check` names what is stale instead.
-import { readFileSync, writeFileSync } from 'node:fs'
+import { globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import openapiTS, { astToString, type OpenAPI3 } from 'openapi-typescript'
-import { describeApi } from '../src/app.ts'
+import { describeApi, errors } from '../src/app.ts'
 import { SETTINGS } from '../src/config.ts'
+import { COMMON_ERRORS, type ErrorTable } from '../src/core/errors.ts'
 import { EVENT_CATALOGUE, type EventKind } from '../src/core/event-catalogue.ts'
 import type { Setting } from '../src/core/settings.ts'
+import { errorPages } from './errors/pages.ts'
+import { eventCatalogue } from './event-pages.ts'
+import { withIncludedFiles } from './included.ts'
 
 const ROOT = new URL('../../../', import.meta.url)
 const HEADER =
@@ -45,6 +49,18 @@ function eventTypes(): string {
   ].join('')
 }
 
+function errorCodes(): string {
+  const table: ErrorTable = { ...COMMON_ERRORS, ...errors }
+  const codes = Object.entries(table).sort(([a], [b]) => (a < b ? -1 : 1))
+  return [
+    HEADER.replace('%s', 'the error tables'),
+    '/** Every `code` that the API answers, by its HTTP status and public text. */\n',
+    'export interface ApiErrors {\n',
+    ...codes.map(([code, [status, text]]) => `  /** ${text} */\n  ${code}: ${status}\n`),
+    '}\n',
+  ].join('')
+}
+
 /** The operating guide with the table of settings renewed; the text around it is written by hand. */
 function operatingGuide(): string {
   const guide = committed('docs/operating.md') ?? ''
@@ -64,7 +80,11 @@ async function generate(): Promise<Generated[]> {
     { path: 'packages/server/openapi.json', text: openapi },
     { path: 'packages/sdk/src/api.gen.ts', text: HEADER.replace('%s', 'packages/server/openapi.json') + types },
     { path: 'packages/sdk/src/events.gen.ts', text: eventTypes() },
+    { path: 'packages/sdk/src/errors.gen.ts', text: errorCodes() },
     { path: 'docs/operating.md', text: operatingGuide() },
+    { path: 'docs/event-catalogue.md', text: eventCatalogue() },
+    { path: 'docs/webhooks.md', text: withIncludedFiles(committed('docs/webhooks.md') ?? '', committed) },
+    ...errorPages(),
   ]
 }
 
@@ -77,13 +97,23 @@ function committed(path: string): string | null {
   }
 }
 
-const stale = (await generate()).filter(({ path, text }) => committed(path) !== text)
+const generated = await generate()
+const stale = generated.filter(({ path, text }) => committed(path) !== text)
+/** Pages of codes that there are no more. */
+const left = globSync('docs/errors/*.md', { cwd: fileURLToPath(ROOT) }).filter(
+  (path) => !generated.some((file) => file.path === path),
+)
 if (process.argv.includes('--check')) {
-  for (const { path } of stale) console.error(`${path} is stale: run npm run generate`)
-  process.exitCode = stale.length > 0 ? 1 : 0
+  for (const path of [...stale.map((file) => file.path), ...left])
+    console.error(`${path} is stale: run npm run generate`)
+  process.exitCode = stale.length + left.length > 0 ? 1 : 0
 } else {
   for (const { path, text } of stale) {
     writeFileSync(fileURLToPath(new URL(path, ROOT)), text)
     console.log(`wrote ${path}`)
+  }
+  for (const path of left) {
+    rmSync(fileURLToPath(new URL(path, ROOT)))
+    console.log(`removed ${path}`)
   }
 }

@@ -29,11 +29,14 @@ const SLICE_IMPORTS: Record<string, string[]> = {
   recovery: ['apps', 'custody', 'delegated-sessions', 'sessions', 'wallets'],
   transactions: ['apps', 'custody'],
   templates: [],
+  dashboard: [],
   faucet: ['users', 'wallets'],
   jobs: [],
   webhooks: ['apps', 'jobs'],
+  events: ['webhooks'],
   audit: [],
   health: [],
+  'docs-site': [],
   transfer: [],
 }
 

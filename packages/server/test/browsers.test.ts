@@ -214,7 +214,7 @@ test('an answer with a secret is not to be cached, one without carries no secret
 })
 
 test('the API reference is a page of our own that loads nothing from others and may be framed by nobody', async () => {
-  const page = await fetch(`${service.url}/docs`)
+  const page = await fetch(`${service.url}/docs/api`)
   expect(page.status).toBe(200)
   expect(page.headers.get('content-type')).toContain('text/html')
   expect(page.headers.get('content-security-policy')).toMatch(/default-src 'none'.*frame-ancestors 'none'/)

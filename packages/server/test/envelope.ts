@@ -16,6 +16,7 @@ export function expectError(answer: Answer, status: number, code: string, what =
     expect(detail, context).toMatchObject({
       code: expect.stringMatching(/^[a-z_]+$/),
       message: expect.stringMatching(/\S/),
+      docs: expect.stringMatching(new RegExp(`^https?://[^/]+/docs/errors/${code}$`)),
     })
   }
   expect(answer.headers.get('content-type'), context).toBe('application/json; charset=utf-8')

@@ -77,7 +77,11 @@ describe('what is no HTTP', () => {
     const answer = await send(bytes)
     expectEnvelope(answer, 400, 'malformed_request', what)
     expect(JSON.parse(answer.body).details).toEqual([
-      { code: expect.stringMatching(/^[a-z0-9_]+$/), message: expect.any(String) },
+      {
+        code: expect.stringMatching(/^[a-z0-9_]+$/),
+        message: expect.any(String),
+        docs: expect.stringMatching(/^http:\/\/localhost:\d+\/docs\/errors\/malformed_request$/),
+      },
     ])
     await expectAlive()
   })
@@ -115,7 +119,7 @@ describe('in development a Host', () => {
       '127.0.0.1.nip.io',
       '',
     ]) {
-      for (const path of ['/healthz', '/openapi.json', '/docs', '/metrics', '/v1/users', '/none']) {
+      for (const path of ['/healthz', '/openapi.json', '/docs', '/docs/api', '/metrics', '/v1/users', '/none']) {
         const answer = await hosts(service, path, host)
         expectEnvelope(answer, 400, 'malformed_request', `${host} ${path}`)
         expect(answer.body).toContain(`localhost:${new URL(service.url).port}`)

@@ -281,19 +281,39 @@ describe('Containerfile', () => {
     .filter((line) => line !== '' && !line.startsWith('#'))
   const of = (word: string) =>
     lines.filter((line) => line.startsWith(`${word} `)).map((line) => line.slice(word.length + 1))
-  const copies = of('COPY').map((line) => {
-    const paths = line.split(' ')
-    return { from: paths.slice(0, -1), to: paths.at(-1) as string }
-  })
+  const copies = of('COPY')
+    .filter((line) => !line.startsWith('--from='))
+    .map((line) => {
+      const paths = line.split(' ')
+      return { from: paths.slice(0, -1), to: paths.at(-1) as string }
+    })
 
   test('names its base by a full version that the service runs on, and runs as another user than root', () => {
-    expect(of('FROM')).toEqual([expect.stringMatching(/^docker\.io\/library\/node:24\.\d+\.\d+-\w+-slim$/)])
+    const bases = of('FROM').map((line) => line.split(' ', 1)[0])
+    expect(bases).toEqual(Array(2).fill(expect.stringMatching(/^docker\.io\/library\/node:24\.\d+\.\d+-\w+-slim$/)))
+    expect(bases[0]).toBe(bases[1])
     expect(of('USER')).toEqual(['1000:1000'])
     const settings: string[] = Object.values(SETTINGS).map(({ env }) => env)
     const own = of('ENV').flatMap((line) => [...line.matchAll(/(\w+)=/g)].map(([, name = '']) => name))
     expect(own.filter((name) => name !== 'NODE_ENV' && !settings.includes(name))).toEqual([])
     expect(lines.map((line) => line.split(' ', 1)[0]).at(-1)).toBe('CMD')
   })
+
+  /** What COPY does, out of the repository or, with `--from`, out of the folder of another stage. */
+  function copyInto(image: string, words: string[], folders: ReadonlyMap<string, string>): void {
+    const stage = words[0]?.startsWith('--from=') ? words[0].slice('--from='.length) : undefined
+    const paths = stage === undefined ? words : words.slice(1)
+    const target = paths.at(-1)!
+    for (const path of paths.slice(0, -1)) {
+      const from = stage === undefined ? join(ROOT, path) : join(folders.get(stage)!, path.replace('/opt/halfkey/', ''))
+      const to = statSync(from).isDirectory() || paths.length === 2 ? join(image, target) : join(image, target, path)
+      // What the ignore file keeps out: the first stage makes it.
+      const filter = (each: string) =>
+        stage !== undefined || !each.startsWith(join(ROOT, 'packages/server/assets/dashboard'))
+      mkdirSync(dirname(to), { recursive: true })
+      cpSync(from, to, { recursive: true, filter })
+    }
+  }
 
   test('copies what is there, and its ignore file lets that through and no key', () => {
     const rules = read('deploy/Containerfile.dockerignore')
@@ -313,27 +333,25 @@ describe('Containerfile', () => {
   })
 
   test('its commands, run in a plain folder with what it copies, make a service that says what it can do', async (context) => {
-    const image = mkdtempSync(join(tmpdir(), 'hk-image-'))
-    context.onTestFinished(() => rmSync(image, { recursive: true, force: true }))
+    const folders = new Map<string, string>()
+    let image = ''
+    let nodeEnv: Record<string, string> = {}
     for (const line of lines) {
       const [word = '', ...rest] = line.split(' ')
-      if (word === 'COPY')
-        for (const source of rest.slice(0, -1)) {
-          const from = join(ROOT, source)
-          const to =
-            statSync(from).isDirectory() || rest.length === 2
-              ? join(image, rest.at(-1)!)
-              : join(image, rest.at(-1)!, source)
-          mkdirSync(dirname(to), { recursive: true })
-          cpSync(from, to, { recursive: true })
-        }
+      if (word === 'FROM') {
+        image = mkdtempSync(join(tmpdir(), 'hk-image-'))
+        folders.set(rest.at(-1)!, image)
+        nodeEnv = {}
+      }
+      if (line === 'ENV NODE_ENV=production') nodeEnv = { NODE_ENV: 'production' }
+      if (word === 'COPY') copyInto(image, rest, folders)
       if (word === 'RUN')
-        execFileSync('sh', ['-c', rest.join(' ')], {
-          cwd: image,
-          env: { ...process.env, NODE_ENV: 'production' },
-          stdio: 'pipe',
-        })
+        execFileSync('sh', ['-c', rest.join(' ')], { cwd: image, env: { ...process.env, ...nodeEnv }, stdio: 'pipe' })
     }
+    context.onTestFinished(() => {
+      for (const folder of folders.values()) rmSync(folder, { recursive: true, force: true })
+    })
+    expect(existsSync(join(image, 'packages/server/assets/dashboard/index.html'))).toBe(true)
     const [entry = ''] = of('ENTRYPOINT')
     const [, ...program] = JSON.parse(entry) as string[]
     const help = execFileSync(process.execPath, [...program, 'help'], { cwd: image, encoding: 'utf8' })

@@ -41,6 +41,8 @@ it(
     const files = listing.split('\n')
     // Compiled, for Node strips no types below node_modules; and nothing that only we need.
     expect(files).toContain('package/dist/main.js')
+    expect(files).toContain('package/dist/docs/webhooks.md')
+    expect(files).toContain('package/assets/dashboard/index.html')
     expect(files.filter((name) => /\.ts$|\.test\.|\.fixture\.|\/test\/|\/bench\//.test(name))).toEqual([])
 
     const service = new ServiceProcess({
@@ -56,6 +58,10 @@ it(
     expect(made.status).toBe(201)
     const found = await service.call(service.key, 'GET', `/users/${made.body.data.id}`)
     expect(found.body).toEqual(made.body)
+    for (const path of ['/dashboard', '/docs', '/docs/webhooks']) {
+      const page = await fetch(service.url + path)
+      expect([page.status, await page.text()], path).toEqual([200, expect.stringContaining('</html>')])
+    }
     // The keys package has come along, and its arithmetic runs in threads of the build.
     const baseUrl = service.url
     const guest = await createClient({ baseUrl, apiKey: service.key }).guests.create()

@@ -133,4 +133,5 @@ export const EXTENSIONS = table(`
   POST   /mpc/dkg/:id/round2                        users:act_as   200
   POST   /mpc/dkg/:id/confirm                       users:act_as   201
   GET    /audit-log                                 audit:read     200
+  GET    /events                                    webhooks:read  200
 `)

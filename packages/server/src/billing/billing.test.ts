@@ -63,7 +63,13 @@ describe('a checkout', () => {
       const answer = await tenant.post('/billing/checkout', checkoutBody(plan))
       expectError(answer, 400, 'validation_failed', plan)
       expect(answer.body.details).toEqual([
-        { field: 'plan', code: 'not_purchasable', message: 'Must be one of pro, scale.', plans: ['pro', 'scale'] },
+        {
+          field: 'plan',
+          code: 'not_purchasable',
+          message: 'Must be one of pro, scale.',
+          plans: ['pro', 'scale'],
+          docs: expect.any(String),
+        },
       ])
       expect(checkouts(tenant)).toEqual([])
     },

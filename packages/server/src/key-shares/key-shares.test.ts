@@ -386,7 +386,7 @@ describe('a generation', () => {
     await storeShare(of.person, await sealedShare(of, 1))
     const refused = async (body: object, field: string) => {
       const [detail] = expectRefusal(await of.person.post('/mpc/shares', body), 'share_invalid')
-      expect(detail).toEqual({ field, code: 'share_invalid', message: expect.any(String), indices: [] })
+      expect(detail).toMatchObject({ field, code: 'share_invalid', indices: [] })
     }
     for (const dealt of [again, wider]) await refused(protectedShare(of, 2, { dealt }), 'commitments')
     await refused(protectedShare(of, 2, { generation: 2 }), 'commitments')

@@ -261,5 +261,7 @@ describe('creating a user', () => {
 
 async function expectUnknownApp(answer: Promise<Answer>, field: string): Promise<void> {
   expectError(await answer, 404, 'not_found')
-  expect((await answer).body.details).toEqual([{ field, code: 'not_found', message: expect.any(String) }])
+  expect((await answer).body.details).toEqual([
+    { field, code: 'not_found', message: expect.any(String), docs: expect.any(String) },
+  ])
 }

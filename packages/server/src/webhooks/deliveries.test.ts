@@ -360,7 +360,7 @@ describe('where no worker runs', () => {
     const refused = await tenant.post(`/webhooks/${ids[0]}/test`)
     expect([refused.status, refused.body.code, refused.headers.get('retry-after')]).toEqual([429, 'rate_limited', '10'])
     expect(refused.body.details).toEqual([
-      { code: 'too_many_tests', message: expect.stringContaining('10 test events') },
+      { code: 'too_many_tests', message: expect.stringContaining('10 test events'), docs: expect.any(String) },
     ])
     const startedAt = performance.now()
     const unwaited = await tenant.post(`/webhooks/${ids[5]}/test`)

@@ -1,0 +1,114 @@
+import { Marked, type Token, type Tokens } from 'marked'
+
+/** A section's heading: its text, its anchor on the page, and how deep it is (1 is the page's title). */
+export interface Heading {
+  text: string
+  anchor: string
+  depth: number
+}
+
+/** Where a link of the text leads on the site: a path or URL, or null where the site has no such page. */
+export type Resolve = (href: string) => string | null
+
+const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+
+/** Text that is safe in HTML, in attributes too. */
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (char) => ENTITIES[char] as string)
+}
+
+/** What is read of inline Markdown: code, links and emphasis without their marks. */
+function plainText(markdown: string): string {
+  return markdown
+    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/[`*]/g, '')
+    .trim()
+}
+
+/** Anchors as code hosts make them, so that a link to a section works on both. */
+function createAnchors(): (text: string) => string {
+  const taken = new Map<string, number>()
+  return (text) => {
+    const anchor = text
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+      .trim()
+      .replace(/\s/g, '-')
+    const before = taken.get(anchor)
+    taken.set(anchor, (before ?? 0) + 1)
+    return before === undefined ? anchor : `${anchor}-${before}`
+  }
+}
+
+/** The headings of a guide, in their order, by a look at its lines alone: all guides are looked at for the list of pages. */
+export function readHeadings(markdown: string): Heading[] {
+  const anchorOf = createAnchors()
+  const headings: Heading[] = []
+  let inCode = false
+  for (const line of markdown.split('\n')) {
+    if (/^\s*```/.test(line)) inCode = !inCode
+    const [, marks, words] = (inCode ? null : /^(#{1,4}) +(.+)$/.exec(line)) ?? []
+    if (marks === undefined || words === undefined) continue
+    const text = plainText(words)
+    headings.push({ text, anchor: anchorOf(text), depth: marks.length })
+  }
+  return headings
+}
+
+type Inline = { parser: { parseInline(tokens: Token[]): string } }
+
+function renderer(resolve: Resolve) {
+  const anchorOf = createAnchors()
+  return {
+    heading(this: Inline, { tokens, depth, text }: Tokens.Heading): string {
+      const anchor = anchorOf(plainText(text))
+      const inner = this.parser.parseInline(tokens)
+      // A link within a link is none, so a heading that has one is no link itself.
+      const linked = inner.includes('<a ') ? inner : `<a href="#${anchor}">${inner}</a>`
+      return `<h${depth} id="${anchor}">${linked}</h${depth}>\n`
+    },
+    link(this: Inline, { href, tokens }: Tokens.Link): string {
+      const inner = this.parser.parseInline(tokens)
+      const target = resolve(href)
+      if (target === null)
+        return `<span class="elsewhere" title="In the repository: ${escapeHtml(href)}">${inner}</span>`
+      const outside = /^[a-z]+:/i.test(target) ? ' rel="noreferrer"' : ''
+      return `<a href="${escapeHtml(target)}"${outside}>${inner}</a>`
+    },
+    // Nothing outside is loaded, and the guides have no pictures.
+    image: ({ text }: Tokens.Image): string => escapeHtml(text),
+    // Comments mark what is generated or run by tests; no page has other HTML.
+    html: ({ text }: Tokens.HTML | Tokens.Tag): string => (text.trim().startsWith('<!--') ? '' : escapeHtml(text)),
+    code({ text, lang }: Tokens.Code): string {
+      const language = /^\w+/.exec(lang ?? '')?.[0] ?? 'text'
+      return `<pre tabindex="0" data-language="${language}"><code>${escapeHtml(text)}\n</code></pre>\n`
+    },
+  }
+}
+
+/** A guide as HTML. Wide tables and code scroll by themselves, and can be reached by the keyboard for it. */
+export function renderMarkdown(text: string, resolve: Resolve): string {
+  const marked = new Marked({ gfm: true, renderer: renderer(resolve) })
+  const html = marked.parse(text, { async: false }) as string
+  return (
+    html
+      .replaceAll('<table>', '<div class="table" role="group" aria-label="Table" tabindex="0"><table>')
+      .replaceAll('</table>', '</table></div>')
+      // A header cell that is empty is none.
+      .replace(/<th([^>]*)><\/th>/g, '<td$1></td>')
+  )
+}
+
+/** The sections of an index page: each second-level heading with the links that begin its list's entries. */
+export function readSections(text: string): { title: string; links: { text: string; href: string }[] }[] {
+  const sections: { title: string; links: { text: string; href: string }[] }[] = []
+  for (const token of new Marked({ gfm: true }).lexer(text)) {
+    if (token.type === 'heading' && token.depth === 2) sections.push({ title: token.text, links: [] })
+    if (token.type !== 'list') continue
+    for (const item of (token as Tokens.List).items) {
+      const first = (item.tokens[0] as Tokens.Text | undefined)?.tokens?.[0]
+      if (first?.type === 'link') sections.at(-1)?.links.push({ text: first.text, href: first.href })
+    }
+  }
+  return sections.filter(({ links }) => links.length > 0)
+}
