@@ -12,7 +12,7 @@ const OUT = fileURLToPath(new URL('../server/assets/dashboard/', import.meta.url
 const compressed: Plugin = {
   name: 'halfkey-compressed',
   apply: 'build',
-  closeBundle() {
+  writeBundle() {
     const folder = join(OUT, 'assets')
     for (const name of readdirSync(folder).filter((each) => /\.(js|css)$/.test(each)))
       writeFileSync(
@@ -38,5 +38,10 @@ export default defineConfig({
     reportCompressedSize: false,
     chunkSizeWarningLimit: 800,
   },
-  server: { proxy: { '/dashboard/api': process.env.HALFKEY_URL ?? 'http://127.0.0.1:8080' } },
+  // With the Host that the browser sent: the server refuses calls whose Origin is another than their Host.
+  server: {
+    proxy: {
+      '/dashboard/api': { target: process.env.HALFKEY_URL ?? 'http://127.0.0.1:8080', changeOrigin: false },
+    },
+  },
 })

@@ -53,8 +53,14 @@ const send: typeof fetch = async (input, init) => {
   headers.delete('x-api-key')
   for (const [name, value] of Object.entries(ownHeaders())) headers.set(name, value)
   const answer = await fetch(input, { ...init, headers, credentials: 'same-origin' })
-  if (answer.status === 401) state.onEnd()
+  if (answer.status === 401) void endIfOver()
   return answer
+}
+
+/** A call may also be refused for a delegated session's token: only the session itself says whether it has ended. */
+async function endIfOver(): Promise<void> {
+  const session = await readSession().catch(() => undefined)
+  if (session === null) state.onEnd()
 }
 
 // The SDK asks for a key; what is given here never leaves the page.
@@ -66,6 +72,11 @@ export const api: HalfkeyClient = createClient(options)
 /** The same, acting for one of the tenant's users: needs the scope `users:act_as`. */
 export function apiFor(userId: string): HalfkeyClient {
   return createClient({ ...options, userId })
+}
+
+/** The same, by a delegated session's token, which its caller keeps: executes and queries by it. */
+export function apiAs({ delegateToken }: { delegateToken: string }): HalfkeyClient {
+  return createClient({ ...options, delegateToken })
 }
 
 /** Which tenant the calls from now on are about; null for the session's first. */

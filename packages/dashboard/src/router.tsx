@@ -16,7 +16,12 @@ const root = createRootRoute({
   component: Shell,
   // Everything in the address is text, and is looked at where it is used.
   validateSearch: (search: Record<string, unknown>): Search =>
-    Object.fromEntries(Object.entries(search).map(([name, value]) => [name, String(value)])),
+    Object.fromEntries(
+      Object.entries(search)
+        // What was taken out of the address is not the text "undefined".
+        .filter(([, value]) => value !== undefined && value !== null)
+        .map(([name, value]) => [name, String(value)]),
+    ),
   search: { middlewares: [retainSearchParams<Search>(['tenant'])] },
   beforeLoad: ({ search }) => {
     if (search.tenant !== undefined) setTenant(search.tenant)

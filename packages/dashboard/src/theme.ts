@@ -29,21 +29,27 @@ export function restoreTheme(): void {
   apply(read())
 }
 
-/** The choice, and again after every change; also when the device changes its mind. */
-export function useTheme(): Theme {
-  return useSyncExternalStore((listener) => {
-    const device = matchMedia('(prefers-color-scheme: dark)')
-    changes.addEventListener('change', listener)
-    device.addEventListener('change', listener)
-    return () => {
-      changes.removeEventListener('change', listener)
-      device.removeEventListener('change', listener)
-    }
-  }, read)
+function subscribe(listener: () => void): () => void {
+  const device = matchMedia('(prefers-color-scheme: dark)')
+  changes.addEventListener('change', listener)
+  device.addEventListener('change', listener)
+  return () => {
+    changes.removeEventListener('change', listener)
+    device.removeEventListener('change', listener)
+  }
 }
 
-/** Whether dark colours are shown now. */
-export function useIsDark(): boolean {
-  const theme = useTheme()
+function isDark(): boolean {
+  const theme = read()
   return theme === 'dark' || (theme === 'system' && matchMedia('(prefers-color-scheme: dark)').matches)
+}
+
+/** The choice, and again after every change. */
+export function useTheme(): Theme {
+  return useSyncExternalStore(subscribe, read)
+}
+
+/** Whether dark colours are shown now; changes with the choice, and with the device. */
+export function useIsDark(): boolean {
+  return useSyncExternalStore(subscribe, isDark)
 }

@@ -20,7 +20,7 @@ export function Card({
   return (
     <section className={`min-w-0 rounded-card border bg-surface shadow-card ${className}`}>
       {title === undefined ? null : (
-        <header className="flex flex-wrap items-start justify-between gap-3 px-5 pt-4 pb-3">
+        <header className="flex flex-wrap items-start justify-between gap-3 px-5 pt-4 pb-3 last:pb-4">
           <div className="min-w-0">
             <h2 className="text-base font-semibold">{title}</h2>
             {description === undefined ? null : <p className="mt-0.5 text-sm text-soft">{description}</p>}
@@ -28,7 +28,9 @@ export function Card({
           {actions === undefined ? null : <div className="flex flex-wrap gap-2">{actions}</div>}
         </header>
       )}
-      <div className={flush ? '' : `px-5 pb-5 ${title === undefined ? 'pt-5' : ''}`}>{children}</div>
+      {children === undefined ? null : (
+        <div className={flush ? '' : `px-5 pb-5 ${title === undefined ? 'pt-5' : ''}`}>{children}</div>
+      )}
     </section>
   )
 }

@@ -42,7 +42,7 @@ function draw(element: HTMLElement, dates: string[], series: Series[]): uPlot {
         { ...axis, size: 44 },
       ],
       series: [
-        { value: (_, seconds) => (seconds === null ? '–' : DAY.format(seconds * 1000)) },
+        { label: 'Day', value: (_, seconds) => (seconds === null ? '–' : DAY.format(seconds * 1000)) },
         ...series.map(({ label, tone }) => {
           const stroke = colour(element, tone ?? 'accent')
           return { label, stroke, width: 2, points: { show: dates.length <= 14, size: 5, fill: stroke } }
@@ -76,29 +76,36 @@ export function DailyChart({ label, dates, series }: { label: string; dates: str
     }
   }, [data, dark])
   return (
-    <figure className="min-w-0">
-      <div ref={holder} aria-hidden className="min-h-62 min-w-0 overflow-hidden text-sm [&_.u-legend]:text-soft" />
-      <table className="sr-only">
-        <caption>{label}</caption>
-        <thead>
-          <tr>
-            <th>Day</th>
-            {series.map((each) => (
-              <th key={each.label}>{each.label}</th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {dates.map((date, index) => (
-            <tr key={date}>
-              <td>{date}</td>
+    <figure className="relative min-w-0">
+      <div
+        ref={holder}
+        aria-hidden
+        className="min-h-62 min-w-0 overflow-hidden text-sm [&_.u-legend]:text-soft [&_.u-legend_th]:font-normal"
+      />
+      {/* The table itself would not stay as small as this class makes it. */}
+      <div className="sr-only">
+        <table>
+          <caption>{label}</caption>
+          <thead>
+            <tr>
+              <th>Day</th>
               {series.map((each) => (
-                <td key={each.label}>{each.values[index]}</td>
+                <th key={each.label}>{each.label}</th>
               ))}
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {dates.map((date, index) => (
+              <tr key={date}>
+                <td>{date}</td>
+                {series.map((each) => (
+                  <td key={each.label}>{each.values[index]}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
     </figure>
   )
 }

@@ -19,6 +19,7 @@ export function DataTable<T extends object>({
   query,
   columns,
   empty,
+  numeric = [],
   rowKey = (row) => (row as { id: string }).id,
 }: {
   /** What the table lists, for assistive technology. */
@@ -28,6 +29,8 @@ export function DataTable<T extends object>({
   columns: Column<T>[]
   /** Instead of a table without rows. */
   empty: ReactNode
+  /** The ids of the columns that hold figures: they stand at the right, digit below digit. */
+  numeric?: readonly string[]
   rowKey?: (row: T) => string
 }) {
   const table = useTable({
@@ -53,7 +56,7 @@ export function DataTable<T extends object>({
                   <th
                     role="columnheader"
                     key={header.id}
-                    className="px-5 py-2.5 font-medium whitespace-nowrap text-soft"
+                    className={`px-5 py-2.5 font-medium whitespace-nowrap text-soft ${numeric.includes(header.column.id) ? 'text-right' : ''}`}
                   >
                     <table.FlexRender header={header} />
                   </th>
@@ -69,7 +72,7 @@ export function DataTable<T extends object>({
                     role="cell"
                     key={cell.id}
                     data-label={typeof cell.column.columnDef.header === 'string' ? cell.column.columnDef.header : ''}
-                    className="px-5 py-3 align-middle"
+                    className={`align-middle md:px-5 md:py-3 ${numeric.includes(cell.column.id) ? 'text-right tabular-nums' : ''}`}
                   >
                     <table.FlexRender cell={cell} />
                   </td>

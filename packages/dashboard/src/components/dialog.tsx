@@ -18,6 +18,7 @@ export function Dialog({
   title,
   description,
   wide = false,
+  sticky = false,
   children,
 }: {
   open: boolean
@@ -25,10 +26,12 @@ export function Dialog({
   title: string
   description?: ReactNode
   wide?: boolean
+  /** Stays when the page beside it is pressed: for what would be lost, such as a secret that is shown once. */
+  sticky?: boolean
   children: ReactNode
 }) {
   return (
-    <Base.Root open={open} onOpenChange={(next) => onOpenChange(next)}>
+    <Base.Root open={open} onOpenChange={(next) => onOpenChange(next)} disablePointerDismissal={sticky}>
       <Base.Portal>
         <Base.Backdrop className={BACKDROP} />
         <Base.Popup className={`${POPUP} ${wide ? 'max-w-3xl' : 'max-w-lg'}`}>

@@ -2,7 +2,8 @@ import { Field } from '@base-ui/react/field'
 import { Switch } from '@base-ui/react/switch'
 import type { ComponentProps, ReactNode } from 'react'
 
-const CONTROL =
+/** What a control for text looks like. */
+export const CONTROL =
   'w-full rounded-control border border-edge/60 bg-surface px-3 py-2 text-ink placeholder:text-soft/80 disabled:opacity-60 max-md:min-h-11 max-md:text-base'
 
 interface Common {

@@ -65,9 +65,16 @@ export function Loading({ label = 'Loading' }: { label?: string }) {
   )
 }
 
-/** A call as a line for the terminal, with the address that this server goes by. */
-export function curl(publicUrl: string, method: string, path: string, body?: object): string {
-  const head = `curl -sS${method === 'GET' ? '' : ` -X ${method}`} ${publicUrl}/v1${path} -H "x-api-key: $HALFKEY_KEY"`
-  if (body === undefined) return head
-  return `${head} \\\n  -H 'content-type: application/json' -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`
+/** A call to paste into a terminal, with the address that this server goes by. `userId`: whom it acts for. */
+export function curl(publicUrl: string, method: string, path: string, body?: object, userId?: string): string {
+  const parts = [
+    `curl -sS${method === 'GET' ? '' : ` -X ${method}`} ${publicUrl}/v1${path}`,
+    '-H "x-api-key: $HALFKEY_KEY"',
+    ...(userId === undefined ? [] : [`-H 'x-user-id: ${userId}'`]),
+    ...(body === undefined
+      ? []
+      : [`-H 'content-type: application/json' -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`]),
+  ]
+  // A short one stays one line; of the others every line is to be seen.
+  return parts.length === 2 ? parts.join(' ') : parts.join(' \\\n  ')
 }

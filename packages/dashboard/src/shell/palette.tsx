@@ -5,6 +5,7 @@ import { Command } from 'cmdk'
 import { CornerDownLeft, LogOut, Moon, Sun, UserRound } from 'lucide-react'
 import { type ReactNode, useDeferredValue, useState } from 'react'
 import { allows, api } from '../api.ts'
+import { pathOfRecord } from '../components/record-link.tsx'
 import { setTheme, type Theme } from '../theme.ts'
 import { NAVIGATION } from './navigation.ts'
 import { useSession } from './session-context.ts'
@@ -12,17 +13,6 @@ import { useSession } from './session-context.ts'
 const USERS_SHOWN = 5
 const GROUP =
   '[&_[cmdk-group-heading]]:px-2.5 [&_[cmdk-group-heading]]:py-1.5 [&_[cmdk-group-heading]]:text-xs [&_[cmdk-group-heading]]:text-soft'
-
-/** Where an id leads, by what it begins with. */
-const BY_ID: Record<string, (id: string) => string> = {
-  usr: (id) => `/users/${id}`,
-  wal: (id) => `/wallets/${id}`,
-  tx: (id) => `/transactions/${id}`,
-  dse: (id) => `/delegated-sessions/${id}`,
-  wh: (id) => `/webhooks/${id}`,
-  dom: (id) => `/custom-domains/${id}`,
-  app: (id) => `/settings/apps/${id}`,
-}
 
 function Item({
   value,
@@ -53,7 +43,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate()
   const [text, setText] = useState('')
   const sought = useDeferredValue(text.trim())
-  const prefix = /^([a-z]{2,3})_[0-9a-z]+$/.exec(sought)?.[1]
+  const record = pathOfRecord(sought)
   const users = useQuery({
     queryKey: ['users', 'palette', sought],
     queryFn: () => api.users.list({ search: sought, pageSize: USERS_SHOWN }),
@@ -61,7 +51,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
   })
   const go = (to: string) => {
     onClose()
-    void navigate({ to, search: (({ tenant }: { tenant?: string }) => ({ tenant })) as never })
+    void navigate({ to })
   }
   const colours = (theme: Theme) => {
     setTheme(theme)
@@ -85,8 +75,8 @@ export function Palette({ onClose }: { onClose: () => void }) {
               <Command.Empty className="px-3 py-6 text-center text-sm text-soft">
                 Nothing goes by that name.
               </Command.Empty>
-              {prefix !== undefined && BY_ID[prefix] !== undefined ? (
-                <Item value={sought} onSelect={() => go(BY_ID[prefix]?.(sought) ?? '/')}>
+              {record !== null ? (
+                <Item value={sought} onSelect={() => go(record)}>
                   <CornerDownLeft aria-hidden className="size-4 text-soft" />
                   Open <code className="truncate font-mono text-xs">{sought}</code>
                 </Item>

@@ -57,7 +57,7 @@ function ThemeMenu() {
 function Navigation({ onGo }: { onGo?: () => void }) {
   const { session } = useSession()
   return (
-    <nav aria-label="Pages" className="flex flex-col gap-4">
+    <nav aria-label="Main" className="flex flex-col gap-3">
       {NAVIGATION.map((group) => {
         const places = group.places.filter(({ scope }) => allows(session, scope))
         if (places.length === 0) return null
@@ -68,11 +68,10 @@ function Navigation({ onGo }: { onGo?: () => void }) {
               <Link
                 key={to}
                 to={to}
-                search={(({ tenant }: { tenant?: string }) => ({ tenant })) as never}
                 activeOptions={{ exact: to === '/', includeSearch: false }}
                 activeProps={{ className: 'bg-accent-wash text-accent', 'aria-current': 'page' }}
                 inactiveProps={{ className: 'text-soft hover:bg-raised hover:text-ink' }}
-                className="flex min-h-9 items-center gap-3 rounded-control px-3 text-sm font-medium max-md:min-h-11"
+                className="flex min-h-8.5 items-center gap-3 rounded-control px-3 text-sm font-medium max-md:min-h-11"
                 onClick={() => onGo?.()}
               >
                 <Icon aria-hidden className="size-4.5 flex-none" />
@@ -89,7 +88,8 @@ function Navigation({ onGo }: { onGo?: () => void }) {
 /** Which tenant is shown; a menu for the operator where there are several. */
 function Tenant() {
   const { session, showTenant } = useSession()
-  if (session.tenants.length < 2) return <p className="truncate px-3 text-sm font-medium">{session.tenant.name}</p>
+  if (session.tenants.length < 2)
+    return <p className="flex-none truncate px-3 text-sm font-medium">{session.tenant.name}</p>
   return (
     <Select
       label="Tenant"
@@ -192,7 +192,7 @@ export function Shell() {
       >
         Skip to the page
       </a>
-      <aside className="sticky top-0 hidden h-dvh flex-col gap-5 overflow-y-auto border-r bg-surface p-3 pt-4 lg:flex">
+      <aside className="sticky top-0 hidden h-dvh flex-col gap-3 overflow-y-auto border-r bg-surface p-3 pt-4 lg:flex">
         <div className="flex items-center gap-2.5 px-3">
           <Mark />
           <span className="text-base font-semibold">Halfkey</span>

@@ -1,6 +1,97 @@
+import type { Analytics } from '@halfkey/sdk'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { Download } from 'lucide-react'
+import { api } from '../../api.ts'
+import { Button } from '../../components/button.tsx'
+import { Card, Figure } from '../../components/card.tsx'
+import { DailyChart } from '../../components/chart.tsx'
+import { FilterSelect, useFilters } from '../../components/filters.tsx'
 import { Page } from '../../components/page.tsx'
+import { ErrorState, Loading } from '../../components/states.tsx'
+import { useAppOptions } from '../../components/use-apps.ts'
+import { LIVE } from '../../query-client.ts'
+import { CHARTS, toCsv } from './series.ts'
 
-/** Not built yet. */
+const PERIODS = [
+  { value: '7d', label: '7 days' },
+  { value: '90d', label: '90 days' },
+]
+
+type Period = '7d' | '30d' | '90d'
+
+function download(analytics: Analytics): void {
+  const url = URL.createObjectURL(new Blob([toCsv(analytics.series)], { type: 'text/csv' }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = `halfkey-analytics-${analytics.to}-${analytics.period}.csv`
+  link.click()
+  URL.revokeObjectURL(url)
+}
+
+function Totals({ totals }: { totals: Analytics['totals'] }) {
+  const figures: [string, number][] = [
+    ['Active users', totals.activeUsers],
+    ['New users', totals.newUsers],
+    ['Sign-ins', totals.signIns.passkey + totals.signIns.messenger],
+    ['Wallets created', totals.walletsCreated],
+    ['Transactions completed', totals.transactionsCompleted],
+    ['Transactions failed', totals.transactionsFailed],
+    ['Deliveries succeeded', totals.deliveriesSucceeded],
+    ['Deliveries failed', totals.deliveriesFailed],
+  ]
+  return (
+    <div className="grid grid-cols-2 gap-4 xl:grid-cols-4">
+      {figures.map(([label, value]) => (
+        <Figure key={label} label={label} value={value.toLocaleString('en')} />
+      ))}
+    </div>
+  )
+}
+
+/** What happened, day by day. */
 export function AnalyticsPage() {
-  return <Page title="AnalyticsPage">{null}</Page>
+  const { values } = useFilters()
+  const apps = useAppOptions()
+  const period: Period = values.period === '7d' || values.period === '90d' ? values.period : '30d'
+  const appId = values.app ?? ''
+  const query = useQuery({
+    queryKey: ['analytics', period, appId],
+    queryFn: ({ signal }) => api.analytics.get({ period, ...(appId === '' ? {} : { appId }) }, { signal }),
+    placeholderData: keepPreviousData,
+    ...LIVE,
+  })
+  const dates = query.data?.series.map(({ date }) => date) ?? []
+  return (
+    <Page
+      title="Analytics"
+      description="Whole days in UTC, today included. Active users are counted once in the total, however often they came."
+      actions={
+        <>
+          <FilterSelect name="period" label="Period" options={PERIODS} all="30 days" />
+          {apps.length < 2 ? null : <FilterSelect name="app" label="App" options={apps} />}
+          <Button disabled={query.data === undefined} onClick={() => query.data && download(query.data)}>
+            <Download aria-hidden className="size-4" />
+            CSV
+          </Button>
+        </>
+      }
+    >
+      {query.isPending ? <Loading /> : null}
+      {query.isError && query.data === undefined ? (
+        <ErrorState error={query.error} onRetry={() => void query.refetch()} />
+      ) : null}
+      {query.data === undefined ? null : (
+        <>
+          <Totals totals={query.data.totals} />
+          <div className="grid gap-5 lg:grid-cols-2">
+            {CHARTS.map((chart) => (
+              <Card key={chart.title} title={chart.title}>
+                <DailyChart label={chart.title} dates={dates} series={chart.lines(query.data.series)} />
+              </Card>
+            ))}
+          </div>
+        </>
+      )}
+    </Page>
+  )
 }

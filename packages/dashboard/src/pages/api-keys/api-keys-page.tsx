@@ -1,6 +1,150 @@
+import type { ApiKey, App } from '@halfkey/sdk'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { Ban, Plus, RotateCw } from 'lucide-react'
+import { useMemo, useState } from 'react'
+import { allows, api } from '../../api.ts'
+import { Badge, StatusBadge } from '../../components/badge.tsx'
+import { Button, IconButton } from '../../components/button.tsx'
+import { Card } from '../../components/card.tsx'
+import { type Column, DataTable } from '../../components/data-table.tsx'
+import { useFilters } from '../../components/filters.tsx'
 import { Page } from '../../components/page.tsx'
+import { RelativeTime } from '../../components/relative-time.tsx'
+import { curl, EmptyState } from '../../components/states.tsx'
+import { useApps } from '../../components/use-apps.ts'
+import { useAsked } from '../../components/use-asked.ts'
+import { UserText } from '../../components/user-text.tsx'
+import { LIVE } from '../../query-client.ts'
+import { useSession } from '../../shell/session-context.ts'
+import { CreateKeyDialog } from './create-key-dialog.tsx'
+import { KeyDialog } from './key-dialog.tsx'
+import { RevokeKeyDialog } from './revoke-key-dialog.tsx'
+import { RotateKeyDialog } from './rotate-key-dialog.tsx'
+import { rightsInWords } from './scopes.ts'
 
-/** Not built yet. */
+interface Acts {
+  rotate: (key: ApiKey) => void
+  revoke: (key: ApiKey) => void
+}
+
+function Named({ apiKey, isOwn }: { apiKey: ApiKey; isOwn: boolean }) {
+  return (
+    <div className="min-w-40 max-md:min-w-0">
+      <span className="flex flex-wrap items-center gap-x-2 max-md:justify-end">
+        <Link
+          to="."
+          search={((before: Record<string, string | undefined>) => ({ ...before, key: apiKey.id })) as never}
+          className="font-medium text-accent hover:underline"
+        >
+          <UserText>{apiKey.name}</UserText>
+        </Link>
+        {isOwn ? <Badge tone="accent">this session</Badge> : null}
+      </span>
+      <code className="font-mono text-xs text-soft">
+        {apiKey.prefix}…{apiKey.last4}
+      </code>
+    </div>
+  )
+}
+
+function RowActions({ apiKey, acts }: { apiKey: ApiKey; acts: Acts }) {
+  if (apiKey.status !== 'active') return null
+  return (
+    <span className="ml-auto flex justify-end gap-1">
+      <IconButton label={`Rotate ${apiKey.name}`} onClick={() => acts.rotate(apiKey)}>
+        <RotateCw aria-hidden className="size-4" />
+      </IconButton>
+      <IconButton label={`Revoke ${apiKey.name}`} onClick={() => acts.revoke(apiKey)}>
+        <Ban aria-hidden className="size-4" />
+      </IconButton>
+    </span>
+  )
+}
+
+function columnsFor(apps: App[], ownKeyId: string | null, acts: Acts | null): Column<ApiKey>[] {
+  const nameOf = (appId: string | null) =>
+    appId === null ? 'all' : (apps.find(({ id }) => id === appId)?.name ?? appId)
+  const actions: Column<ApiKey> = {
+    id: 'actions',
+    header: () => <span className="sr-only">Actions</span>,
+    cell: ({ row }) => (acts === null ? null : <RowActions apiKey={row.original} acts={acts} />),
+  }
+  return [
+    {
+      id: 'name',
+      header: 'Name',
+      cell: ({ row }) => <Named apiKey={row.original} isOwn={row.original.id === ownKeyId} />,
+    },
+    { id: 'type', header: 'Type', cell: ({ row }) => row.original.type },
+    {
+      id: 'rights',
+      header: 'May do',
+      cell: ({ row }) => <span title={row.original.scopes.join(', ')}>{rightsInWords(row.original)}</span>,
+    },
+    {
+      id: 'app',
+      header: 'App',
+      cell: ({ row }) => <UserText className="md:min-w-24">{nameOf(row.original.appId)}</UserText>,
+    },
+    { id: 'used', header: 'Last used', cell: ({ row }) => <RelativeTime at={row.original.lastUsedAt} none="never" /> },
+    { id: 'ends', header: 'Ends', cell: ({ row }) => <RelativeTime at={row.original.expiresAt} none="never" /> },
+    { id: 'status', header: 'Status', cell: ({ row }) => <StatusBadge status={row.original.status} /> },
+    ...(acts === null ? [] : [actions]),
+  ]
+}
+
+function NoKeys() {
+  const { session } = useSession()
+  const body = { name: 'Backend', type: 'secret', scopes: ['users:write'] }
+  return (
+    <EmptyState title="No keys yet" command={curl(session.publicUrl, 'POST', '/api-keys', body)}>
+      Your servers and browsers call the API with keys.
+    </EmptyState>
+  )
+}
+
+/** The keys by which servers and browsers call the API: made, rotated, revoked. */
 export function ApiKeysPage() {
-  return <Page title="ApiKeysPage">{null}</Page>
+  const { page } = useFilters()
+  const { session } = useSession()
+  const [creating, setCreating] = useState(false)
+  const rotating = useAsked<ApiKey>()
+  const revoking = useAsked<ApiKey>()
+  const apps = useApps()
+  const mayWrite = allows(session, 'api_keys:write')
+  const { ask: rotate } = rotating
+  const { ask: revoke } = revoking
+  const columns = useMemo(
+    () => columnsFor(apps, session.keyId, mayWrite ? { rotate, revoke } : null),
+    [apps, session.keyId, mayWrite, rotate, revoke],
+  )
+  const query = useQuery({
+    queryKey: ['api-keys', 'list', page],
+    queryFn: async ({ signal }) => await api.apiKeys.list({ page }, { signal }),
+    placeholderData: keepPreviousData,
+    ...LIVE,
+  })
+  return (
+    <Page
+      title="API keys"
+      description="Secret keys are for your servers, publishable keys for browsers and apps. A key’s value is shown once, when it is made."
+      actions={
+        mayWrite ? (
+          <Button tone="primary" onClick={() => setCreating(true)}>
+            <Plus aria-hidden className="size-4" />
+            Create key
+          </Button>
+        ) : undefined
+      }
+    >
+      <Card flush>
+        <DataTable label="API keys" query={query} columns={columns} empty={<NoKeys />} />
+      </Card>
+      <CreateKeyDialog open={creating} onClose={() => setCreating(false)} />
+      <RotateKeyDialog apiKey={rotating.about} open={rotating.open} onOpenChange={rotating.onOpenChange} />
+      <RevokeKeyDialog apiKey={revoking.about} open={revoking.open} onOpenChange={revoking.onOpenChange} />
+      <KeyDialog />
+    </Page>
+  )
 }

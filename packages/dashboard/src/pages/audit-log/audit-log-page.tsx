@@ -1,6 +1,189 @@
+import type { AuditEntry } from '@halfkey/sdk'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { useMemo, useState } from 'react'
+import { api } from '../../api.ts'
+import { Button } from '../../components/button.tsx'
+import { Card } from '../../components/card.tsx'
+import { CodeBlock, CopyableId } from '../../components/copy.tsx'
+import { type Column, DataTable } from '../../components/data-table.tsx'
+import { Detail, Details } from '../../components/details.tsx'
+import { Dialog } from '../../components/dialog.tsx'
+import { FilterSelect, Filters, FilterText, useFilters } from '../../components/filters.tsx'
 import { Page } from '../../components/page.tsx'
+import { RecordLink } from '../../components/record-link.tsx'
+import { RelativeTime } from '../../components/relative-time.tsx'
+import { curl, EmptyState } from '../../components/states.tsx'
+import { LIVE } from '../../query-client.ts'
+import { useSession } from '../../shell/session-context.ts'
 
-/** Not built yet. */
+/** The families of acts: an act's name begins with one of them. */
+const FAMILIES = [
+  'user',
+  'wallet',
+  'guest',
+  'passkey',
+  'session',
+  'mfa',
+  'delegated_session',
+  'tx',
+  'key_share',
+  'key',
+  'api_key',
+  'app',
+  'custom_domain',
+  'tenant',
+  'webhook',
+  'billing',
+  'usage',
+  'users',
+  'dashboard',
+] as const
+type Family = `${(typeof FAMILIES)[number]}.*`
+
+const familyOf = (name: string | undefined): Family | undefined =>
+  FAMILIES.map((family): Family => `${family}.*`).find((family) => family === name)
+
+const DAY_MS = 86_400_000
+const SINCE: Record<string, number> = {
+  'the last hour': DAY_MS / 24,
+  'the last day': DAY_MS,
+  'the last week': 7 * DAY_MS,
+}
+const MINUTE_MS = 60_000
+
+/** To the minute: the same view asks the same thing when it is asked again. */
+function sinceOf(name: string | undefined): string | undefined {
+  const ageMs = SINCE[name ?? '']
+  if (ageMs === undefined) return undefined
+  return new Date(Math.floor((Date.now() - ageMs) / MINUTE_MS) * MINUTE_MS).toISOString()
+}
+
+function columnsOf(open: (entry: AuditEntry) => void): Column<AuditEntry>[] {
+  return [
+    {
+      id: 'action',
+      header: 'Act',
+      cell: ({ row }) => (
+        <button
+          type="button"
+          className="text-left font-medium text-accent hover:underline"
+          onClick={() => open(row.original)}
+        >
+          {row.original.action}
+        </button>
+      ),
+    },
+    { id: 'target', header: 'Of', cell: ({ row }) => <RecordLink id={row.original.target} /> },
+    { id: 'actor', header: 'By', cell: ({ row }) => <RecordLink id={row.original.actor} /> },
+    { id: 'at', header: 'When', cell: ({ row }) => <RelativeTime at={row.original.at} /> },
+  ]
+}
+
+function Entry({ entry, onClose }: { entry: AuditEntry; onClose: () => void }) {
+  const { set } = useFilters()
+  const only = (changes: Record<string, string>) => {
+    set(changes)
+    onClose()
+  }
+  return (
+    <Dialog
+      open
+      onOpenChange={onClose}
+      title={entry.action}
+      description={`Number ${entry.seq} in this tenant's log`}
+      wide
+    >
+      <div className="flex flex-col gap-5">
+        <Details>
+          <Detail label="Of">
+            <RecordLink id={entry.target} />
+          </Detail>
+          <Detail label="By">
+            <RecordLink id={entry.actor} />
+          </Detail>
+          <Detail label="When">
+            <RelativeTime at={entry.at} /> <span className="block text-sm text-soft">{entry.at}</span>
+          </Detail>
+          <Detail label="API key">{entry.keyId ?? '–'}</Detail>
+          <Detail label="Address">{entry.address ?? '–'}</Detail>
+          <Detail label="User">{entry.userId === null ? '–' : <RecordLink id={entry.userId} />}</Detail>
+          <Detail label="App">{entry.appId === null ? '–' : <RecordLink id={entry.appId} />}</Detail>
+          <Detail label="Request">{entry.requestId ?? '–'}</Detail>
+          <Detail label="Event">{entry.eventId ?? '–'}</Detail>
+        </Details>
+        <Details>
+          <Detail label="Hash">
+            <CopyableId id={entry.hash} what="hash" />
+          </Detail>
+          <Detail label="Hash before">
+            {entry.previousHash === null ? '–' : <CopyableId id={entry.previousHash} what="hash before" />}
+          </Detail>
+        </Details>
+        <div className="flex flex-wrap justify-end gap-2">
+          <Button onClick={() => only({ actor: entry.actor })}>All by this actor</Button>
+          <Button onClick={() => only({ target: entry.target })}>All of this record</Button>
+        </div>
+      </div>
+    </Dialog>
+  )
+}
+
+/** Who did what to what, from where. */
 export function AuditLogPage() {
-  return <Page title="AuditLogPage">{null}</Page>
+  const { values, page, set } = useFilters()
+  const { session } = useSession()
+  const [open, setOpen] = useState<AuditEntry | null>(null)
+  const columns = useMemo(() => columnsOf(setOpen), [])
+  const { actor, target } = values
+  const action = familyOf(values.action)
+  const since = sinceOf(values.since)
+  const filtered = [actor, action, target, since].some((value) => value !== undefined)
+  const query = useQuery({
+    queryKey: ['audit-log', actor, action, target, since, page],
+    queryFn: async ({ signal }) => await api.auditLog.list({ page, actor, action, target, since }, { signal }),
+    placeholderData: keepPreviousData,
+    ...LIVE,
+  })
+  const empty = filtered ? (
+    <EmptyState
+      title="Nothing matches"
+      action={<Button onClick={() => set({ actor: '', action: '', target: '', since: '' })}>Clear the filters</Button>}
+    >
+      Actor and record are looked for by their whole id.
+    </EmptyState>
+  ) : (
+    <EmptyState title="Nothing has happened yet" command={curl(session.publicUrl, 'POST', '/users', { name: 'Ada' })}>
+      Whatever changes something is noted here within a second.
+    </EmptyState>
+  )
+  return (
+    <Page
+      title="Audit log"
+      description="Each entry holds the hash of the one before it: nothing can be taken out or changed without that showing."
+    >
+      <Card flush>
+        <Filters>
+          <FilterSelect
+            name="action"
+            label="Acts"
+            options={FAMILIES.map((family) => ({ value: `${family}.*`, label: family }))}
+          />
+          <FilterText name="actor" label="Actor" placeholder="By: an id" />
+          <FilterText name="target" label="Record" placeholder="Of: an id" />
+          <FilterSelect name="since" label="When" options={Object.keys(SINCE)} all="any time" />
+        </Filters>
+        <DataTable label="Audit log" query={query} columns={columns} empty={empty} />
+      </Card>
+      <Card
+        title="Has anybody changed it?"
+        description="Export the log, and verify the export on another machine, without this server."
+      >
+        <CodeBlock
+          label="commands"
+          text={`npm run halfkey -- audit export --tenant ${session.tenant.id} --out audit.jsonl\nnpm run halfkey -- audit verify --file audit.jsonl`}
+        />
+      </Card>
+      {open === null ? null : <Entry entry={open} onClose={() => setOpen(null)} />}
+    </Page>
+  )
 }

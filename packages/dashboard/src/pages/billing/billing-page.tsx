@@ -1,6 +1,153 @@
+import { isHalfkeyError, type Usage } from '@halfkey/sdk'
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { allows, api, messageOf } from '../../api.ts'
+import { Badge } from '../../components/badge.tsx'
+import { Button } from '../../components/button.tsx'
+import { Card } from '../../components/card.tsx'
+import { Detail, Details } from '../../components/details.tsx'
+import { useFilters } from '../../components/filters.tsx'
 import { Page } from '../../components/page.tsx'
+import { ProgressBar } from '../../components/progress-bar.tsx'
+import { RelativeTime } from '../../components/relative-time.tsx'
+import { ErrorState, Loading } from '../../components/states.tsx'
+import { LIVE } from '../../query-client.ts'
+import { useSession } from '../../shell/session-context.ts'
 
-/** Not built yet. */
+const PLANS = [
+  { plan: 'pro', label: 'Buy Pro' },
+  { plan: 'scale', label: 'Buy Scale' },
+]
+
+const METERS: Record<string, string> = {
+  monthly_active_users: 'Monthly active users',
+  api_requests: 'API requests',
+  webhook_deliveries: 'Webhook deliveries',
+  custom_domains: 'Custom domains',
+}
+
+function nameOf(key: string): string {
+  const words = METERS[key] ?? key.replaceAll('_', ' ').replace(/([a-z])([A-Z])/g, '$1 $2')
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}
+
+function Meters({ usage }: { usage: Usage }) {
+  return (
+    <Card title="Used in this period" description="Counted within a few seconds">
+      <ul className="flex flex-col gap-4">
+        {usage.meters.map(({ key, used, limit }) => (
+          <li key={key}>
+            {limit === null ? (
+              <p className="flex justify-between gap-4 text-sm">
+                <span>{nameOf(key)}</span>
+                <span className="text-soft tabular-nums">{used.toLocaleString('en')}, without a limit</span>
+              </p>
+            ) : (
+              <ProgressBar label={nameOf(key)} value={Math.min(used, limit)} max={limit} />
+            )}
+            {limit !== null && used > limit ? (
+              <p className="mt-1 text-sm text-danger">
+                {used.toLocaleString('en')} used: {(used - limit).toLocaleString('en')} more than the plan has.
+              </p>
+            ) : null}
+          </li>
+        ))}
+      </ul>
+    </Card>
+  )
+}
+
+function Plan({ usage }: { usage: Usage }) {
+  const { session } = useSession()
+  const [busy, setBusy] = useState('')
+  const [refusal, setRefusal] = useState<string | null>(null)
+  const here = `${session.publicUrl}/dashboard/billing`
+  const leaveTo = async (what: string, page: () => Promise<{ url: string }>) => {
+    setBusy(what)
+    setRefusal(null)
+    try {
+      const { url } = await page()
+      location.assign(url)
+    } catch (error) {
+      setRefusal(
+        isHalfkeyError(error, 'billing_not_configured')
+          ? 'No payment processor is configured on this server: there is nothing to pay, and no limit. To sell plans, set STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET.'
+          : messageOf(error),
+      )
+      setBusy('')
+    }
+  }
+  const buttons = (
+    <>
+      {PLANS.filter(({ plan }) => plan !== usage.plan).map(({ plan, label }) => (
+        <Button
+          key={plan}
+          busy={busy === plan}
+          onClick={() =>
+            void leaveTo(plan, () =>
+              api.billing.checkout({ plan, successUrl: `${here}?paid=${plan}`, cancelUrl: `${here}?cancelled=1` }),
+            )
+          }
+        >
+          {label}
+        </Button>
+      ))}
+      <Button
+        busy={busy === 'portal'}
+        onClick={() => void leaveTo('portal', () => api.billing.portal({ returnUrl: here }))}
+      >
+        Invoices and changes
+      </Button>
+    </>
+  )
+  return (
+    <Card title="Plan" actions={allows(session, 'billing:write') ? buttons : undefined}>
+      <Details>
+        <Detail label="In force">
+          <Badge tone="accent">{usage.plan.replaceAll('_', ' ')}</Badge>
+        </Detail>
+        <Detail label="Period began">
+          <RelativeTime at={usage.periodStart} />
+        </Detail>
+        <Detail label="Ends">
+          <RelativeTime at={usage.periodEnd} />
+        </Detail>
+      </Details>
+      {refusal === null ? null : (
+        <p role="alert" className="mt-4 rounded-control bg-raised px-4 py-3 text-sm">
+          {refusal}
+        </p>
+      )}
+    </Card>
+  )
+}
+
+/** The plan, what it allows and what was used of it. */
 export function BillingPage() {
-  return <Page title="BillingPage">{null}</Page>
+  const { values } = useFilters()
+  const query = useQuery({ queryKey: ['usage'], queryFn: ({ signal }) => api.billing.usage({ signal }), ...LIVE })
+  return (
+    <Page title="Billing and usage" description="What this tenant has used, and what its plan allows.">
+      {values.paid === undefined ? null : (
+        <p role="status" className="rounded-control bg-good-wash px-4 py-3 text-sm text-good">
+          Thank you. The plan changes as soon as the payment processor says so, usually within seconds.
+        </p>
+      )}
+      {values.cancelled === undefined ? null : (
+        <p role="status" className="rounded-control bg-raised px-4 py-3 text-sm">
+          Nothing was bought.
+        </p>
+      )}
+      {query.isPending ? <Loading /> : null}
+      {query.isError && query.data === undefined ? (
+        <ErrorState error={query.error} onRetry={() => void query.refetch()} />
+      ) : null}
+      {query.data === undefined ? null : (
+        <>
+          <Plan usage={query.data} />
+          <Meters usage={query.data} />
+        </>
+      )}
+    </Page>
+  )
 }

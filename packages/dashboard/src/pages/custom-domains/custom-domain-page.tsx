@@ -1,6 +1,180 @@
+import { type CustomDomain, isHalfkeyError } from '@halfkey/sdk'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useNavigate, useParams } from '@tanstack/react-router'
+import { useState } from 'react'
+import { allows, api, messageOf } from '../../api.ts'
+import { StatusBadge } from '../../components/badge.tsx'
+import { Button } from '../../components/button.tsx'
+import { Card } from '../../components/card.tsx'
+import { CopyableId } from '../../components/copy.tsx'
+import { Detail, Details } from '../../components/details.tsx'
+import { ConfirmDialog } from '../../components/dialog.tsx'
 import { Page } from '../../components/page.tsx'
+import { RecordLink } from '../../components/record-link.tsx'
+import { RelativeTime } from '../../components/relative-time.tsx'
+import { ErrorState, Loading } from '../../components/states.tsx'
+import { useToast } from '../../components/toast.tsx'
+import { LIVE } from '../../query-client.ts'
+import { useSession } from '../../shell/session-context.ts'
+import { Plan } from './plan.tsx'
 
-/** Not built yet. */
+function DnsRecord({
+  title,
+  text,
+  record,
+}: {
+  title: string
+  text: string
+  record: CustomDomain['target'] | CustomDomain['verification']
+}) {
+  return (
+    <div className="flex min-w-0 flex-col gap-3 rounded-control border p-4">
+      <div>
+        <h3 className="font-medium">{title}</h3>
+        <p className="text-sm text-soft">{text}</p>
+      </div>
+      <dl className="grid min-w-0 gap-2 text-sm">
+        <Detail label="Type">{record.type}</Detail>
+        <Detail label="Name">
+          <CopyableId id={record.name} what={`name of the ${record.type} record`} />
+        </Detail>
+        <Detail label="Value">
+          <CopyableId id={record.value} what={`value of the ${record.type} record`} />
+        </Detail>
+      </dl>
+    </div>
+  )
+}
+
+/** What the last look found, in words. */
+function Verdict({ error }: { error: unknown }) {
+  const [detail] = isHalfkeyError(error) ? error.details : []
+  const observed = Array.isArray(detail?.observed) ? (detail.observed as unknown[]).map(String) : []
+  return (
+    <div role="alert" className="flex flex-col gap-2 rounded-control bg-warn-wash px-4 py-3 text-sm text-warn">
+      <p>{messageOf(error)}</p>
+      {observed.length === 0 ? null : <p className="[overflow-wrap:anywhere]">There is: {observed.join(', ')}</p>}
+    </div>
+  )
+}
+
+function Check({ domain }: { domain: CustomDomain }) {
+  const client = useQueryClient()
+  const toast = useToast()
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<unknown>(null)
+  const check = async () => {
+    setBusy(true)
+    setError(null)
+    try {
+      await api.customDomains.verify(domain.domain)
+      toast.done('The domain is verified')
+    } catch (failure) {
+      setError(failure)
+    } finally {
+      setBusy(false)
+      await client.invalidateQueries({ queryKey: ['custom-domains'] })
+    }
+  }
+  return (
+    <>
+      <div className="flex flex-wrap items-center gap-3">
+        <Button tone={domain.status === 'verified' ? 'secondary' : 'primary'} busy={busy} onClick={() => void check()}>
+          {busy ? 'Asking the name servers' : 'Look now'}
+        </Button>
+        <p className="text-sm text-soft">
+          Looked at last: <RelativeTime at={domain.lastCheckedAt} none="not yet" />. The service looks by itself, too.
+        </p>
+      </div>
+      {error === null ? null : <Verdict error={error} />}
+    </>
+  )
+}
+
+function Content({ domain }: { domain: CustomDomain }) {
+  const { session } = useSession()
+  const mayWrite = allows(session, 'custom_domains:write')
+  return (
+    <>
+      <Card>
+        <Details>
+          <Detail label="Status">
+            <StatusBadge status={domain.status} />
+          </Detail>
+          <Detail label="App">
+            <RecordLink id={domain.appId} />
+          </Detail>
+          <Detail label="Registered">
+            <RelativeTime at={domain.createdAt} />
+          </Detail>
+          {domain.missingSince === null ? null : (
+            <Detail label="Record missing since">
+              <RelativeTime at={domain.missingSince} />
+            </Detail>
+          )}
+        </Details>
+      </Card>
+      <Card title="DNS records" description="Set both at your DNS provider. The first proves that the domain is yours.">
+        <div className="flex flex-col gap-4">
+          <div className="grid gap-4 md:grid-cols-2">
+            <DnsRecord title="Proof" text="Leave it there: it is looked at every day." record={domain.verification} />
+            <DnsRecord
+              title="Way here"
+              text="Needed where this service is to answer under the name."
+              record={domain.target}
+            />
+          </div>
+          {mayWrite ? <Check domain={domain} /> : null}
+        </div>
+      </Card>
+      <Plan domainId={domain.id} />
+    </>
+  )
+}
+
+/** One domain: its records, whether they are there, what it takes to use passkeys under it. */
 export function CustomDomainPage() {
-  return <Page title="CustomDomainPage">{null}</Page>
+  const { domainId } = useParams({ strict: false }) as { domainId: string }
+  const { session } = useSession()
+  const client = useQueryClient()
+  const navigate = useNavigate()
+  const [removing, setRemoving] = useState(false)
+  const query = useQuery({
+    queryKey: ['custom-domains', domainId],
+    queryFn: ({ signal }) => api.customDomains.get(domainId, { signal }),
+    ...LIVE,
+  })
+  const domain = query.data
+  const remove = async () => {
+    await api.customDomains.remove((domain as CustomDomain).domain)
+    client.removeQueries({ queryKey: ['custom-domains', domainId] })
+    await navigate({ to: '/custom-domains' })
+  }
+  return (
+    <Page
+      title={domain?.domain ?? 'Custom domain'}
+      back={{ to: '/custom-domains', label: 'Custom domains' }}
+      actions={
+        domain !== undefined && allows(session, 'custom_domains:write') ? (
+          <Button onClick={() => setRemoving(true)}>Remove</Button>
+        ) : undefined
+      }
+    >
+      {query.isPending ? <Loading /> : null}
+      {query.isError && domain === undefined ? (
+        <ErrorState error={query.error} onRetry={() => void query.refetch()} />
+      ) : null}
+      {domain === undefined ? null : <Content domain={domain} />}
+      <ConfirmDialog
+        open={removing}
+        onOpenChange={setRemoving}
+        title={`Remove ${domain?.domain ?? 'the domain'}?`}
+        action="Remove"
+        onConfirm={remove}
+      >
+        <p>Sign-in under this name stops at once, and passkeys of the app can no longer be used there.</p>
+        <p>Registering it again asks for a new record.</p>
+      </ConfirmDialog>
+    </Page>
+  )
 }

@@ -1,6 +1,145 @@
+import type { CustomDomain } from '@halfkey/sdk'
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, useNavigate } from '@tanstack/react-router'
+import { type FormEvent, useState } from 'react'
+import { allows, api, fieldErrors, messageOf } from '../../api.ts'
+import { StatusBadge } from '../../components/badge.tsx'
+import { Button } from '../../components/button.tsx'
+import { Card } from '../../components/card.tsx'
+import { type Column, DataTable } from '../../components/data-table.tsx'
+import { Dialog } from '../../components/dialog.tsx'
+import { Labelled, TextField } from '../../components/field.tsx'
+import { FilterSelect, Filters, useFilters } from '../../components/filters.tsx'
 import { Page } from '../../components/page.tsx'
+import { RelativeTime } from '../../components/relative-time.tsx'
+import { Select } from '../../components/select.tsx'
+import { curl, EmptyState } from '../../components/states.tsx'
+import { useAppOptions } from '../../components/use-apps.ts'
+import { LIVE } from '../../query-client.ts'
+import { useSession } from '../../shell/session-context.ts'
 
-/** Not built yet. */
+const STATUSES = ['pending', 'verified', 'failed'] as const
+
+const columns: Column<CustomDomain>[] = [
+  {
+    id: 'domain',
+    header: 'Domain',
+    cell: ({ row }) => (
+      <Link
+        to="/custom-domains/$domainId"
+        params={{ domainId: row.original.id } as never}
+        className="font-medium text-accent hover:underline"
+      >
+        {row.original.domain}
+      </Link>
+    ),
+  },
+  { id: 'status', header: 'Status', cell: ({ row }) => <StatusBadge status={row.original.status} /> },
+  {
+    id: 'checked',
+    header: 'Looked at',
+    cell: ({ row }) => <RelativeTime at={row.original.lastCheckedAt} none="not yet" />,
+  },
+  { id: 'created', header: 'Registered', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
+]
+
+function Register({ onClose }: { onClose: () => void }) {
+  const { session } = useSession()
+  const client = useQueryClient()
+  const navigate = useNavigate()
+  const apps = useAppOptions()
+  const [domain, setDomain] = useState('')
+  const [appId, setAppId] = useState(session.appId ?? session.defaultAppId)
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<unknown>(null)
+  const register = async (event: FormEvent) => {
+    event.preventDefault()
+    setBusy(true)
+    try {
+      const made = await api.customDomains.create({ domain: domain.trim(), appId })
+      await client.invalidateQueries({ queryKey: ['custom-domains'] })
+      await navigate({ to: '/custom-domains/$domainId', params: { domainId: made.id } as never })
+    } catch (failure) {
+      setError(failure)
+      setBusy(false)
+    }
+  }
+  const errors = fieldErrors(error)
+  return (
+    <Dialog
+      open
+      onOpenChange={onClose}
+      title="Register a domain"
+      description="Users then sign in, and use their passkeys, under your own name."
+    >
+      <form onSubmit={(event) => void register(event)} className="flex flex-col gap-4">
+        <TextField
+          label="Domain"
+          value={domain}
+          onChange={setDomain}
+          placeholder="login.example.com"
+          autoComplete="off"
+          spellCheck={false}
+          required
+          error={errors.domain ?? (error === null || errors.appId !== undefined ? undefined : messageOf(error))}
+        />
+        {apps.length < 2 ? null : (
+          <Labelled label="App" error={errors.appId}>
+            <Select label="App" value={appId} options={apps} onChange={setAppId} />
+          </Labelled>
+        )}
+        <Button tone="primary" type="submit" busy={busy} className="self-end">
+          Register
+        </Button>
+      </form>
+    </Dialog>
+  )
+}
+
+/** The tenant's own host names. */
 export function CustomDomainsPage() {
-  return <Page title="CustomDomainsPage">{null}</Page>
+  const { values, page, set } = useFilters()
+  const { session } = useSession()
+  const status = STATUSES.find((each) => each === values.status)
+  const query = useQuery({
+    queryKey: ['custom-domains', status, page],
+    queryFn: async ({ signal }) => await api.customDomains.list({ page, status }, { signal }),
+    placeholderData: keepPreviousData,
+    ...LIVE,
+  })
+  const register = (
+    <Button tone="primary" onClick={() => set({ register: '1' })}>
+      Register a domain
+    </Button>
+  )
+  const mayWrite = allows(session, 'custom_domains:write')
+  const empty =
+    status === undefined ? (
+      <EmptyState
+        title="No domains yet"
+        command={curl(session.publicUrl, 'POST', '/custom-domains', { domain: 'login.example.com' })}
+      >
+        A domain of yours, proved by a DNS record, is an allowed origin of its app and may use the app’s passkeys.
+      </EmptyState>
+    ) : (
+      <EmptyState
+        title="Nothing matches"
+        action={<Button onClick={() => set({ status: '' })}>Clear the filter</Button>}
+      />
+    )
+  return (
+    <Page
+      title="Custom domains"
+      description="Host names of your own for sign-in and passkeys."
+      actions={mayWrite ? register : undefined}
+    >
+      <Card flush>
+        <Filters>
+          <FilterSelect name="status" label="Status" options={STATUSES} />
+        </Filters>
+        <DataTable label="Custom domains" query={query} columns={columns} empty={empty} />
+      </Card>
+      {values.register === undefined ? null : <Register onClose={() => set({ register: '' })} />}
+    </Page>
+  )
 }

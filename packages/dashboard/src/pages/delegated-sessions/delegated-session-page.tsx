@@ -1,6 +1,192 @@
+import type { DelegatedSession } from '@halfkey/sdk'
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useParams } from '@tanstack/react-router'
+import { useState } from 'react'
+import { allows, api } from '../../api.ts'
+import { StatusBadge } from '../../components/badge.tsx'
+import { Button } from '../../components/button.tsx'
+import { Card } from '../../components/card.tsx'
+import { CopyableId, JsonBlock } from '../../components/copy.tsx'
+import { Detail, Details } from '../../components/details.tsx'
+import { ConfirmDialog } from '../../components/dialog.tsx'
+import { useFilters } from '../../components/filters.tsx'
 import { Page } from '../../components/page.tsx'
+import { RecordLink } from '../../components/record-link.tsx'
+import { RelativeTime } from '../../components/relative-time.tsx'
+import { EmptyState, ErrorState, Loading } from '../../components/states.tsx'
+import { Tabs } from '../../components/tabs.tsx'
+import { useToast } from '../../components/toast.tsx'
+import { UserLink } from '../../components/user-link.tsx'
+import { LIVE } from '../../query-client.ts'
+import { useSession } from '../../shell/session-context.ts'
+import { TransactionTable } from '../transactions/transaction-table.tsx'
+import { PolicyInWords } from './policy-view.tsx'
+import { SpendLeftList } from './spend-left.tsx'
+import { TryIt } from './try-it.tsx'
 
-/** Not built yet. */
+function Revoke({ session }: { session: DelegatedSession }) {
+  const holder = useSession()
+  const queries = useQueryClient()
+  const toast = useToast()
+  const [asks, setAsks] = useState(false)
+  if (!allows(holder.session, 'delegated_sessions:write'))
+    return <p className="self-center text-sm text-soft">Your key may not revoke sessions.</p>
+  if (session.status !== 'active') return null
+  const revoke = async () => {
+    const { inFlight } = await api.delegatedSessions.revoke(session.id)
+    toast.done(
+      'Session revoked',
+      inFlight.length === 0
+        ? 'Nothing more happens by it.'
+        : `${inFlight.length} of its transactions were signed before and may still happen.`,
+    )
+    await queries.invalidateQueries({ queryKey: ['delegated-sessions'] })
+  }
+  return (
+    <>
+      <Button tone="danger" onClick={() => setAsks(true)}>
+        Revoke
+      </Button>
+      <ConfirmDialog open={asks} onOpenChange={setAsks} title="Revoke this session?" action="Revoke" onConfirm={revoke}>
+        <p>Its token stops at once, for good. Nothing is signed for it any more.</p>
+        <p>What was signed before and is on its way to a ledger may still happen.</p>
+      </ConfirmDialog>
+    </>
+  )
+}
+
+function Facts({ session }: { session: DelegatedSession }) {
+  const { uses, maxUses } = session
+  return (
+    <Card title="Details">
+      <Details>
+        <Detail label="Owner">
+          <UserLink userId={session.userId} />
+        </Detail>
+        <Detail label="Wallet">
+          <RecordLink id={session.walletId} />
+        </Detail>
+        <Detail label="Without the token">{session.serverExecute ? 'A secret key may act' : 'Nobody may act'}</Detail>
+        <Detail label="Uses">
+          <span className="tabular-nums">{maxUses === null ? `${uses}, without limit` : `${uses} of ${maxUses}`}</span>
+        </Detail>
+        <Detail label="Last used">
+          <RelativeTime at={session.lastUsedAt} none="Never" />
+        </Detail>
+        <Detail label="Created">
+          <RelativeTime at={session.createdAt} />
+        </Detail>
+        {session.revokedAt === null ? (
+          <Detail label={session.status === 'expired' ? 'Expired' : 'Expires'}>
+            <RelativeTime at={session.expiresAt} />
+          </Detail>
+        ) : (
+          <Detail label="Revoked">
+            <RelativeTime at={session.revokedAt} />
+          </Detail>
+        )}
+      </Details>
+    </Card>
+  )
+}
+
+function TransactionsOf({ session }: { session: DelegatedSession }) {
+  const { page } = useFilters()
+  const query = useQuery({
+    queryKey: ['transactions', { delegatedSessionId: session.id }, page],
+    queryFn: async ({ signal }) => await api.transactions.list({ page, delegatedSessionId: session.id }, { signal }),
+    placeholderData: keepPreviousData,
+    ...LIVE,
+  })
+  return (
+    <Card flush>
+      <TransactionTable
+        ofOne
+        query={query}
+        empty={
+          <EmptyState title="No transactions yet">
+            What this session executes appears here. What its policy refuses leaves no transaction.
+          </EmptyState>
+        }
+      />
+    </Card>
+  )
+}
+
+function Policy({ session }: { session: DelegatedSession }) {
+  return (
+    <div className="grid items-start gap-5 lg:grid-cols-2">
+      <Card title="In words">
+        <PolicyInWords policy={session.policy} />
+      </Card>
+      <Card title="As JSON">
+        <JsonBlock label="policy" value={session.policy} />
+      </Card>
+    </div>
+  )
+}
+
+function Shown({ session }: { session: DelegatedSession }) {
+  const holder = useSession()
+  const { values, set } = useFilters()
+  const tabs = [
+    { value: 'policy', label: 'Policy', content: <Policy session={session} /> },
+    { value: 'try', label: 'Try it', content: <TryIt session={session} /> },
+    ...(allows(holder.session, 'wallets:read')
+      ? [{ value: 'transactions', label: 'Transactions', content: <TransactionsOf session={session} /> }]
+      : []),
+  ]
+  const chosen = tabs.find(({ value }) => value === values.tab)?.value ?? 'policy'
+  return (
+    <>
+      <Facts session={session} />
+      <Card title="Left to spend">
+        <SpendLeftList spend={session.remaining.spend} />
+      </Card>
+      <Tabs
+        label="Of this session"
+        value={chosen}
+        onChange={(tab) => set({ tab: tab === 'policy' ? undefined : tab })}
+        tabs={tabs}
+      />
+    </>
+  )
+}
+
+/** One delegated session: what it may do, what is left of it, what it did, and what it would do. */
 export function DelegatedSessionPage() {
-  return <Page title="DelegatedSessionPage">{null}</Page>
+  const { sessionId } = useParams({ strict: false }) as { sessionId: string }
+  const query = useQuery({
+    queryKey: ['delegated-sessions', sessionId],
+    queryFn: ({ signal }) => api.delegatedSessions.get(sessionId, { signal }),
+    ...LIVE,
+  })
+  const session = query.data
+  const name = session?.name ?? 'Delegated session'
+  return (
+    <Page
+      title={name}
+      back={{ to: '/delegated-sessions', label: 'Delegated sessions' }}
+      heading={
+        session === undefined ? undefined : (
+          <span className="inline-flex flex-wrap items-center gap-3">
+            <span dir="auto" className="line-clamp-3">
+              {name}
+            </span>
+            <StatusBadge status={session.status} />
+          </span>
+        )
+      }
+      description={<CopyableId id={sessionId} what="session id" />}
+      actions={session === undefined ? undefined : <Revoke session={session} />}
+    >
+      {session !== undefined ? (
+        <Shown session={session} />
+      ) : (
+        <Card flush>
+          {query.isPending ? <Loading /> : <ErrorState error={query.error} onRetry={() => void query.refetch()} />}
+        </Card>
+      )}
+    </Page>
+  )
 }

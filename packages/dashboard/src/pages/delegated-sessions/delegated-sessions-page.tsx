@@ -1,6 +1,75 @@
+import type { DelegatedSession } from '@halfkey/sdk'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { Plus } from 'lucide-react'
+import { allows, api } from '../../api.ts'
+import { buttonClass } from '../../components/button.tsx'
+import { Card } from '../../components/card.tsx'
+import { FilterSelect, Filters, useFilters } from '../../components/filters.tsx'
+import { NoMatches } from '../../components/no-matches.tsx'
 import { Page } from '../../components/page.tsx'
+import { EmptyState } from '../../components/states.tsx'
+import { UserPicker } from '../../components/user-picker.tsx'
+import { LIVE } from '../../query-client.ts'
+import { useSession } from '../../shell/session-context.ts'
+import { sessionCommand } from '../transactions/commands.ts'
+import { unknownIsEmpty } from '../transactions/unknown-is-empty.ts'
+import { SessionTable } from './session-table.tsx'
 
-/** Not built yet. */
+const STATUSES = ['active', 'exhausted', 'expired', 'revoked'] as const
+const FILTERS = ['status', 'user_id', 'wallet_id']
+
+type Asked = NonNullable<Parameters<typeof api.delegatedSessions.list>[0]>
+
+function asked(values: Record<string, string | undefined>): Asked {
+  const status: DelegatedSession['status'] | undefined = STATUSES.find((each) => each === values.status)
+  return { status, userId: values.user_id, walletId: values.wallet_id } as Asked
+}
+
+/** Every delegated session, ended ones too. */
 export function DelegatedSessionsPage() {
-  return <Page title="DelegatedSessionsPage">{null}</Page>
+  const { values, page, set } = useFilters()
+  const { session } = useSession()
+  const query = useQuery({
+    queryKey: ['delegated-sessions', values, page],
+    queryFn: ({ signal }) => unknownIsEmpty(api.delegatedSessions.list({ page, ...asked(values) }, { signal })),
+    placeholderData: keepPreviousData,
+    ...LIVE,
+  })
+  const isFiltered = FILTERS.some((name) => values[name] !== undefined)
+  return (
+    <Page
+      title="Delegated sessions"
+      description="Who may act from a user’s wallet, within which policy: an agent, a job, your own backend."
+      actions={
+        allows(session, 'users:act_as') ? (
+          <Link to="/delegated-sessions/new" className={buttonClass('primary')}>
+            <Plus aria-hidden className="size-4" />
+            New session
+          </Link>
+        ) : (
+          <p className="self-center text-sm text-soft">Your key may not begin sessions (users:act_as).</p>
+        )
+      }
+    >
+      <Card flush>
+        <Filters>
+          <UserPicker compact label="Owner" userId={values.user_id} onChange={(userId) => set({ user_id: userId })} />
+          <FilterSelect name="status" label="Status" options={STATUSES} />
+        </Filters>
+        <SessionTable
+          query={query}
+          empty={
+            isFiltered ? (
+              <NoMatches names={FILTERS} what="delegated sessions" />
+            ) : (
+              <EmptyState title="No delegated sessions yet" command={sessionCommand(session.publicUrl)}>
+                These lines make a user with a wallet, and a session that may write notes.
+              </EmptyState>
+            )
+          }
+        />
+      </Card>
+    </Page>
+  )
 }

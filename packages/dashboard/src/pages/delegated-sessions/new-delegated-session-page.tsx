@@ -1,6 +1,85 @@
+import type { DelegatedSessionWithToken } from '@halfkey/sdk'
+import { useQuery } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { allows, api } from '../../api.ts'
+import { Card } from '../../components/card.tsx'
+import { Secret } from '../../components/copy.tsx'
+import { useFilters } from '../../components/filters.tsx'
 import { Page } from '../../components/page.tsx'
+import { EmptyState } from '../../components/states.tsx'
+import { useSession } from '../../shell/session-context.ts'
+import { Compose } from './new/compose.tsx'
+import { OwnerCard } from './new/owner-card.tsx'
 
-/** Not built yet. */
+const BACK = { to: '/delegated-sessions', label: 'Delegated sessions' }
+
+/** The tenant's issuer of test tokens: its parties share one namespace, which a user's party tells. */
+function useIssuer(userId: string | undefined, walletParty: string | undefined): string {
+  const { session } = useSession()
+  const { data } = useQuery({
+    queryKey: ['users', 'picked', userId],
+    queryFn: ({ signal }) => api.users.get(userId ?? '', { signal }),
+    enabled: userId !== undefined && allows(session, 'users:read'),
+    retry: false,
+    staleTime: 60_000,
+  })
+  const namespace = (data?.partyId ?? walletParty)?.split('::').at(-1)
+  return namespace === undefined ? '' : `issuer::${namespace}`
+}
+
+function Token({ created }: { created: DelegatedSessionWithToken }) {
+  const navigate = useNavigate()
+  const go = () =>
+    void navigate({
+      to: '/delegated-sessions/$sessionId',
+      params: { sessionId: created.id },
+      search: { tab: 'try' },
+    } as never)
+  return (
+    <Page title="The session has begun" back={BACK}>
+      <Card
+        title="Its token"
+        description="Whoever has it acts within the policy. This page keeps it until you leave it, for you to try the session next."
+      >
+        <Secret value={created.token} label="Session token" onDone={go} />
+      </Card>
+    </Page>
+  )
+}
+
+/** Begins a delegated session: whose wallet, which policy, how long; then its token, once. */
 export function NewDelegatedSessionPage() {
-  return <Page title="NewDelegatedSessionPage">{null}</Page>
+  const { session } = useSession()
+  const { values, set } = useFilters()
+  const userId = values.user_id
+  const [created, setCreated] = useState<DelegatedSessionWithToken | null>(null)
+  const wallet = useQuery({
+    queryKey: ['wallets', 'of', userId],
+    queryFn: ({ signal }) => api.users.wallet(userId ?? '', { signal }),
+    enabled: userId !== undefined && allows(session, 'users:act_as'),
+    retry: false,
+  })
+  const issuer = useIssuer(userId, wallet.data?.partyId)
+  if (created !== null) return <Token created={created} />
+  if (!allows(session, 'users:act_as'))
+    return (
+      <Page title="New delegated session" back={BACK}>
+        <Card flush>
+          <EmptyState title="Your key may not begin sessions">It needs the scope users:act_as.</EmptyState>
+        </Card>
+      </Page>
+    )
+  return (
+    <Page
+      title="New delegated session"
+      back={BACK}
+      description="Lets somebody else act from a user’s wallet, within a policy that every call is held to."
+    >
+      <OwnerCard userId={userId} query={wallet} onChange={(next) => set({ user_id: next })} />
+      {wallet.data === undefined || issuer === '' ? null : (
+        <Compose key={wallet.data.id} wallet={wallet.data} issuer={issuer} onCreated={setCreated} />
+      )}
+    </Page>
+  )
 }

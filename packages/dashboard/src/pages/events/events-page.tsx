@@ -1,6 +1,128 @@
+import { Pause, Play } from 'lucide-react'
+import { useState } from 'react'
+import { messageOf } from '../../api.ts'
+import { Badge } from '../../components/badge.tsx'
+import { Button } from '../../components/button.tsx'
+import { Card } from '../../components/card.tsx'
+import { FilterSelect, Filters, useFilters } from '../../components/filters.tsx'
 import { Page } from '../../components/page.tsx'
+import { curl, EmptyState, ErrorState, Loading } from '../../components/states.tsx'
+import { useSession } from '../../shell/session-context.ts'
+import { familyOf } from '../webhooks/events-picker.tsx'
+import { useEventTypes } from '../webhooks/queries.ts'
+import { EventRow } from './event-row.tsx'
+import { type Feed, useFeed } from './feed.ts'
 
-/** Not built yet. */
+const LAST_DEFAULT = 50
+/** What a tenant has from its first moment, before anybody has used it. */
+const BEGINNINGS = /^(app|api_key|tenant)\./
+const LAST_MORE = ['200', '1000'] as const
+
+/** Families and kinds, each family before its kinds. */
+function useTypeOptions(): { value: string; label: string }[] {
+  const types = useEventTypes().map(({ type }) => type)
+  return [...Map.groupBy(types, familyOf)].flatMap(([family, members]) => [
+    { value: family, label: family },
+    ...members.map((type) => ({ value: type, label: type })),
+  ])
+}
+
+/** Whether more comes by itself. */
+function State({ feed, paused }: { feed: Feed; paused: boolean }) {
+  if (paused) return <Badge tone="warn">Paused</Badge>
+  if (feed.error !== null) return <Badge tone="danger">Not connected</Badge>
+  return <Badge tone="good">Live</Badge>
+}
+
+/** How to make a first event, and how to get it. */
+function FirstSteps({ title }: { title: string }) {
+  const { session } = useSession()
+  return (
+    <EmptyState
+      title={title}
+      command={[
+        '# Make a first event, by creating a user:',
+        curl(session.publicUrl, 'POST', '/users', { email: 'ada@example.com' }),
+        '',
+        '# Send each event on to a receiver on your machine:',
+        `HALFKEY_URL=${session.publicUrl} npm run halfkey -- listen --forward-to http://localhost:3000/hook`,
+      ].join('\n')}
+    >
+      What happens in this tenant appears here at once.
+    </EmptyState>
+  )
+}
+
+function NothingMatches() {
+  const { set } = useFilters()
+  return (
+    <EmptyState
+      title="Nothing matches"
+      action={<Button onClick={() => set({ type: undefined })}>Clear filters</Button>}
+    >
+      No event of this kind is kept. If one happens it appears here.
+    </EmptyState>
+  )
+}
+
+function Events({ feed, filtered, onAgain }: { feed: Feed; filtered: boolean; onAgain: () => void }) {
+  if (feed.events === null)
+    return feed.error === null ? <Loading /> : <ErrorState error={feed.error} onRetry={onAgain} />
+  if (feed.events.length === 0) return filtered ? <NothingMatches /> : <FirstSteps title="No events yet" />
+  return (
+    <>
+      <ol aria-label="Events" className="divide-y border-t">
+        {feed.events.map((event) => (
+          <EventRow key={event.id} event={event} />
+        ))}
+      </ol>
+      <p className="border-t px-5 py-3 text-sm text-soft tabular-nums">
+        {feed.events.length === 1 ? 'One event' : `${feed.events.length} events`}, the newest first
+      </p>
+      {!filtered && feed.events.every(({ type }) => BEGINNINGS.test(type)) ? (
+        <div className="border-t">
+          <FirstSteps title="Nobody has used this tenant yet" />
+        </div>
+      ) : null}
+    </>
+  )
+}
+
+/** All events as they happen, whether a webhook gets them or not. */
 export function EventsPage() {
-  return <Page title="EventsPage">{null}</Page>
+  const { values } = useFilters()
+  const types = useTypeOptions()
+  const [paused, setPaused] = useState(false)
+  const last = LAST_MORE.find((each) => each === values.last)
+  const feed = useFeed({ type: values.type, last: last === undefined ? LAST_DEFAULT : Number(last) }, paused)
+  return (
+    <Page title="Events" description="Everything that happens in this tenant, as it happens and as webhooks get it.">
+      <Card flush>
+        <Filters>
+          <FilterSelect name="type" label="Event" options={types} />
+          <FilterSelect
+            name="last"
+            label="Show"
+            all={`the last ${LAST_DEFAULT}`}
+            options={LAST_MORE.map((count) => ({ value: count, label: `Show: the last ${count}` }))}
+          />
+          <div className="ml-auto flex items-center gap-3">
+            <span role="status">
+              <State feed={feed} paused={paused} />
+            </span>
+            <Button onClick={() => setPaused(!paused)}>
+              {paused ? <Play aria-hidden className="size-4" /> : <Pause aria-hidden className="size-4" />}
+              {paused ? 'Resume' : 'Pause'}
+            </Button>
+          </div>
+        </Filters>
+        {feed.error !== null && feed.events !== null ? (
+          <p role="alert" className="px-5 pb-3 text-sm text-danger">
+            {messageOf(feed.error)}
+          </p>
+        ) : null}
+        <Events feed={feed} filtered={values.type !== undefined} onAgain={feed.again} />
+      </Card>
+    </Page>
+  )
 }

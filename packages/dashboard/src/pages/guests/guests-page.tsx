@@ -1,6 +1,125 @@
+import type { App, Guest } from '@halfkey/sdk'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { Eraser, Plus } from 'lucide-react'
+import { useMemo, useState } from 'react'
+import { allows, api } from '../../api.ts'
+import { StatusBadge } from '../../components/badge.tsx'
+import { Button } from '../../components/button.tsx'
+import { Card } from '../../components/card.tsx'
+import { type Column, DataTable } from '../../components/data-table.tsx'
+import { FilterSelect, Filters, useFilters } from '../../components/filters.tsx'
+import { NoMatches } from '../../components/no-matches.tsx'
 import { Page } from '../../components/page.tsx'
+import { RelativeTime } from '../../components/relative-time.tsx'
+import { curl, EmptyState } from '../../components/states.tsx'
+import { useAppOptions, useApps } from '../../components/use-apps.ts'
+import { UserText } from '../../components/user-text.tsx'
+import { LIVE } from '../../query-client.ts'
+import { useSession } from '../../shell/session-context.ts'
+import { CleanUpDialog } from './clean-up-dialog.tsx'
+import { CreateGuestDialog } from './create-guest-dialog.tsx'
+import { GuestDialog } from './guest-dialog.tsx'
+import { GuestEnd } from './guest-end.tsx'
 
-/** Not built yet. */
+const STATUSES = ['active', 'converted', 'expired'] as const
+const FILTERS = ['status', 'app']
+
+function columnsFor(apps: App[]): Column<Guest>[] {
+  const nameOf = (appId: string) => apps.find(({ id }) => id === appId)?.name ?? appId
+  const app: Column<Guest> = {
+    id: 'app',
+    header: 'App',
+    cell: ({ row }) => <UserText className="md:min-w-24">{nameOf(row.original.appId)}</UserText>,
+  }
+  return [
+    {
+      id: 'guest',
+      header: 'Guest',
+      cell: ({ row }) => (
+        <Link
+          to="."
+          search={((before: Record<string, string | undefined>) => ({ ...before, guest: row.original.id })) as never}
+          className="text-accent hover:underline"
+        >
+          <code className="font-mono text-[0.8125rem] [overflow-wrap:anywhere]">{row.original.id}</code>
+        </Link>
+      ),
+    },
+    ...(apps.length > 1 ? [app] : []),
+    { id: 'status', header: 'Status', cell: ({ row }) => <StatusBadge status={row.original.status} /> },
+    {
+      id: 'ends',
+      header: 'Ends',
+      cell: ({ row }) => <GuestEnd guest={row.original} />,
+    },
+    { id: 'created', header: 'Began', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
+  ]
+}
+
+function NoGuests() {
+  const { session } = useSession()
+  return (
+    <EmptyState title="No guests yet" command={curl(session.publicUrl, 'POST', '/guests', { ttlMinutes: 60 })}>
+      A guest uses your app before they say who they are, and keeps everything once they do. Your app begins the
+      session, or your server:
+    </EmptyState>
+  )
+}
+
+function Actions() {
+  const [open, setOpen] = useState<'create' | 'clean-up' | null>(null)
+  const close = () => setOpen(null)
+  return (
+    <>
+      <Button onClick={() => setOpen('clean-up')}>
+        <Eraser aria-hidden className="size-4" />
+        Clean up
+      </Button>
+      <Button tone="primary" onClick={() => setOpen('create')}>
+        <Plus aria-hidden className="size-4" />
+        Begin guest session
+      </Button>
+      <CreateGuestDialog open={open === 'create'} onClose={close} />
+      <CleanUpDialog open={open === 'clean-up'} onClose={close} />
+    </>
+  )
+}
+
+/** Guest sessions: who uses an app without an account, and what becomes of them. */
 export function GuestsPage() {
-  return <Page title="GuestsPage">{null}</Page>
+  const { values, page } = useFilters()
+  const { session } = useSession()
+  const apps = useApps()
+  const appOptions = useAppOptions()
+  const columns = useMemo(() => columnsFor(apps), [apps])
+  const filter = { status: STATUSES.find((status) => status === values.status), appId: values.app }
+  const query = useQuery({
+    queryKey: ['guests', 'list', filter, page],
+    queryFn: async ({ signal }) => await api.guests.list({ ...filter, page }, { signal }),
+    placeholderData: keepPreviousData,
+    ...LIVE,
+  })
+  const filtered = Object.values(filter).some((value) => value !== undefined)
+  return (
+    <Page
+      title="Guests"
+      description="People who use your apps before they have an account."
+      actions={allows(session, 'guests:write') ? <Actions /> : undefined}
+    >
+      <Card flush>
+        <Filters>
+          <FilterSelect name="status" label="Status" options={STATUSES} />
+          {appOptions.length > 1 ? <FilterSelect name="app" label="App" options={appOptions} /> : null}
+        </Filters>
+        <DataTable
+          label="Guest sessions"
+          query={query}
+          columns={columns}
+          empty={filtered ? <NoMatches names={FILTERS} what="guests" /> : <NoGuests />}
+        />
+      </Card>
+      <GuestDialog />
+    </Page>
+  )
 }

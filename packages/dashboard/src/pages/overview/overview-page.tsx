@@ -1,6 +1,89 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { allows, api } from '../../api.ts'
+import { Card, Figure } from '../../components/card.tsx'
+import { DailyChart } from '../../components/chart.tsx'
 import { Page } from '../../components/page.tsx'
+import { ErrorState, Loading } from '../../components/states.tsx'
+import { LIVE } from '../../query-client.ts'
+import { useSession } from '../../shell/session-context.ts'
+import { CHARTS, compare, type Day } from '../analytics/series.ts'
+import { FirstSteps } from './first-steps.tsx'
+import { Health } from './health.tsx'
+import { RecentActs } from './recent-acts.tsx'
 
-/** Not built yet. */
+const SHOWN = ['Users', 'Sign-ins', 'Transactions', 'Webhook deliveries']
+
+function Today({ today, yesterday }: { today: Day; yesterday: Day | undefined }) {
+  const signIns = (day: Day) => day.signIns.passkey + day.signIns.messenger
+  const figures: [string, (day: Day) => number][] = [
+    ['New users today', (day) => day.newUsers],
+    ['Sign-ins today', signIns],
+    ['Transactions today', (day) => day.transactionsCompleted],
+    ['Deliveries today', (day) => day.deliveriesSucceeded],
+  ]
+  return (
+    <div className="grid grid-cols-2 gap-4 xl:grid-cols-4">
+      {figures.map(([label, of]) => (
+        <Figure
+          key={label}
+          label={label}
+          value={of(today).toLocaleString('en')}
+          note={yesterday === undefined ? undefined : compare(of(today), of(yesterday))}
+        />
+      ))}
+    </div>
+  )
+}
+
+function Figures() {
+  const query = useQuery({
+    queryKey: ['analytics', '30d', ''],
+    queryFn: ({ signal }) => api.analytics.get({ period: '30d' }, { signal }),
+    placeholderData: keepPreviousData,
+    ...LIVE,
+  })
+  if (query.isPending) return <Loading />
+  if (query.data === undefined) return <ErrorState error={query.error} onRetry={() => void query.refetch()} />
+  const { series } = query.data
+  const dates = series.map(({ date }) => date)
+  const today = series.at(-1)
+  return (
+    <>
+      {today === undefined ? null : <Today today={today} yesterday={series.at(-2)} />}
+      <div className="grid gap-5 lg:grid-cols-2">
+        {CHARTS.filter(({ title }) => SHOWN.includes(title)).map((chart) => (
+          <Card key={chart.title} title={chart.title} description="The last 30 days, by day (UTC)">
+            <DailyChart label={chart.title} dates={dates} series={chart.lines(series)} />
+          </Card>
+        ))}
+      </div>
+    </>
+  )
+}
+
+/** How things stand: first steps while there are some, today's figures, charts, health, what was done last. */
 export function OverviewPage() {
-  return <Page title="OverviewPage">{null}</Page>
+  const { session } = useSession()
+  const maySeeFigures = allows(session, 'analytics:read')
+  return (
+    <Page
+      title="Overview"
+      description={`${session.tenant.name} at ${session.publicUrl}`}
+      actions={
+        maySeeFigures ? (
+          <Link to="/analytics" className="text-sm text-accent hover:underline">
+            All figures
+          </Link>
+        ) : undefined
+      }
+    >
+      <FirstSteps />
+      {maySeeFigures ? <Figures /> : null}
+      <div className="grid gap-5 lg:grid-cols-2">
+        <Health />
+        {allows(session, 'audit:read') ? <RecentActs /> : null}
+      </div>
+    </Page>
+  )
 }

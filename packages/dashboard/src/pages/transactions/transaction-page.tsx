@@ -1,6 +1,162 @@
+import type { Transaction } from '@halfkey/sdk'
+import { useQuery } from '@tanstack/react-query'
+import { useParams } from '@tanstack/react-router'
+import { CircleAlert } from 'lucide-react'
+import { api } from '../../api.ts'
+import { StatusBadge } from '../../components/badge.tsx'
+import { Card } from '../../components/card.tsx'
+import { CopyableId, JsonBlock } from '../../components/copy.tsx'
+import { Detail, Details } from '../../components/details.tsx'
+import { useFilters } from '../../components/filters.tsx'
 import { Page } from '../../components/page.tsx'
+import { RecordLink } from '../../components/record-link.tsx'
+import { RelativeTime } from '../../components/relative-time.tsx'
+import { ErrorState, Loading } from '../../components/states.tsx'
+import { Tabs } from '../../components/tabs.tsx'
+import { UserLink } from '../../components/user-link.tsx'
+import { LIVE } from '../../query-client.ts'
+import { Effects } from './effects.tsx'
+import { operationsWords } from './operation-words.ts'
 
-/** Not built yet. */
+const MEANING: Record<Transaction['status'], string> = {
+  received: 'Asked for, and not signed yet.',
+  reserved: 'What it may spend is set aside; it is not signed yet.',
+  signature_required: 'Waits for the wallet owner’s signature.',
+  submitted: 'Signed and handed to its ledger, which has not said yet whether it happened.',
+  completed: 'Final: it happened on the ledger.',
+  failed: 'Final: it did not happen and will not.',
+}
+
+/** Past either it changes no more. */
+const isFinal = (status: string | undefined) => status === 'completed' || status === 'failed'
+
+function Failure({ error }: { error: NonNullable<Transaction['error']> }) {
+  return (
+    <div className="flex gap-3 rounded-card border border-danger/40 bg-danger-wash px-5 py-4">
+      <CircleAlert aria-hidden className="mt-0.5 size-5 flex-none text-danger" />
+      <div className="min-w-0 [overflow-wrap:anywhere]">
+        <p className="font-medium text-danger">{error.message}</p>
+        <p className="mt-0.5 font-mono text-[0.8125rem] text-danger">{error.code}</p>
+      </div>
+    </div>
+  )
+}
+
+function Facts({ transaction }: { transaction: Transaction }) {
+  return (
+    <Card title="Details">
+      <Details>
+        <Detail label="Owner">
+          <UserLink userId={transaction.userId} />
+        </Detail>
+        <Detail label="Wallet">
+          <RecordLink id={transaction.walletId} />
+        </Detail>
+        <Detail label="Delegated session">
+          <RecordLink id={transaction.delegatedSessionId} />
+        </Detail>
+        <Detail label="Command id">
+          <CopyableId id={transaction.commandId} what="command id" />
+        </Detail>
+        <Detail label="Ledger">
+          {transaction.ledger}
+          {transaction.offset === null ? null : <span className="text-soft"> at offset {transaction.offset}</span>}
+        </Detail>
+        <Detail label="Created">
+          <RelativeTime at={transaction.createdAt} />
+        </Detail>
+        <Detail label={isFinal(transaction.status) ? 'Completed' : 'Cannot happen after'}>
+          <RelativeTime at={isFinal(transaction.status) ? transaction.completedAt : transaction.expiresAt} />
+        </Detail>
+      </Details>
+      <dl className="mt-4 flex flex-col gap-3 border-t pt-4">
+        <Detail label="Acting party">
+          <CopyableId id={transaction.partyId} what="party" />
+        </Detail>
+        {transaction.updateId === null ? null : (
+          <Detail label="Update id">
+            <CopyableId id={transaction.updateId} what="update id" />
+          </Detail>
+        )}
+      </dl>
+    </Card>
+  )
+}
+
+function Shown({ transaction }: { transaction: Transaction }) {
+  const { values, set } = useFilters()
+  const { effects, status } = transaction
+  return (
+    <>
+      {transaction.error === null ? null : <Failure error={transaction.error} />}
+      <Facts transaction={transaction} />
+      <Tabs
+        label="What it does"
+        value={values.tab === 'json' ? 'json' : 'effects'}
+        onChange={(tab) => set({ tab: tab === 'effects' ? undefined : tab })}
+        tabs={[
+          {
+            value: 'effects',
+            label: 'Effects',
+            content: (
+              <Card
+                flush
+                title={status === 'completed' ? 'What it did' : 'What it is to do'}
+                description="In the order of the ledger. A contract that is exercised is used up, unless its template says otherwise."
+              >
+                {effects.length === 0 ? (
+                  <p className="px-5 pb-5 text-sm text-soft">
+                    It has no effects: it was not prepared by its ledger yet, or it failed before.
+                  </p>
+                ) : (
+                  <div className="border-t">
+                    <Effects effects={effects} />
+                  </div>
+                )}
+              </Card>
+            ),
+          },
+          { value: 'json', label: 'JSON', content: <JsonBlock label="transaction" value={transaction} /> },
+        ]}
+      />
+    </>
+  )
+}
+
+/** One transaction: what it did, for whom, by which session, and why it failed. */
 export function TransactionPage() {
-  return <Page title="TransactionPage">{null}</Page>
+  const { transactionId } = useParams({ strict: false }) as { transactionId: string }
+  const query = useQuery({
+    queryKey: ['transactions', transactionId],
+    queryFn: ({ signal }) => api.transactions.get(transactionId, { signal }),
+    refetchInterval: ({ state }) => (isFinal(state.data?.status) ? false : LIVE.refetchInterval),
+  })
+  const transaction = query.data
+  const title = transaction === undefined ? 'Transaction' : operationsWords(transaction.operations)
+  return (
+    <Page
+      title={title}
+      back={{ to: '/transactions', label: 'Transactions' }}
+      heading={
+        transaction === undefined ? undefined : (
+          <span className="inline-flex flex-wrap items-center gap-3">
+            {title} <StatusBadge status={transaction.status} />
+          </span>
+        )
+      }
+      description={transaction === undefined ? undefined : MEANING[transaction.status]}
+    >
+      {query.isPending ? (
+        <Card flush>
+          <Loading />
+        </Card>
+      ) : transaction === undefined ? (
+        <Card flush>
+          <ErrorState error={query.error} onRetry={() => void query.refetch()} />
+        </Card>
+      ) : (
+        <Shown transaction={transaction} />
+      )}
+    </Page>
+  )
 }

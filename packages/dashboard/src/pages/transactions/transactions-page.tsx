@@ -1,6 +1,109 @@
+import type { TransactionSummary } from '@halfkey/sdk'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { X } from 'lucide-react'
+import { api } from '../../api.ts'
+import { Card } from '../../components/card.tsx'
+import { FilterSelect, Filters, FilterText, useFilters } from '../../components/filters.tsx'
+import { NoMatches } from '../../components/no-matches.tsx'
 import { Page } from '../../components/page.tsx'
+import { EmptyState } from '../../components/states.tsx'
+import { UserPicker } from '../../components/user-picker.tsx'
+import { LIVE } from '../../query-client.ts'
+import { useSession } from '../../shell/session-context.ts'
+import { transactionCommand } from './commands.ts'
+import { TransactionTable } from './transaction-table.tsx'
+import { unknownIsEmpty } from './unknown-is-empty.ts'
 
-/** Not built yet. */
+const STATUSES = ['received', 'reserved', 'signature_required', 'submitted', 'completed', 'failed'] as const
+const FILTERS = ['status', 'user_id', 'wallet_id', 'delegated_session_id', 'command_id', 'find']
+const ID = /^(wal|dse|usr)_[0-9a-z]{26}$/
+const FILTER_OF_ID = { wal: 'walletId', dse: 'delegatedSessionId', usr: 'userId' } as const
+
+/** What is typed is an id of ours, by what it begins with, or a command id. */
+function meant(find: string | undefined): object {
+  if (find === undefined || find === '') return {}
+  const prefix = ID.exec(find)?.[1] as keyof typeof FILTER_OF_ID | undefined
+  return { [prefix === undefined ? 'commandId' : FILTER_OF_ID[prefix]]: find }
+}
+
+function known(status: string | undefined): { status?: TransactionSummary['status'] } {
+  const found = STATUSES.find((each) => each === status)
+  return found === undefined ? {} : { status: found }
+}
+
+/** A filter that came with a link; can only be taken away. */
+function Chip({ name, label }: { name: string; label: string }) {
+  const { values, set } = useFilters()
+  const value = values[name]
+  if (value === undefined) return null
+  return (
+    <span className="inline-flex min-h-9 max-w-full items-center gap-1 rounded-control bg-accent-wash pl-3 text-sm text-accent">
+      <span className="min-w-0 truncate">
+        {label} <span className="font-mono text-[0.8125rem]">{value}</span>
+      </span>
+      <button
+        type="button"
+        aria-label={`Remove the filter ${label}`}
+        onClick={() => set({ [name]: undefined })}
+        className="inline-flex size-9 flex-none items-center justify-center rounded-control max-md:size-11"
+      >
+        <X aria-hidden className="size-4" />
+      </button>
+    </span>
+  )
+}
+
+function TransactionFilters() {
+  const { values, set } = useFilters()
+  return (
+    <Filters>
+      <FilterText name="find" label="Find" placeholder="Command, wallet or session id" />
+      <FilterSelect name="status" label="Status" options={STATUSES} />
+      <UserPicker compact label="Owner" userId={values.user_id} onChange={(userId) => set({ user_id: userId })} />
+      <Chip name="wallet_id" label="Wallet" />
+      <Chip name="delegated_session_id" label="Session" />
+      <Chip name="command_id" label="Command" />
+    </Filters>
+  )
+}
+
+/** All that delegated sessions executed or have under way. */
 export function TransactionsPage() {
-  return <Page title="TransactionsPage">{null}</Page>
+  const { values, page } = useFilters()
+  const { session } = useSession()
+  const query = useQuery({
+    queryKey: ['transactions', values, page],
+    queryFn: ({ signal }) => {
+      const ids = {
+        userId: values.user_id,
+        walletId: values.wallet_id,
+        delegatedSessionId: values.delegated_session_id,
+        commandId: values.command_id,
+      }
+      const asked = { page, ...ids, ...known(values.status), ...meant(values.find) }
+      return unknownIsEmpty(api.transactions.list(asked as Parameters<typeof api.transactions.list>[0], { signal }))
+    },
+    placeholderData: keepPreviousData,
+    ...LIVE,
+  })
+  const isFiltered = FILTERS.some((name) => values[name] !== undefined)
+  return (
+    <Page title="Transactions" description="What delegated sessions have executed from your users’ wallets.">
+      <Card flush>
+        <TransactionFilters />
+        <TransactionTable
+          query={query}
+          empty={
+            isFiltered ? (
+              <NoMatches names={FILTERS} what="transactions" />
+            ) : (
+              <EmptyState title="No transactions yet" command={transactionCommand(session.publicUrl)}>
+                These lines make a user with a wallet, a delegated session that may write notes, and a note by it.
+              </EmptyState>
+            )
+          }
+        />
+      </Card>
+    </Page>
+  )
 }

@@ -1,6 +1,131 @@
+import type { App, User } from '@halfkey/sdk'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { Plus } from 'lucide-react'
+import { useMemo, useState } from 'react'
+import { allows, api } from '../../api.ts'
+import { StatusBadge } from '../../components/badge.tsx'
+import { Button } from '../../components/button.tsx'
+import { Card } from '../../components/card.tsx'
+import { type Column, DataTable } from '../../components/data-table.tsx'
+import { FilterSelect, Filters, FilterText, useFilters } from '../../components/filters.tsx'
+import { NoMatches } from '../../components/no-matches.tsx'
 import { Page } from '../../components/page.tsx'
+import { RelativeTime } from '../../components/relative-time.tsx'
+import { curl, EmptyState } from '../../components/states.tsx'
+import { useAppOptions, useApps } from '../../components/use-apps.ts'
+import { UserText } from '../../components/user-text.tsx'
+import { LIVE } from '../../query-client.ts'
+import { useSession } from '../../shell/session-context.ts'
+import { CreateUserDialog } from './create-user-dialog.tsx'
+import { TRUST_LEVELS, TrustLevelBadge, trustLevelOf } from './trust-level.tsx'
 
-/** Not built yet. */
+const FILTERS = ['search', 'trust_level', 'app']
+
+function Who({ user }: { user: User }) {
+  const first = user.email ?? user.name ?? user.externalId
+  const second = user.email === null ? null : user.name
+  return (
+    <div className="min-w-48 max-md:min-w-0">
+      <Link
+        to="/users/$userId"
+        params={{ userId: user.id } as never}
+        search={{} as never}
+        className="font-medium text-accent hover:underline"
+      >
+        {first === null ? <code className="font-mono text-[0.8125rem]">{user.id}</code> : <UserText>{first}</UserText>}
+      </Link>
+      {second === null ? null : <UserText className="text-soft">{second}</UserText>}
+    </div>
+  )
+}
+
+function columnsFor(apps: App[]): Column<User>[] {
+  const nameOf = (appId: string) => apps.find(({ id }) => id === appId)?.name ?? appId
+  const app: Column<User> = {
+    id: 'app',
+    header: 'App',
+    cell: ({ row }) => <UserText className="md:min-w-24">{nameOf(row.original.appId)}</UserText>,
+  }
+  return [
+    { id: 'user', header: 'User', cell: ({ row }) => <Who user={row.original} /> },
+    {
+      id: 'externalId',
+      header: 'External id',
+      cell: ({ row }) =>
+        row.original.externalId === null ? (
+          '–'
+        ) : (
+          <UserText className="font-mono text-[0.8125rem]">{row.original.externalId}</UserText>
+        ),
+    },
+    ...(apps.length > 1 ? [app] : []),
+    { id: 'trust', header: 'Trust level', cell: ({ row }) => <TrustLevelBadge level={row.original.trustLevel} /> },
+    { id: 'status', header: 'Status', cell: ({ row }) => <StatusBadge status={row.original.status} /> },
+    {
+      id: 'seen',
+      header: 'Last seen',
+      cell: ({ row }) => <RelativeTime at={row.original.lastSeenAt} none="never" />,
+    },
+    { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
+  ]
+}
+
+function NoUsers() {
+  const { session } = useSession()
+  return (
+    <EmptyState
+      title="No users yet"
+      command={curl(session.publicUrl, 'POST', '/users', { email: 'ada@example.com', name: 'Ada' })}
+    >
+      Users sign up in your app, or your server makes them:
+    </EmptyState>
+  )
+}
+
+/** The tenant's users: found, filtered, created. */
 export function UsersPage() {
-  return <Page title="UsersPage">{null}</Page>
+  const { values, page } = useFilters()
+  const { session } = useSession()
+  const [creating, setCreating] = useState(false)
+  const apps = useApps()
+  const appOptions = useAppOptions()
+  const columns = useMemo(() => columnsFor(apps), [apps])
+  const filter = { search: values.search, trustLevel: trustLevelOf(values.trust_level), appId: values.app }
+  const query = useQuery({
+    queryKey: ['users', 'list', filter, page],
+    queryFn: async ({ signal }) => await api.users.list({ ...filter, page }, { signal }),
+    placeholderData: keepPreviousData,
+    ...LIVE,
+  })
+  const filtered = Object.values(filter).some((value) => value !== undefined)
+  return (
+    <Page
+      title="Users"
+      description="Everybody who has an account in your apps. Guests have a page of their own."
+      actions={
+        allows(session, 'users:write') ? (
+          <Button tone="primary" onClick={() => setCreating(true)}>
+            <Plus aria-hidden className="size-4" />
+            Create user
+          </Button>
+        ) : undefined
+      }
+    >
+      <Card flush>
+        <Filters>
+          <FilterText name="search" label="Search users" placeholder="Email, name, external id, party or id" />
+          <FilterSelect name="trust_level" label="Trust level" options={TRUST_LEVELS} />
+          {appOptions.length > 1 ? <FilterSelect name="app" label="App" options={appOptions} /> : null}
+        </Filters>
+        <DataTable
+          label="Users"
+          query={query}
+          columns={columns}
+          empty={filtered ? <NoMatches names={FILTERS} what="users" /> : <NoUsers />}
+        />
+      </Card>
+      <CreateUserDialog open={creating} onOpenChange={setCreating} />
+    </Page>
+  )
 }

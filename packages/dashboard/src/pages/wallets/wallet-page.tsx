@@ -1,6 +1,158 @@
+import type { Wallet } from '@halfkey/sdk'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { useParams } from '@tanstack/react-router'
+import { allows, api } from '../../api.ts'
+import { Badge, StatusBadge } from '../../components/badge.tsx'
+import { Card } from '../../components/card.tsx'
+import { CopyableId, JsonBlock } from '../../components/copy.tsx'
+import { Detail, Details } from '../../components/details.tsx'
+import { useFilters } from '../../components/filters.tsx'
 import { Page } from '../../components/page.tsx'
+import { RelativeTime } from '../../components/relative-time.tsx'
+import { EmptyState, ErrorState, Loading } from '../../components/states.tsx'
+import { Tabs } from '../../components/tabs.tsx'
+import { UserLink } from '../../components/user-link.tsx'
+import { LIVE } from '../../query-client.ts'
+import { useSession } from '../../shell/session-context.ts'
+import { SessionTable } from '../delegated-sessions/session-table.tsx'
+import { TransactionTable } from '../transactions/transaction-table.tsx'
+import { CustodyCard } from './custody-card.tsx'
+import { CUSTODY } from './custody-words.ts'
+import { WalletActions } from './wallet-actions.tsx'
 
-/** Not built yet. */
+const ORIGINS = { dkg: 'generated in shares', client_dealt: 'split by the client' } as const
+
+function Facts({ wallet }: { wallet: Wallet }) {
+  return (
+    <Card title="Details">
+      <Details>
+        <Detail label="Owner">
+          <UserLink userId={wallet.userId} />
+        </Detail>
+        <Detail label="Custody">
+          <Badge>{CUSTODY[wallet.custody]}</Badge>
+        </Detail>
+        <Detail label="Ledger">{wallet.ledger}</Detail>
+        {wallet.keyOrigin === null ? null : <Detail label="Key">{ORIGINS[wallet.keyOrigin]}</Detail>}
+        <Detail label="Created">
+          <RelativeTime at={wallet.createdAt} />
+        </Detail>
+        <Detail label="Changed">
+          <RelativeTime at={wallet.updatedAt} />
+        </Detail>
+      </Details>
+      <dl className="mt-4 flex flex-col gap-3 border-t pt-4">
+        <Detail label="Party">
+          <CopyableId id={wallet.partyId} what="party" />
+        </Detail>
+        {wallet.address === null ? null : (
+          <Detail label="Address">
+            <CopyableId id={wallet.address} what="address" />
+          </Detail>
+        )}
+        <Detail label={`Public key (${wallet.curve})`}>
+          {wallet.publicKey === null ? '–' : <CopyableId id={wallet.publicKey} what="public key" />}
+        </Detail>
+      </dl>
+    </Card>
+  )
+}
+
+function TransactionsOf({ wallet }: { wallet: Wallet }) {
+  const { page } = useFilters()
+  const query = useQuery({
+    queryKey: ['transactions', { walletId: wallet.id }, page],
+    queryFn: async ({ signal }) => await api.transactions.list({ page, walletId: wallet.id }, { signal }),
+    placeholderData: keepPreviousData,
+    ...LIVE,
+  })
+  return (
+    <Card flush>
+      <TransactionTable
+        ofOne
+        query={query}
+        empty={
+          <EmptyState title="No transactions yet">What delegated sessions do with this wallet appears here.</EmptyState>
+        }
+      />
+    </Card>
+  )
+}
+
+function SessionsOf({ wallet }: { wallet: Wallet }) {
+  const { page } = useFilters()
+  const query = useQuery({
+    queryKey: ['delegated-sessions', { walletId: wallet.id }, page],
+    queryFn: async ({ signal }) => await api.delegatedSessions.list({ page, walletId: wallet.id }, { signal }),
+    placeholderData: keepPreviousData,
+    ...LIVE,
+  })
+  return (
+    <Card flush>
+      <SessionTable
+        ofOne
+        query={query}
+        empty={<EmptyState title="No delegated sessions yet">Nobody may act from this wallet by a policy.</EmptyState>}
+      />
+    </Card>
+  )
+}
+
+function Shown({ wallet }: { wallet: Wallet }) {
+  const { values, set } = useFilters()
+  const { session } = useSession()
+  const tabs = [
+    { value: 'transactions', label: 'Transactions', content: <TransactionsOf wallet={wallet} /> },
+    ...(allows(session, 'delegated_sessions:read')
+      ? [{ value: 'sessions', label: 'Delegated sessions', content: <SessionsOf wallet={wallet} /> }]
+      : []),
+    { value: 'json', label: 'JSON', content: <JsonBlock label="wallet" value={wallet} /> },
+  ]
+  const chosen = tabs.find(({ value }) => value === values.tab)?.value ?? 'transactions'
+  return (
+    <>
+      <CustodyCard walletId={wallet.id} />
+      <Facts wallet={wallet} />
+      <Tabs
+        label="Of this wallet"
+        value={chosen}
+        onChange={(tab) => set({ tab: tab === 'transactions' ? undefined : tab })}
+        tabs={tabs}
+      />
+    </>
+  )
+}
+
+/** One wallet: who can sign with it, what it is on its ledger, and what was done with it. */
 export function WalletPage() {
-  return <Page title="WalletPage">{null}</Page>
+  const { walletId } = useParams({ strict: false }) as { walletId: string }
+  const query = useQuery({
+    queryKey: ['wallets', walletId],
+    queryFn: ({ signal }) => api.wallets.get(walletId, { signal }),
+    ...LIVE,
+  })
+  const wallet = query.data
+  return (
+    <Page
+      title="Wallet"
+      back={{ to: '/wallets', label: 'Wallets' }}
+      heading={
+        wallet === undefined ? undefined : (
+          <span className="inline-flex flex-wrap items-center gap-3">
+            Wallet <StatusBadge status={wallet.status} />
+          </span>
+        )
+      }
+      description={<CopyableId id={walletId} what="wallet id" />}
+      actions={wallet === undefined ? undefined : <WalletActions wallet={wallet} />}
+    >
+      {wallet !== undefined ? (
+        <Shown wallet={wallet} />
+      ) : (
+        <Card flush>
+          {query.isPending ? <Loading /> : <ErrorState error={query.error} onRetry={() => void query.refetch()} />}
+        </Card>
+      )}
+    </Page>
+  )
 }

@@ -1,6 +1,95 @@
+import type { Wallet } from '@halfkey/sdk'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { api } from '../../api.ts'
+import { Badge, StatusBadge } from '../../components/badge.tsx'
+import { Card } from '../../components/card.tsx'
+import { type Column, DataTable } from '../../components/data-table.tsx'
+import { FilterSelect, Filters, useFilters } from '../../components/filters.tsx'
+import { NoMatches } from '../../components/no-matches.tsx'
 import { Page } from '../../components/page.tsx'
+import { RelativeTime } from '../../components/relative-time.tsx'
+import { EmptyState } from '../../components/states.tsx'
+import { UserLink } from '../../components/user-link.tsx'
+import { UserPicker } from '../../components/user-picker.tsx'
+import { LIVE } from '../../query-client.ts'
+import { useSession } from '../../shell/session-context.ts'
+import { walletCommand } from '../transactions/commands.ts'
+import { unknownIsEmpty } from '../transactions/unknown-is-empty.ts'
+import { CUSTODY, CUSTODY_OPTIONS } from './custody-words.ts'
 
-/** Not built yet. */
+const STATUSES = ['pending', 'ready', 'failed', 'frozen'] as const
+const FILTERS = ['custody', 'status', 'ledger', 'user_id']
+
+const columns: Column<Wallet>[] = [
+  {
+    id: 'wallet',
+    header: 'Wallet',
+    cell: ({ row }) => (
+      <Link
+        to="/wallets/$walletId"
+        params={{ walletId: row.original.id } as never}
+        className="font-mono text-[0.8125rem] text-accent [overflow-wrap:anywhere] hover:underline"
+      >
+        {row.original.id}
+      </Link>
+    ),
+  },
+  { id: 'owner', header: 'Owner', cell: ({ row }) => <UserLink userId={row.original.userId} /> },
+  { id: 'custody', header: 'Custody', cell: ({ row }) => <Badge>{CUSTODY[row.original.custody]}</Badge> },
+  { id: 'ledger', header: 'Ledger', cell: ({ row }) => row.original.ledger },
+  { id: 'status', header: 'Status', cell: ({ row }) => <StatusBadge status={row.original.status} /> },
+  { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
+]
+
+type Asked = NonNullable<Parameters<typeof api.wallets.list>[0]>
+
+/** What of the URL is a value that the API knows. */
+function asked(values: Record<string, string | undefined>): Asked {
+  const custody = CUSTODY_OPTIONS.find(({ value }) => value === values.custody)?.value
+  const status = STATUSES.find((each) => each === values.status)
+  return { custody, status, ledger: values.ledger, userId: values.user_id } as Asked
+}
+
+/** Every wallet, those of guests too. */
 export function WalletsPage() {
-  return <Page title="WalletsPage">{null}</Page>
+  const { values, page, set } = useFilters()
+  const { session } = useSession()
+  const query = useQuery({
+    queryKey: ['wallets', values, page],
+    queryFn: ({ signal }) => unknownIsEmpty(api.wallets.list({ page, ...asked(values) }, { signal })),
+    placeholderData: keepPreviousData,
+    ...LIVE,
+  })
+  const isFiltered = FILTERS.some((name) => values[name] !== undefined)
+  const rows = query.data?.data ?? []
+  const ledgers = [
+    ...new Set(['embedded', ...(values.ledger ? [values.ledger] : []), ...rows.map((row) => row.ledger)]),
+  ]
+  return (
+    <Page title="Wallets" description="Your users’ wallets, and who can sign with them.">
+      <Card flush>
+        <Filters>
+          <UserPicker compact label="Owner" userId={values.user_id} onChange={(userId) => set({ user_id: userId })} />
+          <FilterSelect name="custody" label="Custody" options={CUSTODY_OPTIONS} />
+          <FilterSelect name="status" label="Status" options={STATUSES} />
+          <FilterSelect name="ledger" label="Ledger" options={ledgers} />
+        </Filters>
+        <DataTable
+          label="Wallets"
+          query={query}
+          columns={columns}
+          empty={
+            isFiltered ? (
+              <NoMatches names={FILTERS} what="wallets" />
+            ) : (
+              <EmptyState title="No wallets yet" command={walletCommand(session.publicUrl)}>
+                These lines make a user and their wallet, and print its party.
+              </EmptyState>
+            )
+          }
+        />
+      </Card>
+    </Page>
+  )
 }

@@ -1,6 +1,160 @@
+import type { Webhook } from '@halfkey/sdk'
+import { useParams } from '@tanstack/react-router'
+import { Send } from 'lucide-react'
+import { useState } from 'react'
+import { allows } from '../../api.ts'
+import { StatusBadge } from '../../components/badge.tsx'
+import { Button } from '../../components/button.tsx'
+import { Card } from '../../components/card.tsx'
+import { CopyableId } from '../../components/copy.tsx'
+import { Detail, Details } from '../../components/details.tsx'
+import { useFilters } from '../../components/filters.tsx'
 import { Page } from '../../components/page.tsx'
+import { RecordLink } from '../../components/record-link.tsx'
+import { RelativeTime } from '../../components/relative-time.tsx'
+import { ErrorState, Loading } from '../../components/states.tsx'
+import { Tabs } from '../../components/tabs.tsx'
+import { useApps } from '../../components/use-apps.ts'
+import { useSession } from '../../shell/session-context.ts'
+import { DeadLettersTab } from './dead-letters-tab.tsx'
+import { DeliveriesTab } from './deliveries-tab.tsx'
+import { useDeliveryCount, useWebhook } from './queries.ts'
+import { ReadOnly } from './read-only.tsx'
+import { useRetryRun } from './retry-run.ts'
+import { useSetStatus } from './set-status.ts'
+import { SettingsTab } from './settings-tab.tsx'
+import { TestDialog } from './test-dialog.tsx'
+import { shortUrl } from './webhook-name.ts'
 
-/** Not built yet. */
+const TABS = ['deliveries', 'dead-letters', 'settings'] as const
+type Tab = (typeof TABS)[number]
+
+/** Why a webhook gets nothing at present, and what to do about it. */
+function Notice({ webhook, mayWrite }: { webhook: Webhook; mayWrite: boolean }) {
+  const setStatus = useSetStatus(webhook)
+  if (webhook.status === 'active') return null
+  const disabled = webhook.status === 'disabled'
+  return (
+    <section
+      aria-label={disabled ? 'This webhook is disabled' : 'This webhook is paused'}
+      className={`flex flex-wrap items-start justify-between gap-4 rounded-card px-5 py-4 ${disabled ? 'bg-danger-wash' : 'bg-warn-wash'}`}
+    >
+      <div className="flex min-w-0 max-w-3xl flex-col gap-1 text-sm">
+        <p className={`font-semibold ${disabled ? 'text-danger' : 'text-warn'}`}>
+          {disabled ? 'Disabled: nothing is sent here any more' : 'Paused: deliveries wait until you resume'}
+        </p>
+        {disabled ? (
+          <>
+            <p className="[overflow-wrap:anywhere]">{webhook.disabledReason}</p>
+            <p>
+              What comes is kept as dead letters. Mend the endpoint and send it a test event; activate it; then retry
+              its dead letters.
+            </p>
+          </>
+        ) : (
+          <p>Nothing is lost meanwhile: events are kept, and sent when you resume.</p>
+        )}
+      </div>
+      {mayWrite ? (
+        <Button busy={setStatus.isPending} onClick={() => setStatus.mutate('active')}>
+          {disabled ? 'Activate' : 'Resume'}
+        </Button>
+      ) : null}
+    </section>
+  )
+}
+
+function Facts({ webhook }: { webhook: Webhook }) {
+  const name = useApps().find(({ id }) => id === webhook.appId)?.name
+  return (
+    <Card>
+      <Details>
+        <Detail label="Status">
+          <StatusBadge status={webhook.status} />
+        </Detail>
+        <Detail label="Id">
+          <CopyableId id={webhook.id} />
+        </Detail>
+        <Detail label="Events of">
+          {webhook.appId === null ? (
+            'All apps, and the tenant’s own'
+          ) : (
+            <RecordLink id={webhook.appId} {...(name === undefined ? {} : { label: name })} />
+          )}
+        </Detail>
+        <Detail label="URL">
+          <CopyableId id={webhook.url} what="URL" />
+        </Detail>
+        <Detail label="Events">{webhook.events.includes('*') ? 'All' : webhook.events.join(', ')}</Detail>
+        <Detail label="Registered">
+          <RelativeTime at={webhook.createdAt} />
+        </Detail>
+        {webhook.description === null ? null : <Detail label="Description">{webhook.description}</Detail>}
+      </Details>
+    </Card>
+  )
+}
+
+function Parts({ webhook, mayWrite }: { webhook: Webhook; mayWrite: boolean }) {
+  const { values, set } = useFilters()
+  const { session } = useSession()
+  const dead = useDeliveryCount(webhook.id, 'dead_letter')
+  // Here, and not in its tab: a run goes on while one looks at another.
+  const runner = useRetryRun(session.tenant.id, webhook.id)
+  return (
+    <Tabs<Tab>
+      label="Parts of this webhook"
+      value={TABS.find((tab) => tab === values.tab) ?? 'deliveries'}
+      onChange={(tab) =>
+        set({ tab: tab === 'deliveries' ? undefined : tab, status: undefined, type: undefined, page: undefined })
+      }
+      tabs={[
+        { value: 'deliveries', label: 'Deliveries', content: <DeliveriesTab webhook={webhook} /> },
+        {
+          value: 'dead-letters',
+          label: dead === undefined || dead === 0 ? 'Dead letters' : `Dead letters (${dead})`,
+          content: <DeadLettersTab webhook={webhook} mayWrite={mayWrite} runner={runner} />,
+        },
+        { value: 'settings', label: 'Settings', content: <SettingsTab webhook={webhook} mayWrite={mayWrite} /> },
+      ]}
+    />
+  )
+}
+
+/** One webhook: what was sent, what could not be, and how it is set. */
 export function WebhookPage() {
-  return <Page title="WebhookPage">{null}</Page>
+  const { webhookId } = useParams({ strict: false }) as { webhookId: string }
+  const { session } = useSession()
+  const query = useWebhook(webhookId)
+  const [testing, setTesting] = useState(false)
+  const mayWrite = allows(session, 'webhooks:write')
+  const back = { to: '/webhooks', label: 'Webhooks' }
+  const webhook = query.data
+  if (webhook === undefined)
+    return (
+      <Page title="Webhook" back={back}>
+        {query.isError ? <ErrorState error={query.error} onRetry={() => void query.refetch()} /> : <Loading />}
+      </Page>
+    )
+  return (
+    <Page
+      title={shortUrl(webhook.url)}
+      back={back}
+      actions={
+        mayWrite ? (
+          <Button onClick={() => setTesting(true)}>
+            <Send aria-hidden className="size-4" />
+            Send test event
+          </Button>
+        ) : (
+          <ReadOnly />
+        )
+      }
+    >
+      <Notice webhook={webhook} mayWrite={mayWrite} />
+      <Facts webhook={webhook} />
+      <Parts webhook={webhook} mayWrite={mayWrite} />
+      <TestDialog webhook={webhook} open={testing} onClose={() => setTesting(false)} />
+    </Page>
+  )
 }

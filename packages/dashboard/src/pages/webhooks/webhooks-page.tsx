@@ -1,6 +1,165 @@
+import type { Webhook } from '@halfkey/sdk'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { Plus } from 'lucide-react'
+import { allows, api } from '../../api.ts'
+import { Badge, StatusBadge } from '../../components/badge.tsx'
+import { Button } from '../../components/button.tsx'
+import { Card } from '../../components/card.tsx'
+import { type Column, DataTable } from '../../components/data-table.tsx'
+import { FilterSelect, Filters, useFilters } from '../../components/filters.tsx'
 import { Page } from '../../components/page.tsx'
+import { RelativeTime } from '../../components/relative-time.tsx'
+import { curl, EmptyState } from '../../components/states.tsx'
+import { useAppOptions, useApps } from '../../components/use-apps.ts'
+import { LIVE } from '../../query-client.ts'
+import { useSession } from '../../shell/session-context.ts'
+import { useDeliveryCount } from './queries.ts'
+import { ReadOnly } from './read-only.tsx'
+import { RegisterDialog } from './register-dialog.tsx'
 
-/** Not built yet. */
+const EVENTS_SHOWN = 3
+const STATUSES = ['active', 'paused', 'disabled'] as const
+type Status = (typeof STATUSES)[number]
+
+function Endpoint({ webhook }: { webhook: Webhook }) {
+  return (
+    <div className="min-w-0 md:max-w-96">
+      <Link
+        to="/webhooks/$webhookId"
+        params={{ webhookId: webhook.id } as never}
+        className="line-clamp-2 font-medium text-accent [overflow-wrap:anywhere] hover:underline"
+      >
+        {webhook.url}
+      </Link>
+      {webhook.description === null ? null : (
+        <p className="line-clamp-2 text-soft [overflow-wrap:anywhere]">{webhook.description}</p>
+      )}
+    </div>
+  )
+}
+
+/** What a webhook gets, the first few entries of it. */
+function Subscription({ events }: { events: string[] }) {
+  const more = events.slice(EVENTS_SHOWN)
+  return (
+    <span className="inline-flex max-w-72 flex-wrap gap-1 max-md:justify-end">
+      {events.slice(0, EVENTS_SHOWN).map((event) => (
+        <Badge key={event}>{event === '*' ? 'all events' : event}</Badge>
+      ))}
+      {more.length === 0 ? null : <span title={more.join(', ')}>{`+${more.length}`}</span>}
+    </span>
+  )
+}
+
+function AppName({ appId }: { appId: string | null }) {
+  const name = useApps().find(({ id }) => id === appId)?.name ?? appId
+  return <span className="line-clamp-1 max-w-40 [overflow-wrap:anywhere]">{appId === null ? 'All' : name}</span>
+}
+
+/** What goes wrong with a webhook, and where to look at it. */
+function Trouble({ webhook }: { webhook: Webhook }) {
+  const dead = useDeliveryCount(webhook.id, 'dead_letter')
+  const retrying = useDeliveryCount(webhook.id, 'retrying')
+  if (dead === undefined || retrying === undefined) return <span className="text-soft">…</span>
+  if (dead === 0 && retrying === 0) return <span className="text-soft">None</span>
+  const to = `/webhooks/${webhook.id}`
+  return (
+    <span className="inline-flex flex-wrap gap-1.5 max-md:justify-end">
+      {dead === 0 ? null : (
+        <Link to={to} search={{ tab: 'dead-letters' } as never} className="hover:underline">
+          <Badge tone="danger">{dead === 1 ? '1 dead letter' : `${dead} dead letters`}</Badge>
+        </Link>
+      )}
+      {retrying === 0 ? null : (
+        <Link to={to} search={{ status: 'retrying' } as never} className="hover:underline">
+          <Badge tone="warn">{`${retrying} retrying`}</Badge>
+        </Link>
+      )}
+    </span>
+  )
+}
+
+const columns: Column<Webhook>[] = [
+  { id: 'url', header: 'Endpoint', cell: ({ row }) => <Endpoint webhook={row.original} /> },
+  { id: 'status', header: 'Status', cell: ({ row }) => <StatusBadge status={row.original.status} /> },
+  { id: 'events', header: 'Events', cell: ({ row }) => <Subscription events={row.original.events} /> },
+  { id: 'app', header: 'App', cell: ({ row }) => <AppName appId={row.original.appId} /> },
+  { id: 'trouble', header: 'Trouble', cell: ({ row }) => <Trouble webhook={row.original} /> },
+  { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
+]
+
+function Nothing({ filtered, onRegister }: { filtered: boolean; onRegister: (() => void) | null }) {
+  const { session } = useSession()
+  const { set } = useFilters()
+  if (filtered)
+    return (
+      <EmptyState
+        title="Nothing matches"
+        action={<Button onClick={() => set({ status: undefined, app: undefined })}>Clear filters</Button>}
+      >
+        No webhook has these properties.
+      </EmptyState>
+    )
+  return (
+    <EmptyState
+      title="No webhooks yet"
+      action={
+        onRegister === null ? undefined : (
+          <Button tone="primary" onClick={onRegister}>
+            Register a webhook
+          </Button>
+        )
+      }
+      command={curl(session.publicUrl, 'POST', '/webhooks', { url: 'https://example.com/webhooks', events: ['*'] })}
+    >
+      A webhook posts each event to an endpoint of yours, signed. Register one here, or by this command:
+    </EmptyState>
+  )
+}
+
+/** The endpoints that get events, and how they fare. */
 export function WebhooksPage() {
-  return <Page title="WebhooksPage">{null}</Page>
+  const { values, page, set } = useFilters()
+  const { session } = useSession()
+  const mayWrite = allows(session, 'webhooks:write')
+  const apps = useAppOptions()
+  const status = STATUSES.find((each) => each === values.status) as Status | undefined
+  const query = useQuery({
+    queryKey: ['webhooks', 'list', { page, status, app: values.app }],
+    queryFn: ({ signal }) => api.webhooks.list({ page, status, appId: values.app }, { signal }),
+    placeholderData: keepPreviousData,
+    ...LIVE,
+  })
+  const register = mayWrite ? () => set({ register: '1' }) : null
+  return (
+    <Page
+      title="Webhooks"
+      description="Endpoints of yours that events are posted to, signed, again and again until they answer."
+      actions={
+        register === null ? (
+          <ReadOnly />
+        ) : (
+          <Button tone="primary" onClick={register}>
+            <Plus aria-hidden className="size-4" />
+            Register
+          </Button>
+        )
+      }
+    >
+      <Card flush>
+        <Filters>
+          <FilterSelect name="status" label="Status" options={STATUSES} />
+          {apps.length < 2 ? null : <FilterSelect name="app" label="App" options={apps} />}
+        </Filters>
+        <DataTable
+          label="Webhooks"
+          query={query}
+          columns={columns}
+          empty={<Nothing filtered={status !== undefined || values.app !== undefined} onRegister={register} />}
+        />
+      </Card>
+      <RegisterDialog open={mayWrite && values.register === '1'} onClose={() => set({ register: undefined })} />
+    </Page>
+  )
 }

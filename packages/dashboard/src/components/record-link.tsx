@@ -1,0 +1,30 @@
+import { Link } from '@tanstack/react-router'
+
+const PLACES: Record<string, string> = {
+  usr: '/users',
+  wal: '/wallets',
+  tx: '/transactions',
+  dse: '/delegated-sessions',
+  wh: '/webhooks',
+  dom: '/custom-domains',
+  app: '/settings/apps',
+}
+
+/** Where a record is shown, by what its id begins with; null for records without a page. */
+export function pathOfRecord(id: string): string | null {
+  const [prefix, rest] = id.split('_')
+  const place = PLACES[prefix ?? '']
+  return place === undefined || !/^[0-9a-z]{26}$/.test(rest ?? '') ? null : `${place}/${id}`
+}
+
+/** An id that leads to its record, where that has a page; else the id alone. */
+export function RecordLink({ id, label }: { id: string; label?: string }) {
+  const path = pathOfRecord(id)
+  const shown = label ?? <code className="font-mono text-[0.8125rem] [overflow-wrap:anywhere]">{id}</code>
+  if (path === null) return <>{shown}</>
+  return (
+    <Link to={path} className="text-accent hover:underline">
+      {shown}
+    </Link>
+  )
+}

@@ -1,0 +1,101 @@
+import type { ApiKey } from '@halfkey/sdk'
+import { useQuery } from '@tanstack/react-query'
+import { api } from '../../api.ts'
+import { Badge, StatusBadge } from '../../components/badge.tsx'
+import { CopyableId } from '../../components/copy.tsx'
+import { Detail } from '../../components/details.tsx'
+import { Dialog } from '../../components/dialog.tsx'
+import { useFilters } from '../../components/filters.tsx'
+import { MetadataList } from '../../components/metadata-field.tsx'
+import { RecordLink } from '../../components/record-link.tsx'
+import { RelativeTime } from '../../components/relative-time.tsx'
+import { ErrorState, Loading } from '../../components/states.tsx'
+import { useApps } from '../../components/use-apps.ts'
+import { LIVE } from '../../query-client.ts'
+
+function Words({ words, none }: { words: readonly string[]; none: string }) {
+  if (words.length === 0) return <>{none}</>
+  return (
+    <span className="flex flex-wrap gap-1">
+      {words.map((word) => (
+        <Badge key={word}>{word}</Badge>
+      ))}
+    </span>
+  )
+}
+
+function Fields({ apiKey }: { apiKey: ApiKey }) {
+  const app = useApps().find(({ id }) => id === apiKey.appId)
+  return (
+    <dl className="grid gap-x-8 gap-y-3 sm:grid-cols-2">
+      <Detail label="Name" wide>
+        <bdi>{apiKey.name}</bdi>
+      </Detail>
+      <Detail label="Key">
+        <code className="font-mono text-[0.8125rem]">
+          {apiKey.prefix}…{apiKey.last4}
+        </code>
+      </Detail>
+      <Detail label="Id">
+        <CopyableId id={apiKey.id} what="key id" />
+      </Detail>
+      <Detail label="Type">{apiKey.type}</Detail>
+      <Detail label="Status">
+        <StatusBadge status={apiKey.status} />
+      </Detail>
+      <Detail label="Scopes" wide>
+        <Words words={apiKey.scopes} none="What a browser may do for its user" />
+      </Detail>
+      <Detail label="Allowed addresses" wide>
+        <Words words={apiKey.allowedIps} none="From everywhere" />
+      </Detail>
+      <Detail label="App">
+        {apiKey.appId === null ? (
+          'All apps'
+        ) : (
+          <RecordLink id={apiKey.appId} {...(app === undefined ? {} : { label: app.name })} />
+        )}
+      </Detail>
+      <Detail label="Ends">
+        <RelativeTime at={apiKey.expiresAt} none="Never" />
+      </Detail>
+      <Detail label="Last used">
+        <RelativeTime at={apiKey.lastUsedAt} none="Never" />
+      </Detail>
+      <Detail label="Created">
+        <RelativeTime at={apiKey.createdAt} />
+      </Detail>
+      <Detail label="Metadata" wide>
+        <MetadataList metadata={apiKey.metadata} />
+      </Detail>
+    </dl>
+  )
+}
+
+/** The key that the URL names, all but its value. */
+export function KeyDialog() {
+  const { values, set } = useFilters()
+  const { key: id, page } = values
+  const query = useQuery({
+    queryKey: ['api-keys', 'one', id],
+    queryFn: ({ signal }) => api.apiKeys.get(id ?? '', { signal }),
+    enabled: id !== undefined,
+    ...LIVE,
+  })
+  return (
+    <Dialog
+      open={id !== undefined}
+      onOpenChange={(open) => (open ? undefined : set({ key: undefined, page }))}
+      title="API key"
+      wide
+    >
+      {query.data !== undefined ? (
+        <Fields apiKey={query.data} />
+      ) : query.isError ? (
+        <ErrorState error={query.error} />
+      ) : (
+        <Loading />
+      )}
+    </Dialog>
+  )
+}

@@ -1,0 +1,48 @@
+import type { ApiKey } from '@halfkey/sdk'
+import { useQueryClient } from '@tanstack/react-query'
+import { api } from '../../api.ts'
+import { ConfirmDialog } from '../../components/dialog.tsx'
+import { RelativeTime } from '../../components/relative-time.tsx'
+import { useToast } from '../../components/toast.tsx'
+import { useSession } from '../../shell/session-context.ts'
+
+/** Ends a key for good, having said who used it last. */
+export function RevokeKeyDialog({
+  apiKey,
+  open,
+  onOpenChange,
+}: {
+  apiKey: ApiKey | null
+  open: boolean
+  onOpenChange: (open: boolean) => void
+}) {
+  const { session } = useSession()
+  const queries = useQueryClient()
+  const toast = useToast()
+  return (
+    <ConfirmDialog
+      open={open}
+      onOpenChange={onOpenChange}
+      title="Revoke this key?"
+      action="Revoke key"
+      onConfirm={async () => {
+        await api.apiKeys.revoke(apiKey?.id ?? '')
+        toast.done('Key revoked', apiKey?.name)
+        await queries.invalidateQueries({ queryKey: ['api-keys'] })
+      }}
+    >
+      <p>
+        Whatever uses <bdi className="font-medium text-ink [overflow-wrap:anywhere]">{apiKey?.name}</bdi> stops working
+        at once. It cannot be undone.
+      </p>
+      <p>
+        Last used: <RelativeTime at={apiKey?.lastUsedAt} none="never" />.
+      </p>
+      {apiKey !== null && apiKey.id === session.keyId ? (
+        <p className="rounded-control bg-warn-wash px-3 py-2 text-warn">
+          You are signed in here by this key: you will be signed out.
+        </p>
+      ) : null}
+    </ConfirmDialog>
+  )
+}

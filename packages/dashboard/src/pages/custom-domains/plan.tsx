@@ -1,0 +1,57 @@
+import { useQuery } from '@tanstack/react-query'
+import { CircleCheck, CircleDashed, CircleHelp } from 'lucide-react'
+import { api } from '../../api.ts'
+import { Card } from '../../components/card.tsx'
+import { ErrorState, Loading } from '../../components/states.tsx'
+import { LIVE } from '../../query-client.ts'
+
+const REACH = {
+  same_site: 'The domain belongs to the same site as the app’s passkeys: they work there as they are.',
+  related_origin: 'The app’s passkeys work there as of a related origin, in browsers that know those.',
+  too_many_sites: 'Browsers take five different sites for one app’s passkeys at most, and there are more.',
+  none: 'The app’s passkeys do not work there yet.',
+}
+
+function Done({ done }: { done: boolean | null }) {
+  if (done === null) return <CircleHelp aria-label="Yours to check" className="mt-0.5 size-5 flex-none text-soft" />
+  return done ? (
+    <CircleCheck aria-label="Done" className="mt-0.5 size-5 flex-none text-good" />
+  ) : (
+    <CircleDashed aria-label="Not done yet" className="mt-0.5 size-5 flex-none text-soft" />
+  )
+}
+
+/** What it takes to use the app's passkeys on a domain, step by step. */
+export function Plan({ domainId }: { domainId: string }) {
+  const query = useQuery({
+    queryKey: ['custom-domains', domainId, 'plan'],
+    queryFn: ({ signal }) => api.customDomains.plan(domainId, { signal }),
+    ...LIVE,
+  })
+  return (
+    <Card title="Passkeys under this name" description={query.data === undefined ? undefined : REACH[query.data.reach]}>
+      {query.isPending ? <Loading /> : null}
+      {query.isError && query.data === undefined ? (
+        <ErrorState error={query.error} onRetry={() => void query.refetch()} />
+      ) : null}
+      <ol className="flex flex-col gap-3">
+        {query.data?.steps.map((step) => (
+          <li key={step.code} className="flex gap-3 text-sm">
+            <Done done={step.done} />
+            <span className="min-w-0 [overflow-wrap:anywhere]">{step.text}</span>
+          </li>
+        ))}
+      </ol>
+      {(query.data?.passkeys.length ?? 0) === 0 ? null : (
+        <ul className="mt-4 flex flex-col gap-1 text-sm text-soft">
+          {query.data?.passkeys.map(({ rpId, count, reach }) => (
+            <li key={rpId}>
+              {count.toLocaleString('en')} {count === 1 ? 'passkey' : 'passkeys'} of {rpId}:{' '}
+              {reach === 'none' || reach === 'too_many_sites' ? 'out of reach there' : 'usable there'}
+            </li>
+          ))}
+        </ul>
+      )}
+    </Card>
+  )
+}

@@ -1,0 +1,161 @@
+import type { DelegatedSessionWithToken, Policy, Wallet } from '@halfkey/sdk'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { type ReactNode, useState } from 'react'
+import { apiFor, fieldErrors, messageOf } from '../../../api.ts'
+import { Button } from '../../../components/button.tsx'
+import { Card } from '../../../components/card.tsx'
+import { keepToken } from '../delegate-token.ts'
+import { PolicyInWords } from '../policy-view.tsx'
+import { bodyOf, type Draft } from './draft.ts'
+import { type Attempt, elsewhere, type Problems, problemsOf } from './field-problems.ts'
+import { LimitsCard } from './limits-card.tsx'
+import { PolicyEditor } from './policy-editor.tsx'
+import { PRESETS, type Preset } from './presets.ts'
+
+type Broken = { text: string; message: string } | null
+
+const [FIRST] = PRESETS as [Preset]
+
+const begun = (issuer: string): Draft => ({
+  name: '',
+  policy: FIRST.policy(issuer),
+  lifetime: '1',
+  unit: 'hours',
+  maxUses: '',
+  serverExecute: true,
+})
+
+function Presets({ chosen, onChoose }: { chosen: string | null; onChoose: (preset: Preset) => void }) {
+  return (
+    <Card title="Begin with" description="Each can be changed below. Choosing one replaces the policy.">
+      <div className="grid gap-3 sm:grid-cols-2">
+        {PRESETS.map((preset) => (
+          <button
+            key={preset.id}
+            type="button"
+            aria-pressed={chosen === preset.id}
+            onClick={() => onChoose(preset)}
+            className="flex min-h-11 flex-col rounded-control border border-edge/50 px-4 py-3 text-left hover:bg-raised aria-pressed:border-accent aria-pressed:bg-accent-wash"
+          >
+            <span className="block font-medium">{preset.label}</span>
+            <span className="block text-sm text-soft">{preset.note}</span>
+          </button>
+        ))}
+      </div>
+    </Card>
+  )
+}
+
+function Refused({ error, problems }: { error: unknown; problems: Problems }) {
+  const others = elsewhere(problems)
+  const shown = Object.keys(problems).length - others.length
+  const isOfFields = Object.keys(fieldErrors(error)).length > 0
+  // All that it named was changed since.
+  if (isOfFields && shown + others.length === 0) return null
+  return (
+    <div role="alert" className="rounded-control bg-danger-wash px-4 py-3 text-sm text-danger [overflow-wrap:anywhere]">
+      <p className="font-medium">{isOfFields ? 'This was not accepted.' : messageOf(error)}</p>
+      {shown === 0 ? null : <p className="mt-1">{shown === 1 ? 'One field says why.' : `${shown} fields say why.`}</p>}
+      {others.map(([path, message]) => (
+        <p key={path} className="mt-1">
+          <code className="font-mono text-xs">{path}</code> {message}
+        </p>
+      ))}
+    </div>
+  )
+}
+
+function Summary({
+  policy,
+  isBroken,
+  attempt,
+  problems,
+  children,
+}: {
+  policy: Policy
+  isBroken: boolean
+  attempt: Attempt | null
+  problems: Problems
+  children: ReactNode
+}) {
+  return (
+    <Card title="In words">
+      <div className="flex flex-col gap-5">
+        <PolicyInWords policy={policy} />
+        {attempt === null ? null : <Refused error={attempt.error} problems={problems} />}
+        {isBroken ? <p className="text-sm text-warn">The JSON is no policy yet.</p> : null}
+        {children}
+      </div>
+    </Card>
+  )
+}
+
+/** The new session's policy and limits, what they mean in words, and the button that begins it. */
+export function Compose({
+  wallet,
+  issuer,
+  onCreated,
+}: {
+  wallet: Wallet
+  issuer: string
+  onCreated: (session: DelegatedSessionWithToken) => void
+}) {
+  const [draft, setDraft] = useState(() => begun(issuer))
+  const [preset, setPreset] = useState<string | null>(FIRST.id)
+  const [choices, setChoices] = useState(0)
+  const [broken, setBroken] = useState<Broken>(null)
+  const [attempt, setAttempt] = useState<Attempt | null>(null)
+  const queries = useQueryClient()
+  const ownKey = wallet.custody !== 'embedded'
+  const body = bodyOf(draft, ownKey)
+  const problems = problemsOf(attempt, body)
+  const create = useMutation({
+    mutationFn: () => apiFor(wallet.userId).delegatedSessions.create(body),
+    onMutate: () => setAttempt(null),
+    onError: (error) => setAttempt({ body, error }),
+    onSuccess: async (session) => {
+      keepToken(queries, session.id, session.token)
+      onCreated(session)
+      await queries.invalidateQueries({ queryKey: ['delegated-sessions'] })
+    },
+  })
+  const change = (policy: Draft['policy']) => {
+    setPreset(null)
+    setDraft({ ...draft, policy })
+  }
+  const choose = (chosen: Preset) => {
+    setPreset(chosen.id)
+    setChoices(choices + 1)
+    setBroken(null)
+    setDraft({ ...draft, policy: chosen.policy(issuer) })
+  }
+  return (
+    <div className="grid items-start gap-5 lg:grid-cols-[minmax(0,1fr)_20rem]">
+      <div className="flex min-w-0 flex-col gap-5">
+        <Presets chosen={preset} onChoose={choose} />
+        <PolicyEditor
+          key={choices}
+          policy={draft.policy}
+          issuer={issuer}
+          problems={problems}
+          onChange={change}
+          broken={broken}
+          onBroken={setBroken}
+        />
+        <LimitsCard draft={draft} ownKey={ownKey} problems={problems} onChange={setDraft} />
+      </div>
+      <div className="lg:sticky lg:top-20">
+        <Summary policy={body.policy} isBroken={broken !== null} attempt={attempt} problems={problems}>
+          <Button
+            tone="primary"
+            busy={create.isPending}
+            disabled={broken !== null || wallet.status === 'frozen'}
+            onClick={() => create.mutate()}
+          >
+            Begin the session
+          </Button>
+        </Summary>
+      </div>
+    </div>
+  )
+}

@@ -1,0 +1,131 @@
+import type { PolicyCondition } from '@halfkey/sdk'
+import { Plus, Trash2 } from 'lucide-react'
+import { Button, IconButton } from '../../../components/button.tsx'
+import { TextArea, TextField } from '../../../components/field.tsx'
+import { Select } from '../../../components/select.tsx'
+import { SuggestField } from '../../../components/suggest-field.tsx'
+import { OPERATORS } from '../policy-words.ts'
+import { type Problems, problemAt } from './field-problems.ts'
+import { replaced, without } from './lists.ts'
+
+const OPS = Object.entries(OPERATORS).map(([value, label]) => ({ value: value as PolicyCondition['op'], label }))
+
+/** A condition by another comparison; what was typed stays. */
+function compared({ path, value }: PolicyCondition, op: PolicyCondition['op']): PolicyCondition {
+  const isListed = op === 'in' || op === 'not_in'
+  if (isListed) return { path, op, value: Array.isArray(value) ? value : [value] }
+  return { path, op, value: Array.isArray(value) ? (value[0] ?? '') : value }
+}
+
+function Row({
+  condition,
+  label,
+  paths,
+  at,
+  problems,
+  onChange,
+  onRemove,
+}: {
+  condition: PolicyCondition
+  label: string
+  paths: readonly string[]
+  at: string
+  problems: Problems
+  onChange: (condition: PolicyCondition) => void
+  onRemove: () => void
+}) {
+  const { path, op, value } = condition
+  const error = problemAt(problems, `${at}.value`)
+  return (
+    <li className="grid items-start gap-2 rounded-control bg-raised/60 p-3 sm:grid-cols-[minmax(0,1fr)_auto_minmax(0,1.5fr)_auto]">
+      <SuggestField
+        label={`Argument of ${label}`}
+        hideLabel
+        placeholder="argument"
+        value={path}
+        suggestions={paths}
+        onChange={(next) => onChange({ ...condition, path: next })}
+        error={problems[`${at}.path`]}
+      />
+      <Select
+        label={`Comparison of ${label}`}
+        value={op}
+        options={OPS}
+        onChange={(next) => onChange(compared(condition, next))}
+        className="min-w-32"
+      />
+      {Array.isArray(value) ? (
+        <TextArea
+          label={`Values of ${label}`}
+          hideLabel
+          mono
+          rows={3}
+          placeholder="One value a line"
+          value={value.join('\n')}
+          onChange={(next) => onChange({ ...condition, value: next.split('\n') })}
+          error={error}
+        />
+      ) : (
+        <TextField
+          label={`Value of ${label}`}
+          hideLabel
+          placeholder="value"
+          value={value}
+          onChange={(next) => onChange({ ...condition, value: next })}
+          error={error}
+          autoComplete="off"
+          className="font-mono text-[0.8125rem]"
+        />
+      )}
+      <IconButton label={`Remove ${label}`} onClick={onRemove}>
+        <Trash2 aria-hidden className="size-4" />
+      </IconButton>
+    </li>
+  )
+}
+
+/** Conditions on a rule's arguments, which hold together. */
+export function ConditionRows({
+  conditions,
+  of,
+  paths,
+  at,
+  problems,
+  onChange,
+}: {
+  conditions: readonly PolicyCondition[]
+  /** What the rule is called. */
+  of: string
+  paths: readonly string[]
+  at: string
+  problems: Problems
+  onChange: (conditions: PolicyCondition[]) => void
+}) {
+  return (
+    <div className="flex flex-col gap-2">
+      <p className="text-sm font-medium">Only if</p>
+      {conditions.length === 0 ? <p className="text-sm text-soft">Whatever the arguments are.</p> : null}
+      <ul className="flex flex-col gap-2">
+        {conditions.map((condition, index) => (
+          <Row
+            // biome-ignore lint/suspicious/noArrayIndexKey: a condition is known by its place, as it is to the server
+            key={index}
+            condition={condition}
+            label={`condition ${index + 1}, ${of}`}
+            paths={paths}
+            at={`${at}.${index}`}
+            problems={problems}
+            onChange={(next) => onChange(replaced(conditions, index, next))}
+            onRemove={() => onChange(without(conditions, index))}
+          />
+        ))}
+      </ul>
+      <div>
+        <Button tone="ghost" onClick={() => onChange([...conditions, { path: '', op: 'eq', value: '' }])}>
+          <Plus aria-hidden className="size-4" />
+          Add a condition
+        </Button>
+      </div>
+    </div>
+  )
+}

@@ -1,0 +1,76 @@
+import type { HalfkeyClient, Policy, PolicyCondition, PolicyRule, PolicySpend } from '@halfkey/sdk'
+
+/** What is typed for a new session. The policy has the shape of the API's, with gaps where nothing is typed yet. */
+export interface Draft {
+  name: string
+  policy: Policy
+  lifetime: string
+  unit: Unit
+  maxUses: string
+  serverExecute: boolean
+}
+
+/** What `POST /delegated-sessions` takes. */
+export type CreateBody = Parameters<HalfkeyClient['delegatedSessions']['create']>[0]
+
+const SECONDS = { minutes: 60, hours: 3_600, days: 86_400 } as const
+
+/** In what a lifetime is told. */
+export type Unit = keyof typeof SECONDS
+
+export const UNITS = Object.keys(SECONDS) as Unit[]
+
+/** A number where it is one; else the text, for the server to say what is wrong with it. */
+const numberOr = (text: string): number => {
+  const value = Number(text)
+  return text.trim() === '' || Number.isNaN(value) ? (text as unknown as number) : value
+}
+
+const filled = (texts: readonly string[] | undefined) => texts?.filter((each) => each.trim() !== '')
+
+function cleanCondition({ path, op, value }: PolicyCondition): PolicyCondition {
+  return { path: path.trim(), op, value: Array.isArray(value) ? (filled(value) ?? []) : value }
+}
+
+function cleanRule({ templateId, actions, choices, where, ...rest }: PolicyRule): PolicyRule {
+  return {
+    templateId: templateId.trim(),
+    ...(actions === undefined ? {} : { actions }),
+    ...(choices === undefined || choices.length === 0 ? {} : { choices }),
+    ...(where === undefined || where.length === 0 ? {} : { where: where.map(cleanCondition) }),
+    ...rest,
+  }
+}
+
+function cleanSpend({ asset, amount, window, unlimited, ...rest }: PolicySpend): PolicySpend {
+  return {
+    asset: { ...asset, issuer: asset.issuer.trim(), symbol: asset.symbol.trim() },
+    ...(amount === undefined || amount.trim() === '' ? {} : { amount: amount.trim() }),
+    ...(window === undefined ? {} : { window }),
+    ...(unlimited === undefined ? {} : { unlimited }),
+    ...rest,
+  }
+}
+
+/** The policy as it is sent: without what is empty and may be left out. */
+export function cleanPolicy({ allow, deny, spend, query, ...rest }: Policy): Policy {
+  return {
+    allow: allow.map(cleanRule),
+    ...(deny === undefined || deny.length === 0 ? {} : { deny: deny.map(cleanRule) }),
+    ...(spend === undefined || spend.length === 0 ? {} : { spend: spend.map(cleanSpend) }),
+    ...(query === undefined || query.templateIds.length === 0 ? {} : { query }),
+    ...rest,
+  }
+}
+
+/** What is sent. `ownKey`: nobody but the owner signs for the wallet, so no server may act without the token. */
+export function bodyOf({ name, policy, lifetime, unit, maxUses, serverExecute }: Draft, ownKey: boolean): CreateBody {
+  const time = numberOr(lifetime)
+  return {
+    ...(name.trim() === '' ? {} : { name: name.trim() }),
+    policy: cleanPolicy(policy),
+    expiresInSeconds: typeof time === 'number' ? time * SECONDS[unit] : time,
+    ...(maxUses.trim() === '' ? {} : { maxUses: numberOr(maxUses) }),
+    serverExecute: serverExecute && !ownKey,
+  }
+}

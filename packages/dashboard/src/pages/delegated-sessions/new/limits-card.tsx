@@ -1,0 +1,100 @@
+import { Card } from '../../../components/card.tsx'
+import { SwitchField, TextField } from '../../../components/field.tsx'
+import { Select } from '../../../components/select.tsx'
+import { type Draft, UNITS } from './draft.ts'
+import type { Problems } from './field-problems.ts'
+
+const UNIT_OPTIONS = UNITS.map((value) => ({ value, label: value }))
+
+function Lifetime({
+  draft,
+  problems,
+  onChange,
+}: {
+  draft: Draft
+  problems: Problems
+  onChange: (draft: Draft) => void
+}) {
+  return (
+    <div className="grid grid-cols-[minmax(0,1fr)_auto] items-start gap-2">
+      <TextField
+        label="Lifetime"
+        value={draft.lifetime}
+        onChange={(lifetime) => onChange({ ...draft, lifetime })}
+        inputMode="numeric"
+        hint={problems.expiresInSeconds === undefined ? 'A minute to 30 days.' : undefined}
+        // The server speaks of seconds, which nobody typed.
+        error={problems.expiresInSeconds === undefined ? undefined : 'Must be from a minute to 30 days.'}
+        autoComplete="off"
+        className="text-right tabular-nums"
+      />
+      <div className="pt-6.5">
+        <Select
+          label="Unit of the lifetime"
+          value={draft.unit}
+          options={UNIT_OPTIONS}
+          onChange={(unit) => onChange({ ...draft, unit })}
+          className="min-h-10.5"
+        />
+      </div>
+    </div>
+  )
+}
+
+/** A session's name, how long it lasts, how often it is used, and who may use it. */
+export function LimitsCard({
+  draft,
+  ownKey,
+  problems,
+  onChange,
+}: {
+  draft: Draft
+  ownKey: boolean
+  problems: Problems
+  onChange: (draft: Draft) => void
+}) {
+  return (
+    <Card title="Name and limits">
+      <div className="flex flex-col gap-4">
+        <TextField
+          label="Name (optional)"
+          value={draft.name}
+          onChange={(name) => onChange({ ...draft, name })}
+          placeholder="Shopping agent"
+          error={problems.name}
+          autoComplete="off"
+        />
+        <div className="grid items-start gap-4 sm:grid-cols-2">
+          <Lifetime draft={draft} problems={problems} onChange={onChange} />
+          <TextField
+            label="Uses (optional)"
+            value={draft.maxUses}
+            onChange={(maxUses) => onChange({ ...draft, maxUses })}
+            inputMode="numeric"
+            placeholder="No limit"
+            hint="Transactions; refusals and dry runs do not count."
+            error={problems.maxUses}
+            autoComplete="off"
+            className="text-right tabular-nums"
+          />
+        </div>
+        <SwitchField
+          label="A server may act without the token"
+          hint={
+            ownKey
+              ? 'Not for this wallet: its key is its owner’s, so nobody acts without the token.'
+              : 'Any secret key with delegated_sessions:execute.'
+          }
+          checked={draft.serverExecute && !ownKey}
+          disabled={ownKey}
+          onChange={(serverExecute) => onChange({ ...draft, serverExecute })}
+        />
+        {problems.serverExecute === undefined ? null : (
+          <p role="alert" className="text-sm text-danger">
+            {problems.serverExecute}
+          </p>
+        )}
+      </div>
+    </Card>
+  )
+}

@@ -1,0 +1,86 @@
+import { isHalfkeyError, type Wallet } from '@halfkey/sdk'
+import { type UseQueryResult, useMutation, useQueryClient } from '@tanstack/react-query'
+import { apiFor, messageOf } from '../../../api.ts'
+import { StatusBadge } from '../../../components/badge.tsx'
+import { Button } from '../../../components/button.tsx'
+import { Card } from '../../../components/card.tsx'
+import { RecordLink } from '../../../components/record-link.tsx'
+import { useToast } from '../../../components/toast.tsx'
+import { UserPicker } from '../../../components/user-picker.tsx'
+import { CUSTODY } from '../../wallets/custody-words.ts'
+
+function NoWallet({ userId }: { userId: string }) {
+  const queries = useQueryClient()
+  const toast = useToast()
+  const create = useMutation({
+    mutationFn: () => apiFor(userId).wallet.create(),
+    onSuccess: async () => {
+      toast.done('Wallet created')
+      await queries.invalidateQueries({ queryKey: ['wallets'] })
+    },
+  })
+  return (
+    <div className="flex flex-wrap items-center gap-3">
+      <p className="text-sm text-soft">This user has no wallet. A session needs one.</p>
+      <Button busy={create.isPending} onClick={() => create.mutate()}>
+        Create an embedded wallet
+      </Button>
+      {create.isError ? (
+        <p role="alert" className="text-sm text-danger">
+          {messageOf(create.error)}
+        </p>
+      ) : null}
+    </div>
+  )
+}
+
+function Found({ userId, query }: { userId: string; query: UseQueryResult<Wallet> }) {
+  const wallet = query.data
+  if (query.isPending) return <p className="text-sm text-soft">Looking for the wallet…</p>
+  if (wallet === undefined) {
+    if (isHalfkeyError(query.error, 'wallet_not_found')) return <NoWallet userId={userId} />
+    return (
+      <p role="alert" className="text-sm text-danger">
+        {isHalfkeyError(query.error, 'not_found') ? 'There is no such user here.' : messageOf(query.error)}
+      </p>
+    )
+  }
+  return (
+    <div className="flex flex-col gap-2 text-sm">
+      <p className="flex flex-wrap items-center gap-2">
+        <span className="text-soft">{CUSTODY[wallet.custody]} wallet</span>
+        <RecordLink id={wallet.id} />
+        <StatusBadge status={wallet.status} />
+      </p>
+      {wallet.custody === 'embedded' ? null : (
+        <p className="text-warn">
+          Its key is the user’s. A server can begin a session on it only where the app allows that (mpc.allowServer);
+          otherwise the user does it, signed in.
+        </p>
+      )}
+      {wallet.status === 'frozen' ? <p className="text-warn">It is frozen: unfreeze it first.</p> : null}
+    </div>
+  )
+}
+
+/** Whose wallet the session is to act from. */
+export function OwnerCard({
+  userId,
+  query,
+  onChange,
+}: {
+  userId: string | undefined
+  query: UseQueryResult<Wallet>
+  onChange: (userId: string | undefined) => void
+}) {
+  return (
+    <Card title="Whose wallet">
+      <div className="flex flex-col gap-4">
+        <div className="max-w-md">
+          <UserPicker label="User" userId={userId} onChange={onChange} />
+        </div>
+        {userId === undefined ? null : <Found userId={userId} query={query} />}
+      </div>
+    </Card>
+  )
+}

@@ -1,0 +1,135 @@
+import type { Policy } from '@halfkey/sdk'
+import { useState } from 'react'
+import { Card } from '../../../components/card.tsx'
+import { Checkboxes } from '../../../components/checkboxes.tsx'
+import { TextArea } from '../../../components/field.tsx'
+import { Tabs } from '../../../components/tabs.tsx'
+import { useTemplates } from '../templates.ts'
+import { cleanPolicy } from './draft.ts'
+import { type Problems, problemAt } from './field-problems.ts'
+import { readPolicy } from './read-policy.ts'
+import { RuleList } from './rule-editor.tsx'
+import { SpendList } from './spend-editor.tsx'
+
+/** What is typed half is not offered. */
+const TEMPLATE_ID = /^[A-Za-z][\w.-]*:[A-Za-z][\w.-]*$/
+
+interface FormProps {
+  policy: Policy
+  issuer: string
+  problems: Problems
+  onChange: (policy: Policy) => void
+}
+
+function PolicyForm({ policy, issuer, problems, onChange }: FormProps) {
+  const templates = useTemplates()
+  const named = [...policy.allow, ...(policy.deny ?? [])].map(({ templateId }) => templateId)
+  const readable = policy.query?.templateIds ?? []
+  const ids = [...templates.map(({ templateId }) => templateId), ...named, ...readable]
+  const rules = { templates, problems }
+  return (
+    <>
+      <Card title="What it may do" description="What no rule here allows is denied.">
+        <RuleList side="allow" rules={policy.allow} {...rules} onChange={(allow) => onChange({ ...policy, allow })} />
+      </Card>
+      <Card title="What it may spend" description="An asset that is not here must not leave the wallet at all.">
+        <SpendList
+          spend={policy.spend ?? []}
+          issuer={issuer}
+          problems={problems}
+          onChange={(spend) => onChange({ ...policy, spend })}
+        />
+      </Card>
+      <Card title="What it may read" description="Contracts that the wallet’s party sees.">
+        <Checkboxes
+          label="Templates"
+          options={[...new Set(ids.filter((id) => TEMPLATE_ID.test(id)))]}
+          chosen={readable}
+          hint={readable.length === 0 ? 'None chosen: it may read nothing.' : undefined}
+          error={problemAt(problems, 'policy.query.templateIds')}
+          onChange={(templateIds) => onChange({ ...policy, query: { templateIds } })}
+        />
+      </Card>
+      <Card title="What it must not do, even so" description="A rule here wins over every rule that allows.">
+        <RuleList side="deny" rules={policy.deny ?? []} {...rules} onChange={(deny) => onChange({ ...policy, deny })} />
+      </Card>
+    </>
+  )
+}
+
+function BrokenJson() {
+  return (
+    <p role="alert" className="rounded-control bg-warn-wash px-4 py-3 text-sm text-warn">
+      The JSON that you typed is no policy yet. The form shows the last one that was; what you change here takes the
+      JSON’s place.
+    </p>
+  )
+}
+
+/** A policy as a form and as JSON. What is typed in one stands in the other. */
+export function PolicyEditor({
+  broken,
+  onBroken,
+  ...form
+}: FormProps & {
+  /** JSON that is no policy yet, with what is wrong with it. */
+  broken: { text: string; message: string } | null
+  onBroken: (broken: { text: string; message: string } | null) => void
+}) {
+  const [tab, setTab] = useState<'form' | 'json'>('form')
+  // While it is typed, text stays as it is; drawn from the policy it would jump about.
+  const [typed, setTyped] = useState<string | null>(null)
+  const shown = broken?.text ?? typed ?? JSON.stringify(cleanPolicy(form.policy), null, 2)
+  const write = (text: string) => {
+    const read = readPolicy(text)
+    setTyped(text)
+    onBroken(typeof read === 'string' ? { text, message: read } : null)
+    if (typeof read !== 'string') form.onChange(read)
+  }
+  const change = (policy: Policy) => {
+    setTyped(null)
+    onBroken(null)
+    form.onChange(policy)
+  }
+  const wrong = Object.entries(form.problems)
+    .filter(([path]) => path.startsWith('policy'))
+    .map(([path, message]) => `${path.slice('policy.'.length) || 'policy'}: ${message}`)
+  return (
+    <Tabs
+      label="The policy"
+      value={tab}
+      onChange={(next) => {
+        if (next === 'json' && broken === null) setTyped(null)
+        setTab(next)
+      }}
+      tabs={[
+        {
+          value: 'form',
+          label: 'Form',
+          content: (
+            <>
+              {broken === null ? null : <BrokenJson />}
+              <PolicyForm {...form} onChange={change} />
+            </>
+          ),
+        },
+        {
+          value: 'json',
+          label: 'JSON',
+          content: (
+            <Card>
+              <TextArea
+                label="Policy as JSON"
+                mono
+                rows={24}
+                value={shown}
+                onChange={write}
+                error={broken?.message ?? (wrong.length === 0 ? undefined : wrong.join(' '))}
+              />
+            </Card>
+          ),
+        },
+      ]}
+    />
+  )
+}

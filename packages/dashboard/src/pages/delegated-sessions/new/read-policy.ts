@@ -1,0 +1,62 @@
+import type { Policy } from '@halfkey/sdk'
+
+type Fields = Record<string, unknown>
+
+const isObject = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+const isTexts = (value: unknown) => Array.isArray(value) && value.every((each) => typeof each === 'string')
+const isText = (value: unknown) => typeof value === 'string'
+const absentOr = (is: (value: unknown) => boolean) => (value: unknown) => value === undefined || is(value)
+
+const listOf = (is: (value: unknown) => boolean) => (value: unknown) => Array.isArray(value) && value.every(is)
+
+const OPS = ['eq', 'ne', 'in', 'not_in', 'lt', 'lte', 'gt', 'gte']
+const WINDOWS = ['lifetime', 'rolling_24h', 'day_utc']
+
+const isCondition = (value: unknown) =>
+  isObject(value) &&
+  isText(value.path) &&
+  OPS.includes(value.op as string) &&
+  (isText(value.value) || isTexts(value.value))
+
+const isRule = (value: unknown) =>
+  isObject(value) &&
+  isText(value.templateId) &&
+  absentOr(isTexts)(value.actions) &&
+  absentOr(isTexts)(value.choices) &&
+  absentOr(listOf(isCondition))(value.where)
+
+const isSpend = (value: unknown) =>
+  isObject(value) &&
+  isObject(value.asset) &&
+  isText(value.asset.issuer) &&
+  isText(value.asset.symbol) &&
+  absentOr(isText)(value.amount) &&
+  absentOr((window) => WINDOWS.includes(window as string))(value.window) &&
+  absentOr((unlimited) => unlimited === true)(value.unlimited)
+
+const isQuery = (value: unknown) => isObject(value) && isTexts(value.templateIds)
+
+const PARTS: [name: string, is: (value: unknown) => boolean, shape: string][] = [
+  ['allow', listOf(isRule), 'a list of rules such as {"templateId": "Token:Holding"}'],
+  ['deny', absentOr(listOf(isRule)), 'a list of rules'],
+  ['spend', absentOr(listOf(isSpend)), 'a list such as [{"asset": {"issuer": "…", "symbol": "…"}, "amount": "10"}]'],
+  ['query', absentOr(isQuery), 'an object such as {"templateIds": ["Token:Holding"]}'],
+]
+
+/**
+ * Text as a policy that the form can show. Only its shape is looked at, not what it says: that is for the server.
+ * @returns the policy, or what is wrong with the text
+ */
+export function readPolicy(text: string): Policy | string {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    return `This is no JSON: ${error instanceof Error ? error.message : String(error)}`
+  }
+  if (!isObject(value)) return 'A policy is an object such as {"allow": […]}.'
+  const policy = value
+  const wrong = PARTS.find(([name, is]) => !is(policy[name]))
+  return wrong === undefined ? (policy as unknown as Policy) : `"${wrong[0]}" must be ${wrong[2]}.`
+}

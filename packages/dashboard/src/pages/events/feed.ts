@@ -1,0 +1,96 @@
+import { isHalfkeyError, type WebhookEvent } from '@halfkey/sdk'
+import { useEffect, useRef, useState } from 'react'
+import { api } from '../../api.ts'
+
+const KEPT_MAX = 1_000
+const PORTION = 100
+const WAIT_SECONDS = 20
+const TIMEOUT_MS = 30_000
+/** Between two answers, so that a rush of events is a few portions instead of many calls. */
+const PAUSE_MS = 300
+const AGAIN_MS = 3_000
+
+/** What is shown of the feed, and how it goes on. */
+export interface Feed {
+  /** The newest first; null until the first answer. */
+  events: WebhookEvent[] | null
+  /** Why it does not go on. It is tried again, unless the server refused it. */
+  error: unknown
+  refused: boolean
+}
+
+const NOTHING: Feed = { events: null, error: null, refused: false }
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms)
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+}
+
+/** The newer ones on top, each once. */
+function grown(before: WebhookEvent[] | null, after: readonly WebhookEvent[]): WebhookEvent[] {
+  const known = new Set(after.map(({ id }) => id))
+  return [...after.toReversed(), ...(before ?? []).filter(({ id }) => !known.has(id))].slice(0, KEPT_MAX)
+}
+
+function isRefusal(error: unknown): boolean {
+  return isHalfkeyError(error) && error.status >= 400 && error.status < 500 && error.status !== 429
+}
+
+interface Wanted {
+  type: string | undefined
+  last: number
+}
+
+/** Reads on and on, from where it was, until it is told to stop; `once`: the first portion alone. */
+async function follow(
+  { type, last, once }: Wanted & { once: boolean },
+  cursor: { current: string | undefined },
+  signal: AbortSignal,
+  onChange: (change: (before: Feed) => Feed) => void,
+): Promise<void> {
+  while (!signal.aborted) {
+    const place =
+      cursor.current === undefined
+        ? { last, limit: last }
+        : { after: cursor.current, limit: PORTION, wait: WAIT_SECONDS }
+    try {
+      const page = await api.events.list({ ...place, type }, { signal, timeoutMs: TIMEOUT_MS })
+      if (signal.aborted) return
+      cursor.current = page.nextCursor
+      onChange((before) => ({ events: grown(before.events, page.events), error: null, refused: false }))
+      if (once) return
+      await pause(page.hasMore ? 0 : PAUSE_MS, signal)
+    } catch (error) {
+      if (signal.aborted) return
+      const refused = isRefusal(error)
+      onChange((before) => ({ ...before, error, refused }))
+      if (refused) return
+      await pause(AGAIN_MS, signal)
+    }
+  }
+}
+
+/** The last few events of a kind, and those that come while `paused` is false; what came meanwhile comes then. */
+export function useFeed({ type, last }: Wanted, paused: boolean): Feed & { again: () => void } {
+  const [feed, setFeed] = useState(NOTHING)
+  const [tries, setTries] = useState(0)
+  const cursor = useRef<string | undefined>(undefined)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another question begins anew; the same asked again does too
+  useEffect(() => {
+    cursor.current = undefined
+    setFeed(NOTHING)
+  }, [type, last, tries])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: as above
+  useEffect(() => {
+    if (paused && cursor.current !== undefined) return undefined
+    const controller = new AbortController()
+    void follow({ type, last, once: paused }, cursor, controller.signal, setFeed)
+    return () => controller.abort()
+  }, [type, last, paused, tries])
+  return { ...feed, again: () => setTries((before) => before + 1) }
+}

@@ -1,0 +1,184 @@
+import type { Guest } from '@halfkey/sdk'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { allows, api } from '../../api.ts'
+import { StatusBadge } from '../../components/badge.tsx'
+import { Button } from '../../components/button.tsx'
+import { CopyableId } from '../../components/copy.tsx'
+import { Detail } from '../../components/details.tsx'
+import { ConfirmDialog, Dialog } from '../../components/dialog.tsx'
+import { useFilters } from '../../components/filters.tsx'
+import { MetadataList, metadataOf } from '../../components/metadata-field.tsx'
+import { Party } from '../../components/party.tsx'
+import { RecordLink } from '../../components/record-link.tsx'
+import { RelativeTime } from '../../components/relative-time.tsx'
+import { ErrorState, Loading } from '../../components/states.tsx'
+import { useToast } from '../../components/toast.tsx'
+import { useApps } from '../../components/use-apps.ts'
+import { LIVE } from '../../query-client.ts'
+import { useSession } from '../../shell/session-context.ts'
+import { inputOf, UserForm, type UserInput } from '../users/user-form.tsx'
+import { GuestEnd } from './guest-end.tsx'
+
+const given = (name: string, value: string) => (value === '' ? {} : { [name]: value })
+
+function Converting({ guest, onCancel }: { guest: Guest; onCancel: () => void }) {
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const toast = useToast()
+  const conversion = useMutation({
+    mutationFn: ({ email, name, externalId, metadata }: UserInput) =>
+      api.guests.convert(guest.id, {
+        ...given('email', email),
+        ...given('name', name),
+        ...given('externalId', externalId),
+        ...(metadata.length === 0 ? {} : { metadata: metadataOf(metadata) }),
+      }),
+    onSuccess: async ({ user }) => {
+      toast.done('Guest converted', 'They are a user now, with the same id, party and wallet.')
+      await queries.invalidateQueries({ queryKey: ['guests'] })
+      await queries.invalidateQueries({ queryKey: ['users'] })
+      await navigate({ to: '/users/$userId', params: { userId: user.id }, search: {} } as never)
+    },
+  })
+  return (
+    <div className="flex flex-col gap-4">
+      <p className="text-sm text-soft">
+        Say who the guest is: by an email or an external id. User id, party and wallet stay.
+      </p>
+      <UserForm
+        initial={inputOf()}
+        action="Convert to user"
+        busy={conversion.isPending}
+        error={conversion.error}
+        onCancel={onCancel}
+        onSubmit={(input) => conversion.mutate(input)}
+      />
+    </div>
+  )
+}
+
+function Fields({ guest }: { guest: Guest }) {
+  const app = useApps().find(({ id }) => id === guest.appId)
+  return (
+    <dl className="grid gap-x-8 gap-y-3 sm:grid-cols-2">
+      <Detail label="Status">
+        <StatusBadge status={guest.status} />
+      </Detail>
+      <Detail label="Ends">
+        <GuestEnd guest={guest} />
+      </Detail>
+      <Detail label="Guest id">
+        <CopyableId id={guest.id} what="guest id" />
+      </Detail>
+      <Detail label="User id">
+        {guest.status === 'converted' ? (
+          <RecordLink id={guest.userId} />
+        ) : (
+          <CopyableId id={guest.userId} what="user id" />
+        )}
+      </Detail>
+      <Detail label="Party">
+        <Party id={guest.partyId} />
+      </Detail>
+      <Detail label="App">
+        <RecordLink id={guest.appId} {...(app === undefined ? {} : { label: app.name })} />
+      </Detail>
+      <Detail label="Began">
+        <RelativeTime at={guest.createdAt} />
+      </Detail>
+      <Detail label="Changed">
+        <RelativeTime at={guest.updatedAt} />
+      </Detail>
+      <Detail label="Metadata" wide>
+        <MetadataList metadata={guest.metadata} />
+      </Detail>
+    </dl>
+  )
+}
+
+function WalletOf({ guest }: { guest: Guest }) {
+  const { session } = useSession()
+  const { data } = useQuery({
+    queryKey: ['guests', guest.id, 'wallet'],
+    queryFn: ({ signal }) => api.users.wallet(guest.userId, { signal }),
+    enabled: allows(session, 'wallets:read'),
+    retry: false,
+  })
+  if (data === undefined) return null
+  return (
+    <Link
+      to="/wallets/$walletId"
+      params={{ walletId: data.id } as never}
+      search={{} as never}
+      className="text-sm font-medium text-accent hover:underline"
+    >
+      Wallet of this guest
+    </Link>
+  )
+}
+
+function Shown({ guest }: { guest: Guest }) {
+  const { session } = useSession()
+  const [converting, setConverting] = useState(false)
+  const [ending, setEnding] = useState(false)
+  const queries = useQueryClient()
+  const toast = useToast()
+  if (converting) return <Converting guest={guest} onCancel={() => setConverting(false)} />
+  return (
+    <div className="flex flex-col gap-5">
+      <Fields guest={guest} />
+      <WalletOf guest={guest} />
+      {guest.status === 'active' && allows(session, 'guests:write') ? (
+        <div className="flex flex-wrap justify-end gap-2">
+          <Button onClick={() => setEnding(true)}>End session</Button>
+          <Button tone="primary" onClick={() => setConverting(true)}>
+            Convert to user
+          </Button>
+        </div>
+      ) : null}
+      <ConfirmDialog
+        open={ending}
+        onOpenChange={setEnding}
+        title="End this guest session?"
+        action="End session"
+        onConfirm={async () => {
+          await api.guests.expire(guest.id)
+          await queries.invalidateQueries({ queryKey: ['guests'] })
+          toast.done('Guest session ended')
+        }}
+      >
+        <p>The guest is signed out at once and cannot be converted any more, and their wallet is frozen for good.</p>
+      </ConfirmDialog>
+    </div>
+  )
+}
+
+/** The guest session that the URL names, and what can be done with it. */
+export function GuestDialog() {
+  const { values, set } = useFilters()
+  const { guest: id, page } = values
+  const query = useQuery({
+    queryKey: ['guests', 'one', id],
+    queryFn: ({ signal }) => api.guests.get(id ?? '', { signal }),
+    enabled: id !== undefined,
+    ...LIVE,
+  })
+  return (
+    <Dialog
+      open={id !== undefined}
+      onOpenChange={(open) => (open ? undefined : set({ guest: undefined, page }))}
+      title="Guest session"
+      wide
+    >
+      {query.data !== undefined ? (
+        <Shown guest={query.data} />
+      ) : query.isError ? (
+        <ErrorState error={query.error} />
+      ) : (
+        <Loading />
+      )}
+    </Dialog>
+  )
+}

@@ -1,0 +1,107 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { CircleCheck, CircleDashed } from 'lucide-react'
+import { useState } from 'react'
+import { allows, api } from '../../api.ts'
+import { Button } from '../../components/button.tsx'
+import { Card } from '../../components/card.tsx'
+import { CodeBlock } from '../../components/copy.tsx'
+import { curl } from '../../components/states.tsx'
+import { LIVE } from '../../query-client.ts'
+import { useSession } from '../../shell/session-context.ts'
+
+interface Step {
+  title: string
+  text: string
+  to: string
+  command: string
+  scope: string
+  count: () => Promise<number>
+}
+
+const ONE = { pageSize: 1 }
+
+function stepsOf(publicUrl: string): Step[] {
+  return [
+    {
+      title: 'Subscribe to events',
+      text: 'Register an endpoint, or have events forwarded to your machine.',
+      to: '/webhooks',
+      command: 'npm run halfkey -- listen --forward-to http://127.0.0.1:3000/hook',
+      scope: 'webhooks:read',
+      count: async () => (await api.webhooks.list(ONE)).total,
+    },
+    {
+      title: 'Create a user',
+      text: 'By the API, or on the hosted sign-in page.',
+      to: '/users',
+      command: curl(publicUrl, 'POST', '/users', { email: 'ada@example.com' }),
+      scope: 'users:read',
+      count: async () => (await api.users.list(ONE)).total,
+    },
+    {
+      title: 'Give somebody a wallet, and an agent that may spend 10 of it',
+      text: 'One command does both, with a session that can do nothing else.',
+      to: '/delegated-sessions',
+      command: 'npm run quickstart',
+      scope: 'delegated_sessions:read',
+      count: async () => (await api.delegatedSessions.list(ONE)).total,
+    },
+  ]
+}
+
+function useDone(steps: Step[], tenantId: string, enabled: boolean) {
+  return useQuery({
+    queryKey: ['first-steps', tenantId],
+    queryFn: async () => Promise.all(steps.map(async ({ count }) => (await count()) > 0)),
+    enabled,
+    ...LIVE,
+  })
+}
+
+/** What a new tenant has still to do, with the commands that do it; gone once it is done, or put away. */
+export function FirstSteps() {
+  const { session } = useSession()
+  const stored = `halfkey.first-steps.${session.tenant.id}`
+  const [away, setAway] = useState(() => localStorage.getItem(stored) !== null)
+  const steps = stepsOf(session.publicUrl).filter(({ scope }) => allows(session, scope))
+  const { data: done } = useDone(steps, session.tenant.id, !away)
+  if (away || done === undefined || done.every((each) => each)) return null
+  const next = done.indexOf(false)
+  return (
+    <Card
+      title="First steps"
+      description="Each shows up here as soon as it has happened."
+      actions={
+        <Button
+          tone="ghost"
+          onClick={() => {
+            localStorage.setItem(stored, 'away')
+            setAway(true)
+          }}
+        >
+          Put away
+        </Button>
+      }
+    >
+      <ol className="flex flex-col gap-4">
+        {steps.map((step, index) => (
+          <li key={step.title} className="flex gap-3">
+            {done[index] ? (
+              <CircleCheck aria-label="Done" className="mt-0.5 size-5 flex-none text-good" />
+            ) : (
+              <CircleDashed aria-label="Not done yet" className="mt-0.5 size-5 flex-none text-soft" />
+            )}
+            <div className="flex min-w-0 flex-1 flex-col gap-1.5">
+              <Link to={step.to} className="font-medium hover:underline">
+                {step.title}
+              </Link>
+              {done[index] ? null : <p className="text-sm text-soft">{step.text}</p>}
+              {index === next ? <CodeBlock label={`command: ${step.title}`} text={step.command} /> : null}
+            </div>
+          </li>
+        ))}
+      </ol>
+    </Card>
+  )
+}

@@ -1,0 +1,53 @@
+import { isHalfkeyError } from '@halfkey/sdk'
+import { useQuery } from '@tanstack/react-query'
+import { api } from '../../api.ts'
+import { Badge } from '../../components/badge.tsx'
+import { Card } from '../../components/card.tsx'
+import { ErrorState, Loading } from '../../components/states.tsx'
+import { LIVE } from '../../query-client.ts'
+
+interface Check {
+  name: string
+  ok: boolean
+  note: string
+}
+
+async function readChecks(): Promise<Check[]> {
+  try {
+    const { checks } = await api.health.ready()
+    return checks.map((check) => ({
+      name: check.name,
+      ok: check.state === 'ok',
+      note: check.message ?? `${check.durationMs} ms`,
+    }))
+  } catch (error) {
+    if (!isHalfkeyError(error, 'not_ready')) throw error
+    return error.details.map((detail) => ({
+      name: String(detail.name ?? detail.code),
+      ok: detail.state === 'ok',
+      note: detail.message,
+    }))
+  }
+}
+
+/** Whether the process that answers is ready, check by check. */
+export function Health() {
+  const query = useQuery({ queryKey: ['health'], queryFn: readChecks, ...LIVE })
+  return (
+    <Card title="Health" description="Of the process that answers this page">
+      {query.isPending ? <Loading /> : null}
+      {query.isError ? <ErrorState error={query.error} onRetry={() => void query.refetch()} /> : null}
+      <ul className="flex flex-col gap-2.5">
+        {query.data?.map(({ name, ok, note }) => (
+          <li key={name} className="flex items-center justify-between gap-4 text-sm">
+            <span className="capitalize">{name.replaceAll('_', ' ')}</span>
+            <span className="flex items-center gap-3 text-soft">
+              <span className="tabular-nums">{note}</span>
+              <Badge tone={ok ? 'good' : 'danger'}>{ok ? 'in order' : 'failing'}</Badge>
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  )
+}

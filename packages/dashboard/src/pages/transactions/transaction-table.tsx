@@ -1,0 +1,56 @@
+import type { Page as ListPage, TransactionSummary } from '@halfkey/sdk'
+import type { UseQueryResult } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import { StatusBadge } from '../../components/badge.tsx'
+import { type Column, DataTable } from '../../components/data-table.tsx'
+import { RelativeTime } from '../../components/relative-time.tsx'
+import { UserLink } from '../../components/user-link.tsx'
+import { operationsWords } from './operation-words.ts'
+
+const what: Column<TransactionSummary> = {
+  id: 'what',
+  header: 'Transaction',
+  cell: ({ row: { original } }) => (
+    <span className="block max-w-80 min-w-0">
+      <Link
+        to="/transactions/$transactionId"
+        params={{ transactionId: original.id } as never}
+        className="font-medium text-accent [overflow-wrap:anywhere] hover:underline"
+      >
+        {operationsWords(original.operations)}
+      </Link>
+      <span className="block truncate font-mono text-xs text-soft" title={original.commandId}>
+        {original.commandId}
+      </span>
+    </span>
+  ),
+}
+
+const owner: Column<TransactionSummary> = {
+  id: 'owner',
+  header: 'Owner',
+  cell: ({ row }) => <UserLink userId={row.original.userId} />,
+}
+
+const rest: Column<TransactionSummary>[] = [
+  { id: 'status', header: 'Status', cell: ({ row }) => <StatusBadge status={row.original.status} /> },
+  { id: 'ledger', header: 'Ledger', cell: ({ row }) => row.original.ledger },
+  { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
+]
+
+const ALL = [what, owner, ...rest]
+const WITHOUT_OWNER = [what, ...rest]
+
+/** Transactions, a page of them. `ofOne`: all are of one wallet, whose owner is known. */
+export function TransactionTable({
+  query,
+  empty,
+  ofOne = false,
+}: {
+  query: UseQueryResult<ListPage<TransactionSummary>>
+  empty: ReactNode
+  ofOne?: boolean
+}) {
+  return <DataTable label="Transactions" query={query} columns={ofOne ? WITHOUT_OWNER : ALL} empty={empty} />
+}

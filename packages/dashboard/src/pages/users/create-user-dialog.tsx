@@ -1,0 +1,71 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { api, fieldErrors } from '../../api.ts'
+import { Dialog } from '../../components/dialog.tsx'
+import { Labelled } from '../../components/field.tsx'
+import { metadataOf } from '../../components/metadata-field.tsx'
+import { Select } from '../../components/select.tsx'
+import { useToast } from '../../components/toast.tsx'
+import { useAppOptions } from '../../components/use-apps.ts'
+import { nameOfUser } from '../../components/user-link.tsx'
+import { useSession } from '../../shell/session-context.ts'
+import { inputOf, UserForm, type UserInput } from './user-form.tsx'
+
+const given = (name: string, value: string) => (value === '' ? {} : { [name]: value })
+
+function Creation({ onDone }: { onDone: () => void }) {
+  const { session } = useSession()
+  const apps = useAppOptions()
+  const [appId, setAppId] = useState(session.defaultAppId)
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const toast = useToast()
+  const creation = useMutation({
+    mutationFn: ({ email, name, externalId, metadata }: UserInput) =>
+      api.users.create({
+        ...given('email', email),
+        ...given('name', name),
+        ...given('externalId', externalId),
+        ...(apps.length > 1 ? { appId } : {}),
+        ...(metadata.length === 0 ? {} : { metadata: metadataOf(metadata) }),
+      }),
+    onSuccess: async (user) => {
+      toast.done('User created', nameOfUser(user))
+      await queries.invalidateQueries({ queryKey: ['users'] })
+      onDone()
+      await navigate({ to: '/users/$userId', params: { userId: user.id } } as never)
+    },
+  })
+  return (
+    <UserForm
+      initial={inputOf()}
+      action="Create user"
+      busy={creation.isPending}
+      error={creation.error}
+      onCancel={onDone}
+      onSubmit={(input) => creation.mutate(input)}
+      extraFields={apps.length > 1 ? ['appId'] : []}
+    >
+      {apps.length < 2 ? null : (
+        <Labelled label="App" error={fieldErrors(creation.error).appId}>
+          <Select label="App" value={appId} options={apps} onChange={setAppId} className="w-full" />
+        </Labelled>
+      )}
+    </UserForm>
+  )
+}
+
+/** Makes a user and goes to them. */
+export function CreateUserDialog({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
+  return (
+    <Dialog
+      open={open}
+      onOpenChange={onOpenChange}
+      title="Create a user"
+      description="Nothing is required. The user gets a party on the ledger at once, and signs in once they have a passkey."
+    >
+      <Creation onDone={() => onOpenChange(false)} />
+    </Dialog>
+  )
+}

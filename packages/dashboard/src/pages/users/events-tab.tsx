@@ -1,0 +1,85 @@
+import type { AuditEntry, User } from '@halfkey/sdk'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { api } from '../../api.ts'
+import { Card } from '../../components/card.tsx'
+import { type Column, DataTable } from '../../components/data-table.tsx'
+import { useFilters } from '../../components/filters.tsx'
+import { RecordLink } from '../../components/record-link.tsx'
+import { RelativeTime } from '../../components/relative-time.tsx'
+import { Select } from '../../components/select.tsx'
+import { EmptyState } from '../../components/states.tsx'
+import { LIVE } from '../../query-client.ts'
+
+const VIEWS = [
+  { value: 'by', label: 'Done by the user, or for them' },
+  { value: 'to', label: 'Done to the user’s record' },
+] as const
+
+/** Of the two that an entry names, the user is one: only the other one is shown. */
+function columnsFor(other: Column<AuditEntry>): Column<AuditEntry>[] {
+  return [
+    {
+      id: 'action',
+      header: 'Event',
+      cell: ({ row }) => <code className="font-mono text-[0.8125rem] font-medium">{row.original.action}</code>,
+    },
+    other,
+    {
+      id: 'address',
+      header: 'From',
+      cell: ({ row }) =>
+        row.original.address === null ? (
+          '–'
+        ) : (
+          <code className="font-mono text-[0.8125rem]">{row.original.address}</code>
+        ),
+    },
+    { id: 'at', header: 'When', cell: ({ row }) => <RelativeTime at={row.original.at} /> },
+  ]
+}
+
+const COLUMNS = {
+  by: columnsFor({ id: 'target', header: 'About', cell: ({ row }) => <RecordLink id={row.original.target} /> }),
+  to: columnsFor({ id: 'actor', header: 'By', cell: ({ row }) => <RecordLink id={row.original.actor} /> }),
+}
+
+/** What the audit log has of a user: what they did, or what was done to their record. */
+export function EventsTab({ user }: { user: User }) {
+  const { values, page, set } = useFilters()
+  const view = values.events === 'to' ? 'to' : 'by'
+  const query = useQuery({
+    queryKey: ['audit-log', 'of', user.id, view, page],
+    queryFn: async ({ signal }) =>
+      await api.auditLog.list({ ...(view === 'to' ? { target: user.id } : { actor: user.id }), page }, { signal }),
+    placeholderData: keepPreviousData,
+    ...LIVE,
+  })
+  return (
+    <Card
+      flush
+      title="Events"
+      description="From the audit log, about a second after they happened."
+      actions={
+        <Select
+          label="Which events"
+          value={view}
+          options={VIEWS}
+          onChange={(next) => set({ events: next === 'by' ? undefined : next })}
+        />
+      }
+    >
+      <DataTable
+        label="Events"
+        query={query}
+        columns={COLUMNS[view]}
+        empty={
+          <EmptyState title="Nothing yet">
+            {view === 'by'
+              ? 'Sign-ins, passkeys, the wallet and delegated sessions of the user appear here.'
+              : 'Creation, changes and the second factor of the user appear here.'}
+          </EmptyState>
+        }
+      />
+    </Card>
+  )
+}

@@ -1,0 +1,134 @@
+import type { User } from '@halfkey/sdk'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { allows, api } from '../../api.ts'
+import { Badge, StatusBadge } from '../../components/badge.tsx'
+import { Button } from '../../components/button.tsx'
+import { Card } from '../../components/card.tsx'
+import { CopyableId } from '../../components/copy.tsx'
+import { Detail, Details } from '../../components/details.tsx'
+import { Dialog } from '../../components/dialog.tsx'
+import { MetadataList, metadataChanges } from '../../components/metadata-field.tsx'
+import { Party } from '../../components/party.tsx'
+import { RecordLink } from '../../components/record-link.tsx'
+import { RelativeTime } from '../../components/relative-time.tsx'
+import { useToast } from '../../components/toast.tsx'
+import { useApps } from '../../components/use-apps.ts'
+import { useSession } from '../../shell/session-context.ts'
+import { meaningOf, TrustLevelBadge } from './trust-level.tsx'
+import { inputOf, UserForm, type UserInput } from './user-form.tsx'
+
+/** What PATCH takes of what was typed: only what changed, null for what was emptied. */
+function changesOf(user: User, input: UserInput) {
+  const fields = (['email', 'name', 'externalId'] as const).filter((name) => input[name] !== (user[name] ?? ''))
+  const metadata = metadataChanges(user.metadata, input.metadata)
+  return {
+    ...Object.fromEntries(fields.map((name) => [name, input[name] === '' ? null : input[name]])),
+    ...(metadata === undefined ? {} : { metadata }),
+  }
+}
+
+function Editing({ user, onDone }: { user: User; onDone: () => void }) {
+  // What was there when the dialog opened: a change from elsewhere meanwhile is not undone by saving.
+  const [before] = useState(user)
+  const queries = useQueryClient()
+  const toast = useToast()
+  const change = useMutation({
+    mutationFn: (input: UserInput) => api.users.update(user.id, changesOf(before, input)),
+    onSuccess: async () => {
+      await queries.invalidateQueries({ queryKey: ['users'] })
+      await queries.invalidateQueries({ queryKey: ['user-names', user.id] })
+      toast.done('User saved')
+      onDone()
+    },
+  })
+  return (
+    <UserForm
+      initial={inputOf(before)}
+      action="Save"
+      busy={change.isPending}
+      error={change.error}
+      onCancel={onDone}
+      onSubmit={(input) => change.mutate(input)}
+    />
+  )
+}
+
+function EditUser({ user }: { user: User }) {
+  const [open, setOpen] = useState(false)
+  return (
+    <>
+      <Button onClick={() => setOpen(true)}>Edit</Button>
+      <Dialog open={open} onOpenChange={setOpen} title="Edit user">
+        <Editing user={user} onDone={() => setOpen(false)} />
+      </Dialog>
+    </>
+  )
+}
+
+function Text({ value }: { value: string | null }) {
+  return value === null ? <span className="text-soft">None</span> : <bdi>{value}</bdi>
+}
+
+function Fields({ user }: { user: User }) {
+  const app = useApps().find(({ id }) => id === user.appId)
+  return (
+    <Details>
+      <Detail label="Email">
+        <Text value={user.email} />{' '}
+        {user.email === null ? null : (
+          <Badge tone={user.emailVerified ? 'good' : 'neutral'}>
+            {user.emailVerified ? 'verified' : 'not verified'}
+          </Badge>
+        )}
+      </Detail>
+      <Detail label="Name">
+        <Text value={user.name} />
+      </Detail>
+      <Detail label="External id">
+        {user.externalId === null ? <Text value={null} /> : <CopyableId id={user.externalId} what="external id" />}
+      </Detail>
+      <Detail label="Status">
+        <StatusBadge status={user.status} />
+      </Detail>
+      <Detail label="Trust level">
+        <TrustLevelBadge level={user.trustLevel} />
+        <span className="block text-sm text-soft">{meaningOf(user.trustLevel)}</span>
+      </Detail>
+      <Detail label="Two-step verification">{user.mfaEnabled ? 'On' : 'Off'}</Detail>
+      <Detail label="User id">
+        <CopyableId id={user.id} what="user id" />
+      </Detail>
+      <Detail label="Party">
+        <Party id={user.partyId} />
+      </Detail>
+      <Detail label="App">
+        <RecordLink id={user.appId} {...(app === undefined ? {} : { label: app.name })} />
+      </Detail>
+      <Detail label="Last seen">
+        <RelativeTime at={user.lastSeenAt} none="Never" />
+      </Detail>
+      <Detail label="Created">
+        <RelativeTime at={user.createdAt} />
+      </Detail>
+      <Detail label="Changed">
+        <RelativeTime at={user.updatedAt} />
+      </Detail>
+    </Details>
+  )
+}
+
+/** Every field of a user, and the way to change them. */
+export function OverviewTab({ user }: { user: User }) {
+  const { session } = useSession()
+  return (
+    <>
+      <Card title="Profile" actions={allows(session, 'users:write') ? <EditUser user={user} /> : undefined}>
+        <Fields user={user} />
+      </Card>
+      <Card title="Metadata">
+        <MetadataList metadata={user.metadata} />
+      </Card>
+    </>
+  )
+}

@@ -1,0 +1,171 @@
+import type { Passkey, User } from '@halfkey/sdk'
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Pencil, Trash2 } from 'lucide-react'
+import { useMemo, useState } from 'react'
+import { allows, api, apiFor, fieldErrors } from '../../api.ts'
+import { Button, IconButton } from '../../components/button.tsx'
+import { Card } from '../../components/card.tsx'
+import { type Column, DataTable } from '../../components/data-table.tsx'
+import { ConfirmDialog, Dialog } from '../../components/dialog.tsx'
+import { TextField } from '../../components/field.tsx'
+import { useFilters } from '../../components/filters.tsx'
+import { FormError } from '../../components/form-error.tsx'
+import { RelativeTime } from '../../components/relative-time.tsx'
+import { curl, EmptyState } from '../../components/states.tsx'
+import { useToast } from '../../components/toast.tsx'
+import { useAsked } from '../../components/use-asked.ts'
+import { UserText } from '../../components/user-text.tsx'
+import { LIVE } from '../../query-client.ts'
+import { useSession } from '../../shell/session-context.ts'
+
+const nameOf = (passkey: Passkey | null) => passkey?.name ?? 'Unnamed passkey'
+
+interface Acts {
+  rename: (passkey: Passkey) => void
+  remove: (passkey: Passkey) => void
+}
+
+function columnsFor(acts: Acts | null): Column<Passkey>[] {
+  const actions: Column<Passkey> = {
+    id: 'actions',
+    header: () => <span className="sr-only">Actions</span>,
+    cell: ({ row }) => (
+      <span className="ml-auto flex justify-end gap-1">
+        <IconButton label={`Rename ${nameOf(row.original)}`} onClick={() => acts?.rename(row.original)}>
+          <Pencil aria-hidden className="size-4" />
+        </IconButton>
+        <IconButton label={`Remove ${nameOf(row.original)}`} onClick={() => acts?.remove(row.original)}>
+          <Trash2 aria-hidden className="size-4" />
+        </IconButton>
+      </span>
+    ),
+  }
+  return [
+    {
+      id: 'name',
+      header: 'Name',
+      cell: ({ row }) => <UserText className="font-medium">{nameOf(row.original)}</UserText>,
+    },
+    {
+      id: 'kind',
+      header: 'Kept',
+      cell: ({ row: { original } }) =>
+        original.deviceType === 'singleDevice' ? 'on one device' : original.backedUp ? 'synced' : 'can be synced',
+    },
+    { id: 'rp', header: 'For', cell: ({ row }) => <UserText className="md:min-w-28">{row.original.rpId}</UserText> },
+    { id: 'used', header: 'Last used', cell: ({ row }) => <RelativeTime at={row.original.lastUsedAt} none="never" /> },
+    { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
+    ...(acts === null ? [] : [actions]),
+  ]
+}
+
+function Renaming({ userId, passkey, onDone }: { userId: string; passkey: Passkey; onDone: () => void }) {
+  const [name, setName] = useState(passkey.name ?? '')
+  const queries = useQueryClient()
+  const toast = useToast()
+  const renaming = useMutation({
+    mutationFn: () => apiFor(userId).auth.passkeys.rename(passkey.id, name === '' ? null : name),
+    onSuccess: async () => {
+      await queries.invalidateQueries({ queryKey: ['users'] })
+      toast.done('Passkey renamed')
+      onDone()
+    },
+  })
+  return (
+    <form
+      className="flex flex-col gap-4"
+      onSubmit={(event) => {
+        event.preventDefault()
+        renaming.mutate()
+      }}
+    >
+      <TextField
+        label="Name"
+        hint="The user sees it too."
+        value={name}
+        onChange={setName}
+        dir="auto"
+        autoComplete="off"
+        error={fieldErrors(renaming.error).name}
+      />
+      <FormError error={renaming.error} fields={['name']} />
+      <div className="flex flex-wrap justify-end gap-2">
+        <Button onClick={onDone}>Cancel</Button>
+        <Button tone="primary" type="submit" busy={renaming.isPending}>
+          Save
+        </Button>
+      </div>
+    </form>
+  )
+}
+
+function Removing({ userId, asked }: { userId: string; asked: ReturnType<typeof useAsked<Passkey>> }) {
+  const queries = useQueryClient()
+  const toast = useToast()
+  return (
+    <ConfirmDialog
+      open={asked.open}
+      onOpenChange={asked.onOpenChange}
+      title="Remove this passkey?"
+      action="Remove passkey"
+      onConfirm={async () => {
+        await apiFor(userId).auth.passkeys.remove(asked.about?.id ?? '')
+        await queries.invalidateQueries({ queryKey: ['users'] })
+        toast.done('Passkey removed')
+      }}
+    >
+      <p>
+        <bdi className="font-medium text-ink [overflow-wrap:anywhere]">{nameOf(asked.about)}</bdi> does not sign the
+        user in any more. Live sessions stay.
+      </p>
+      <p>What is left of it on the device, its user deletes there.</p>
+    </ConfirmDialog>
+  )
+}
+
+/** The passkeys of a user: named and removed by whoever may act for users. */
+export function PasskeysTab({ user }: { user: User }) {
+  const { session } = useSession()
+  const { page } = useFilters()
+  const renaming = useAsked<Passkey>()
+  const removing = useAsked<Passkey>()
+  const mayAct = allows(session, 'users:act_as') && user.status === 'active'
+  const { ask: rename } = renaming
+  const { ask: remove } = removing
+  const columns = useMemo(() => columnsFor(mayAct ? { rename, remove } : null), [mayAct, rename, remove])
+  const query = useQuery({
+    queryKey: ['users', 'one', user.id, 'passkeys', page],
+    queryFn: async ({ signal }) => await api.users.passkeys(user.id, { page }, { signal }),
+    placeholderData: keepPreviousData,
+    ...LIVE,
+  })
+  return (
+    <Card
+      flush
+      title="Passkeys"
+      {...(allows(session, 'users:act_as')
+        ? {}
+        : { description: 'To rename or remove one takes a key with the scope users:act_as.' })}
+    >
+      <DataTable
+        label="Passkeys"
+        query={query}
+        columns={columns}
+        empty={
+          <EmptyState
+            title="No passkeys"
+            command={curl(session.publicUrl, 'POST', '/auth/passkey/register-options', {}, user.id)}
+          >
+            Your server begins the registration; the user’s browser completes it with what this answers.
+          </EmptyState>
+        }
+      />
+      <Dialog open={renaming.open} onOpenChange={renaming.onOpenChange} title="Rename passkey">
+        {renaming.about === null ? null : (
+          <Renaming userId={user.id} passkey={renaming.about} onDone={() => renaming.onOpenChange(false)} />
+        )}
+      </Dialog>
+      <Removing userId={user.id} asked={removing} />
+    </Card>
+  )
+}

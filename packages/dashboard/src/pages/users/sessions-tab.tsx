@@ -1,0 +1,150 @@
+import type { Session, User } from '@halfkey/sdk'
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMemo, useState } from 'react'
+import { allows, api, apiFor } from '../../api.ts'
+import { Button } from '../../components/button.tsx'
+import { Card } from '../../components/card.tsx'
+import { type Column, DataTable } from '../../components/data-table.tsx'
+import { ConfirmDialog } from '../../components/dialog.tsx'
+import { useFilters } from '../../components/filters.tsx'
+import { RelativeTime } from '../../components/relative-time.tsx'
+import { EmptyState } from '../../components/states.tsx'
+import { useToast } from '../../components/toast.tsx'
+import { useAsked } from '../../components/use-asked.ts'
+import { UserText } from '../../components/user-text.tsx'
+import { LIVE } from '../../query-client.ts'
+import { useSession } from '../../shell/session-context.ts'
+import { deviceInWords, methodsInWords } from './sign-in-words.ts'
+
+function columnsFor(end: ((session: Session) => void) | null): Column<Session>[] {
+  const action: Column<Session> = {
+    id: 'end',
+    header: () => <span className="sr-only">Actions</span>,
+    cell: ({ row }) => (
+      <span className="ml-auto flex justify-end">
+        <Button
+          aria-label={`End the session on ${deviceInWords(row.original.userAgent)}`}
+          onClick={() => end?.(row.original)}
+        >
+          End
+        </Button>
+      </span>
+    ),
+  }
+  return [
+    {
+      id: 'device',
+      header: 'Device',
+      cell: ({ row }) => (
+        <span title={row.original.userAgent ?? undefined}>
+          <UserText className="font-medium">{deviceInWords(row.original.userAgent)}</UserText>
+        </span>
+      ),
+    },
+    { id: 'methods', header: 'Signed in by', cell: ({ row }) => methodsInWords(row.original.methods) },
+    {
+      id: 'address',
+      header: 'Address',
+      cell: ({ row }) => <code className="font-mono text-[0.8125rem]">{row.original.address}</code>,
+    },
+    { id: 'since', header: 'Signed in', cell: ({ row }) => <RelativeTime at={row.original.signedInAt} /> },
+    {
+      id: 'mfa',
+      header: 'Second factor',
+      cell: ({ row }) => <RelativeTime at={row.original.mfaVerifiedAt} none="not given" />,
+    },
+    { id: 'ends', header: 'Ends', cell: ({ row }) => <RelativeTime at={row.original.expiresAt} /> },
+    ...(end === null ? [] : [action]),
+  ]
+}
+
+function EndAll({ user }: { user: User }) {
+  const [asking, setAsking] = useState(false)
+  const queries = useQueryClient()
+  const toast = useToast()
+  return (
+    <>
+      <Button onClick={() => setAsking(true)}>Sign out everywhere</Button>
+      <ConfirmDialog
+        open={asking}
+        onOpenChange={setAsking}
+        title="Sign this user out everywhere?"
+        action="Sign out"
+        onConfirm={async () => {
+          const { revoked } = await apiFor(user.id).auth.logOut({ everywhere: true })
+          await queries.invalidateQueries({ queryKey: ['users'] })
+          toast.done(revoked === 1 ? 'One session ended' : `${revoked} sessions ended`)
+        }}
+      >
+        <p>Every session ends at once, on all devices. The user can sign in again.</p>
+      </ConfirmDialog>
+    </>
+  )
+}
+
+function EndOne({ userId, asked }: { userId: string; asked: ReturnType<typeof useAsked<Session>> }) {
+  const queries = useQueryClient()
+  const toast = useToast()
+  const { about, open, onOpenChange } = asked
+  return (
+    <ConfirmDialog
+      open={open}
+      onOpenChange={onOpenChange}
+      title="End this session?"
+      action="End session"
+      onConfirm={async () => {
+        await apiFor(userId).auth.sessions.end(about?.id ?? '')
+        await queries.invalidateQueries({ queryKey: ['users'] })
+        toast.done('Session ended')
+      }}
+    >
+      <p className="[overflow-wrap:anywhere]">
+        {deviceInWords(about?.userAgent ?? null)}, from {about?.address}, is signed out at once. The user can sign in
+        again.
+      </p>
+    </ConfirmDialog>
+  )
+}
+
+/** The sessions of a user that are live, and how they are ended. */
+export function SessionsTab({ user }: { user: User }) {
+  const { session } = useSession()
+  const { page } = useFilters()
+  const asked = useAsked<Session>()
+  const mayAct = allows(session, 'users:act_as') && user.status === 'active'
+  const { ask } = asked
+  const columns = useMemo(() => columnsFor(mayAct ? ask : null), [mayAct, ask])
+  const query = useQuery({
+    queryKey: ['users', 'one', user.id, 'sessions', page],
+    queryFn: async ({ signal }) => await api.users.sessions(user.id, { page }, { signal }),
+    placeholderData: keepPreviousData,
+    ...LIVE,
+  })
+  const some = (query.data?.total ?? 0) > 0
+  return (
+    <Card
+      flush
+      title="Live sessions"
+      description={
+        some && !allows(session, 'users:act_as')
+          ? 'To end one takes a key with the scope users:act_as.'
+          : 'Where the user is signed in now. Those that have ended are in the audit log.'
+      }
+      actions={mayAct && some ? <EndAll user={user} /> : undefined}
+    >
+      <DataTable
+        label="Live sessions"
+        query={query}
+        columns={columns}
+        empty={
+          <EmptyState title="Not signed in anywhere">
+            {user.status === 'suspended'
+              ? 'Suspending the user ended all sessions; there are no new ones until the user is activated.'
+              : 'A session begins when the user signs in.'}
+          </EmptyState>
+        }
+      />
+      <EndOne userId={user.id} asked={asked} />
+    </Card>
+  )
+}

@@ -1,0 +1,98 @@
+import type { User } from '@halfkey/sdk'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { allows, api, messageOf } from '../../api.ts'
+import { Button } from '../../components/button.tsx'
+import { ConfirmDialog } from '../../components/dialog.tsx'
+import { useToast } from '../../components/toast.tsx'
+import { nameOfUser } from '../../components/user-link.tsx'
+import { useSession } from '../../shell/session-context.ts'
+
+function Suspension({ user }: { user: User }) {
+  const [asking, setAsking] = useState(false)
+  const queries = useQueryClient()
+  const toast = useToast()
+  const put = async (status: 'active' | 'suspended') => {
+    await api.users.update(user.id, { status })
+    await queries.invalidateQueries({ queryKey: ['users'] })
+    toast.done(status === 'active' ? 'User activated' : 'User suspended', nameOfUser(user))
+  }
+  const activation = useMutation({
+    mutationFn: () => put('active'),
+    onError: (error) => toast.failed('The user was not activated', messageOf(error)),
+  })
+  if (user.status === 'suspended')
+    return (
+      <Button busy={activation.isPending} onClick={() => activation.mutate()}>
+        Activate
+      </Button>
+    )
+  return (
+    <>
+      <Button onClick={() => setAsking(true)}>Suspend</Button>
+      <ConfirmDialog
+        open={asking}
+        onOpenChange={setAsking}
+        title="Suspend this user?"
+        action="Suspend"
+        onConfirm={() => put('suspended')}
+      >
+        <p>
+          All sessions of <bdi className="font-medium text-ink [overflow-wrap:anywhere]">{nameOfUser(user)}</bdi> end at
+          once, and they cannot sign in again until they are activated. Nothing is deleted.
+        </p>
+      </ConfirmDialog>
+    </>
+  )
+}
+
+function Deletion({ user }: { user: User }) {
+  const [asking, setAsking] = useState(false)
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const toast = useToast()
+  return (
+    <>
+      <Button className="text-danger!" onClick={() => setAsking(true)}>
+        Delete
+      </Button>
+      <ConfirmDialog
+        open={asking}
+        onOpenChange={setAsking}
+        title="Delete this user?"
+        action="Delete user"
+        typed={user.email ?? user.id}
+        onConfirm={async () => {
+          await api.users.delete(user.id)
+          toast.done('User deleted', nameOfUser(user))
+          await navigate({ to: '/users', search: {} } as never)
+          queries.removeQueries({ queryKey: ['users', 'one', user.id] })
+          await queries.invalidateQueries({ queryKey: ['users'] })
+        }}
+      >
+        <p>
+          Sessions, passkeys, the second factor, wallet, key shares, delegated sessions and transactions go with{' '}
+          <bdi className="font-medium text-ink [overflow-wrap:anywhere]">{nameOfUser(user)}</bdi>. It cannot be undone.
+        </p>
+        <p>
+          {user.trustLevel === 'embedded'
+            ? 'What an embedded wallet holds stays on the ledger, and nobody can move it any more: move it first.'
+            : 'The user’s own key or shares go on to exist; what is kept of them here does not.'}
+        </p>
+      </ConfirmDialog>
+    </>
+  )
+}
+
+/** What can be done to a user as a whole; nothing without `users:write`. */
+export function UserActions({ user }: { user: User }) {
+  const { session } = useSession()
+  if (!allows(session, 'users:write')) return null
+  return (
+    <>
+      <Suspension user={user} />
+      <Deletion user={user} />
+    </>
+  )
+}

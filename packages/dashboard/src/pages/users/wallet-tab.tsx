@@ -1,0 +1,166 @@
+import { isHalfkeyError, type User, type Wallet } from '@halfkey/sdk'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { useState } from 'react'
+import { allows, api, apiFor, messageOf } from '../../api.ts'
+import { StatusBadge } from '../../components/badge.tsx'
+import { Button } from '../../components/button.tsx'
+import { Card } from '../../components/card.tsx'
+import { CopyableId } from '../../components/copy.tsx'
+import { CustodyXray } from '../../components/custody.tsx'
+import { Detail, Details } from '../../components/details.tsx'
+import { ConfirmDialog } from '../../components/dialog.tsx'
+import { Party } from '../../components/party.tsx'
+import { RelativeTime } from '../../components/relative-time.tsx'
+import { curl, EmptyState, ErrorState, Loading } from '../../components/states.tsx'
+import { useToast } from '../../components/toast.tsx'
+import { LIVE } from '../../query-client.ts'
+import { useSession } from '../../shell/session-context.ts'
+
+function useRefresh() {
+  const queries = useQueryClient()
+  return async () => {
+    await queries.invalidateQueries({ queryKey: ['users'] })
+    await queries.invalidateQueries({ queryKey: ['wallets'] })
+  }
+}
+
+function NoWallet({ user }: { user: User }) {
+  const { session } = useSession()
+  const refresh = useRefresh()
+  const toast = useToast()
+  const creation = useMutation({
+    mutationFn: () => apiFor(user.id).wallet.create(),
+    onSuccess: async () => {
+      await refresh()
+      toast.done('Wallet created')
+    },
+    onError: (error) => toast.failed('The wallet was not created', messageOf(error)),
+  })
+  const mayAct = allows(session, 'users:act_as') && user.status === 'active'
+  return (
+    <Card flush title="Wallet">
+      <EmptyState
+        title="No wallet yet"
+        command={curl(session.publicUrl, 'POST', '/users/me/wallet', {}, user.id)}
+        action={
+          mayAct ? (
+            <Button tone="primary" busy={creation.isPending} onClick={() => creation.mutate()}>
+              Create an embedded wallet
+            </Button>
+          ) : undefined
+        }
+      >
+        The user makes one in your app, or your server makes an embedded one, for which the service signs.
+      </EmptyState>
+    </Card>
+  )
+}
+
+function Freeze({ wallet }: { wallet: Wallet }) {
+  const [asking, setAsking] = useState(false)
+  const refresh = useRefresh()
+  const toast = useToast()
+  const frozen = wallet.status === 'frozen'
+  return (
+    <>
+      <Button onClick={() => setAsking(true)}>{frozen ? 'Unfreeze' : 'Freeze'}</Button>
+      <ConfirmDialog
+        open={asking}
+        onOpenChange={setAsking}
+        title={frozen ? 'Unfreeze this wallet?' : 'Freeze this wallet?'}
+        action={frozen ? 'Unfreeze' : 'Freeze'}
+        danger={!frozen}
+        onConfirm={async () => {
+          await (frozen ? api.wallets.unfreeze(wallet.id) : api.wallets.freeze(wallet.id))
+          await refresh()
+          toast.done(frozen ? 'Wallet unfrozen' : 'Wallet frozen')
+        }}
+      >
+        <p>
+          {frozen
+            ? 'The service signs with it again, for its user and for delegated sessions that are still valid.'
+            : 'The service signs nothing with it, for anybody, until it is unfrozen. A key that the user has whole still signs elsewhere.'}
+        </p>
+      </ConfirmDialog>
+    </>
+  )
+}
+
+function Custody({ wallet }: { wallet: Wallet }) {
+  const query = useQuery({
+    queryKey: ['wallets', wallet.id, 'custody'],
+    queryFn: ({ signal }) => api.wallets.custody(wallet.id, { signal }),
+    ...LIVE,
+  })
+  return (
+    <Card title="Who can sign" description="What the records say today.">
+      {query.data !== undefined ? (
+        <CustodyXray custody={query.data} />
+      ) : query.isPending ? (
+        <Loading />
+      ) : (
+        <ErrorState error={query.error} onRetry={() => void query.refetch()} />
+      )}
+    </Card>
+  )
+}
+
+function WalletFields({ wallet }: { wallet: Wallet }) {
+  return (
+    <Details>
+      <Detail label="Status">
+        <StatusBadge status={wallet.status} />
+      </Detail>
+      <Detail label="Custody">{wallet.custody.replaceAll('_', ' ')}</Detail>
+      <Detail label="Ledger">
+        <bdi>{wallet.ledger}</bdi>
+      </Detail>
+      <Detail label="Wallet id">
+        <Link
+          to="/wallets/$walletId"
+          params={{ walletId: wallet.id } as never}
+          search={{} as never}
+          className="text-accent hover:underline"
+        >
+          <code className="font-mono text-[0.8125rem] [overflow-wrap:anywhere]">{wallet.id}</code>
+        </Link>
+      </Detail>
+      <Detail label="Party">
+        <Party id={wallet.partyId} />
+      </Detail>
+      <Detail label="Public key">
+        {wallet.publicKey === null ? '–' : <CopyableId id={wallet.publicKey} what="public key" />}
+      </Detail>
+      <Detail label="Created">
+        <RelativeTime at={wallet.createdAt} />
+      </Detail>
+    </Details>
+  )
+}
+
+/** A user's wallet, and who can sign with its key. */
+export function WalletTab({ user }: { user: User }) {
+  const { session } = useSession()
+  const query = useQuery({
+    queryKey: ['users', 'one', user.id, 'wallet'],
+    queryFn: ({ signal }) => api.users.wallet(user.id, { signal }),
+    ...LIVE,
+  })
+  if (query.isError && isHalfkeyError(query.error, 'wallet_not_found')) return <NoWallet user={user} />
+  if (query.data === undefined)
+    return (
+      <Card flush>
+        {query.isPending ? <Loading /> : <ErrorState error={query.error} onRetry={() => void query.refetch()} />}
+      </Card>
+    )
+  const wallet = query.data
+  return (
+    <>
+      <Custody wallet={wallet} />
+      <Card title="Wallet" actions={allows(session, 'wallets:write') ? <Freeze wallet={wallet} /> : undefined}>
+        <WalletFields wallet={wallet} />
+      </Card>
+    </>
+  )
+}

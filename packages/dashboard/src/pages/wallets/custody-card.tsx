@@ -1,0 +1,32 @@
+import { useQuery } from '@tanstack/react-query'
+import { api } from '../../api.ts'
+import { Card } from '../../components/card.tsx'
+import { CustodyXray } from '../../components/custody.tsx'
+import { ErrorState, Loading } from '../../components/states.tsx'
+import { custodySentence } from './custody-words.ts'
+
+/** Who can sign with a wallet's key today, from the service's records, and what that amounts to. */
+export function CustodyCard({ walletId }: { walletId: string }) {
+  const query = useQuery({
+    queryKey: ['wallets', walletId, 'custody'],
+    queryFn: ({ signal }) => api.wallets.custody(walletId, { signal }),
+  })
+  return (
+    <Card
+      title="Who can sign today"
+      description="From the service’s records. What people keep elsewhere is known to them alone."
+      flush={query.data === undefined}
+    >
+      {query.isPending ? (
+        <Loading />
+      ) : query.data === undefined ? (
+        <ErrorState error={query.error} onRetry={() => void query.refetch()} />
+      ) : (
+        <>
+          <CustodyXray custody={query.data} />
+          <p className="mt-4 max-w-3xl text-sm text-soft">{custodySentence(query.data)}</p>
+        </>
+      )}
+    </Card>
+  )
+}

@@ -1,0 +1,37 @@
+import type { Delivery, DeliveryAttempt } from '@halfkey/sdk'
+import { Link } from '@tanstack/react-router'
+
+/** How an attempt ended, in a word or two: `204`, `503`, `connection refused`. */
+export function outcomeOf({ statusCode, error }: Pick<DeliveryAttempt, 'statusCode' | 'error'>): string {
+  return statusCode === null ? (error ?? 'no answer') : String(statusCode)
+}
+
+/** The last attempt of a delivery, and how long it took. */
+export function LastAnswer({ delivery }: { delivery: Delivery }) {
+  const last = delivery.attempts.at(-1)
+  if (last === undefined) return <span className="text-soft">Not sent yet</span>
+  return (
+    <span className="inline-flex flex-wrap items-baseline gap-x-2 max-md:justify-end">
+      <span className={`line-clamp-2 [overflow-wrap:anywhere] ${last.error === null ? '' : 'text-danger'}`}>
+        {outcomeOf(last)}
+      </span>
+      <span className="whitespace-nowrap text-soft tabular-nums">{last.durationMs} ms</span>
+    </span>
+  )
+}
+
+/** A delivery's kind of event, which leads to its page, and the event's id. */
+export function DeliveryLink({ delivery }: { delivery: Delivery }) {
+  return (
+    <div className="min-w-0">
+      <Link
+        to="/webhooks/$webhookId/deliveries/$deliveryId"
+        params={{ webhookId: delivery.webhookId, deliveryId: delivery.id } as never}
+        className="font-medium text-accent [overflow-wrap:anywhere] hover:underline"
+      >
+        {delivery.eventType}
+      </Link>
+      <p className="font-mono text-xs text-soft [overflow-wrap:anywhere]">{delivery.eventId}</p>
+    </div>
+  )
+}

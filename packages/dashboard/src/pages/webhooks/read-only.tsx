@@ -1,0 +1,8 @@
+/** Instead of actions, for a session that may not take them. */
+export function ReadOnly() {
+  return (
+    <p className="text-sm text-soft">
+      Your API key may only look here: it lacks the scope <code className="font-mono text-xs">webhooks:write</code>.
+    </p>
+  )
+}

@@ -1,0 +1,52 @@
+import type { DeliveryWithPayload } from '@halfkey/sdk'
+
+const LOOPBACK = /^(localhost|127\.|\[::1\])/
+const PORT_DEFAULT = '3000'
+
+/** A receiver to paste into `receiver.mjs`, which verifies what comes. It listens where a local URL points. */
+export function receiverSnippet(url: string): string {
+  const known = URL.canParse(url) ? new URL(url) : null
+  const port = known !== null && LOOPBACK.test(known.hostname) && known.port !== '' ? known.port : PORT_DEFAULT
+  return `// npm install @halfkey/sdk
+// HALFKEY_WEBHOOK_SECRET='whsec_…' node receiver.mjs
+import { createServer } from 'node:http'
+import { verifyWebhook } from '@halfkey/sdk'
+
+const secret = process.env.HALFKEY_WEBHOOK_SECRET
+
+createServer(async (request, response) => {
+  // The bytes as they came: what a JSON parser has touched does not verify.
+  const rawBody = Buffer.concat(await request.toArray())
+  try {
+    const event = await verifyWebhook(rawBody, request.headers, secret)
+    // Answer at once, work afterwards. An event may come twice, with the same id.
+    response.writeHead(204).end()
+    console.log(event.type, event.id, event.data)
+  } catch (error) {
+    console.error(error.message)
+    response.writeHead(400).end()
+  }
+}).listen(${port}, () => console.log('Listening on port ${port}'))
+`
+}
+
+/** The body of a delivery, byte for byte: the service sends what this very serialisation makes, and answers it parsed. */
+export function sentBody({ payload }: Pick<DeliveryWithPayload, 'payload'>): string | null {
+  return payload === null || payload === undefined ? null : JSON.stringify(payload)
+}
+
+/** A text as one word of a shell. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`
+}
+
+/** Lines for a terminal that print the signature of the last attempt, from the secret alone; null without a body. */
+export function verifySnippet(delivery: DeliveryWithPayload): string | null {
+  const body = sentBody(delivery)
+  const last = delivery.attempts.at(-1)
+  if (body === null || last === undefined) return null
+  return `# Of the newest attempt. Set HALFKEY_WEBHOOK_SECRET to the whole secret, whsec_ included.
+TIMESTAMP=${Math.floor(Date.parse(last.at) / 1000)}
+BODY=${quoted(body)}
+printf '%s.%s' "$TIMESTAMP" "$BODY" | openssl dgst -sha256 -hmac "$HALFKEY_WEBHOOK_SECRET" -r`
+}

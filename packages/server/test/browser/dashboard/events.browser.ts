@@ -1,0 +1,136 @@
+import type { Browser } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { createUser, deliveriesIn, subscribe } from '../../../src/webhooks/engine/delivery.fixture.ts'
+import { type Service, startService, type Tenant } from '../../harness.ts'
+import { answer, type Receiver, startReceiver } from '../../receiver.ts'
+import { startChromium } from '../person.ts'
+import { type Dashboard, type DashboardOptions, openDashboard } from './support.ts'
+
+// Each state is looked at four times.
+vi.setConfig({ testTimeout: 240_000 })
+
+const HOSTILE = `<img src=x onerror=alert(1)>"'&</script><script>alert(2)</script>`
+
+let service: Service
+let receiver: Receiver
+let browser: Browser
+let dashboard: Dashboard | undefined
+beforeAll(async () => {
+  service = await startService({ HALFKEY_WEBHOOK_RETRY_DELAYS: '50ms' })
+  receiver = await startReceiver(answer(500))
+  browser = await startChromium()
+})
+afterAll(async () => {
+  await browser.close()
+  await receiver.close()
+  await service.stop()
+})
+afterEach(async () => {
+  const leaving = dashboard
+  dashboard = undefined
+  await leaving?.leave()
+})
+
+async function open(tenant: Tenant, path: string, options: DashboardOptions = {}) {
+  dashboard = await openDashboard(browser, service, tenant, { path, ...options })
+  const { page } = dashboard
+  const rows = page.getByRole('list', { name: 'Events' }).getByRole('button', { expanded: false })
+  return { page, rows, look: dashboard.look, go: dashboard.go }
+}
+
+test('events appear as they happen, the newest on top', async () => {
+  const tenant = await service.newTenant()
+  const { page, rows, look } = await open(tenant, '/events')
+  await page.getByText('Nobody has used this tenant yet').waitFor()
+  await page.getByText('Live', { exact: true }).waitFor()
+  await look('events-empty')
+  const userId = await createUser(tenant)
+  await rows.filter({ hasText: 'user.created' }).waitFor()
+  await page.getByText('Nobody has used this tenant yet').waitFor({ state: 'detached' })
+  await tenant.patch(`/users/${userId}`, { name: 'Ada' })
+  await rows.filter({ hasText: 'user.updated' }).waitFor()
+  expect(await rows.first().textContent()).toContain('user.updated')
+  await look('events')
+})
+
+test('an event opens to what webhooks get, and leads to its records and deliveries', async () => {
+  const tenant = await service.newTenant()
+  const webhook = await subscribe(tenant, `${receiver.url}/hook`, { events: ['user.*'] })
+  const userId = await createUser(tenant, { name: HOSTILE, email: 'ada@example.com' })
+  const [{ id: deliveryId, eventId }] = await deliveriesIn(tenant, webhook.id, 'dead_letter')
+  const { page, rows, look } = await open(tenant, '/events')
+  await rows.filter({ hasText: 'user.created' }).click()
+  const text = await page.getByRole('figure').locator('code').textContent()
+  expect(JSON.parse(text as string)).toMatchObject({ id: eventId, type: 'user.created', data: { userId } })
+  const about = page.getByRole('list', { name: 'What this event is about' })
+  expect(await about.getByRole('link', { name: userId }).getAttribute('href')).toBe(`/dashboard/users/${userId}`)
+  await look('events-opened')
+  await about.getByRole('link', { name: '/hook' }).click()
+  await page.getByRole('table', { name: 'Deliveries' }).getByRole('link', { name: 'user.created' }).waitFor()
+  expect(new URL(page.url()).searchParams.get('type')).toBe('user.created')
+  await page.goBack()
+  await rows.filter({ hasText: 'webhook.delivery_dead_lettered' }).click()
+  await page.getByRole('link', { name: 'The delivery that it is about' }).click()
+  await page.waitForURL(`**/webhooks/${webhook.id}/deliveries/${deliveryId}`)
+})
+
+test('a paused feed stands still, and goes on without a gap', async () => {
+  const tenant = await service.newTenant()
+  await createUser(tenant)
+  const { page, rows } = await open(tenant, '/events?type=user.created')
+  await rows.first().waitFor()
+  await page.getByRole('button', { name: 'Pause' }).click()
+  await page.getByText('Paused', { exact: true }).waitFor()
+  const meanwhile = [await createUser(tenant), await createUser(tenant)]
+  // Another page sees them: had this one gone on, it would too.
+  const other = await openDashboard(browser, service, tenant, { path: '/events?type=user.created' })
+  await other.page.getByText(meanwhile[1] as string).waitFor()
+  await other.leave()
+  expect(await rows.count()).toBe(1)
+  await page.getByRole('button', { name: 'Resume' }).click()
+  for (const userId of meanwhile) await rows.filter({ hasText: userId }).waitFor()
+  expect(await rows.count()).toBe(3)
+})
+
+test('the feed is filtered by kind and family, by its address too; what matches nothing says so', async () => {
+  const tenant = await service.newTenant()
+  const userId = await createUser(tenant)
+  await tenant.patch(`/users/${userId}`, { name: 'Ada' })
+  const { page, rows, look } = await open(tenant, '/events?type=guest.*')
+  await page.getByText('Nothing matches').waitFor()
+  await look('events-nothing-matches')
+  await page.getByRole('button', { name: 'Clear filters' }).click()
+  await rows.filter({ hasText: 'user.created' }).waitFor()
+  await page.getByRole('combobox', { name: 'Event' }).click()
+  await page.getByRole('option', { name: 'user.updated' }).click()
+  await rows.filter({ hasText: 'user.created' }).waitFor({ state: 'detached' })
+  await rows.filter({ hasText: 'user.updated' }).waitFor()
+  expect(new URL(page.url()).search).toBe('?type=user.updated')
+})
+
+test('a refused question and a lost connection are said, and the feed goes on by itself', async () => {
+  const tenant = await service.newTenant()
+  await createUser(tenant)
+  const { page, rows, look, go } = await open(tenant, '/events?type=no.such')
+  await page.getByText('This could not be loaded.').waitFor()
+  await look('events-error')
+  await go('/events')
+  await rows.first().waitFor()
+  await page.route('**/dashboard/api/events?*', (route) => route.abort())
+  await createUser(tenant)
+  await page.getByText('Not connected').waitFor()
+  await look('events-not-connected')
+  await page.unroute('**/dashboard/api/events?*')
+  await page.getByText('Live', { exact: true }).waitFor()
+})
+
+test('events are opened by keyboard, on a phone', async () => {
+  const tenant = await service.newTenant()
+  await createUser(tenant)
+  const { page, rows } = await open(tenant, '/events', { phone: true, dark: true })
+  await rows.first().focus()
+  await page.keyboard.press('Enter')
+  await page.getByRole('figure').waitFor()
+  await page.keyboard.press('Enter')
+  await page.getByRole('figure').waitFor({ state: 'detached' })
+})

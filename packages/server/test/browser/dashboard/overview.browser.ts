@@ -1,0 +1,140 @@
+import { readFileSync } from 'node:fs'
+import type { Browser } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { eventually, type Service, startService, type Tenant } from '../../harness.ts'
+import { startChromium } from '../person.ts'
+import { type Dashboard, type DashboardOptions, openDashboard } from './support.ts'
+
+let service: Service
+let browser: Browser
+let open: Dashboard | undefined
+beforeAll(async () => {
+  service = await startService()
+  browser = await startChromium()
+})
+afterAll(async () => {
+  await browser.close()
+  await service.stop()
+})
+afterEach(async () => {
+  const leaving = open
+  open = undefined
+  await leaving?.leave()
+})
+
+async function arrive(tenant: Tenant, options: DashboardOptions = {}) {
+  open = await openDashboard(browser, service, tenant, options)
+  return { ...open, page: open.page }
+}
+
+test('a new tenant is led through its first steps, each of which shows as done once it has happened', async () => {
+  const tenant = await service.newTenant()
+  const { page, look } = await arrive(tenant)
+  const steps = page.getByRole('region').or(page.locator('section')).filter({ hasText: 'First steps' })
+  await steps.getByRole('link', { name: 'Subscribe to events' }).waitFor()
+  await look('overview-new')
+  expect(await steps.getByLabel('Not done yet').count()).toBe(3)
+  await tenant.post('/webhooks', { url: 'http://127.0.0.1:9/hook', events: ['*'] })
+  await steps.getByLabel('Done', { exact: true }).waitFor()
+  // The next command is the one that is shown now, and it really makes a user.
+  const command = await steps.locator('pre').textContent()
+  expect(command).toContain('/v1/users')
+  await tenant.post('/users', { email: 'ada@example.com' })
+  await eventually('two steps are done', async () => (await steps.getByLabel('Done', { exact: true }).count()) === 2)
+  await steps.getByRole('button', { name: 'Put away' }).click()
+  await page.getByText('First steps').waitFor({ state: 'detached' })
+  await page.reload()
+  await page.getByText('New users today').waitFor()
+  expect(await page.getByText('First steps').count()).toBe(0)
+})
+
+test('the overview shows what happens while one looks', async () => {
+  const tenant = await service.newTenant()
+  await tenant.post('/users', { name: 'Ada' })
+  const { page, look } = await arrive(tenant)
+  const figure = page
+    .locator('div')
+    .filter({ has: page.getByText('New users today', { exact: true }) })
+    .last()
+  await eventually('one user is counted', async () => (await figure.textContent())?.includes('1'))
+  await tenant.post('/users', { name: 'Grace' })
+  await eventually('two users are counted', async () => (await figure.textContent())?.includes('today2'))
+  await page.getByText('in order').first().waitFor()
+  await page.getByText('user.created').first().waitFor()
+  await look('overview')
+})
+
+test('analytics show every series for a period, and give them away as CSV', async () => {
+  const tenant = await service.newTenant()
+  await tenant.post('/users', { name: 'Ada' })
+  await eventually('the user is counted', async () => {
+    const { body } = await tenant.get('/analytics?period=7d')
+    return body.data.totals.newUsers === 1
+  })
+  const { page, look, go } = await arrive(tenant, { path: '/analytics' })
+  await page.getByRole('heading', { name: 'API requests' }).waitFor()
+  await look('analytics')
+  const days = () => page.getByRole('table', { name: 'Users', exact: true }).locator('tbody tr').count()
+  expect(await days()).toBe(30)
+  await page.getByRole('combobox', { name: 'Period' }).click()
+  await page.getByRole('option', { name: '7 days' }).click()
+  await eventually('seven days are shown', async () => (await days()) === 7)
+  expect(new URL(page.url()).searchParams.get('period')).toBe('7d')
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'CSV' }).click(),
+  ])
+  const rows = readFileSync(await download.path(), 'utf8').split('\r\n')
+  expect(rows).toHaveLength(8)
+  expect(rows[0]).toContain('date,newUsers,activeUsers')
+  await go('/analytics?period=90d')
+  await eventually('ninety days are shown', async () => (await days()) === 90)
+})
+
+test('usage is shown without a processor, and buying says what is missing', async () => {
+  const tenant = await service.newTenant()
+  const { page, look } = await arrive(tenant, { path: '/billing' })
+  await page.getByText('without a limit').first().waitFor()
+  await look('billing')
+  await page.getByRole('button', { name: 'Buy Pro' }).click()
+  await page.getByText('No payment processor is configured').waitFor()
+  await look('billing-not-configured')
+})
+
+test('the audit log is filtered, read entry by entry, and leads to the records', async () => {
+  const tenant = await service.newTenant()
+  const user = (await tenant.post('/users', { name: 'Ada' })).body.data.id as string
+  await tenant.patch(`/apps/${tenant.appId}`, { name: 'Shop' })
+  await eventually('both acts are in the log', async () => (await tenant.get('/audit-log')).body.total >= 3)
+  const { page, look, go } = await arrive(tenant, { path: '/audit-log' })
+  await page.getByRole('button', { name: 'user.created' }).waitFor()
+  await look('audit-log')
+  await page.getByRole('combobox', { name: 'Acts' }).click()
+  await page.getByRole('option', { name: 'app', exact: true }).click()
+  await page.getByRole('button', { name: 'user.created' }).waitFor({ state: 'detached' })
+  expect(await page.getByRole('button', { name: 'app.updated' }).count()).toBe(1)
+  await page.getByRole('button', { name: 'app.updated' }).click()
+  await page.getByRole('dialog').getByText('Hash before').waitFor()
+  await look('audit-log-entry')
+  await page.getByRole('button', { name: 'All of this record' }).click()
+  await eventually('the filter is in the address', async () => page.url().includes(`target=${tenant.appId}`))
+  await go(`/audit-log?target=${user}`)
+  await page.getByRole('link', { name: user }).first().click()
+  await page.waitForURL(`**/users/${user}`)
+  await go('/audit-log?target=usr_nobody')
+  await page.getByText('Nothing matches').waitFor()
+  await look('audit-log-nothing')
+  await page.getByRole('button', { name: 'Clear the filters' }).click()
+  await page.getByRole('button', { name: 'user.created' }).waitFor()
+})
+
+test('a key sees the pages that its scopes allow, and no others', async () => {
+  const tenant = await service.newTenant()
+  const key = await tenant.newKey({ scopes: ['users:read'] })
+  const { page, look, go } = await arrive(tenant, { key })
+  await page.getByRole('link', { name: 'Users' }).first().waitFor()
+  expect(await page.getByRole('link', { name: 'Audit log' }).count()).toBe(0)
+  await go('/audit-log')
+  await page.getByText('Your API key may not see this.').waitFor()
+  await look('not-allowed')
+})

@@ -1,0 +1,165 @@
+import type { Browser } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { type DnsServer, startDnsServer } from '../../dns-server.ts'
+import { eventually, type Service, startService, type Tenant } from '../../harness.ts'
+import { startChromium } from '../person.ts'
+import { type Dashboard, type DashboardOptions, openDashboard } from './support.ts'
+
+const HOSTILE = `<img src=x onerror=alert(1)>"'&</script>`
+
+let service: Service
+let browser: Browser
+let dns: DnsServer
+let open: Dashboard | undefined
+beforeAll(async () => {
+  dns = await startDnsServer()
+  service = await startService({ HALFKEY_DNS_SERVERS: dns.address })
+  browser = await startChromium()
+})
+afterAll(async () => {
+  await browser.close()
+  await service.stop()
+  await dns.close()
+})
+afterEach(async () => {
+  const leaving = open
+  open = undefined
+  await leaving?.leave()
+})
+
+async function arrive(tenant: Tenant, options: DashboardOptions = {}) {
+  open = await openDashboard(browser, service, tenant, options)
+  return { ...open, page: open.page }
+}
+
+test('a domain is registered, its records copied, found missing, set, verified and removed', async () => {
+  const tenant = await service.newTenant()
+  const { page, look } = await arrive(tenant, { path: '/custom-domains' })
+  await page.getByText('No domains yet').waitFor()
+  await look('domains-none')
+  await page.getByRole('button', { name: 'Register a domain' }).click()
+  await page.getByLabel('Domain', { exact: true }).fill('co.uk')
+  await page.getByRole('dialog').getByRole('button', { name: 'Register' }).click()
+  await page.getByRole('dialog').getByRole('alert').waitFor()
+  await look('domain-refused')
+  await page.getByLabel('Domain', { exact: true }).fill('login.shop.example')
+  await page.getByRole('dialog').getByRole('button', { name: 'Register' }).click()
+  await page.getByRole('heading', { name: 'login.shop.example' }).waitFor()
+  const [domain] = (await tenant.get('/custom-domains')).body.data
+  await page.getByRole('button', { name: 'Copy value of the TXT record' }).click()
+  expect(await page.evaluate('navigator.clipboard.readText()')).toBe(domain.verification.value)
+
+  await page.getByRole('button', { name: 'Look now' }).click()
+  await page.getByText('There is no TXT record at').waitFor()
+  await look('domain-missing')
+  dns.set(domain.verification.name, [{ type: 'TXT', text: `v=spf1 ${HOSTILE}` }])
+  await page.getByRole('button', { name: 'Look now' }).click()
+  await page.getByText('There is: v=spf1 <img src=x').waitFor()
+  expect(await page.locator('main img').count()).toBe(0)
+  dns.set(domain.verification.name, [{ type: 'TXT', text: domain.verification.value }])
+  await page.getByRole('button', { name: 'Look now' }).click()
+  await page.getByText('verified', { exact: true }).waitFor()
+  await look('domain-verified')
+  expect((await tenant.get(`/custom-domains/${domain.id}`)).body.data.status).toBe('verified')
+
+  await page.getByRole('button', { name: 'Remove' }).click()
+  await page.getByRole('alertdialog').getByText('Registering it again').waitFor()
+  await look('domain-remove')
+  await page.getByRole('alertdialog').getByRole('button', { name: 'Remove' }).click()
+  await page.getByText('No domains yet').waitFor()
+  expect((await tenant.get('/custom-domains')).body.total).toBe(0)
+})
+
+test('the tenant is renamed and gets another default app', async () => {
+  const tenant = await service.newTenant()
+  const shop = (await tenant.post('/apps', { name: 'Shop' })).body.data.id
+  const { page, look } = await arrive(tenant, { path: '/settings' })
+  await page.getByRole('combobox', { name: 'Default app' }).click()
+  await page.getByRole('option', { name: 'Shop' }).click()
+  await page.getByLabel('Name').fill(`Acme ${HOSTILE}`)
+  await look('settings')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('Saved').first().waitFor()
+  const { name, settings } = (await tenant.get('/tenant')).body.data
+  expect([name, settings.defaultAppId]).toEqual([`Acme ${HOSTILE}`, shop])
+  await page.reload()
+  await page.getByRole('complementary').getByText('Acme <img src=x').waitFor()
+})
+
+test('an app is created, every setting of it changed, what is wrong told at its line, and deleted by its name', async () => {
+  const tenant = await service.newTenant()
+  const { page, look } = await arrive(tenant, { path: '/settings' })
+  await page.getByRole('button', { name: 'Create an app' }).click()
+  await page.getByRole('dialog').getByLabel('Name').fill('Shop')
+  await look('app-new')
+  await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click()
+  await page.getByRole('heading', { level: 1, name: 'Shop' }).waitFor()
+  const appId = page.url().split('/').at(-1) as string
+  await look('app')
+
+  await page.getByLabel('Allowed origins').fill('https://shop.example.com\nnot an origin')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText(/^Line 2: /).waitFor()
+  await look('app-refused')
+  expect((await tenant.get(`/apps/${appId}`)).body.data.allowedOrigins).toEqual([])
+
+  await page.getByLabel('Allowed origins').fill('https://shop.example.com')
+  await page.getByLabel('Allowed redirect URLs').fill('https://shop.example.com/signed-in')
+  await page.getByLabel('Relying party id').fill('shop.example.com')
+  await page.getByText('New passkeys will belong to shop.example.com').waitFor()
+  await page.getByLabel('Name that authenticators show').fill('The shop')
+  await page.getByRole('combobox', { name: 'User verification' }).click()
+  await page.getByRole('option', { name: 'Required' }).click()
+  await page.getByRole('combobox', { name: 'Second factor' }).click()
+  await page.getByRole('option', { name: 'Of everybody' }).click()
+  await page.getByRole('switch', { name: 'Also where your server acts' }).click()
+  await page.getByLabel('Access tokens live for').fill('600')
+  await page.getByLabel('Sessions end unused after').fill('7')
+  await page.getByRole('switch', { name: 'Servers may act on keys' }).click()
+  await page.getByRole('switch', { name: 'Recover by combining' }).click()
+  await page.getByLabel('Bot’s user name').fill('shop_bot')
+  await page.getByLabel('Bot token').fill(`123456789:${'A'.repeat(35)}`)
+  await page.getByLabel('Metadata').fill('{"tier": "gold"')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('This is not valid JSON.').waitFor()
+  await page.getByLabel('Metadata').fill('{"tier": "gold"}')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('Saved').first().waitFor()
+  const { data } = (await tenant.get(`/apps/${appId}`)).body
+  expect(data).toMatchObject({
+    allowedOrigins: ['https://shop.example.com'],
+    allowedRedirectUrls: ['https://shop.example.com/signed-in'],
+    passkey: { rpId: 'shop.example.com', rpName: 'The shop', userVerification: 'required' },
+    messenger: { botUsername: 'shop_bot', configured: true },
+    mfa: { policy: 'always', enforceForServer: true },
+    sessions: { accessTokenSeconds: 600, refreshTokenDays: 7 },
+    mpc: { allowServer: true },
+    recovery: { serverCombine: true },
+    metadata: { tier: 'gold' },
+  })
+  await page.getByText('Set up.', { exact: true }).waitFor()
+  expect(await page.content()).not.toContain('A'.repeat(35))
+
+  await page.getByRole('button', { name: 'Delete' }).click()
+  const dialog = page.getByRole('alertdialog')
+  expect(await dialog.getByRole('button', { name: 'Delete app and users' }).isDisabled()).toBe(true)
+  await dialog.getByLabel('Type Shop to go on').fill('Shop')
+  await look('app-delete')
+  await dialog.getByRole('button', { name: 'Delete app and users' }).click()
+  await page.waitForURL('**/settings')
+  await eventually('the app is gone', async () => (await tenant.get(`/apps/${appId}`)).status === 404)
+})
+
+test('a key that may only read sees the settings, and no button to change them', async () => {
+  const tenant = await service.newTenant()
+  const key = await tenant.newKey({ scopes: ['apps:read', 'tenant:read', 'custom_domains:read'] })
+  await tenant.post('/custom-domains', { domain: 'login.shop.example' })
+  const { page, go } = await arrive(tenant, { key, path: `/settings/apps/${tenant.appId}` })
+  await page.getByLabel('Relying party id').waitFor()
+  expect(await page.getByLabel('Relying party id').isDisabled()).toBe(true)
+  expect(await page.getByRole('button', { name: 'Save' }).count()).toBe(0)
+  await go('/custom-domains')
+  await page.getByRole('link', { name: 'login.shop.example' }).click()
+  await page.getByText('DNS records').waitFor()
+  expect(await page.getByRole('button', { name: /Look now|Remove/ }).count()).toBe(0)
+})

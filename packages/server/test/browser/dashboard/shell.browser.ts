@@ -1,0 +1,247 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { createLink } from '../../../src/dashboard/link-service.ts'
+import { eventually, type Service, startService, type Tenant } from '../../harness.ts'
+import { originOf, startChromium } from '../person.ts'
+import { type Dashboard, type DashboardOptions, openDashboard } from './support.ts'
+
+const FIRST_LOAD_BYTES_MAX = 300_000
+const HOUR_MS = 3_600_000
+
+let service: Service
+let browser: Browser
+let open: Dashboard | undefined
+beforeAll(async () => {
+  service = await startService()
+  browser = await startChromium()
+})
+afterAll(async () => {
+  await browser.close()
+  await service.stop()
+})
+afterEach(async () => {
+  const leaving = open
+  open = undefined
+  await leaving?.leave()
+})
+
+async function arrive(tenant: Tenant, options: DashboardOptions = {}) {
+  open = await openDashboard(browser, service, tenant, options)
+  return { ...open, page: open.page }
+}
+
+/** The operator's way in, in a browser of their own. */
+async function byLink(path = ''): Promise<Page> {
+  const page = await (await browser.newContext({ reducedMotion: 'reduce' })).newPage()
+  const { url } = await createLink(service.deps, null)
+  const token = new URL(url.replace(/http:\/\/[^/]+/, originOf(service))).hash
+  await page.goto(`${originOf(service)}/dashboard${path}${token}`)
+  return page
+}
+
+test('a one-time link signs in once, leaves the address at once, and says what to do the second time', async () => {
+  const { url } = await createLink(service.deps, null)
+  const link = url.replace(/http:\/\/[^/]+/, originOf(service))
+  const context = await browser.newContext({ reducedMotion: 'reduce' })
+  const page = await context.newPage()
+  await page.goto(link)
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  expect(page.url()).not.toContain('link=')
+  const cookies = await context.cookies()
+  expect(cookies.map(({ name, httpOnly, sameSite, path }) => [name, httpOnly, sameSite, path])).toEqual([
+    ['halfkey_dashboard', true, 'Strict', '/dashboard'],
+  ])
+  const other = await (await browser.newContext()).newPage()
+  await other.goto(link)
+  await other.getByText('Run `halfkey dashboard link` for another').waitFor()
+  await other.context().close()
+  await context.close()
+})
+
+test('a wrong key is refused in words at its field, and a right one opens the page that was asked for', async () => {
+  const tenant = await service.newTenant()
+  const page = await (await browser.newContext()).newPage()
+  await page.goto(`${originOf(service)}/dashboard/audit-log?action=user.*`)
+  await page.getByLabel('Secret key').fill('hk_sk_wrong')
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('alert').getByText('not valid').waitFor()
+  await page.getByLabel('Secret key').fill(tenant.key)
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'Audit log' }).waitFor()
+  expect(page.url()).toContain('/audit-log?action=user.*')
+  await page.context().close()
+})
+
+test('the way in is for everybody: axe, phone, dark', async () => {
+  const tenant = await service.newTenant()
+  const { page, look } = await arrive(tenant)
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByText('You are signed out.').waitFor()
+  await look('sign-in')
+})
+
+test('signing out leaves nothing behind: no cookie, no way back, no data in the page', async () => {
+  const tenant = await service.newTenant()
+  const email = `${tenant.tenantId}@example.com`
+  await tenant.post('/users', { email })
+  const { page, context } = await arrive(tenant, { path: '/users' })
+  await page.getByText(email).waitFor()
+  const [cookie] = await context.cookies()
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByText('You are signed out.').waitFor()
+  expect(await page.content()).not.toContain(email)
+  expect(await context.cookies()).toEqual([])
+  const kept = await page.evaluate('JSON.stringify([{ ...localStorage }, { ...sessionStorage }])')
+  expect(kept).not.toMatch(/example\.com|hk_sk_/)
+  await page.goBack().catch(() => null)
+  expect(await page.content()).not.toContain(email)
+  const replayed = await fetch(`${service.url}/dashboard/api/users`, {
+    headers: { cookie: `${cookie?.name}=${cookie?.value}` },
+  })
+  expect(replayed.status).toBe(401)
+})
+
+test('a session that ends while one works asks to sign in again, and goes on where one was', async () => {
+  const tenant = await service.newTenant()
+  const key = await tenant.newKey({ scopes: ['*'] })
+  const { page } = await arrive(tenant, { key, path: '/audit-log' })
+  await page.getByRole('heading', { name: 'Audit log' }).waitFor()
+  const keys = (await tenant.get('/api-keys')).body.data as { id: string; last4: string }[]
+  const revoked = keys.find(({ last4 }) => key.endsWith(last4))
+  await tenant.delete(`/api-keys/${revoked?.id}`)
+  await page.getByText('Your session has ended').waitFor()
+  await page.getByLabel('Secret key').fill(tenant.key)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('heading', { name: 'Audit log' }).waitFor()
+})
+
+test('the operator goes from tenant to tenant, and an address leads back to the same one', async () => {
+  const [first, second] = [await service.newTenant(), await service.newTenant()]
+  await first.patch('/tenant', { name: 'Acme' })
+  await second.patch('/tenant', { name: 'Umbrella' })
+  const user = (await second.post('/users', { email: 'alice@umbrella.example' })).body.data.id
+  const page = await byLink()
+  await page.getByRole('combobox', { name: 'Tenant' }).click()
+  await page.getByRole('option', { name: 'Umbrella' }).click()
+  await page.getByText(/^Umbrella at/).waitFor()
+  await page.getByRole('link', { name: 'Users' }).first().click()
+  await page.getByText('alice@umbrella.example').waitFor()
+  const address = page.url()
+  expect(new URL(address).searchParams.get('tenant')).toBe(second.tenantId)
+  await page.getByRole('combobox', { name: 'Tenant' }).click()
+  await page.getByRole('option', { name: 'Acme' }).click()
+  await page.getByText(/^Acme at/).waitFor()
+  await page.getByRole('link', { name: 'Users' }).first().click()
+  await page.getByText('No users yet').waitFor()
+  await page.goto(address)
+  await page.getByText('alice@umbrella.example').waitFor()
+  await page.goto(`${originOf(service)}/dashboard/users/${user}?tenant=${first.tenantId}`)
+  await page.getByText('There is no such record here.').waitFor()
+  await page.goto(`${originOf(service)}/dashboard/users?tenant=ten_nobody`)
+  await page.getByRole('heading', { name: 'Users' }).waitFor()
+  await page.context().close()
+})
+
+test('⌘K finds pages, users and ids by the keyboard alone', async () => {
+  const tenant = await service.newTenant()
+  const user = (await tenant.post('/users', { email: 'grace@example.com', name: '<b>Grace</b>' })).body.data.id
+  const { page, look } = await arrive(tenant)
+  const palette = page.getByRole('dialog', { name: 'Find anything' })
+  await page.keyboard.press('Control+k')
+  await palette.waitFor()
+  await look('palette')
+  await page.keyboard.type('dead letters')
+  await palette.getByRole('option', { selected: true, name: 'Webhooks' }).waitFor()
+  await page.keyboard.press('Enter')
+  await page.waitForURL('**/webhooks')
+  await page.keyboard.press('Control+k')
+  await page.keyboard.type('grace@')
+  await palette.getByRole('option', { name: 'grace@example.com' }).waitFor()
+  await palette.getByRole('option', { name: 'grace@example.com' }).click()
+  await page.waitForURL(`**/users/${user}`)
+  await page.keyboard.press('Meta+k')
+  await page.keyboard.type(tenant.appId)
+  await page.keyboard.press('Enter')
+  await page.waitForURL(`**/settings/apps/${tenant.appId}`)
+  await page.keyboard.press('Control+k')
+  await page.keyboard.press('Escape')
+  await palette.waitFor({ state: 'detached' })
+})
+
+test('the colours are chosen and kept; as the device has them without a choice', async () => {
+  const tenant = await service.newTenant()
+  const { page } = await arrive(tenant, { dark: true })
+  const ground = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
+  const dark = await ground()
+  await page.getByRole('button', { name: 'Colours' }).click()
+  await page.getByRole('menuitemradio', { name: 'Light' }).click()
+  await eventually('the ground is light', async () => (await ground()) !== dark)
+  const light = await ground()
+  await page.reload()
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  expect(await ground()).toBe(light)
+  await page.getByRole('button', { name: 'Colours' }).click()
+  await page.getByRole('menuitemradio', { name: 'As the device' }).click()
+  await eventually('the ground is dark', async () => (await ground()) === dark)
+})
+
+test('on a phone the menu opens over the page, goes where one taps, and closes', async () => {
+  const tenant = await service.newTenant()
+  const { page, look } = await arrive(tenant, { phone: true })
+  await page.getByRole('button', { name: 'Menu' }).click()
+  await page.getByRole('dialog').getByRole('link', { name: 'Settings' }).waitFor()
+  await look('menu')
+  await page.setViewportSize({ width: 390, height: 844 })
+  await page.getByRole('dialog').getByRole('link', { name: 'Settings' }).click()
+  await page.getByRole('heading', { name: 'Settings' }).waitFor()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+})
+
+test('a page that does not exist says so, and the first link leads past the menu', async () => {
+  const tenant = await service.newTenant()
+  const { page, look } = await arrive(tenant, { path: '/nowhere' })
+  await page.getByText('This page does not exist.').waitFor()
+  await look('nowhere')
+  await page.keyboard.press('Tab')
+  expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the page')
+  await page.keyboard.press('Enter')
+  expect(await page.evaluate('document.activeElement.id')).toBe('content')
+})
+
+test('the first load is less than 300 kB, all from this server, and nothing of it is inline', async () => {
+  const tenant = await service.newTenant()
+  const { page } = await arrive(tenant)
+  const cdp = await page.context().newCDPSession(page)
+  await cdp.send('Network.enable')
+  await cdp.send('Network.setCacheDisabled', { cacheDisabled: true })
+  let bytes = 0
+  const foreign: string[] = []
+  cdp.on('Network.loadingFinished', ({ encodedDataLength }) => {
+    bytes += encodedDataLength
+  })
+  cdp.on('Network.requestWillBeSent', ({ request }) => {
+    if (!request.url.startsWith(originOf(service)) && !request.url.startsWith('data:')) foreign.push(request.url)
+  })
+  await page.reload({ waitUntil: 'networkidle' })
+  expect(foreign).toEqual([])
+  expect(bytes).toBeGreaterThan(50_000)
+  expect(bytes).toBeLessThan(FIRST_LOAD_BYTES_MAX)
+  const refused = await page.evaluate(`(() => {
+    const script = document.createElement('script')
+    script.textContent = 'globalThis.ran = true'
+    document.body.append(script)
+    return globalThis.ran === undefined
+  })()`)
+  expect(refused).toBe(true)
+  open = undefined
+  await page.context().close()
+})
+
+test('a session ends by itself after a while without use', async () => {
+  const tenant = await service.newTenant()
+  const { page } = await arrive(tenant, { path: '/settings' })
+  await page.getByRole('heading', { name: 'Settings' }).waitFor()
+  service.advance(13 * HOUR_MS)
+  await page.reload()
+  await page.getByLabel('Secret key').waitFor()
+})

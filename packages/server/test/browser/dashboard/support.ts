@@ -1,0 +1,116 @@
+// What the tests of the dashboard have in common: signing in, going to a page, holding what is seen to the standard.
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { AxeBuilder } from '@axe-core/playwright'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { expect } from 'vitest'
+import type { Service, Tenant } from '../../harness.ts'
+import { originOf } from '../person.ts'
+
+const SIZES = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } } as const
+const SCHEMES = ['light', 'dark'] as const
+
+/** A browser that is signed in to the dashboard. */
+export interface Dashboard {
+  page: Page
+  context: BrowserContext
+  /** Goes to a path below `/dashboard`, such as `/webhooks?status=paused`, by loading the document anew. */
+  go(path: string): Promise<void>
+  /**
+   * Holds the state to the standard at desktop and phone width, in light and in dark: axe finds nothing, and the page
+   * does not scroll sideways. Draws it into `HALFKEY_SCREENSHOTS`, if that names a folder.
+   */
+  look(state: string): Promise<void>
+  /** Fails if the page complained about anything. */
+  leave(): Promise<void>
+}
+
+export interface DashboardOptions {
+  /** Where to go first, below `/dashboard`. */
+  path?: string
+  /** Signs in with this key instead of the tenant's own. */
+  key?: string
+  phone?: boolean
+  dark?: boolean
+}
+
+/** What the page complained of: errors, and what its policy refused. Calls that fail are what tests are about. */
+function listen(page: Page): string[] {
+  const complaints: string[] = []
+  page.on('pageerror', (error) => complaints.push(String(error)))
+  page.on('console', (message) => {
+    const failed = message.text().startsWith('Failed to load resource')
+    const expected = failed && message.location().url.includes('/dashboard/api/')
+    if (message.type() === 'error' && !expected) complaints.push(message.text())
+  })
+  page.on('dialog', (dialog) => {
+    complaints.push(`a dialog: ${dialog.message()}`)
+    dialog.dismiss().catch(() => undefined)
+  })
+  return complaints
+}
+
+/** Two frames later, whatever a new size or colour scheme moves has moved. */
+const SETTLED = 'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))'
+const OVERFLOW = 'document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth'
+
+async function draw(page: Page, name: string): Promise<void> {
+  const folder = process.env.HALFKEY_SCREENSHOTS
+  if (folder === undefined || folder === '') return
+  mkdirSync(folder, { recursive: true })
+  // A dialog covers the window: the whole page behind it would only be seen in part.
+  const fullPage = (await page.locator('[role=dialog], [role=alertdialog]').count()) === 0
+  // What sticks to the window would stand in the middle of a whole page.
+  if (fullPage) await page.evaluate('scrollTo(0, 0)')
+  await page.screenshot({ path: join(folder, `${name}.png`), fullPage })
+}
+
+async function look(page: Page, state: string, before: DashboardOptions): Promise<void> {
+  for (const [size, viewport] of Object.entries(SIZES)) {
+    await page.setViewportSize(viewport)
+    for (const colorScheme of SCHEMES) {
+      await page.emulateMedia({ colorScheme })
+      await page.evaluate(SETTLED)
+      const name = `${state}-${size}-${colorScheme}`
+      await draw(page, name)
+      const { violations } = await new AxeBuilder({ page }).setLegacyMode(true).analyze()
+      const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`)
+      expect(found, name).toEqual([])
+    }
+    expect(await page.evaluate(OVERFLOW), `${state}, ${size}: how far the page scrolls sideways`).toBe(0)
+  }
+  await page.setViewportSize(SIZES[before.phone === true ? 'phone' : 'desktop'])
+  await page.emulateMedia({ colorScheme: before.dark === true ? 'dark' : 'light' })
+}
+
+/** Signs in by the form, as a person with a key does, and goes to a page. */
+export async function openDashboard(
+  browser: Browser,
+  service: Service,
+  tenant: Tenant,
+  options: DashboardOptions = {},
+): Promise<Dashboard> {
+  const context = await browser.newContext({
+    viewport: SIZES[options.phone === true ? 'phone' : 'desktop'],
+    colorScheme: options.dark === true ? 'dark' : 'light',
+    reducedMotion: 'reduce',
+    permissions: ['clipboard-read', 'clipboard-write'],
+  })
+  const page = await context.newPage()
+  const complaints = listen(page)
+  const home = `${originOf(service)}/dashboard`
+  await page.goto(home + (options.path ?? '/'))
+  await page.getByLabel('Secret key').fill(options.key ?? tenant.key)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByLabel('Secret key').waitFor({ state: 'detached' })
+  return {
+    page,
+    context,
+    go: (path) => page.goto(home + path).then(() => undefined),
+    look: (state) => look(page, state, options),
+    async leave() {
+      await context.close()
+      expect(complaints).toEqual([])
+    },
+  }
+}
