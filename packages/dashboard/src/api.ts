@@ -127,6 +127,8 @@ export async function readSession(): Promise<DashboardSession | null> {
 
 /** Signs in by a one-time link's token or by a secret key. @throws SessionError */
 export function signIn(by: { link: string } | { key: string }): Promise<DashboardSession> {
+  // A key has one tenant, whichever the address names.
+  if ('key' in by) state.tenantId = null
   return sessionCall('POST', by)
 }
 

@@ -5,7 +5,6 @@ import {
   lazyRouteComponent,
   retainSearchParams,
 } from '@tanstack/react-router'
-import { setTenant } from './api.ts'
 import { Page } from './components/page.tsx'
 import { EmptyState, ErrorState, Loading } from './components/states.tsx'
 import { Shell } from './shell/shell.tsx'
@@ -23,9 +22,6 @@ const root = createRootRoute({
         .map(([name, value]) => [name, String(value)]),
     ),
   search: { middlewares: [retainSearchParams<Search>(['tenant'])] },
-  beforeLoad: ({ search }) => {
-    if (search.tenant !== undefined) setTenant(search.tenant)
-  },
   notFoundComponent: () => (
     <Page title="Not here">
       <EmptyState title="This page does not exist.">Choose another one from the menu.</EmptyState>

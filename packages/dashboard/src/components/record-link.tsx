@@ -9,12 +9,17 @@ const PLACES: Record<string, string> = {
   dom: '/custom-domains',
   app: '/settings/apps',
 }
+/** Records that open over their list: by a parameter of its address. */
+const DIALOGS: Record<string, string> = { gst: '/guests?guest=', key: '/api-keys?key=' }
 
 /** Where a record is shown, by what its id begins with; null for records without a page. */
 export function pathOfRecord(id: string): string | null {
   const [prefix, rest] = id.split('_')
+  if (!/^[0-9a-z]{26}$/.test(rest ?? '')) return null
+  const dialog = DIALOGS[prefix ?? '']
+  if (dialog !== undefined) return dialog + id
   const place = PLACES[prefix ?? '']
-  return place === undefined || !/^[0-9a-z]{26}$/.test(rest ?? '') ? null : `${place}/${id}`
+  return place === undefined ? null : `${place}/${id}`
 }
 
 /** An id that leads to its record, where that has a page; else the id alone. */

@@ -5,7 +5,10 @@ import type { DashboardSession } from '../api.ts'
 export interface SessionHolder {
   session: DashboardSession
   leave(): Promise<void>
-  /** Shows another tenant (the operator's session only). */
+  /**
+   * Goes over to another tenant (the operator's session only), which the address names already. Until its session is there
+   * no page is drawn: none is to act in a tenant while it shows another one.
+   */
   showTenant(tenantId: string): Promise<void>
 }
 

@@ -24,23 +24,42 @@ function tenantInUrl(): string | null {
   return new URLSearchParams(location.search).get('tenant')
 }
 
+/** From now on all calls are about the session's tenant, also if another tab signs in to another one. */
+function shown(session: DashboardSession | null): State {
+  if (session === null) return { is: 'out' }
+  setTenant(session.tenant.id)
+  return { is: 'in', session }
+}
+
 async function arrive(): Promise<State> {
   const link = takeLink()
   setTenant(tenantInUrl())
   try {
-    if (link !== null) return { is: 'in', session: await signIn({ link }) }
+    if (link !== null) return shown(await signIn({ link }))
   } catch (error) {
     return { is: 'out', notice: messageOf(error) }
   }
   try {
-    const session = await readSession()
-    return session === null ? { is: 'out' } : { is: 'in', session }
+    return shown(await readSession())
   } catch (error) {
     // A link to a tenant that is not there, or not this session's, leads to the session's own.
     if (tenantInUrl() === null || (error as { status?: number }).status !== 404) return { is: 'failed', error }
     setTenant(null)
-    const session = await readSession()
-    return session === null ? { is: 'out' } : { is: 'in', session }
+    return shown(await readSession())
+  }
+}
+
+/** The session in another tenant. One that is not there, or not this session's, leaves it where it is, and the address too. */
+async function goOver(session: DashboardSession, tenantId: string): Promise<State> {
+  setTenant(tenantId)
+  queryClient.clear()
+  try {
+    return shown(await readSession())
+  } catch (error) {
+    setTenant(session.tenant.id)
+    const search = (before: object) => ({ ...before, tenant: session.tenant.id })
+    await router.navigate({ to: '.', search, replace: true } as never)
+    return (error as { status?: number }).status === 404 ? { is: 'in', session } : { is: 'failed', error }
   }
 }
 
@@ -65,16 +84,16 @@ export function SessionGate() {
     return {
       session: state.session,
       async leave() {
-        await signOut()
+        await signOut().catch((error: unknown) => {
+          // It has ended already, in another tab or by itself: what was read by it goes all the same.
+          if ((error as { status?: number }).status !== 401) throw error
+        })
         queryClient.clear()
         setState({ is: 'out', notice: 'You are signed out.' })
       },
       async showTenant(tenantId) {
-        setTenant(tenantId)
-        queryClient.clear()
-        const session = await readSession()
-        setState(session === null ? { is: 'out' } : { is: 'in', session })
-        await router.navigate({ to: '/', search: { tenant: tenantId } as never })
+        setState({ is: 'looking' })
+        setState(await goOver(state.session, tenantId))
       },
     }
   }, [state])
@@ -84,10 +103,7 @@ export function SessionGate() {
     return (
       <SignIn
         notice={state.is === 'out' ? state.notice : undefined}
-        onSignedIn={(session) => {
-          setTenant(session.tenant.id)
-          setState({ is: 'in', session })
-        }}
+        onSignedIn={(session) => setState(shown(session))}
       />
     )
   return (

@@ -1,11 +1,12 @@
 import { Dialog } from '@base-ui/react/dialog'
 import { Menu as BaseMenu } from '@base-ui/react/menu'
-import { Link, Outlet, useLocation } from '@tanstack/react-router'
+import { Link, Outlet, useLocation, useNavigate, useSearch } from '@tanstack/react-router'
 import { Check, LogOut, Menu, Monitor, Moon, Search, Sun, X } from 'lucide-react'
 import { lazy, Suspense, useEffect, useState } from 'react'
 import { allows } from '../api.ts'
 import { IconButton } from '../components/button.tsx'
 import { Select } from '../components/select.tsx'
+import { Loading } from '../components/states.tsx'
 import { setTheme, type Theme, useTheme } from '../theme.ts'
 import { Mark } from './mark.tsx'
 import { NAVIGATION } from './navigation.ts'
@@ -87,7 +88,8 @@ function Navigation({ onGo }: { onGo?: () => void }) {
 
 /** Which tenant is shown; a menu for the operator where there are several. */
 function Tenant() {
-  const { session, showTenant } = useSession()
+  const { session } = useSession()
+  const navigate = useNavigate()
   if (session.tenants.length < 2)
     return <p className="flex-none truncate px-3 text-sm font-medium">{session.tenant.name}</p>
   return (
@@ -95,7 +97,7 @@ function Tenant() {
       label="Tenant"
       value={session.tenant.id}
       options={session.tenants.map(({ id, name }) => ({ value: id, label: name }))}
-      onChange={(tenantId) => void showTenant(tenantId)}
+      onChange={(tenant) => void navigate({ to: '/', search: { tenant } } as never)}
       className="w-full"
     />
   )
@@ -179,8 +181,27 @@ function Announcer() {
   )
 }
 
+/**
+ * Whether the address names another tenant than the one that is shown, as after a step back in the history. Then that one
+ * is gone over to, and nothing is drawn meanwhile.
+ */
+function useTenantOfAddress(): boolean {
+  const { session, showTenant } = useSession()
+  const { tenant } = useSearch({ strict: false }) as { tenant?: string }
+  const elsewhere = tenant !== undefined && tenant !== session.tenant.id
+  useEffect(() => {
+    if (elsewhere) void showTenant(tenant)
+  }, [elsewhere, tenant, showTenant])
+  return elsewhere
+}
+
 /** What is around every page. */
 export function Shell() {
+  const elsewhere = useTenantOfAddress()
+  return elsewhere ? <Loading /> : <Frame />
+}
+
+function Frame() {
   const [palette, setPalette] = useState(false)
   const [openPalette] = useState(() => () => setPalette(true))
   usePaletteKey(openPalette)

@@ -173,12 +173,19 @@ export async function patiently<T>(
   }
 }
 
-/** Aborted by the first Ctrl-C, or the first SIGTERM; a second one ends the process at once. */
+/** npm passes on a Ctrl-C that the terminal has sent to both. */
+const SAME_SIGNAL_MS = 500
+
+/** Aborted by the first Ctrl-C, or the first SIGTERM; a second one, somewhat later, ends the process at once. */
 export function untilInterrupted(): { signal: AbortSignal; done(): void } {
   const controller = new AbortController()
-  const stop = () => {
-    done()
+  let since: number | undefined
+  const stop = (signal: NodeJS.Signals) => {
+    since ??= performance.now()
     controller.abort(new Error('interrupted'))
+    if (performance.now() - since < SAME_SIGNAL_MS) return
+    done()
+    process.kill(process.pid, signal)
   }
   const done = () => {
     process.removeListener('SIGINT', stop)

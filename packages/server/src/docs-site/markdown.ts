@@ -75,8 +75,13 @@ function renderer(resolve: Resolve) {
       const outside = /^[a-z]+:/i.test(target) ? ' rel="noreferrer"' : ''
       return `<a href="${escapeHtml(target)}"${outside}>${inner}</a>`
     },
-    // Nothing outside is loaded, and the guides have no pictures.
-    image: ({ text }: Tokens.Image): string => escapeHtml(text),
+    // Nothing outside is loaded: the pictures there are lie beside the guides.
+    image({ href, text }: Tokens.Image): string {
+      const [, name] = /^images\/([\w-]+\.png)$/.exec(href) ?? []
+      return name === undefined
+        ? escapeHtml(text)
+        : `<img src="/docs/assets/${name}" alt="${escapeHtml(text)}" loading="lazy">`
+    },
     // Comments mark what is generated or run by tests; no page has other HTML.
     html: ({ text }: Tokens.HTML | Tokens.Tag): string => (text.trim().startsWith('<!--') ? '' : escapeHtml(text)),
     code({ text, lang }: Tokens.Code): string {

@@ -11,6 +11,7 @@ const ASSETS = fileURLToPath(new URL('../../assets/docs-site/', import.meta.url)
 const TYPES: Record<string, string> = {
   js: 'text/javascript; charset=utf-8',
   css: 'text/css; charset=utf-8',
+  png: 'image/png',
 }
 
 const HEADERS = {
@@ -211,11 +212,15 @@ export function docsIndex(): PlainAnswer {
   }
 }
 
-/** The pages' style and script, by name. */
-export function docsAssets(): { name: string; contentType: string; body: string }[] {
-  return readdirSync(ASSETS).map((name) => ({
-    name,
-    contentType: TYPES[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream',
-    body: readFileSync(join(ASSETS, name), 'utf8'),
-  }))
+/** The pages' style and script, and the guides' pictures, by name. */
+export function docsAssets(): { name: string; contentType: string; body: Buffer }[] {
+  const root = folder()
+  const images = root === null ? '' : join(root, 'images')
+  return [ASSETS, images].filter(existsSync).flatMap((path) =>
+    readdirSync(path).map((name) => ({
+      name,
+      contentType: TYPES[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream',
+      body: readFileSync(join(path, name)),
+    })),
+  )
 }

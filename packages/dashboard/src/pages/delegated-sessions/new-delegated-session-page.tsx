@@ -1,4 +1,4 @@
-import type { DelegatedSessionWithToken } from '@halfkey/sdk'
+import type { DelegatedSessionWithToken, Wallet } from '@halfkey/sdk'
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -14,17 +14,22 @@ import { OwnerCard } from './new/owner-card.tsx'
 
 const BACK = { to: '/delegated-sessions', label: 'Delegated sessions' }
 
-/** The tenant's issuer of test tokens: its parties share one namespace, which a user's party tells. */
-function useIssuer(userId: string | undefined, walletParty: string | undefined): string {
+/**
+ * The tenant's issuer of test tokens: its parties share one namespace, which a user's party tells, and so does an
+ * embedded wallet's. Empty where neither can be seen; undefined while it is looked for.
+ */
+function useIssuer(userId: string | undefined, wallet: Wallet | undefined): string | undefined {
   const { session } = useSession()
-  const { data } = useQuery({
+  const { data, isLoading } = useQuery({
     queryKey: ['users', 'picked', userId],
     queryFn: ({ signal }) => api.users.get(userId ?? '', { signal }),
     enabled: userId !== undefined && allows(session, 'users:read'),
     retry: false,
     staleTime: 60_000,
   })
-  const namespace = (data?.partyId ?? walletParty)?.split('::').at(-1)
+  if (isLoading) return undefined
+  const party = data?.partyId ?? (wallet?.custody === 'embedded' ? wallet.partyId : undefined)
+  const namespace = party?.split('::').at(-1)
   return namespace === undefined ? '' : `issuer::${namespace}`
 }
 
@@ -60,7 +65,7 @@ export function NewDelegatedSessionPage() {
     enabled: userId !== undefined && allows(session, 'users:act_as'),
     retry: false,
   })
-  const issuer = useIssuer(userId, wallet.data?.partyId)
+  const issuer = useIssuer(userId, wallet.data)
   if (created !== null) return <Token created={created} />
   if (!allows(session, 'users:act_as'))
     return (
@@ -77,7 +82,7 @@ export function NewDelegatedSessionPage() {
       description="Lets somebody else act from a user’s wallet, within a policy that every call is held to."
     >
       <OwnerCard userId={userId} query={wallet} onChange={(next) => set({ user_id: next })} />
-      {wallet.data === undefined || issuer === '' ? null : (
+      {wallet.data === undefined || issuer === undefined ? null : (
         <Compose key={wallet.data.id} wallet={wallet.data} issuer={issuer} onCreated={setCreated} />
       )}
     </Page>

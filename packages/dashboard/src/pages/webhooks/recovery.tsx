@@ -6,11 +6,11 @@ import { Button } from '../../components/button.tsx'
 import { Card } from '../../components/card.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { TextField } from '../../components/field.tsx'
+import { FormError } from '../../components/form-error.tsx'
 import { ProgressBar } from '../../components/progress-bar.tsx'
 import { Select } from '../../components/select.tsx'
 import { ErrorState } from '../../components/states.tsx'
 import { useSession } from '../../shell/session-context.ts'
-import { FormError } from './form-error.tsx'
 
 const POLL_MS = 700
 const HOUR_MS = 3_600_000

@@ -6,9 +6,9 @@ import { Button } from '../../components/button.tsx'
 import { Card } from '../../components/card.tsx'
 import { Secret } from '../../components/copy.tsx'
 import { ConfirmDialog, Dialog } from '../../components/dialog.tsx'
+import { FormError } from '../../components/form-error.tsx'
 import { Select } from '../../components/select.tsx'
 import { useToast } from '../../components/toast.tsx'
-import { FormError } from './form-error.tsx'
 
 const DAY_SECONDS = 86_400
 const GRACES = [

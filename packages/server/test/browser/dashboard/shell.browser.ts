@@ -142,6 +142,60 @@ test('the operator goes from tenant to tenant, and an address leads back to the 
   await page.context().close()
 })
 
+test('a step back into another tenant shows that tenant, and acts nowhere else than where it says', async () => {
+  const [first, second] = [await service.newTenant(), await service.newTenant()]
+  await first.patch('/tenant', { name: 'Back' })
+  await second.patch('/tenant', { name: 'Forth' })
+  await first.post('/users', { email: 'bob@back.example' })
+  await second.post('/users', { email: 'carol@forth.example' })
+  const page = await byLink(`/users?tenant=${first.tenantId}`)
+  const isShown = async (name: string, email: string) => {
+    await page.getByText(email).waitFor()
+    expect(await page.getByRole('combobox', { name: 'Tenant' }).textContent()).toContain(name)
+  }
+  await isShown('Back', 'bob@back.example')
+  await page.getByRole('combobox', { name: 'Tenant' }).click()
+  await page.getByRole('option', { name: 'Forth' }).click()
+  await page.getByText(/^Forth at/).waitFor()
+  await page.getByRole('link', { name: 'Users' }).first().click()
+  await isShown('Forth', 'carol@forth.example')
+  await page.goBack()
+  await page.getByText(/^Forth at/).waitFor()
+  await page.goBack()
+  await isShown('Back', 'bob@back.example')
+  await page.goForward()
+  await page.getByText(/^Forth at/).waitFor()
+  await page.goto(`${originOf(service)}/dashboard/users?tenant=ten_nobody`)
+  await page.getByText(/@(back|forth)\.example|No users yet/).waitFor()
+  await page.waitForURL((url) => url.searchParams.get('tenant') !== 'ten_nobody')
+  await page.context().close()
+})
+
+test('a tab whose session another tab has ended signs out all the same, and shows nobody else’s data', async () => {
+  const [tenant, other] = [await service.newTenant(), await service.newTenant()]
+  const email = `${tenant.tenantId}@example.com`
+  await tenant.post('/users', { email })
+  await other.post('/users', { email: 'dave@other.example' })
+  const { page, context } = await arrive(tenant, { path: '/users' })
+  await page.reload()
+  await page.getByText(email).waitFor()
+  const tab = await context.newPage()
+  await tab.goto(`${originOf(service)}/dashboard/users`)
+  await tab.getByRole('button', { name: 'Sign out' }).click()
+  await tab.getByLabel('Secret key').fill(other.key)
+  await tab.getByRole('button', { name: 'Sign in' }).click()
+  await tab.getByText('dave@other.example').waitFor()
+  await page.getByRole('link', { name: 'Overview' }).first().click()
+  await page.getByRole('link', { name: 'Users' }).first().click()
+  await page.getByText('There is no such record here.').waitFor()
+  expect(await page.content()).not.toContain('dave@other.example')
+  await tab.getByRole('button', { name: 'Sign out' }).click()
+  await tab.getByText('You are signed out.').waitFor()
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByLabel('Secret key').waitFor()
+  expect(await page.content()).not.toContain(email)
+})
+
 test('⌘K finds pages, users and ids by the keyboard alone', async () => {
   const tenant = await service.newTenant()
   const user = (await tenant.post('/users', { email: 'grace@example.com', name: '<b>Grace</b>' })).body.data.id

@@ -73,6 +73,8 @@ async function look(page: Page, state: string, before: DashboardOptions): Promis
       await page.evaluate(SETTLED)
       const name = `${state}-${size}-${colorScheme}`
       await draw(page, name)
+      // Width changes no colour: once for each is enough.
+      if (size === 'phone' && colorScheme === 'dark') continue
       const { violations } = await new AxeBuilder({ page }).setLegacyMode(true).analyze()
       const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`)
       expect(found, name).toEqual([])
