@@ -266,6 +266,38 @@ describe('an access token that has run out', () => {
     expect(await renewal).toBe(false)
     expect(client.getSession().status).toBe('signed_out')
   })
+
+  test.each([
+    ['the server', 60 * MINUTE_MS],
+    ['the page’s clock', 0],
+  ])('on the word of %s sends no call of one person as the next one, who signs in meanwhile', async (_, leftMs) => {
+    let letGo: () => void = () => undefined
+    const held = new Promise<void>((resolve) => {
+      letGo = resolve
+    })
+    const storage = newStore()
+    const { client, refreshes } = newTab({
+      storage,
+      fetch: async (url, init) => {
+        const response = await fetch(url, init)
+        if (url.endsWith('/auth/refresh')) await held
+        return response
+      },
+    })
+    await signInAsGuest(client)
+    const key = `${client.storageName}.session`
+    const kept = JSON.parse(storage.getItem(key) as string)
+    storage.setItem(key, JSON.stringify({ ...kept, expiresAtMs: Date.now() + leftMs - 1 }))
+    service.advance(16 * MINUTE_MS)
+    const creating = failure(client.api.wallet.create())
+    while (refreshes() === 0) await new Promise((resolve) => setImmediate(resolve))
+    const next = await signInAsGuest(newTab({ storage: newStore() }).client)
+    client.adopt(next)
+    letGo()
+    expect(await creating).toMatchObject({ status: 401 })
+    expect(userIdOf(client.getSession())).toBe(next.userId)
+    expect(await failure(client.api.wallet.get())).toMatchObject({ code: 'wallet_not_found' })
+  })
 })
 
 describe('a step-up', () => {

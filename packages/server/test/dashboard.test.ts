@@ -415,6 +415,21 @@ describe('a session', () => {
       expectError(await page.call(method, path), 401, 'session_invalid')
   })
 
+  test('that ends while its call waits for events gets none of those that come after', async () => {
+    const tenant = await service.newTenant()
+    for (const page of [await openAsOperator(service, tenant.tenantId), await openPage(service, { key: tenant.key })]) {
+      const headers = { 'x-halfkey-tenant': tenant.tenantId }
+      const { nextCursor } = (await page.call('GET', '/events?last=0', { headers })).body.data
+      const wait = (type: string) => page.call('GET', `/events?after=${nextCursor}&wait=3&type=${type}`, { headers })
+      const [waiting, answered] = [wait('app.created'), wait('user.created')]
+      await tenant.post('/users', {})
+      // Both waited, then.
+      expect((await answered).body.data.events).toHaveLength(1)
+      expect((await page.call('DELETE', '/session', { headers })).status).toBe(200)
+      expectError(await waiting, 401, 'session_invalid')
+    }
+  })
+
   test('signed out by many at once is noted once', async () => {
     const tenant = await service.newTenant()
     const { page } = await pageBy(tenant)
@@ -659,6 +674,30 @@ describe('a call of the page', () => {
       expect(answers.filter(({ status }) => status === 401).length).toBeGreaterThanOrEqual(5)
       expect(answers.filter(({ status }) => status === 429).length).toBeGreaterThan(5)
       for (const answer of answers) expect(answer.headers.get('ratelimit-policy')).toBe('"secret";q=5;w=5')
+    } finally {
+      await limited.stop()
+    }
+  })
+
+  test('by a key’s session takes from the key’s own limit: there is no second one to be had', async () => {
+    const limited = await startService({
+      HALFKEY_RATE_LIMITS: 'on',
+      HALFKEY_RATE_LIMIT_SECRET: '1/10',
+      HALFKEY_TRUSTED_PROXIES: '127.0.0.1',
+    })
+    try {
+      const tenant = await limited.newTenant()
+      const other = await limited.newTenant()
+      const own = await openPage(limited, { key: tenant.key })
+      const others = await openPage(limited, { key: other.key })
+      const fromEverywhere = await Promise.all(
+        Array.from({ length: PARALLEL }, (_, at) =>
+          own.call('GET', '/tenant', { headers: { 'x-forwarded-for': `203.0.113.${at + 1}` } }),
+        ),
+      )
+      expect(fromEverywhere.filter(({ status }) => status === 429).length).toBeGreaterThan(5)
+      expectError(await tenant.get('/tenant'), 429, 'rate_limited')
+      expect((await others.call('GET', '/tenant', { headers: { 'x-forwarded-for': '203.0.113.99' } })).status).toBe(200)
     } finally {
       await limited.stop()
     }

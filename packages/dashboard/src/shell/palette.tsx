@@ -43,7 +43,8 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate()
   const [text, setText] = useState('')
   const sought = useDeferredValue(text.trim())
-  const record = pathOfRecord(sought)
+  const id = text.trim()
+  const record = pathOfRecord(id)
   const users = useQuery({
     queryKey: ['users', 'palette', sought],
     queryFn: () => api.users.list({ search: sought, pageSize: USERS_SHOWN }),
@@ -76,9 +77,9 @@ export function Palette({ onClose }: { onClose: () => void }) {
                 Nothing goes by that name.
               </Command.Empty>
               {record !== null ? (
-                <Item value={sought} onSelect={() => go(record)}>
+                <Item value={id} onSelect={() => go(record)}>
                   <CornerDownLeft aria-hidden className="size-4 text-soft" />
-                  Open <code className="truncate font-mono text-xs">{sought}</code>
+                  Open <code className="truncate font-mono text-xs">{id}</code>
                 </Item>
               ) : null}
               {(users.data?.data.length ?? 0) > 0 ? (

@@ -44,22 +44,29 @@ async function arrive(): Promise<State> {
   } catch (error) {
     // A link to a tenant that is not there, or not this session's, leads to the session's own.
     if (tenantInUrl() === null || (error as { status?: number }).status !== 404) return { is: 'failed', error }
+    forgetTenantInUrl()
     setTenant(null)
     return shown(await readSession())
   }
 }
 
-/** The session in another tenant. One that is not there, or not this session's, leaves it where it is, and the address too. */
+/** Takes a tenant that is not there, or not this session's, out of the address: it then leads to the session's own. */
+function forgetTenantInUrl(): void {
+  const url = new URL(location.href)
+  url.searchParams.delete('tenant')
+  router.history.replace(url.pathname + url.search)
+}
+
+/** The session in another tenant; where that cannot be, in the one that it is in. */
 async function goOver(session: DashboardSession, tenantId: string): Promise<State> {
   setTenant(tenantId)
   queryClient.clear()
   try {
     return shown(await readSession())
   } catch (error) {
-    setTenant(session.tenant.id)
-    const search = (before: object) => ({ ...before, tenant: session.tenant.id })
-    await router.navigate({ to: '.', search, replace: true } as never)
-    return (error as { status?: number }).status === 404 ? { is: 'in', session } : { is: 'failed', error }
+    if ((error as { status?: number }).status !== 404) return { is: 'failed', error }
+    forgetTenantInUrl()
+    return shown(session)
   }
 }
 

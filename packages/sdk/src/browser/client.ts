@@ -79,6 +79,7 @@ function serviceUrlOf(baseUrl: string): string {
 /** Sends a call as whoever is signed in; once more when its token has run out on the way. */
 function sendingFor(session: () => LiveSession, send: Fetch): Fetch {
   return async (url, init) => {
+    const before = session().read()
     const response = await send(url, init)
     const headers = init.headers as Record<string, string>
     const used = headers.authorization?.replace(/^Bearer /, '')
@@ -86,7 +87,11 @@ function sendingFor(session: () => LiveSession, send: Fetch): Fetch {
     const code = await codeOf(response)
     if (code === 'session_expired') {
       const next = await session().renew(used)
-      return next === null ? response : send(url, { ...init, headers: { ...headers, authorization: `Bearer ${next}` } })
+      // Whoever has signed in meanwhile did not ask for this.
+      const isTheirs = before?.accessToken === used && session().read()?.userId === before.userId
+      return next === null || !isTheirs
+        ? response
+        : send(url, { ...init, headers: { ...headers, authorization: `Bearer ${next}` } })
     }
     if (code === 'session_revoked' || code === 'session_invalid' || code === 'guest_expired') session().end(used)
     return response

@@ -172,10 +172,12 @@ export function openSession(keeper: SessionKeeper, plain: HalfkeyClient, key: st
       const leftMs = held.expiresAtMs - Date.now()
       if (leftMs > MARGIN_MS) return held.accessToken
       // One that still holds a moment is better than no answer.
-      return renew(held.accessToken).catch((error: unknown) => {
+      const next = await renew(held.accessToken).catch((error: unknown) => {
         if (leftMs > 0 && keeper.read()?.accessToken === held.accessToken) return held.accessToken
         throw error
       })
+      // Whoever has signed in meanwhile did not ask for what this is for.
+      return keeper.read()?.userId === held.userId ? next : null
     },
   }
 }

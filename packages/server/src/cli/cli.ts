@@ -102,12 +102,22 @@ function explain(error: unknown): { exitCode: number; message: string } {
   return { exitCode: EXIT.failed, message: told }
 }
 
+/** Terminals obey control characters, and names, URLs and messages are other people's. In JSON the text stays the same. */
+const CONTROLS = /[^\P{Cc}\n\t]/gu
+const printable = (line: string): string =>
+  line.replace(CONTROLS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
+
 /**
  * Runs one command, `serve` apart, and answers its exit code: 0 done, 1 failed, 2 wrong usage, 78 bad configuration.
  * The result goes to `out`, everything else to `err`; with `--json` the result or the error is one line of JSON, and how far it
  * has got is not shown.
  */
-export async function runCli(args: string[], context: CliContext): Promise<number> {
+export async function runCli(args: string[], terminal: CliContext): Promise<number> {
+  const context: CliContext = {
+    ...terminal,
+    out: (line) => terminal.out(printable(line)),
+    err: (line) => terminal.err(printable(line)),
+  }
   const json = args.includes('--json')
   const words = args.filter((arg) => arg !== '--json')
   // How far it has got is for people: a program gets one line.

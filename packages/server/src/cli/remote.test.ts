@@ -55,6 +55,22 @@ test('events tail shows the last events, a line each, for people and for program
   expect(people.out).toMatch(new RegExp(`^\\S+Z +user\\.created +evt_\\w+ +\\{.*${users[3]}.*\\}$`))
 })
 
+test('what others have named reaches no terminal as a command to it, and a program reads it as it is', async () => {
+  const tenant = await service.newTenant()
+  const hostile = 'Shop \u009b2J\u007f \u001b[2J'
+  const made = await tenant.post('/api-keys', { name: hostile, type: 'secret', scopes: ['users:read'] })
+  expect(made.status, made.text).toBe(201)
+  const named = (event: { data: { name?: string } }) => event.data.name === hostile
+  await eventually('it is in the feed', async () => {
+    const { events } = (await tenant.get('/events?type=api_key.created')).body.data
+    return events.some(named)
+  })
+  const tail = ['events', 'tail', '--type', 'api_key.created']
+  for (const args of [tail, [...tail, '--json']]) expect((await run(tenant, args)).out).not.toMatch(/[^\P{Cc}\n\t]/u)
+  const { lines } = await run(tenant, [...tail, '--json'])
+  expect(lines.map((line) => JSON.parse(line)).some(named)).toBe(true)
+})
+
 test('events tail -f shows events as they come, until Ctrl-C', async () => {
   const tenant = await service.newTenant()
   const process = halfkey(service, tenant, ['events', 'tail', '-f', '--type', 'user.created', '--json'])

@@ -179,13 +179,9 @@ const SAME_SIGNAL_MS = 500
 /** Aborted by the first Ctrl-C, or the first SIGTERM; a second one, somewhat later, ends the process at once. */
 export function untilInterrupted(): { signal: AbortSignal; done(): void } {
   const controller = new AbortController()
-  let since: number | undefined
-  const stop = (signal: NodeJS.Signals) => {
-    since ??= performance.now()
+  const stop = () => {
     controller.abort(new Error('interrupted'))
-    if (performance.now() - since < SAME_SIGNAL_MS) return
-    done()
-    process.kill(process.pid, signal)
+    setTimeout(done, SAME_SIGNAL_MS).unref()
   }
   const done = () => {
     process.removeListener('SIGINT', stop)

@@ -13,7 +13,7 @@ import { type SampleReceiver, startSampleReceiver } from './seed/receiver.ts'
 import { type Removed, removeSample } from './seed/remove.ts'
 import { makeSample, type Seeding } from './seed/sample.ts'
 import { openService, type SeededService } from './seed/service.ts'
-import { backdateUsers } from './seed/store.ts'
+import { backdateUsers, hasApp } from './seed/store.ts'
 
 const USERS_DEFAULT = 60
 const [USERS_MIN, USERS_MAX] = [10, 1_000]
@@ -88,6 +88,11 @@ async function fill(
   const delegated = await makeDelegations(seeding, holders)
   const deliveries = await makeDeliveries(seeding, sample)
   if (deps !== null) {
+    // A copy of another installation's database has the same tenant.
+    if (!(await hasApp(deps.db, tenantId as Id<'ten'>, sample.shop.id)))
+      throw new CommandError(
+        'The database that DATABASE_URL or HALFKEY_DATA_DIR names is not that of the service, so nothing was written to it. Set them as the service has them, take away what was made by halfkey seed --remove, and begin anew.',
+      )
     progress.begin('The past')
     const at = arrivals(seeding.dice, deps.now(), members.length)
     const came = members.map(({ user }, index) => ({ id: user.id, createdAt: at[index] as Date }))

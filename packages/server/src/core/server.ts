@@ -308,12 +308,18 @@ const limitsSignIn = (deps: Deps) => async (request: FastifyRequest, reply: Fast
   reply.headers(await limitSignIn(deps, request.ip))
 }
 
+/** Whoever waited longer for something to read is asked anew who they are: a session may have ended meanwhile. */
+const TRUSTED_MS = 1_000
+
 const enters = (deps: Deps, entrance: Entrance) => async (request: FastifyRequest, reply: FastifyReply) => {
   const { method, ip: address, headers } = request
   // What a cookie opens is nobody else's.
   reply.header('cache-control', 'no-store')
   reply.headers(await limitPage(deps, entrance, address))
-  request.holder = await entrance.enter(deps, { method, address, headers })
+  const holder = await entrance.enter(deps, { method, address, headers })
+  request.holder = holder
+  // A key's limit is the key's, whichever way it comes in, and from however many addresses.
+  if (entrance.limit === 'secret') reply.headers(await limitKey(deps, holder, address))
 }
 
 function addRoute(app: FastifyInstance, deps: Deps, route: Route, entrance?: Entrance): void {
@@ -337,6 +343,8 @@ function addRoute(app: FastifyInstance, deps: Deps, route: Route, entrance?: Ent
         bodyBytes: request.bodyBytes,
         headers: request.headers,
       })
+      if (entrance !== undefined && route.method === 'GET' && reply.elapsedTime > TRUSTED_MS)
+        await entrance.enter(deps, { method: request.method, address: request.ip, headers: request.headers })
       if (outgoing.replayed) reply.header('idempotency-replayed', 'true')
       if (route.secret) reply.header('cache-control', 'no-store')
       reply.code(outgoing.status).header('content-type', 'application/json; charset=utf-8')

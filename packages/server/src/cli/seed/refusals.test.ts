@@ -140,6 +140,19 @@ test('where no service answers, or something else does, it says so, and which va
   await receiver.close()
 })
 
+test('the past is not written into a copy of the database, which has the same tenant', async () => {
+  const tenant = await another.newTenant()
+  // As after a restore: the tenant, and nothing of what its service does from then on.
+  await service.sql(
+    `insert into tenants select (jsonb_populate_record(t, jsonb_build_object('id', $1::text))).* from tenants t limit 1`,
+    [tenant.tenantId],
+  )
+  const env = { ...beside(service), HALFKEY_URL: another.url, HALFKEY_KEY: tenant.key }
+  const ended = await seed(env, '--users', '10')
+  expect([ended.code, ended.stderr]).toEqual([1, expect.stringMatching(/is not that of the service/)])
+  expect(await service.sql('select 1 from analytics_daily where tenant_id = $1', [tenant.tenantId])).toEqual([])
+})
+
 describe('the sample receiver', () => {
   const secret = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD0ZXGy3mlHz8='
   const body = JSON.stringify({ id: 'evt_1', type: 'user.created', data: { userId: 'usr_1' } })

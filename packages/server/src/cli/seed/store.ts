@@ -4,6 +4,13 @@ import { type Db, type Sql, sql } from '../../core/db.ts'
 import type { Id } from '../../core/ids.ts'
 import { MARK } from './mark.ts'
 
+/** Whether this database has a marked app: one that a service has just made is in that service's own database alone. */
+export async function hasApp(db: Db, tenantId: Id<'ten'>, id: string): Promise<boolean> {
+  const found = await db.one(sql`
+    select 1 from apps where tenant_id = ${tenantId} and id = ${id} and metadata ->> ${MARK} = '1'`)
+  return found !== undefined
+}
+
 /** Says of marked users that they came at other times than they did; earlier ones only. */
 export async function backdateUsers(
   db: Db,

@@ -34,7 +34,7 @@ test('a new tenant is led through its first steps, each of which shows as done o
   await steps.getByRole('link', { name: 'Subscribe to events' }).waitFor()
   await look('overview-new')
   expect(await steps.getByLabel('Not done yet').count()).toBe(3)
-  await tenant.post('/webhooks', { url: 'http://127.0.0.1:9/hook', events: ['*'] })
+  await tenant.post('/webhooks', { url: 'http://127.0.0.1:3999/hook', events: ['*'] })
   await steps.getByLabel('Done', { exact: true }).waitFor()
   // The next command is the one that is shown now, and it really makes a user.
   const command = await steps.locator('pre').textContent()

@@ -186,8 +186,9 @@ test('a tab whose session another tab has ended signs out all the same, and show
   await tab.getByRole('button', { name: 'Sign in' }).click()
   await tab.getByText('dave@other.example').waitFor()
   await page.getByRole('link', { name: 'Overview' }).first().click()
+  const refused = page.waitForResponse((answer) => answer.url().includes('/api/users') && answer.status() === 404)
   await page.getByRole('link', { name: 'Users' }).first().click()
-  await page.getByText('There is no such record here.').waitFor()
+  await refused
   expect(await page.content()).not.toContain('dave@other.example')
   await tab.getByRole('button', { name: 'Sign out' }).click()
   await tab.getByText('You are signed out.').waitFor()
@@ -215,6 +216,7 @@ test('⌘K finds pages, users and ids by the keyboard alone', async () => {
   await page.waitForURL(`**/users/${user}`)
   await page.keyboard.press('Meta+k')
   await page.keyboard.type(tenant.appId)
+  await palette.getByRole('option', { selected: true, name: tenant.appId }).waitFor()
   await page.keyboard.press('Enter')
   await page.waitForURL(`**/settings/apps/${tenant.appId}`)
   await page.keyboard.press('Control+k')
