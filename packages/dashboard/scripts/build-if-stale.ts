@@ -1,8 +1,9 @@
 // Builds the dashboard into the server package, unless what is there was made of these very sources. `npm ci` and
-// `npm start` call it, so that a fresh clone, and a pulled one, show the pages that belong to their server.
+// `npm start` call it, so that a fresh clone, and a pulled one, show the pages that belong to their server. A service
+// starts without its dashboard rather than not at all: `--or-go-on` only says that the build failed.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { globSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -30,10 +31,20 @@ function built(): string | null {
   }
 }
 
-const wanted = digest()
-if (built() !== wanted) {
+/** Exit code; 0 also where there is nothing to build with, as after an installation without development packages. */
+function build(stamp: string): number {
+  if (!existsSync(join(ROOT, 'node_modules/vite'))) {
+    console.warn('The dashboard is not built: Vite is a development package, and none are installed here.')
+    return 0
+  }
   console.log('Building the dashboard…')
   const { status } = spawnSync('vite', ['build', '--logLevel', 'warn'], { cwd: PACKAGE, stdio: 'inherit' })
-  if (status !== 0) process.exit(status ?? 1)
-  writeFileSync(STAMP, wanted)
+  if (status === 0) writeFileSync(STAMP, stamp)
+  return status ?? 1
+}
+
+const wanted = digest()
+if (built() !== wanted && build(wanted) !== 0) {
+  console.error('The dashboard could not be built.')
+  if (!process.argv.includes('--or-go-on')) process.exit(1)
 }
