@@ -71,7 +71,10 @@ describe('the default seed', () => {
 
     const [courier, shop] = await all(tenant, '/webhooks')
     expect([shop.status, courier.status]).toEqual(['paused', 'active'])
-    const delivered = await all(tenant, `/webhooks/${shop.id}/deliveries`)
+    // That the apps' notes changed, the last thing of a seed, may meet the webhook paused already.
+    const delivered = (await all(tenant, `/webhooks/${shop.id}/deliveries`)).filter(
+      ({ eventType }) => eventType !== 'app.updated',
+    )
     expect(tallyOf(delivered, ({ status }) => status)).toEqual({ succeeded: delivered.length })
     const failed = await all(tenant, `/webhooks/${courier.id}/deliveries`)
     expect(tallyOf(failed, ({ status }) => status)).toEqual({ retrying: failed.length - 5, dead_letter: 5 })
@@ -81,9 +84,13 @@ describe('the default seed', () => {
     // Each attempt that was answered carried a signature that fits.
     expect(said.eventsVerified).toBeGreaterThanOrEqual(delivered.length + failed.length)
 
-    const { series } = (await tenant.get('/analytics?period=90d')).body.data
-    for (const { newUsers, activeUsers, apiRequests } of series)
-      expect(Math.min(newUsers, activeUsers, apiRequests)).toBeGreaterThan(0)
+    await eventually('every day, today too, has its figures', async () => {
+      const { series } = (await tenant.get('/analytics?period=90d')).body.data
+      return series.every(
+        ({ newUsers, activeUsers, apiRequests }: Record<string, number>) =>
+          Math.min(newUsers ?? 0, activeUsers ?? 0, apiRequests ?? 0) > 0,
+      )
+    })
   })
 
   test('makes the same people for the same number, others for another, and nothing at a second run', async () => {
