@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vitest'
-import { type Service, startService } from '../../server/test/harness.ts'
+import { eventually, type Service, startService } from '../../server/test/harness.ts'
 import { createClient, type HalfkeyClient } from '../src/client.ts'
 import type { EventPage } from '../src/models.ts'
 import type { WebhookEvent } from '../src/webhooks.ts'
@@ -60,6 +60,11 @@ describe('the event feed', () => {
     const client = await newClient()
     const { nextCursor: after } = await client.events.list({ last: 0 })
     const users = await createUsers(client, 7)
+    // Else portions would be as large as what has come by then.
+    await eventually('all seven are in the feed', async () => {
+      const { events } = await client.events.list({ after, type: 'user.created' })
+      return events.length === users.length
+    })
     const first = client.events.follow({ after, type: 'user.created', limit: 2 })
     expect(first.cursor).toBe(after)
     // Five of seven: the portion of the fifth is not done.
