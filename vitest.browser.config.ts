@@ -7,6 +7,8 @@ export default defineConfig({
     globalSetup: ['packages/server/test/global-setup.ts'],
     // A browser and a service each: side by side they would only wait for each other.
     fileParallelism: false,
+    // On a busy machine a browser may draw no frame for half a minute, and then no click ever lands.
+    retry: 1,
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },

@@ -1,5 +1,5 @@
 import type { DelegatedSession } from '@halfkey/sdk'
-import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { allows, api } from '../../api.ts'
@@ -13,13 +13,13 @@ import { useFilters } from '../../components/filters.tsx'
 import { Page } from '../../components/page.tsx'
 import { RecordLink } from '../../components/record-link.tsx'
 import { RelativeTime } from '../../components/relative-time.tsx'
-import { EmptyState, ErrorState, Loading } from '../../components/states.tsx'
+import { ErrorState, Loading } from '../../components/states.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { useToast } from '../../components/toast.tsx'
 import { UserLink } from '../../components/user-link.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
-import { TransactionTable } from '../transactions/transaction-table.tsx'
+import { TransactionsOf } from '../transactions/transactions-of.tsx'
 import { PolicyInWords } from './policy-view.tsx'
 import { SpendLeftList } from './spend-left.tsx'
 import { TryIt } from './try-it.tsx'
@@ -90,29 +90,6 @@ function Facts({ session }: { session: DelegatedSession }) {
   )
 }
 
-function TransactionsOf({ session }: { session: DelegatedSession }) {
-  const { page } = useFilters()
-  const query = useQuery({
-    queryKey: ['transactions', { delegatedSessionId: session.id }, page],
-    queryFn: async ({ signal }) => await api.transactions.list({ page, delegatedSessionId: session.id }, { signal }),
-    placeholderData: keepPreviousData,
-    ...LIVE,
-  })
-  return (
-    <Card flush>
-      <TransactionTable
-        ofOne
-        query={query}
-        empty={
-          <EmptyState title="No transactions yet">
-            What this session executes appears here. What its policy refuses leaves no transaction.
-          </EmptyState>
-        }
-      />
-    </Card>
-  )
-}
-
 function Policy({ session }: { session: DelegatedSession }) {
   return (
     <div className="grid items-start gap-5 lg:grid-cols-2">
@@ -133,7 +110,18 @@ function Shown({ session }: { session: DelegatedSession }) {
     { value: 'policy', label: 'Policy', content: <Policy session={session} /> },
     { value: 'try', label: 'Try it', content: <TryIt session={session} /> },
     ...(allows(holder.session, 'wallets:read')
-      ? [{ value: 'transactions', label: 'Transactions', content: <TransactionsOf session={session} /> }]
+      ? [
+          {
+            value: 'transactions',
+            label: 'Transactions',
+            content: (
+              <TransactionsOf
+                filter={{ delegatedSessionId: session.id }}
+                empty="What this session executes appears here. What its policy refuses leaves no transaction."
+              />
+            ),
+          },
+        ]
       : []),
   ]
   const chosen = tabs.find(({ value }) => value === values.tab)?.value ?? 'policy'

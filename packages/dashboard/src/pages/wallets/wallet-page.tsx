@@ -1,5 +1,5 @@
 import type { Wallet } from '@halfkey/sdk'
-import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
 import { allows, api } from '../../api.ts'
 import { Badge, StatusBadge } from '../../components/badge.tsx'
@@ -9,13 +9,13 @@ import { Detail, Details } from '../../components/details.tsx'
 import { useFilters } from '../../components/filters.tsx'
 import { Page } from '../../components/page.tsx'
 import { RelativeTime } from '../../components/relative-time.tsx'
-import { EmptyState, ErrorState, Loading } from '../../components/states.tsx'
+import { ErrorState, Loading } from '../../components/states.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { UserLink } from '../../components/user-link.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
-import { SessionTable } from '../delegated-sessions/session-table.tsx'
-import { TransactionTable } from '../transactions/transaction-table.tsx'
+import { SessionsOf } from '../delegated-sessions/sessions-of.tsx'
+import { TransactionsOf } from '../transactions/transactions-of.tsx'
 import { CustodyCard } from './custody-card.tsx'
 import { CUSTODY } from './custody-words.ts'
 import { WalletActions } from './wallet-actions.tsx'
@@ -58,53 +58,30 @@ function Facts({ wallet }: { wallet: Wallet }) {
   )
 }
 
-function TransactionsOf({ wallet }: { wallet: Wallet }) {
-  const { page } = useFilters()
-  const query = useQuery({
-    queryKey: ['transactions', { walletId: wallet.id }, page],
-    queryFn: async ({ signal }) => await api.transactions.list({ page, walletId: wallet.id }, { signal }),
-    placeholderData: keepPreviousData,
-    ...LIVE,
-  })
-  return (
-    <Card flush>
-      <TransactionTable
-        ofOne
-        query={query}
-        empty={
-          <EmptyState title="No transactions yet">What delegated sessions do with this wallet appears here.</EmptyState>
-        }
-      />
-    </Card>
-  )
-}
-
-function SessionsOf({ wallet }: { wallet: Wallet }) {
-  const { page } = useFilters()
-  const query = useQuery({
-    queryKey: ['delegated-sessions', { walletId: wallet.id }, page],
-    queryFn: async ({ signal }) => await api.delegatedSessions.list({ page, walletId: wallet.id }, { signal }),
-    placeholderData: keepPreviousData,
-    ...LIVE,
-  })
-  return (
-    <Card flush>
-      <SessionTable
-        ofOne
-        query={query}
-        empty={<EmptyState title="No delegated sessions yet">Nobody may act from this wallet by a policy.</EmptyState>}
-      />
-    </Card>
-  )
-}
-
 function Shown({ wallet }: { wallet: Wallet }) {
   const { values, set } = useFilters()
   const { session } = useSession()
   const tabs = [
-    { value: 'transactions', label: 'Transactions', content: <TransactionsOf wallet={wallet} /> },
+    {
+      value: 'transactions',
+      label: 'Transactions',
+      content: (
+        <TransactionsOf
+          filter={{ walletId: wallet.id }}
+          empty="What delegated sessions do with this wallet appears here."
+        />
+      ),
+    },
     ...(allows(session, 'delegated_sessions:read')
-      ? [{ value: 'sessions', label: 'Delegated sessions', content: <SessionsOf wallet={wallet} /> }]
+      ? [
+          {
+            value: 'sessions',
+            label: 'Delegated sessions',
+            content: (
+              <SessionsOf filter={{ walletId: wallet.id }} empty="Nobody may act from this wallet by a policy." />
+            ),
+          },
+        ]
       : []),
     { value: 'json', label: 'JSON', content: <JsonBlock label="wallet" value={wallet} /> },
   ]

@@ -1,33 +1,15 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import type { Page } from 'playwright-core'
+import { expect, test } from 'vitest'
 import { newApp } from '../../../src/sessions/sessions.fixture.ts'
-import { call, type Service, startService, type Tenant } from '../../harness.ts'
-import { startChromium } from '../person.ts'
-import { type Dashboard, type DashboardOptions, openDashboard } from './support.ts'
+import { call, type Tenant } from '../../harness.ts'
+import { type DashboardOptions, useDashboard } from './support.ts'
 
 const HOSTILE = `<img src=x onerror=alert(1)>"'&</script>`
 
-let service: Service
-let browser: Browser
-let dashboard: Dashboard | undefined
-beforeAll(async () => {
-  service = await startService()
-  browser = await startChromium()
-})
-afterAll(async () => {
-  await browser.close()
-  await service.stop()
-})
-afterEach(async () => {
-  const leaving = dashboard
-  dashboard = undefined
-  await leaving?.leave()
-})
+const stage = useDashboard()
 
 async function open(tenant: Tenant, path = '/api-keys', options: DashboardOptions = {}) {
-  dashboard = await openDashboard(browser, service, tenant, { ...options, path })
-  const { page } = dashboard
-  return { page, look: dashboard.look, go: dashboard.go }
+  return stage.arrive(tenant, { ...options, path })
 }
 
 const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name })
@@ -48,7 +30,7 @@ const newKey = async (tenant: Tenant, body: object) => {
 }
 
 test('a secret key is made with the scopes, addresses and end that were chosen, and its value is shown once', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const { page, look } = await open(tenant)
   await page.getByText('this session').waitFor()
   await look('api-keys')
@@ -78,12 +60,12 @@ test('a secret key is made with the scopes, addresses and end that were chosen, 
   expect(made.scopes.toSorted()).toEqual(['audit:read', 'users:act_as', 'users:write'])
   expect(made.allowedIps.length).toBe(2)
   expect(Math.round((Date.parse(made.expiresAt) - Date.now()) / 86_400_000)).toBe(90)
-  expect((await call(service.url, 'GET', '/v1/users', { key: value })).status).toBe(200)
-  expect((await call(service.url, 'GET', '/v1/webhooks', { key: value })).status).toBe(403)
+  expect((await call(stage.service.url, 'GET', '/v1/users', { key: value })).status).toBe(200)
+  expect((await call(stage.service.url, 'GET', '/v1/webhooks', { key: value })).status).toBe(403)
 })
 
 test('a key for everything is warned of', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const { page, look } = await open(tenant)
   await button(page, 'Create key').click()
   await nameField(page).fill('Second admin')
@@ -96,7 +78,7 @@ test('a key for everything is warned of', async () => {
 })
 
 test('a publishable key is made for an app', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const other = await newApp(tenant, { name: 'Second app' })
   const { page, look } = await open(tenant)
   await button(page, 'Create key').click()
@@ -114,10 +96,10 @@ test('a publishable key is made for an app', async () => {
 })
 
 test('a key is rotated: by default its old value works for a day, at once if that is chosen', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const { key: old } = await newKey(tenant, { name: 'Backend' })
   const { page, look } = await open(tenant)
-  const works = async (key: string) => (await call(service.url, 'GET', '/v1/users', { key })).status
+  const works = async (key: string) => (await call(stage.service.url, 'GET', '/v1/users', { key })).status
   await button(page, 'Rotate Backend').click()
   await look('api-key-rotate')
   await button(page, 'Rotate').last().click()
@@ -134,7 +116,7 @@ test('a key is rotated: by default its old value works for a day, at once if tha
 })
 
 test('the key that one is signed in by keeps some time when it is rotated, so that its new value is seen', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const { page, look } = await open(tenant)
   await button(page, 'Rotate Admin').click()
   await page.getByText('You are signed in by the old value.').waitFor()
@@ -144,13 +126,13 @@ test('the key that one is signed in by keeps some time when it is rotated, so th
   await look('api-key-rotate-own')
   await dialog(page).getByRole('button', { name: 'Rotate' }).click()
   await page.getByText('This is shown only now.').waitFor()
-  expect((await call(service.url, 'GET', '/v1/users', { key: await shownKey(page) })).status).toBe(200)
+  expect((await call(stage.service.url, 'GET', '/v1/users', { key: await shownKey(page) })).status).toBe(200)
   await button(page, 'I have saved it').click()
   await page.getByText('this session').waitFor()
 })
 
 test('a key is revoked after a question and stops at once; the last one for everything is refused', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const { key } = await newKey(tenant, { name: HOSTILE })
   const { page, look } = await open(tenant)
   await button(page, `Revoke ${HOSTILE}`).click()
@@ -159,7 +141,7 @@ test('a key is revoked after a question and stops at once; the last one for ever
   await asking(page).getByRole('button', { name: 'Revoke key' }).click()
   await page.getByText('Key revoked').waitFor()
   await page.getByRole('cell', { name: 'revoked', exact: true }).waitFor()
-  expect((await call(service.url, 'GET', '/v1/users', { key })).status).toBe(401)
+  expect((await call(stage.service.url, 'GET', '/v1/users', { key })).status).toBe(401)
   expect(await button(page, `Revoke ${HOSTILE}`).count()).toBe(0)
   await button(page, 'Revoke Admin').click()
   await asking(page).getByText('you will be signed out').waitFor()
@@ -169,7 +151,7 @@ test('a key is revoked after a question and stops at once; the last one for ever
 })
 
 test('a link to a key shows all of it but its value', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const scopes = ['users:write', 'wallets:read', 'delegated_sessions:execute', 'custom_domains:write']
   const made = await newKey(tenant, {
     name: HOSTILE.repeat(4),
@@ -188,7 +170,7 @@ test('a link to a key shows all of it but its value', async () => {
 })
 
 test('a narrow key makes none that is wider: what it lacks cannot be chosen', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const key = await tenant.newKey({ scopes: ['api_keys:write', 'users:read'], appId: tenant.appId })
   const { page, look } = await open(tenant, '/api-keys', { key })
   await button(page, 'Create key').click()

@@ -2,11 +2,12 @@
 import type { Locator } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { BOB, newSession, transfer, transfers } from '../../../src/delegated-sessions/delegated.fixture.ts'
-import { button, dataOf, HOSTILE, heading, notice, TOKENS, useDashboard, withAda } from './custody.fixture.ts'
+import { button, dataOf, HOSTILE, heading, notice, TOKENS, withAda } from './custody.fixture.ts'
+import { useDashboard } from './support.ts'
 
 const LONG = `${HOSTILE}${'x'.repeat(150)}`
 
-const { service, arrive } = useDashboard()
+const stage = useDashboard()
 
 /** Types into a field that suggests, and goes on to the next one, which closes what it suggests. */
 async function type(field: Locator, text: string): Promise<void> {
@@ -15,8 +16,9 @@ async function type(field: Locator, text: string): Promise<void> {
 }
 
 test('a session is begun from a preset, its token is shown once, and a dry run says which rule decides', async () => {
-  const { tenant, ada } = await withAda(service())
-  const { page, dash } = await arrive(tenant, { path: '/delegated-sessions' })
+  const { tenant, ada } = await withAda(stage.service)
+  const dash = await stage.arrive(tenant, { path: '/delegated-sessions' })
+  const { page } = dash
   await page.getByRole('link', { name: 'New session' }).click()
   await dash.look('new-session')
   await page.getByRole('combobox', { name: 'User' }).fill('ada@')
@@ -77,8 +79,9 @@ test('a session is begun from a preset, its token is shown once, and a dry run s
 }, 240_000)
 
 test('what the server does not take is said at its field, and all that was typed stays', async () => {
-  const { tenant, ada } = await withAda(service())
-  const { page, dash } = await arrive(tenant, { path: `/delegated-sessions/new?user_id=${ada.userId}` })
+  const { tenant, ada } = await withAda(stage.service)
+  const dash = await stage.arrive(tenant, { path: `/delegated-sessions/new?user_id=${ada.userId}` })
+  const { page } = dash
   await button(page, /^Pay one shop/).click()
   const amount = page.getByLabel('At most')
   await amount.fill('ten')
@@ -111,8 +114,9 @@ test('what the server does not take is said at its field, and all that was typed
 }, 120_000)
 
 test('every part of a policy can be edited, and form and JSON say the same', async () => {
-  const { tenant, ada } = await withAda(service())
-  const { page, dash } = await arrive(tenant, { path: `/delegated-sessions/new?user_id=${ada.userId}` })
+  const { tenant, ada } = await withAda(stage.service)
+  const dash = await stage.arrive(tenant, { path: `/delegated-sessions/new?user_id=${ada.userId}` })
+  const { page } = dash
   await button(page, /^Blank/).click()
   const rule = page.getByRole('group', { name: 'allow rule 1' })
   await type(rule.getByLabel('Template'), TOKENS)
@@ -168,9 +172,10 @@ test('every part of a policy can be edited, and form and JSON say the same', asy
 }, 180_000)
 
 test('a user without a wallet gets one on the way to a session', async () => {
-  const tenant = await service().newTenant()
+  const tenant = await stage.service.newTenant()
   const userId = await tenant.userId()
-  const { page, dash } = await arrive(tenant, { path: `/delegated-sessions/new?user_id=${userId}` })
+  const dash = await stage.arrive(tenant, { path: `/delegated-sessions/new?user_id=${userId}` })
+  const { page } = dash
   await page.getByText('This user has no wallet.').waitFor()
   await dash.look('new-session-no-wallet')
   await button(page, 'Create an embedded wallet').click()
@@ -179,7 +184,7 @@ test('a user without a wallet gets one on the way to a session', async () => {
 }, 120_000)
 
 test('a session says what is left, and revoking it asks first and stops its token', async () => {
-  const { tenant, ada, contractId } = await withAda(service())
+  const { tenant, ada, contractId } = await withAda(stage.service)
   const policy = transfers(ada, '10', {
     allow: [
       { templateId: TOKENS, choices: ['Transfer'], where: [{ path: 'amount', op: 'lte', value: '5' }] },
@@ -191,10 +196,11 @@ test('a session says what is left, and revoking it asks first and stops its toke
       { asset: { issuer: ada.issuer, symbol: 'EURX' }, unlimited: true },
     ],
   })
-  const session = await newSession(service(), tenant, ada, { name: 'Shopping agent', policy, maxUses: 10 })
+  const session = await newSession(stage.service, tenant, ada, { name: 'Shopping agent', policy, maxUses: 10 })
   const done = await session.execute({ commands: [transfer(contractId, '3')] })
   expect(done.status, done.text).toBe(200)
-  const { page, dash } = await arrive(tenant, { path: '/delegated-sessions?status=active' })
+  const dash = await stage.arrive(tenant, { path: '/delegated-sessions?status=active' })
+  const { page } = dash
   await page.getByText('7 of 10 USDX').waitFor()
   await page.getByRole('link', { name: 'Shopping agent' }).click()
   const bar = page.getByRole('progressbar', { name: /USDX/ })
@@ -225,8 +231,8 @@ test('a session says what is left, and revoking it asks first and stops its toke
 }, 240_000)
 
 test('hostile and long names stay text and break no layout', async () => {
-  const { tenant, ada } = await withAda(service(), LONG)
-  const session = await newSession(service(), tenant, ada, {
+  const { tenant, ada } = await withAda(stage.service, LONG)
+  const session = await newSession(stage.service, tenant, ada, {
     name: LONG,
     policy: {
       allow: [
@@ -240,7 +246,8 @@ test('hostile and long names stay text and break no layout', async () => {
     commands: [{ create: { templateId: 'Note:Note', arguments: { author: ada.party, text } } }],
   })
   expect(done.status, done.text).toBe(200)
-  const { page, dash } = await arrive(tenant, { path: '/delegated-sessions' })
+  const dash = await stage.arrive(tenant, { path: '/delegated-sessions' })
+  const { page } = dash
   await page.getByRole('link', { name: LONG.trim() }).first().waitFor()
   await dash.look('sessions-hostile')
   await dash.go(`/delegated-sessions/${session.id}`)
@@ -255,10 +262,11 @@ test('hostile and long names stay text and break no layout', async () => {
 }, 180_000)
 
 test('a key that may only look is shown no actions, and is told why', async () => {
-  const { tenant, ada } = await withAda(service())
-  const session = await newSession(service(), tenant, ada, { name: 'Agent', policy: transfers(ada, '10') })
+  const { tenant, ada } = await withAda(stage.service)
+  const session = await newSession(stage.service, tenant, ada, { name: 'Agent', policy: transfers(ada, '10') })
   const key = await tenant.newKey({ scopes: ['wallets:read', 'delegated_sessions:read'] })
-  const { page, dash } = await arrive(tenant, { path: `/wallets/${ada.walletId}`, key })
+  const dash = await stage.arrive(tenant, { path: `/wallets/${ada.walletId}`, key })
+  const { page } = dash
   await page.getByText('Your key may not change wallets.').waitFor()
   expect(await button(page, 'Freeze').count()).toBe(0)
   expect(await button(page, 'Issue test tokens').count()).toBe(0)

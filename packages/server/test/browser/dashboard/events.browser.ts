@@ -1,45 +1,29 @@
-import type { Browser } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, expect, test, vi } from 'vitest'
 import { createUser, deliveriesIn, subscribe } from '../../../src/webhooks/engine/delivery.fixture.ts'
-import { type Service, startService, type Tenant } from '../../harness.ts'
+import type { Tenant } from '../../harness.ts'
 import { answer, type Receiver, startReceiver } from '../../receiver.ts'
-import { startChromium } from '../person.ts'
-import { type Dashboard, type DashboardOptions, openDashboard } from './support.ts'
+import { type DashboardOptions, openDashboard, useDashboard } from './support.ts'
 
 // Each state is looked at four times.
 vi.setConfig({ testTimeout: 240_000 })
 
 const HOSTILE = `<img src=x onerror=alert(1)>"'&</script><script>alert(2)</script>`
 
-let service: Service
 let receiver: Receiver
-let browser: Browser
-let dashboard: Dashboard | undefined
-beforeAll(async () => {
-  service = await startService({ HALFKEY_WEBHOOK_RETRY_DELAYS: '50ms' })
+const stage = useDashboard(async () => {
   receiver = await startReceiver(answer(500))
-  browser = await startChromium()
+  return { HALFKEY_WEBHOOK_RETRY_DELAYS: '50ms' }
 })
-afterAll(async () => {
-  await browser.close()
-  await receiver.close()
-  await service.stop()
-})
-afterEach(async () => {
-  const leaving = dashboard
-  dashboard = undefined
-  await leaving?.leave()
-})
+afterAll(() => receiver.close())
 
 async function open(tenant: Tenant, path: string, options: DashboardOptions = {}) {
-  dashboard = await openDashboard(browser, service, tenant, { path, ...options })
-  const { page } = dashboard
+  const { page, look, go } = await stage.arrive(tenant, { path, ...options })
   const rows = page.getByRole('list', { name: 'Events' }).getByRole('button', { expanded: false })
-  return { page, rows, look: dashboard.look, go: dashboard.go }
+  return { page, rows, look, go }
 }
 
 test('events appear as they happen, the newest on top', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const { page, rows, look } = await open(tenant, '/events')
   await page.getByText('Nobody has used this tenant yet').waitFor()
   await page.getByText('Live', { exact: true }).waitFor()
@@ -54,7 +38,7 @@ test('events appear as they happen, the newest on top', async () => {
 })
 
 test('an event opens to what webhooks get, and leads to its records and deliveries', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const webhook = await subscribe(tenant, `${receiver.url}/hook`, { events: ['user.*'] })
   const userId = await createUser(tenant, { name: HOSTILE, email: 'ada@example.com' })
   const [{ id: deliveryId, eventId }] = await deliveriesIn(tenant, webhook.id, 'dead_letter')
@@ -75,7 +59,7 @@ test('an event opens to what webhooks get, and leads to its records and deliveri
 })
 
 test('a paused feed stands still, and goes on without a gap', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   await createUser(tenant)
   const { page, rows } = await open(tenant, '/events?type=user.created')
   await rows.first().waitFor()
@@ -83,7 +67,7 @@ test('a paused feed stands still, and goes on without a gap', async () => {
   await page.getByText('Paused', { exact: true }).waitFor()
   const meanwhile = [await createUser(tenant), await createUser(tenant)]
   // Another page sees them: had this one gone on, it would too.
-  const other = await openDashboard(browser, service, tenant, { path: '/events?type=user.created' })
+  const other = await openDashboard(stage.browser, stage.service, tenant, { path: '/events?type=user.created' })
   await other.page.getByText(meanwhile[1] as string).waitFor()
   await other.leave()
   expect(await rows.count()).toBe(1)
@@ -93,7 +77,7 @@ test('a paused feed stands still, and goes on without a gap', async () => {
 })
 
 test('the feed is filtered by kind and family, by its address too; what matches nothing says so', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const userId = await createUser(tenant)
   await tenant.patch(`/users/${userId}`, { name: 'Ada' })
   const { page, rows, look } = await open(tenant, '/events?type=guest.*')
@@ -109,7 +93,7 @@ test('the feed is filtered by kind and family, by its address too; what matches 
 })
 
 test('a refused question and a lost connection are said, and the feed goes on by itself', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   await createUser(tenant)
   const { page, rows, look, go } = await open(tenant, '/events?type=no.such')
   await page.getByText('This could not be loaded.').waitFor()
@@ -125,7 +109,7 @@ test('a refused question and a lost connection are said, and the feed goes on by
 })
 
 test('events are opened by keyboard, on a phone', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   await createUser(tenant)
   const { page, rows } = await open(tenant, '/events', { phone: true, dark: true })
   await rows.first().focus()

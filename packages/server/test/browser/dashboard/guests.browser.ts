@@ -1,31 +1,14 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import type { Page } from 'playwright-core'
+import { expect, test } from 'vitest'
 import { newGuest } from '../../../src/guests/guests.fixture.ts'
 import { newApp } from '../../../src/sessions/sessions.fixture.ts'
-import { type Service, startService, type Tenant } from '../../harness.ts'
-import { startChromium } from '../person.ts'
-import { type Dashboard, type DashboardOptions, openDashboard } from './support.ts'
+import type { Tenant } from '../../harness.ts'
+import { type DashboardOptions, useDashboard } from './support.ts'
 
-let service: Service
-let browser: Browser
-let dashboard: Dashboard | undefined
-beforeAll(async () => {
-  service = await startService()
-  browser = await startChromium()
-})
-afterAll(async () => {
-  await browser.close()
-  await service.stop()
-})
-afterEach(async () => {
-  const leaving = dashboard
-  dashboard = undefined
-  await leaving?.leave()
-})
+const stage = useDashboard()
 
 async function open(tenant: Tenant, path: string, options: DashboardOptions = {}) {
-  dashboard = await openDashboard(browser, service, tenant, { ...options, path })
-  return { page: dashboard.page, look: dashboard.look, go: dashboard.go }
+  return stage.arrive(tenant, { ...options, path })
 }
 
 const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name })
@@ -38,7 +21,7 @@ const choose = async (page: Page, label: string, option: string) => {
 const statusOf = async (tenant: Tenant, id: string) => (await tenant.get(`/guests/${id}`)).body.data.status
 
 test('an empty list of guests holds a command that begins one, and the list shows them by itself', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const { page, look } = await open(tenant, '/guests')
   await page.getByText('No guests yet').waitFor()
   await look('guests-empty')
@@ -49,7 +32,7 @@ test('an empty list of guests holds a command that begins one, and the list show
 })
 
 test('guests are found by status and app', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const other = await newApp(tenant, { name: 'Second app' })
   const ended = await newGuest(tenant)
   const live = await newGuest(tenant)
@@ -73,7 +56,7 @@ test('guests are found by status and app', async () => {
 })
 
 test('a guest is converted in their dialog; what is wrong is said at its field, and the id stays', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   await tenant.post('/users', { email: 'ada@example.com' })
   const guest = await newGuest(tenant, { metadata: { campaign: '<img src=x onerror=alert(1)>' } })
   const { page, look } = await open(tenant, '/guests')
@@ -98,7 +81,7 @@ test('a guest is converted in their dialog; what is wrong is said at its field, 
 })
 
 test('a guest session is ended after a question; a link to a guest opens it', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const guest = await newGuest(tenant)
   const { page, look } = await open(tenant, `/guests?guest=${guest.id}`)
   await button(page, 'End session').click()
@@ -114,7 +97,7 @@ test('a guest session is ended after a question; a link to a guest opens it', as
 })
 
 test('a guest session is begun from the list, and its token shown once', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const { page, look } = await open(tenant, '/guests')
   await button(page, 'Begin guest session').click()
   await choose(page, 'Lasts', 'An hour')
@@ -130,7 +113,7 @@ test('a guest session is begun from the list, and its token shown once', async (
 })
 
 test('a clean-up says how many it ends before it ends them', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const guests = [await newGuest(tenant), await newGuest(tenant), await newGuest(tenant)]
   const { page, look } = await open(tenant, '/guests')
   await button(page, 'Clean up').click()

@@ -1,35 +1,13 @@
 import { readFileSync } from 'node:fs'
-import type { Browser } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { eventually, type Service, startService, type Tenant } from '../../harness.ts'
-import { startChromium } from '../person.ts'
-import { type Dashboard, type DashboardOptions, openDashboard } from './support.ts'
+import { expect, test } from 'vitest'
+import { eventually } from '../../harness.ts'
+import { useDashboard } from './support.ts'
 
-let service: Service
-let browser: Browser
-let open: Dashboard | undefined
-beforeAll(async () => {
-  service = await startService()
-  browser = await startChromium()
-})
-afterAll(async () => {
-  await browser.close()
-  await service.stop()
-})
-afterEach(async () => {
-  const leaving = open
-  open = undefined
-  await leaving?.leave()
-})
-
-async function arrive(tenant: Tenant, options: DashboardOptions = {}) {
-  open = await openDashboard(browser, service, tenant, options)
-  return { ...open, page: open.page }
-}
+const stage = useDashboard()
 
 test('a new tenant is led through its first steps, each of which shows as done once it has happened', async () => {
-  const tenant = await service.newTenant()
-  const { page, look } = await arrive(tenant)
+  const tenant = await stage.service.newTenant()
+  const { page, look } = await stage.arrive(tenant)
   const steps = page.getByRole('region').or(page.locator('section')).filter({ hasText: 'First steps' })
   await steps.getByRole('link', { name: 'Subscribe to events' }).waitFor()
   await look('overview-new')
@@ -49,9 +27,9 @@ test('a new tenant is led through its first steps, each of which shows as done o
 })
 
 test('the overview shows what happens while one looks', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   await tenant.post('/users', { name: 'Ada' })
-  const { page, look } = await arrive(tenant)
+  const { page, look } = await stage.arrive(tenant)
   const figure = page
     .locator('div')
     .filter({ has: page.getByText('New users today', { exact: true }) })
@@ -65,13 +43,13 @@ test('the overview shows what happens while one looks', async () => {
 })
 
 test('analytics show every series for a period, and give them away as CSV', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   await tenant.post('/users', { name: 'Ada' })
   await eventually('the user is counted', async () => {
     const { body } = await tenant.get('/analytics?period=7d')
     return body.data.totals.newUsers === 1
   })
-  const { page, look, go } = await arrive(tenant, { path: '/analytics' })
+  const { page, look, go } = await stage.arrive(tenant, { path: '/analytics' })
   await page.getByRole('heading', { name: 'API requests' }).waitFor()
   await look('analytics')
   const days = () => page.getByRole('table', { name: 'Users', exact: true }).locator('tbody tr').count()
@@ -92,8 +70,8 @@ test('analytics show every series for a period, and give them away as CSV', asyn
 })
 
 test('usage is shown without a processor, and buying says what is missing', async () => {
-  const tenant = await service.newTenant()
-  const { page, look } = await arrive(tenant, { path: '/billing' })
+  const tenant = await stage.service.newTenant()
+  const { page, look } = await stage.arrive(tenant, { path: '/billing' })
   await page.getByText('without a limit').first().waitFor()
   await look('billing')
   await page.getByRole('button', { name: 'Buy Pro' }).click()
@@ -102,11 +80,11 @@ test('usage is shown without a processor, and buying says what is missing', asyn
 })
 
 test('the audit log is filtered, read entry by entry, and leads to the records', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const user = (await tenant.post('/users', { name: 'Ada' })).body.data.id as string
   await tenant.patch(`/apps/${tenant.appId}`, { name: 'Shop' })
   await eventually('both acts are in the log', async () => (await tenant.get('/audit-log')).body.total >= 3)
-  const { page, look, go } = await arrive(tenant, { path: '/audit-log' })
+  const { page, look, go } = await stage.arrive(tenant, { path: '/audit-log' })
   await page.getByRole('button', { name: 'user.created' }).waitFor()
   await look('audit-log')
   await page.getByRole('combobox', { name: 'Acts' }).click()
@@ -129,9 +107,9 @@ test('the audit log is filtered, read entry by entry, and leads to the records',
 })
 
 test('a key sees the pages that its scopes allow, and no others', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const key = await tenant.newKey({ scopes: ['users:read'] })
-  const { page, look, go } = await arrive(tenant, { key })
+  const { page, look, go } = await stage.arrive(tenant, { key })
   await page.getByRole('link', { name: 'Users' }).first().waitFor()
   expect(await page.getByRole('link', { name: 'Audit log' }).count()).toBe(0)
   await go('/audit-log')

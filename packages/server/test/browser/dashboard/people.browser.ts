@@ -1,38 +1,21 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import type { Page } from 'playwright-core'
+import { expect, test } from 'vitest'
 import { newHolder, newSession, transfers } from '../../../src/delegated-sessions/delegated.fixture.ts'
 import { bearer } from '../../../src/guests/guests.fixture.ts'
 import { newSharedWallet } from '../../../src/key-shares/key-shares.fixture.ts'
 import { signInAs } from '../../../src/sessions/sessions.fixture.ts'
 import { newWallet } from '../../../src/wallets/wallets.fixture.ts'
 import { register, signUp } from '../../authenticator.ts'
-import { call, eventually, type Service, startService, type Tenant } from '../../harness.ts'
-import { startChromium } from '../person.ts'
-import { type Dashboard, type DashboardOptions, openDashboard } from './support.ts'
+import { call, eventually, type Tenant } from '../../harness.ts'
+import { type DashboardOptions, useDashboard } from './support.ts'
 
 const HOSTILE = `<img src=x onerror=alert(1)>"'&</script><script>alert(2)</script>`
 const RTL = 'עדה לאבלייס — مرحبا'
 
-let service: Service
-let browser: Browser
-let dashboard: Dashboard | undefined
-beforeAll(async () => {
-  service = await startService()
-  browser = await startChromium()
-})
-afterAll(async () => {
-  await browser.close()
-  await service.stop()
-})
-afterEach(async () => {
-  const leaving = dashboard
-  dashboard = undefined
-  await leaving?.leave()
-})
+const stage = useDashboard()
 
 async function open(tenant: Tenant, path: string, options: DashboardOptions = {}) {
-  dashboard = await openDashboard(browser, service, tenant, { ...options, path })
-  return { page: dashboard.page, look: dashboard.look, go: dashboard.go }
+  return stage.arrive(tenant, { ...options, path })
 }
 
 const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name })
@@ -51,7 +34,7 @@ async function newUser(tenant: Tenant, body: object = {}) {
 }
 
 test('an empty list of users holds a command that makes one, and the list shows them by itself', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const { page, look } = await open(tenant, '/users')
   await page.getByText('No users yet').waitFor()
   await look('users-empty')
@@ -63,7 +46,7 @@ test('an empty list of users holds a command that makes one, and the list shows 
 })
 
 test('a user is created from the list; what is wrong is said at its field and nothing typed is lost', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   await newUser(tenant, { email: 'ada@example.com' })
   const { page, look } = await open(tenant, '/users')
   await button(page, 'Create user').click()
@@ -86,11 +69,13 @@ test('a user is created from the list; what is wrong is said at its field and no
 })
 
 test('users are found by what is typed, by trust level and by app, and each view has an address', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const other = (await tenant.post('/apps', { name: 'Second app' })).body.data
   await newUser(tenant, { email: 'ada@example.com', name: 'Ada' })
   await newUser(tenant, { email: 'grace@example.com', appId: other.id })
-  await newSharedWallet(service, tenant, { person: await signInAs(service, tenant, { email: 'shared@example.com' }) })
+  await newSharedWallet(stage.service, tenant, {
+    person: await signInAs(stage.service, tenant, { email: 'shared@example.com' }),
+  })
   const { page, look, go } = await open(tenant, '/users')
   await page.getByRole('link', { name: 'ada@example.com' }).waitFor()
   await look('users')
@@ -112,7 +97,7 @@ test('users are found by what is typed, by trust level and by app, and each view
 })
 
 test('hostile, endless and right-to-left names stay text and break no layout', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const metadata = { [HOSTILE.slice(0, 40)]: HOSTILE, long: 'x'.repeat(10_000), spaced: RTL }
   const user = await newUser(tenant, { name: HOSTILE, externalId: 'y'.repeat(255), metadata })
   await newUser(tenant, { name: RTL })
@@ -130,7 +115,7 @@ test('hostile, endless and right-to-left names stay text and break no layout', a
 })
 
 test('the fields of a user are changed, cleared and merged as the API does it', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const user = await newUser(tenant, { email: 'ada@example.com', name: 'Ada', metadata: { plan: 'gold', kept: 'yes' } })
   const { page, look } = await open(tenant, `/users/${user.id}`)
   await page.getByText('ada@example.com').waitFor()
@@ -149,8 +134,8 @@ test('the fields of a user are changed, cleared and merged as the API does it', 
 })
 
 test('a user is suspended after a question and activated again; sessions end with the suspension', async () => {
-  const tenant = await service.newTenant()
-  const person = await signInAs(service, tenant, { email: 'ada@example.com' })
+  const tenant = await stage.service.newTenant()
+  const person = await signInAs(stage.service, tenant, { email: 'ada@example.com' })
   const { page, look } = await open(tenant, `/users/${person.userId}?tab=sessions`)
   await page.getByRole('table', { name: 'Live sessions' }).waitFor()
   await button(page, 'Suspend').click()
@@ -166,7 +151,7 @@ test('a user is suspended after a question and activated again; sessions end wit
 })
 
 test('a user is deleted only once their address was typed', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const user = await newUser(tenant, { email: 'ada@example.com' })
   const { page, look } = await open(tenant, `/users/${user.id}`)
   await button(page, 'Delete').click()
@@ -180,10 +165,10 @@ test('a user is deleted only once their address was typed', async () => {
 })
 
 test('sessions are ended one by one and all at once', async () => {
-  const tenant = await service.newTenant()
-  const person = await signInAs(service, tenant, { email: 'ada@example.com' })
-  await signInAs(service, tenant, { userId: person.userId })
-  await signInAs(service, tenant, { userId: person.userId })
+  const tenant = await stage.service.newTenant()
+  const person = await signInAs(stage.service, tenant, { email: 'ada@example.com' })
+  await signInAs(stage.service, tenant, { userId: person.userId })
+  await signInAs(stage.service, tenant, { userId: person.userId })
   const { page, look } = await open(tenant, `/users/${person.userId}`)
   await page.getByRole('tab', { name: 'Sessions', exact: true }).click()
   await page.getByText('203.0.113.7').first().waitFor()
@@ -204,7 +189,7 @@ test('sessions are ended one by one and all at once', async () => {
 })
 
 test('a passkey is renamed and removed; the last one stays, and it is said why', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const signedUp = await signUp(tenant, { email: 'ada@example.com' })
   const { user } = signedUp
   const { page, look } = await open(tenant, `/users/${user.id}?tab=passkeys`)
@@ -232,7 +217,7 @@ test('a passkey is renamed and removed; the last one stays, and it is said why',
 })
 
 test('a user without passkeys, wallet or anything else is told how to get there, by commands that work', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const user = await newUser(tenant, { email: 'ada@example.com' })
   const asUser = { headers: { 'x-user-id': user.id } }
   const { page, look, go } = await open(tenant, `/users/${user.id}?tab=passkeys`)
@@ -261,10 +246,10 @@ test('a user without passkeys, wallet or anything else is told how to get there,
 })
 
 test('the wallet tab says who can sign, of every kind of wallet, and freezes and unfreezes', async () => {
-  const tenant = await service.newTenant()
-  const embedded = await signInAs(service, tenant)
+  const tenant = await stage.service.newTenant()
+  const embedded = await signInAs(stage.service, tenant)
   await newWallet(embedded)
-  const shared = await newSharedWallet(service, tenant)
+  const shared = await newSharedWallet(stage.service, tenant)
   const { page, look, go } = await open(tenant, `/users/${embedded.userId}?tab=wallet`)
   await page.getByText('The service can sign alone.').waitFor()
   await look('user-wallet-embedded')
@@ -284,12 +269,12 @@ test('the wallet tab says who can sign, of every kind of wallet, and freezes and
 })
 
 test('delegated sessions, transactions and events of a user are those of the user alone', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const holder = await newHolder(tenant, { email: 'ada@example.com' })
   const stranger = await newHolder(tenant, { email: 'grace@example.com' })
   const policy = { allow: [{ templateId: 'Note:Note' }] }
-  const session = await newSession(service, tenant, holder, { name: 'Shopping agent', policy, maxUses: 10 })
-  await newSession(service, tenant, stranger, { name: 'Of somebody else', policy: transfers(stranger, '1') })
+  const session = await newSession(stage.service, tenant, holder, { name: 'Shopping agent', policy, maxUses: 10 })
+  await newSession(stage.service, tenant, stranger, { name: 'Of somebody else', policy: transfers(stranger, '1') })
   const { page, look, go } = await open(tenant, `/users/${holder.userId}?tab=delegated-sessions`)
   await page.getByRole('link', { name: 'Shopping agent' }).waitFor()
   expect(await page.getByText('Of somebody else').count()).toBe(0)
@@ -300,8 +285,8 @@ test('delegated sessions, transactions and events of a user are those of the use
   const noted = await session.execute({ commandId: 'note-1', commands })
   expect(noted.status, noted.text).toBe(200)
   await go(`/users/${holder.userId}?tab=transactions`)
-  await page.getByRole('link', { name: 'note-1' }).waitFor()
-  await page.getByText('Create Note:Note').waitFor()
+  await page.getByRole('link', { name: 'Create Note:Note' }).waitFor()
+  await page.getByText('note-1').waitFor()
   await look('user-transactions')
   await eventually('the audit log has it', async () => {
     const { body } = await tenant.get(`/audit-log?actor=${holder.userId}`)
@@ -316,7 +301,7 @@ test('delegated sessions, transactions and events of a user are those of the use
 })
 
 test('of many users every page has an address, and a new filter begins at the first', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   for (let n = 0; n < 21; n += 1) await newUser(tenant, { email: `user-${n}@example.com` })
   const { page, look } = await open(tenant, '/users')
   await page.getByText('1–20 of 21').waitFor()
@@ -331,7 +316,7 @@ test('of many users every page has an address, and a new filter begins at the fi
 })
 
 test('a user that is not there, and a server that fails, are told as what they are', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const { page, look, go } = await open(tenant, '/users/usr_nobody')
   await page.getByText('There is no such record here.').waitFor()
   await look('user-not-found')
@@ -347,8 +332,8 @@ test('a user that is not there, and a server that fails, are told as what they a
 })
 
 test('a key that may only read sees users without what changes them', async () => {
-  const tenant = await service.newTenant()
-  const person = await signInAs(service, tenant, { email: 'ada@example.com' })
+  const tenant = await stage.service.newTenant()
+  const person = await signInAs(stage.service, tenant, { email: 'ada@example.com' })
   const key = await tenant.newKey({ scopes: ['users:read', 'guests:read', 'api_keys:read'] })
   const { page, look, go } = await open(tenant, '/users', { key })
   await page.getByRole('link', { name: 'ada@example.com' }).click()
@@ -368,5 +353,5 @@ test('a key that may only read sees users without what changes them', async () =
   await page.getByRole('table', { name: 'API keys' }).waitFor()
   expect(await button(page, 'Create key').count()).toBe(0)
   expect(await button(page, /^Revoke/).count()).toBe(0)
-  expect((await call(service.url, 'DELETE', `/v1/users/${person.userId}`, { key })).status).toBe(403)
+  expect((await call(stage.service.url, 'DELETE', `/v1/users/${person.userId}`, { key })).status).toBe(403)
 })

@@ -1,40 +1,20 @@
-import type { Browser } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { type DnsServer, startDnsServer } from '../../dns-server.ts'
-import { eventually, type Service, startService, type Tenant } from '../../harness.ts'
-import { startChromium } from '../person.ts'
-import { type Dashboard, type DashboardOptions, openDashboard } from './support.ts'
+import { eventually } from '../../harness.ts'
+import { useDashboard } from './support.ts'
 
 const HOSTILE = `<img src=x onerror=alert(1)>"'&</script>`
 
-let service: Service
-let browser: Browser
 let dns: DnsServer
-let open: Dashboard | undefined
-beforeAll(async () => {
+const stage = useDashboard(async () => {
   dns = await startDnsServer()
-  service = await startService({ HALFKEY_DNS_SERVERS: dns.address })
-  browser = await startChromium()
+  return { HALFKEY_DNS_SERVERS: dns.address }
 })
-afterAll(async () => {
-  await browser.close()
-  await service.stop()
-  await dns.close()
-})
-afterEach(async () => {
-  const leaving = open
-  open = undefined
-  await leaving?.leave()
-})
-
-async function arrive(tenant: Tenant, options: DashboardOptions = {}) {
-  open = await openDashboard(browser, service, tenant, options)
-  return { ...open, page: open.page }
-}
+afterAll(() => dns.close())
 
 test('a domain is registered, its records copied, found missing, set, verified and removed', async () => {
-  const tenant = await service.newTenant()
-  const { page, look } = await arrive(tenant, { path: '/custom-domains' })
+  const tenant = await stage.service.newTenant()
+  const { page, look } = await stage.arrive(tenant, { path: '/custom-domains' })
   await page.getByText('No domains yet').waitFor()
   await look('domains-none')
   await page.getByRole('button', { name: 'Register a domain' }).click()
@@ -71,9 +51,9 @@ test('a domain is registered, its records copied, found missing, set, verified a
 })
 
 test('the tenant is renamed and gets another default app', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const shop = (await tenant.post('/apps', { name: 'Shop' })).body.data.id
-  const { page, look } = await arrive(tenant, { path: '/settings' })
+  const { page, look } = await stage.arrive(tenant, { path: '/settings' })
   await page.getByRole('combobox', { name: 'Default app' }).click()
   await page.getByRole('option', { name: 'Shop' }).click()
   await page.getByLabel('Name').fill(`Acme ${HOSTILE}`)
@@ -87,8 +67,8 @@ test('the tenant is renamed and gets another default app', async () => {
 })
 
 test('an app is created, every setting of it changed, what is wrong told at its line, and deleted by its name', async () => {
-  const tenant = await service.newTenant()
-  const { page, look } = await arrive(tenant, { path: '/settings' })
+  const tenant = await stage.service.newTenant()
+  const { page, look } = await stage.arrive(tenant, { path: '/settings' })
   await page.getByRole('button', { name: 'Create an app' }).click()
   await page.getByRole('dialog').getByLabel('Name').fill('Shop')
   await look('app-new')
@@ -151,10 +131,10 @@ test('an app is created, every setting of it changed, what is wrong told at its 
 })
 
 test('a key that may only read sees the settings, and no button to change them', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const key = await tenant.newKey({ scopes: ['apps:read', 'tenant:read', 'custom_domains:read'] })
   await tenant.post('/custom-domains', { domain: 'login.shop.example' })
-  const { page, go } = await arrive(tenant, { key, path: `/settings/apps/${tenant.appId}` })
+  const { page, go } = await stage.arrive(tenant, { key, path: `/settings/apps/${tenant.appId}` })
   await page.getByLabel('Relying party id').waitFor()
   expect(await page.getByLabel('Relying party id').isDisabled()).toBe(true)
   expect(await page.getByRole('button', { name: 'Save' }).count()).toBe(0)

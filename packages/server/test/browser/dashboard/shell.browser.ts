@@ -1,48 +1,28 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import type { Page } from 'playwright-core'
+import { expect, test } from 'vitest'
 import { createLink } from '../../../src/dashboard/link-service.ts'
-import { eventually, type Service, startService, type Tenant } from '../../harness.ts'
-import { originOf, startChromium } from '../person.ts'
-import { type Dashboard, type DashboardOptions, openDashboard } from './support.ts'
+import { eventually } from '../../harness.ts'
+import { originOf } from '../person.ts'
+import { openDashboard, useDashboard } from './support.ts'
 
 const FIRST_LOAD_BYTES_MAX = 300_000
 const HOUR_MS = 3_600_000
 
-let service: Service
-let browser: Browser
-let open: Dashboard | undefined
-beforeAll(async () => {
-  service = await startService()
-  browser = await startChromium()
-})
-afterAll(async () => {
-  await browser.close()
-  await service.stop()
-})
-afterEach(async () => {
-  const leaving = open
-  open = undefined
-  await leaving?.leave()
-})
-
-async function arrive(tenant: Tenant, options: DashboardOptions = {}) {
-  open = await openDashboard(browser, service, tenant, options)
-  return { ...open, page: open.page }
-}
+const stage = useDashboard()
 
 /** The operator's way in, in a browser of their own. */
 async function byLink(path = ''): Promise<Page> {
-  const page = await (await browser.newContext({ reducedMotion: 'reduce' })).newPage()
-  const { url } = await createLink(service.deps, null)
-  const token = new URL(url.replace(/http:\/\/[^/]+/, originOf(service))).hash
-  await page.goto(`${originOf(service)}/dashboard${path}${token}`)
+  const page = await (await stage.browser.newContext({ reducedMotion: 'reduce' })).newPage()
+  const { url } = await createLink(stage.service.deps, null)
+  const token = new URL(url.replace(/http:\/\/[^/]+/, originOf(stage.service))).hash
+  await page.goto(`${originOf(stage.service)}/dashboard${path}${token}`)
   return page
 }
 
 test('a one-time link signs in once, leaves the address at once, and says what to do the second time', async () => {
-  const { url } = await createLink(service.deps, null)
-  const link = url.replace(/http:\/\/[^/]+/, originOf(service))
-  const context = await browser.newContext({ reducedMotion: 'reduce' })
+  const { url } = await createLink(stage.service.deps, null)
+  const link = url.replace(/http:\/\/[^/]+/, originOf(stage.service))
+  const context = await stage.browser.newContext({ reducedMotion: 'reduce' })
   const page = await context.newPage()
   await page.goto(link)
   await page.getByRole('heading', { name: 'Overview' }).waitFor()
@@ -51,7 +31,7 @@ test('a one-time link signs in once, leaves the address at once, and says what t
   expect(cookies.map(({ name, httpOnly, sameSite, path }) => [name, httpOnly, sameSite, path])).toEqual([
     ['halfkey_dashboard', true, 'Strict', '/dashboard'],
   ])
-  const other = await (await browser.newContext()).newPage()
+  const other = await (await stage.browser.newContext()).newPage()
   await other.goto(link)
   await other.getByText('Run `halfkey dashboard link` for another').waitFor()
   await other.context().close()
@@ -59,9 +39,9 @@ test('a one-time link signs in once, leaves the address at once, and says what t
 })
 
 test('a wrong key is refused in words at its field, and a right one opens the page that was asked for', async () => {
-  const tenant = await service.newTenant()
-  const page = await (await browser.newContext()).newPage()
-  await page.goto(`${originOf(service)}/dashboard/audit-log?action=user.*`)
+  const tenant = await stage.service.newTenant()
+  const page = await (await stage.browser.newContext()).newPage()
+  await page.goto(`${originOf(stage.service)}/dashboard/audit-log?action=user.*`)
   await page.getByLabel('Secret key').fill('hk_sk_wrong')
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('alert').getByText('not valid').waitFor()
@@ -73,18 +53,18 @@ test('a wrong key is refused in words at its field, and a right one opens the pa
 })
 
 test('the way in is for everybody: axe, phone, dark', async () => {
-  const tenant = await service.newTenant()
-  const { page, look } = await arrive(tenant)
+  const tenant = await stage.service.newTenant()
+  const { page, look } = await stage.arrive(tenant)
   await page.getByRole('button', { name: 'Sign out' }).click()
   await page.getByText('You are signed out.').waitFor()
   await look('sign-in')
 })
 
 test('signing out leaves nothing behind: no cookie, no way back, no data in the page', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const email = `${tenant.tenantId}@example.com`
   await tenant.post('/users', { email })
-  const { page, context } = await arrive(tenant, { path: '/users' })
+  const { page, context } = await stage.arrive(tenant, { path: '/users' })
   await page.getByText(email).waitFor()
   const [cookie] = await context.cookies()
   await page.getByRole('button', { name: 'Sign out' }).click()
@@ -95,16 +75,16 @@ test('signing out leaves nothing behind: no cookie, no way back, no data in the 
   expect(kept).not.toMatch(/example\.com|hk_sk_/)
   await page.goBack().catch(() => null)
   expect(await page.content()).not.toContain(email)
-  const replayed = await fetch(`${service.url}/dashboard/api/users`, {
+  const replayed = await fetch(`${stage.service.url}/dashboard/api/users`, {
     headers: { cookie: `${cookie?.name}=${cookie?.value}` },
   })
   expect(replayed.status).toBe(401)
 })
 
 test('a session that ends while one works asks to sign in again, and goes on where one was', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const key = await tenant.newKey({ scopes: ['*'] })
-  const { page } = await arrive(tenant, { key, path: '/audit-log' })
+  const { page } = await stage.arrive(tenant, { key, path: '/audit-log' })
   await page.getByRole('heading', { name: 'Audit log' }).waitFor()
   const keys = (await tenant.get('/api-keys')).body.data as { id: string; last4: string }[]
   const revoked = keys.find(({ last4 }) => key.endsWith(last4))
@@ -116,7 +96,7 @@ test('a session that ends while one works asks to sign in again, and goes on whe
 })
 
 test('the operator goes from tenant to tenant, and an address leads back to the same one', async () => {
-  const [first, second] = [await service.newTenant(), await service.newTenant()]
+  const [first, second] = [await stage.service.newTenant(), await stage.service.newTenant()]
   await first.patch('/tenant', { name: 'Acme' })
   await second.patch('/tenant', { name: 'Umbrella' })
   const user = (await second.post('/users', { email: 'alice@umbrella.example' })).body.data.id
@@ -135,15 +115,15 @@ test('the operator goes from tenant to tenant, and an address leads back to the 
   await page.getByText('No users yet').waitFor()
   await page.goto(address)
   await page.getByText('alice@umbrella.example').waitFor()
-  await page.goto(`${originOf(service)}/dashboard/users/${user}?tenant=${first.tenantId}`)
+  await page.goto(`${originOf(stage.service)}/dashboard/users/${user}?tenant=${first.tenantId}`)
   await page.getByText('There is no such record here.').waitFor()
-  await page.goto(`${originOf(service)}/dashboard/users?tenant=ten_nobody`)
+  await page.goto(`${originOf(stage.service)}/dashboard/users?tenant=ten_nobody`)
   await page.getByRole('heading', { name: 'Users' }).waitFor()
   await page.context().close()
 })
 
 test('a step back into another tenant shows that tenant, and acts nowhere else than where it says', async () => {
-  const [first, second] = [await service.newTenant(), await service.newTenant()]
+  const [first, second] = [await stage.service.newTenant(), await stage.service.newTenant()]
   await first.patch('/tenant', { name: 'Back' })
   await second.patch('/tenant', { name: 'Forth' })
   await first.post('/users', { email: 'bob@back.example' })
@@ -165,22 +145,22 @@ test('a step back into another tenant shows that tenant, and acts nowhere else t
   await isShown('Back', 'bob@back.example')
   await page.goForward()
   await page.getByText(/^Forth at/).waitFor()
-  await page.goto(`${originOf(service)}/dashboard/users?tenant=ten_nobody`)
+  await page.goto(`${originOf(stage.service)}/dashboard/users?tenant=ten_nobody`)
   await page.getByText(/@(back|forth)\.example|No users yet/).waitFor()
   await page.waitForURL((url) => url.searchParams.get('tenant') !== 'ten_nobody')
   await page.context().close()
 })
 
 test('a tab whose session another tab has ended signs out all the same, and shows nobody else’s data', async () => {
-  const [tenant, other] = [await service.newTenant(), await service.newTenant()]
+  const [tenant, other] = [await stage.service.newTenant(), await stage.service.newTenant()]
   const email = `${tenant.tenantId}@example.com`
   await tenant.post('/users', { email })
   await other.post('/users', { email: 'dave@other.example' })
-  const { page, context } = await arrive(tenant, { path: '/users' })
+  const { page, context } = await stage.arrive(tenant, { path: '/users' })
   await page.reload()
   await page.getByText(email).waitFor()
   const tab = await context.newPage()
-  await tab.goto(`${originOf(service)}/dashboard/users`)
+  await tab.goto(`${originOf(stage.service)}/dashboard/users`)
   await tab.getByRole('button', { name: 'Sign out' }).click()
   await tab.getByLabel('Secret key').fill(other.key)
   await tab.getByRole('button', { name: 'Sign in' }).click()
@@ -198,9 +178,9 @@ test('a tab whose session another tab has ended signs out all the same, and show
 })
 
 test('⌘K finds pages, users and ids by the keyboard alone', async () => {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const user = (await tenant.post('/users', { email: 'grace@example.com', name: '<b>Grace</b>' })).body.data.id
-  const { page, look } = await arrive(tenant)
+  const { page, look } = await stage.arrive(tenant)
   const palette = page.getByRole('dialog', { name: 'Find anything' })
   await page.keyboard.press('Control+k')
   await palette.waitFor()
@@ -225,8 +205,8 @@ test('⌘K finds pages, users and ids by the keyboard alone', async () => {
 })
 
 test('the colours are chosen and kept; as the device has them without a choice', async () => {
-  const tenant = await service.newTenant()
-  const { page } = await arrive(tenant, { dark: true })
+  const tenant = await stage.service.newTenant()
+  const { page } = await stage.arrive(tenant, { dark: true })
   const ground = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
   const dark = await ground()
   await page.getByRole('button', { name: 'Colours' }).click()
@@ -242,8 +222,8 @@ test('the colours are chosen and kept; as the device has them without a choice',
 })
 
 test('on a phone the menu opens over the page, goes where one taps, and closes', async () => {
-  const tenant = await service.newTenant()
-  const { page, look } = await arrive(tenant, { phone: true })
+  const tenant = await stage.service.newTenant()
+  const { page, look } = await stage.arrive(tenant, { phone: true })
   await page.getByRole('button', { name: 'Menu' }).click()
   await page.getByRole('dialog').getByRole('link', { name: 'Settings' }).waitFor()
   await look('menu')
@@ -254,8 +234,8 @@ test('on a phone the menu opens over the page, goes where one taps, and closes',
 })
 
 test('a page that does not exist says so, and the first link leads past the menu', async () => {
-  const tenant = await service.newTenant()
-  const { page, look } = await arrive(tenant, { path: '/nowhere' })
+  const tenant = await stage.service.newTenant()
+  const { page, look } = await stage.arrive(tenant, { path: '/nowhere' })
   await page.getByText('This page does not exist.').waitFor()
   await look('nowhere')
   await page.keyboard.press('Tab')
@@ -265,8 +245,9 @@ test('a page that does not exist says so, and the first link leads past the menu
 })
 
 test('the first load is less than 300 kB, all from this server, and nothing of it is inline', async () => {
-  const tenant = await service.newTenant()
-  const { page } = await arrive(tenant)
+  const tenant = await stage.service.newTenant()
+  // Apart from the stage: the page will complain of the script that it refuses.
+  const { page } = await openDashboard(stage.browser, stage.service, tenant)
   const cdp = await page.context().newCDPSession(page)
   await cdp.send('Network.enable')
   await cdp.send('Network.setCacheDisabled', { cacheDisabled: true })
@@ -276,7 +257,7 @@ test('the first load is less than 300 kB, all from this server, and nothing of i
     bytes += encodedDataLength
   })
   cdp.on('Network.requestWillBeSent', ({ request }) => {
-    if (!request.url.startsWith(originOf(service)) && !request.url.startsWith('data:')) foreign.push(request.url)
+    if (!request.url.startsWith(originOf(stage.service)) && !request.url.startsWith('data:')) foreign.push(request.url)
   })
   await page.reload({ waitUntil: 'networkidle' })
   expect(foreign).toEqual([])
@@ -289,15 +270,14 @@ test('the first load is less than 300 kB, all from this server, and nothing of i
     return globalThis.ran === undefined
   })()`)
   expect(refused).toBe(true)
-  open = undefined
   await page.context().close()
 })
 
 test('a session ends by itself after a while without use', async () => {
-  const tenant = await service.newTenant()
-  const { page } = await arrive(tenant, { path: '/settings' })
+  const tenant = await stage.service.newTenant()
+  const { page } = await stage.arrive(tenant, { path: '/settings' })
   await page.getByRole('heading', { name: 'Settings' }).waitFor()
-  service.advance(13 * HOUR_MS)
+  stage.service.advance(13 * HOUR_MS)
   await page.reload()
   await page.getByLabel('Secret key').waitFor()
 })

@@ -3,9 +3,9 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { AxeBuilder } from '@axe-core/playwright'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { expect } from 'vitest'
-import type { Service, Tenant } from '../../harness.ts'
-import { originOf } from '../person.ts'
+import { afterAll, afterEach, beforeAll, expect } from 'vitest'
+import { type Service, startService, type Tenant } from '../../harness.ts'
+import { originOf, startChromium } from '../person.ts'
 
 const SIZES = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } } as const
 const SCHEMES = ['light', 'dark'] as const
@@ -104,7 +104,8 @@ export async function openDashboard(
   await page.goto(home + (options.path ?? '/'))
   await page.getByLabel('Secret key').fill(options.key ?? tenant.key)
   await page.getByRole('button', { name: 'Sign in' }).click()
-  await page.getByLabel('Secret key').waitFor({ state: 'detached' })
+  // Only then the page listens to its keys.
+  await page.getByRole('button', { name: 'Find anything' }).waitFor()
   return {
     page,
     context,
@@ -113,6 +114,46 @@ export async function openDashboard(
     async leave() {
       await context.close()
       expect(complaints).toEqual([])
+    },
+  }
+}
+
+/** What a file of tests has to itself: see `useDashboard`. */
+export interface Stage {
+  readonly service: Service
+  readonly browser: Browser
+  /** Signs in; whoever has arrived leaves when the test ends. */
+  arrive(tenant: Tenant, options?: DashboardOptions): Promise<Dashboard>
+}
+
+/** A file's service, with these settings, and its browser. A test fails if the dashboard complained about anything. */
+export function useDashboard(settings: () => Promise<Record<string, string>> = async () => ({})): Stage {
+  let service: Service
+  let browser: Browser
+  let dashboard: Dashboard | undefined
+  beforeAll(async () => {
+    service = await startService(await settings())
+    browser = await startChromium()
+  })
+  afterAll(async () => {
+    await browser.close()
+    await service.stop()
+  })
+  afterEach(async () => {
+    const leaving = dashboard
+    dashboard = undefined
+    await leaving?.leave()
+  })
+  return {
+    get service() {
+      return service
+    },
+    get browser() {
+      return browser
+    },
+    async arrive(tenant, options) {
+      dashboard = await openDashboard(browser, service, tenant, options)
+      return dashboard
     },
   }
 }

@@ -11,9 +11,10 @@ import {
   transfers,
 } from '../../../src/delegated-sessions/delegated.fixture.ts'
 import type { Tenant } from '../../harness.ts'
-import { button, dataOf, heading, notice, TOKENS, useDashboard, withAda } from './custody.fixture.ts'
+import { button, dataOf, heading, notice, TOKENS, withAda } from './custody.fixture.ts'
+import { useDashboard } from './support.ts'
 
-const { service, arrive } = useDashboard()
+const stage = useDashboard()
 
 /** What a list says where there is nothing, pasted into a terminal. */
 async function paste(tenant: Tenant, page: Page): Promise<string> {
@@ -25,8 +26,9 @@ async function paste(tenant: Tenant, page: Page): Promise<string> {
 }
 
 test('the commands in empty lists work as they are, and what they make appears without a reload', async () => {
-  const tenant = await service().newTenant()
-  const { page, dash } = await arrive(tenant, { path: '/wallets' })
+  const tenant = await stage.service.newTenant()
+  const dash = await stage.arrive(tenant, { path: '/wallets' })
+  const { page } = dash
   for (const [path, title, kind] of [
     ['/wallets', 'No wallets yet', 'wallets'],
     ['/delegated-sessions', 'No delegated sessions yet', 'delegated-sessions'],
@@ -43,9 +45,10 @@ test('the commands in empty lists work as they are, and what they make appears w
 }, 240_000)
 
 test('wallets are listed with their owners, and filters stand in the address', async () => {
-  const { tenant, ada } = await withAda(service())
-  const grace = await newKeyHolder(service(), tenant)
-  const { page, dash } = await arrive(tenant, { path: '/wallets' })
+  const { tenant, ada } = await withAda(stage.service)
+  const grace = await newKeyHolder(stage.service, tenant)
+  const dash = await stage.arrive(tenant, { path: '/wallets' })
+  const { page } = dash
   const rows = page.getByRole('table', { name: 'Wallets' }).getByRole('row')
   await page.getByRole('link', { name: 'Ada Lovelace' }).waitFor()
   expect(await rows.count()).toBe(3)
@@ -76,10 +79,11 @@ test('wallets are listed with their owners, and filters stand in the address', a
 }, 120_000)
 
 test('a wallet says who can sign today; freezing asks first, and stops its sessions', async () => {
-  const { tenant, ada, contractId } = await withAda(service())
-  const session = await newSession(service(), tenant, ada, { name: 'Agent', policy: transfers(ada, '10') })
+  const { tenant, ada, contractId } = await withAda(stage.service)
+  const session = await newSession(stage.service, tenant, ada, { name: 'Agent', policy: transfers(ada, '10') })
   await session.execute({ commands: [transfer(contractId, '3')] })
-  const { page, dash } = await arrive(tenant, { path: '/wallets' })
+  const dash = await stage.arrive(tenant, { path: '/wallets' })
+  const { page } = dash
   await page.getByRole('link', { name: ada.walletId }).click()
   await heading(page, /Wallet/).waitFor()
   await page.getByText('This service signs for the wallet').waitFor()
@@ -113,9 +117,10 @@ test('a wallet says who can sign today; freezing asks first, and stops its sessi
 }, 180_000)
 
 test('the faucet gives a wallet tokens, and says at the field what it does not take', async () => {
-  const { tenant, ada } = await withAda(service())
-  const session = await newSession(service(), tenant, ada, { policy: transfers(ada, '10') })
-  const { page, dash } = await arrive(tenant, { path: `/wallets/${ada.walletId}` })
+  const { tenant, ada } = await withAda(stage.service)
+  const session = await newSession(stage.service, tenant, ada, { policy: transfers(ada, '10') })
+  const dash = await stage.arrive(tenant, { path: `/wallets/${ada.walletId}` })
+  const { page } = dash
   await button(page, 'Issue test tokens').click()
   await page.getByLabel('Symbol').fill('EURX')
   await page.getByLabel('Amount').fill('-1')
@@ -130,9 +135,10 @@ test('the faucet gives a wallet tokens, and says at the field what it does not t
 }, 120_000)
 
 test('a wallet in self-custody says that the service cannot sign', async () => {
-  const tenant = await service().newTenant()
-  const grace = await newKeyHolder(service(), tenant)
-  const { page, dash } = await arrive(tenant, { path: `/wallets/${grace.walletId}` })
+  const tenant = await stage.service.newTenant()
+  const grace = await newKeyHolder(stage.service, tenant)
+  const dash = await stage.arrive(tenant, { path: `/wallets/${grace.walletId}` })
+  const { page } = dash
   await page.getByText('cannot move anything').waitFor()
   expect(await page.getByRole('listitem').filter({ hasText: 'The service' }).first().textContent()).toContain(
     'Cannot sign',
@@ -141,12 +147,13 @@ test('a wallet in self-custody says that the service cannot sign', async () => {
 }, 120_000)
 
 test('transactions are found by status, command, session and wallet, and one shows every effect and its JSON', async () => {
-  const { tenant, ada, contractId } = await withAda(service())
-  const session = await newSession(service(), tenant, ada, { name: 'Agent', policy: transfers(ada, '50') })
+  const { tenant, ada, contractId } = await withAda(stage.service)
+  const session = await newSession(stage.service, tenant, ada, { name: 'Agent', policy: transfers(ada, '50') })
   const done = await session.execute({ commandId: 'order-1', commands: [transfer(contractId, '3')] })
   const [rest] = await holdingsOf(session)
   await session.execute({ commandId: 'order-2', commands: [transfer(rest?.contractId ?? '', '4')] })
-  const { page, dash } = await arrive(tenant, { path: '/transactions' })
+  const dash = await stage.arrive(tenant, { path: '/transactions' })
+  const { page } = dash
   const links = page.getByRole('link', { name: `Transfer on ${TOKENS}` })
   await links.first().waitFor()
   expect(await links.count()).toBe(2)
@@ -185,8 +192,8 @@ test('transactions are found by status, command, session and wallet, and one sho
 }, 180_000)
 
 test('a transaction that failed says why', async () => {
-  const tenant = await service().newTenant()
-  const grace = await newKeyHolder(service(), tenant)
+  const tenant = await stage.service.newTenant()
+  const grace = await newKeyHolder(stage.service, tenant)
   const contractId = await grace.receive('5')
   const made = await grace.person.post('/delegated-sessions', { policy: transfers(grace, '5') })
   expect(made.status, made.text).toBe(201)
@@ -197,10 +204,11 @@ test('a transaction that failed says why', async () => {
     { headers: { authorization: `Bearer ${token}` } },
   )
   const { id: requestId } = asked.body.data.signingRequest
-  const { page, dash } = await arrive(tenant, { path: `/transactions/${requestId}` })
+  const dash = await stage.arrive(tenant, { path: `/transactions/${requestId}` })
+  const { page } = dash
   await page.getByText('Waits for the wallet owner’s signature.').waitFor()
   await dash.look('transaction-waiting')
-  service().advance(11 * 60_000)
+  stage.service.advance(11 * 60_000)
   await page.getByText('Final: it did not happen and will not.').waitFor({ timeout: 40_000 })
   const { error } = await dataOf(tenant, `/transactions/${requestId}`)
   await page.getByText(error.message).waitFor()
@@ -208,8 +216,9 @@ test('a transaction that failed says why', async () => {
 }, 180_000)
 
 test('a list that cannot be loaded says so, and comes back', async () => {
-  const { tenant, ada } = await withAda(service())
-  const { page, dash } = await arrive(tenant, { path: '/analytics' })
+  const { tenant, ada } = await withAda(stage.service)
+  const dash = await stage.arrive(tenant, { path: '/analytics' })
+  const { page } = dash
   await page.route(/\/dashboard\/api\/(wallets|transactions|delegated-sessions)\b/, (route) =>
     route.fulfill({ status: 400, json: { error: 'Broken for the test', code: 'malformed_json', details: [] } }),
   )

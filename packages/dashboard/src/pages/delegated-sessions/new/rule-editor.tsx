@@ -1,6 +1,6 @@
 import type { PolicyRule } from '@halfkey/sdk'
-import { Plus, Trash2 } from 'lucide-react'
-import { Button, IconButton } from '../../../components/button.tsx'
+import { Plus } from 'lucide-react'
+import { Button } from '../../../components/button.tsx'
 import { Checkboxes } from '../../../components/checkboxes.tsx'
 import { TextField } from '../../../components/field.tsx'
 import { Select } from '../../../components/select.tsx'
@@ -10,6 +10,7 @@ import type { KnownTemplate } from '../templates.ts'
 import { ConditionRows } from './condition-rows.tsx'
 import { type Problems, problemAt } from './field-problems.ts'
 import { replaced, without } from './lists.ts'
+import { PartFrame } from './part-frame.tsx'
 
 const ACTIONS = [
   { value: 'exercise', label: 'Exercise choices' },
@@ -100,16 +101,7 @@ function RuleEditor(props: RuleProps & { onRemove: () => void }) {
   const template = templates.find(({ templateId }) => templateId === rule.templateId)
   const exercises = actionsOf(rule).includes('exercise')
   return (
-    <fieldset className="flex min-w-0 flex-col gap-4 rounded-control border p-4">
-      <legend className="sr-only">{name}</legend>
-      <div className="flex items-start justify-between gap-3">
-        <p aria-hidden className="font-medium first-letter:uppercase">
-          {name}
-        </p>
-        <IconButton label={`Remove ${name}`} onClick={onRemove} className="-mt-1.5 -mr-1.5">
-          <Trash2 aria-hidden className="size-4" />
-        </IconButton>
-      </div>
+    <PartFrame name={name} onRemove={onRemove}>
       <div className="grid gap-4 sm:grid-cols-2">
         <SuggestField
           label="Template"
@@ -141,7 +133,7 @@ function RuleEditor(props: RuleProps & { onRemove: () => void }) {
         problems={problems}
         onChange={(where) => onChange({ ...rule, where })}
       />
-    </fieldset>
+    </PartFrame>
   )
 }
 

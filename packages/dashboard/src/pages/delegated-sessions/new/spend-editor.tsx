@@ -1,11 +1,12 @@
 import type { PolicySpend } from '@halfkey/sdk'
-import { Plus, Trash2 } from 'lucide-react'
-import { Button, IconButton } from '../../../components/button.tsx'
+import { Plus } from 'lucide-react'
+import { Button } from '../../../components/button.tsx'
 import { SwitchField, TextField } from '../../../components/field.tsx'
 import { Select } from '../../../components/select.tsx'
 import { WINDOWS } from '../policy-words.ts'
 import type { Problems } from './field-problems.ts'
 import { replaced, without } from './lists.ts'
+import { PartFrame } from './part-frame.tsx'
 
 const WINDOW_OPTIONS = Object.entries(WINDOWS).map(([value, label]) => ({
   value: value as NonNullable<PolicySpend['window']>,
@@ -76,16 +77,7 @@ function SpendEditor({
   const name = `cap ${index + 1}`
   const { asset, unlimited } = spend
   return (
-    <fieldset className="flex min-w-0 flex-col gap-4 rounded-control border p-4">
-      <legend className="sr-only">{name}</legend>
-      <div className="flex items-start justify-between gap-3">
-        <p aria-hidden className="font-medium first-letter:uppercase">
-          {name}
-        </p>
-        <IconButton label={`Remove ${name}`} onClick={onRemove} className="-mt-1.5 -mr-1.5">
-          <Trash2 aria-hidden className="size-4" />
-        </IconButton>
-      </div>
+    <PartFrame name={name} onRemove={onRemove}>
       <div className="grid items-start gap-4 sm:grid-cols-3">
         <TextField
           label="Symbol"
@@ -120,7 +112,7 @@ function SpendEditor({
           {problems[at]}
         </p>
       )}
-    </fieldset>
+    </PartFrame>
   )
 }
 

@@ -1,0 +1,21 @@
+import { Trash2 } from 'lucide-react'
+import type { ReactNode } from 'react'
+import { IconButton } from '../../../components/button.tsx'
+
+/** Around one rule or one cap of a policy: its name, and the way to take it out. */
+export function PartFrame({ name, onRemove, children }: { name: string; onRemove: () => void; children: ReactNode }) {
+  return (
+    <fieldset className="flex min-w-0 flex-col gap-4 rounded-control border p-4">
+      <legend className="sr-only">{name}</legend>
+      <div className="flex items-start justify-between gap-3">
+        <p aria-hidden className="font-medium first-letter:uppercase">
+          {name}
+        </p>
+        <IconButton label={`Remove ${name}`} onClick={onRemove} className="-mt-1.5 -mr-1.5">
+          <Trash2 aria-hidden className="size-4" />
+        </IconButton>
+      </div>
+      {children}
+    </fieldset>
+  )
+}

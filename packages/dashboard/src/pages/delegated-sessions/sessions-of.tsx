@@ -1,0 +1,40 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
+import { api } from '../../api.ts'
+import { Card } from '../../components/card.tsx'
+import { useFilters } from '../../components/filters.tsx'
+import { EmptyState } from '../../components/states.tsx'
+import { LIVE } from '../../query-client.ts'
+import { SessionTable } from './session-table.tsx'
+
+/** The delegated sessions of one user or wallet. `empty` says what would be here, `action` makes the first one. */
+export function SessionsOf({
+  filter,
+  empty,
+  action,
+}: {
+  filter: { userId: string } | { walletId: string }
+  empty: string
+  action?: ReactNode
+}) {
+  const { page } = useFilters()
+  const query = useQuery({
+    queryKey: ['delegated-sessions', filter, page],
+    queryFn: async ({ signal }) => await api.delegatedSessions.list({ page, ...filter }, { signal }),
+    placeholderData: keepPreviousData,
+    ...LIVE,
+  })
+  return (
+    <Card flush>
+      <SessionTable
+        ofOne
+        query={query}
+        empty={
+          <EmptyState title="No delegated sessions yet" action={action}>
+            {empty}
+          </EmptyState>
+        }
+      />
+    </Card>
+  )
+}

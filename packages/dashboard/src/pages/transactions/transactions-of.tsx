@@ -1,0 +1,29 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { api } from '../../api.ts'
+import { Card } from '../../components/card.tsx'
+import { useFilters } from '../../components/filters.tsx'
+import { EmptyState } from '../../components/states.tsx'
+import { LIVE } from '../../query-client.ts'
+import { TransactionTable } from './transaction-table.tsx'
+
+/** The transactions of one user, wallet or delegated session. `empty` says what would be here. */
+export function TransactionsOf({
+  filter,
+  empty,
+}: {
+  filter: { userId: string } | { walletId: string } | { delegatedSessionId: string }
+  empty: string
+}) {
+  const { page } = useFilters()
+  const query = useQuery({
+    queryKey: ['transactions', filter, page],
+    queryFn: async ({ signal }) => await api.transactions.list({ page, ...filter }, { signal }),
+    placeholderData: keepPreviousData,
+    ...LIVE,
+  })
+  return (
+    <Card flush>
+      <TransactionTable ofOne query={query} empty={<EmptyState title="No transactions yet">{empty}</EmptyState>} />
+    </Card>
+  )
+}
