@@ -105,7 +105,7 @@ export async function openDashboard(
   await page.getByLabel('Secret key').fill(options.key ?? tenant.key)
   await page.getByRole('button', { name: 'Sign in' }).click()
   // Only then the page listens to its keys.
-  await page.getByRole('button', { name: 'Find anything' }).waitFor()
+  await page.locator('#content').waitFor({ state: 'attached' })
   return {
     page,
     context,
