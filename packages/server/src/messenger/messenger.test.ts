@@ -93,7 +93,8 @@ describe('who signs in', () => {
   test('accounts of two tenants, and of two apps, are different users', async () => {
     const [shop, other] = [await newShop(service), await newShop(service)]
     const app = (await shop.tenant.post('/apps', { name: 'Two', messenger: { botToken: shop.token } })).body.data.id
-    const fields = (secondsAgo: number) => ({ id: 5, first_name: 'Ada', auth_date: shop.date(secondsAgo) })
+    const now = shop.date()
+    const fields = (secondsAgo: number) => ({ id: 5, first_name: 'Ada', auth_date: now - secondsAgo })
     const users = [
       (await signedIn(shop, widget(shop.token, fields(0)))).user,
       (await signedIn(shop, { ...widget(shop.token, fields(2)), appId: app })).user,
