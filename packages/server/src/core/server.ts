@@ -308,8 +308,14 @@ const limitsSignIn = (deps: Deps) => async (request: FastifyRequest, reply: Fast
   reply.headers(await limitSignIn(deps, request.ip))
 }
 
-/** Whoever waited longer for something to read is asked anew who they are: a session may have ended meanwhile. */
 const TRUSTED_MS = 1_000
+
+/** Whoever waited long for something to read is asked anew who they are: the key or session may have ended meanwhile. */
+async function askAgain(deps: Deps, request: FastifyRequest, entrance: Entrance | undefined): Promise<void> {
+  const { method, ip: address, headers } = request
+  if (entrance !== undefined) await entrance.enter(deps, { method, address, headers })
+  else if ((await findHolder(deps, request)) === null) throw fail('api_key_invalid')
+}
 
 const enters = (deps: Deps, entrance: Entrance) => async (request: FastifyRequest, reply: FastifyReply) => {
   const { method, ip: address, headers } = request
@@ -343,8 +349,7 @@ function addRoute(app: FastifyInstance, deps: Deps, route: Route, entrance?: Ent
         bodyBytes: request.bodyBytes,
         headers: request.headers,
       })
-      if (entrance !== undefined && route.method === 'GET' && reply.elapsedTime > TRUSTED_MS)
-        await entrance.enter(deps, { method: request.method, address: request.ip, headers: request.headers })
+      if (route.method === 'GET' && reply.elapsedTime > TRUSTED_MS) await askAgain(deps, request, entrance)
       if (outgoing.replayed) reply.header('idempotency-replayed', 'true')
       if (route.secret) reply.header('cache-control', 'no-store')
       reply.code(outgoing.status).header('content-type', 'application/json; charset=utf-8')

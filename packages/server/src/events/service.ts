@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { Db } from '../core/db.ts'
 import type { Deps } from '../core/deps.ts'
-import { fail, invalid } from '../core/errors.ts'
+import { invalid } from '../core/errors.ts'
 import type { Caller } from '../core/http.ts'
 import { type Id, idTime } from '../core/ids.ts'
 import { SUBSCRIPTIONS } from '../webhooks/schema.ts'
@@ -78,7 +78,7 @@ const aheadOfFeed = () =>
 /**
  * A portion of the tenant's events in the order in which they became deliverable; of a bound key's app, as a webhook with that
  * `appId` gets them. What is before a cursor that was given stays before it: nobody who follows cursors misses an event.
- * @throws validation_failed, rate_limited (too many wait), api_key_invalid (it ended while this waited)
+ * @throws validation_failed, rate_limited (too many wait)
  */
 export async function listEvents(deps: Deps, caller: Caller, query: ListEvents): Promise<Page> {
   checkStart(query)
@@ -89,7 +89,6 @@ export async function listEvents(deps: Deps, caller: Caller, query: ListEvents):
   const limit = Number(query.limit ?? LIMIT_DEFAULT)
   const endsAt = performance.now() + Number(query.wait ?? 0) * 1_000
   let missed = false
-  let waited = false
   for (let { after } = start; ; ) {
     const found = await store.readPortion(db, filter, after, limit)
     if ((found?.head ?? 0) < after) throw aheadOfFeed()
@@ -98,13 +97,11 @@ export async function listEvents(deps: Deps, caller: Caller, query: ListEvents):
     const leftMs = endsAt - performance.now()
     const { bodies = [], more = false, written } = found ?? {}
     if (bodies.length > 0 || more || leftMs <= 0 || deps.lifecycle.draining) {
-      if (waited && (await store.isKeyOver(db, tenantId, caller.keyId, deps.now()))) throw fail('api_key_invalid')
       // A place that this caller has told us of was durable before.
       if (written !== undefined && !(start.been && seq === start.after)) await store.awaitDurable(db, written)
       const events = bodies.map((body) => JSON.parse(body))
       return { events, nextCursor: toCursor(tenantId, seq), hasMore: more, missed }
     }
-    waited = true
     after = seq
     await arrivalsOf(deps).wait(tenantId, after, leftMs)
   }

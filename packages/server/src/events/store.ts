@@ -131,10 +131,3 @@ export async function awaitDurable(db: Db, written: string): Promise<void> {
   await db.run(sql`
     select pg_logical_emit_message(true, 'halfkey', '') where pg_current_wal_flush_lsn() < ${written}::pg_lsn`)
 }
-
-/** Whether an API key was revoked or has expired by `now`. */
-export async function isKeyOver(db: Db, tenantId: Id<'ten'>, keyId: string, now: Date): Promise<boolean> {
-  const row = await db.one(sql`
-    select from api_keys where tenant_id = ${tenantId} and id = ${keyId} and (revoked_at is not null or expires_at <= ${now})`)
-  return row !== undefined
-}
