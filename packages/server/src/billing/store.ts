@@ -66,13 +66,16 @@ export async function putCustomer(
   { customerId, gone }: { customerId: string; gone: string | null },
   now: Date,
 ): Promise<void> {
+  // Whatever it conflicts with: of two at once the later may meet the customer before it meets the tenant.
+  const added = await db.run(sql`
+    insert into subscriptions (tenant_id, customer_id, created_at, updated_at)
+    values (${tenantId}, ${customerId}, ${now}, ${now}) on conflict do nothing`)
+  if (added === 1 || gone === null) return
   // The next version: what was asked for about the old customer is of no use for the new one.
   await db.run(sql`
-    insert into subscriptions as s (tenant_id, customer_id, created_at, updated_at)
-    values (${tenantId}, ${customerId}, ${now}, ${now})
-    on conflict (tenant_id) do update set
-      customer_id = excluded.customer_id, subscription_id = null, status = null, version = s.version + 1, updated_at = ${now}
-    where s.customer_id = ${gone} and s.period_start is null`)
+    update subscriptions set
+      customer_id = ${customerId}, subscription_id = null, status = null, version = version + 1, updated_at = ${now}
+    where tenant_id = ${tenantId} and customer_id = ${gone} and period_start is null`)
 }
 
 /** Takes over a state, as the next version; with null, that no subscription is left. */

@@ -30,7 +30,7 @@ const isOldFailure = (error: unknown) =>
  * Calls under an idempotency key. What Stripe answered once under a key it answers for a day, a failure of its own too
  * (https://docs.stripe.com/api/idempotent_requests): where nothing but that is left to be had, the next key is tried.
  */
-async function underKey<T>(key: string, call: (options: { idempotencyKey: string }) => Promise<T>): Promise<T> {
+async function tryKeys<T>(key: string, call: (options: { idempotencyKey: string }) => Promise<T>): Promise<T> {
   for (let nth = 1; ; nth += 1)
     try {
       return await call({ idempotencyKey: nth === 1 ? key : `${key}-${nth}` })
@@ -140,20 +140,19 @@ export function createStripe(
     timeout: TIMEOUT_MS,
     telemetry: false,
   })
-  const beingMade = new Map<string, Promise<string>>()
+  const running = new Map<string, Promise<unknown>>()
+  /** Stripe refuses a request while another one under its key runs: who asks meanwhile shares the one that does. */
+  function underKey<T>(key: string, call: (options: { idempotencyKey: string }) => Promise<T>): Promise<T> {
+    const asked = running.get(key) ?? asking(tryKeys(key, call)).finally(() => running.delete(key))
+    running.set(key, asked)
+    return asked as Promise<T>
+  }
   return {
     name: 'stripe',
     plans: PAID_PLANS.filter((plan) => config.stripePrices.has(plan)),
-    createCustomer(tenantId, gone) {
+    async createCustomer(tenantId, gone) {
       const key = `halfkey-customer-${tenantId}${gone === null ? '' : `-after-${gone}`}`
-      // Stripe refuses a request while another one under its key runs: who asks meanwhile shares the one that does.
-      const asked =
-        beingMade.get(key) ??
-        asking(underKey(key, (options) => client.customers.create({ metadata: { tenantId } }, options)))
-          .then(({ id }) => id)
-          .finally(() => beingMade.delete(key))
-      beingMade.set(key, asked)
-      return asked
+      return (await underKey(key, (options) => client.customers.create({ metadata: { tenantId } }, options))).id
     },
     async createCheckout({ tenantId, customerId, plan, successUrl, cancelUrl, repeatKey }) {
       const params: Stripe.Checkout.SessionCreateParams = {
@@ -167,14 +166,14 @@ export function createStripe(
         subscription_data: { metadata: { tenantId } },
       }
       const key = `halfkey-checkout-${repeatKey}-${customerId}`
-      const session = await asking(underKey(key, (options) => client.checkout.sessions.create(params, options)))
+      const session = await underKey(key, (options) => client.checkout.sessions.create(params, options))
       if (session.url === null) throw new ProcessorError(`Stripe: ${session.id} has no page`)
       return { id: session.id, url: session.url, expiresAt: new Date(session.expires_at * 1000) }
     },
     async createPortal({ customerId, returnUrl, repeatKey }) {
       const params = { customer: customerId, return_url: returnUrl }
       const key = `halfkey-portal-${repeatKey}`
-      return (await asking(underKey(key, (options) => client.billingPortal.sessions.create(params, options)))).url
+      return (await underKey(key, (options) => client.billingPortal.sessions.create(params, options))).url
     },
     readEvent: (body, signature, now) => readEvent(client, secrets.webhookSecret, { body, signature, now }),
     async presentSubscription(customerId) {
