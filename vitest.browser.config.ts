@@ -9,7 +9,7 @@ export default defineConfig({
     fileParallelism: false,
     // On a busy machine a browser may draw no frame for half a minute, and then no click ever lands.
     retry: 1,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
   },
 })

@@ -1,6 +1,6 @@
 import { generate } from 'otplib'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type Service, startService, type Tenant } from '../../server/test/harness.ts'
+import { eventually, type Service, startService, type Tenant } from '../../server/test/harness.ts'
 import type { Fetch } from '../src/attempt.ts'
 import {
   type BrowserClient,
@@ -142,7 +142,8 @@ describe('a session', () => {
     await signInAsGuest(client)
     expect(requests.filter((request) => request === 'POST /auth/logout')).toHaveLength(1)
     const headers = { authorization: `Bearer ${first.accessToken}` }
-    await expect.poll(async () => (await tenant.get('/auth/sessions', { headers })).body.code).toBe('session_revoked')
+    const isOver = async () => (await tenant.get('/auth/sessions', { headers })).body.code === 'session_revoked'
+    await eventually('it is over', isOver)
   })
 
   test('that the server could not be told to end goes on, until it is forgotten', async () => {

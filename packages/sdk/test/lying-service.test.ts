@@ -152,7 +152,7 @@ describe('a service that lies while a key is shared anew is found out before the
       const renewed = await reshare(mine, [device], () => {})
       expect(renewed.device.generation).toBe(2)
     }
-  }, 60_000)
+  }, 180_000)
 })
 
 test('a service that gives out another share than its own is found out', async () => {

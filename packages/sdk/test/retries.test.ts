@@ -239,9 +239,9 @@ describe.concurrent('time and abortion', () => {
   test('a signal ends the wait between attempts', async () => {
     const { url, seen } = await serverOf(fails(429, 'rate_limited', { 'retry-after': '30' }))
     const startedAtMs = performance.now()
-    const call = clientOf(url).users.create({}, { signal: AbortSignal.timeout(200) })
+    const call = clientOf(url).users.create({}, { signal: AbortSignal.timeout(2_000) })
     await expect(call).rejects.toMatchObject({ name: 'TimeoutError' })
-    expect(performance.now() - startedAtMs).toBeLessThan(5_000)
+    expect(performance.now() - startedAtMs).toBeLessThan(25_000)
     expect(seen).toHaveLength(1)
   })
 

@@ -210,7 +210,7 @@ describe('who may call', () => {
 
 describe('an id in a path', () => {
   const withIds = some((route) => paramsOf(route).length > 0)
-  const LEAST_MS = 100
+  const LEAST_MS = 1_000
 
   test('there is a way to make a record for every resource with ids', () => {
     for (const [name, route] of withIds) expect(Object.keys(RECORDS), name).toContain(resourceOf(route))
@@ -279,7 +279,9 @@ describe('an id in a path', () => {
     const list = routes.find((one) => one.method === 'GET' && one.path === family)
     const answer = await ask((read ?? list) as Route, { by: owner, ...(read === undefined ? {} : { ids }) })
     expect(answer.status).toBe(200)
-    return JSON.stringify(answer.body.data, (key, value) => (key === 'lastUsedAt' ? null : value))
+    // What the service itself changes meanwhile: a job goes on, a key's use is noted.
+    const moving = family === '/jobs' ? ['status', 'updatedAt', 'lastUsedAt'] : ['lastUsedAt']
+    return JSON.stringify(answer.body.data, (key, value) => (moving.includes(key) ? null : value))
   }
 
   test.each(withIds)(

@@ -52,7 +52,7 @@ beforeAll(async () => {
     const publishable = await service.call(key, 'POST', '/api-keys', {
       body: { name: 'web', type: 'publishable', appId: app.id },
     })
-    for (let n = 0; n < 3; n += 1) await service.call(publishable.body.data.key, 'GET', '/healthz')
+    await Promise.all([1, 2, 3].map(() => service.call(publishable.body.data.key, 'GET', '/healthz')))
     metrics = await eventually('figures of deliveries and followers', async () => {
       const found = parseMetrics(await (await fetch(`${service.url}/metrics`)).text())
       const seen = (name: string, label: string) => found.get(name)?.has(label)

@@ -9,16 +9,18 @@ export interface RawAnswer {
 
 const TIMEOUT_MS = 20_000
 
-/** Splits what a connection sent into its answers. Bodies are as long as Content-Length says. */
+/** Splits what a connection sent into its whole answers. Bodies are as long as Content-Length says. */
 export function parseAnswers(text: string): RawAnswer[] {
   const answers: RawAnswer[] = []
   for (let rest = text; rest.startsWith('HTTP/1.1 '); ) {
     const end = rest.indexOf('\r\n\r\n')
+    if (end < 0) break
     const [first, ...lines] = rest.slice(0, end).split('\r\n') as [string, ...string[]]
     const headers = Object.fromEntries(
       lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]),
     )
     const length = Number(headers['content-length'] ?? 0)
+    if (rest.length < end + 4 + length) break
     answers.push({ status: Number(first.split(' ')[1]), headers, body: rest.slice(end + 4, end + 4 + length) })
     rest = rest.slice(end + 4 + length)
   }

@@ -88,8 +88,8 @@ export async function startReceiver(behaviour: Behaviour = answer(200)): Promise
     behave(next) {
       behave = next
     },
-    until: (what, fits, timeoutMs = 15_000) => wait(what, () => received.find(fits), timeoutMs),
-    count: (what, n, fits = () => true, timeoutMs = 15_000) =>
+    until: (what, fits, timeoutMs = 60_000) => wait(what, () => received.find(fits), timeoutMs),
+    count: (what, n, fits = () => true, timeoutMs = 60_000) =>
       wait(
         what,
         () => {

@@ -1,5 +1,6 @@
 /** The real service as child processes, for what only whole processes can show: kills, freezes, stops, first starts. */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { chmodSync, existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -11,7 +12,7 @@ import { readRecord } from '../src/core/embedded/record.ts'
 import { type Answer, type CallOptions, call, eventually } from './harness.ts'
 
 const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url))
-const READY_MS = 40_000
+const READY_MS = 120_000
 
 /** How a process ended. */
 export interface Exit {
@@ -247,14 +248,15 @@ export async function query<Row extends pg.QueryResultRow>(
   }
 }
 
-/** A port that is free now. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
+/** A port that is free now, and not one of those that the system gives to connections that go out. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = randomInt(20_000, 32_000)
+    const isFree = await new Promise<boolean>((resolve) => {
+      const server = createServer()
+      server.once('error', () => resolve(false))
+      server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
     })
-  })
+    if (isFree) return port
+  }
 }

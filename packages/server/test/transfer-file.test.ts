@@ -33,7 +33,7 @@ beforeAll(async () => {
   keyFile = bench.newKey()
   file = bench.path('tenant.halfkey')
   await exportTo(before, tenant.tenantId, file, keyFile)
-}, 60_000)
+}, 180_000)
 
 afterAll(async () => {
   await after?.stop()
@@ -97,7 +97,7 @@ describe('a damaged file', () => {
         /cut off|damaged|no export/,
         { dryRun: end !== start + 2 * CHUNK },
       )
-  }, 60_000)
+  }, 180_000)
 
   test('is refused when a bit of it is another, anywhere', async () => {
     const { length } = readFileSync(file)
@@ -114,7 +114,7 @@ describe('a damaged file', () => {
       expect(err).toMatch(/damaged|changed|no export|the form|cannot be opened|schema/)
     }
     await expectNothing(after)
-  }, 60_000)
+  }, 180_000)
 
   test('is refused when chunks change places, are left out, or come from another file', async () => {
     const start = headerEnd()
@@ -253,7 +253,7 @@ describe('a file by somebody who has the key', () => {
     const whole: string[] = []
     for await (const part of endless()) whole.push(part)
     await expectRefused(await craft(file, keyFile, { lines: [whole.join('')] }), /too large/)
-  }, 60_000)
+  }, 180_000)
 
   test('is refused where its content ends early, or is not text at all', async () => {
     await expectRefused(await craft(file, keyFile, { lines: [] }), /fewer rows/)

@@ -41,7 +41,7 @@ beforeAll(async () => {
   keyFile = bench.newKey()
   file = bench.path('tenant.halfkey')
   await exportTo(before, tenant.tenantId, file, keyFile)
-}, 60_000)
+}, 180_000)
 
 afterAll(async () => {
   await after?.stop()

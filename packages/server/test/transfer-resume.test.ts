@@ -47,7 +47,7 @@ beforeAll(async () => {
   keyFile = bench.newKey()
   file = bench.path('tenant.halfkey')
   await exportTo(before, tenant.tenantId, file, keyFile)
-}, 60_000)
+}, 180_000)
 
 afterAll(async () => {
   await killAll()
@@ -151,7 +151,7 @@ test('half-way nobody can sign in or execute, nothing is delivered, and no chore
   const done = await importFrom(after, file, keyFile, '--json')
   expect(JSON.parse(done.out).resumedAt).toBeGreaterThan(0)
   expect(await look(after)).toMatchObject({ key: 200, page: 201 })
-}, 60_000)
+}, 180_000)
 
 test('an import that is given up leaves nothing, and can be begun anew', async () => {
   let tries = 0
@@ -192,7 +192,7 @@ test('an import that is given up leaves nothing, and can be begun anew', async (
       exitCode: 1,
       err: expect.stringContaining('in this installation already'),
     })
-}, 60_000)
+}, 180_000)
 
 test('an import whose database connection is cut ends with words, and goes on when it is run again', async () => {
   let after: Service | undefined
@@ -230,7 +230,7 @@ test('of twenty imports at once one goes ahead, and the tenant is there once', a
     last.exitCode === 0 ? '' : expect.stringContaining('imported already'),
   ])
   expect(await stagedSchemas(after)).toEqual([])
-}, 60_000)
+}, 180_000)
 
 test('a key-encryption key that is rotated while an import is half-way costs it nothing', async () => {
   let after: Service | undefined
@@ -267,7 +267,7 @@ test('a key-encryption key that is rotated while an import is half-way costs it 
     `select distinct convert_from(substring(node_key_sealed from 3 for 16), 'UTF8') as id from tenants`,
   )
   expect(sealed).toHaveLength(1)
-}, 60_000)
+}, 180_000)
 
 test('what another tenant has already stops the import before anything is live, and is named', async () => {
   const after = await started({ HALFKEY_ROLE: 'api' })
@@ -316,7 +316,7 @@ test('what another tenant has already stops the import before anything is live, 
   await after.sql('delete from apps where id = $1', [mine.appId])
   expect((await importFrom(after, out, keyFile)).exitCode).toBe(0)
   expect((await tenantAt(after, mine).get('/tenant')).status).toBe(200)
-}, 60_000)
+}, 180_000)
 
 test('the commands of docs/moving.md move a tenant between two running services with databases of their own', async () => {
   const [from, to, shared] = [new DataFolder('from'), new DataFolder('to'), new DataFolder()]

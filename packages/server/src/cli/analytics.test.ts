@@ -86,7 +86,7 @@ test('beside a service that folds on, nothing is counted twice and nothing is lo
     return row?.left === 0
   })
   expect((await totalsOf(tenant)).newUsers).toBe(before + 4_000)
-}, 120_000)
+}, 240_000)
 
 test('what the follower has still to fold is left to it', async () => {
   // Nothing folds but this test.

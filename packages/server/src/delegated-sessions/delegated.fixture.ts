@@ -48,6 +48,7 @@ const DERIVED = [
   'audit_counts',
   'audit_notes',
   'usage_meters',
+  'api_keys',
 ]
 
 /** What somebody would find changed in the database: a digest of its rows, in whichever order, but for what is derived. */

@@ -154,10 +154,10 @@ describe('delegated_session.denied', () => {
     expect(first).toHaveLength(2)
     expect(first).toContainEqual({ ...common, code: 'spend_limit_exceeded', rule: 'spend[0]' })
     expect(first).toContainEqual({ ...common, code: 'policy_denied', rule: 'allow' })
-    service.advance(58_000)
+    service.advance(30_000)
     await over()
     expect(await told()).toHaveLength(2)
-    service.advance(3_000)
+    service.advance(31_000)
     await Promise.all(Array.from({ length: 10 }, over))
     expect(await told()).toHaveLength(3)
     expect((await tenant.get(`/delegated-sessions/${session.id}`)).body.data).toMatchObject({

@@ -166,7 +166,7 @@ describe('a shared key on a ledger beyond a network', () => {
     expect(answer.status, answer.text).toBe(429)
     await Promise.all(busy)
     expect(expectStatus(await scene.session.execute(body), 200).status).toBe('signature_required')
-  }, 60_000)
+  }, 180_000)
 })
 
 describe('a co-signature on a ledger beyond a network', () => {

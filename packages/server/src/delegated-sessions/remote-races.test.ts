@@ -133,7 +133,9 @@ test('once a revoke has answered nothing is signed: what was is in its answer, o
     service.remote.delayMs = { prepare: () => roll(60), submit: () => roll(120) }
     const from = service.remote.signed.length
     const running = Promise.all(scene.holdings.map((_, index) => session.execute(order(scene, index))))
-    await expect.poll(() => service.remote.signed.length - from, { interval: 2 }).toBeGreaterThan(round)
+    await expect
+      .poll(() => service.remote.signed.length - from, { interval: 2, timeout: 30_000 })
+      .toBeGreaterThan(round)
     const revoked = expectStatus(await tenant.delete(`/delegated-sessions/${session.id}`), 200)
     const signedByThen = service.remote.signed.slice(from)
     const answers = await running

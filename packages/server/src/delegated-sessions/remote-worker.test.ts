@@ -23,7 +23,7 @@ test('a worker makes wallets ready by itself, and a ledger that hangs holds no o
   const tenant = await service.newTenant()
   remote.next.prepareOnboarding = ['hang', 'break']
   const status = await newOwner(tenant)
-  await eventually('the ledger is asked', async () => remote.asked.length === 1)
+  await eventually('the ledger is asked', async () => remote.asked.length >= 1)
   const ada = await newHolder(tenant)
   const session = await newSession(service, tenant, ada, { policy: transfers(ada, '5'), expiresInSeconds: 60 })
   service.advance(61_000)
@@ -33,7 +33,9 @@ test('a worker makes wallets ready by itself, and a ledger that hangs holds no o
     ])
     return row?.status === 'expired'
   })
-  expect([remote.asked.length, await status()]).toEqual([1, 'pending'])
+  // The first question still hangs, or the second one has just broken.
+  expect(remote.asked.length).toBeLessThanOrEqual(2)
+  expect(await status()).toBe('pending')
   await eventually('the wallet is ready', async () => {
     service.advance(1_000)
     return (await status()) === 'ready'
@@ -47,8 +49,11 @@ test('a worker finds out by itself what became of what got no answer', async () 
   const [one, two] = await ada.receiveAll(['1', '1'])
   const session = await newSession(service, tenant, ada, { policy: transfers(ada, '5') })
   service.remote.next.submit = ['lose_before', 'lose_after']
-  for (const id of [one, two])
-    expect(expectStatus(await session.execute({ commands: [transfer(id as string)] }), 200).status).toBe('submitted')
+  for (const id of [one, two]) {
+    const { status } = expectStatus(await session.execute({ commands: [transfer(id as string)] }), 200)
+    // The worker may be quicker: it sends again what got lost, and uses up the second loss.
+    expect(['submitted', 'completed']).toContain(status)
+  }
   await eventually('both are told of as completed', async () => {
     return (await eventsOf(service, tenant, 'tx.completed')).length === 2
   })

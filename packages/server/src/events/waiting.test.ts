@@ -87,7 +87,10 @@ test('a service that stops answers who waits, and ends', async () => {
   const end = (await stopping.admin.get('/events?last=0')).body.data.nextCursor
   const waiting = stopping.admin.get(`/events?after=${end}&wait=30`)
   await stopping.admin.get(`/events?after=${end}&wait=1`)
+  const from = performance.now()
   const stopped = stopping.stop()
   expect((await waiting).status).toBe(200)
   await stopped
-}, 20_000)
+  // Not after the half minute for which it was asked.
+  expect(performance.now() - from).toBeLessThan(25_000)
+})

@@ -23,8 +23,8 @@ async function newShop(): Promise<{ tenant: Tenant; browser: string }> {
 describe('beginning a guest session', () => {
   test('a burst that takes every connection of the database is answered all the same', async () => {
     const tenant = await service.newTenant()
-    const answers = await Promise.all(Array.from({ length: 400 }, () => tenant.post('/guests')))
-    expect(tally(answers)).toEqual({ 201: 400 })
+    const answers = await Promise.all(Array.from({ length: 120 }, () => tenant.post('/guests')))
+    expect(tally(answers)).toEqual({ 201: 120 })
   })
 
   test('nothing is required: the record and the tokens stand beside each other, and guest.created tells of it', async () => {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, expectRefusal } from '../../test/envelope.ts'
-import { type Answer, call, type Service, startService, type Tenant } from '../../test/harness.ts'
+import { type Answer, call, refillsNothing, type Service, startService, type Tenant } from '../../test/harness.ts'
 import { type Person, personOf, signInAs } from '../sessions/sessions.fixture.ts'
 import { type Actor, answerWith, challengeOf, codeNow, enrol, MINUTE_MS, stepUp, wrongCode } from './mfa.fixture.ts'
 
@@ -11,6 +11,7 @@ let limited: Service
 beforeAll(async () => {
   service = await startService()
   limited = await startService({ HALFKEY_RATE_LIMITS: 'on', HALFKEY_RATE_LIMIT_ACCOUNT: '1/5' })
+  refillsNothing(limited, 'rateLimitAccount')
 })
 afterAll(async () => {
   await service.stop()

@@ -84,7 +84,7 @@ describe('an attestation is refused, in the same words whatever is wrong with it
     const credential = forgeCreation(by ?? es256, asked.publicKey, lie)
     const startedAt = performance.now()
     const answer = await app.register(asked.challengeId, credential)
-    expect(performance.now() - startedAt).toBeLessThan(1_000)
+    expect(performance.now() - startedAt).toBeLessThan(10_000)
     expectRefusal(answer, 'attestation_invalid')
     expect(answer.body.details).toEqual([
       {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { logIn, loginOptions, newAuthenticator, ORIGIN, signUp } from '../../test/authenticator.ts'
 import { expectError, expectRefusal } from '../../test/envelope.ts'
-import { type Answer, type Service, startService } from '../../test/harness.ts'
+import { type Answer, refillsNothing, type Service, startService } from '../../test/harness.ts'
 import { BE, BS, type Forger, forgeAssertion, forgeCreation, type Lies, newForger, UP, UV } from './forged.fixture.ts'
 import { bearer, newTestApp, type TestApp } from './test-app.fixture.ts'
 
@@ -124,6 +124,7 @@ describe('the options', () => {
 
   test('and wrong answers from elsewhere keep no owner out, and are limited alike for passkeys and decoys', async () => {
     const limited = await startService({ HALFKEY_RATE_LIMITS: 'on', HALFKEY_TRUSTED_PROXIES: '127.0.0.1' })
+    refillsNothing(limited, 'rateLimitAccount')
     try {
       const app = await newTestApp(limited)
       const ada = await signUp(app.browser, { email: 'ada@example.com' })
@@ -151,6 +152,7 @@ describe('the options', () => {
 
   test('are limited for each account, known or not', async () => {
     const limited = await startService({ HALFKEY_RATE_LIMITS: 'on' })
+    refillsNothing(limited, 'rateLimitAccount')
     try {
       const app = await newTestApp(limited)
       for (const email of ['ada@example.com', 'eve@example.com']) {

@@ -322,7 +322,7 @@ describe('a start is refused', () => {
           with1(body, {
             sealedSubshare: {
               ...body.dealings[0].sealedSubshare,
-              ct: `A${body.dealings[0].sealedSubshare.ct.slice(1)}`,
+              ct: flipped(body.dealings[0].sealedSubshare.ct),
             },
           }),
         'seal_invalid',

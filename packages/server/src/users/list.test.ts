@@ -125,7 +125,7 @@ describe('search', () => {
     const ada = await newUser(tenant, { name: 'Ada Lovelace', email: 'Countess@Example.com', externalId: 'EXT-7' })
     await newUser(tenant, { name: 'Grace' })
     for (const search of [
-      'ada',
+      'ada l',
       'LOVE',
       'a l',
       'countess@',
@@ -222,8 +222,8 @@ describe('search', () => {
 
   test('matches within one field, never across two', async () => {
     const tenant = await service.newTenant()
-    const user = await newUser(tenant, { email: 'a@b.c', name: 'Ada', externalId: '7' })
-    for (const search of ['a@b.cada', 'a@b.c ada', 'ada7', 'ada 7', `${user.id}a@b.c`, 'a@b.c\nada']) {
+    const user = await newUser(tenant, { email: 'a@b.c', name: 'Ada', externalId: 'x7' })
+    for (const search of ['a@b.cada', 'a@b.c ada', 'adax7', 'ada x7', `${user.id}a@b.c`, 'a@b.c\nada']) {
       const answer = await tenant.get(`/users?search=${encodeURIComponent(search)}`)
       expect([200, 400], search).toContain(answer.status)
       if (answer.status === 200) expect(answer.body.total, search).toBe(0)
@@ -236,10 +236,10 @@ describe('search', () => {
 
   test('sees a change at once, and the old value no more', async () => {
     const tenant = await service.newTenant()
-    const { id } = await newUser(tenant, { name: 'Ada', email: 'ada@example.com' })
+    const { id } = await newUser(tenant, { name: 'Lovelace', email: 'lovelace@example.com' })
     await tenant.patch(`/users/${id}`, { name: 'Grace', email: null })
     expect(await found(tenant, 'grace')).toEqual(['Grace'])
-    expect(await found(tenant, 'ada')).toEqual([])
+    expect(await found(tenant, 'lovelace')).toEqual([])
     expect(await found(tenant, 'example')).toEqual([])
   })
 

@@ -100,8 +100,8 @@ test('a sample is copied as it stands', async () => {
   await open('/docs/quick-start')
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
   const sample = page.locator('.sample').first()
-  await sample.getByRole('button', { name: 'Copy' }).click()
-  await sample.getByRole('button', { name: 'Copied' }).waitFor()
+  const told = sample.getByRole('button', { name: 'Copied' }).waitFor()
+  await Promise.all([told, sample.getByRole('button', { name: 'Copy', exact: true }).click()])
   expect(await page.evaluate('navigator.clipboard.readText()')).toBe('npm ci && npm start\n')
 })
 

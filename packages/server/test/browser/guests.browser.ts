@@ -84,6 +84,7 @@ test('a guest whose time is over is led back to signing in', async () => {
   const { page, tenant } = await arrive()
   await goOnAsGuest(page)
   await page.getByLabel('Email').fill('ada@example.com')
+  await page.getByText('This device', { exact: true }).waitFor()
   const [guest] = (await tenant.get('/guests')).body.data
   expect((await tenant.delete(`/guests/${guest.id}`)).status).toBe(200)
   await page.getByRole('button', { name: 'Save your account' }).click()

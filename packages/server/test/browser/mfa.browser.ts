@@ -96,7 +96,9 @@ test('the QR code is a drawing that holds the secret', async () => {
   const image = page.getByRole('img', { name: 'QR code' })
   await image.waitFor()
   expect(await image.getAttribute('src')).toMatch(/^data:image\/svg\+xml;base64,/)
-  expect(await page.evaluate('document.querySelector(".qr").naturalWidth')).toBeGreaterThan(0)
+  const decoded =
+    '(async (drawing) => { await drawing.decode(); return drawing.naturalWidth })(document.querySelector(".qr"))'
+  expect(await page.evaluate(decoded)).toBeGreaterThan(0)
 })
 
 test('removing a passkey asks for a code when the last one is five minutes old, and then goes on', async () => {

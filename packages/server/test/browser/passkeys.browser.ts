@@ -81,8 +81,9 @@ test('a passkey is offered by the email field where the browser can', async () =
   await page.getByText('Ada Lovelace').waitFor()
   // From here on as in browsers that offer; the device at hand takes the offer at once.
   await page.evaluate('PublicKeyCredential.isConditionalMediationAvailable = async () => true')
+  const again = page.waitForResponse((answer) => answer.url().endsWith('/passkey/login-verify') && answer.ok())
   await page.getByLabel('Signed in as').getByRole('button', { name: 'Sign out' }).click()
-  await page.getByRole('heading', { name: 'Sign in to Acme Wallet' }).waitFor({ state: 'detached' })
+  await again
   await page.getByText('Ada Lovelace').waitFor()
 })
 
@@ -227,6 +228,8 @@ test('an access token that ran out is renewed without anybody noticing', async (
 test('a session that was ended elsewhere leads back to signing in', async () => {
   const { ada, page, tenant } = await arrive()
   await signUp(ada, ADA)
+  await page.getByText('This device', { exact: true }).waitFor()
+  await page.getByRole('button', { name: 'Set up two-step verification' }).waitFor()
   await page.getByRole('button', { name: /^Rename/ }).click()
   const headers = { 'x-user-id': (await tenant.get('/users')).body.data[0].id }
   const [session] = (await tenant.get('/auth/sessions', { headers })).body.data

@@ -6,6 +6,8 @@ import { expect } from 'vitest'
 import type { Service, Tenant } from '../harness.ts'
 import { findChromium } from './chromium.ts'
 
+/** How long a step may take: on a busy machine a browser may draw no frame for half a minute. */
+export const PATIENCE_MS = 90_000
 const DESKTOP = { width: 1280, height: 800 }
 const TARGET_PX_MIN = 44
 const PHONE = { width: 390, height: 844 }
@@ -104,6 +106,7 @@ async function look(page: Page, state: string): Promise<void> {
 
 export async function newPerson(browser: Browser, options: PersonOptions = {}): Promise<Person> {
   const context = await browser.newContext({ viewport: DESKTOP, reducedMotion: 'reduce' })
+  context.setDefaultTimeout(PATIENCE_MS)
   if (options.withoutPasskeys === true) await context.addInitScript('delete globalThis.PublicKeyCredential')
   else if (options.autofill !== true)
     await context.addInitScript(

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 
 const SCRIPT = fileURLToPath(new URL('./process.ts', import.meta.url))
-const WAIT_MS = 20_000
+const WAIT_MS = 60_000
 
 /** One line a child said; see process.ts. */
 export interface Said {

@@ -5,7 +5,7 @@ import { startApart } from './apart.ts'
 import { UserLoad } from './load.ts'
 import { report, scale } from './report.ts'
 
-const TEST_MS = 90_000 + 30_000 * scale
+const TEST_MS = 240_000 + 30_000 * scale
 
 afterAll(killAll)
 

@@ -12,7 +12,7 @@ const LEASED_AHEAD = 64
 const ENDPOINTS = 4
 const TEST_MS = 90_000 + 60_000 * scale
 /** A failing request may wait so long for a connection, but no longer. */
-const ERROR_MS = 6_000
+const ERROR_MS = 15_000
 /** A claim whose commit got no answer is left to its lease. */
 const LEASE_MS = 75_000
 
@@ -50,15 +50,15 @@ describe.concurrent('the database fails under load', () => {
       for (let round = 0; round < rounds; round++) {
         await load.more(200)
         await postgres.kill()
-        await eventually('failing readiness', async () => (await service.readyz()) === 503, 5_000)
+        await eventually('failing readiness', async () => (await service.readyz()) === 503)
         // The process lives, and says what is wrong in the contract's form.
         expect((await call(service.url, 'GET', '/healthz')).status).toBe(200)
         const before = load.failures.length
         await eventually('failed calls', async () => load.failures.length > before + 5, 2 * ERROR_MS)
         await postgres.start()
         const upAt = performance.now()
-        await load.more(1, 10_000)
-        await eventually('readiness', async () => (await service.readyz()) === 200, 10_000)
+        await load.more(1)
+        await eventually('readiness', async () => (await service.readyz()) === 200)
         slowestMs = Math.max(slowestMs, Math.round(performance.now() - upAt))
       }
       await load.more(50)

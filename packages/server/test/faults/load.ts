@@ -51,7 +51,7 @@ export class UserLoad {
   }
 
   /** Until so many more calls were answered with 201. */
-  async more(n: number, timeoutMs = 15_000): Promise<void> {
+  async more(n: number, timeoutMs = 60_000): Promise<void> {
     const enough = this.acknowledged.size + n
     await eventually(`${n} more users`, async () => this.acknowledged.size >= enough, timeoutMs)
   }

@@ -43,17 +43,18 @@ it(
       await eventually('calls in both', async () => calls.here.length > 200 && calls.there.length > 200)
       const revoked = await here.call(admin, 'DELETE', `/api-keys/${id}`)
       const answeredAt = performance.now()
-      await eventually('calls long after', async () => performance.now() - answeredAt > OTHERS_MS + 500, 10_000)
+      const after = (all: Made[], ms: number) => all.filter(({ startedAt }) => startedAt > answeredAt + ms)
+      // Both must have been asked after it, or this says nothing.
+      await eventually(
+        'calls long after',
+        async () => after(calls.here, 0).length > AT_ONCE && after(calls.there, OTHERS_MS).length > AT_ONCE,
+      )
       stopping = true
       await Promise.all(flights)
       expect(revoked.status).toBe(200)
-      const after = (all: Made[], ms: number) => all.filter(({ startedAt }) => startedAt > answeredAt + ms)
       const served = after(calls.there, 0).filter(({ status }) => status === 200)
       slowestMs = Math.max(slowestMs, ...served.map(({ startedAt }) => Math.round(startedAt - answeredAt)))
       acknowledged += [...calls.here, ...calls.there].filter(({ status }) => status === 200).length
-      // Both must have been asked after it, or this says nothing.
-      expect(after(calls.here, 0).length).toBeGreaterThan(AT_ONCE)
-      expect(after(calls.there, OTHERS_MS).length).toBeGreaterThan(AT_ONCE)
       expect(after(calls.here, 0).filter(({ status }) => status !== 401)).toEqual([])
       expect(after(calls.there, OTHERS_MS).filter(({ status }) => status !== 401)).toEqual([])
       expect([...calls.here, ...calls.there].filter(({ status }) => status !== 200 && status !== 401)).toEqual([])
@@ -69,5 +70,5 @@ it(
     })
     for (const process of [here, there]) expect(await process.stop()).toEqual({ code: 0, signal: null })
   },
-  30_000 + 5_000 * scale,
+  120_000 + 5_000 * scale,
 )

@@ -28,12 +28,12 @@ export async function keepsTime(context: TestContext, shiftMs: number): Promise<
   // The clock is really wrong, and in the engine only.
   const logged = /"time":"([^"]+)"/.exec(worker.stderr)?.[1] ?? ''
   expect(Math.abs(Date.parse(logged) - Date.now() - shiftMs)).toBeLessThan(60_000)
-  expect(first!.atMs - answeredAt).toBeLessThan(3_000)
+  expect(first!.atMs - answeredAt).toBeLessThan(30_000)
   expect(second!.atMs - first!.atMs).toBeGreaterThanOrEqual(RETRY_MS)
-  expect(second!.atMs - first!.atMs).toBeLessThan(RETRY_MS + 3_000)
+  expect(second!.atMs - first!.atMs).toBeLessThan(RETRY_MS + 30_000)
   for (const { headers, body, atMs } of [first!, second!, third]) {
     const timestamp = Number(headers['x-service-timestamp'])
-    expect(Math.abs(timestamp * 1_000 - atMs)).toBeLessThan(3_000)
+    expect(Math.abs(timestamp * 1_000 - atMs)).toBeLessThan(30_000)
     const signature = createHmac('sha256', webhook.body.data.secret).update(`${timestamp}.${body}`).digest('hex')
     expect(headers['x-service-signature']).toContain(signature)
   }
@@ -43,6 +43,6 @@ export async function keepsTime(context: TestContext, shiftMs: number): Promise<
   })
   expect(delivery.attempts).toHaveLength(3)
   for (const [index, received] of [first!, second!, third].entries())
-    expect(Math.abs(Date.parse(delivery.attempts[index].at) - received.atMs)).toBeLessThan(3_000)
+    expect(Math.abs(Date.parse(delivery.attempts[index].at) - received.atMs)).toBeLessThan(30_000)
   for (const process of [worker, api]) expect(await process.stop()).toEqual({ code: 0, signal: null })
 }

@@ -23,9 +23,11 @@ async function up(starting: Promise<Receiver>): Promise<Receiver> {
   return receiver
 }
 
+const WAIT_MS = 15_000
+
 function post(
   receiver: Receiver,
-  { timeoutMs = 2_000, host = '127.0.0.1', scheme = 'http' } = {},
+  { timeoutMs = 10_000, host = '127.0.0.1', scheme = 'http' } = {},
 ): Promise<SendResult> {
   return egress.post({ url: `${scheme}://${host}:${receiver.port}/hook`, headers: {}, body: '{}', timeoutMs })
 }
@@ -122,11 +124,11 @@ describe('the verdict is the status line', () => {
     )
     expect(await post(broken)).toMatchObject({ ok: true, statusCode: 200, error: null })
     const dripping = await answering('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\npart')
-    const result = await post(dripping, { timeoutMs: 200 })
+    const result = await post(dripping, { timeoutMs: 2_000 })
     expect(result).toMatchObject({ ok: true, statusCode: 200, error: null, responseSnippet: 'part' })
-    expect(result.durationMs).toBeGreaterThanOrEqual(200)
+    expect(result.durationMs).toBeGreaterThanOrEqual(2_000)
     const failing = await answering('HTTP/1.1 503 Busy\r\ncontent-length: 9\r\n\r\npart')
-    expect(await post(failing, { timeoutMs: 200 })).toMatchObject({
+    expect(await post(failing, { timeoutMs: 2_000 })).toMatchObject({
       ok: false,
       statusCode: 503,
       error: 'status 503',
@@ -158,8 +160,8 @@ describe('the deadline', () => {
       })
       const tookMs = performance.now() - startedAt
       expect(tookMs).toBeGreaterThanOrEqual(300)
-      expect(tookMs).toBeLessThan(800)
-      await vi.waitFor(() => expect(receiver.sockets.size).toBe(0))
+      expect(tookMs).toBeLessThan(5_000)
+      await vi.waitFor(() => expect(receiver.sockets.size).toBe(0), WAIT_MS)
       expect(egress.stats()).toMatchObject({ sendsInFlight: 0, connectionsOpen: 0 })
     },
   )
@@ -167,17 +169,17 @@ describe('the deadline', () => {
   test('covers a TLS handshake that never ends', async () => {
     const receiver = await up(startRawReceiver((socket) => socket.resume()))
     expect(await post(receiver, { timeoutMs: 300, scheme: 'https' })).toMatchObject({ error: 'timeout' })
-    await vi.waitFor(() => expect(receiver.sockets.size).toBe(0))
+    await vi.waitFor(() => expect(receiver.sockets.size).toBe(0), WAIT_MS)
   })
 
   test('hundreds of hanging sends do not hold up another send to the same host', async () => {
     let hanging = 0
     const receiver = await up(startScriptedReceiver((socket) => (hanging++ < 300 ? undefined : socket.write(OK))))
-    const stuck = Array.from({ length: 300 }, () => post(receiver, { timeoutMs: 1_500 }))
-    await vi.waitFor(() => expect(hanging).toBe(300), 1_400)
+    const stuck = Array.from({ length: 300 }, () => post(receiver, { timeoutMs: 8_000 }))
+    await vi.waitFor(() => expect(hanging).toBe(300), 7_900)
     const free = await post(receiver)
     expect(free).toMatchObject({ ok: true })
-    expect(free.durationMs).toBeLessThan(500)
+    expect(free.durationMs).toBeLessThan(4_000)
     expect(new Set((await Promise.all(stuck)).map(({ error }) => error))).toEqual(new Set(['timeout']))
     expect(egress.stats().connectionsOpen).toBe(1)
   })
@@ -260,18 +262,18 @@ describe('connections', () => {
       connectionsIdle: 512,
       namesCached: 2_000,
     })
-    await vi.waitFor(() => expect(receiver.sockets.size).toBe(512), 5_000)
+    await vi.waitFor(() => expect(receiver.sockets.size).toBe(512), WAIT_MS)
   })
 
   test('closing ends sends in flight and every connection, and refuses what comes after', async () => {
     const [silent, idle] = [await up(startRawReceiver((socket) => socket.resume())), await up(startReceiver())]
     await post(idle)
     const flying = post(silent)
-    await vi.waitFor(() => expect(silent.sockets.size).toBe(1))
+    await vi.waitFor(() => expect(silent.sockets.size).toBe(1), WAIT_MS)
     await egress.close()
     expect(await flying).toMatchObject({ ok: false, error: 'shutting down' })
     expect(await post(idle)).toMatchObject({ ok: false, error: 'shutting down' })
-    await vi.waitFor(() => expect([silent.sockets.size, idle.sockets.size]).toEqual([0, 0]))
+    await vi.waitFor(() => expect([silent.sockets.size, idle.sockets.size]).toEqual([0, 0]), WAIT_MS)
   })
 
   test('headers that HTTP can’t carry fail the send instead of throwing', async () => {
@@ -301,7 +303,7 @@ describe('the body', () => {
     const result = await post(receiver)
     expect(result).toMatchObject({ ok: true, statusCode: 200 })
     expect(result.responseSnippet).toBe('x'.repeat(SNIPPET_BYTES_MAX))
-    await vi.waitFor(() => expect(receiver.sockets.size).toBe(0))
+    await vi.waitFor(() => expect(receiver.sockets.size).toBe(0), WAIT_MS)
     expect(writtenBytes).toBeLessThan(32 * 1024 * 1024)
     expect(egress.stats().connectionsOpen).toBe(0)
   })

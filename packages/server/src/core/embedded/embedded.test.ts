@@ -269,7 +269,7 @@ test.runIf(isRoot)('an unprivileged user runs it in a folder of its own, and roo
 })
 
 test(`kill -9 × ${KILLS}, of the owner and of PostgreSQL by turns, loses nothing acknowledged`, {
-  timeout: 20_000 + KILLS * 5_000,
+  timeout: 60_000 + KILLS * 15_000,
 }, async () => {
   const folder = newFolder()
   let acknowledged = 0

@@ -10,8 +10,8 @@ const receivers: Receiver[] = []
 let service: Service
 beforeAll(async () => {
   service = await startService({
-    HALFKEY_WEBHOOK_RETRY_DELAYS: '300ms,300ms,300ms,300ms,300ms,300ms,300ms,300ms,1h',
-    HALFKEY_WEBHOOK_DISABLE_AFTER: '2s',
+    HALFKEY_WEBHOOK_RETRY_DELAYS: `${'600ms,'.repeat(8)}1h`,
+    HALFKEY_WEBHOOK_DISABLE_AFTER: '4s',
   })
 })
 afterAll(async () => {

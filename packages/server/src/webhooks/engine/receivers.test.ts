@@ -13,7 +13,7 @@ vi.setConfig({ maxConcurrency: 12 })
 const receivers: { close(): Promise<void> }[] = []
 let service: Service
 beforeAll(async () => {
-  service = await startService({ HALFKEY_WEBHOOK_TIMEOUT: '1s', HALFKEY_WEBHOOK_RETRY_DELAYS: '1h' })
+  service = await startService({ HALFKEY_WEBHOOK_TIMEOUT: '4s', HALFKEY_WEBHOOK_RETRY_DELAYS: '1h' })
 })
 afterAll(async () => {
   for (const receiver of receivers) await receiver.close()
@@ -168,7 +168,7 @@ describe.concurrent('a receiver that', () => {
       const snippet: string | null = each.attempts[0].responseSnippet
       expect(Buffer.byteLength(snippet ?? '')).toBeLessThanOrEqual(4_096)
       expect((snippet ?? '').isWellFormed() && !(snippet ?? '').includes('\0')).toBe(true)
-      expect(each.attempts[0].durationMs).toBeLessThan(2_000)
+      expect(each.attempts[0].durationMs).toBeLessThan(8_000)
     }
     // Time-outs take places in turn; a refused answer closes its connection.
     await eventually('no connection is left to it but an idle one', async () => faulty.sockets.size <= 3)

@@ -87,7 +87,7 @@ describe.concurrent('the wire', () => {
         'webhook-timestamp': at,
         'webhook-signature': expect.stringMatching(/^v1,[A-Za-z0-9+/]{43}=$/),
       })
-      expect(Math.abs(got.atMs / 1000 - Number(at))).toBeLessThan(5)
+      expect(Math.abs(got.atMs / 1000 - Number(at))).toBeLessThan(30)
     }
     expect(first?.event.data.userId).toBe(user)
     expect(retry?.body).toBe(first?.body)

@@ -92,7 +92,7 @@ test('a guest session is ended after a question; a link to a guest opens it', as
   await dialog(page).getByText('expired').waitFor()
   expect(await button(page, 'Convert to user').count()).toBe(0)
   await button(page, 'Close').click()
-  await dialog(page).waitFor({ state: 'detached' })
+  await page.getByRole('dialog', { name: 'Guest session', exact: true }).waitFor({ state: 'detached' })
   expect(page.url()).not.toContain('guest=')
 })
 

@@ -127,7 +127,7 @@ test('the fields of a user are changed, cleared and merged as the API does it', 
   await button(page, `Remove entry ${(await page.getByLabel('Key 1').inputValue()) === 'plan' ? 1 : 2}`).click()
   await button(page, 'Save').click()
   await page.getByText('User saved').waitFor()
-  await dialog(page).waitFor({ state: 'detached' })
+  await page.getByRole('dialog', { name: 'Edit user' }).waitFor({ state: 'detached' })
   await page.getByText('crm-7').waitFor()
   const { data } = (await tenant.get(`/users/${user.id}`)).body
   expect(data).toMatchObject({ email: 'ada@example.com', name: null, externalId: 'crm-7', metadata: { kept: 'yes' } })
@@ -198,7 +198,7 @@ test('a passkey is renamed and removed; the last one stays, and it is said why',
   await dialog(page).getByLabel('Name', { exact: true }).fill(HOSTILE)
   await look('user-passkey-rename')
   await button(page, 'Save').click()
-  await dialog(page).waitFor({ state: 'detached' })
+  await page.getByRole('dialog', { name: 'Rename passkey' }).waitFor({ state: 'detached' })
   await page.getByText('<img src=x').first().waitFor()
   await look('user-passkeys')
   expect((await tenant.get(`/users/${user.id}/passkeys`)).body.data[0].name).toBe(HOSTILE)
@@ -324,7 +324,7 @@ test('a user that is not there, and a server that fails, are told as what they a
     route.fulfill({ status: 500, json: { error: 'It broke.', code: 'internal_error', details: [] } }),
   )
   await go('/users')
-  await page.getByText('This could not be loaded.').waitFor({ timeout: 30_000 })
+  await page.getByText('This could not be loaded.').waitFor()
   await look('users-failed')
   await page.unroute('**/dashboard/api/users?**')
   await button(page, 'Try again').click()

@@ -97,20 +97,24 @@ test('a session that ends while one works asks to sign in again, and goes on whe
 
 test('the operator goes from tenant to tenant, and an address leads back to the same one', async () => {
   const [first, second] = [await stage.service.newTenant(), await stage.service.newTenant()]
-  await first.patch('/tenant', { name: 'Acme' })
-  await second.patch('/tenant', { name: 'Umbrella' })
+  const [acme, umbrella] = ['Acme', 'Umbrella'].map((name) => `${name} ${second.tenantId.slice(-8)}`) as [
+    string,
+    string,
+  ]
+  await first.patch('/tenant', { name: acme })
+  await second.patch('/tenant', { name: umbrella })
   const user = (await second.post('/users', { email: 'alice@umbrella.example' })).body.data.id
   const page = await byLink()
   await page.getByRole('combobox', { name: 'Tenant' }).click()
-  await page.getByRole('option', { name: 'Umbrella' }).click()
-  await page.getByText(/^Umbrella at/).waitFor()
+  await page.getByRole('option', { name: umbrella }).click()
+  await page.getByText(`${umbrella} at`).waitFor()
   await page.getByRole('link', { name: 'Users' }).first().click()
   await page.getByText('alice@umbrella.example').waitFor()
   const address = page.url()
   expect(new URL(address).searchParams.get('tenant')).toBe(second.tenantId)
   await page.getByRole('combobox', { name: 'Tenant' }).click()
-  await page.getByRole('option', { name: 'Acme' }).click()
-  await page.getByText(/^Acme at/).waitFor()
+  await page.getByRole('option', { name: acme }).click()
+  await page.getByText(`${acme} at`).waitFor()
   await page.getByRole('link', { name: 'Users' }).first().click()
   await page.getByText('No users yet').waitFor()
   await page.goto(address)
@@ -124,8 +128,9 @@ test('the operator goes from tenant to tenant, and an address leads back to the 
 
 test('a step back into another tenant shows that tenant, and acts nowhere else than where it says', async () => {
   const [first, second] = [await stage.service.newTenant(), await stage.service.newTenant()]
-  await first.patch('/tenant', { name: 'Back' })
-  await second.patch('/tenant', { name: 'Forth' })
+  const [back, forth] = ['Back', 'Forth'].map((name) => `${name} ${second.tenantId.slice(-8)}`) as [string, string]
+  await first.patch('/tenant', { name: back })
+  await second.patch('/tenant', { name: forth })
   await first.post('/users', { email: 'bob@back.example' })
   await second.post('/users', { email: 'carol@forth.example' })
   const page = await byLink(`/users?tenant=${first.tenantId}`)
@@ -133,18 +138,18 @@ test('a step back into another tenant shows that tenant, and acts nowhere else t
     await page.getByText(email).waitFor()
     expect(await page.getByRole('combobox', { name: 'Tenant' }).textContent()).toContain(name)
   }
-  await isShown('Back', 'bob@back.example')
+  await isShown(back, 'bob@back.example')
   await page.getByRole('combobox', { name: 'Tenant' }).click()
-  await page.getByRole('option', { name: 'Forth' }).click()
-  await page.getByText(/^Forth at/).waitFor()
+  await page.getByRole('option', { name: forth }).click()
+  await page.getByText(`${forth} at`).waitFor()
   await page.getByRole('link', { name: 'Users' }).first().click()
-  await isShown('Forth', 'carol@forth.example')
+  await isShown(forth, 'carol@forth.example')
   await page.goBack()
-  await page.getByText(/^Forth at/).waitFor()
+  await page.getByText(`${forth} at`).waitFor()
   await page.goBack()
-  await isShown('Back', 'bob@back.example')
+  await isShown(back, 'bob@back.example')
   await page.goForward()
-  await page.getByText(/^Forth at/).waitFor()
+  await page.getByText(`${forth} at`).waitFor()
   await page.goto(`${originOf(stage.service)}/dashboard/users?tenant=ten_nobody`)
   await page.getByText(/@(back|forth)\.example|No users yet/).waitFor()
   await page.waitForURL((url) => url.searchParams.get('tenant') !== 'ten_nobody')
@@ -159,17 +164,23 @@ test('a tab whose session another tab has ended signs out all the same, and show
   const { page, context } = await stage.arrive(tenant, { path: '/users' })
   await page.reload()
   await page.getByText(email).waitFor()
+  // A page that asks for nothing by itself learns of it when it is used.
+  const park = async () => {
+    await page.getByRole('link', { name: 'Settings' }).first().click()
+    await page.getByRole('heading', { name: 'Settings', level: 1 }).waitFor()
+  }
+  await park()
   const tab = await context.newPage()
   await tab.goto(`${originOf(stage.service)}/dashboard/users`)
   await tab.getByRole('button', { name: 'Sign out' }).click()
   await tab.getByLabel('Secret key').fill(other.key)
   await tab.getByRole('button', { name: 'Sign in' }).click()
   await tab.getByText('dave@other.example').waitFor()
-  await page.getByRole('link', { name: 'Overview' }).first().click()
   const refused = page.waitForResponse((answer) => answer.url().includes('/api/users') && answer.status() === 404)
   await page.getByRole('link', { name: 'Users' }).first().click()
   await refused
   expect(await page.content()).not.toContain('dave@other.example')
+  await park()
   await tab.getByRole('button', { name: 'Sign out' }).click()
   await tab.getByText('You are signed out.').waitFor()
   await page.getByRole('button', { name: 'Sign out' }).click()
@@ -182,24 +193,29 @@ test('⌘K finds pages, users and ids by the keyboard alone', async () => {
   const user = (await tenant.post('/users', { email: 'grace@example.com', name: '<b>Grace</b>' })).body.data.id
   const { page, look } = await stage.arrive(tenant)
   const palette = page.getByRole('dialog', { name: 'Find anything' })
-  await page.keyboard.press('Control+k')
-  await palette.waitFor()
+  const opened = (keys: string) =>
+    eventually('the palette takes what is typed', async () => {
+      // Pressed before the page listens, it is pressed again.
+      if (!(await palette.isVisible())) await page.keyboard.press(keys)
+      return palette.locator('input:focus').isVisible()
+    })
+  await opened('Control+k')
   await look('palette')
   await page.keyboard.type('dead letters')
   await palette.getByRole('option', { selected: true, name: 'Webhooks' }).waitFor()
   await page.keyboard.press('Enter')
   await page.waitForURL('**/webhooks')
-  await page.keyboard.press('Control+k')
+  await opened('Control+k')
   await page.keyboard.type('grace@')
   await palette.getByRole('option', { name: 'grace@example.com' }).waitFor()
   await palette.getByRole('option', { name: 'grace@example.com' }).click()
   await page.waitForURL(`**/users/${user}`)
-  await page.keyboard.press('Meta+k')
+  await opened('Meta+k')
   await page.keyboard.type(tenant.appId)
   await palette.getByRole('option', { selected: true, name: tenant.appId }).waitFor()
   await page.keyboard.press('Enter')
   await page.waitForURL(`**/settings/apps/${tenant.appId}`)
-  await page.keyboard.press('Control+k')
+  await opened('Control+k')
   await page.keyboard.press('Escape')
   await palette.waitFor({ state: 'detached' })
 })

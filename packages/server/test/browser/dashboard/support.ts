@@ -5,7 +5,7 @@ import { AxeBuilder } from '@axe-core/playwright'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import { type Service, startService, type Tenant } from '../../harness.ts'
-import { originOf, startChromium } from '../person.ts'
+import { originOf, PATIENCE_MS, startChromium } from '../person.ts'
 
 const SIZES = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } } as const
 const SCHEMES = ['light', 'dark'] as const
@@ -98,6 +98,7 @@ export async function openDashboard(
     reducedMotion: 'reduce',
     permissions: ['clipboard-read', 'clipboard-write'],
   })
+  context.setDefaultTimeout(PATIENCE_MS)
   const page = await context.newPage()
   const complaints = listen(page)
   const home = `${originOf(service)}/dashboard`

@@ -10,7 +10,7 @@ import {
   transfer,
   transfers,
 } from '../../../src/delegated-sessions/delegated.fixture.ts'
-import type { Tenant } from '../../harness.ts'
+import { eventually, type Tenant } from '../../harness.ts'
 import { button, dataOf, heading, notice, TOKENS, withAda } from './custody.fixture.ts'
 import { useDashboard } from './support.ts'
 
@@ -71,7 +71,7 @@ test('wallets are listed with their owners, and filters stand in the address', a
   expect(page.url()).toContain(`user_id=${ada.userId}`)
   await page.reload()
   await page.getByRole('link', { name: ada.walletId }).waitFor()
-  expect(await owner.inputValue()).toBe('Ada Lovelace')
+  await eventually('the owner is named', async () => (await owner.inputValue()) === 'Ada Lovelace')
   await dash.look('wallets-of-one-owner')
 
   await dash.go('/wallets?user_id=nobody')
@@ -92,7 +92,7 @@ test('a wallet says who can sign today; freezing asks first, and stops its sessi
   expect(await tile('The user')).toContain('Cannot sign')
   await page.getByRole('link', { name: `Transfer on ${TOKENS}` }).waitFor()
   await button(page, 'Copy party').first().click()
-  expect(await page.evaluate('navigator.clipboard.readText()')).toBe(ada.party)
+  await eventually('it is copied', async () => (await page.evaluate('navigator.clipboard.readText()')) === ada.party)
   await dash.look('wallet')
   await page.getByRole('tab', { name: 'Delegated sessions' }).click()
   await page.getByRole('link', { name: 'Agent' }).waitFor()
@@ -106,8 +106,8 @@ test('a wallet says who can sign today; freezing asks first, and stops its sessi
   expect((await dataOf(tenant, `/wallets/${ada.walletId}`)).status).toBe('ready')
   await button(page, 'Freeze').click()
   await page.getByRole('alertdialog').getByRole('button', { name: 'Freeze' }).click()
-  await page.getByText('The wallet is frozen').waitFor()
   await notice(page, 'Wallet frozen')
+  await page.getByText('The wallet is frozen').waitFor()
   expect((await dataOf(tenant, `/wallets/${ada.walletId}`)).status).toBe('frozen')
   await dash.look('wallet-frozen')
   await button(page, 'Unfreeze').click()
@@ -173,7 +173,7 @@ test('transactions are found by status, command, session and wallet, and one sho
   await page.getByText('order-2').waitFor()
   await dash.look('transactions-filtered')
   await button(page, 'Remove the filter Session').click()
-  expect(page.url()).not.toContain('delegated_session_id')
+  await page.waitForURL((url) => !url.searchParams.has('delegated_session_id'))
 
   await dash.go(`/transactions/${done.body.data.transactionId}`)
   await heading(page, new RegExp(`Transfer on ${TOKENS}`)).waitFor()
@@ -209,7 +209,7 @@ test('a transaction that failed says why', async () => {
   await page.getByText('Waits for the wallet owner’s signature.').waitFor()
   await dash.look('transaction-waiting')
   stage.service.advance(11 * 60_000)
-  await page.getByText('Final: it did not happen and will not.').waitFor({ timeout: 40_000 })
+  await page.getByText('Final: it did not happen and will not.').waitFor()
   const { error } = await dataOf(tenant, `/transactions/${requestId}`)
   await page.getByText(error.message).waitFor()
   await dash.look('transaction-failed')

@@ -115,7 +115,7 @@ test('the receiver that the dashboard gives to paste verifies what it is sent', 
     await page.getByRole('button', { name: 'Send test event' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Send', exact: true }).click()
     await page.getByRole('dialog').getByText('Your endpoint took it.').waitFor()
-    expect(output).toContain('webhook.test')
+    await eventually('it is printed', async () => output.includes('webhook.test'))
   } finally {
     process_.kill()
     rmSync(folder, { recursive: true })
@@ -265,6 +265,7 @@ test('a delivery shows its body byte for byte, and lines that compute the signat
   const [{ id: deliveryId }] = await deliveriesIn(tenant, id, 'succeeded')
   const { page, look } = await open(tenant, `/webhooks/${id}/deliveries/${deliveryId}`)
   await page.getByRole('tab', { name: 'As sent' }).click()
+  await page.getByText('bytes, which are what is signed').waitFor()
   const sent = receiver.received[0]
   expect(await page.getByRole('tabpanel').locator('code').textContent()).toBe(sent?.body)
   await page.getByRole('button', { name: 'Copy body' }).click()
@@ -333,7 +334,7 @@ test('lists are filtered by their address; what matches nothing says so, what is
   await page.getByRole('combobox', { name: 'Status' }).click()
   await page.getByRole('option', { name: 'succeeded' }).click()
   await page.getByRole('link', { name: 'user.created' }).waitFor()
-  expect(new URL(page.url()).search).toBe('?status=succeeded')
+  await page.waitForURL((url) => url.search === '?status=succeeded')
   const missing = 'wh_01jb2m7x9kq4t8v6w0r3s5y1zk'
   for (const path of [missing, `${id}/deliveries/dlv_01jb2m7x9kq4t8v6w0r3s5y1zk`, `${missing}/deliveries/x`]) {
     await go(`/webhooks/${path}`)
