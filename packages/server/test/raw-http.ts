@@ -9,8 +9,11 @@ export interface RawAnswer {
 
 const TIMEOUT_MS = 20_000
 
-/** Splits what a connection sent into its whole answers. Bodies are as long as Content-Length says. */
-export function parseAnswers(text: string): RawAnswer[] {
+/**
+ * Splits what a connection sent into its answers. Bodies are as long as Content-Length says, but for the last one if the
+ * connection `hasEnded`: an answer to HEAD has none.
+ */
+function parseAnswers(text: string, hasEnded = true): RawAnswer[] {
   const answers: RawAnswer[] = []
   for (let rest = text; rest.startsWith('HTTP/1.1 '); ) {
     const end = rest.indexOf('\r\n\r\n')
@@ -20,7 +23,7 @@ export function parseAnswers(text: string): RawAnswer[] {
       lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]),
     )
     const length = Number(headers['content-length'] ?? 0)
-    if (rest.length < end + 4 + length) break
+    if (!hasEnded && rest.length < end + 4 + length) break
     answers.push({ status: Number(first.split(' ')[1]), headers, body: rest.slice(end + 4, end + 4 + length) })
     rest = rest.slice(end + 4 + length)
   }
@@ -50,7 +53,7 @@ export function sendBytes(
     })
     socket.on('data', (chunk) => {
       text += chunk.toString('latin1')
-      if (enough(parseAnswers(text))) finish()
+      if (enough(parseAnswers(text, false))) finish()
     })
     socket.on('close', finish)
     socket.on('error', (error: NodeJS.ErrnoException) => {

@@ -70,7 +70,9 @@ function carryOut(words: string[], context: CliContext): Promise<Result> | Resul
 }
 
 const NO_SUCH_TABLE = '42P01'
-const NOT_REACHABLE = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'ECONNRESET', 'ENOENT'])
+const NOT_REACHABLE = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'ENOENT'])
+/** A connection that stood: the operating system's words for its end, and PostgreSQL's own (class 57P, operator intervention). */
+const CUT = new Set(['ECONNRESET', 'EPIPE', '57P01', '57P02'])
 
 /** An error in words that say what to do, and the exit code it ends the process with. */
 function explain(error: unknown): { exitCode: number; message: string } {
@@ -99,6 +101,11 @@ function explain(error: unknown): { exitCode: number; message: string } {
       message: `The database can't be reached (${told}). Is it running, and is DATABASE_URL right?`,
     }
   }
+  if (typeof code === 'string' && CUT.has(code) && !(error instanceof CommandError))
+    return {
+      exitCode: EXIT.failed,
+      message: `The connection to the database was cut (${told}). Run this again once the database answers.`,
+    }
   return { exitCode: EXIT.failed, message: told }
 }
 
