@@ -114,7 +114,10 @@ async function customerOf(deps: Deps, tenantId: Id<'ten'>, gone: string | null):
   const customerId = await askProcessor(deps, processorOf(deps).createCustomer(tenantId, gone))
   await deps.reached('customer made')
   await store.putCustomer(deps.db, tenantId, { customerId, gone }, deps.now())
-  return (await store.findSubscription(deps.db, tenantId))?.customer_id ?? customerId
+  const noted = await store.findSubscription(deps.db, tenantId)
+  // What is paid by it would count for whoever it is.
+  if (noted === undefined) throw new Error('the processor gave a customer that is another tenant’s')
+  return noted.customer_id
 }
 
 const isGone = (error: unknown) => error instanceof ProcessorError && error.customerGone

@@ -142,7 +142,7 @@ test('help names every command, and explains each', async () => {
   }
 })
 
-test('a bad configuration ends with 78, an unreachable database with 1', async () => {
+test('a bad configuration ends with 78, a database that is unreachable or cuts the connection with 1', async () => {
   const told: string[] = []
   const failing = (error: Error) => ({
     openDeps: () => Promise.reject(error),
@@ -153,6 +153,9 @@ test('a bad configuration ends with 78, an unreachable database with 1', async (
   expect(
     await runCli(['migrate'], failing(Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' }))),
   ).toBe(1)
+  const cut = Object.assign(new Error('write EPIPE'), { code: 'EPIPE' })
+  expect(await runCli(['migrate'], failing(cut))).toBe(1)
   expect(told[0]).toContain('PORT')
   expect(told[1]).toContain('DATABASE_URL')
+  expect(told[2]).toMatch(/connection was cut \(write EPIPE\).*Run this again/)
 })

@@ -104,7 +104,7 @@ function explain(error: unknown): { exitCode: number; message: string } {
   if (typeof code === 'string' && CUT.has(code) && !(error instanceof CommandError))
     return {
       exitCode: EXIT.failed,
-      message: `The connection to the database was cut (${told}). Run this again once the database answers.`,
+      message: `A connection was cut (${told}), most likely the one to the database. Run this again once it answers.`,
     }
   return { exitCode: EXIT.failed, message: told }
 }

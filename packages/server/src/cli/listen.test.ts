@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { Webhook as StandardWebhook } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { verifyWebhook } from '../../../sdk/src/webhooks.ts'
-import { newDatabase, type Service, startService, type Tenant, eventually as within } from '../../test/harness.ts'
+import { eventually, newDatabase, type Service, startService, type Tenant } from '../../test/harness.ts'
 import { answer, startReceiver } from '../../test/receiver.ts'
 import { freePort, killAll, type ServiceProcess } from '../../test/service-process.ts'
 import { createUser } from '../webhooks/engine/delivery.fixture.ts'
@@ -18,9 +18,6 @@ beforeAll(async () => {
 })
 afterEach(() => killAll())
 afterAll(() => service.stop())
-
-/** A process takes its time to begin where others do too. */
-const eventually = <T>(what: string, look: () => Promise<T | undefined | false | null>) => within(what, look, 60_000)
 
 interface Line {
   kind: string

@@ -308,9 +308,10 @@ const limitsSignIn = (deps: Deps) => async (request: FastifyRequest, reply: Fast
   reply.headers(await limitSignIn(deps, request.ip))
 }
 
-const TRUSTED_MS = 1_000
+/** What is answered sooner was under way when anything ended; nobody waited for it. */
+const TRUSTED_MS = 100
 
-/** Whoever waited long for something to read is asked anew who they are: the key or session may have ended meanwhile. */
+/** Whoever waited for something to read is asked anew who they are: the key or session may have ended meanwhile. */
 async function askAgain(deps: Deps, request: FastifyRequest, entrance: Entrance | undefined): Promise<void> {
   const { method, ip: address, headers } = request
   if (entrance !== undefined) await entrance.enter(deps, { method, address, headers })

@@ -8,7 +8,7 @@ import { subscribe, UserLoad, untilDelivered } from './load.ts'
 import { report } from './report.ts'
 
 const CONNECTIONS = 16
-const STOP_MS = 20_000
+const STOP_MS = 10_000
 /** What a load balancer does: so many failed probes, and it sends nothing more. */
 const FAILED_PROBES = 3
 const PROBE_MS = 50
@@ -18,7 +18,7 @@ afterAll(killAll)
 const TEST_MS = 120_000
 
 it.concurrent(
-  'SIGTERM under keep-alive load: readiness fails first, no request fails, the process ends with 0 in time',
+  'SIGTERM under keep-alive load: readiness fails first, no request fails, the process ends with 0 within 10 s',
   async (context: TestContext) => {
     const apart = await startApart(context)
     const service = await apart.start('all', { HALFKEY_DRAIN: '4s' })
