@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['packages/server/test/browser/**/*.browser.ts'],
-    globalSetup: ['packages/server/test/global-setup.ts'],
+    globalSetup: ['packages/server/test/harness/global-setup.ts'],
     // A browser and a service each: side by side they would only wait for each other.
     fileParallelism: false,
     // On a busy machine a browser may draw no frame for half a minute, and then no click ever lands.

@@ -1,6 +1,6 @@
 import { generate } from 'otplib'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { eventually, type Service, startService, type Tenant } from '../../server/test/harness.ts'
+import { eventually, type Service, startService, type Tenant } from '../../server/test/harness/harness.ts'
 import type { Fetch } from '../src/attempt.ts'
 import {
   type BrowserClient,

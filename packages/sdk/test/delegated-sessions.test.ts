@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Service, startService, type Tenant } from '../../server/test/harness.ts'
+import { type Service, startService, type Tenant } from '../../server/test/harness/harness.ts'
 import type { Fetch } from '../src/attempt.ts'
 import { createClient, type HalfkeyClient } from '../src/client.ts'
 import { readPreparedTransaction } from '../src/prepared.ts'

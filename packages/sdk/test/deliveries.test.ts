@@ -1,7 +1,7 @@
 import { Webhook as StandardWebhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Service, startService } from '../../server/test/harness.ts'
-import { type Received, type Receiver, startReceiver } from '../../server/test/receiver.ts'
+import { type Service, startService } from '../../server/test/harness/harness.ts'
+import { type Received, type Receiver, startReceiver } from '../../server/test/harness/receiver.ts'
 import { createClient, type HalfkeyClient } from '../src/client.ts'
 import { verifyWebhook, WebhookVerificationError } from '../src/webhooks.ts'
 

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type DnsServer, startDnsServer } from '../../server/test/dns-server.ts'
-import { eventually, type Service, startService } from '../../server/test/harness.ts'
-import { type StripeFake, startStripeFake } from '../../server/test/stripe-fake.ts'
+import { type DnsServer, startDnsServer } from '../../server/test/harness/dns-server.ts'
+import { eventually, type Service, startService } from '../../server/test/harness/harness.ts'
+import { type StripeFake, startStripeFake } from '../../server/test/harness/stripe-fake.ts'
 
 const ROOT = new URL('../../../', import.meta.url)
 const PACKAGES: Record<string, string> = {

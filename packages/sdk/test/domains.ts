@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { DnsServer } from '../../server/test/dns-server.ts'
+import type { DnsServer } from '../../server/test/harness/dns-server.ts'
 import type { HalfkeyClient } from '../src/client.ts'
 import { HalfkeyError } from '../src/errors.ts'
 

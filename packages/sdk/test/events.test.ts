@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vitest'
-import { eventually, type Service, startService } from '../../server/test/harness.ts'
+import { eventually, type Service, startService } from '../../server/test/harness/harness.ts'
 import { createClient, type HalfkeyClient } from '../src/client.ts'
 import type { EventPage } from '../src/models.ts'
 import type { WebhookEvent } from '../src/webhooks.ts'

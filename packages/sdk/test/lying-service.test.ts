@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createSharedWallet, executeShared, releaseKey, reshare, ShareError } from '../../keys/src/index.ts'
-import { type Service, startService } from '../../server/test/harness.ts'
+import { type Service, startService } from '../../server/test/harness/harness.ts'
 import { createClient, type HalfkeyClient } from '../src/client.ts'
 import { transfer, upTo } from './delegating.ts'
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createContext, runInContext } from 'node:vm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Service, startService, type Tenant } from '../../server/test/harness.ts'
+import { type Service, startService, type Tenant } from '../../server/test/harness/harness.ts'
 import { bundle, gzipBytes } from './bundle.ts'
 import { installPacked, type Project } from './packed.ts'
 

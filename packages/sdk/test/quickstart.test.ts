@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { eventually, startService } from '../../server/test/harness.ts'
+import { eventually, startService } from '../../server/test/harness/harness.ts'
 import { createClient } from '../src/client.ts'
 
 const QUICKSTART = fileURLToPath(new URL('../../../examples/quickstart.ts', import.meta.url))

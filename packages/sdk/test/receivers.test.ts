@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { eventually, type Service, startService, type Tenant } from '../../server/test/harness.ts'
+import { eventually, type Service, startService, type Tenant } from '../../server/test/harness/harness.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../../examples/', import.meta.url))
 /** Where Go is put by its own installer; Debian's is on the path. */

@@ -1,8 +1,8 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { generate } from 'otplib'
 import { expect } from 'vitest'
-import { newAuthenticator } from '../../server/test/authenticator.ts'
-import { call, type Service, type Tenant } from '../../server/test/harness.ts'
+import { newAuthenticator } from '../../server/test/harness/authenticator.ts'
+import { call, type Service, type Tenant } from '../../server/test/harness/harness.ts'
 import type { HalfkeyClient } from '../src/client.ts'
 import type { SignedIn } from '../src/models.ts'
 

@@ -2,7 +2,7 @@
 // are not, in turn, one after the other.
 import { randomBytes } from 'node:crypto'
 import { Pool } from 'undici'
-import { newId } from '../src/core/ids.ts'
+import { newId } from '../src/platform/ids.ts'
 import { median, ms, whole } from './figures.ts'
 import type { Outcome } from './main.ts'
 import { type Row, step } from './report.ts'

@@ -1,6 +1,6 @@
 // The audit log's reach: what it adds to a write, how late an entry is, and what reading costs once there are many.
 import { Pool } from 'undici'
-import { newId } from '../src/core/ids.ts'
+import { newId } from '../src/platform/ids.ts'
 import { startHelper } from './children.ts'
 import { median, medianSpread, pause, spread, spreadText, whole } from './figures.ts'
 import type { Outcome } from './main.ts'

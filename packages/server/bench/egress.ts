@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { Pool } from 'undici'
-import { createEgress } from '../src/core/egress/egress.ts'
+import { createEgress } from '../src/platform/egress/egress.ts'
 
 const BODY = JSON.stringify({ id: 'evt_1', type: 'user.created', data: { name: 'x'.repeat(400) } })
 const HEADERS = {

@@ -1,7 +1,7 @@
 // Delegated execution's reach: transactions a second over many sessions and on one, contract queries, policy evaluation.
 import { generateKeyPairSync, randomBytes, sign, verify } from 'node:crypto'
 import pg from 'pg'
-import { compile, decideCommands } from '../src/delegated-sessions/policy.ts'
+import { compile, decideCommands } from '../src/delegation/policy/policy.ts'
 import type { Load } from './child/load.ts'
 import { startHelper } from './children.ts'
 import { median, medianSpread, spread, spreadText, whole } from './figures.ts'

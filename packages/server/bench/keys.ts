@@ -1,7 +1,7 @@
 // The reach of shared keys: key generation, co-signing beside other calls, recovery, reading shares.
 import { createSharedWallet, executeShared, type HeldShare, releaseKey, reshare } from '../../keys/src/index.ts'
 import { createClient } from '../../sdk/src/index.ts'
-import { createThreads } from '../src/core/threads.ts'
+import { createThreads } from '../src/platform/security/threshold/threads.ts'
 import {
   beginDkg,
   commitNonces,
@@ -10,7 +10,7 @@ import {
   finishDkg,
   SHARED_SIGNERS,
   toHex,
-} from '../src/core/threshold.ts'
+} from '../src/platform/security/threshold/threshold.ts'
 import { startHelper } from './children.ts'
 import { median, medianSpread, ms, pause, spread, spreadText, whole } from './figures.ts'
 import type { Outcome } from './main.ts'

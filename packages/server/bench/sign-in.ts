@@ -2,7 +2,7 @@
 
 import { createHash, createSign, generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto'
 import { verifyAuthenticationResponse } from '@simplewebauthn/server'
-import { newId } from '../src/core/ids.ts'
+import { newId } from '../src/platform/ids.ts'
 import type { Load } from './child/load.ts'
 import { startHelper } from './children.ts'
 import { median, medianSpread, spreadText, whole } from './figures.ts'

@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url'
 import openapiTS, { astToString, type OpenAPI3 } from 'openapi-typescript'
 import { describeApi, errors } from '../src/app.ts'
 import { SETTINGS } from '../src/config.ts'
-import { COMMON_ERRORS, type ErrorTable } from '../src/core/errors.ts'
-import { EVENT_CATALOGUE, type EventKind } from '../src/core/event-catalogue.ts'
-import type { Setting } from '../src/core/settings.ts'
+import { EVENT_CATALOGUE, type EventKind } from '../src/platform/events/event-catalogue.ts'
+import { COMMON_ERRORS, type ErrorTable } from '../src/platform/http/errors.ts'
+import type { Setting } from '../src/platform/settings.ts'
 import { errorPages } from './errors/pages.ts'
 import { eventCatalogue } from './event-pages.ts'
 import { withIncludedFiles } from './included.ts'
@@ -41,7 +41,7 @@ function dataType([type, kind]: [string, EventKind]): string {
 
 function eventTypes(): string {
   return [
-    HEADER.replace('%s', 'packages/server/src/core/event-catalogue.ts'),
+    HEADER.replace('%s', 'packages/server/src/platform/events/event-catalogue.ts'),
     '/** The `data` of every kind of event. */\n',
     'export interface EventData {\n',
     ...Object.entries<EventKind>(EVENT_CATALOGUE).map(dataType),

@@ -1,9 +1,9 @@
 import { describeConfig } from './config.ts'
-import type { Config } from './core/config.ts'
-import { publicUrl } from './core/config.ts'
-import { VERSION } from './core/version.ts'
-import { FIRST_LINK_HOURS } from './dashboard/link-service.ts'
-import type { OpenedDatabase } from './database.ts'
+import { FIRST_LINK_HOURS } from './operations/dashboard/link.ts'
+import type { Config } from './platform/config.ts'
+import { publicUrl } from './platform/config.ts'
+import type { OpenedDatabase } from './platform/db/installation.ts'
+import { VERSION } from './platform/version.ts'
 import type { FirstStart, Running } from './start.ts'
 
 const line = '─'.repeat(72)

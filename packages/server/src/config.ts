@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
-import { apiKeyType } from './core/api-key.ts'
-import type { Config } from './core/config.ts'
-import { kinds, type Setting, setting } from './core/settings.ts'
+import type { Config } from './platform/config.ts'
+import { apiKeyType } from './platform/security/api-key.ts'
+import { kinds, type Setting, setting } from './platform/settings.ts'
 
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000

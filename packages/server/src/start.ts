@@ -1,34 +1,34 @@
-import { chores, entrancesOf, followerNames, plainRoutes, routesOf } from './app.ts'
-import { defaultApp } from './apps/service.ts'
-import type { PaymentProcessor } from './billing/processor.ts'
-import { createQuotas, UNLIMITED } from './billing/quota-service.ts'
-import { createAuthenticator } from './core/auth.ts'
-import { createNotifier, listen } from './core/bell.ts'
-import type { Config } from './core/config.ts'
-import { type Database, openDatabase } from './core/db.ts'
-import type { Deps } from './core/deps.ts'
-import { createEgress } from './core/egress/egress.ts'
-import { registerGauges } from './core/gauges.ts'
-import { openKeyFile } from './core/key-provider.ts'
-import type { OpenLog } from './core/log.ts'
-import { createMetrics } from './core/metrics.ts'
-import { listenForMetrics, metricsRoute } from './core/metrics-route.ts'
-import { createRateLimiter } from './core/rate-limit.ts'
-import { createRevocations } from './core/revocations.ts'
-import { createServer, type Server } from './core/server.ts'
-import { createSigningKeys } from './core/signing-keys.ts'
-import { createRequestCounter } from './core/tallies.ts'
-import { createThreads } from './core/threads.ts'
-import { openTracing } from './core/tracing.ts'
-import { createLink, FIRST_LINK_HOURS } from './dashboard/link-service.ts'
-import { checkInstallation, exclusively, type OpenedDatabase, openAndMigrate } from './database.ts'
-import { healthProbes } from './health/routes.ts'
-import { readiness } from './health/service.ts'
-import { createEmbeddedLedger } from './ledger/embedded/embedded-ledger.ts'
-import type { Ledger } from './ledger/ledger.ts'
-import { createTenant, isEmptyInstallation, listTenants } from './tenant/service.ts'
-import { ENGINE_SETTINGS, HASTY_SETTINGS } from './webhooks/engine/connections.ts'
-import { createWorker, type Worker } from './webhooks/engine/worker.ts'
+import { chores, entrancesOf, followerNames, hooks, plainRoutes, routesOf } from './app.ts'
+import { ENGINE_SETTINGS, HASTY_SETTINGS } from './delivery/engine/connections.ts'
+import { createWorker, type Worker } from './delivery/engine/worker.ts'
+import { createLink, FIRST_LINK_HOURS } from './operations/dashboard/link.ts'
+import { healthProbes } from './operations/health/routes.ts'
+import { readiness } from './operations/health/service.ts'
+import type { Config } from './platform/config.ts'
+import { type Database, openDatabase } from './platform/db/db.ts'
+import { checkInstallation, exclusively, type OpenedDatabase, openAndMigrate } from './platform/db/installation.ts'
+import type { Deps } from './platform/deps.ts'
+import { createEgress } from './platform/egress/egress.ts'
+import { createRequestCounter } from './platform/events/counters.ts'
+import { createNotifier, listen } from './platform/events/signal.ts'
+import { createRateLimiter } from './platform/http/rate-limits/rate-limit.ts'
+import { createServer, type Server } from './platform/http/server.ts'
+import { registerGauges } from './platform/observability/gauges.ts'
+import type { OpenLog } from './platform/observability/log.ts'
+import { createMetrics } from './platform/observability/metrics.ts'
+import { listenForMetrics, metricsRoute } from './platform/observability/metrics-route.ts'
+import { openTracing } from './platform/observability/tracing.ts'
+import type { Ledger } from './platform/ports/ledger.ts'
+import type { PaymentProcessor } from './platform/ports/payment-processor.ts'
+import { createAuthenticator } from './platform/security/authenticator.ts'
+import { openKeyFile } from './platform/security/key-provider.ts'
+import { createRevocations } from './platform/security/revocations.ts'
+import { createSigningKeys } from './platform/security/signing-keys.ts'
+import { createThreads } from './platform/security/threshold/threads.ts'
+import { defaultApp } from './tenancy/apps/service.ts'
+import { createQuotas, UNLIMITED } from './tenancy/billing/quota.ts'
+import { createTenant, isEmptyInstallation, listTenants } from './tenancy/tenant/service.ts'
+import { createEmbeddedLedger } from './wallets/ledger/embedded/embedded-ledger.ts'
 
 const LOCK_FIRST_START = 4_812_570_349
 /** For each of the engine's two pools. */
@@ -77,7 +77,7 @@ export interface Parts {
 async function openPayments(config: Config): Promise<PaymentProcessor | null> {
   const { stripeSecretKey: key, stripeWebhookSecret: webhookSecret } = config
   if (key === null || webhookSecret === null) return null
-  const { createStripe } = await import('./billing/stripe.ts')
+  const { createStripe } = await import('./tenancy/billing/stripe.ts')
   return createStripe(config, { key, webhookSecret })
 }
 
@@ -149,6 +149,7 @@ export async function openParts(
     tracing: null,
     threads,
     ledgers: new Map([['embedded', createEmbeddedLedger({ keys })]]),
+    hooks,
     probeDb,
     lifecycle: { startedAt: now(), draining: false, worker: null },
     now,
@@ -217,7 +218,7 @@ function startWorker(parts: Parts): { worker: Worker; closeListener(): Promise<v
 
 /** Limits that all processes share, where a Redis is named: without one nothing of it is even loaded. */
 async function shareLimits(deps: Deps, url: string): Promise<() => Promise<void>> {
-  const { createSharedRateLimiter } = await import('./core/shared-rate-limit.ts')
+  const { createSharedRateLimiter } = await import('./platform/http/rate-limits/shared-rate-limit.ts')
   const { metrics, log, signingKeys } = deps
   const namingKey = async () => (await signingKeys.oldest()).refreshKey
   const shared = createSharedRateLimiter({ url, local: createRateLimiter(), metrics, log, namingKey })

@@ -7,7 +7,7 @@ import { showSignIn } from './sign-in.js'
 /**
  * What every view gets.
  * @typedef {object} Page
- * @property {any} config as `SignInPageConfig` in src/signin/page.ts
+ * @property {any} config as `SignInPageConfig` in src/identity/sign-in/page.ts
  * @property {Client} client
  * @property {any} user null before sign-in
  * @property {any} guest the guest's record, null for everybody else

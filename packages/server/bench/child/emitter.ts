@@ -1,10 +1,11 @@
 // Emits events as the service does, by core's publish() in one statement each, without the request around it: POST
 // /users would take the CPU that the engine is to be measured with.
-import { createNotifier } from '../../src/core/bell.ts'
-import { type Connection, type Database, openDatabase } from '../../src/core/db.ts'
-import { type Publisher, publish } from '../../src/core/events.ts'
-import { type Id, newId } from '../../src/core/ids.ts'
-import { openLog } from '../../src/core/log.ts'
+
+import { type Connection, type Database, openDatabase } from '../../src/platform/db/db.ts'
+import { type Publisher, publish } from '../../src/platform/events/events.ts'
+import { createNotifier } from '../../src/platform/events/signal.ts'
+import { type Id, newId } from '../../src/platform/ids.ts'
+import { openLog } from '../../src/platform/observability/log.ts'
 import { pause, spread } from '../figures.ts'
 import { serveCalls } from './serve-calls.ts'
 

@@ -1,8 +1,8 @@
 // The raw limit of deliveries: bare undici posts the same bytes with the same signatures, without a database.
 import { Pool } from 'undici'
-import { newEvent } from '../../src/core/events.ts'
-import { newId } from '../../src/core/ids.ts'
-import { signatureHeaders, signingKey } from '../../src/webhooks/engine/signature.ts'
+import { signatureHeaders, signingKey } from '../../src/delivery/engine/signature.ts'
+import { newEvent } from '../../src/platform/events/events.ts'
+import { newId } from '../../src/platform/ids.ts'
 import { serveCalls } from './serve-calls.ts'
 
 export interface Sending {

@@ -1,6 +1,6 @@
 // One event to thousands of endpoints: what its request costs, and when the last one has it.
 
-import { newId } from '../../src/core/ids.ts'
+import { newId } from '../../src/platform/ids.ts'
 import type { Received } from '../child/receiver.ts'
 import { median, ms, pause, whole } from '../figures.ts'
 import { type Row, step } from '../report.ts'

@@ -1,5 +1,5 @@
 // A tenant's users as they would be: names that repeat, addresses at few providers, ids in the order of creation.
-import { idTime } from '../../src/core/ids.ts'
+import { idTime } from '../../src/platform/ids.ts'
 import { step } from '../report.ts'
 import type { Bed } from '../service.ts'
 

@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { type Service, startService } from '../harness.ts'
+import { type Service, startService } from '../harness/harness.ts'
 import { newPerson, openSignIn, type Person, signOut, startChromium } from './person.ts'
 
 let service: Service

@@ -1,7 +1,7 @@
 import { createHash, createHmac } from 'node:crypto'
 import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { type Service, startService } from '../harness.ts'
+import { type Service, startService } from '../harness/harness.ts'
 import { newPerson, openSignIn, originOf, type Person, startChromium } from './person.ts'
 
 const BOT_TOKEN = '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'

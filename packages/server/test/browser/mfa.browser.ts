@@ -1,7 +1,7 @@
 import { generate } from 'otplib'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { type Service, startService, type Tenant } from '../harness.ts'
+import { type Service, startService, type Tenant } from '../harness/harness.ts'
 import { newPerson, openSignIn, type Person, signOut, signUp, startChromium } from './person.ts'
 
 const STEP_MS = 30_000

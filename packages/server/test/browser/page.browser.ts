@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { call, type Service, startService } from '../harness.ts'
+import { call, type Service, startService } from '../harness/harness.ts'
 import { newPerson, openSignIn, originOf, type Person, type PersonOptions, signUp, startChromium } from './person.ts'
 
 const ASSETS = join(import.meta.dirname, '../../assets/signin')

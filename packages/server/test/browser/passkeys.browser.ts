@@ -1,6 +1,6 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { type Service, startService, type Tenant } from '../harness.ts'
+import { type Service, startService, type Tenant } from '../harness/harness.ts'
 import { newPerson, openSignIn, type Person, type PersonOptions, signOut, signUp, startChromium } from './person.ts'
 
 const MINUTE_MS = 60_000

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { AxeBuilder } from '@axe-core/playwright'
 import { type Browser, type BrowserContext, type CDPSession, chromium, type Page } from 'playwright-core'
 import { expect } from 'vitest'
-import type { Service, Tenant } from '../harness.ts'
+import type { Service, Tenant } from '../harness/harness.ts'
 import { findChromium } from './chromium.ts'
 
 /** How long a step may take: on a busy machine a browser may draw no frame for half a minute. */

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bundle, FROM_SOURCES } from '../../../sdk/test/bundle.ts'
-import { type Service, startService } from '../harness.ts'
+import { type Service, startService } from '../harness/harness.ts'
 import { newPerson, type Person, startChromium } from './person.ts'
 
 const ROOT = fileURLToPath(new URL('../../../../', import.meta.url))

@@ -8,7 +8,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { bundle, FROM_SOURCES } from '../../../sdk/test/bundle.ts'
-import { eventually, type Service, startService, type Tenant } from '../harness.ts'
+import { eventually, type Service, startService, type Tenant } from '../harness/harness.ts'
 import { newPerson, type Person, type PersonOptions, signUp as signUpOnHostedPage, startChromium } from './person.ts'
 
 const MINUTE_MS = 60_000

@@ -1,7 +1,7 @@
 import { createPublicKey, verify } from 'node:crypto'
 import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { type Service, startService, type Tenant } from '../harness.ts'
+import { type Service, startService, type Tenant } from '../harness/harness.ts'
 import { openSite, type Site } from './app-site.ts'
 import { startChromium } from './person.ts'
 

@@ -1,6 +1,6 @@
 import type { TestContext } from 'vitest'
-import { newDatabase } from '../harness.ts'
-import { DataFolder, query, type ServiceProcess, startProcess } from '../service-process.ts'
+import { newDatabase } from '../harness/harness.ts'
+import { DataFolder, query, type ServiceProcess, startProcess } from '../harness/service-process.ts'
 
 export type Sql = <Row extends object>(text: string, values?: unknown[]) => Promise<Row[]>
 

@@ -1,6 +1,6 @@
 import { afterAll, expect, it, type TestContext } from 'vitest'
-import { eventually } from '../harness.ts'
-import { killAll, ServiceProcess } from '../service-process.ts'
+import { eventually } from '../harness/harness.ts'
+import { killAll, ServiceProcess } from '../harness/service-process.ts'
 import { startApart } from './apart.ts'
 import { UserLoad } from './load.ts'
 import { report, scale } from './report.ts'

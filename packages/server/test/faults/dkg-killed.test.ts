@@ -2,7 +2,6 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it, type TestContext } from 'vitest'
-import { newApiKey } from '../../src/core/api-key.ts'
 import {
   type Actor,
   beginDkg,
@@ -12,9 +11,10 @@ import {
   round2Body,
   type SharedKey,
   signNote,
-} from '../../src/key-generations/key-generations.fixture.ts'
-import { type Answer, call, newDatabase } from '../harness.ts'
-import { DataFolder, killAll, query, ServiceProcess } from '../service-process.ts'
+} from '../../src/keys/key-generations/key-generations.fixture.ts'
+import { newApiKey } from '../../src/platform/security/api-key.ts'
+import { type Answer, call, newDatabase } from '../harness/harness.ts'
+import { DataFolder, killAll, query, ServiceProcess } from '../harness/service-process.ts'
 
 const CHILD = fileURLToPath(new URL('execute-process.ts', import.meta.url))
 const TEST_MS = 120_000

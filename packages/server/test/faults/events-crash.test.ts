@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { eventually, type Service, startService } from '../harness.ts'
-import { PostgresProcess } from '../postgres-process.ts'
-import { query } from '../service-process.ts'
+import { eventually, type Service, startService } from '../harness/harness.ts'
+import { PostgresProcess } from '../harness/postgres-process.ts'
+import { query } from '../harness/service-process.ts'
 
 let postgres: PostgresProcess
 let service: Service

@@ -2,9 +2,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it, type TestContext } from 'vitest'
-import { newApiKey } from '../../src/core/api-key.ts'
-import { type Answer, eventually, newDatabase } from '../harness.ts'
-import { DataFolder, killAll, query, ServiceProcess } from '../service-process.ts'
+import { newApiKey } from '../../src/platform/security/api-key.ts'
+import { type Answer, eventually, newDatabase } from '../harness/harness.ts'
+import { DataFolder, killAll, query, ServiceProcess } from '../harness/service-process.ts'
 import { long, report, scale } from './report.ts'
 
 const CHILD = fileURLToPath(new URL('execute-process.ts', import.meta.url))

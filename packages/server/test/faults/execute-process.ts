@@ -5,10 +5,10 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { preamble, readyLines } from '../../src/banner.ts'
 import { loadConfig } from '../../src/config.ts'
-import { openLog } from '../../src/core/log.ts'
-import type { Ledger } from '../../src/ledger/ledger.ts'
+import { openLog } from '../../src/platform/observability/log.ts'
+import type { Ledger } from '../../src/platform/ports/ledger.ts'
 import { start } from '../../src/start.ts'
-import { createFaultyLedger } from '../faulty-ledger.ts'
+import { createFaultyLedger } from '../harness/faulty-ledger.ts'
 
 const failAt = process.env.FAIL_AT_FILE ?? ''
 const aheadMs = Number(process.env.AHEAD_MS ?? '0')

@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it, type TestContext } from 'vitest'
-import { newApiKey } from '../../src/core/api-key.ts'
-import { call, eventually, newDatabase } from '../harness.ts'
-import { DataFolder, freePort, killAll, query, ServiceProcess, startProcess } from '../service-process.ts'
+import { newApiKey } from '../../src/platform/security/api-key.ts'
+import { call, eventually, newDatabase } from '../harness/harness.ts'
+import { DataFolder, freePort, killAll, query, ServiceProcess, startProcess } from '../harness/service-process.ts'
 
 const START_MS = 40_000
 const EX_CONFIG = 78

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import { type Answer, call, eventually } from '../harness.ts'
-import type { Receiver } from '../receiver.ts'
+import { type Answer, call, eventually } from '../harness/harness.ts'
+import type { Receiver } from '../harness/receiver.ts'
 
 const PAUSE_AFTER_FAILURE_MS = 20
 /** A dead worker's deliveries go out again after 15 s; then there must always be something going. */

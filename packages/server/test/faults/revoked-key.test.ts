@@ -1,6 +1,6 @@
 import { afterAll, expect, it, type TestContext } from 'vitest'
-import { call, eventually } from '../harness.ts'
-import { killAll } from '../service-process.ts'
+import { call, eventually } from '../harness/harness.ts'
+import { killAll } from '../harness/service-process.ts'
 import { startApart } from './apart.ts'
 import { report, scale } from './report.ts'
 

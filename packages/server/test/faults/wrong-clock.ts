@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { expect, type TestContext } from 'vitest'
-import { eventually } from '../harness.ts'
-import { answer, startReceiver } from '../receiver.ts'
+import { eventually } from '../harness/harness.ts'
+import { answer, startReceiver } from '../harness/receiver.ts'
 import { startApart } from './apart.ts'
 
 const RETRY_MS = 1_000

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
-import { newApp } from '../../../src/sessions/sessions.fixture.ts'
-import { call, type Tenant } from '../../harness.ts'
+import { newApp } from '../../../src/identity/sessions/sessions.fixture.ts'
+import { call, type Tenant } from '../../harness/harness.ts'
 import { type DashboardOptions, useDashboard } from './support.ts'
 
 const HOSTILE = `<img src=x onerror=alert(1)>"'&</script>`

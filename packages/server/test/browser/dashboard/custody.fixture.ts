@@ -1,8 +1,8 @@
 // What the tests of wallets, transactions and delegated sessions have in common.
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
-import { type Holder, newHolder } from '../../../src/delegated-sessions/delegated.fixture.ts'
-import type { Service, Tenant } from '../../harness.ts'
+import { type Holder, newHolder } from '../../../src/delegation/delegated.fixture.ts'
+import type { Service, Tenant } from '../../harness/harness.ts'
 
 /** The template of tokens. */
 export const TOKENS = 'Token:Holding'

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest'
-import { deliveriesOf } from '../../../src/webhooks/engine/delivery.fixture.ts'
-import { eventually } from '../../harness.ts'
+import { deliveriesOf } from '../../../src/delivery/engine/delivery.fixture.ts'
+import { eventually } from '../../harness/harness.ts'
 import { useWebhookTests } from './webhooks.fixture.ts'
 
 // Each state is looked at four times.

@@ -1,7 +1,7 @@
 // Delegated sessions in the dashboard: their policies, what is left of them, dry runs.
 import type { Locator } from 'playwright-core'
 import { expect, test } from 'vitest'
-import { BOB, newSession, transfer, transfers } from '../../../src/delegated-sessions/delegated.fixture.ts'
+import { BOB, newSession, transfer, transfers } from '../../../src/delegation/delegated.fixture.ts'
 import { button, dataOf, HOSTILE, heading, notice, TOKENS, withAda } from './custody.fixture.ts'
 import { useDashboard } from './support.ts'
 

@@ -1,7 +1,7 @@
 import { afterAll, expect, test, vi } from 'vitest'
-import { createUser, deliveriesIn, subscribe } from '../../../src/webhooks/engine/delivery.fixture.ts'
-import type { Tenant } from '../../harness.ts'
-import { answer, type Receiver, startReceiver } from '../../receiver.ts'
+import { createUser, deliveriesIn, subscribe } from '../../../src/delivery/engine/delivery.fixture.ts'
+import type { Tenant } from '../../harness/harness.ts'
+import { answer, type Receiver, startReceiver } from '../../harness/receiver.ts'
 import { type DashboardOptions, openDashboard, useDashboard } from './support.ts'
 
 // Each state is looked at four times.

@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
-import { newGuest } from '../../../src/guests/guests.fixture.ts'
-import { newApp } from '../../../src/sessions/sessions.fixture.ts'
-import type { Tenant } from '../../harness.ts'
+import { newGuest } from '../../../src/identity/guests/guests.fixture.ts'
+import { newApp } from '../../../src/identity/sessions/sessions.fixture.ts'
+import type { Tenant } from '../../harness/harness.ts'
 import { type DashboardOptions, useDashboard } from './support.ts'
 
 const stage = useDashboard()

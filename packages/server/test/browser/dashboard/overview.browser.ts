@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { eventually } from '../../harness.ts'
+import { eventually } from '../../harness/harness.ts'
 import { useDashboard } from './support.ts'
 
 const stage = useDashboard()

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from 'vitest'
-import { type DnsServer, startDnsServer } from '../../dns-server.ts'
-import { eventually } from '../../harness.ts'
+import { type DnsServer, startDnsServer } from '../../harness/dns-server.ts'
+import { eventually } from '../../harness/harness.ts'
 import { useDashboard } from './support.ts'
 
 const HOSTILE = `<img src=x onerror=alert(1)>"'&</script>`

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
-import { createLink } from '../../../src/dashboard/link-service.ts'
-import { eventually } from '../../harness.ts'
+import { createLink } from '../../../src/operations/dashboard/link.ts'
+import { eventually } from '../../harness/harness.ts'
 import { originOf } from '../person.ts'
 import { openDashboard, useDashboard } from './support.ts'
 

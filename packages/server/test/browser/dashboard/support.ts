@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { AxeBuilder } from '@axe-core/playwright'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
-import { type Service, startService, type Tenant } from '../../harness.ts'
+import { type Service, startService, type Tenant } from '../../harness/harness.ts'
 import { originOf, PATIENCE_MS, startChromium } from '../person.ts'
 
 const SIZES = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } } as const

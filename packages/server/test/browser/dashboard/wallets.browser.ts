@@ -3,14 +3,8 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
-import {
-  holdingsOf,
-  newKeyHolder,
-  newSession,
-  transfer,
-  transfers,
-} from '../../../src/delegated-sessions/delegated.fixture.ts'
-import { eventually, type Tenant } from '../../harness.ts'
+import { holdingsOf, newKeyHolder, newSession, transfer, transfers } from '../../../src/delegation/delegated.fixture.ts'
+import { eventually, type Tenant } from '../../harness/harness.ts'
 import { button, dataOf, heading, notice, TOKENS, withAda } from './custody.fixture.ts'
 import { useDashboard } from './support.ts'
 

@@ -6,9 +6,9 @@ import { pathToFileURL } from 'node:url'
 import type { Page } from 'playwright-core'
 import { expect, test, vi } from 'vitest'
 import { verifyWebhook } from '../../../../sdk/src/index.ts'
-import { createUser, deliveriesIn, subscribe } from '../../../src/webhooks/engine/delivery.fixture.ts'
-import { eventually } from '../../harness.ts'
-import { answer, startReceiver } from '../../receiver.ts'
+import { createUser, deliveriesIn, subscribe } from '../../../src/delivery/engine/delivery.fixture.ts'
+import { eventually } from '../../harness/harness.ts'
+import { answer, startReceiver } from '../../harness/receiver.ts'
 import { useWebhookTests } from './webhooks.fixture.ts'
 
 // Each state is looked at four times.

@@ -1,8 +1,8 @@
 // What the tests of webhooks in the dashboard have in common: a service, a browser, receivers, and what becomes of them.
 import { afterAll } from 'vitest'
-import { createUser, deliveriesIn, subscribe } from '../../../src/webhooks/engine/delivery.fixture.ts'
-import type { Tenant } from '../../harness.ts'
-import { answer, type Receiver, startReceiver } from '../../receiver.ts'
+import { createUser, deliveriesIn, subscribe } from '../../../src/delivery/engine/delivery.fixture.ts'
+import type { Tenant } from '../../harness/harness.ts'
+import { answer, type Receiver, startReceiver } from '../../harness/receiver.ts'
 import { type Dashboard, type DashboardOptions, useDashboard } from './support.ts'
 
 /** Sets up what a file of tests needs, and clears it away. A delivery is sent twice, and is then a dead letter. */

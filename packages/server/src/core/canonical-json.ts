@@ -1,1 +1,0 @@
-export { canonicalJson } from '../../../keys/src/canonical-json.ts'

@@ -1,0 +1,159 @@
+import { z } from 'zod'
+import { AMOUNT_PATTERN } from '../../platform/ports/amount.ts'
+import { PARTY_PATTERN } from '../../platform/ports/party.ts'
+
+const RULES_MAX = 100
+const CONDITIONS_MAX = 20
+const LISTED_MAX = 1_000
+const VALUE_CHARS_MAX = 1_000
+const NAMES_MAX = 100
+const SPENDS_MAX = 20
+const SYMBOL_CHARS_MAX = 64
+
+const expected = (text: string) => ({ 'x-expected': text })
+
+const TemplateId = z
+  .string()
+  .regex(/^[A-Za-z][A-Za-z0-9_.-]{0,63}:[A-Za-z][A-Za-z0-9_.-]{0,63}$/)
+  .meta({ ...expected('a template such as Token:Holding'), example: 'Token:Holding' })
+
+/** Templates, each once. */
+export const TemplateIds = z
+  .array(TemplateId)
+  .min(1)
+  .max(NAMES_MAX)
+  .meta({ uniqueItems: true, ...expected(`a list of 1 to ${NAMES_MAX} templates, each once`) })
+
+// `type` with two entries, where a union would tell of every mistake twice, once for each of its branches. The list
+// comes first: the serialiser takes the first that it can make of a value, and text can be made of all.
+const ConditionValue: z.ZodType<string | string[]> = z.any().meta({
+  type: ['array', 'string'],
+  maxLength: VALUE_CHARS_MAX,
+  minItems: 1,
+  maxItems: LISTED_MAX,
+  items: { type: 'string', maxLength: VALUE_CHARS_MAX, ...expected(`text of at most ${VALUE_CHARS_MAX} characters`) },
+  ...expected(`text of at most ${VALUE_CHARS_MAX} characters, or for in and not_in a list of 1 to ${LISTED_MAX} such`),
+  description:
+    'Text; for `in` and `not_in` a list of texts; for `lt`, `lte`, `gt`, `gte` an amount or a time. Amounts and times compare by what they mean: 5.0 equals 5.',
+})
+
+/** What an argument has to be. */
+export const Condition = z
+  .strictObject({
+    path: z
+      .string()
+      .regex(/^[A-Za-z_][A-Za-z0-9_]{0,63}(\.[A-Za-z_][A-Za-z0-9_]{0,63}){0,7}$/)
+      .meta({
+        ...expected("an argument's name, or up to eight names with dots between them"),
+        description:
+          'Which argument. Of a list every element has to fit an allow rule; one that fits is enough for a deny rule. What is not there, or cannot be compared, never fits an allow rule and always fits a deny rule.',
+        example: 'receiver',
+      }),
+    op: z.enum(['eq', 'ne', 'in', 'not_in', 'lt', 'lte', 'gt', 'gte']),
+    value: ConditionValue,
+  })
+  .meta({ id: 'PolicyCondition' })
+export type Condition = z.infer<typeof Condition>
+
+/** Conditions that have to hold together. */
+export const Conditions = z
+  .array(Condition)
+  .min(1)
+  .max(CONDITIONS_MAX)
+  .meta(expected(`a list of 1 to ${CONDITIONS_MAX} conditions`))
+
+const Rule = z
+  .strictObject({
+    templateId: TemplateId,
+    actions: z
+      .array(z.enum(['create', 'exercise']))
+      .min(1)
+      .max(2)
+      .optional()
+      .meta({
+        uniqueItems: true,
+        ...expected('create, exercise, or both, each once'),
+        description: 'Absent: exercises only where `choices` are named, else both.',
+      }),
+    choices: z
+      .array(
+        z
+          .string()
+          .regex(/^[A-Za-z][A-Za-z0-9_]{0,63}$/)
+          .meta(expected('the name of a choice such as Transfer')),
+      )
+      .min(1)
+      .max(NAMES_MAX)
+      .optional()
+      .meta({
+        uniqueItems: true,
+        ...expected(`a list of 1 to ${NAMES_MAX} choices, each once`),
+        description: 'Absent: any choice.',
+        example: ['Transfer'],
+      }),
+    where: Conditions.optional(),
+  })
+  .meta({ id: 'PolicyRule' })
+export type Rule = z.infer<typeof Rule>
+
+const Spend = z
+  .strictObject({
+    asset: z
+      .strictObject({
+        issuer: z
+          .string()
+          .regex(PARTY_PATTERN)
+          .meta(expected('a party: a name, "::1220", and 64 hexadecimal digits in lower case')),
+        symbol: z
+          .string()
+          .min(1)
+          .max(SYMBOL_CHARS_MAX)
+          .meta({ ...expected(`text of 1 to ${SYMBOL_CHARS_MAX} characters`), example: 'USDX' }),
+      })
+      .meta({ id: 'PolicyAsset' }),
+    amount: z
+      .string()
+      .regex(AMOUNT_PATTERN)
+      .optional()
+      .meta({
+        ...expected('an amount such as "100.00": text, without sign or exponent, at most 28 digits and 10 decimals'),
+        description: 'The most that may be spent within the window; this or `unlimited`.',
+        example: '100.00',
+      }),
+    window: z.enum(['lifetime', 'rolling_24h', 'day_utc']).optional().meta({ description: 'Default lifetime.' }),
+    unlimited: z
+      .literal(true)
+      .optional()
+      .meta({ ...expected('true, or left out'), description: 'Instead of `amount`.' }),
+  })
+  .meta({ id: 'PolicySpend' })
+export type Spend = z.infer<typeof Spend>
+
+const Rules = z
+  .array(Rule)
+  .max(RULES_MAX)
+  .meta(expected(`a list of at most ${RULES_MAX} rules`))
+
+/** What a delegated session may do. What a JSON Schema cannot say is checked by `checkPolicy`. */
+export const Policy = z
+  .strictObject({
+    allow: Rules.min(1).meta({
+      ...expected(`a list of 1 to ${RULES_MAX} rules`),
+      description: 'What is allowed; everything else is denied.',
+    }),
+    deny: Rules.optional().meta({ description: 'What is denied though a rule allows it.' }),
+    spend: z
+      .array(Spend)
+      .max(SPENDS_MAX)
+      .optional()
+      .meta({
+        ...expected(`a list of at most ${SPENDS_MAX} entries`),
+        description: 'How much may be spent; an asset that is not here must not be spent at all.',
+      }),
+    query: z
+      .strictObject({ templateIds: TemplateIds })
+      .optional()
+      .meta({ description: 'Which contracts may be read; absent: none.' }),
+  })
+  .meta({ id: 'Policy' })
+export type Policy = z.infer<typeof Policy>

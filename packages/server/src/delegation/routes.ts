@@ -1,0 +1,152 @@
+import { currentUser, eitherKey, IdParam, list, one, type Route, route, secretKey } from '../platform/http/route.ts'
+import { type Begun, beginExecution, finishExecution } from './execute/begin.ts'
+import { queryContracts } from './execute/query.ts'
+import {
+  Contracts,
+  CreateDelegatedSession,
+  DelegatedSession,
+  DelegatedSessionWithToken,
+  Execute,
+  Execution,
+  ListDelegatedSessions,
+  QueryContracts,
+  RevokedDelegatedSession,
+} from './schema.ts'
+import {
+  createDelegatedSession,
+  getDelegatedSession,
+  listDelegatedSessions,
+  revokeDelegatedSession,
+} from './service.ts'
+
+const ENDED = ['delegated_session_revoked', 'delegated_session_expired', 'delegated_session_exhausted'] as const
+
+export const delegatedSessionRoutes: Route[] = [
+  route(
+    'GET /delegated-sessions',
+    {
+      summary: 'List delegated sessions',
+      description: 'Newest first, those that have ended too.',
+      callers: secretKey('delegated_sessions:read'),
+      query: ListDelegatedSessions,
+      reply: list(DelegatedSession),
+      extension: true,
+    },
+    (deps, { caller, query }) => listDelegatedSessions(deps, caller, query),
+  ),
+  route(
+    'POST /delegated-sessions',
+    {
+      summary: 'Create a delegated session',
+      description:
+        "Lets whoever holds `token` execute transactions from the current user's wallet and query its contracts, within the policy: what no `allow` rule covers is denied, a `deny` rule wins, and an asset moves only as far as `spend` names it. Needs a step-up.",
+      callers: currentUser(),
+      body: CreateDelegatedSession,
+      reply: one(DelegatedSessionWithToken),
+      status: 201,
+      secret: true,
+      errors: [
+        'mfa_required',
+        'mfa_enrollment_required',
+        'reauthentication_required',
+        'user_session_required',
+        'wallet_not_found',
+        'wallet_frozen',
+        'custody_not_delegable',
+        'session_limit_reached',
+      ],
+    },
+    (deps, { caller, origin, user, body }) => createDelegatedSession(deps, { caller, origin, user }, body),
+  ),
+  route(
+    'GET /delegated-sessions/:id',
+    {
+      summary: 'Get a delegated session',
+      callers: eitherKey('delegated_sessions:read', 'owner_or_delegate'),
+      params: IdParam,
+      reply: one(DelegatedSession),
+    },
+    (deps, { caller, user, delegate, params }) => getDelegatedSession(deps, { caller, user, delegate }, params.id),
+  ),
+  route(
+    'DELETE /delegated-sessions/:id',
+    {
+      summary: 'Revoke a delegated session',
+      description:
+        'Once this has answered, nothing is signed for it. `inFlight` lists what was signed before on a remote ledger and may still happen.',
+      callers: eitherKey('delegated_sessions:write', 'owner_or_delegate'),
+      params: IdParam,
+      reply: one(RevokedDelegatedSession),
+    },
+    (deps, { caller, origin, user, delegate, params }) =>
+      revokeDelegatedSession(deps, { caller, origin, user, delegate }, params.id),
+  ),
+  route(
+    'POST /delegated-sessions/:id/execute',
+    {
+      summary: 'Execute a transaction',
+      description:
+        "All commands happen or none does. The policy is held against the commands and again against what the prepared transaction does. The same `commandId` answers the first result, so repeat a call whose answer was lost; with `dryRun` nothing changes and `decision` says what would decide and why. For a wallet whose key is shared send `commitments` too; the answer has the service's part of the signature, made for these commands and these commitments once. For one whose key is its owner's, too, the answer is `signature_required`: send the signature over the digest with `signingRequestId`.",
+      callers: eitherKey('delegated_sessions:execute', 'delegate'),
+      params: IdParam,
+      body: Execute,
+      reply: one(Execution),
+      // Of those who hold the token, and those who do not keep none of them waiting.
+      turn: ({ caller, delegate, params }) =>
+        `${caller.tenantId} ${params.id} ${caller.keyId} ${delegate?.tokenHash.toString('base64') ?? ''}`,
+      errors: [
+        ...ENDED,
+        'policy_denied',
+        'spend_limit_exceeded',
+        'authorization_missing',
+        'template_unknown',
+        'choice_unknown',
+        'arguments_invalid',
+        'signature_invalid',
+        'contract_not_found',
+        'contract_archived',
+        'duplicate_command',
+        'uses_in_flight',
+        'transaction_settled',
+        'signing_request_superseded',
+        'share_invalid',
+        'share_missing',
+        'transaction_failed',
+        'prepared_expired',
+        'wallet_frozen',
+        'wallet_not_ready',
+        'user_suspended',
+        'guest_expired',
+        'quota_exceeded',
+        'ledger_unavailable',
+      ],
+    },
+    {
+      effect: (deps, { caller, origin, delegate, params, body }) =>
+        beginExecution(deps, { caller, origin, delegate }, params.id, body),
+      finish: (deps, { caller, origin, delegate, params, body }, begun, replayed) =>
+        finishExecution(deps, { caller, origin, delegate }, params.id, body, { begun: begun as Begun, replayed }),
+      // What is still open has another answer later.
+      isFinal: ({ status }) => !['received', 'reserved', 'submitted'].includes(status),
+    },
+  ),
+  route(
+    'POST /delegated-sessions/:id/query',
+    {
+      summary: 'Query contracts',
+      description:
+        "Active contracts that the session's wallet sees, of the templates that the policy lets be queried, newest first.",
+      callers: eitherKey('delegated_sessions:execute', 'delegate'),
+      params: IdParam,
+      body: QueryContracts,
+      reply: one(Contracts),
+      reads: true,
+      errors: [...ENDED, 'policy_denied', 'user_suspended', 'guest_expired', 'ledger_unavailable'],
+    },
+    {
+      // Nothing is changed; and the ledger may be a network away, where no transaction is to wait.
+      effect: async () => ({}),
+      finish: (deps, { caller, delegate, params, body }) => queryContracts(deps, { caller, delegate }, params.id, body),
+    },
+  ),
+]

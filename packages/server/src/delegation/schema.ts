@@ -1,0 +1,299 @@
+import { z } from 'zod'
+import { Paging, Time, Times } from '../platform/http/route.ts'
+import { NonceCommitments } from '../wallets/custody/schema.ts'
+import { Effect, Arguments as FieldValues } from '../wallets/transactions/schema.ts'
+import { Conditions, Policy, TemplateIds } from './policy/policy-schema.ts'
+
+const expected = (text: string) => ({ 'x-expected': text })
+
+const SECONDS_MIN = 60
+const SECONDS_MAX = 30 * 86_400
+const USES_MAX = 1_000_000_000
+
+const Status = z.enum(['active', 'exhausted', 'expired', 'revoked']).meta({
+  description: '`exhausted` once `maxUses` transactions are completed; a used-up `spend` does not end a session.',
+})
+
+const SpendLeft = z
+  .object({
+    asset: z.object({ issuer: z.string(), symbol: z.string().meta({ example: 'USDX' }) }),
+    window: z.enum(['lifetime', 'rolling_24h', 'day_utc']).nullable(),
+    limit: z.string().nullable().meta({ example: '100' }),
+    spent: z.string().nullable().meta({ example: '3' }),
+    remaining: z.string().nullable().meta({ example: '97' }),
+  })
+  .meta({ id: 'SpendLeft', description: "An entry of the policy's `spend`; nulls where it is unlimited." })
+
+/** What a session may still do. */
+export const Remaining = z
+  .object({
+    uses: z.int().nullable().meta({ description: 'Transactions; null without `maxUses`.', example: 9 }),
+    spend: z.array(SpendLeft).meta({ description: "In the order of the policy's `spend`." }),
+  })
+  .meta({ id: 'Remaining' })
+export type Remaining = z.infer<typeof Remaining>
+
+const sessionFields = {
+  id: z.string().meta({ example: 'dse_01jb2m7x9kq4t8v6w0r3s5y1zg' }),
+  appId: z.string(),
+  userId: z.string(),
+  walletId: z.string(),
+  name: z.string().nullable().meta({ example: 'Shopping agent' }),
+  status: Status,
+  policy: Policy,
+  serverExecute: z
+    .boolean()
+    .meta({ description: 'Whether a secret key executes and queries without the token.', example: false }),
+  maxUses: z.int().nullable().meta({ example: 10 }),
+  uses: z.int().meta({ description: 'Transactions that it made or has under way.', example: 1 }),
+  remaining: Remaining,
+  lastUsedAt: Time.nullable(),
+  expiresAt: Time,
+  revokedAt: Time.nullable(),
+  ...Times,
+}
+
+export const DelegatedSession = z.object(sessionFields).meta({ id: 'DelegatedSession' })
+export type DelegatedSession = z.infer<typeof DelegatedSession>
+
+export const DelegatedSessionWithToken = z
+  .object({
+    ...sessionFields,
+    token: z.string().meta({
+      description: 'Executes and queries, as `Authorization: Bearer`. Shown only here.',
+      example: 'dst_2wKq8fYx0ZsVbN4mTc7RjLh1PgD9uEiA6oXv3yQk5tJnBz',
+    }),
+  })
+  .meta({ id: 'DelegatedSessionWithToken' })
+export type DelegatedSessionWithToken = z.infer<typeof DelegatedSessionWithToken>
+
+export const RevokedDelegatedSession = z
+  .object({
+    ...sessionFields,
+    inFlight: z
+      .array(
+        z.object({ transactionId: z.string(), commandId: z.string(), ledger: z.string(), expiresAt: Time.nullable() }),
+      )
+      .meta({
+        description:
+          'Transactions that were signed before and may still happen: their ledger has not said yet. Empty on the embedded ledger.',
+        example: [],
+      }),
+  })
+  .meta({ id: 'RevokedDelegatedSession' })
+export type RevokedDelegatedSession = z.infer<typeof RevokedDelegatedSession>
+
+export const CreateDelegatedSession = z
+  .strictObject({
+    walletId: z.string().optional().meta({ description: "The user's wallet; there is one." }),
+    name: z.string().min(1).max(200).optional().meta({ example: 'Shopping agent' }),
+    policy: Policy,
+    expiresInSeconds: z
+      .int()
+      .min(SECONDS_MIN)
+      .max(SECONDS_MAX)
+      .optional()
+      .meta({ description: 'How long it lasts, a minute to 30 days (default 3600: an hour).', example: 3600 }),
+    maxUses: z
+      .int()
+      .min(1)
+      .max(USES_MAX)
+      .optional()
+      .meta({ description: 'Transactions that it may make.', example: 10 }),
+    serverExecute: z.boolean().optional().meta({
+      description:
+        'Whether a secret key may execute without the token. Default: true if a server creates the session, false if the user does.',
+    }),
+  })
+  .meta({ id: 'CreateDelegatedSession' })
+export type CreateDelegatedSession = z.infer<typeof CreateDelegatedSession>
+
+export const ListDelegatedSessions = z.strictObject({
+  ...Paging,
+  status: Status.optional(),
+  wallet_id: z.string().optional().meta({ description: 'Only sessions on this wallet.' }),
+  user_id: z.string().optional().meta({ description: 'Only sessions of this user.' }),
+  app_id: z.string().optional().meta({ description: 'Only sessions of this app.' }),
+})
+export type ListDelegatedSessions = z.infer<typeof ListDelegatedSessions>
+
+const TEXT_CHARS_MAX = 4_000
+const LISTED_MAX = 100
+const FIELDS_MAX = 50
+
+// `type` with two entries, where a union would tell of every mistake twice.
+const Value: z.ZodType<string | string[]> = z.any().meta({
+  type: ['string', 'array'],
+  maxLength: TEXT_CHARS_MAX,
+  maxItems: LISTED_MAX,
+  items: { type: 'string', maxLength: TEXT_CHARS_MAX, ...expected('text') },
+  ...expected(`text of at most ${TEXT_CHARS_MAX} characters (amounts too), or a list of at most ${LISTED_MAX} such`),
+})
+
+const Arguments = z.record(z.string().max(64), Value).meta({
+  maxProperties: FIELDS_MAX,
+  description: 'Text by name; amounts are decimal text.',
+  example: { receiver: 'bob::1220123087e6bf66d225d047e6af8b0944bc50cc470cb46afd9515a558bf55605441', amount: '3' },
+})
+
+const NAME_CHARS_MAX = 200
+
+/** One thing to do: a contract to create, or a choice of one to exercise. */
+export const Command = z
+  .strictObject({
+    create: z
+      .strictObject({ templateId: z.string().max(NAME_CHARS_MAX), arguments: Arguments.optional() })
+      .optional()
+      .meta({ description: 'Creates a contract.' }),
+    exercise: z
+      .strictObject({
+        templateId: z.string().max(NAME_CHARS_MAX).meta({ example: 'Token:Holding' }),
+        contractId: z.string().max(NAME_CHARS_MAX),
+        choice: z.string().max(NAME_CHARS_MAX).meta({ example: 'Transfer' }),
+        arguments: Arguments.optional(),
+      })
+      .optional()
+      .meta({ description: 'Exercises a choice of a contract.' }),
+  })
+  .meta({ id: 'Command', description: 'Either `create` or `exercise`.' })
+export type Command = z.infer<typeof Command>
+
+const SIGNATURE = /^([0-9a-f]{128}|[A-Za-z0-9+/]{86}==|[A-Za-z0-9_-]{86})$/
+
+export const Execute = z
+  .strictObject({
+    commandId: z
+      .string()
+      .regex(/^[\x21-\x7e]{1,200}$/)
+      .optional()
+      .meta({
+        ...expected('1 to 200 visible ASCII characters'),
+        description: 'Yours: a repeat under it answers the first result. One is made where none is given.',
+        example: 'order-1042',
+      }),
+    commands: z.array(Command).min(1).max(100).optional().meta({ description: 'All happen or none does.' }),
+    commitments: NonceCommitments.optional().meta({
+      description:
+        'For a wallet whose key is shared: your commitments to fresh nonces (FROST, RFC 9591, round one). The service answers its own, and its part of the signature.',
+    }),
+    dryRun: z.boolean().optional().meta({ description: 'Answers what would happen and why, and changes nothing.' }),
+    signingRequestId: z
+      .string()
+      .optional()
+      .meta({ description: 'Instead of commands: which `signature_required` is answered.' }),
+    signature: z
+      .string()
+      .regex(SIGNATURE)
+      .optional()
+      .meta({
+        ...expected('an Ed25519 signature: 64 bytes as 128 hexadecimal digits or base64'),
+        description: "The wallet key's signature over the signing request's digest.",
+      }),
+  })
+  .meta({ id: 'Execute' })
+export type Execute = z.infer<typeof Execute>
+
+const Trace = z
+  .object({
+    command: z.int(),
+    allowed: z.boolean(),
+    rule: z.string(),
+    action: z.string().meta({ example: 'exercise Token:Holding Transfer' }),
+    rules: z.array(z.object({ rule: z.string(), matched: z.boolean(), reason: z.string() })),
+    rulesLeftOut: z.int(),
+  })
+  .meta({ id: 'CommandTrace' })
+
+const Decision = z
+  .object({
+    allowed: z.boolean(),
+    code: z.string().nullable().meta({ description: 'The error that would be answered.', example: null }),
+    rule: z.string().meta({ description: 'What decided: `allow[0]`, `deny[1]`, `spend[0]`, …', example: 'allow[0]' }),
+    command: z.int().nullable(),
+    message: z.string(),
+    trace: z
+      .array(Trace)
+      .meta({ description: 'Of each command, the rules that were looked at and why they fit or not.' }),
+  })
+  .meta({ id: 'PolicyDecision' })
+export type Decision = z.infer<typeof Decision>
+
+const SigningRequest = z
+  .object({
+    id: z.string().meta({ description: "For `signingRequestId`; the transaction's id." }),
+    preparedTransaction: z.string().meta({ description: 'Base64: what is to be signed, as it stands.' }),
+    digest: z.string().meta({
+      description:
+        "Hex: SHA-256 over `halfkey/transaction-digest/v1`, a zero byte and the prepared bytes. Compute it, don't believe it.",
+    }),
+    publicKey: z.string().meta({ description: 'Hex: the key that signs.' }),
+    serverCommitments: NonceCommitments.nullable().meta({
+      description: 'Where the key is shared: the service’s commitments, made for this signature alone.',
+    }),
+    serverSignatureShare: z.string().nullable().meta({
+      description:
+        'Where the key is shared: the service’s part of the signature, 32 bytes in hex (RFC 9591, round two).',
+    }),
+    expiresAt: Time,
+  })
+  .meta({ id: 'SigningRequest' })
+
+export const Execution = z
+  .object({
+    transactionId: z
+      .string()
+      .nullable()
+      .meta({ description: 'Null for a dry run.', example: 'tx_01jb2m7x9kq4t8v6w0r3s5y1zh' }),
+    commandId: z.string().meta({ example: 'order-1042' }),
+    status: z.enum(['received', 'reserved', 'signature_required', 'submitted', 'completed', 'failed', 'dry_run']).meta({
+      description: '`submitted`: signed and sent, the ledger has not said yet; ask again with the same `commandId`.',
+    }),
+    updateId: z.string().nullable(),
+    offset: z.int().nullable(),
+    effects: z.array(Effect),
+    remaining: Remaining,
+    signingRequest: SigningRequest.nullable().meta({ description: "What the wallet's owner has to sign." }),
+    decision: Decision.nullable().meta({ description: 'For a dry run: what the policy says.' }),
+  })
+  .meta({ id: 'Execution' })
+export type Execution = z.infer<typeof Execution>
+
+export const QueryContracts = z
+  .strictObject({
+    templateIds: TemplateIds.optional().meta({
+      description: "Some of the policy's `query.templateIds`; all where absent.",
+    }),
+    where: Conditions.optional().meta({ description: "Only contracts whose fields fit, as in a policy's rules." }),
+    limit: z.int().min(1).max(100).optional().meta({ description: 'Contracts a page (default 20).' }),
+    cursor: z
+      .string()
+      .min(1)
+      .max(500)
+      .nullable()
+      .optional()
+      .meta({ description: '`nextCursor` of the page before.', example: null }),
+  })
+  .meta({ id: 'QueryContracts' })
+export type QueryContracts = z.infer<typeof QueryContracts>
+
+export const Contracts = z
+  .object({
+    contracts: z.array(
+      z
+        .object({
+          contractId: z.string(),
+          templateId: z.string(),
+          arguments: FieldValues,
+          signatories: z.array(z.string()),
+          observers: z.array(z.string()),
+          createdAtOffset: z.int(),
+        })
+        .meta({ id: 'Contract' }),
+    ),
+    nextCursor: z.string().nullable().meta({
+      description:
+        'Null on the last page. A page may hold fewer contracts than `limit`, with `where` even none, though more follow: go by this.',
+    }),
+  })
+  .meta({ id: 'Contracts' })
+export type Contracts = z.infer<typeof Contracts>

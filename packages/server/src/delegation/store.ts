@@ -1,0 +1,325 @@
+import { actingFor } from '../platform/concurrency/user-lock.ts'
+import { and, type Db, type Sql, sql } from '../platform/db/db.ts'
+import { eventsWrites, eventsWritesIf, type StoredEvent } from '../platform/events/events.ts'
+import type { Id } from '../platform/ids.ts'
+import { guestOver } from '../platform/security/current-user.ts'
+import type { Policy } from './policy/policy-schema.ts'
+import type { Spent } from './policy/spend.ts'
+import type { DelegatedSession } from './schema.ts'
+
+/** A delegated session as the table holds it. */
+export interface SessionRow {
+  tenant_id: Id<'ten'>
+  id: Id<'dse'>
+  app_id: Id<'app'>
+  user_id: Id<'usr'>
+  wallet_id: Id<'wal'>
+  name: string | null
+  token_hash: Buffer
+  policy: Policy
+  server_execute: boolean
+  version: number
+  max_uses: number | null
+  uses: number
+  completed: number
+  spent: Spent
+  /** When a denial by each rule was last told of. */
+  denials: Record<string, string>
+  /** Wrong signatures by a shared key so far. */
+  wrong_signatures: number
+  /** One whose time is over stays `active` until it is swept. */
+  status: DelegatedSession['status']
+  last_used_at: Date | null
+  expires_at: Date
+  revoked_at: Date | null
+  created_at: Date
+  updated_at: Date
+}
+
+/** A session with what decides whether it may act. */
+export interface LiveRow extends SessionRow {
+  party_id: string
+  ledger: string
+  custody: 'embedded' | 'shared' | 'self_custody'
+  public_key: Buffer | null
+  /** Of its key's shares; null where it is not shared. */
+  generation: number | null
+  wallet_status: 'pending' | 'ready' | 'failed'
+  frozen: boolean
+  user_status: string
+  guest_over: boolean
+}
+
+/** Writes a new session, with its event in one statement. */
+export async function insertSession(tx: Db, row: SessionRow, event: StoredEvent): Promise<void> {
+  await tx.run(sql`
+    with ${eventsWrites([event])}
+    insert into delegated_sessions (tenant_id, id, app_id, user_id, wallet_id, name, token_hash, policy, server_execute,
+      max_uses, expires_at, created_at, updated_at)
+    values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.user_id}, ${row.wallet_id}, ${row.name}, ${row.token_hash},
+      ${JSON.stringify(row.policy)}::json, ${row.server_execute}, ${row.max_uses}, ${row.expires_at}, ${row.created_at},
+      ${row.updated_at})`)
+}
+
+/** Whose sessions a caller reaches: the tenant's, or one app's. */
+export interface Reach {
+  tenantId: Id<'ten'>
+  appId: Id<'app'> | null
+}
+
+const reached = ({ tenantId, appId }: Reach, id: string) => sql`
+  s.tenant_id = ${tenantId} and s.id = ${id} and (${appId}::text is null or s.app_id = ${appId})`
+
+/** The session, whatever its state. */
+export function findSession(db: Db, reach: Reach, id: string): Promise<SessionRow | undefined> {
+  return db.one<SessionRow>(sql`select s.* from delegated_sessions s where ${reached(reach, id)}`)
+}
+
+/** The same, locked until the transaction ends. */
+export function lockSession(tx: Db, reach: Reach, id: string): Promise<SessionRow | undefined> {
+  return tx.one<SessionRow>(sql`select s.* from delegated_sessions s where ${reached(reach, id)} for update`)
+}
+
+/**
+ * A session, then its user and its wallet, each found by its own key: the parts are not the planner's to turn round, who
+ * would read all of a tenant's while he thinks them few. `held` is how user and wallet are locked, `by` how the session is.
+ */
+const live = (now: Date, reach: Reach, which: Sql, held: Sql, by: Sql): Sql => sql`
+  select s.*, w.*, u.user_status, coalesce(g.over, false) as guest_over
+  from delegated_sessions s
+  cross join lateral (
+    select u.status as user_status, u.guest from users u where u.tenant_id = ${reach.tenantId} and u.id = s.user_id ${held}) u
+  cross join lateral (
+    select w.party_id, w.ledger, w.custody, w.public_key, w.generation, w.status as wallet_status, w.frozen_at is not null as frozen
+    from wallets w where w.tenant_id = ${reach.tenantId} and w.id = s.wallet_id ${held}) w
+  left join lateral (
+    select ${guestOver(now)} as over from guests g
+    where u.guest and g.tenant_id = ${reach.tenantId} and g.user_id = s.user_id offset 0) g on true
+  where ${which} ${by}`
+
+/** A session with its wallet's and user's state, as of now. */
+export function findLive(db: Db, now: Date, reach: Reach, id: string): Promise<LiveRow | undefined> {
+  return db.one<LiveRow>(live(now, reach, reached(reach, id), sql`offset 0`, sql``))
+}
+
+/** A session with what executing a command by it needs to know. */
+export interface ReadyRow extends LiveRow {
+  /** The transaction that it made under the command id; null for none. */
+  known_transaction: Id<'tx'> | null
+  /** What its ledger reads, for who may execute: see `Ledger.ground`. */
+  ground: unknown
+}
+
+/** The same, for executing: all that has to be read, in one statement. */
+export function findReady(
+  db: Db,
+  now: Date,
+  reach: Reach,
+  id: string,
+  { commandId, ground, tokenHash }: { commandId: string | null; ground: Sql; tokenHash: Buffer | null },
+): Promise<ReadyRow | undefined> {
+  return db.one(sql`
+    select l.*, (
+      select t.id from transactions t
+      where t.tenant_id = ${reach.tenantId} and t.delegated_session_id = l.id and t.command_id = ${commandId}) as known_transaction,
+      case when l.status = 'active' and l.expires_at > ${now}
+        and case when ${tokenHash}::bytea is null then l.server_execute else l.token_hash = ${tokenHash} end
+        then ${ground} end as ground
+    from (${live(now, reach, reached(reach, id), sql`offset 0`, sql``)}) l`)
+}
+
+/**
+ * Who acts for a user takes a place in the user's queue before anything is locked (`platform/concurrency/user-lock.ts`), so that who
+ * freezes, suspends or deletes is never passed by those who came later.
+ */
+const queued = (reach: Reach, id: string): Sql => sql`
+  queued as materialized (
+    select s.id, ${actingFor(sql`s.user_id`)} from delegated_sessions s where ${reached(reach, id)})`
+
+const lockedLive = (now: Date, reach: Reach, by: Sql): Sql =>
+  live(now, reach, sql`s.tenant_id = ${reach.tenantId} and s.id = (select id from queued)`, sql`for share`, by)
+
+/**
+ * The same, locked until the transaction ends: the session against everybody, its wallet and user against change, so that
+ * who freezes, suspends or revokes either comes first or waits.
+ */
+export function lockLive(tx: Db, now: Date, reach: Reach, id: string): Promise<LiveRow | undefined> {
+  return tx.one<LiveRow>(sql`with ${queued(reach, id)} ${lockedLive(now, reach, sql`for update of s`)}`)
+}
+
+/** The same for who only signs what was reserved: several may at once, but nobody beside who revokes. */
+export function holdLive(tx: Db, now: Date, reach: Reach, id: string): Promise<LiveRow | undefined> {
+  return tx.one<LiveRow>(sql`with ${queued(reach, id)} ${lockedLive(now, reach, sql`for share of s`)}`)
+}
+
+/** Stores what executing changes of a session, with its transaction and events in one statement. */
+export async function recordUse(
+  tx: Db,
+  row: SessionRow,
+  transaction: Sql,
+  events: readonly StoredEvent[],
+): Promise<void> {
+  await tx.run(sql`
+    with ${transaction}, ${eventsWrites(events)}
+    update delegated_sessions set version = version + 1, uses = ${row.uses}, completed = ${row.completed}, spent = ${JSON.stringify(row.spent)}::json,
+      status = ${row.status}, last_used_at = ${row.last_used_at}, updated_at = ${row.updated_at}
+    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+}
+
+/**
+ * What a use of a session writes if the session is still what it was decided on, and it, its wallet and its user are live:
+ * the transaction, its events, and where the ledger joins what happens on it. One statement, and so all or nothing.
+ */
+export interface Use {
+  /** The session as it was read. */
+  before: LiveRow
+  after: SessionRow
+  /** The ledger's parts, with `applied`; null where nothing happens yet. */
+  ledger: Sql | null
+  transaction: (condition: Sql) => Sql
+  events: readonly StoredEvent[]
+  now: Date
+}
+
+/** @returns whether it was written; if not, nothing was */
+export async function writeUse(db: Db, { before, after, ledger, transaction, events, now }: Use): Promise<boolean> {
+  const reach = { tenantId: before.tenant_id, appId: null }
+  const happened = sql`(select true from applied)`
+  const row = await db.one(sql`
+    with ${queued(reach, before.id)}, locked as materialized (${lockedLive(now, reach, sql`for update of s`)}),
+    held as materialized (
+      select true from locked
+      where version = ${before.version} and status = 'active' and expires_at > ${now} and user_status = 'active'
+        and not guest_over and not frozen and wallet_status = 'ready'
+        and generation is not distinct from ${before.generation}::integer),
+    ${ledger ?? sql`applied as (select true from held)`},
+    ${transaction(happened)},
+    ${eventsWritesIf(events, happened)},
+    used as (
+      update delegated_sessions set version = version + 1, uses = ${after.uses}, completed = ${after.completed},
+        spent = ${JSON.stringify(after.spent)}::json, status = ${after.status}, last_used_at = ${after.last_used_at},
+        updated_at = ${after.updated_at}
+      where tenant_id = ${before.tenant_id} and id = ${before.id} and ${happened})
+    select from applied`)
+  return row !== undefined
+}
+
+/** Notes that a denial by a rule is told of, with its event, unless one was within so long. @returns whether it was not */
+export async function recordDenial(
+  db: Db,
+  row: SessionRow,
+  rule: string,
+  { now, since, event }: { now: Date; since: Date; event: StoredEvent },
+): Promise<boolean> {
+  const told = await db.one(sql`
+    with noted as (
+      update delegated_sessions set denials = denials || jsonb_build_object(${rule}::text, ${now.toISOString()}::text)
+      where tenant_id = ${row.tenant_id} and id = ${row.id}
+        and coalesce((denials ->> ${rule}::text)::timestamptz, '-infinity') <= ${since}
+      returning true),
+    ${eventsWritesIf([event], sql`(select true from noted)`)}
+    select from noted`)
+  return told !== undefined
+}
+
+/** Counts a wrong signature. In the transaction that holds the session's row. @returns how many there were */
+export async function countWrongSignature(tx: Db, { tenant_id: tenantId, id }: SessionRow): Promise<number> {
+  const row = await tx.one<{ n: number }>(sql`
+    update delegated_sessions set wrong_signatures = wrong_signatures + 1
+    where tenant_id = ${tenantId} and id = ${id} returning wrong_signatures as n`)
+  return row?.n ?? 0
+}
+
+/** Stores a session's end, with its event in one statement. */
+export async function endSession(tx: Db, row: SessionRow, event: StoredEvent): Promise<void> {
+  await tx.run(sql`
+    with ${eventsWrites([event])}
+    update delegated_sessions set version = version + 1, status = ${row.status}, revoked_at = ${row.revoked_at}, updated_at = ${row.updated_at}
+    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+}
+
+/** How many sessions of a wallet are active; counts no further than `limit`. */
+export async function countActive(
+  db: Db,
+  tenantId: Id<'ten'>,
+  walletId: string,
+  now: Date,
+  limit: number,
+): Promise<number> {
+  const row = await db.one<{ n: number }>(sql`
+    select count(*) as n from (
+      select from delegated_sessions
+      where tenant_id = ${tenantId} and wallet_id = ${walletId} and status = 'active' and expires_at > ${now} limit ${limit}) s`)
+  return row?.n ?? 0
+}
+
+/** Takes sessions of all tenants whose time is over, but those that somebody else is at, and ends them. */
+export function expireOver(tx: Db, now: Date, limit: number): Promise<SessionRow[]> {
+  return tx.query<SessionRow>(sql`
+    with due as (
+      select tenant_id, id from delegated_sessions where status = 'active' and expires_at <= ${now}
+      order by expires_at limit ${limit} for update skip locked)
+    update delegated_sessions s set version = version + 1, status = 'expired', updated_at = ${now} from due
+    where s.tenant_id = due.tenant_id and s.id = due.id returning s.*`)
+}
+
+/** Revokes so many of a wallet's sessions that are active. @returns them as they are then */
+export function revokeActive(
+  tx: Db,
+  now: Date,
+  of: { tenantId: Id<'ten'>; walletId: Id<'wal'> },
+  limit: number,
+): Promise<SessionRow[]> {
+  return tx.query<SessionRow>(sql`
+    with doomed as (
+      select tenant_id, id from delegated_sessions
+      where tenant_id = ${of.tenantId} and wallet_id = ${of.walletId} and status = 'active' and expires_at > ${now}
+      order by id limit ${limit} for update)
+    update delegated_sessions s set version = version + 1, status = 'revoked', revoked_at = ${now}, updated_at = ${now} from doomed
+    where s.tenant_id = doomed.tenant_id and s.id = doomed.id returning s.*`)
+}
+
+/** Raises the version of a wallet's active sessions. */
+export async function raiseVersions(tx: Db, of: { tenantId: Id<'ten'>; walletId: Id<'wal'> }): Promise<void> {
+  await tx.run(sql`
+    update delegated_sessions set version = version + 1
+    where tenant_id = ${of.tenantId} and wallet_id = ${of.walletId} and status = 'active'`)
+}
+
+/** Writes events of sessions of one app, for changes that are written already. */
+export async function tell(tx: Db, events: readonly StoredEvent[]): Promise<void> {
+  await tx.run(sql`with ${eventsWrites(events)} select`)
+}
+
+export interface SessionFilter extends Reach {
+  walletId: string | null
+  userId: string | null
+  status: DelegatedSession['status'] | null
+  now: Date
+}
+
+function statusCondition(status: DelegatedSession['status'], now: Date): Sql {
+  if (status === 'active') return sql`(status = 'active' and expires_at > ${now})`
+  if (status === 'expired') return sql`(status = 'expired' or (status = 'active' and expires_at <= ${now}))`
+  return sql`status = ${status}`
+}
+
+/** A page of the sessions that a filter finds, newest first, and how many it finds in all. */
+export async function listSessions(
+  db: Db,
+  { tenantId, appId, walletId, userId, status, now }: SessionFilter,
+  { offset, pageSize }: { offset: number; pageSize: number },
+): Promise<{ rows: SessionRow[]; total: number }> {
+  const found = and([
+    sql`tenant_id = ${tenantId}`,
+    ...(appId === null ? [] : [sql`app_id = ${appId}`]),
+    ...(walletId === null ? [] : [sql`wallet_id = ${walletId}`]),
+    ...(userId === null ? [] : [sql`user_id = ${userId}`]),
+    ...(status === null ? [] : [statusCondition(status, now)]),
+  ])
+  const counted = await db.one<{ n: number }>(sql`select count(*) as n from delegated_sessions where ${found}`)
+  const rows = await db.query<SessionRow>(
+    sql`select * from delegated_sessions where ${found} order by id desc offset ${offset} limit ${pageSize}`,
+  )
+  return { rows, total: counted?.n ?? 0 }
+}

@@ -1,0 +1,203 @@
+import { type Db, sql } from '../../platform/db/db.ts'
+import { newId } from '../../platform/ids.ts'
+
+/** How long a claimed delivery belongs to its worker, by the database's clock. */
+export const LEASE_SECONDS = 60
+const LANES_A_CLAIM = 64
+const ROWS_A_VISIT = 8
+/** A test never waits behind more than one other test. */
+const TEST_CAP = 2
+/** So many time-outs in a row, and a webhook gets one request at a time until it answers. */
+const TIMEOUTS_UNTIL_SINGLE = 3
+
+/** A delivery to be sent, with all that the send needs. */
+export interface Claimed {
+  tenant_id: string
+  webhook_id: string
+  id: string
+  lane_id: string
+  event_id: string
+  event_type: string
+  /** The app of the event: its deliveries count for that one. */
+  event_app_id: string | null
+  lease_id: string
+  cycle: number
+  retry: number
+  attempts: number
+  /** Null when the event is past its retention: there is nothing left to send. */
+  body: string | null
+  /** Null, as the secret, when the webhook is gone. */
+  url: string | null
+  app_id: string | null
+  secret_sealed: Buffer | null
+  /** Null outside a rotation's grace. */
+  previous_secret_sealed: Buffer | null
+  slow: boolean
+  /** How many of the lane may be sent at once. */
+  cap: number
+}
+
+export interface ClaimLimits {
+  /** Of one webhook at once, over all processes. */
+  perLane: number
+  /** Free slots of this process. */
+  free: number
+  /** Tenants that already have their share of this process. */
+  withoutTenants: readonly string[]
+  withoutSlow: boolean
+  /** How much of this process a tenant may still take. */
+  roomOf(tenantId: string): number
+  /** How many rows of a lane this process can make use of, going by its answers; 0 for no more than the cap. */
+  ahead(laneId: string, cap: number): number
+}
+
+export interface Claim {
+  rows: Claimed[]
+  /** The database's clock at the claim, Unix milliseconds. */
+  databaseNowMs: number
+  /** More lanes may be due. */
+  more: boolean
+  /** Until the next lane is due, as the database's clock has it; null when nothing is scheduled or it is now. */
+  nextInMs: number | null
+}
+
+interface DueLane {
+  tenant_id: string
+  id: string
+  floor_at: string
+  timeouts: number
+  slow: boolean
+  now_ms: number
+}
+
+function lockDueLanes(tx: Db, limits: ClaimLimits, count: number): Promise<DueLane[]> {
+  return tx.query<DueLane>(sql`
+    select tenant_id, id, floor_at::text as floor_at, timeouts, slow, extract(epoch from clock_timestamp())::float8 * 1000 as now_ms
+    from lanes
+    where due_at <= now() and not held and tenant_id <> all(${limits.withoutTenants}::text[]) and not (slow and ${limits.withoutSlow}::boolean)
+    order by due_at limit ${count} for no key update skip locked`)
+}
+
+/** How much of a lane this process may hold: `cap` at once over all processes, or `ahead` if it holds the lane alone. */
+interface Allowance {
+  cap: number
+  ahead: number
+  /** The most rows of this claim, so that its tenant stays within its share of the process. */
+  rows: number
+}
+
+/**
+ * How many of a lane's rows are leased, by this worker and in all. The cap stays exact: rows are leased ahead only
+ * while no other worker holds any, and while more than the cap are leased nobody else gets one.
+ */
+const HELD = (workerId: string) => sql`
+  select count(*)::int as all_held, count(*) filter (where split_part(f.lease_id, '/', 1) = ${workerId})::int as own_held
+  from deliveries f where f.lane_id = l.id and f.lease_id is not null`
+
+const LIMIT = sql`(case when l.ahead > l.cap and h.all_held = h.own_held then l.ahead else l.cap end)`
+
+function leaseRows(
+  tx: Db,
+  lanes: readonly DueLane[],
+  allowances: readonly Allowance[],
+  workerId: string,
+  total: number,
+): Promise<Claimed[]> {
+  return tx.query<Claimed>(sql`
+    with picked as (
+      select d.tenant_id, d.webhook_id, d.id, d.event_id, l.slow, l.cap
+      from unnest(${lanes.map((lane) => lane.id)}::text[], ${lanes.map((lane) => lane.floor_at)}::timestamptz[],
+        ${allowances.map((each) => each.cap)}::int[], ${allowances.map((each) => each.ahead)}::int[],
+        ${allowances.map((each) => each.rows)}::int[], ${lanes.map((lane) => lane.slow)}::boolean[]) as l(id, floor_at, cap, ahead, rows, slow)
+      cross join lateral (${HELD(workerId)}) h
+      cross join lateral (
+        select d.tenant_id, d.webhook_id, d.id, d.event_id from deliveries d
+        where d.lane_id = l.id and d.lease_id is null and d.next_at >= l.floor_at and d.next_at <= now()
+        order by d.next_at limit greatest(0, least(greatest(${ROWS_A_VISIT}::int, l.ahead), l.rows, ${LIMIT} - h.all_held))) d
+      limit ${total})
+    update deliveries d set lease_id = ${`${workerId}/${newId('job')}`}, lease_until = clock_timestamp() + ${LEASE_SECONDS} * interval '1 second'
+    from picked p
+      left join webhooks w on w.tenant_id = p.tenant_id and w.id = p.webhook_id
+      left join events e on e.tenant_id = p.tenant_id and e.id = p.event_id
+    where d.tenant_id = p.tenant_id and d.webhook_id = p.webhook_id and d.id = p.id
+    returning d.tenant_id, d.webhook_id, d.id, d.lane_id, d.event_id, d.event_type, d.lease_id, d.cycle, d.retry, d.attempts,
+      e.body, e.app_id as event_app_id, w.url, w.app_id, w.secret_sealed, p.slow, p.cap,
+      case when w.previous_secret_until > now() then w.previous_secret_sealed end as previous_secret_sealed`)
+}
+
+/**
+ * A statement of its own, after the lease: it must see rows that committed while the lanes' locks were waited for. A
+ * lane at its limit sleeps until one of its sends ends; a backlogged one is due again behind the others.
+ */
+async function rescheduleLanes(
+  tx: Db,
+  lanes: readonly DueLane[],
+  allowances: readonly Allowance[],
+  workerId: string,
+): Promise<Set<string>> {
+  const rows = await tx.query<{ id: string; due: boolean }>(sql`
+    update lanes t set saturated = s.saturated,
+      due_at = case when s.saturated or s.next_at is null then 'infinity' else greatest(clock_timestamp(), s.next_at) end,
+      floor_at = coalesce(s.next_at, 'infinity')
+    from (
+      select l.tenant_id, l.id, n.next_at, coalesce(n.next_at <= now(), false) and h.all_held >= ${LIMIT} as saturated
+      from unnest(${lanes.map((lane) => lane.tenant_id)}::text[], ${lanes.map((lane) => lane.id)}::text[],
+        ${lanes.map((lane) => lane.floor_at)}::timestamptz[], ${allowances.map((each) => each.cap)}::int[],
+        ${allowances.map((each) => each.ahead)}::int[]) as l(tenant_id, id, floor_at, cap, ahead)
+      cross join lateral (${HELD(workerId)}) h
+      left join lateral (
+        select d.next_at from deliveries d where d.lane_id = l.id and d.lease_id is null and d.next_at >= l.floor_at
+        order by d.next_at limit 1) n on true) s
+    where t.tenant_id = s.tenant_id and t.id = s.id
+    returning t.id, (not s.saturated and coalesce(s.next_at <= now(), false)) as due`)
+  return new Set(rows.filter((row) => row.due).map((row) => row.id))
+}
+
+/** Lanes that are due but held back (locked, or of a tenant at its share) do not count: their holder sees to them. */
+async function untilNextLane(tx: Db): Promise<number | null> {
+  const row = await tx.one<{ ms: number | null }>(sql`
+    select extract(epoch from min(due_at) - clock_timestamp())::float8 * 1000 as ms from lanes
+    where not held and due_at > now() and due_at < 'infinity'`)
+  return row?.ms ?? null
+}
+
+function limitsOf(lane: DueLane, limits: ClaimLimits): Omit<Allowance, 'rows'> {
+  if (lane.timeouts >= TIMEOUTS_UNTIL_SINGLE) return { cap: 1, ahead: 0 }
+  if (lane.id.startsWith('test:')) return { cap: TEST_CAP, ahead: 0 }
+  return { cap: limits.perLane, ahead: limits.ahead(lane.id, limits.perLane) }
+}
+
+/** A tenant's room is divided among its lanes of this claim; where it is less than a row for each, the first ones get it. */
+function allowancesOf(lanes: readonly DueLane[], limits: ClaimLimits): Allowance[] {
+  const counts = new Map<string, number>()
+  for (const lane of lanes) counts.set(lane.tenant_id, (counts.get(lane.tenant_id) ?? 0) + 1)
+  const room = new Map([...counts.keys()].map((tenantId) => [tenantId, limits.roomOf(tenantId)]))
+  return lanes.map((lane) => {
+    const left = room.get(lane.tenant_id) as number
+    const rows = Math.min(
+      left,
+      Math.max(1, Math.floor(limits.roomOf(lane.tenant_id) / (counts.get(lane.tenant_id) as number))),
+    )
+    room.set(lane.tenant_id, left - rows)
+    return { ...limitsOf(lane, limits), rows }
+  })
+}
+
+/**
+ * Leases what is due, fairly: every due lane gets a visit before any gets a second one. Lanes that another process
+ * holds are passed over. Losing this commit in a crash only means that the rows are claimed again, so it is not waited
+ * for; a send whose claim was lost is fenced off when it completes.
+ */
+export function claim(hasty: Db, workerId: string, limits: ClaimLimits): Promise<Claim> {
+  const count = Math.min(LANES_A_CLAIM, limits.free)
+  return hasty.tx(async (tx) => {
+    const lanes = await lockDueLanes(tx, limits, count)
+    if (lanes.length === 0) return { rows: [], databaseNowMs: 0, more: false, nextInMs: await untilNextLane(tx) }
+    const allowances = allowancesOf(lanes, limits)
+    const rows = await leaseRows(tx, lanes, allowances, workerId, limits.free)
+    const stillDue = await rescheduleLanes(tx, lanes, allowances, workerId)
+    // A lane that is due but gave nothing is no reason to come back at once.
+    const more = rows.some((row) => stillDue.has(row.lane_id)) || lanes.length === count
+    return { rows, databaseNowMs: lanes[0]?.now_ms ?? Date.now(), more, nextInMs: null }
+  })
+}

@@ -1,0 +1,291 @@
+import { type Db, isTransient, sql } from '../../platform/db/db.ts'
+import { tallyEnded } from '../../platform/events/counters.ts'
+import type { Publisher } from '../../platform/events/events.ts'
+import type { Id } from '../../platform/ids.ts'
+import type { Claimed } from './claim.ts'
+import { announceDeadLetters } from './dead-letters.ts'
+import { lockLanes } from './lanes.ts'
+
+/** How one attempt ended, and what is to become of its delivery. */
+export interface Outcome {
+  row: Claimed
+  /** Unix milliseconds, by the database's clock. */
+  startedAtMs: number
+  durationMs: number
+  statusCode: number | null
+  error: string | null
+  responseSnippet: string | null
+  timedOut: boolean
+  /** `released`: it was not sent, and is due at once. */
+  next: { kind: 'succeeded' | 'dead_letter' | 'failed' | 'released' } | { kind: 'retry'; inMs: number }
+}
+
+/** The outcome of a delivery that was claimed and not sent. */
+export function notSent(row: Claimed, atMs: number, kind: 'released' | 'dead_letter', error: string | null): Outcome {
+  return {
+    row,
+    startedAtMs: atMs,
+    durationMs: 0,
+    statusCode: null,
+    error,
+    responseSnippet: null,
+    timedOut: false,
+    next: { kind },
+  }
+}
+
+/** A webhook that has failed everything for longer than it may. */
+export interface FailingLane {
+  tenantId: Id<'ten'>
+  webhookId: Id<'wh'>
+  failingSince: Date
+}
+
+export interface Completed {
+  /** Of the given outcomes, those whose lease still held: the others changed nothing. */
+  settled: number
+  deadLettered: number
+  failing: FailingLane[]
+  /** Some lane has something to send now. */
+  due: boolean
+}
+
+/** The engine's two ways to the database. */
+export interface EngineDbs {
+  /** Commits are durable when they are answered. */
+  db: Db
+  /** Commits may be lost in a crash of the database: for what is then only done again. */
+  hasty: Db
+}
+
+const SLOW_MS = 5_000
+
+const column = <T, R>(rows: readonly T[], pick: (row: T) => R): R[] => rows.map(pick)
+
+function outcomeRows(outcomes: readonly Outcome[]) {
+  return sql`unnest(
+    ${column(outcomes, (o) => o.row.tenant_id)}::text[], ${column(outcomes, (o) => o.row.webhook_id)}::text[], ${column(outcomes, (o) => o.row.id)}::text[],
+    ${column(outcomes, (o) => o.row.lease_id)}::text[], ${column(outcomes, (o) => new Date(o.startedAtMs))}::timestamptz[],
+    ${column(outcomes, (o) => o.statusCode)}::int[], ${column(outcomes, (o) => Math.round(o.durationMs))}::int[],
+    ${column(outcomes, (o) => o.error)}::text[], ${column(outcomes, (o) => o.responseSnippet)}::text[],
+    ${column(outcomes, (o) => o.next.kind)}::text[], ${column(outcomes, (o) => ('inMs' in o.next ? o.next.inMs : 0))}::float8[],
+    ${column(outcomes, (o) => o.row.event_app_id)}::text[])
+    as o(tenant_id, webhook_id, id, lease_id, at, status_code, duration_ms, error, snippet, status, in_ms, app_id)`
+}
+
+const OWN_ROW = sql`d.tenant_id = o.tenant_id and d.webhook_id = o.webhook_id and d.id = o.id and d.lease_id = o.lease_id`
+
+interface Settled {
+  id: string
+  lane_id: string
+  status: string
+}
+
+/**
+ * Moves what ended to `deliveries_done`, and counts it. The `returning` carries on only rows that still have the claim's
+ * lease.
+ */
+function settleEnded(tx: Db, outcomes: readonly Outcome[], now: Date): Promise<Settled[]> {
+  return tx.query<Settled>(sql`
+    with gone as (
+      delete from deliveries d using ${outcomeRows(outcomes)} where ${OWN_ROW}
+      returning d.*, o.at, o.status_code, o.duration_ms, o.error, o.snippet, o.status, o.app_id),
+    tried as (
+      insert into attempts (tenant_id, delivery_id, number, at, status_code, duration_ms, error, response_snippet)
+      select tenant_id, id, attempts, at, status_code, duration_ms, error, snippet from gone),
+    ended as (
+      insert into deliveries_done (tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, test, created_at, done_at)
+      select tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts + 1, lane_id <> webhook_id, created_at, clock_timestamp() from gone),
+    ${tallyEnded(sql`select tenant_id, app_id, status from gone where lane_id = webhook_id`, now)}
+    select id, lane_id, status from gone`)
+}
+
+/** Schedules what is tried again, from the moment of the failure as the database's clock has it. */
+function settleRetried(tx: Db, outcomes: readonly Outcome[]): Promise<Settled[]> {
+  return tx.query<Settled>(sql`
+    with kept as (
+      update deliveries d set lease_id = null, lease_until = null, leases_lost = 0, retry = d.retry + 1, attempts = d.attempts + 1,
+        next_at = now() + o.in_ms * interval '1 millisecond'
+      from ${outcomeRows(outcomes)} where ${OWN_ROW}
+      returning d.tenant_id, d.id, d.lane_id, d.attempts, o.at, o.status_code, o.duration_ms, o.error, o.snippet),
+    tried as (
+      insert into attempts (tenant_id, delivery_id, number, at, status_code, duration_ms, error, response_snippet)
+      select tenant_id, id, attempts - 1, at, status_code, duration_ms, error, snippet from kept)
+    select id, lane_id, 'retry' as status from kept`)
+}
+
+/** Gives leases back: the rows are due now, which is no earlier than they were. */
+function settleReleased(tx: Db, outcomes: readonly Outcome[]): Promise<Settled[]> {
+  return tx.query<Settled>(sql`
+    update deliveries d set lease_id = null, lease_until = null, next_at = now() from ${outcomeRows(outcomes)} where ${OWN_ROW}
+    returning d.id, d.lane_id, 'released' as status`)
+}
+
+interface LaneResult {
+  tenantId: string
+  laneId: string
+  nextInMs: number | null
+  succeeded: boolean
+  failed: boolean
+  timeouts: number
+  slow: boolean
+}
+
+function byLane(outcomes: readonly Outcome[]): LaneResult[] {
+  const lanes = new Map<string, LaneResult>()
+  for (const { row, next, timedOut, durationMs } of outcomes) {
+    const lane = lanes.get(row.lane_id) ?? {
+      tenantId: row.tenant_id,
+      laneId: row.lane_id,
+      nextInMs: null,
+      succeeded: false,
+      failed: false,
+      timeouts: 0,
+      slow: false,
+    }
+    if (next.kind === 'retry') lane.nextInMs = Math.min(lane.nextInMs ?? Number.POSITIVE_INFINITY, next.inMs)
+    if (next.kind === 'released') lane.nextInMs = 0
+    else if (next.kind === 'succeeded') lane.succeeded = true
+    else lane.failed = true
+    if (timedOut) lane.timeouts += 1
+    if (durationMs > SLOW_MS) lane.slow = true
+    lanes.set(row.lane_id, lane)
+  }
+  return [...lanes.values()]
+}
+
+interface LaneState {
+  tenant_id: Id<'ten'>
+  webhook_id: Id<'wh'>
+  failing_since: Date | null
+  test: boolean
+  due: boolean
+  overdue: boolean
+}
+
+/**
+ * Wakes lanes that were at their cap or have a retry, and keeps what is known of their health. A healthy lane is only
+ * locked, not written; but locked it must be: a claim that counted rows which have ended meanwhile is waited for, and
+ * what it left behind is seen.
+ */
+function settleLanes(db: Db, lanes: readonly LaneResult[], disableAfterMs: number): Promise<LaneState[]> {
+  return db.query<LaneState>(sql`
+    with r as (
+      select tenant_id, id, now() + in_ms * interval '1 millisecond' as next_at, succeeded, failed, timeouts, slow
+      from unnest(${column(lanes, (l) => l.tenantId)}::text[], ${column(lanes, (l) => l.laneId)}::text[], ${column(lanes, (l) => l.nextInMs)}::float8[],
+        ${column(lanes, (l) => l.succeeded)}::boolean[], ${column(lanes, (l) => l.failed)}::boolean[],
+        ${column(lanes, (l) => l.timeouts)}::int[], ${column(lanes, (l) => l.slow)}::boolean[]) as t(tenant_id, id, in_ms, succeeded, failed, timeouts, slow)),
+    k as materialized (
+      select tenant_id, id, saturated, slow, timeouts, failing_since from lanes
+      where (tenant_id, id) in (select tenant_id, id from r) order by tenant_id, id for no key update)
+    update lanes l set
+      due_at = least(l.due_at, r.next_at, case when k.saturated then now() end),
+      floor_at = least(l.floor_at, r.next_at),
+      saturated = false,
+      slow = case when r.succeeded or r.failed then r.slow else l.slow end,
+      timeouts = case when r.succeeded then 0 else least(l.timeouts + r.timeouts, 1000) end,
+      failing_since = case when r.succeeded then null when r.failed then coalesce(l.failing_since, now()) else l.failing_since end
+    from r join k on k.tenant_id = r.tenant_id and k.id = r.id
+    where l.tenant_id = k.tenant_id and l.id = k.id
+      and (k.saturated or r.next_at is not null or r.failed or k.failing_since is not null or k.timeouts > 0 or k.slow <> r.slow)
+    returning l.tenant_id, l.webhook_id, l.failing_since, l.id <> l.webhook_id as test, l.due_at <= now() as due,
+      coalesce(l.failing_since <= now() - ${disableAfterMs} * interval '1 millisecond', false) as overdue`)
+}
+
+function completedOf(settled: readonly Settled[], lanes: readonly LaneState[]): Completed {
+  return {
+    settled: settled.length,
+    deadLettered: settled.filter((each) => each.status === 'dead_letter').length,
+    failing: lanes
+      .filter((lane) => lane.overdue && !lane.test)
+      .map((lane) => ({
+        tenantId: lane.tenant_id,
+        webhookId: lane.webhook_id,
+        failingSince: lane.failing_since as Date,
+      })),
+    due: lanes.some((lane) => lane.due),
+  }
+}
+
+/**
+ * The usual case, in two statements instead of a transaction: nothing becomes due by a success, so the outcomes need no
+ * lane. Waking the lanes afterwards may be lost in a crash; the sweeper finds what that strands.
+ */
+async function completeSucceeded(
+  dbs: EngineDbs,
+  outcomes: readonly Outcome[],
+  disableAfterMs: number,
+  now: Date,
+): Promise<Completed> {
+  const settled = await settleEnded(dbs.db, outcomes, now)
+  // All lanes of the batch, fenced or not: when this statement failed before, the rows are gone by now, and a success
+  // only wakes a lane and clears its failures.
+  return completedOf(settled, await settleLanes(dbs.hasty, byLane(outcomes), disableAfterMs))
+}
+
+/** Stores a batch of outcomes, each fenced by its lease: a late worker changes and adds nothing. */
+export function complete(
+  dbs: EngineDbs,
+  publisher: Publisher,
+  batch: readonly Outcome[],
+  disableAfterMs: number,
+): Promise<Completed> {
+  const outcomes = [...batch].sort((a, b) => (a.row.id < b.row.id ? -1 : 1))
+  const now = publisher.now()
+  if (outcomes.every(({ next }) => next.kind === 'succeeded'))
+    return completeSucceeded(dbs, outcomes, disableAfterMs, now)
+  return dbs.db.tx(async (tx) => {
+    await lockLanes(
+      tx,
+      outcomes.map(({ row }) => ({ tenantId: row.tenant_id, laneId: row.lane_id })),
+    )
+    const of = (...kinds: Outcome['next']['kind'][]) => outcomes.filter((outcome) => kinds.includes(outcome.next.kind))
+    const settle = async (
+      some: Outcome[],
+      write: (tx: Db, outcomes: readonly Outcome[], now: Date) => Promise<Settled[]>,
+    ) => (some.length > 0 ? write(tx, some, now) : [])
+    const settled = [
+      ...(await settle(of('succeeded', 'dead_letter', 'failed'), settleEnded)),
+      ...(await settle(of('retry'), settleRetried)),
+      ...(await settle(of('released'), settleReleased)),
+    ]
+    const ids = new Set(settled.map((each) => each.id))
+    const lanes = await settleLanes(tx, byLane(outcomes.filter(({ row }) => ids.has(row.id))), disableAfterMs)
+    const dead = new Set(settled.filter((each) => each.status === 'dead_letter').map((each) => each.id))
+    await announceDeadLetters(
+      tx,
+      publisher,
+      outcomes.map(({ row }) => row).filter((row) => dead.has(row.id)),
+    )
+    return completedOf(settled, lanes)
+  })
+}
+
+/**
+ * The same for outcomes of which one may be such that the database refuses it: the others are stored all the same, and
+ * that one is left to its lease. What a fault of the connection kept is thrown, to be tried again whole.
+ */
+export async function completeEach(
+  dbs: EngineDbs,
+  publisher: Publisher,
+  batch: readonly Outcome[],
+  disableAfterMs: number,
+  refused: (outcome: Outcome, error: unknown) => void,
+): Promise<Completed> {
+  try {
+    return await complete(dbs, publisher, batch, disableAfterMs)
+  } catch (error) {
+    if (isTransient(error)) throw error
+    const sum: Completed = { settled: 0, deadLettered: 0, failing: [], due: batch.length > 1 }
+    if (batch.length === 1) refused(batch[0] as Outcome, error)
+    else {
+      for (const outcome of batch) {
+        const part = await completeEach(dbs, publisher, [outcome], disableAfterMs, refused)
+        sum.settled += part.settled
+        sum.deadLettered += part.deadLettered
+        sum.failing.push(...part.failing)
+      }
+    }
+    return sum
+  }
+}

@@ -1,0 +1,136 @@
+import type { Db } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import type { Publisher } from '../../platform/events/events.ts'
+import type { Bell } from '../../platform/events/signal.ts'
+import { createBell } from '../../platform/events/signal.ts'
+import { type Claim, type Claimed, claim, LEASE_SECONDS } from './claim.ts'
+import { completeEach, notSent, type Outcome } from './complete.ts'
+import { createGates } from './gates.ts'
+import type { Pulse } from './pulse.ts'
+import { createSender, isSendable } from './send.ts'
+import { createSlots } from './slots.ts'
+import { disableFailing } from './sweep.ts'
+
+/** Between two visits to the database: what comes meanwhile goes along, so that load makes batches larger, not more. */
+export const GAP_MS = 10
+const OUTCOMES_A_FLUSH = 400
+const UNFLUSHED_MAX = 1_000
+/** With less of the lease left than this, a send could outlive it. */
+const LEASE_LEFT_MIN_MS = 35_000
+const BLOCKED_PAUSE_MS = 250
+
+export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
+
+export interface Dispatch {
+  /** Leases what is due and sends it, or waits for something to be. */
+  claimTurn(pollMs: number): Promise<void>
+  /** Stores outcomes, or waits for some. */
+  flushTurn(pollMs: number): Promise<void>
+  /** Whether anything is being sent or waits to be stored. */
+  busy(): boolean
+  /** Gives back what has not been sent yet, and stores the rest as it comes. */
+  windUp(): void
+}
+
+export interface DispatchOptions {
+  workerId: string
+  pulse: Pulse
+  due: Bell
+  publisher: Publisher
+  /** See `EngineDbs`. */
+  hasty: Db
+}
+
+/** Claims, sends and completes: the middle of the engine, for one process. */
+export function createDispatch(deps: Deps, { workerId, pulse, due, publisher, hasty }: DispatchOptions): Dispatch {
+  const { db, log, metrics, config } = deps
+  const slots = createSlots()
+  const gates = createGates()
+  const send = createSender(deps)
+  const flush = createBell()
+  const unflushed: Outcome[] = []
+
+  /** Sends a row when its turn comes. Too late or out of touch, nothing is sent: the lease runs out or goes back. */
+  async function attempt(row: Claimed, claimed: Claim, leasedAt: number): Promise<Outcome | undefined> {
+    const age = () => performance.now() - leasedAt
+    if (!isSendable(row)) return notSent(row, claimed.databaseNowMs, 'dead_letter', 'the event is past its retention')
+    if (!(await gates.enter(row))) return notSent(row, claimed.databaseNowMs, 'released', null)
+    try {
+      if (age() > LEASE_SECONDS * 1000 - LEASE_LEFT_MIN_MS || !pulse.alive()) return undefined
+      const outcome = await send(row, claimed.databaseNowMs + age())
+      gates.learn(row.lane_id, outcome.next.kind === 'succeeded', outcome.durationMs)
+      metrics.attempts.inc({ outcome: outcome.next.kind })
+      metrics.attemptSeconds.observe(outcome.durationMs / 1000)
+      return outcome
+    } finally {
+      gates.leave(row)
+    }
+  }
+
+  async function deliver(row: Claimed, claimed: Claim, leasedAt: number): Promise<void> {
+    try {
+      const outcome = await attempt(row, claimed, leasedAt)
+      if (outcome === undefined) return
+      unflushed.push(outcome)
+      flush.ring()
+    } finally {
+      slots.release(row)
+      metrics.inFlight.set(slots.taken())
+      // A process at its limit waits for a free slot, not for a due lane.
+      if (slots.wasFull()) due.ring()
+    }
+  }
+
+  const refused = ({ row }: Outcome, error: unknown) =>
+    log.error({ err: error, deliveryId: row.id }, 'an outcome could not be stored')
+
+  return {
+    async claimTurn(pollMs) {
+      gates.letGo(false)
+      if (unflushed.length >= UNFLUSHED_MAX || !pulse.alive() || slots.free() === 0) {
+        await due.wait(BLOCKED_PAUSE_MS)
+        return
+      }
+      // Before the claim: the lease as this process counts it never outlasts the database's.
+      const leasedAt = performance.now()
+      const claimed = await claim(hasty, workerId, {
+        perLane: config.webhookConcurrency,
+        free: slots.free(),
+        withoutTenants: slots.fullTenants(),
+        withoutSlow: slots.slowFull(),
+        roomOf: slots.roomOf,
+        ahead: gates.ahead,
+      })
+      for (const row of claimed.rows) {
+        slots.take(row)
+        void deliver(row, claimed, leasedAt)
+      }
+      metrics.inFlight.set(slots.taken())
+      if (claimed.more) return
+      await pause(GAP_MS)
+      await due.wait(Math.min(pollMs, claimed.nextInMs ?? pollMs, gates.waiting() > 0 ? BLOCKED_PAUSE_MS : pollMs))
+    },
+    async flushTurn(pollMs) {
+      if (unflushed.length === 0) {
+        await flush.wait(pollMs)
+        if (unflushed.length > 0 && unflushed.length < OUTCOMES_A_FLUSH) await pause(GAP_MS)
+        return
+      }
+      const batch = unflushed.slice(0, OUTCOMES_A_FLUSH)
+      const done = await completeEach({ db, hasty }, publisher, batch, config.webhookDisableAfterMs, refused)
+      // Only now: while the database is away they stay, and are stored when it is back.
+      unflushed.splice(0, batch.length)
+      metrics.deadLetters.inc(done.deadLettered)
+      if (done.settled < batch.length) {
+        log.warn({ late: batch.length - done.settled }, 'outcomes came after their lease and were dropped')
+      }
+      due.ring()
+      for (const lane of done.failing) await disableFailing(db, publisher, lane, config.webhookDisableAfterMs)
+    },
+    busy: () => unflushed.length > 0 || slots.taken() > 0,
+    windUp() {
+      gates.letGo(true)
+      flush.ring()
+    },
+  }
+}

@@ -1,0 +1,200 @@
+import { type Db, sql } from '../../platform/db/db.ts'
+import { tallyEnded } from '../../platform/events/counters.ts'
+import { idTime } from '../../platform/ids.ts'
+
+/** How many webhooks of one event a transaction serves. */
+const CHUNK = 500
+/** About how many deliveries a transaction makes. */
+const DELIVERIES_A_BATCH = 1_000
+const EVENTS_A_BATCH_MAX = 256
+const TENANTS_A_BATCH = 64
+/**
+ * Most visits skip what is older than this: the index there is dead rows only. Ids carry the time at which their
+ * transaction began, so a slower commit is found by the visits that look at everything.
+ */
+const RECENT_MS = 2_000
+
+interface OutboxRow {
+  tenant_id: string
+  event_id: string
+  app_id: string | null
+  type: string
+  after_webhook_id: string
+  /** How many tenants the batch is from. */
+  tenants: number
+}
+
+interface Match {
+  tenant_id: string
+  event_id: string
+  type: string
+  /** The event's. */
+  app_id: string | null
+  webhook_id: string
+  status: 'active' | 'paused' | 'disabled'
+}
+
+const column = <T, K extends keyof T>(rows: readonly T[], key: K): T[K][] => rows.map((row) => row[key])
+
+/**
+ * The oldest events of the next tenants behind `after`, every tenant's first one before anyone's second: none waits
+ * behind another's flood. From one tenant to the next the index is skipped through.
+ */
+function takeEvents(tx: Db, since: string, after: string, limit: number): Promise<OutboxRow[]> {
+  return tx.query<OutboxRow>(sql`
+    with recursive t(tenant_id, n) as (
+      (select tenant_id, 1 from outbox where tenant_id > ${after} and event_id >= ${since} order by tenant_id limit 1)
+      union all
+      select (select o.tenant_id from outbox o where o.tenant_id > t.tenant_id and o.event_id >= ${since} order by o.tenant_id limit 1), t.n + 1
+      from t where t.tenant_id is not null and t.n < ${TENANTS_A_BATCH}),
+    found as (select tenant_id, count(*) over () as tenants from t where tenant_id is not null)
+    select o.* from found
+    cross join lateral (
+      select x.*, row_number() over (order by x.event_id) as place, found.tenants from (
+        select tenant_id, event_id, app_id, type, after_webhook_id from outbox
+        where tenant_id = found.tenant_id and event_id >= ${since} order by event_id
+        limit ceil(${limit}::float8 / found.tenants) for update skip locked) x) o
+    order by o.place, o.event_id`)
+}
+
+function findSubscribers(tx: Db, events: readonly OutboxRow[]): Promise<Match[]> {
+  return tx.query<Match>(sql`
+    select o.tenant_id, o.event_id, o.type, o.app_id, w.id as webhook_id, w.status
+    from unnest(${column(events, 'tenant_id')}::text[], ${column(events, 'event_id')}::text[], ${column(events, 'app_id')}::text[],
+      ${column(events, 'type')}::text[], ${column(events, 'after_webhook_id')}::text[]) with ordinality
+      as o(tenant_id, event_id, app_id, type, after, position)
+    cross join lateral (
+      select w.id, w.status from webhooks w
+      where w.tenant_id = o.tenant_id and w.id > o.after and w.deleted_at is null
+        and (w.app_id is null or w.app_id = o.app_id)
+        and w.events && array[o.type, split_part(o.type, '.', 1) || '.*', '*']
+      order by w.id limit ${CHUNK}) w
+    order by o.position, w.id`)
+}
+
+/** The delivery's id follows from event and webhook, so that fanning out twice makes it once. Hex digits are base-32 digits. */
+const DELIVERY_ID = sql`'dlv_' || substr(m.event_id, 5, 10) || substr(encode(sha256(convert_to(m.event_id || m.webhook_id, 'UTF8')), 'hex'), 1, 16)`
+
+function matchRows(matches: readonly Match[]) {
+  return sql`unnest(${column(matches, 'tenant_id')}::text[], ${column(matches, 'event_id')}::text[], ${column(matches, 'type')}::text[],
+    ${column(matches, 'webhook_id')}::text[]) as m(tenant_id, event_id, type, webhook_id)`
+}
+
+/** Writes deliveries and makes their lanes due: one statement, so that the lanes are locked for it and the commit alone. */
+async function insertDeliveries(tx: Db, matches: readonly Match[], now: Date): Promise<void> {
+  const live = matches.filter((match) => match.status !== 'disabled')
+  if (live.length > 0) {
+    const lanes = [...new Map(live.map((match) => [match.webhook_id, match])).values()]
+    await tx.run(sql`
+      with k as materialized (
+        select tenant_id, id from lanes where (tenant_id, id) in (
+          select * from unnest(${column(lanes, 'tenant_id')}::text[], ${column(lanes, 'webhook_id')}::text[]))
+        order by tenant_id, id for no key update),
+      d as (
+        insert into deliveries (tenant_id, webhook_id, id, lane_id, event_id, event_type, next_at, created_at)
+        select m.tenant_id, m.webhook_id, ${DELIVERY_ID}, m.webhook_id, m.event_id, m.type, now(), now() from ${matchRows(live)}
+        on conflict do nothing)
+      update lanes l set due_at = least(l.due_at, now()), floor_at = least(l.floor_at, now())
+      from k where l.tenant_id = k.tenant_id and l.id = k.id`)
+  }
+  const missed = matches.filter((match) => match.status === 'disabled')
+  if (missed.length > 0) {
+    const apps = [...new Map(missed.map((match) => [match.event_id, match])).values()]
+    await tx.run(sql`
+      with ended as (
+        insert into deliveries_done (tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, created_at, done_at)
+        select m.tenant_id, m.webhook_id, ${DELIVERY_ID}, m.event_id, m.type, 'dead_letter', 0, 0, 0, now(), now() from ${matchRows(missed)}
+        on conflict do nothing returning tenant_id, event_id),
+      a as (
+        select * from unnest(${column(apps, 'event_id')}::text[], ${column(apps, 'app_id')}::text[]) as a(event_id, app_id)),
+      ${tallyEnded(sql`select tenant_id, app_id, 'dead_letter' from ended join a using (event_id)`, now)}
+      select`)
+  }
+}
+
+/**
+ * Takes finished events out of the outbox, moves the others' cursor, and gives each event its place in its tenant's
+ * feed. The feed's head is locked until the commit, and always before any lane.
+ */
+async function settleOutbox(
+  tx: Db,
+  done: readonly OutboxRow[],
+  unfinished: readonly { row: OutboxRow; after: string }[],
+): Promise<void> {
+  const fresh = [...done, ...unfinished.map(({ row }) => row)].filter((event) => event.after_webhook_id === '')
+  await tx.run(sql`
+    with gone as (
+      delete from outbox where (tenant_id, event_id) in (
+        select * from unnest(${column(done, 'tenant_id')}::text[], ${column(done, 'event_id')}::text[]))),
+    moved as (
+      update outbox o set after_webhook_id = u.after
+      from unnest(${unfinished.map((each) => each.row.event_id)}::text[], ${unfinished.map((each) => each.row.tenant_id)}::text[],
+        ${unfinished.map((each) => each.after)}::text[]) as u(event_id, tenant_id, after)
+      where o.event_id = u.event_id and o.tenant_id = u.tenant_id),
+    e as (
+      select tenant_id, event_id, row_number() over (partition by tenant_id order by event_id) as place
+      from unnest(${column(fresh, 'tenant_id')}::text[], ${column(fresh, 'event_id')}::text[]) as t(tenant_id, event_id)),
+    n as (select tenant_id, count(*) as n from e group by tenant_id order by tenant_id),
+    h as (
+      insert into feed_heads as f (tenant_id, seq) select tenant_id, n from n order by tenant_id
+      on conflict (tenant_id) do update set seq = f.seq + excluded.seq returning f.tenant_id, f.seq)
+    insert into feed (tenant_id, seq, event_id)
+    select e.tenant_id, h.seq - n.n + e.place, e.event_id from e join n using (tenant_id) join h using (tenant_id)`)
+}
+
+/** As many events as the batch can serve: those behind are left in the outbox for the next one. */
+function fitting(events: readonly OutboxRow[], matches: readonly Match[]) {
+  const byEvent = Map.groupBy(matches, (match) => match.event_id)
+  const taken: OutboxRow[] = []
+  let deliveries = 0
+  for (const event of events) {
+    const own = byEvent.get(event.event_id)?.length ?? 0
+    if (taken.length > 0 && deliveries + own > DELIVERIES_A_BATCH) break
+    taken.push(event)
+    deliveries += own
+  }
+  return { taken, byEvent }
+}
+
+export interface FannedOut {
+  events: number
+  deliveries: number
+  /** There is more to do at once. */
+  more: boolean
+}
+
+/**
+ * Turns events into deliveries, one transaction a call: deliveries, lanes, feed and the outbox commit together. It need
+ * not wait for the disk: lost in a crash of the database, the outbox rows are back, and the same deliveries follow. A
+ * reader outside the database must not be told a feed position before it is durable.
+ */
+export function createFanOut(hasty: Db, now: () => Date) {
+  let limit = EVENTS_A_BATCH_MAX
+  /** The tenants up to this one had their turn; the next batch begins behind it, and from the start when there is none. */
+  let turnOf = ''
+  return async function fanOut(everything: boolean): Promise<FannedOut> {
+    const since = everything ? '' : `evt_${idTime(Date.now() - RECENT_MS)}`
+    return hasty.tx(async (tx) => {
+      const restart = turnOf !== ''
+      const events = await takeEvents(tx, since, turnOf, limit)
+      turnOf = events[0]?.tenants === TENANTS_A_BATCH ? (column(events, 'tenant_id').sort().at(-1) as string) : ''
+      if (events.length === 0) return { events: 0, deliveries: 0, more: restart }
+      const { taken, byEvent } = fitting(events, await findSubscribers(tx, events))
+      const served = taken.flatMap((event) => byEvent.get(event.event_id) ?? [])
+      const full = (event: OutboxRow) => (byEvent.get(event.event_id)?.length ?? 0) === CHUNK
+      const unfinished = taken
+        .filter(full)
+        .map((row) => ({ row, after: byEvent.get(row.event_id)?.at(-1)?.webhook_id ?? '' }))
+      await settleOutbox(
+        tx,
+        taken.filter((event) => !full(event)),
+        unfinished,
+      )
+      await insertDeliveries(tx, served, now())
+      const more = restart || events.length >= limit || taken.length < events.length || unfinished.length > 0
+      const deliveriesAnEvent = Math.max(1, served.length) / taken.length
+      limit = Math.max(1, Math.min(EVENTS_A_BATCH_MAX, Math.floor(DELIVERIES_A_BATCH / deliveriesAnEvent)))
+      return { events: taken.length, deliveries: served.length, more }
+    })
+  }
+}

@@ -1,0 +1,154 @@
+import { type Db, isTransient, sql } from '../../platform/db/db.ts'
+import { tallyEnded } from '../../platform/events/counters.ts'
+import type { Publisher } from '../../platform/events/events.ts'
+import { announceDeadLetters, type DeadLetter } from './dead-letters.ts'
+import { lockLanes, makeLanesDue } from './lanes.ts'
+
+/** A worker silent for so long is taken for dead. */
+const DEAD_AFTER_SECONDS = 15
+const ROWS_A_REAP = 500
+/** A delivery whose workers keep dying may be what kills them. */
+const LEASES_LOST_MAX = 10
+
+/** Says that this worker lives, by the database's clock. */
+export async function heartbeat(db: Db, workerId: string): Promise<void> {
+  await db.run(sql`
+    insert into workers (id, started_at, heartbeat_at) values (${workerId}, clock_timestamp(), clock_timestamp())
+    on conflict (id) do update set heartbeat_at = clock_timestamp()`)
+}
+
+/** Signs a worker off; its leases, if any are left, are free at once. */
+export async function signOff(db: Db, workerId: string): Promise<void> {
+  await db.run(sql`delete from workers where id = ${workerId}`)
+}
+
+/** A delivery whose worker is gone, or too late. */
+export interface LostRow {
+  tenant_id: string
+  webhook_id: string
+  id: string
+  lane_id: string
+  lease_id: string
+}
+
+interface EndedRow extends DeadLetter {
+  lane_id: string
+}
+
+/**
+ * Leases that ran out, and those of workers that are dead or signed off. A worker counts as dead only if the database
+ * itself has been up for longer than the silence: its own absence makes nobody dead.
+ */
+function findLost(db: Db): Promise<LostRow[]> {
+  return db.query<LostRow>(sql`
+    with live as (
+      select id from workers where heartbeat_at > clock_timestamp() - ${DEAD_AFTER_SECONDS} * interval '1 second'
+        or pg_postmaster_start_time() > clock_timestamp() - ${DEAD_AFTER_SECONDS} * interval '1 second')
+    select tenant_id, webhook_id, id, lane_id, lease_id from deliveries
+    where lease_id is not null and (lease_until < clock_timestamp() or split_part(lease_id, '/', 1) not in (select id from live))
+    limit ${ROWS_A_REAP}`)
+}
+
+/**
+ * Makes lost deliveries due again; the tenth loss makes a dead letter (`worker_lost`), and a test event is never sent
+ * twice. A worker that still lives finds its lease gone and changes nothing.
+ * @returns how many were lost
+ */
+export async function reap(
+  db: Db,
+  publisher: Publisher,
+  refused: (row: LostRow, error: unknown) => void,
+): Promise<number> {
+  const found = await findLost(db)
+  if (found.length === 0) return 0
+  try {
+    return await takeBack(db, publisher, found)
+  } catch (error) {
+    if (isTransient(error)) throw error
+    // One that the database refuses must not keep the others.
+    let taken = 0
+    for (const row of found) {
+      taken += await takeBack(db, publisher, [row]).catch((each: unknown) => {
+        if (isTransient(each)) throw each
+        refused(row, each)
+        return 0
+      })
+    }
+    return taken
+  }
+}
+
+function takeBack(db: Db, publisher: Publisher, found: readonly LostRow[]): Promise<number> {
+  return db.tx(async (tx) => {
+    await lockLanes(
+      tx,
+      found.map((row) => ({ tenantId: row.tenant_id, laneId: row.lane_id })),
+    )
+    const rows = sql`unnest(${found.map((r) => r.tenant_id)}::text[], ${found.map((r) => r.webhook_id)}::text[], ${found.map((r) => r.id)}::text[],
+      ${found.map((r) => r.lease_id)}::text[]) as o(tenant_id, webhook_id, id, lease_id)`
+    const own = sql`d.tenant_id = o.tenant_id and d.webhook_id = o.webhook_id and d.id = o.id and d.lease_id = o.lease_id`
+    const ended = await tx.query<EndedRow>(sql`
+      with gone as (
+        delete from deliveries d using ${rows}
+        where ${own} and (d.leases_lost + 1 >= ${LEASES_LOST_MAX} or d.lane_id <> d.webhook_id) returning d.*),
+      tried as (
+        insert into attempts (tenant_id, delivery_id, number, at, duration_ms, error)
+        select tenant_id, id, attempts, clock_timestamp(), 0, 'worker_lost' from gone),
+      done as (
+        insert into deliveries_done (tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, test, created_at, done_at)
+        select tenant_id, webhook_id, id, event_id, event_type, case when lane_id = webhook_id then 'dead_letter' else 'failed' end,
+          cycle, retry, attempts + 1, lane_id <> webhook_id, created_at, clock_timestamp() from gone),
+      ${tallyEnded(
+        sql`
+        select g.tenant_id, e.app_id, 'dead_letter' from gone g left join events e on e.tenant_id = g.tenant_id and e.id = g.event_id
+        where g.lane_id = g.webhook_id`,
+        publisher.now(),
+      )}
+      select g.tenant_id, g.webhook_id, g.id, g.lane_id, g.event_id, g.event_type, w.app_id
+      from gone g join webhooks w on w.tenant_id = g.tenant_id and w.id = g.webhook_id`)
+    const freed = await tx.query<{ lane_id: string; tenant_id: string }>(sql`
+      update deliveries d set lease_id = null, lease_until = null, leases_lost = d.leases_lost + 1, next_at = now()
+      from ${rows} where ${own} returning d.lane_id, d.tenant_id`)
+    // An ended row frees a place too: a lane that waits at its cap must hear of it.
+    await makeLanesDue(
+      tx,
+      [...freed, ...ended].map((row) => ({ tenantId: row.tenant_id, laneId: row.lane_id, inMs: 0 })),
+    )
+    await announceDeadLetters(
+      tx,
+      publisher,
+      ended.filter((row) => row.lane_id === row.webhook_id),
+    )
+    return freed.length + ended.length
+  })
+}
+
+/** Forgets workers long silent: their leases are long gone. */
+export function forgetDeadWorkers(db: Db): Promise<number> {
+  return db.run(sql`delete from workers where heartbeat_at < clock_timestamp() - interval '1 hour'`)
+}
+
+/**
+ * Finds lanes whose work is due while they are not: no writer should ever leave one, so each is worth a warning.
+ * @returns how many were made due
+ */
+export async function wakeStrandedLanes(db: Db): Promise<number> {
+  const asleep = await db.query<{ tenant_id: string; id: string }>(sql`
+    select l.tenant_id, l.id from lanes l
+    cross join lateral (
+      select d.next_at from deliveries d where d.lane_id = l.id and d.lease_id is null order by d.next_at limit 1) n
+    where not l.held and l.due_at > now() + interval '1 second' and n.next_at < now() - interval '5 seconds'
+      and not (l.saturated and exists (select from deliveries f where f.lane_id = l.id and f.lease_id is not null))
+    limit 1000`)
+  if (asleep.length === 0) return 0
+  return db.tx(async (tx) => {
+    await lockLanes(
+      tx,
+      asleep.map((lane) => ({ tenantId: lane.tenant_id, laneId: lane.id })),
+    )
+    return tx.run(sql`
+      update lanes l set due_at = now(), floor_at = '-infinity', saturated = false
+      from unnest(${asleep.map((lane) => lane.tenant_id)}::text[], ${asleep.map((lane) => lane.id)}::text[]) as t(tenant_id, id)
+      where l.tenant_id = t.tenant_id and l.id = t.id and l.due_at > now() + interval '1 second'`)
+  })
+}

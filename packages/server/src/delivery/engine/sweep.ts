@@ -1,0 +1,191 @@
+import { type Db, sql } from '../../platform/db/db.ts'
+import { tallyEnded } from '../../platform/events/counters.ts'
+import { type Publisher, publish } from '../../platform/events/events.ts'
+import type { FailingLane } from './complete.ts'
+import { lockLanes } from './lanes.ts'
+
+const ROWS_A_SWEEP = 500
+const ROWS_A_DELETION = 5_000
+
+/** Only one process sweeps at a time; the others lose nothing by not waiting. */
+export async function alone(db: Db, lock: number, work: (tx: Db) => Promise<number>): Promise<number> {
+  return db.tx(async (tx) => {
+    const row = await tx.one<{ held: boolean }>(sql`select pg_try_advisory_xact_lock(${lock}::bigint) as held`)
+    return row?.held === true ? await work(tx) : 0
+  })
+}
+
+/** Disables a webhook that failed for too long, once, with notice. What is pending follows by `settleHeld`. */
+export async function disableFailing(
+  db: Db,
+  publisher: Publisher,
+  lane: FailingLane,
+  disableAfterMs: number,
+): Promise<void> {
+  const reason = `Every delivery has failed since ${lane.failingSince.toISOString()}.`
+  await db.tx(async (tx) => {
+    const webhook = await tx.one<{ url: string; app_id: `app_${string}` | null }>(sql`
+      update webhooks set status = 'disabled', disabled_reason = ${reason}, updated_at = ${publisher.now()}
+      where tenant_id = ${lane.tenantId} and id = ${lane.webhookId} and status = 'active' and deleted_at is null
+        and exists (
+          select from lanes l where l.tenant_id = ${lane.tenantId} and l.id = ${lane.webhookId}
+            and l.failing_since <= now() - ${disableAfterMs} * interval '1 millisecond')
+      returning url, app_id`)
+    if (webhook === undefined) return
+    await tx.run(sql`update lanes set held = true where tenant_id = ${lane.tenantId} and id = ${lane.webhookId}`)
+    await publish(tx, publisher, {
+      tenantId: lane.tenantId,
+      appId: webhook.app_id,
+      type: 'webhook.disabled',
+      data: { webhookId: lane.webhookId, url: webhook.url, reason },
+    })
+  })
+}
+
+/**
+ * Ends what waits for webhooks that will not get it: cancelled for deleted ones, dead letters for disabled ones. By the
+ * webhook's state, so that a crash half-way only means that the next sweep goes on.
+ * @returns how many ended now
+ */
+export async function settleHeld(tx: Db, now: Date): Promise<number> {
+  const ended = await tx.query<{ tenant_id: string; lane_id: string }>(sql`
+    select d.tenant_id, d.lane_id from webhooks w
+    cross join lateral (
+      select tenant_id, lane_id from deliveries d
+      where d.tenant_id = w.tenant_id and d.webhook_id = w.id and d.lease_id is null and (d.lane_id = d.webhook_id or w.deleted_at is not null) limit 1) d
+    where w.deleted_at is not null or w.status = 'disabled' limit 20`)
+  if (ended.length === 0) return 0
+  await lockLanes(
+    tx,
+    ended.map((row) => ({ tenantId: row.tenant_id, laneId: row.lane_id })),
+  )
+  const lanes = sql`unnest(${ended.map((row) => row.tenant_id)}::text[], ${ended.map((row) => row.lane_id)}::text[]) as l(tenant_id, id)`
+  const rows = await tx.query<{ n: number }>(sql`
+    with picked as (
+      select d.tenant_id, d.webhook_id, d.id, case when w.deleted_at is null then 'dead_letter' else 'cancelled' end as status
+      from ${lanes} join deliveries d on d.lane_id = l.id and d.tenant_id = l.tenant_id and d.lease_id is null
+      join webhooks w on w.tenant_id = d.tenant_id and w.id = d.webhook_id and (w.deleted_at is not null or w.status = 'disabled')
+      limit ${ROWS_A_SWEEP}),
+    gone as (
+      delete from deliveries d using picked p where d.tenant_id = p.tenant_id and d.webhook_id = p.webhook_id and d.id = p.id
+      returning d.*, p.status),
+    done as (
+      insert into deliveries_done (tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, test, created_at, done_at)
+      select tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, lane_id <> webhook_id, created_at, clock_timestamp() from gone),
+    ${tallyEnded(
+      sql`
+      select g.tenant_id, e.app_id, g.status from gone g left join events e on e.tenant_id = g.tenant_id and e.id = g.event_id
+      where g.lane_id = g.webhook_id`,
+      now,
+    )}
+    select count(*) as n from gone`)
+  return rows[0]?.n ?? 0
+}
+
+/** Removes deleted webhooks once nothing of theirs is pending, minutes later: a fan-out that saw them alive is over by then. */
+export function removeDeleted(tx: Db): Promise<number> {
+  return tx.run(sql`
+    with gone as (
+      delete from webhooks w where w.deleted_at < now() - interval '5 minutes'
+        and not exists (select from deliveries d where d.tenant_id = w.tenant_id and d.webhook_id = w.id)
+      returning w.tenant_id, w.id)
+    delete from lanes l using gone g where l.tenant_id = g.tenant_id and l.webhook_id = g.id`)
+}
+
+/**
+ * Deletes a portion of the deliveries that have been kept long enough, with their attempts: of those alone that are
+ * really gone, for a retry may be moving one at this moment.
+ */
+async function deleteOldDeliveries(tx: Db, retentionMs: number, deadLetterRetentionMs: number): Promise<number> {
+  const rows = await tx.query<{ n: number }>(sql`
+    with old as (
+      select tenant_id, webhook_id, id from deliveries_done
+      where done_at < now() - ${retentionMs} * interval '1 millisecond' and status <> 'dead_letter'
+        or done_at < now() - ${deadLetterRetentionMs} * interval '1 millisecond'
+      limit ${ROWS_A_DELETION} for update skip locked),
+    gone as (
+      delete from deliveries_done d using old o where d.tenant_id = o.tenant_id and d.webhook_id = o.webhook_id and d.id = o.id
+      returning d.tenant_id, d.id),
+    tried as (delete from attempts a using gone g where a.tenant_id = g.tenant_id and a.delivery_id = g.id)
+    select count(*) as n from gone`)
+  return rows[0]?.n ?? 0
+}
+
+/** The tenants of whose feed some follower has not folded all, each with the first event that is still to be folded. */
+function findUnfolded(tx: Db, followers: readonly string[]): Promise<{ tenant_id: string; seq: number; id: string }[]> {
+  return tx.query(sql`
+    select h.tenant_id, m.seq, f.event_id as id from feed_heads h
+    cross join lateral (
+      select min(coalesce(c.seq, 0)) as seq from unnest(${followers}::text[]) as n(name)
+      left join feed_cursors c on c.tenant_id = h.tenant_id and c.follower = n.name) m
+    cross join lateral (
+      select event_id from feed where tenant_id = h.tenant_id and seq > m.seq order by seq limit 1) f
+    where h.seq > m.seq`)
+}
+
+/**
+ * Deletes a portion of the events that have been kept long enough and that nothing needs: locked first, so that no
+ * retry can take one up, and then, in a statement that sees what was retried before, looked at again. Those that some
+ * follower has still to fold stay.
+ */
+async function deleteOldEvents(tx: Db, retentionMs: number, followers: readonly string[]): Promise<number> {
+  const unneeded = sql`
+    not exists (select from deliveries d where d.tenant_id = e.tenant_id and d.event_id = e.id)
+    and not exists (select from outbox o where o.tenant_id = e.tenant_id and o.event_id = e.id)
+    and not exists (
+      select from deliveries_done d where d.tenant_id = e.tenant_id and d.event_id = e.id and d.status = 'dead_letter')`
+  const unfolded = await findUnfolded(tx, followers)
+  const tenants = unfolded.map((row) => row.tenant_id)
+  // Passed over by their ids, or a portion could hold nothing else and there would be no getting on.
+  const old = await tx.query<{ tenant_id: string; id: string }>(sql`
+    select e.tenant_id, e.id from events e
+    where e.created_at < now() - ${retentionMs} * interval '1 millisecond' and ${unneeded}
+      and not exists (
+        select from unnest(${tenants}::text[], ${unfolded.map((row) => row.id)}::text[]) as u(tenant_id, id)
+        where u.tenant_id = e.tenant_id and e.id >= u.id)
+    limit ${ROWS_A_DELETION} for update skip locked`)
+  if (old.length === 0) return 0
+  const ids = old.map((event) => event.id).sort()
+  // Asked again: what was still to be fanned out before is in the feed by now. The feed's order is not quite that of ids, so
+  // what is left is held against the feed itself.
+  const late = await findUnfolded(tx, followers)
+  const rows = await tx.query<{ n: number }>(sql`
+    with late as materialized (
+      select f.tenant_id, f.event_id
+      from unnest(${late.map((row) => row.tenant_id)}::text[], ${late.map((row) => row.seq)}::bigint[]) as u(tenant_id, seq)
+      join feed f on f.tenant_id = u.tenant_id and f.seq > u.seq and f.event_id >= ${ids[0]} and f.event_id <= ${ids.at(-1)}),
+    gone as (
+      delete from events e using unnest(${old.map((event) => event.tenant_id)}::text[], ${old.map((event) => event.id)}::text[]) as o(tenant_id, id)
+      where e.tenant_id = o.tenant_id and e.id = o.id and ${unneeded}
+        and not exists (select from late l where l.tenant_id = e.tenant_id and l.event_id = e.id)
+      returning e.tenant_id, e.id),
+    fed as (
+      delete from feed f using gone g where f.tenant_id = g.tenant_id and f.event_id = g.id
+        and f.event_id >= ${ids[0]} and f.event_id <= ${ids.at(-1)})
+    select count(*) as n from gone`)
+  return rows[0]?.n ?? 0
+}
+
+/** How long what has ended is kept, and who has to have seen an event before it goes. */
+export interface Retention {
+  retentionMs: number
+  deadLetterRetentionMs: number
+  /** Names of the feed's followers. */
+  followers: readonly string[]
+}
+
+/** Deletes a portion of what has been kept long enough. @returns how many rows went; call again while there are any */
+export async function deleteExpired(tx: Db, retention: Retention): Promise<number> {
+  const { retentionMs, deadLetterRetentionMs, followers } = retention
+  // What is old is found by BRIN, which can be read no other way.
+  await tx.run(sql`select set_config('enable_bitmapscan', 'on', true), set_config('plan_cache_mode', 'auto', true)`)
+  const deliveries = await deleteOldDeliveries(tx, retentionMs, deadLetterRetentionMs)
+  return deliveries + (await deleteOldEvents(tx, retentionMs, followers))
+}
+
+/** Deletes a portion of the idempotency answers that nobody can ask for any more. @returns how many */
+export function deleteExpiredAnswers(db: Db): Promise<number> {
+  return db.run(sql`
+    delete from idempotency_keys where (tenant_id, scope_hash) in (
+      select tenant_id, scope_hash from idempotency_keys where expires_at < now() order by expires_at limit ${ROWS_A_DELETION})`)
+}

@@ -1,0 +1,84 @@
+import type { Deps } from '../../platform/deps.ts'
+import { fail } from '../../platform/http/errors.ts'
+import type { Id } from '../../platform/ids.ts'
+import { findHeads } from './store.ts'
+
+/** How long an event may be in the feed before who waits for it is told. */
+const LOOK_MS = 200
+const WAITING_MAX = 2_000
+const WAITING_A_TENANT_MAX = 100
+const RETRY_AFTER_SECONDS = '5'
+
+interface Waiter {
+  after: number
+  end(): void
+}
+
+/** Requests that wait for their tenant's feed to grow. They hold no connection: one statement looks for all of a process. */
+interface Arrivals {
+  /** Until the feed is past `after`, at most `timeoutMs`; at once while the process stops. @throws rate_limited */
+  wait(tenantId: Id<'ten'>, after: number, timeoutMs: number): Promise<void>
+}
+
+function createArrivals({ db, log, lifecycle }: Deps): Arrivals {
+  const waiting = new Map<Id<'ten'>, Set<Waiter>>()
+  let count = 0
+  let looking = false
+
+  async function look(): Promise<void> {
+    const heads = new Map((await findHeads(db, [...waiting.keys()])).map(({ tenant_id, seq }) => [tenant_id, seq]))
+    for (const [tenantId, waiters] of waiting)
+      for (const waiter of [...waiters]) if ((heads.get(tenantId) ?? 0) > waiter.after) waiter.end()
+  }
+
+  /** Looks again and again while somebody waits. */
+  async function keepLooking(): Promise<void> {
+    looking = true
+    while (waiting.size > 0) {
+      // With the database away they wait as long as they wanted to; their next read says what is wrong.
+      await look().catch((error: unknown) => log.debug({ err: error }, 'the feeds were not looked at'))
+      if (lifecycle.draining) for (const waiters of waiting.values()) for (const waiter of [...waiters]) waiter.end()
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+    }
+    looking = false
+  }
+
+  return {
+    wait(tenantId, after, timeoutMs) {
+      if (lifecycle.draining) return Promise.resolve()
+      const waiters = waiting.get(tenantId) ?? new Set()
+      if (count >= WAITING_MAX || waiters.size >= WAITING_A_TENANT_MAX)
+        throw fail(
+          'rate_limited',
+          [{ field: 'wait', code: 'too_many_waiting', message: 'Too many calls wait here. Ask without wait.' }],
+          { 'retry-after': RETRY_AFTER_SECONDS },
+        )
+      waiting.set(tenantId, waiters)
+      count += 1
+      return new Promise((resolve) => {
+        const waiter: Waiter = {
+          after,
+          end() {
+            clearTimeout(timer)
+            if (!waiters.delete(waiter)) return
+            count -= 1
+            if (waiters.size === 0) waiting.delete(tenantId)
+            resolve()
+          },
+        }
+        const timer = setTimeout(waiter.end, timeoutMs)
+        waiters.add(waiter)
+        if (!looking) void keepLooking()
+      })
+    },
+  }
+}
+
+const known = new WeakMap<Deps['lifecycle'], Arrivals>()
+
+/** Those who wait in this process. */
+export function arrivalsOf(deps: Deps): Arrivals {
+  const arrivals = known.get(deps.lifecycle) ?? createArrivals(deps)
+  known.set(deps.lifecycle, arrivals)
+  return arrivals
+}

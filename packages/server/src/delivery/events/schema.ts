@@ -1,0 +1,71 @@
+import { z } from 'zod'
+import { EVENT_TYPES } from '../../platform/events/event-catalogue.ts'
+import { Time } from '../../platform/http/route.ts'
+
+/** Where to begin, which events, how many, and how long to wait for one. */
+export const ListEvents = z.strictObject({
+  after: z.string().optional().meta({
+    description: 'The `nextCursor` of the answer before. Without `after`, `since` and `last`: the oldest event kept.',
+    example: 'cur_000000001w8f3k2x',
+  }),
+  since: z.iso.datetime({ offset: true }).optional().meta({
+    description: 'Begin at about this time: a little before it, never after it.',
+    'x-expected': 'an ISO 8601 time such as 2026-11-21T08:30:00.000Z',
+  }),
+  last: z
+    .string()
+    .regex(/^(\d{1,3}|1000)$/)
+    .optional()
+    .meta({
+      description: 'Begin so many events before the end, 0 to 1000; 0 for what comes from now on.',
+      'x-expected': 'a whole number from 0 to 1000',
+      example: '20',
+    }),
+  limit: z
+    .string()
+    .regex(/^([1-9]\d{0,2}|1000)$/)
+    .optional()
+    .meta({
+      description: 'The most events to answer, 1 to 1000 (default 100). Fewer where their text is over 1 MiB.',
+      'x-expected': 'a whole number from 1 to 1000',
+      example: '100',
+    }),
+  type: z.string().max(4_000).optional().meta({
+    description: 'Only these: event types, families such as `user.*`, or `*`, with commas between them.',
+    example: 'user.*,tx.completed',
+  }),
+  wait: z
+    .string()
+    .regex(/^([12]?\d|30)$/)
+    .optional()
+    .meta({
+      description: 'Where there is nothing to answer, wait up to so many seconds for it, 0 to 30 (default 0).',
+      'x-expected': 'a whole number from 0 to 30',
+      example: '0',
+    }),
+})
+export type ListEvents = z.infer<typeof ListEvents>
+
+/** An event as a delivery's body has it. */
+export const FeedEvent = z
+  .object({
+    id: z.string().meta({ example: 'evt_01jb2m7x9kq4t8v6w0r3s5y1za' }),
+    type: z.string().meta({ enum: EVENT_TYPES, example: 'user.created' }),
+    created_at: Time,
+    api_version: z.string().meta({ example: '2026-11-01' }),
+    data: z.record(z.string(), z.unknown()),
+  })
+  .meta({ id: 'Event', description: 'An event, as it is delivered to webhooks.' })
+
+/** Some of the feed, and where it goes on. */
+export const EventPage = z
+  .object({
+    events: z.array(FeedEvent),
+    nextCursor: z.string().meta({ description: 'Give it as `after` to go on. Always there, also where no event is.' }),
+    hasMore: z.boolean().meta({ description: 'Whether to go on at once: the feed does not end here.' }),
+    missed: z.boolean().meta({
+      description:
+        'Whether events between `after` and `nextCursor` are no longer kept: you come after their retention.',
+    }),
+  })
+  .meta({ id: 'EventPage' })

@@ -1,0 +1,108 @@
+import type { z } from 'zod'
+import type { Db } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { invalid } from '../../platform/http/errors.ts'
+import type { Caller } from '../../platform/http/route.ts'
+import { type Id, idTime } from '../../platform/ids.ts'
+import { SUBSCRIPTIONS } from '../webhooks/schema.ts'
+import { arrivalsOf } from './arrivals.ts'
+import { readCursor, toCursor } from './cursor.ts'
+import type { EventPage, ListEvents } from './schema.ts'
+import * as store from './store.ts'
+
+const LIMIT_DEFAULT = 100
+/** Events get their places as they commit: one may stand so much behind a younger one. */
+const COMMIT_MS = 10_000
+/** Places are below 2^50. */
+const HALVINGS_MAX = 50
+
+type Page = z.infer<typeof EventPage>
+
+function readTypes(text: string | undefined): string[] | null {
+  if (text === undefined) return null
+  const types = [...new Set(text.split(',').map((type) => type.trim()))]
+  const unknown = types.find((type) => !(SUBSCRIPTIONS as readonly string[]).includes(type))
+  if (unknown !== undefined)
+    throw invalid(
+      'type',
+      'Must be event types (GET /webhooks/event-types lists them), families such as user.*, or *, with commas between them.',
+    )
+  return types.includes('*') ? null : types
+}
+
+function checkStart({ after, since, last }: ListEvents): void {
+  const given = Object.entries({ after, since, last }).flatMap(([name, value]) => (value === undefined ? [] : [name]))
+  const [, second] = given
+  if (second !== undefined) throw invalid(second, `Give one of ${given.join(' and ')}.`, 'ambiguous')
+}
+
+/** The place after which events of that time and later stand: found by halving, as places nearly are in time's order. */
+async function placeBefore(db: Db, tenantId: Id<'ten'>, atMs: number): Promise<number> {
+  const firstId = `evt_${idTime(Math.max(0, atMs - COMMIT_MS))}`
+  let below = 0
+  let end = ((await store.findHead(db, tenantId))?.head ?? 0) + 1
+  for (let halvings = 0; below + 1 < end && halvings < HALVINGS_MAX; halvings += 1) {
+    const middle = Math.floor((below + end) / 2)
+    const found = await store.findPlace(db, tenantId, middle)
+    if (found === undefined || found.seq >= end || found.event_id >= firstId) end = middle
+    else below = found.seq
+  }
+  return below
+}
+
+/** The place to begin after, and whether the caller has been there. */
+async function findStart(deps: Deps, filter: store.FeedFilter, query: ListEvents) {
+  const { db } = deps
+  const { tenantId } = filter
+  if (query.after !== undefined) {
+    const after = readCursor(tenantId, query.after)
+    if (after === null)
+      throw invalid('after', 'Must be a nextCursor that this feed gave you. Leave it out to begin at the oldest event.')
+    return { after, been: true }
+  }
+  if (query.since !== undefined) return { after: await placeBefore(db, tenantId, Date.parse(query.since)), been: false }
+  if (query.last === undefined) return { after: 0, been: false }
+  const last = Number(query.last)
+  const after =
+    last === 0 ? ((await store.findHead(db, tenantId))?.head ?? 0) : await store.placeBeforeLast(db, filter, last)
+  return { after, been: false }
+}
+
+const aheadOfFeed = () =>
+  invalid(
+    'after',
+    'Lies past the end of this feed, as after a restore from a backup. Begin anew: without after, or by since.',
+    'ahead_of_feed',
+  )
+
+/**
+ * A portion of the tenant's events in the order in which they became deliverable; of a bound key's app, as a webhook with that
+ * `appId` gets them. What is before a cursor that was given stays before it: nobody who follows cursors misses an event.
+ * @throws validation_failed, rate_limited (too many wait)
+ */
+export async function listEvents(deps: Deps, caller: Caller, query: ListEvents): Promise<Page> {
+  checkStart(query)
+  const { db } = deps
+  const { tenantId } = caller
+  const filter = { tenantId, appId: caller.appId, types: readTypes(query.type) }
+  const start = await findStart(deps, filter, query)
+  const limit = Number(query.limit ?? LIMIT_DEFAULT)
+  const endsAt = performance.now() + Number(query.wait ?? 0) * 1_000
+  let missed = false
+  for (let { after } = start; ; ) {
+    const found = await store.readPortion(db, filter, after, limit)
+    if ((found?.head ?? 0) < after) throw aheadOfFeed()
+    const seq = found?.seq ?? 0
+    missed ||= start.been && found !== undefined && found.kept < seq - after
+    const leftMs = endsAt - performance.now()
+    const { bodies = [], more = false, written } = found ?? {}
+    if (bodies.length > 0 || more || leftMs <= 0 || deps.lifecycle.draining) {
+      // A place that this caller has told us of was durable before.
+      if (written !== undefined && !(start.been && seq === start.after)) await store.awaitDurable(db, written)
+      const events = bodies.map((body) => JSON.parse(body))
+      return { events, nextCursor: toCursor(tenantId, seq), hasMore: more, missed }
+    }
+    after = seq
+    await arrivalsOf(deps).wait(tenantId, after, leftMs)
+  }
+}

@@ -1,0 +1,133 @@
+import { type Db, sql } from '../../platform/db/db.ts'
+import type { Id } from '../../platform/ids.ts'
+
+/** Whose events, and which. */
+export interface FeedFilter {
+  tenantId: Id<'ten'>
+  /** Only this app's; null for all of the tenant's. */
+  appId: Id<'app'> | null
+  /** Types, families and `*`; null for all. */
+  types: readonly string[] | null
+}
+
+/** Places of the feed that one call looks at where not all events fit. */
+const SCANNED_MAX = 2_000
+/** Of text a page; one event is answered however long it is. */
+const PAGE_BYTES = 1024 * 1024
+
+/** Some of a feed. */
+export interface FeedPortion {
+  /** Where the feed ends. */
+  head: number
+  /** The place of the last event that was looked at; `head` at the feed's end. */
+  seq: number
+  bodies: string[]
+  more: boolean
+  /** How many places were looked at that still have their event. */
+  kept: number
+  /** All that this saw is durable once the database's log is on disk up to here. */
+  written: string
+}
+
+interface Row {
+  head: number
+  kept: number
+  scanned: number
+  scanned_to: number | null
+  fitting: number
+  seq: number | null
+  nth: number | null
+  body: string | null
+  written: string
+}
+
+const isFull = ({ appId, types }: FeedFilter) => appId === null && types === null
+
+/** The conditions of a filter on `e`, an event. */
+function fits({ appId, types }: FeedFilter) {
+  const families = sql`array[e.type, split_part(e.type, '.', 1) || '.*', '*']`
+  return sql`(${appId}::text is null or e.app_id = ${appId}) and (${types}::text[] is null or ${families} && ${types}::text[])`
+}
+
+/**
+ * The events after a place, in the feed's order. Cut where their text gets long, measured before any of it is read.
+ * Undefined where the tenant has had no event yet.
+ */
+export async function readPortion(
+  db: Db,
+  filter: FeedFilter,
+  after: number,
+  limit: number,
+): Promise<FeedPortion | undefined> {
+  const { tenantId } = filter
+  const places = isFull(filter) ? limit + 1 : SCANNED_MAX
+  const rows = await db.query<Row>(sql`
+    with scanned as materialized (
+      select f.seq, f.event_id, e.id, count(e.id) over (order by f.seq) as nth, octet_length(e.body) as bytes, ${fits(filter)} as fits
+      from (select seq, event_id from feed where tenant_id = ${tenantId} and seq > ${after} order by seq limit ${places}) f
+      left join events e on e.tenant_id = ${tenantId} and e.id = f.event_id),
+    fitting as (
+      select seq, event_id, nth, row_number() over (order by seq) as place, sum(bytes) over (order by seq) - bytes as bytes_before
+      from scanned where id is not null and fits),
+    taken as (select * from fitting where place <= ${limit} and bytes_before < ${PAGE_BYTES})
+    select h.seq as head, pg_current_wal_insert_lsn()::text as written, s.kept, s.scanned, s.scanned_to,
+      (select count(*) from fitting) as fitting, t.seq, t.nth, e.body
+    from feed_heads h
+    cross join (select count(*) as scanned, count(id) as kept, max(seq) as scanned_to from scanned) s
+    left join taken t on true
+    left join events e on e.tenant_id = h.tenant_id and e.id = t.event_id
+    where h.tenant_id = ${tenantId} order by t.seq`)
+  const [first] = rows
+  if (first === undefined) return undefined
+  const { head, written, kept, scanned, fitting, scanned_to } = first
+  const bodies = rows.flatMap(({ body }) => body ?? [])
+  const last = rows.at(-1) as Row
+  const shared = { head, written, bodies }
+  if (bodies.length < fitting) return { ...shared, seq: last.seq ?? after, more: true, kept: last.nth ?? 0 }
+  const more = scanned === places
+  return { ...shared, seq: more ? (scanned_to ?? head) : head, more, kept }
+}
+
+/** Where a tenant's feed ends, and from where on what is told of it is durable; undefined before its first event. */
+export function findHead(db: Db, tenantId: Id<'ten'>): Promise<{ head: number; written: string } | undefined> {
+  return db.one(sql`
+    select seq as head, pg_current_wal_insert_lsn()::text as written from feed_heads where tenant_id = ${tenantId}`)
+}
+
+/** Where the feeds of these tenants end. */
+export function findHeads(db: Db, tenantIds: readonly Id<'ten'>[]): Promise<{ tenant_id: Id<'ten'>; seq: number }[]> {
+  return db.query(sql`select tenant_id, seq from feed_heads where tenant_id = any(${tenantIds}::text[])`)
+}
+
+/** The place before the last `count` events that fit; before the last 2 000 of all where not so many do. */
+export async function placeBeforeLast(db: Db, filter: FeedFilter, count: number): Promise<number> {
+  const places = isFull(filter) ? count : SCANNED_MAX
+  const row = await db.one<{ nth: number | null; oldest: number | null }>(sql`
+    with scanned as materialized (
+      select f.seq, ${fits(filter)} as fits
+      from (select seq, event_id from feed where tenant_id = ${filter.tenantId} order by seq desc limit ${places}) f
+      join events e on e.tenant_id = ${filter.tenantId} and e.id = f.event_id)
+    select (select seq from scanned where fits order by seq desc offset ${count - 1} limit 1) as nth,
+      (select min(seq) from scanned) as oldest`)
+  return Math.max(0, (row?.nth ?? row?.oldest ?? 1) - 1)
+}
+
+/** The first place at `seq` or after it that still has its event. */
+export function findPlace(
+  db: Db,
+  tenantId: Id<'ten'>,
+  seq: number,
+): Promise<{ seq: number; event_id: Id<'evt'> } | undefined> {
+  return db.one(sql`
+    select seq, event_id from feed where tenant_id = ${tenantId} and seq >= ${seq} order by seq limit 1`)
+}
+
+/**
+ * Waits until the database's log is on disk up to `written`. The fan-out that gives events their places does not wait for the
+ * disk: lost in a crash, it would give them anew, and a reader who was told of them before would miss events.
+ */
+export async function awaitDurable(db: Db, written: string): Promise<void> {
+  // A commit waits for the disk if its transaction wrote something: the shortest of records, which nobody reads.
+  await db.run(sql`
+    select pg_logical_emit_message(true, 'halfkey', '') where pg_current_wal_flush_lsn() < ${written}::pg_lsn`)
+}

@@ -1,0 +1,100 @@
+import type { Deps } from '../../platform/deps.ts'
+import { failures } from '../../platform/http/errors.ts'
+import { type Caller, type Page, paging } from '../../platform/http/route.ts'
+import { type Id, isId } from '../../platform/ids.ts'
+import { lockLanes, makeLanesDue } from '../engine/lanes.ts'
+import * as store from './delivery-store.ts'
+import type { Delivery } from './schema.ts'
+import { findOwnWebhook, lockOwnWebhook, WEBHOOK_ERRORS } from './service.ts'
+
+export const DELIVERY_ERRORS = {
+  delivery_not_retryable: [
+    409,
+    'This delivery cannot be retried: it was a test, its event is past its retention, or it has had 100 attempts.',
+  ],
+} as const
+
+const fail = failures({ ...WEBHOOK_ERRORS, ...DELIVERY_ERRORS })
+
+const PURGE_PORTION = 5_000
+
+/** A page of a webhook's deliveries, newest first, each with its last ten attempts. @throws not_found */
+export async function listDeliveries(
+  deps: Deps,
+  caller: Caller,
+  id: string,
+  query: {
+    page?: string | undefined
+    page_size?: string | undefined
+    status?: Delivery['status'] | undefined
+    event_type?: string | undefined
+  },
+): Promise<Page<Delivery>> {
+  const webhook = await findOwnWebhook(deps, caller, id)
+  const { page, pageSize, offset } = paging(query)
+  const filter = {
+    tenantId: caller.tenantId,
+    webhookId: webhook.id,
+    status: query.status ?? null,
+    eventType: query.event_type ?? null,
+  }
+  return { ...(await store.listDeliveries(deps.db, filter, offset, pageSize)), page, pageSize }
+}
+
+/** The caller's delivery with all its attempts, and its event's body. @throws not_found */
+export async function findOwnDelivery(deps: Deps, caller: Caller, webhookId: Id<'wh'>, deliveryId: string) {
+  const found = isId('dlv', deliveryId)
+    ? await store.findDelivery(deps.db, caller.tenantId, webhookId, deliveryId)
+    : undefined
+  if (found === undefined) throw fail('not_found')
+  return found
+}
+
+/** A delivery with what is sent and every attempt. @throws not_found */
+export async function getDelivery(
+  deps: Deps,
+  caller: Caller,
+  id: string,
+  deliveryId: string,
+): Promise<Delivery & { payload: unknown }> {
+  const webhook = await findOwnWebhook(deps, caller, id)
+  const { delivery, body } = await findOwnDelivery(deps, caller, webhook.id, deliveryId)
+  return { ...delivery, payload: body === null ? null : JSON.parse(body) }
+}
+
+/**
+ * Sends again what has ended, as a new cycle with the same event id and its history kept; what still waits is sent
+ * now. Asked for twice at once, it is one cycle. @throws not_found, webhook_disabled, delivery_not_retryable
+ */
+export async function retryDelivery(deps: Deps, caller: Caller, id: string, deliveryId: string): Promise<Delivery> {
+  const { attempts: seen } = await getDelivery(deps, caller, id, deliveryId)
+  return deps.db.tx(async (tx) => {
+    const webhook = await lockOwnWebhook(tx, caller, id)
+    if (webhook.status === 'disabled') throw fail('webhook_disabled')
+    const inTx = { ...deps, db: tx }
+    const own = [caller.tenantId, webhook.id, deliveryId] as const
+    const lane = { tenantId: caller.tenantId, laneId: webhook.id }
+    await lockLanes(tx, [lane])
+    const { delivery } = await findOwnDelivery(inTx, caller, webhook.id, deliveryId)
+    // Sent since this caller looked, at another's wish or by the schedule: that was the one asked for.
+    if (delivery.attempts.length > seen.length) return delivery
+    if (!(await store.restartDelivery(tx, ...own))) {
+      if (await store.isDone(tx, ...own)) throw fail('delivery_not_retryable')
+      await store.hastenDelivery(tx, ...own)
+    }
+    await makeLanesDue(tx, [{ ...lane, inMs: 0 }])
+    tx.afterCommit(deps.wake.due)
+    return (await findOwnDelivery(inTx, caller, webhook.id, deliveryId)).delivery
+  })
+}
+
+/** Deletes a webhook's dead letters. @throws not_found */
+export async function purgeDeadLetters(deps: Deps, caller: Caller, id: string): Promise<{ purged: number }> {
+  const webhook = await findOwnWebhook(deps, caller, id)
+  let purged = 0
+  for (;;) {
+    const gone = await store.purgeDeadLetters(deps.db, caller.tenantId, webhook.id, PURGE_PORTION)
+    purged += gone
+    if (gone < PURGE_PORTION) return { purged }
+  }
+}

@@ -1,0 +1,267 @@
+import { and, type Db, type Sql, sql } from '../../platform/db/db.ts'
+import type { StoredEvent } from '../../platform/events/events.ts'
+import type { Id } from '../../platform/ids.ts'
+import { testLaneId } from '../engine/lanes.ts'
+import type { Delivery } from './schema.ts'
+
+interface AttemptJson {
+  number: number
+  at: string
+  status_code: number | null
+  duration_ms: number
+  error: string | null
+  response_snippet: string | null
+}
+
+interface DeliveryRow {
+  id: string
+  webhook_id: string
+  event_id: string
+  event_type: string
+  status: Delivery['status']
+  retry: number
+  next_at: Date | null
+  created_at: Date
+  updated_at: Date
+  attempts: AttemptJson[] | null
+}
+
+function toDelivery(row: DeliveryRow): Delivery {
+  return {
+    id: row.id,
+    webhookId: row.webhook_id,
+    eventId: row.event_id,
+    eventType: row.event_type,
+    status: row.status,
+    retryCount: row.retry,
+    nextAttemptAt: row.next_at?.toISOString() ?? null,
+    attempts: (row.attempts ?? []).map((attempt) => ({
+      number: attempt.number,
+      at: new Date(attempt.at).toISOString(),
+      statusCode: attempt.status_code,
+      durationMs: attempt.duration_ms,
+      error: attempt.error,
+      responseSnippet: attempt.response_snippet,
+    })),
+    createdAt: row.created_at.toISOString(),
+    updatedAt: row.updated_at.toISOString(),
+  }
+}
+
+/** A delivery that has been sent so often is not begun anew: its history, and what it costs to show, has an end. */
+const ATTEMPTS_MAX = 100
+const LISTED_ATTEMPTS_MAX = 10
+/** With the cycle that began below the limit, which has at most 21 sends. */
+const SHOWN_ATTEMPTS_MAX = ATTEMPTS_MAX + 20
+
+const PENDING_STATUS = sql`case when lease_id is not null then 'delivering' when retry > 0 then 'retrying' else 'pending' end`
+
+const PENDING_COLUMNS = sql`id, webhook_id, event_id, event_type, ${PENDING_STATUS} as status, retry,
+  case when lease_id is null then next_at end as next_at, created_at, created_at as updated_at`
+
+const DONE_COLUMNS = sql`id, webhook_id, event_id, event_type, status, retry, null::timestamptz as next_at, created_at, done_at as updated_at`
+
+/** A webhook's deliveries to look through. Null means any. */
+export interface DeliveryFilter {
+  tenantId: Id<'ten'>
+  webhookId: Id<'wh'>
+  status: Delivery['status'] | null
+  eventType: string | null
+}
+
+/** The filter on the table of what is pending and on that of what has ended; null where it can find nothing there. */
+function conditions(filter: DeliveryFilter): { pending: Sql | null; done: Sql | null } {
+  const shared = [sql`tenant_id = ${filter.tenantId}`, sql`webhook_id = ${filter.webhookId}`]
+  if (filter.eventType !== null) shared.push(sql`event_type = ${filter.eventType}`)
+  if (filter.status === null) return { pending: and(shared), done: and(shared) }
+  if (['pending', 'delivering', 'retrying'].includes(filter.status)) {
+    return { pending: and([...shared, sql`${PENDING_STATUS} = ${filter.status}`]), done: null }
+  }
+  // Written out, so that the planner sees the partial index over dead letters.
+  const ended = filter.status === 'dead_letter' ? sql`status = 'dead_letter'` : sql`status = ${filter.status}`
+  return { pending: null, done: and([...shared, ended]) }
+}
+
+/** Deliveries with the newest of their attempts, in the order in which they were made. */
+function withAttempts(page: Sql, attemptsMax: number): Sql {
+  return sql`
+    select p.*, t.attempts from (${page}) p
+    left join lateral (
+      select json_agg(a order by a.number) as attempts from (
+        select * from attempts a where a.tenant_id = p.tenant_id and a.delivery_id = p.id order by number desc limit ${attemptsMax}) a) t on true
+    order by p.id desc`
+}
+
+/** A page of deliveries, newest first, each with its last ten attempts, and how many there are. */
+export async function listDeliveries(
+  db: Db,
+  filter: DeliveryFilter,
+  offset: number,
+  limit: number,
+): Promise<{ items: Delivery[]; total: number }> {
+  const { pending, done } = conditions(filter)
+  const part = (columns: Sql, table: Sql, where: Sql) =>
+    sql`(select tenant_id, ${columns} from ${table} where ${where} order by id desc limit ${offset + limit})`
+  const parts = [
+    ...(pending ? [part(PENDING_COLUMNS, sql`deliveries`, pending)] : []),
+    ...(done ? [part(DONE_COLUMNS, sql`deliveries_done`, done)] : []),
+  ]
+  const counts = [
+    ...(pending ? [sql`(select count(*) from deliveries where ${pending})`] : []),
+    ...(done ? [sql`(select count(*) from deliveries_done where ${done})`] : []),
+  ]
+  const union = parts.reduce((all, one) => sql`${all} union all ${one}`)
+  const sum = counts.reduce((all, one) => sql`${all} + ${one}`)
+  const count = await db.one<{ n: number }>(sql`select ${sum} as n`)
+  const total = count?.n ?? 0
+  // Past the end: finding that out by the offset would read all that lies before it.
+  if (offset >= total) return { items: [], total }
+  const page = sql`select * from (${union}) u order by id desc offset ${offset} limit ${limit}`
+  const rows = await db.query<DeliveryRow>(withAttempts(page, LISTED_ATTEMPTS_MAX))
+  return { items: rows.map(toDelivery), total }
+}
+
+/** One delivery with all its attempts and the event's body (null when its retention is over). */
+export async function findDelivery(
+  db: Db,
+  tenantId: Id<'ten'>,
+  webhookId: Id<'wh'>,
+  id: string,
+): Promise<{ delivery: Delivery; body: string | null } | undefined> {
+  const own = sql`tenant_id = ${tenantId} and webhook_id = ${webhookId} and id = ${id}`
+  const row = await db.one<DeliveryRow & { body: string | null }>(sql`
+    select d.*, e.body from (${withAttempts(
+      sql`
+      select tenant_id, ${PENDING_COLUMNS} from deliveries where ${own}
+      union all select tenant_id, ${DONE_COLUMNS} from deliveries_done where ${own}`,
+      SHOWN_ATTEMPTS_MAX,
+    )}) d
+    left join events e on e.tenant_id = d.tenant_id and e.id = d.event_id limit 1`)
+  return row && { delivery: toDelivery(row), body: row.body }
+}
+
+/** Whether a delivery has ended. */
+export async function isDone(db: Db, tenantId: Id<'ten'>, webhookId: Id<'wh'>, id: string): Promise<boolean> {
+  return (
+    (await db.one(
+      sql`select 1 from deliveries_done where tenant_id = ${tenantId} and webhook_id = ${webhookId} and id = ${id}`,
+    )) !== undefined
+  )
+}
+
+const RESTART_COLUMNS = sql`tenant_id, webhook_id, id, webhook_id, event_id, event_type, cycle + 1, attempts, now(), created_at`
+
+/**
+ * A `with` part, `gone`: takes ended deliveries out, if they may be sent again and their event is there. The event's row is
+ * locked, so that retention does not take it away before the delivery needs it.
+ */
+function takeRestartable(which: Sql): Sql {
+  return sql`
+    held as materialized (
+      select d.tenant_id, d.webhook_id, d.id from deliveries_done d join events e on e.tenant_id = d.tenant_id and e.id = d.event_id
+      where ${which} and not d.test and d.attempts < ${ATTEMPTS_MAX} order by e.id for key share of e),
+    gone as (
+      delete from deliveries_done d using held h where d.tenant_id = h.tenant_id and d.webhook_id = h.webhook_id and d.id = h.id returning d.*)`
+}
+
+/**
+ * Starts a new cycle for an ended delivery: only one of two callers at once finds it to move. A test stays as it ended, and
+ * so does what has had 100 attempts or has lost its event.
+ */
+export async function restartDelivery(tx: Db, tenantId: Id<'ten'>, webhookId: Id<'wh'>, id: string): Promise<boolean> {
+  const moved = await tx.run(sql`
+    with ${takeRestartable(sql`d.tenant_id = ${tenantId} and d.webhook_id = ${webhookId} and d.id = ${id}`)}
+    insert into deliveries (tenant_id, webhook_id, id, lane_id, event_id, event_type, cycle, attempts, next_at, created_at)
+    select ${RESTART_COLUMNS} from gone`)
+  return moved > 0
+}
+
+/** Brings a waiting delivery's next send forward to now; one that is being sent is left alone. */
+export async function hastenDelivery(tx: Db, tenantId: Id<'ten'>, webhookId: Id<'wh'>, id: string): Promise<void> {
+  await tx.run(sql`
+    update deliveries set next_at = now() where tenant_id = ${tenantId} and webhook_id = ${webhookId} and id = ${id} and lease_id is null and next_at > now()`)
+}
+
+/** Deletes a portion of a webhook's dead letters with their attempts. @returns how many */
+export async function purgeDeadLetters(
+  db: Db,
+  tenantId: Id<'ten'>,
+  webhookId: Id<'wh'>,
+  limit: number,
+): Promise<number> {
+  // By a range of ids: joined with the picked rows, a planner with old statistics compares each with each.
+  const row = await db.one<{ n: number }>(sql`
+    with old as (
+      select id from deliveries_done where tenant_id = ${tenantId} and webhook_id = ${webhookId} and status = 'dead_letter' order by id limit ${limit}),
+    gone as (
+      delete from deliveries_done where tenant_id = ${tenantId} and webhook_id = ${webhookId} and status = 'dead_letter'
+        and id <= (select max(id) from old) returning id),
+    tried as (delete from attempts a using gone g where a.tenant_id = ${tenantId} and a.delivery_id = g.id)
+    select count(*) as n from gone`)
+  return row?.n ?? 0
+}
+
+/** How many dead letters a webhook has from this delivery id on. */
+export async function countDeadLetters(
+  db: Db,
+  tenantId: Id<'ten'>,
+  webhookId: Id<'wh'>,
+  fromId: string,
+): Promise<number> {
+  const row = await db.one<{ n: number }>(sql`
+    select count(*) as n from deliveries_done where tenant_id = ${tenantId} and webhook_id = ${webhookId} and status = 'dead_letter' and id >= ${fromId}`)
+  return row?.n ?? 0
+}
+
+/**
+ * Starts new cycles for the next dead letters in id order, after `afterId` and up to `untilId`; those that may not be sent
+ * again stay. @returns the ids of all that it looked at
+ */
+export async function restartDeadLetters(
+  tx: Db,
+  tenantId: Id<'ten'>,
+  webhookId: Id<'wh'>,
+  afterId: string,
+  untilId: string,
+  limit: number,
+): Promise<string[]> {
+  const dead = sql`tenant_id = ${tenantId} and webhook_id = ${webhookId} and status = 'dead_letter' and id > ${afterId}`
+  const rows = await tx.query<{ id: string }>(sql`
+    with old as (select id from deliveries_done where ${dead} and id <= ${untilId} order by id limit ${limit}),
+    ${takeRestartable(sql`d.tenant_id = ${tenantId} and d.webhook_id = ${webhookId} and d.status = 'dead_letter' and d.id > ${afterId}
+      and d.id <= (select max(id) from old)`)},
+    back as (
+      insert into deliveries (tenant_id, webhook_id, id, lane_id, event_id, event_type, cycle, attempts, next_at, created_at)
+      select ${RESTART_COLUMNS} from gone)
+    select id from old order by id`)
+  return rows.map((row) => row.id)
+}
+
+/** How many test deliveries of a webhook have not ended. */
+export async function countOpenTests(tx: Db, tenantId: Id<'ten'>, webhookId: Id<'wh'>): Promise<number> {
+  // Each half by an index of its own.
+  const own = sql`lane_id = ${testLaneId(webhookId)} and tenant_id = ${tenantId}`
+  const row = await tx.one<{ n: number }>(sql`
+    select (select count(*) from deliveries where ${own} and lease_id is null)
+      + (select count(*) from deliveries where ${own} and lease_id is not null) as n`)
+  return row?.n ?? 0
+}
+
+/** Writes a test event for one webhook alone: no outbox, so nobody else gets it, and a lane of its own. */
+export async function insertTestDelivery(
+  tx: Db,
+  webhookId: Id<'wh'>,
+  deliveryId: Id<'dlv'>,
+  event: StoredEvent,
+): Promise<void> {
+  const laneId = testLaneId(webhookId)
+  await tx.run(sql`
+    insert into events (tenant_id, id, app_id, type, body, created_at, context)
+    values (${event.tenantId}, ${event.id}, ${event.appId}, ${event.type}, ${event.body}, ${event.createdAt}, ${event.context})`)
+  await tx.run(sql`
+    insert into lanes (tenant_id, id, webhook_id, due_at) values (${event.tenantId}, ${laneId}, ${webhookId}, now())
+    on conflict (tenant_id, id) do update set due_at = now(), floor_at = '-infinity', saturated = false`)
+  await tx.run(sql`
+    insert into deliveries (tenant_id, webhook_id, id, lane_id, event_id, event_type, next_at, created_at)
+    values (${event.tenantId}, ${webhookId}, ${deliveryId}, ${laneId}, ${event.id}, ${event.type}, now(), now())`)
+}

@@ -1,0 +1,67 @@
+import type { Db } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { createJob, findOpenJob, type Job, type JobStep, stepJob, widenJob } from '../../platform/events/jobs.ts'
+import { failures, invalid } from '../../platform/http/errors.ts'
+import type { Caller } from '../../platform/http/route.ts'
+import { type Id, idTime } from '../../platform/ids.ts'
+import type { Logger } from '../../platform/observability/log.ts'
+import { lockLanes, makeLanesDue } from '../engine/lanes.ts'
+import * as deliveries from './delivery-store.ts'
+import { lockOwnWebhook, WEBHOOK_ERRORS } from './service.ts'
+import { lockWebhook } from './store.ts'
+
+const fail = failures(WEBHOOK_ERRORS)
+
+const PORTION = 500
+const JOB = 'webhook.recover'
+
+/** What a recover job goes by: the dead letters after `afterId`, which moves on from `fromId`, and up to `untilId`. */
+interface Recovery extends Record<string, unknown> {
+  webhookId: Id<'wh'>
+  fromId: string
+  afterId: string
+  untilId: string
+}
+
+/**
+ * Begins a job that sends every dead letter since a time again. A webhook has one at a time: where one is at work, it is
+ * the answer, and goes back to the earlier time if that is asked for. @throws not_found, webhook_disabled
+ */
+export async function recoverDeadLetters(deps: Deps, caller: Caller, id: string, since: string): Promise<Job> {
+  const sinceMs = Date.parse(since)
+  if (sinceMs > deps.now().getTime()) throw invalid('since', 'Must not lie in the future.', 'in_the_future')
+  return deps.db.tx(async (tx) => {
+    // Its lock makes one of two requests at once, and a step of the job, wait for the other.
+    const webhook = await lockOwnWebhook(tx, caller, id)
+    if (webhook.status === 'disabled') throw fail('webhook_disabled')
+    const fromId = `dlv_${idTime(Math.max(0, sinceMs))}`
+    const open = await findOpenJob(tx, caller.tenantId, JOB, { webhookId: webhook.id })
+    if (open !== undefined && fromId >= (open.state as Recovery).fromId) return open
+    const total = await deliveries.countDeadLetters(tx, caller.tenantId, webhook.id, fromId)
+    // Up to now: what this job's own cycles bury again is not dug up by it.
+    const untilId = `dlv_${idTime(deps.now().getTime() + 1)}`
+    const state: Recovery = { webhookId: webhook.id, fromId, afterId: fromId, untilId }
+    tx.afterCommit(deps.wake.due)
+    if (open !== undefined)
+      return widenJob(tx, deps.now(), open, { ...state, untilId: (open.state as Recovery).untilId }, total)
+    return createJob(tx, deps.now(), { tenantId: caller.tenantId, appId: webhook.app_id, type: JOB, total, state })
+  })
+}
+
+async function recoverPortion(tx: Db, job: Job): Promise<JobStep> {
+  const state = job.state as Recovery
+  const { webhookId, afterId, untilId } = state
+  const webhook = await lockWebhook(tx, job.tenantId, webhookId, null)
+  if (webhook === undefined) return { failed: 'The webhook was deleted.' }
+  if (webhook.status === 'disabled') return { failed: 'The webhook was disabled. Set its status to active first.' }
+  const lane = { tenantId: job.tenantId, laneId: webhookId }
+  await lockLanes(tx, [lane])
+  const ids = await deliveries.restartDeadLetters(tx, job.tenantId, webhookId, afterId, untilId, PORTION)
+  if (ids.length > 0) await makeLanesDue(tx, [{ ...lane, inMs: 0 }])
+  return { progress: ids.length, state: { ...state, afterId: ids.at(-1) ?? afterId }, done: ids.length < PORTION }
+}
+
+/** One portion of the recover job whose last one is longest ago. @returns whether there was one */
+export function stepRecovery(db: Db, log: Logger): Promise<boolean> {
+  return stepJob(db, log, JOB, recoverPortion)
+}

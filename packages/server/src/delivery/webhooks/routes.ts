@@ -1,0 +1,205 @@
+import { z } from 'zod'
+import type { EventType } from '../../platform/events/event-catalogue.ts'
+import { IdParam, list, one, Paging, type Route, route, secretKey } from '../../platform/http/route.ts'
+import { JobRecord, toJobRecord } from '../jobs/schema.ts'
+import { getDelivery, listDeliveries, purgeDeadLetters, retryDelivery } from './deliveries.ts'
+import { recoverDeadLetters } from './recover.ts'
+import {
+  CreateWebhook,
+  Delivery,
+  DeliveryParams,
+  DeliveryWithPayload,
+  EventTypeRecord,
+  ListDeliveries,
+  ListWebhooks,
+  PurgeDeliveries,
+  Purged,
+  RecoverWebhook,
+  RotatedWebhook,
+  RotateWebhook,
+  TestWebhook,
+  UpdateWebhook,
+  Webhook,
+  WebhookWithSecret,
+} from './schema.ts'
+import { awaitTest, type QueuedTest, queueTest } from './send-test.ts'
+import {
+  checkUrl,
+  createWebhook,
+  deleteWebhook,
+  eventTypes,
+  getWebhook,
+  listWebhooks,
+  rotateSecret,
+  updateWebhook,
+} from './service.ts'
+
+const read = secretKey('webhooks:read')
+const write = secretKey('webhooks:write')
+
+export const webhookRoutes: Route[] = [
+  route(
+    'GET /webhooks',
+    { summary: 'List webhooks', callers: read, query: ListWebhooks, reply: list(Webhook) },
+    (deps, { caller, query }) => listWebhooks(deps, caller, query),
+  ),
+  route(
+    'POST /webhooks',
+    {
+      summary: 'Create a webhook',
+      description:
+        'Subscribes an endpoint to events. The answer alone holds the signing `secret`. The URL is checked now and at every send.',
+      callers: write,
+      body: CreateWebhook,
+      reply: one(WebhookWithSecret),
+      status: 201,
+      secret: true,
+      errors: ['webhook_url_blocked', 'webhook_limit_reached'],
+      before: (deps, { body }) => checkUrl(deps, body.url),
+    },
+    (deps, { caller, origin, body }) => createWebhook(deps, { caller, origin }, body),
+  ),
+  route(
+    'GET /webhooks/event-types',
+    {
+      summary: 'List event types',
+      description: 'Every kind of event, with an example.',
+      callers: read,
+      query: z.strictObject(Paging),
+      reply: list(EventTypeRecord),
+      extension: true,
+    },
+    async (_, { query }) => eventTypes(query),
+  ),
+  route(
+    'GET /webhooks/:id',
+    { summary: 'Get a webhook', callers: read, params: IdParam, reply: one(Webhook), extension: true },
+    (deps, { caller, params }) => getWebhook(deps, caller, params.id),
+  ),
+  route(
+    'PATCH /webhooks/:id',
+    {
+      summary: 'Change a webhook',
+      description:
+        '`status: paused` holds deliveries; `active` lets them go on, and brings a disabled webhook back. A new URL counts for waiting deliveries too.',
+      callers: write,
+      params: IdParam,
+      body: UpdateWebhook,
+      reply: one(Webhook),
+      errors: ['webhook_url_blocked'],
+      before: (deps, { body }) => checkUrl(deps, body.url),
+    },
+    (deps, { caller, origin, params, body }) => updateWebhook(deps, { caller, origin }, params.id, body),
+  ),
+  route(
+    'DELETE /webhooks/:id',
+    {
+      summary: 'Delete a webhook',
+      description: 'Pending deliveries are cancelled.',
+      callers: write,
+      params: IdParam,
+      reply: one(Webhook),
+    },
+    (deps, { caller, origin, params }) => deleteWebhook(deps, { caller, origin }, params.id),
+  ),
+  route(
+    'POST /webhooks/:id/rotate',
+    {
+      summary: 'Rotate the signing secret',
+      description:
+        'For `graceSeconds` (default 86400) `webhook-signature` carries both signatures and `X-Service-Signature` the old one; `{endGrace: true}` ends that now, with `secret` null.',
+      callers: write,
+      params: IdParam,
+      body: RotateWebhook,
+      reply: one(RotatedWebhook),
+      secret: true,
+      extension: true,
+    },
+    (deps, { caller, origin, params, body }) => rotateSecret(deps, { caller, origin }, params.id, body),
+  ),
+  route(
+    'POST /webhooks/:id/test',
+    {
+      summary: 'Send a test event',
+      description:
+        'Sends one event to this webhook alone, at once, without retries, by the same path as any other. Answers when the attempt has ended, or after 10 s. At most 10 unfinished ones for each webhook: beyond, 429 `rate_limited`.',
+      callers: write,
+      params: IdParam,
+      body: TestWebhook,
+      reply: one(Delivery),
+    },
+    {
+      effect: async (deps, { caller, origin, params, body }) =>
+        queueTest(deps, caller, origin, params.id, (body.eventType ?? 'webhook.test') as EventType),
+      finish: (deps, { caller }, recovery) => awaitTest(deps, caller, recovery as QueuedTest),
+    },
+  ),
+  route(
+    'GET /webhooks/:id/deliveries',
+    {
+      summary: 'List deliveries',
+      description:
+        'Newest first, each with its last ten attempts, in ascending number; `GET …/deliveries/:deliveryId` has them all. `status=dead_letter` is the dead-letter queue.',
+      callers: read,
+      params: IdParam,
+      query: ListDeliveries,
+      reply: list(Delivery),
+    },
+    (deps, { caller, params, query }) => listDeliveries(deps, caller, params.id, query),
+  ),
+  route(
+    'DELETE /webhooks/:id/deliveries',
+    {
+      summary: 'Purge dead letters',
+      callers: write,
+      params: IdParam,
+      query: PurgeDeliveries,
+      reply: one(Purged),
+      extension: true,
+    },
+    (deps, { caller, params }) => purgeDeadLetters(deps, caller, params.id),
+  ),
+  route(
+    'GET /webhooks/:id/deliveries/:deliveryId',
+    {
+      summary: 'Get a delivery',
+      description: 'With the payload and every attempt.',
+      callers: read,
+      params: DeliveryParams,
+      reply: one(DeliveryWithPayload),
+      extension: true,
+    },
+    (deps, { caller, params }) => getDelivery(deps, caller, params.id, params.deliveryId),
+  ),
+  route(
+    'POST /webhooks/:id/deliveries/:deliveryId/retry',
+    {
+      summary: 'Retry a delivery',
+      description:
+        'Begins a new cycle for a delivery that has ended (its history stays, the event id is the same); a waiting one is sent now. Not one that has had 100 attempts.',
+      callers: write,
+      params: DeliveryParams,
+      reply: one(Delivery),
+      errors: ['webhook_disabled', 'delivery_not_retryable'],
+      extension: true,
+    },
+    (deps, { caller, params }) => retryDelivery(deps, caller, params.id, params.deliveryId),
+  ),
+  route(
+    'POST /webhooks/:id/recover',
+    {
+      summary: 'Recover dead letters',
+      description:
+        'Begins a job that sends every dead letter since a time again, but for those with 100 attempts; its progress is at `GET /jobs/:id`. A webhook has one at a time: while one is at work, it is the answer, and an earlier `since` makes it go back so far.',
+      callers: write,
+      params: IdParam,
+      body: RecoverWebhook,
+      reply: one(JobRecord),
+      status: 201,
+      errors: ['webhook_disabled'],
+      extension: true,
+    },
+    async (deps, { caller, params, body }) =>
+      toJobRecord(await recoverDeadLetters(deps, caller, params.id, body.since)),
+  ),
+]

@@ -1,0 +1,179 @@
+import { z } from 'zod'
+import { EVENT_TYPES } from '../../platform/events/event-catalogue.ts'
+import { Metadata, Paging, Time, Times } from '../../platform/http/route.ts'
+
+const URL_CHARS_MAX = 2_048
+const GRACE_SECONDS_MAX = 30 * 86_400
+
+const families = [...new Set(EVENT_TYPES.map((type) => `${type.split('.')[0]}.*`))]
+/** What a webhook may subscribe to: a kind, a family, or everything. */
+export const SUBSCRIPTIONS = ['*', ...families, ...EVENT_TYPES] as const
+
+const Subscription = z
+  .string()
+  .max(100)
+  .meta({
+    enum: [...SUBSCRIPTIONS],
+    'x-expected': 'an event type (GET /webhooks/event-types lists them), a family such as user.*, or *',
+  })
+const Subscriptions = z
+  .array(Subscription)
+  .min(1)
+  .max(100)
+  .meta({ uniqueItems: true, example: ['user.created', 'tx.*'] })
+const Url = z
+  .string()
+  .min(1)
+  .max(URL_CHARS_MAX)
+  .meta({ description: 'An https URL that the public internet reaches.', example: 'https://example.com/hook' })
+const Description = z.string().max(500)
+
+/** A webhook, as every answer shows one. */
+export const Webhook = z
+  .object({
+    id: z.string().meta({ example: 'wh_01jb2m7x9kq4t8v6w0r3s5y1zk' }),
+    url: z.string(),
+    events: z.array(z.string()),
+    description: z.string().nullable(),
+    status: z.enum(['active', 'paused', 'disabled']).meta({
+      description:
+        '`paused` by you: deliveries wait. `disabled` by us after days of failure: they become dead letters.',
+    }),
+    disabledReason: z.string().nullable(),
+    secretLast4: z.string(),
+    appId: z
+      .string()
+      .nullable()
+      .meta({ description: "Whose events it gets; null for every app's and the tenant's own." }),
+    metadata: z.record(z.string(), z.string()),
+    ...Times,
+  })
+  .meta({ id: 'Webhook' })
+export type Webhook = z.infer<typeof Webhook>
+
+const Secret = z.string().meta({
+  description: 'Keys the signatures of deliveries. Shown only here.',
+  example: 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD0ZXGy3mlHz8=',
+})
+
+export const WebhookWithSecret = Webhook.extend({ secret: Secret }).meta({ id: 'WebhookWithSecret' })
+export const RotatedWebhook = Webhook.extend({ secret: Secret.nullable() }).meta({ id: 'RotatedWebhook' })
+
+export const CreateWebhook = z
+  .strictObject({
+    url: Url,
+    events: Subscriptions,
+    description: Description.nullable().optional(),
+    appId: z.string().nullable().optional(),
+    metadata: Metadata.optional(),
+  })
+  .meta({ id: 'CreateWebhook' })
+export type CreateWebhook = z.infer<typeof CreateWebhook>
+
+export const UpdateWebhook = z
+  .strictObject({
+    url: Url.optional(),
+    events: Subscriptions.optional(),
+    description: Description.nullable().optional(),
+    status: z.enum(['active', 'paused']).optional(),
+    metadata: z.record(z.string().max(200), z.string().nullable()).optional(),
+  })
+  .meta({ id: 'UpdateWebhook' })
+export type UpdateWebhook = z.infer<typeof UpdateWebhook>
+
+export const ListWebhooks = z.strictObject({
+  ...Paging,
+  app_id: z.string().optional(),
+  status: z.enum(['active', 'paused', 'disabled']).optional(),
+})
+
+export const RotateWebhook = z
+  .strictObject({
+    graceSeconds: z
+      .int()
+      .min(0)
+      .max(GRACE_SECONDS_MAX)
+      .optional()
+      .meta({ description: 'How long deliveries are signed with the old secret too (default 86400).' }),
+    endGrace: z
+      .literal(true)
+      .optional()
+      .meta({ description: 'Makes no new secret, but ends the grace of the last one now.' }),
+  })
+  .meta({ id: 'RotateWebhook' })
+export type RotateWebhook = z.infer<typeof RotateWebhook>
+
+const EventTypeName = z.string().meta({ enum: EVENT_TYPES })
+
+export const TestWebhook = z
+  .strictObject({
+    eventType: EventTypeName.optional().meta({ description: 'The kind to imitate (default webhook.test).' }),
+  })
+  .meta({ id: 'TestWebhook' })
+
+export const EventTypeRecord = z
+  .object({
+    type: z.string(),
+    description: z.string(),
+    example: z.record(z.string(), z.unknown()).meta({ description: 'An example of the event’s `data`.' }),
+  })
+  .meta({ id: 'EventType' })
+
+export const DELIVERY_STATUSES = [
+  'pending',
+  'delivering',
+  'retrying',
+  'succeeded',
+  'dead_letter',
+  'cancelled',
+  'failed',
+] as const
+
+const Attempt = z
+  .object({
+    number: z.int().meta({ description: '0 is the first send.' }),
+    at: Time,
+    statusCode: z.int().nullable(),
+    durationMs: z.int(),
+    error: z.string().nullable(),
+    responseSnippet: z.string().nullable().meta({ description: 'The start of the answer’s body, at most 4 KiB.' }),
+  })
+  .meta({ id: 'DeliveryAttempt' })
+
+/** A delivery: one event on its way to one webhook. */
+export const Delivery = z
+  .object({
+    id: z.string(),
+    webhookId: z.string(),
+    eventId: z.string(),
+    eventType: z.string(),
+    status: z.enum(DELIVERY_STATUSES),
+    retryCount: z.int().meta({ description: 'Which scheduled retry it is at, 0 (the first send) to 5.' }),
+    nextAttemptAt: Time.nullable(),
+    attempts: z.array(Attempt),
+    ...Times,
+  })
+  .meta({ id: 'Delivery' })
+export type Delivery = z.infer<typeof Delivery>
+
+export const DeliveryWithPayload = Delivery.extend({
+  payload: z.unknown().meta({ description: 'The event as it is sent; null once its retention is over.' }),
+}).meta({ id: 'DeliveryWithPayload' })
+
+export const ListDeliveries = z.strictObject({
+  ...Paging,
+  status: z.enum(DELIVERY_STATUSES).optional(),
+  event_type: EventTypeName.optional(),
+})
+export const PurgeDeliveries = z.strictObject({ status: z.enum(['dead_letter']) })
+export const Purged = z
+  .object({ purged: z.int().meta({ description: 'How many dead letters were deleted.' }) })
+  .meta({ id: 'PurgedDeliveries' })
+
+export const RecoverWebhook = z
+  .strictObject({
+    since: z.iso.datetime({ offset: true }).meta({ 'x-expected': 'an ISO 8601 time such as 2026-11-21T08:30:00.000Z' }),
+  })
+  .meta({ id: 'RecoverWebhook' })
+
+export const DeliveryParams = z.object({ id: z.string(), deliveryId: z.string() })

@@ -1,0 +1,88 @@
+import type { Deps } from '../../platform/deps.ts'
+import { EVENT_CATALOGUE, type EventType } from '../../platform/events/event-catalogue.ts'
+import { newEvent } from '../../platform/events/events.ts'
+import { fail } from '../../platform/http/errors.ts'
+import type { Caller, Origin } from '../../platform/http/route.ts'
+import { type Id, newId } from '../../platform/ids.ts'
+import { findOwnDelivery } from './deliveries.ts'
+import * as store from './delivery-store.ts'
+import type { Delivery } from './schema.ts'
+import { lockOwnWebhook } from './service.ts'
+
+const OPEN_TESTS_MAX = 10
+const RETRY_AFTER_SECONDS = '10'
+const WAIT_MS = 10_000
+const POLL_MIN_MS = 25
+const POLL_MAX_MS = 250
+const WAITERS_MAX = 50
+
+/** A test delivery that was queued: where to find it. */
+export interface QueuedTest extends Record<string, unknown> {
+  webhookId: Id<'wh'>
+  deliveryId: Id<'dlv'>
+}
+
+/** The first half of a test: the event and its delivery, committed. @throws not_found, rate_limited */
+export async function queueTest(
+  deps: Deps,
+  caller: Caller,
+  origin: Origin,
+  id: string,
+  eventType: EventType,
+): Promise<QueuedTest> {
+  return deps.db.tx(async (tx) => {
+    const webhook = await lockOwnWebhook(tx, caller, id)
+    if ((await store.countOpenTests(tx, caller.tenantId, webhook.id)) >= OPEN_TESTS_MAX) {
+      const message = `${OPEN_TESTS_MAX} test events of this webhook have not ended yet.`
+      throw fail('rate_limited', [{ code: 'too_many_tests', message }], { 'retry-after': RETRY_AFTER_SECONDS })
+    }
+    const data =
+      eventType === 'webhook.test'
+        ? { ...EVENT_CATALOGUE['webhook.test'].data, webhookId: webhook.id }
+        : EVENT_CATALOGUE[eventType].data
+    const event = newEvent(deps.now(), {
+      tenantId: caller.tenantId,
+      appId: webhook.app_id,
+      type: eventType,
+      data,
+      cause: { caller, origin },
+    })
+    const deliveryId = newId('dlv')
+    await store.insertTestDelivery(tx, webhook.id, deliveryId, event)
+    tx.afterCommit(deps.wake.due)
+    return { webhookId: webhook.id, deliveryId }
+  })
+}
+
+/** How many calls of each tenant wait in this process. A tenant without any has no entry. */
+const waiting = new Map<Id<'ten'>, number>()
+
+async function untilDone(deps: Deps, tenantId: Id<'ten'>, { webhookId, deliveryId }: QueuedTest): Promise<void> {
+  const deadline = performance.now() + WAIT_MS
+  for (let pauseMs = POLL_MIN_MS; ; pauseMs = Math.min(pauseMs * 1.5, POLL_MAX_MS)) {
+    if (await store.isDone(deps.db, tenantId, webhookId, deliveryId)) return
+    const leftMs = deadline - performance.now()
+    if (leftMs <= 0) return
+    await new Promise((resolve) => setTimeout(resolve, Math.min(pauseMs, leftMs)))
+  }
+}
+
+/**
+ * The second half: waits until the attempt has ended, at most 10 s, and answers the delivery as it then is. Past 50 calls
+ * of a tenant that wait in this process it answers at once.
+ */
+export async function awaitTest(deps: Deps, caller: Caller, queued: QueuedTest): Promise<Delivery> {
+  const { tenantId } = caller
+  const others = waiting.get(tenantId) ?? 0
+  if (others < WAITERS_MAX) {
+    waiting.set(tenantId, others + 1)
+    try {
+      await untilDone(deps, tenantId, queued)
+    } finally {
+      const left = (waiting.get(tenantId) ?? 1) - 1
+      if (left > 0) waiting.set(tenantId, left)
+      else waiting.delete(tenantId)
+    }
+  }
+  return (await findOwnDelivery(deps, caller, queued.webhookId, queued.deliveryId)).delivery
+}

@@ -1,0 +1,219 @@
+import type { Db } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { EgressRefused } from '../../platform/egress/egress.ts'
+import type { NotedAction } from '../../platform/events/audit-actions.ts'
+import { note } from '../../platform/events/audit-only-entries.ts'
+import { EVENT_CATALOGUE, EVENT_TYPES } from '../../platform/events/event-catalogue.ts'
+import { failures, invalid, notFoundField } from '../../platform/http/errors.ts'
+import { changeMetadata, mergeMetadata } from '../../platform/http/metadata.ts'
+import { type Caller, type Origin, type Page, paging } from '../../platform/http/route.ts'
+import { isId, newId } from '../../platform/ids.ts'
+import { newWebhookSecret, seal } from '../../platform/security/crypto.ts'
+import { holdApp, resolveApp } from '../../tenancy/apps/service.ts'
+import { webhookSecretContext } from '../engine/send.ts'
+import type { CreateWebhook, RotateWebhook, UpdateWebhook, Webhook } from './schema.ts'
+import * as store from './store.ts'
+
+export const WEBHOOK_ERRORS = {
+  webhook_url_blocked: [400, 'Deliveries may not be sent to this URL.'],
+  webhook_disabled: [409, 'This webhook is disabled. Set its status to active first.'],
+  webhook_limit_reached: [409, 'The tenant has as many webhooks as it may have. Delete one first.'],
+} as const
+
+const fail = failures(WEBHOOK_ERRORS)
+
+const GRACE_SECONDS_DEFAULT = 86_400
+
+/** Refuses a URL that deliveries may not go to. Needs the network, so it runs before the transaction. @throws webhook_url_blocked */
+export async function checkUrl(deps: Deps, url: string | undefined): Promise<void> {
+  if (url === undefined) return
+  try {
+    await deps.egress.assertAllowed(url)
+  } catch (error) {
+    if (!(error instanceof EgressRefused)) throw error
+    throw fail('webhook_url_blocked', [{ field: 'url', code: 'webhook_url_blocked', message: error.message }])
+  }
+}
+
+/** The caller's webhook, locked. @throws not_found */
+export async function lockOwnWebhook(tx: Db, caller: Caller, id: string): Promise<store.WebhookRow> {
+  const row = isId('wh', id) ? await store.lockWebhook(tx, caller.tenantId, id, caller.appId) : undefined
+  if (row === undefined) throw fail('not_found')
+  return row
+}
+
+/** The caller's webhook. @throws not_found, the same for another's and none */
+export async function findOwnWebhook(deps: Deps, caller: Caller, id: string): Promise<store.WebhookRow> {
+  const row = isId('wh', id) ? await store.findWebhook(deps.db, caller.tenantId, id, caller.appId) : undefined
+  if (row === undefined) throw fail('not_found')
+  return row
+}
+
+/** Who calls, and from where. */
+interface Call {
+  caller: Caller
+  origin: Origin
+}
+
+/** Has the audit log tell what was done to a webhook, which nothing is sent of. */
+function tell(tx: Db, deps: Deps, cause: Call, action: NotedAction, row: store.WebhookRow): Promise<void> {
+  return note(tx, deps, { tenantId: row.tenant_id, appId: row.app_id, action, target: row.id, cause })
+}
+
+async function sealSecret(deps: Deps, tenantId: string, id: string, secret: string): Promise<Buffer> {
+  return seal(deps.keys, secret, webhookSecretContext(tenantId, id))
+}
+
+/**
+ * Subscribes an endpoint. `secret` keys the delivery HMAC (specification, section 6) and is shown only here.
+ * @throws webhook_url_blocked (by `checkUrl`, before), not_found for an app, webhook_limit_reached
+ */
+export async function createWebhook(
+  deps: Deps,
+  call: Call,
+  input: CreateWebhook,
+): Promise<Webhook & { secret: string }> {
+  const { caller } = call
+  const appId = input.appId == null ? caller.appId : await resolveApp(deps, caller, input.appId)
+  const id = newId('wh')
+  const secret = newWebhookSecret()
+  const now = deps.now()
+  const row: store.WebhookRow = {
+    tenant_id: caller.tenantId,
+    id,
+    app_id: appId,
+    url: input.url,
+    events: input.events,
+    description: input.description ?? null,
+    status: 'active',
+    disabled_reason: null,
+    secret_sealed: await sealSecret(deps, caller.tenantId, id, secret),
+    secret_last4: secret.slice(-4),
+    previous_secret_sealed: null,
+    previous_secret_until: null,
+    metadata: mergeMetadata({}, input.metadata),
+    created_at: now,
+    updated_at: now,
+  }
+  await deps.db.tx(async (tx) => {
+    if (appId !== null && !(await holdApp(tx, caller.tenantId, appId))) throw notFoundField('appId')
+    // Without a lock, which every creation would wait for: what is created at the same moment may go past the limit.
+    const most = deps.config.webhooksPerTenant
+    if ((await store.countWebhooks(tx, caller.tenantId, most)) >= most)
+      throw fail('webhook_limit_reached', [
+        { code: 'webhook_limit_reached', message: `At most ${most} webhooks.`, limit: most },
+      ])
+    await store.insertWebhook(tx, row)
+    await tell(tx, deps, call, 'webhook.created', row)
+  })
+  return { ...store.toWebhook(row), secret }
+}
+
+/** @throws not_found */
+export async function getWebhook(deps: Deps, caller: Caller, id: string): Promise<Webhook> {
+  return store.toWebhook(await findOwnWebhook(deps, caller, id))
+}
+
+/** A page of the caller's webhooks, newest first. */
+export async function listWebhooks(
+  deps: Deps,
+  caller: Caller,
+  query: {
+    page?: string | undefined
+    page_size?: string | undefined
+    app_id?: string | undefined
+    status?: Webhook['status'] | undefined
+  },
+): Promise<Page<Webhook>> {
+  const { page, pageSize, offset } = paging(query)
+  const appId = query.app_id === undefined ? caller.appId : await resolveApp(deps, caller, query.app_id, 'app_id')
+  const { rows, total } = await store.listWebhooks(
+    deps.db,
+    { tenantId: caller.tenantId, appId, status: query.status ?? null },
+    offset,
+    pageSize,
+  )
+  return { items: rows.map(store.toWebhook), total, page, pageSize }
+}
+
+function changedRow(before: store.WebhookRow, input: UpdateWebhook): store.WebhookRow {
+  const row = { ...before }
+  if (input.url !== undefined) row.url = input.url
+  if (input.events !== undefined) row.events = input.events
+  if (input.description !== undefined) row.description = input.description
+  if (input.status !== undefined) {
+    row.status = input.status
+    row.disabled_reason = null
+  }
+  row.metadata = changeMetadata(before.metadata, input.metadata)
+  return row
+}
+
+/** Changes what is given. `paused` holds deliveries, `active` lets them go on. @throws not_found, webhook_url_blocked */
+export async function updateWebhook(deps: Deps, call: Call, id: string, input: UpdateWebhook): Promise<Webhook> {
+  return deps.db.tx(async (tx) => {
+    const before = await lockOwnWebhook(tx, call.caller, id)
+    if (Object.keys(input).length === 0) return store.toWebhook(before)
+    const row = changedRow(before, input)
+    row.updated_at = deps.now()
+    await store.updateWebhook(tx, row)
+    await tell(tx, deps, call, 'webhook.updated', row)
+    if (row.status !== before.status) {
+      await store.holdLane(tx, row, row.status !== 'active')
+      tx.afterCommit(deps.wake.due)
+    }
+    return store.toWebhook(row)
+  })
+}
+
+/** Deletes a webhook; what is pending is cancelled. Answers its final state. @throws not_found */
+export async function deleteWebhook(deps: Deps, call: Call, id: string): Promise<Webhook> {
+  return deps.db.tx(async (tx) => {
+    const row = await lockOwnWebhook(tx, call.caller, id)
+    await store.markDeleted(tx, row, deps.now())
+    await tell(tx, deps, call, 'webhook.deleted', row)
+    return store.toWebhook(row)
+  })
+}
+
+/**
+ * Gives a webhook a new secret; for `graceSeconds` deliveries carry the old one's signature too. `endGrace` ends that
+ * time now and makes no secret. @throws not_found, validation_failed when both are given
+ */
+export async function rotateSecret(
+  deps: Deps,
+  call: Call,
+  id: string,
+  input: RotateWebhook,
+): Promise<Webhook & { secret: string | null }> {
+  if (input.endGrace !== undefined && input.graceSeconds !== undefined)
+    throw invalid('endGrace', 'Give either endGrace or graceSeconds.')
+  const secret = input.endGrace === true ? null : newWebhookSecret()
+  return deps.db.tx(async (tx) => {
+    const row = { ...(await lockOwnWebhook(tx, call.caller, id)), updated_at: deps.now() }
+    if (secret === null) {
+      row.previous_secret_sealed = null
+      row.previous_secret_until = null
+    } else {
+      const graceSeconds = input.graceSeconds ?? GRACE_SECONDS_DEFAULT
+      row.previous_secret_sealed = graceSeconds === 0 ? null : row.secret_sealed
+      row.previous_secret_until = graceSeconds === 0 ? null : new Date(deps.now().getTime() + graceSeconds * 1000)
+      row.secret_sealed = await sealSecret(deps, row.tenant_id, row.id, secret)
+      row.secret_last4 = secret.slice(-4)
+    }
+    await store.updateWebhook(tx, row)
+    await tell(tx, deps, call, 'webhook.secret_rotated', row)
+    return { ...store.toWebhook(row), secret }
+  })
+}
+
+/** Every event kind, with an example of its data. */
+export function eventTypes(query: { page?: string | undefined; page_size?: string | undefined }) {
+  const { page, pageSize, offset } = paging(query)
+  const items = EVENT_TYPES.slice(offset, offset + pageSize).map((type) => ({
+    type,
+    description: EVENT_CATALOGUE[type].description,
+    example: EVENT_CATALOGUE[type].data as Record<string, unknown>,
+  }))
+  return { items, total: EVENT_TYPES.length, page, pageSize }
+}

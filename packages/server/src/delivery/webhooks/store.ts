@@ -1,0 +1,132 @@
+import { and, type Db, type Sql, sql } from '../../platform/db/db.ts'
+import type { Id } from '../../platform/ids.ts'
+import { lockLanes, testLaneId } from '../engine/lanes.ts'
+import type { Webhook } from './schema.ts'
+
+/** A webhook as the table holds it. */
+export interface WebhookRow {
+  tenant_id: Id<'ten'>
+  id: Id<'wh'>
+  app_id: Id<'app'> | null
+  url: string
+  events: string[]
+  description: string | null
+  status: Webhook['status']
+  disabled_reason: string | null
+  secret_sealed: Buffer
+  secret_last4: string
+  previous_secret_sealed: Buffer | null
+  previous_secret_until: Date | null
+  metadata: Record<string, string>
+  created_at: Date
+  updated_at: Date
+}
+
+/** A row as the wire shows it: without any secret. */
+export function toWebhook(row: WebhookRow): Webhook {
+  return {
+    id: row.id,
+    url: row.url,
+    events: row.events,
+    description: row.description,
+    status: row.status,
+    disabledReason: row.disabled_reason,
+    secretLast4: row.secret_last4,
+    appId: row.app_id,
+    metadata: row.metadata,
+    createdAt: row.created_at.toISOString(),
+    updatedAt: row.updated_at.toISOString(),
+  }
+}
+
+/** Writes a webhook and its lane. */
+export async function insertWebhook(db: Db, row: WebhookRow): Promise<void> {
+  await db.run(sql`
+    with lane as (insert into lanes (tenant_id, id, webhook_id) values (${row.tenant_id}, ${row.id}, ${row.id}))
+    insert into webhooks (tenant_id, id, app_id, url, events, description, status, secret_sealed, secret_last4, metadata, created_at, updated_at)
+    values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.url}, ${row.events}, ${row.description}, ${row.status}, ${row.secret_sealed},
+      ${row.secret_last4}, ${row.metadata}, ${row.created_at}, ${row.updated_at})`)
+}
+
+function own(tenantId: Id<'ten'>, id: string, appId: Id<'app'> | null): Sql {
+  return sql`tenant_id = ${tenantId} and id = ${id} and deleted_at is null and (${appId}::text is null or app_id = ${appId})`
+}
+
+/** The webhook, if it is this tenant's (and, with `appId`, this app's) and not deleted. */
+export function findWebhook(
+  db: Db,
+  tenantId: Id<'ten'>,
+  id: string,
+  appId: Id<'app'> | null,
+): Promise<WebhookRow | undefined> {
+  return db.one<WebhookRow>(sql`select * from webhooks where ${own(tenantId, id, appId)}`)
+}
+
+/** The same, locked until the transaction ends. */
+export function lockWebhook(
+  tx: Db,
+  tenantId: Id<'ten'>,
+  id: string,
+  appId: Id<'app'> | null,
+): Promise<WebhookRow | undefined> {
+  return tx.one<WebhookRow>(sql`select * from webhooks where ${own(tenantId, id, appId)} for no key update`)
+}
+
+/** How many webhooks a tenant has; looks no further than `most`. */
+export async function countWebhooks(db: Db, tenantId: Id<'ten'>, most: number): Promise<number> {
+  const row = await db.one<{ n: number }>(sql`
+    select count(*) as n from (select from webhooks where tenant_id = ${tenantId} and deleted_at is null limit ${most}) w`)
+  return row?.n ?? 0
+}
+
+/** A page of webhooks, newest first, and how many there are. */
+export async function listWebhooks(
+  db: Db,
+  filter: { tenantId: Id<'ten'>; appId: Id<'app'> | null; status: Webhook['status'] | null },
+  offset: number,
+  limit: number,
+): Promise<{ rows: WebhookRow[]; total: number }> {
+  const where = [sql`tenant_id = ${filter.tenantId}`, sql`deleted_at is null`]
+  if (filter.appId !== null) where.push(sql`app_id = ${filter.appId}`)
+  if (filter.status !== null) where.push(sql`status = ${filter.status}`)
+  const count = await db.one<{ n: number }>(sql`select count(*) as n from webhooks where ${and(where)}`)
+  const rows = await db.query<WebhookRow>(
+    sql`select * from webhooks where ${and(where)} order by id desc offset ${offset} limit ${limit}`,
+  )
+  return { rows, total: count?.n ?? 0 }
+}
+
+/** Stores what PATCH and rotate can change. */
+export async function updateWebhook(tx: Db, row: WebhookRow): Promise<void> {
+  await tx.run(sql`
+    update webhooks set url = ${row.url}, events = ${row.events}, description = ${row.description}, status = ${row.status},
+      disabled_reason = ${row.disabled_reason}, secret_sealed = ${row.secret_sealed}, secret_last4 = ${row.secret_last4},
+      previous_secret_sealed = ${row.previous_secret_sealed}, previous_secret_until = ${row.previous_secret_until},
+      metadata = ${row.metadata}, updated_at = ${row.updated_at}
+    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+}
+
+/** Holds a webhook's lane, or lets it go and makes it due: its health starts anew. */
+export async function holdLane(tx: Db, row: Pick<WebhookRow, 'tenant_id' | 'id'>, held: boolean): Promise<void> {
+  await tx.run(
+    held
+      ? sql`update lanes set held = true where tenant_id = ${row.tenant_id} and id = ${row.id}`
+      : sql`
+        update lanes set held = false, due_at = now(), floor_at = '-infinity', saturated = false, failing_since = null, timeouts = 0
+        where tenant_id = ${row.tenant_id} and id = ${row.id}`,
+  )
+}
+
+/** Marks a webhook deleted and stops its lanes; the engine cancels what is pending and then removes the row. */
+export async function markDeleted(tx: Db, row: Pick<WebhookRow, 'tenant_id' | 'id'>, now: Date): Promise<void> {
+  // Both lanes, in the order in which whoever stores outcomes of both locks them.
+  const lanes = [row.id, testLaneId(row.id)]
+  await lockLanes(
+    tx,
+    lanes.map((laneId) => ({ tenantId: row.tenant_id, laneId })),
+  )
+  await tx.run(sql`update lanes set held = true where tenant_id = ${row.tenant_id} and id = any(${lanes}::text[])`)
+  await tx.run(
+    sql`update webhooks set deleted_at = ${now}, updated_at = ${now} where tenant_id = ${row.tenant_id} and id = ${row.id}`,
+  )
+}

@@ -1,0 +1,82 @@
+import type { Db } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { type EventInput, publish } from '../../platform/events/events.ts'
+import type { Caller, Origin } from '../../platform/http/route.ts'
+import { endSessionsOf } from '../sessions/service.ts'
+import { endGuest } from '../users/service.ts'
+import type { CleanUpGuests, ExpiredGuests } from './schema.ts'
+import * as store from './store.ts'
+
+/** How many guests end in one transaction. */
+const PORTION = 100
+/** How many guests one call of the cleanup ends at most. */
+export const CLEANUP_MAX = 1_000
+
+const MINUTE_MS = 60_000
+
+/**
+ * What follows from a guest's end, in the transaction that writes it: no token of theirs counts, their wallet is frozen,
+ * and `guest.expired`.
+ */
+export async function settleExpiry(
+  tx: Db,
+  deps: Deps,
+  row: store.GuestRow,
+  cause?: EventInput['cause'],
+): Promise<void> {
+  // The user first: a sign-in that is under way either ends with the others here, or finds the guest ended.
+  await endGuest(tx, row.tenant_id, row.user_id)
+  await endSessionsOf(tx, deps, row.tenant_id, row.user_id)
+  await deps.hooks.guestEnded(tx, deps, { tenantId: row.tenant_id, userId: row.user_id, cause })
+  await publish(tx, deps, {
+    tenantId: row.tenant_id,
+    appId: row.app_id,
+    type: 'guest.expired',
+    data: { guestId: row.id, userId: row.user_id },
+    cause,
+  })
+}
+
+/**
+ * Ends guests in bulk, in portions of one transaction each and at most `CLEANUP_MAX` a call. Without `olderThanMinutes`
+ * those whose time is over: the sweep would soon.
+ */
+export async function cleanUpGuests(
+  deps: Deps,
+  { caller, origin }: { caller: Caller; origin: Origin },
+  input: CleanUpGuests,
+): Promise<ExpiredGuests> {
+  const now = deps.now()
+  const which: store.Doomed = {
+    tenantId: caller.tenantId,
+    appId: caller.appId,
+    createdUntil:
+      input.olderThanMinutes === undefined ? null : new Date(now.getTime() - input.olderThanMinutes * MINUTE_MS),
+    now,
+  }
+  if (input.dryRun === true) {
+    const expired = await store.countDoomed(deps.db, which)
+    return { expired, hasMore: expired > CLEANUP_MAX }
+  }
+  let expired = 0
+  while (expired < CLEANUP_MAX) {
+    const ended = await deps.db.tx(async (tx) => {
+      const rows = await store.expireDoomed(tx, which, Math.min(PORTION, CLEANUP_MAX - expired))
+      for (const row of rows) await settleExpiry(tx, deps, row, { caller, origin })
+      return rows.length
+    })
+    expired += ended
+    // Fewer than were asked for is no sign of the end: one that was just converted is passed over.
+    if (ended === 0) return { expired, hasMore: false }
+  }
+  return { expired, hasMore: (await store.countDoomed(deps.db, which)) > 0 }
+}
+
+/** Ends a portion of the guests whose time is over, of all tenants. @returns whether there may be more */
+export async function sweepGuests(deps: Deps): Promise<boolean> {
+  return deps.db.tx(async (tx) => {
+    const rows = await store.expireOver(tx, deps.now(), PORTION)
+    for (const row of rows) await settleExpiry(tx, deps, row)
+    return rows.length === PORTION
+  })
+}

@@ -1,0 +1,162 @@
+import type { Db } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { publish } from '../../platform/events/events.ts'
+import { failures } from '../../platform/http/errors.ts'
+import { mergeMetadata } from '../../platform/http/metadata.ts'
+import { type Caller, type CurrentUser, type Origin, type Page, paging } from '../../platform/http/route.ts'
+import { isId, newId } from '../../platform/ids.ts'
+import { resolveApp } from '../../tenancy/apps/service.ts'
+import { settleSession, startSession } from '../sessions/service.ts'
+import { addGuest, findUserRecord, welcomeGuest } from '../users/service.ts'
+import { settleExpiry } from './expiry.ts'
+import type { ConvertedGuest, ConvertGuest, CreateGuest, Guest, GuestWithTokens, ListGuests } from './schema.ts'
+import * as store from './store.ts'
+
+export const GUEST_ERRORS = {
+  already_converted: [409, 'This guest session has been converted to a user already.'],
+} as const
+
+const fail = failures(GUEST_ERRORS)
+
+const TTL_MINUTES_DEFAULT = 1440
+const MINUTE_MS = 60_000
+
+type Call = { caller: Caller; origin: Origin; user: CurrentUser | null }
+
+/** Whose guests a call reaches: with a publishable key nobody's but the current user's own. @throws not_found */
+function reachOf({ caller, user }: Pick<Call, 'caller' | 'user'>): store.Reach {
+  if (caller.keyType === 'publishable' && user === null) throw fail('not_found')
+  return { tenantId: caller.tenantId, appId: caller.appId, userId: user?.id ?? null }
+}
+
+/** Begins a guest session: a user that lists hide, and a session that ends when the guest does. @throws not_found (names `appId`), quota_exceeded */
+export async function createGuest(
+  deps: Deps,
+  { caller, origin }: Omit<Call, 'user'>,
+  input: CreateGuest,
+): Promise<GuestWithTokens> {
+  const appId = await resolveApp(deps, caller, input.appId)
+  await deps.quotas.require(deps.db, caller.tenantId, 'users')
+  const metadata = mergeMetadata({}, input.metadata)
+  return deps.db.tx(async (tx) => {
+    const inTx = { ...deps, db: tx }
+    const { tenantId } = caller
+    const now = deps.now()
+    const user = await addGuest(inTx, tenantId, appId)
+    const row: store.GuestRow = {
+      tenant_id: tenantId,
+      id: newId('gst'),
+      app_id: appId,
+      user_id: user.id as store.GuestRow['user_id'],
+      party_id: user.partyId,
+      status: 'active',
+      metadata,
+      expires_at: new Date(now.getTime() + (input.ttlMinutes ?? TTL_MINUTES_DEFAULT) * MINUTE_MS),
+      created_at: now,
+      updated_at: now,
+    }
+    await store.insertGuest(tx, row)
+    const data = { guestId: row.id, userId: row.user_id, partyId: row.party_id }
+    await publish(tx, deps, { tenantId, appId, type: 'guest.created', data, cause: { caller, origin } })
+    const session = {
+      tenantId,
+      appId,
+      userId: row.user_id,
+      amr: ['guest'],
+      method: null,
+      endsAt: row.expires_at,
+      isNewUser: true,
+    }
+    const tokens = await startSession(inTx, { ...session, caller, origin })
+    return { ...store.toGuest(row, now), ...tokens }
+  })
+}
+
+/** A page of guest sessions, newest first. */
+export async function listGuests(deps: Deps, caller: Caller, query: ListGuests): Promise<Page<Guest>> {
+  const { page, pageSize, offset } = paging(query)
+  const now = deps.now()
+  const appId = query.app_id === undefined ? caller.appId : await resolveApp(deps, caller, query.app_id, 'app_id')
+  const filter = { tenantId: caller.tenantId, appId, status: query.status ?? null, now }
+  const { rows, total } = await store.listGuests(deps.db, filter, { offset, pageSize })
+  return { items: rows.map((row) => store.toGuest(row, now)), total, page, pageSize }
+}
+
+/** One that has ended too. @throws not_found, the same for another's guest and none */
+export async function getGuest(deps: Deps, call: Omit<Call, 'origin'>, id: string): Promise<Guest> {
+  const reach = reachOf(call)
+  const row = isId('gst', id) ? await store.findGuest(deps.db, reach, id) : undefined
+  if (row === undefined) throw fail('not_found')
+  return store.toGuest(row, deps.now())
+}
+
+async function lockOwn(tx: Db, call: Call, id: string): Promise<store.GuestRow> {
+  const reach = reachOf(call)
+  const row = isId('gst', id) ? await store.lockGuest(tx, reach, id) : undefined
+  if (row === undefined) throw fail('not_found')
+  return row
+}
+
+/** Ends a guest session; one that has ended is answered as it is. @throws not_found, already_converted */
+export async function expireGuest(deps: Deps, call: Call, id: string): Promise<Guest> {
+  return deps.db.tx(async (tx) => {
+    const before = await lockOwn(tx, call, id)
+    const now = deps.now()
+    if (before.status === 'converted') throw fail('already_converted')
+    if (before.status === 'expired') return store.toGuest(before, now)
+    const row: store.GuestRow = { ...before, status: 'expired', updated_at: now }
+    await store.setStatus(tx, row)
+    await settleExpiry(tx, deps, row, call)
+    return store.toGuest(row, now)
+  })
+}
+
+/** A session of the user that a guest became: the one that calls, or for a server a new one. @throws session_revoked */
+async function sessionOf(tx: Db, deps: Deps, { caller, origin, user }: Call, row: store.GuestRow) {
+  const { tenant_id: tenantId, app_id: appId, user_id: userId } = row
+  const settled = await settleSession(tx, deps, tenantId, userId, user?.sessionId ?? null)
+  if (settled !== undefined) return settled
+  // Logged out since the access token was checked.
+  if (user !== null) throw fail('session_revoked')
+  const session = { tenantId, appId, userId, amr: ['guest'], method: null, caller, origin }
+  return startSession({ ...deps, db: tx }, session)
+}
+
+const required = (field: string) => ({
+  field,
+  code: 'required',
+  message: 'An email or an external id is needed, by which the user is known from now on.',
+})
+
+/**
+ * Makes a guest a user who keeps id, party and session. Of many that ask at once one does. An identity that another user
+ * has is refused and nothing is merged. @throws not_found, user_suspended, already_converted, guest_expired, quota_exceeded, already_exists
+ */
+export async function convertGuest(deps: Deps, call: Call, id: string, input: ConvertGuest): Promise<ConvertedGuest> {
+  if (input.email == null && input.externalId == null)
+    throw fail('validation_failed', [required('email'), required('externalId')])
+  return deps.db.tx(async (tx) => {
+    const before = await lockOwn(tx, call, id)
+    const inTx = { ...deps, db: tx }
+    const now = deps.now()
+    if ((await findUserRecord(inTx, before.tenant_id, before.user_id))?.status === 'suspended')
+      throw fail('user_suspended')
+    if (before.status === 'converted') throw fail('already_converted')
+    if (store.isOver(before, now)) throw fail('guest_expired')
+    await deps.quotas.require(tx, before.tenant_id, 'users')
+    const row: store.GuestRow = { ...before, status: 'converted', updated_at: now }
+    await welcomeGuest(tx, deps, call, row.user_id, input)
+    await store.setStatus(tx, row)
+    await publish(tx, deps, {
+      tenantId: row.tenant_id,
+      appId: row.app_id,
+      type: 'guest.converted',
+      data: { guestId: row.id, userId: row.user_id },
+      cause: call,
+    })
+    const tokens = await sessionOf(tx, deps, call, row)
+    const user = await findUserRecord(inTx, row.tenant_id, row.user_id)
+    if (user === undefined) throw fail('not_found')
+    return { guest: store.toGuest(row, now), user, ...tokens }
+  })
+}

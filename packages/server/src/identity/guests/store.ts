@@ -1,0 +1,142 @@
+import { and, type Db, type Sql, sql } from '../../platform/db/db.ts'
+import type { Id } from '../../platform/ids.ts'
+import type { Guest } from './schema.ts'
+
+/** A guest session as the table holds it. */
+export interface GuestRow {
+  tenant_id: Id<'ten'>
+  id: Id<'gst'>
+  app_id: Id<'app'>
+  user_id: Id<'usr'>
+  party_id: string
+  /** One whose time is over stays `active` until it is swept; see `toGuest`. */
+  status: Guest['status']
+  metadata: Record<string, string>
+  expires_at: Date
+  created_at: Date
+  updated_at: Date
+}
+
+/** Whether a guest can neither act nor be converted any more, be it swept or not. */
+export function isOver(row: GuestRow, now: Date): boolean {
+  return row.status === 'expired' || (row.status === 'active' && row.expires_at <= now)
+}
+
+/** A row as the wire shows it. */
+export function toGuest(row: GuestRow, now: Date): Guest {
+  return {
+    id: row.id,
+    userId: row.user_id,
+    partyId: row.party_id,
+    appId: row.app_id,
+    status: isOver(row, now) ? 'expired' : row.status,
+    expiresAt: row.expires_at.toISOString(),
+    metadata: row.metadata,
+    createdAt: row.created_at.toISOString(),
+    updatedAt: row.updated_at.toISOString(),
+  }
+}
+
+/** Writes a new guest session, beside its user. */
+export async function insertGuest(tx: Db, row: GuestRow): Promise<void> {
+  await tx.run(sql`
+    insert into guests (tenant_id, id, app_id, user_id, party_id, status, metadata, expires_at, created_at, updated_at)
+    values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.user_id}, ${row.party_id}, ${row.status}, ${row.metadata},
+      ${row.expires_at}, ${row.created_at}, ${row.updated_at})`)
+}
+
+/** Whose guests a caller reaches: the tenant's, or one app's, or the one that a user is. */
+export interface Reach {
+  tenantId: Id<'ten'>
+  appId: Id<'app'> | null
+  userId: Id<'usr'> | null
+}
+
+const reached = ({ tenantId, appId, userId }: Reach, id: string) => sql`
+  tenant_id = ${tenantId} and id = ${id} and (${appId}::text is null or app_id = ${appId})
+  and (${userId}::text is null or user_id = ${userId})`
+
+/** The guest session, whatever its state. */
+export function findGuest(db: Db, reach: Reach, id: string): Promise<GuestRow | undefined> {
+  return db.one<GuestRow>(sql`select * from guests where ${reached(reach, id)}`)
+}
+
+/** The same, locked until the transaction ends. */
+export function lockGuest(tx: Db, reach: Reach, id: string): Promise<GuestRow | undefined> {
+  return tx.one<GuestRow>(sql`select * from guests where ${reached(reach, id)} for update`)
+}
+
+/** Stores a guest session's end. */
+export async function setStatus(tx: Db, row: GuestRow): Promise<void> {
+  await tx.run(sql`
+    update guests set status = ${row.status}, updated_at = ${row.updated_at}
+    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+}
+
+export interface GuestFilter {
+  tenantId: Id<'ten'>
+  appId: Id<'app'> | null
+  status: Guest['status'] | null
+  now: Date
+}
+
+function statusCondition(status: Guest['status'], now: Date): Sql {
+  if (status === 'converted') return sql`status = 'converted'`
+  if (status === 'active') return sql`(status = 'active' and expires_at > ${now})`
+  return sql`(status = 'expired' or (status = 'active' and expires_at <= ${now}))`
+}
+
+/** A page of the guest sessions that a filter finds, newest first, and how many it finds in all. */
+export async function listGuests(
+  db: Db,
+  { tenantId, appId, status, now }: GuestFilter,
+  { offset, pageSize }: { offset: number; pageSize: number },
+): Promise<{ rows: GuestRow[]; total: number }> {
+  const found = and([
+    sql`tenant_id = ${tenantId}`,
+    ...(appId === null ? [] : [sql`app_id = ${appId}`]),
+    ...(status === null ? [] : [statusCondition(status, now)]),
+  ])
+  const counted = await db.one<{ n: number }>(sql`select count(*) as n from guests where ${found}`)
+  const rows = await db.query<GuestRow>(
+    sql`select * from guests where ${found} order by id desc offset ${offset} limit ${pageSize}`,
+  )
+  return { rows, total: counted?.n ?? 0 }
+}
+
+/** Which of the guests that have not ended are to end: those created until then, or those whose time is over. */
+export interface Doomed {
+  tenantId: Id<'ten'>
+  appId: Id<'app'> | null
+  createdUntil: Date | null
+  now: Date
+}
+
+const doomed = ({ tenantId, appId, createdUntil, now }: Doomed) => sql`
+  status = 'active' and tenant_id = ${tenantId} and (${appId}::text is null or app_id = ${appId})
+  and ${createdUntil === null ? sql`expires_at <= ${now}` : sql`created_at <= ${createdUntil}`}`
+
+/** How many a cleanup would end. */
+export async function countDoomed(db: Db, which: Doomed): Promise<number> {
+  return (await db.one<{ n: number }>(sql`select count(*) as n from guests where ${doomed(which)}`))?.n ?? 0
+}
+
+const expire = (due: Sql, now: Date) => sql`
+  with due as (${due})
+  update guests g set status = 'expired', updated_at = ${now} from due
+  where g.tenant_id = due.tenant_id and g.id = due.id returning g.*`
+
+/** Ends a tenant's guests, those whose time is over first; waits for those that are just being converted. @returns those that this ended */
+export function expireDoomed(tx: Db, which: Doomed, limit: number): Promise<GuestRow[]> {
+  const due = sql`
+    select tenant_id, id from guests where ${doomed(which)} order by expires_at, id limit ${limit} for update`
+  return tx.query<GuestRow>(expire(due, which.now))
+}
+
+/** Ends guests of all tenants whose time is over, but those that somebody else is at. @returns those that this ended */
+export function expireOver(tx: Db, now: Date, limit: number): Promise<GuestRow[]> {
+  const due = sql`
+    select tenant_id, id from guests where status = 'active' and expires_at <= ${now}
+    order by expires_at, id limit ${limit} for update skip locked`
+  return tx.query<GuestRow>(expire(due, now))
+}

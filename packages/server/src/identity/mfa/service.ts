@@ -1,0 +1,267 @@
+import { randomBytes } from 'node:crypto'
+import { toString as drawQrCode } from 'qrcode'
+import type { Deps } from '../../platform/deps.ts'
+import type { EventType } from '../../platform/events/event-catalogue.ts'
+import { publish } from '../../platform/events/events.ts'
+import { type ErrorTable, failures, type HttpError, invalid, notFoundField } from '../../platform/http/errors.ts'
+import { limitAccount } from '../../platform/http/rate-limits/limits.ts'
+import type { Caller, CurrentUser, Origin } from '../../platform/http/route.ts'
+import { isId } from '../../platform/ids.ts'
+import { createChallenge } from '../../platform/security/challenges.ts'
+import { open, seal } from '../../platform/security/crypto.ts'
+import { signInSettings } from '../../tenancy/apps/service.ts'
+import { forgetVerifications, noteVerification, requireFreshSignIn, requireVerification } from '../sessions/service.ts'
+import { findUserRecord, setMfaEnabled } from '../users/service.ts'
+import { newRecoveryCode, RECOVERY_CODES, recoveryCodeHash } from './recovery-code.ts'
+import type {
+  CreateMfaChallenge,
+  MfaChallenge,
+  MfaSetup,
+  MfaStatus,
+  MfaVerification,
+  RecoveryCodes,
+  VerifyMfa,
+  VerifyMfaSetup,
+} from './schema.ts'
+import * as store from './store.ts'
+import { base32, otpauthUrl, stepOf } from './totp.ts'
+
+const FAILURES_MAX = 5
+const LOCK_MS = 15 * 60_000
+const SETUP_MS = 10 * 60_000
+const SECRET_BYTES = 20
+
+export const MFA_ERRORS = {
+  invalid_code: [400, 'This code is not right, or was used before.'],
+  mfa_already_enabled: [409, 'This user has a second factor already. Disable it first.'],
+  mfa_not_enabled: [409, 'This user has no second factor.'],
+  mfa_setup_not_started: [409, 'There is no set-up to complete. Start one with POST /mfa/setup.'],
+  mfa_setup_expired: [410, 'The set-up was not completed within ten minutes. Start again with POST /mfa/setup.'],
+  challenge_expired: [410, 'This challenge has been answered or is over. Ask for a new one.'],
+  mfa_locked: [429, 'Too many wrong codes. Wait as long as Retry-After says.'],
+} as const satisfies ErrorTable
+
+const fail = failures(MFA_ERRORS)
+
+/** Who does it, from where and for whom. */
+interface Call {
+  caller: Caller
+  origin: Origin
+  user: CurrentUser
+}
+
+const ownerOf = ({ caller, user }: Omit<Call, 'origin'>): store.Owner => ({
+  tenantId: caller.tenantId,
+  userId: user.id,
+})
+
+/** Runs with the user's factor locked; `factor` is undefined without one, and without a set-up. */
+function withFactor<T>(
+  deps: Deps,
+  call: Call,
+  body: (inTx: Deps, factor: store.FactorRow | undefined) => Promise<T>,
+): Promise<T> {
+  return deps.db.tx(async (tx) => {
+    if (!(await store.holdUser(tx, ownerOf(call)))) throw fail('session_revoked')
+    return body({ ...deps, db: tx }, await store.lockFactor(tx, ownerOf(call)))
+  })
+}
+
+async function tell(inTx: Deps, call: Call, type: EventType, more: object = {}): Promise<void> {
+  const { caller, origin, user } = call
+  const data = { userId: user.id, ...more }
+  await publish(inTx.db, inTx, { tenantId: caller.tenantId, appId: user.appId, type, data, cause: { caller, origin } })
+}
+
+const secretContext = ({ tenantId, userId }: store.Owner) => ['totp secret', tenantId, userId]
+
+/** How the entry in the authenticator app will be called. */
+async function nameEntry(deps: Deps, { caller, user }: Call): Promise<{ issuer: string; label: string }> {
+  const app = await signInSettings(deps, caller.tenantId, user.appId)
+  const record = await findUserRecord(deps, caller.tenantId, user.id)
+  return { issuer: app.name, label: record?.email ?? record?.name ?? user.id }
+}
+
+/**
+ * Makes a secret for an authenticator app, to be proved by its first code within ten minutes. A set-up before it that
+ * was not completed is void; an active factor is never touched.
+ * @throws reauthentication_required, mfa_already_enabled
+ */
+export async function setUp(deps: Deps, call: Call): Promise<MfaSetup> {
+  await requireFreshSignIn(deps, call.caller, call.user)
+  const secret = randomBytes(SECRET_BYTES)
+  const url = otpauthUrl(secret, await nameEntry(deps, call))
+  const qrSvg = await drawQrCode(url, { type: 'svg', errorCorrectionLevel: 'M' })
+  const sealed = await seal(deps.keys, secret, secretContext(ownerOf(call)))
+  const until = new Date(deps.now().getTime() + SETUP_MS)
+  await withFactor(deps, call, async ({ db }, factor) => {
+    if (factor !== undefined && factor.secret_sealed !== null) throw fail('mfa_already_enabled')
+    await store.putPending(db, ownerOf(call), sealed, until)
+  })
+  return { secret: base32(secret), otpauthUrl: url, qrSvg, expiresAt: until.toISOString() }
+}
+
+/** @throws mfa_locked, whose details say until when */
+function refuseLocked(deps: Deps, factor: store.FactorRow): void {
+  const leftMs = (factor.locked_until?.getTime() ?? 0) - deps.now().getTime()
+  if (factor.locked_until === null || leftMs <= 0) return
+  const seconds = Math.ceil(leftMs / 1000)
+  const detail = {
+    code: 'mfa_locked',
+    message: `No code is heard for ${seconds} seconds.`,
+    lockedUntil: factor.locked_until.toISOString(),
+  }
+  throw fail('mfa_locked', [detail], { 'retry-after': String(seconds) })
+}
+
+/** Counts a wrong answer; the fifth in a row locks. What it answers is to be thrown, and lets the count commit. */
+async function countWrong(
+  inTx: Deps,
+  call: Call,
+  factor: store.FactorRow,
+  field: 'code' | 'recoveryCode',
+): Promise<HttpError> {
+  const failuresNow = factor.failures + 1
+  const locks = failuresNow >= FAILURES_MAX
+  const lockedUntil = locks ? new Date(inTx.now().getTime() + LOCK_MS) : null
+  await store.noteWrong(inTx.db, ownerOf(call), locks ? 0 : failuresNow, lockedUntil)
+  if (lockedUntil !== null) await tell(inTx, call, 'mfa.locked', { lockedUntil: lockedUntil.toISOString() })
+  const attemptsRemaining = FAILURES_MAX - failuresNow
+  const message = locks
+    ? 'It was the last one that is heard for 15 minutes.'
+    : `${attemptsRemaining} more can be tried.`
+  return fail('invalid_code', [{ field, code: 'invalid_code', message, attemptsRemaining }]).keepingEffects()
+}
+
+/**
+ * Completes the set-up with the first code of its secret, which is used up by that, and answers the recovery codes.
+ * @throws invalid_code, mfa_already_enabled, mfa_setup_not_started, mfa_setup_expired, mfa_locked
+ */
+export async function verifySetup(deps: Deps, call: Call, input: VerifyMfaSetup): Promise<RecoveryCodes> {
+  await limitAccount(deps, `mfa ${call.user.id}`)
+  const owner = ownerOf(call)
+  return withFactor(deps, call, async (inTx, factor) => {
+    const now = inTx.now()
+    if (factor !== undefined && factor.secret_sealed !== null) throw fail('mfa_already_enabled')
+    if (factor === undefined || factor.pending_secret_sealed === null || factor.pending_until === null)
+      throw fail('mfa_setup_not_started')
+    refuseLocked(inTx, factor)
+    if (factor.pending_until <= now) throw fail('mfa_setup_expired')
+    const secret = await open(inTx.keys, factor.pending_secret_sealed, secretContext(owner))
+    const step = stepOf(secret, input.code, now, 0)
+    secret.fill(0)
+    if (step === null) throw await countWrong(inTx, call, factor, 'code')
+    const recoveryCodes = Array.from({ length: RECOVERY_CODES }, newRecoveryCode)
+    const hashes = recoveryCodes.map((code) => recoveryCodeHash(owner.userId, code))
+    await store.activate(inTx.db, owner, step, now)
+    await store.putRecoveryCodes(inTx.db, owner, hashes)
+    await setMfaEnabled(inTx.db, owner.tenantId, owner.userId, true)
+    await noteVerification(inTx.db, inTx, call.caller, call.user, 'otp')
+    await tell(inTx, call, 'mfa.enabled')
+    return { recoveryCodes }
+  })
+}
+
+const methodsOf = (remaining: number): MfaStatus['methods'] => (remaining > 0 ? ['totp', 'recovery_code'] : ['totp'])
+
+/** Makes a challenge that this user alone can answer, within five minutes. @throws mfa_not_enabled */
+export async function challenge(
+  deps: Deps,
+  call: Omit<Call, 'origin'>,
+  input: CreateMfaChallenge,
+): Promise<MfaChallenge> {
+  const { caller, user } = call
+  const factor = await store.findStatus(deps.db, ownerOf(call))
+  if (factor === undefined) throw fail('mfa_not_enabled')
+  const purpose = input.purpose ?? null
+  const { id, expiresAt } = await createChallenge(deps.db, deps.now(), {
+    tenantId: caller.tenantId,
+    appId: user.appId,
+    kind: 'mfa',
+    userId: user.id,
+    data: { purpose },
+  })
+  return { challengeId: id, methods: methodsOf(factor.remaining), purpose, expiresAt: expiresAt.toISOString() }
+}
+
+/** Whether the answer is right, which uses it up. */
+async function accept(inTx: Deps, call: Call, factor: store.FactorRow, sealed: Buffer, input: VerifyMfa) {
+  const owner = ownerOf(call)
+  if (input.recoveryCode !== undefined) {
+    const hash = recoveryCodeHash(owner.userId, input.recoveryCode)
+    if (hash === null || !(await store.useRecoveryCode(inTx.db, owner, hash, inTx.now()))) return false
+    await store.noteRight(inTx.db, owner, null)
+    const recoveryCodesRemaining = await store.countRecoveryCodes(inTx.db, owner)
+    await tell(inTx, call, 'mfa.recovery_code_used', { recoveryCodesRemaining })
+    return true
+  }
+  const secret = await open(inTx.keys, sealed, secretContext(owner))
+  const step = stepOf(secret, input.code ?? '', inTx.now(), factor.last_step)
+  secret.fill(0)
+  if (step === null) return false
+  await store.noteRight(inTx.db, owner, step)
+  return true
+}
+
+/**
+ * Verifies a code, or a recovery code, for the session that calls, or for the key that acts for the user. A challenge
+ * may be answered wrongly; the count of that is the user's, whatever the challenge.
+ * @throws invalid_code, mfa_not_enabled, challenge_expired, mfa_locked, not_found (names `challengeId`)
+ */
+export async function verify(deps: Deps, call: Call, input: VerifyMfa): Promise<MfaVerification> {
+  const { challengeId } = input
+  if ((input.code === undefined) === (input.recoveryCode === undefined))
+    throw invalid('code', 'Send either code or recoveryCode.', 'one_of')
+  await limitAccount(deps, `mfa ${call.user.id}`)
+  const owner = ownerOf(call)
+  return withFactor(deps, call, async (inTx, factor) => {
+    const now = inTx.now()
+    const asked = isId('chl', challengeId)
+      ? await store.lockChallenge(inTx.db, owner, call.user.appId, challengeId)
+      : undefined
+    if (asked === undefined || !isId('chl', challengeId)) throw notFoundField('challengeId')
+    if (factor === undefined || factor.secret_sealed === null) throw fail('mfa_not_enabled')
+    refuseLocked(inTx, factor)
+    if (asked.used_at !== null || asked.expires_at <= now) throw fail('challenge_expired')
+    const byRecovery = input.recoveryCode !== undefined
+    if (!(await accept(inTx, call, factor, factor.secret_sealed, input)))
+      throw await countWrong(inTx, call, factor, byRecovery ? 'recoveryCode' : 'code')
+    await store.endChallenge(inTx.db, owner, challengeId, now)
+    const noted = await noteVerification(inTx.db, inTx, call.caller, call.user, byRecovery ? 'kba' : 'otp')
+    return {
+      verified: true,
+      accessToken: noted.accessToken,
+      expiresInSeconds: noted.expiresInSeconds,
+      mfaExpiresAt: noted.mfaExpiresAt.toISOString(),
+    }
+  })
+}
+
+/** Whether the current user has a second factor, and what can be verified with. */
+export async function status(deps: Deps, call: Omit<Call, 'origin'>): Promise<MfaStatus> {
+  const factor = await store.findStatus(deps.db, ownerOf(call))
+  if (factor === undefined) return NO_FACTOR
+  return {
+    enabled: true,
+    methods: methodsOf(factor.remaining),
+    recoveryCodesRemaining: factor.remaining,
+    enabledAt: factor.enabled_at.toISOString(),
+  }
+}
+
+const NO_FACTOR: MfaStatus = { enabled: false, methods: [], recoveryCodesRemaining: 0, enabledAt: null }
+
+/** Removes the factor, its recovery codes and whatever was verified by them. @throws mfa_required, mfa_not_enabled */
+export async function disable(deps: Deps, call: Call): Promise<MfaStatus> {
+  const owner = ownerOf(call)
+  return withFactor(deps, call, async (inTx, factor) => {
+    // Who has none can't verify one: that there is nothing to disable is the better answer.
+    if (factor === undefined || factor.secret_sealed === null) throw fail('mfa_not_enabled')
+    await requireVerification(inTx, call.caller, call.user)
+    await store.deleteFactor(inTx.db, owner)
+    await forgetVerifications(inTx.db, owner.tenantId, owner.userId)
+    await setMfaEnabled(inTx.db, owner.tenantId, owner.userId, false)
+    await tell(inTx, call, 'mfa.disabled')
+    return NO_FACTOR
+  })
+}

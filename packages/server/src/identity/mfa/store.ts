@@ -1,0 +1,134 @@
+import { type Db, sql } from '../../platform/db/db.ts'
+import type { Id } from '../../platform/ids.ts'
+
+/** A user's second factor as the table holds it. */
+export interface FactorRow {
+  /** Null while only a set-up is pending. */
+  secret_sealed: Buffer | null
+  pending_secret_sealed: Buffer | null
+  pending_until: Date | null
+  last_step: number
+  failures: number
+  locked_until: Date | null
+  enabled_at: Date | null
+}
+
+/** Whose factor it is. */
+export interface Owner {
+  tenantId: Id<'ten'>
+  userId: Id<'usr'>
+}
+
+/**
+ * Lets nobody else deal with this user's second factor until the transaction ends. The user comes first, as for who
+ * deletes one. @returns whether the user is there
+ */
+export async function holdUser(tx: Db, { tenantId, userId }: Owner): Promise<boolean> {
+  const row = await tx.one(sql`select 1 from users where tenant_id = ${tenantId} and id = ${userId} for no key update`)
+  return row !== undefined
+}
+
+/** The factor, or the pending set-up of one, locked until the transaction ends. */
+export function lockFactor(tx: Db, { tenantId, userId }: Owner): Promise<FactorRow | undefined> {
+  return tx.one<FactorRow>(sql`
+    select secret_sealed, pending_secret_sealed, pending_until, last_step, failures, locked_until, enabled_at
+    from mfa_factors where tenant_id = ${tenantId} and user_id = ${userId} for update`)
+}
+
+/** Stores a pending set-up in place of any other; an active factor and its lock stay as they are. */
+export async function putPending(tx: Db, { tenantId, userId }: Owner, sealed: Buffer, until: Date): Promise<void> {
+  await tx.run(sql`
+    insert into mfa_factors (tenant_id, user_id, pending_secret_sealed, pending_until)
+    values (${tenantId}, ${userId}, ${sealed}, ${until})
+    on conflict (tenant_id, user_id) do update
+      set pending_secret_sealed = excluded.pending_secret_sealed, pending_until = excluded.pending_until`)
+}
+
+/** Makes the pending factor the active one; the step that proved it is used up. */
+export async function activate(tx: Db, { tenantId, userId }: Owner, step: number, now: Date): Promise<void> {
+  await tx.run(sql`
+    update mfa_factors set secret_sealed = pending_secret_sealed, pending_secret_sealed = null, pending_until = null,
+      last_step = ${step}, failures = 0, enabled_at = ${now}
+    where tenant_id = ${tenantId} and user_id = ${userId}`)
+}
+
+/** Notes a right answer: no wrong one counts any more. `step`: that of the code, null for a recovery code. */
+export async function noteRight(tx: Db, { tenantId, userId }: Owner, step: number | null): Promise<void> {
+  await tx.run(sql`
+    update mfa_factors set failures = 0, last_step = greatest(last_step, ${step}::bigint)
+    where tenant_id = ${tenantId} and user_id = ${userId}`)
+}
+
+/** Notes how many wrong answers there have been, and until when no other is heard. */
+export async function noteWrong(
+  tx: Db,
+  { tenantId, userId }: Owner,
+  failures: number,
+  lockedUntil: Date | null,
+): Promise<void> {
+  await tx.run(sql`
+    update mfa_factors set failures = ${failures}, locked_until = ${lockedUntil}
+    where tenant_id = ${tenantId} and user_id = ${userId}`)
+}
+
+/** Removes the factor with its recovery codes. */
+export async function deleteFactor(tx: Db, { tenantId, userId }: Owner): Promise<void> {
+  await tx.run(sql`delete from recovery_codes where tenant_id = ${tenantId} and user_id = ${userId}`)
+  await tx.run(sql`delete from mfa_factors where tenant_id = ${tenantId} and user_id = ${userId}`)
+}
+
+/** Stores recovery codes in place of any others. */
+export async function putRecoveryCodes(
+  tx: Db,
+  { tenantId, userId }: Owner,
+  hashes: readonly (Buffer | null)[],
+): Promise<void> {
+  await tx.run(sql`delete from recovery_codes where tenant_id = ${tenantId} and user_id = ${userId}`)
+  await tx.run(sql`
+    insert into recovery_codes (tenant_id, user_id, hash)
+    select ${tenantId}, ${userId}, hash from unnest(${hashes}::bytea[]) as hash`)
+}
+
+/** Uses a recovery code up. @returns whether there was one */
+export async function useRecoveryCode(tx: Db, { tenantId, userId }: Owner, hash: Buffer, now: Date): Promise<boolean> {
+  const used = await tx.run(sql`
+    update recovery_codes set used_at = ${now}
+    where tenant_id = ${tenantId} and user_id = ${userId} and hash = ${hash} and used_at is null`)
+  return used === 1
+}
+
+/** How many recovery codes are unused. */
+export async function countRecoveryCodes(db: Db, { tenantId, userId }: Owner): Promise<number> {
+  const row = await db.one<{ n: number }>(sql`
+    select count(*) as n from recovery_codes where tenant_id = ${tenantId} and user_id = ${userId} and used_at is null`)
+  return row?.n ?? 0
+}
+
+/** Since when the user has a factor, and the number of unused recovery codes. Undefined without a factor. */
+export function findStatus(
+  db: Db,
+  { tenantId, userId }: Owner,
+): Promise<{ enabled_at: Date; remaining: number } | undefined> {
+  return db.one(sql`
+    select f.enabled_at, (select count(*) from recovery_codes r
+      where r.tenant_id = f.tenant_id and r.user_id = f.user_id and r.used_at is null) as remaining
+    from mfa_factors f where f.tenant_id = ${tenantId} and f.user_id = ${userId} and f.secret_sealed is not null`)
+}
+
+/** The user's challenge of this id, locked until the transaction ends. */
+export function lockChallenge(
+  tx: Db,
+  { tenantId, userId }: Owner,
+  appId: Id<'app'>,
+  id: Id<'chl'>,
+): Promise<{ used_at: Date | null; expires_at: Date } | undefined> {
+  return tx.one(sql`
+    select used_at, expires_at from challenges
+    where tenant_id = ${tenantId} and id = ${id} and kind = 'mfa' and app_id = ${appId} and user_id = ${userId} for update`)
+}
+
+/** Uses the challenge up. */
+export async function endChallenge(tx: Db, { tenantId, userId }: Owner, id: Id<'chl'>, now: Date): Promise<void> {
+  await tx.run(sql`
+    update challenges set used_at = ${now} where tenant_id = ${tenantId} and user_id = ${userId} and id = ${id}`)
+}

@@ -1,0 +1,192 @@
+import {
+  type AuthenticationResponseJSON,
+  type RegistrationResponseJSON,
+  verifyAuthenticationResponse,
+  verifyRegistrationResponse,
+} from '@simplewebauthn/server'
+import { decodeAttestationObject, isoBase64URL, isoCBOR } from '@simplewebauthn/server/helpers'
+import type { Logger } from '../../platform/observability/log.ts'
+import { ALGORITHMS, isUsableKey } from './cose-key.ts'
+import type { LoginVerify, Passkey, RegisterVerify } from './schema.ts'
+
+/** What an answer is held against: kept in the challenge from the options on. */
+export interface Ceremony {
+  /** base64url */
+  challenge: string
+  rpId: string
+  /** Where the options were asked for; null where that is not known: by a server, or a GET of the same origin. */
+  origin: string | null
+  userVerification: 'required' | 'preferred' | 'discouraged'
+}
+
+/** What verification needs beside the answer. */
+export interface Expected {
+  ceremony: Ceremony
+  /** Whether browsers may use the app from there, as of now. */
+  isAllowedOrigin(origin: string): boolean
+  log: Logger
+}
+
+/** A credential that has been verified and is yet to be stored. */
+export interface NewCredential {
+  credentialId: Buffer
+  /** COSE key (RFC 9052). */
+  publicKey: Buffer
+  signCount: number
+  aaguid: string
+  deviceType: Passkey['deviceType']
+  backedUp: boolean
+  userVerified: boolean
+}
+
+/** What an assertion tells, once it is verified. */
+export interface Assertion {
+  signCount: number
+  backedUp: boolean
+  userVerified: boolean
+}
+
+/** What an assertion is verified by. */
+export interface StoredCredential {
+  publicKey: Buffer
+  signCount: number
+  deviceType: Passkey['deviceType']
+}
+
+/** The origin that the browser put into the client data, if it is the right one. @throws Error */
+function originOf(clientDataJSON: string, { ceremony, isAllowedOrigin }: Expected): string {
+  const { origin, crossOrigin, topOrigin } = JSON.parse(Buffer.from(clientDataJSON, 'base64url').toString()) as Record<
+    string,
+    unknown
+  >
+  if (typeof origin !== 'string' || !isAllowedOrigin(origin)) throw new Error('origin not allowed')
+  if (ceremony.origin !== null && origin !== ceremony.origin) throw new Error('not the origin of the challenge')
+  // Within a frame of another site the user can't see whom they answer (WebAuthn L3, section 13.4.2).
+  if ((crossOrigin !== undefined && crossOrigin !== false) || topOrigin !== undefined)
+    throw new Error('cross-origin frame')
+  return origin
+}
+
+/** IANA's attestation statement formats, but `none`. */
+const STATEMENT_FORMATS = new Set([
+  'packed',
+  'tpm',
+  'android-key',
+  'android-safetynet',
+  'fido-u2f',
+  'apple',
+  'compound',
+])
+
+/**
+ * The attestation object without a statement about the authenticator's maker: we ask for none and go by none, so whatever
+ * came unasked, certificates above all, is not even read. Self attestation stays: it is a proof of the credential's key.
+ */
+function withoutStatement(attestationObject: string): string {
+  const decoded = decodeAttestationObject(isoBase64URL.toBuffer(attestationObject))
+  const format = decoded.get('fmt') as string
+  const isSelf = format === 'packed' && decoded.get('attStmt').get('x5c') === undefined
+  if (isSelf || !STATEMENT_FORMATS.has(format)) return attestationObject
+  const bare = new Map<string, unknown>([
+    ['fmt', 'none'],
+    ['attStmt', new Map()],
+    ['authData', decoded.get('authData')],
+  ])
+  return isoBase64URL.fromBuffer(new Uint8Array(isoCBOR.encode(bare as never)))
+}
+
+async function attested(credential: RegisterVerify['credential'], expected: Expected): Promise<NewCredential> {
+  const { ceremony } = expected
+  const { clientDataJSON, attestationObject } = credential.response
+  const response: RegistrationResponseJSON = {
+    id: credential.id,
+    rawId: credential.rawId,
+    type: credential.type,
+    response: { clientDataJSON, attestationObject: withoutStatement(attestationObject) },
+    clientExtensionResults: {},
+  }
+  const { verified, registrationInfo } = await verifyRegistrationResponse({
+    response,
+    expectedChallenge: ceremony.challenge,
+    expectedOrigin: originOf(clientDataJSON, expected),
+    expectedRPID: ceremony.rpId,
+    requireUserVerification: ceremony.userVerification === 'required',
+    supportedAlgorithmIDs: ALGORITHMS,
+  })
+  if (!verified || registrationInfo === undefined) throw new Error('attestation not verified')
+  const { credential: made } = registrationInfo
+  // The library goes by the id inside the attestation and does not look whether it is the one outside.
+  if (made.id !== credential.id) throw new Error('another credential id than the attested one')
+  if (!isUsableKey(made.publicKey)) throw new Error('public key not usable')
+  return {
+    credentialId: Buffer.from(made.id, 'base64url'),
+    publicKey: Buffer.from(made.publicKey),
+    signCount: made.counter,
+    aaguid: registrationInfo.aaguid,
+    deviceType: registrationInfo.credentialDeviceType,
+    backedUp: registrationInfo.credentialBackedUp,
+    userVerified: registrationInfo.userVerified,
+  }
+}
+
+async function asserted(
+  credential: LoginVerify['credential'],
+  expected: Expected,
+  stored: StoredCredential,
+): Promise<Assertion> {
+  const { ceremony } = expected
+  const { clientDataJSON, authenticatorData, signature } = credential.response
+  const response: AuthenticationResponseJSON = {
+    id: credential.id,
+    rawId: credential.rawId,
+    type: credential.type,
+    response: { clientDataJSON, authenticatorData, signature },
+    clientExtensionResults: {},
+  }
+  const { verified, authenticationInfo } = await verifyAuthenticationResponse({
+    response,
+    expectedChallenge: ceremony.challenge,
+    expectedOrigin: originOf(clientDataJSON, expected),
+    expectedRPID: ceremony.rpId,
+    requireUserVerification: ceremony.userVerification === 'required',
+    credential: { id: credential.id, publicKey: new Uint8Array(stored.publicKey), counter: stored.signCount },
+  })
+  if (!verified) throw new Error('signature not verified')
+  // WebAuthn L3, section 7.2, step 19: whether a credential can be backed up is settled when it is made.
+  if (authenticationInfo.credentialDeviceType !== stored.deviceType) throw new Error('backup eligibility changed')
+  return {
+    signCount: authenticationInfo.newCounter,
+    backedUp: authenticationInfo.credentialBackedUp,
+    userVerified: authenticationInfo.userVerified,
+  }
+}
+
+/** Whatever is wrong with an answer, decoding included, the caller learns that it is wrong, and the debug log why. */
+async function orNull<T>(log: Logger, ceremony: string, verification: Promise<T>): Promise<T | null> {
+  try {
+    return await verification
+  } catch (error) {
+    log.debug({ reason: (error as Error).message.slice(0, 200) }, `passkey ${ceremony} refused`)
+    return null
+  }
+}
+
+/** Verifies the answer to a registration challenge (WebAuthn L3, section 7.1); null if anything is wrong with it. */
+export function verifyAttestation(
+  credential: RegisterVerify['credential'],
+  expected: Expected,
+): Promise<NewCredential | null> {
+  return orNull(expected.log, 'registration', attested(credential, expected))
+}
+
+/**
+ * Verifies the answer to a login challenge (WebAuthn L3, section 7.2) by a stored credential; null if anything is wrong
+ * with it. Whose the credential is, and that its counter is still what was read, is left to the caller.
+ */
+export function verifyAssertion(
+  credential: LoginVerify['credential'],
+  expected: Expected,
+  stored: StoredCredential,
+): Promise<Assertion | null> {
+  return orNull(expected.log, 'login', asserted(credential, expected, stored))
+}

@@ -1,0 +1,195 @@
+import { generateChallenge, isoBase64URL } from '@simplewebauthn/server/helpers'
+import type { Deps } from '../../platform/deps.ts'
+import { failures, type HttpError, notFoundField } from '../../platform/http/errors.ts'
+import { limitAccount, networkOf } from '../../platform/http/rate-limits/limits.ts'
+import type { Caller, Origin } from '../../platform/http/route.ts'
+import { type Id, isId } from '../../platform/ids.ts'
+import { CHALLENGE_MS, createChallenge, takeChallenge } from '../../platform/security/challenges.ts'
+import { hmacSha256 } from '../../platform/security/crypto.ts'
+import { isAllowedOrigin } from '../../platform/security/web-origin.ts'
+import { resolveApp, signInSettings } from '../../tenancy/apps/service.ts'
+import { type SignIn, startSessionAlongside } from '../sessions/service.ts'
+import type { SignedIn } from '../users/schema.ts'
+import { findUserByEmail } from '../users/service.ts'
+import { type StoredCredential, verifyAssertion } from './ceremony.ts'
+import type { LoginChallenge, LoginOptions, LoginVerify } from './schema.ts'
+import { PASSKEY_ERRORS, PASSKEYS_MAX } from './service.ts'
+import * as store from './store.ts'
+
+const fail = failures(PASSKEY_ERRORS)
+
+type Call = { caller: Caller; origin: Origin }
+
+/** The credential that an email without passkeys is answered with: the same at each asking, and nobody's. */
+async function decoy(deps: Deps, appId: Id<'app'>, emailKey: string, rpId: string): Promise<store.CredentialRow> {
+  const { refreshKey } = await deps.signingKeys.oldest()
+  const id = hmacSha256(refreshKey, `halfkey/v1/passkey-decoy ${appId} ${emailKey}`, 'base64')
+  return { credential_id: Buffer.from(id, 'base64'), transports: ['hybrid', 'internal'], rp_id: rpId }
+}
+
+/** Whose passkeys an email asks for, and which. What is asked of the database does not depend on whether there are any. */
+async function credentialsOf(
+  deps: Deps,
+  tenantId: Id<'ten'>,
+  app: { id: Id<'app'>; rpId: string },
+  email: string,
+  address: string,
+): Promise<{ userId: Id<'usr'> | null; rpId: string; credentials: store.CredentialRow[] }> {
+  const { key, id: userId = null } = await findUserByEmail(deps, tenantId, app.id, email)
+  await limitAccount(deps, `${app.id} ${key} ${networkOf(address)}`)
+  const all = await store.listCredentials(deps.db, tenantId, userId, PASSKEYS_MAX)
+  const none = await decoy(deps, app.id, key, app.rpId)
+  // A passkey can't move to another relying party: who has none of the app's present one goes by the one they have.
+  const rpId = all.some((one) => one.rp_id === app.rpId) ? app.rpId : (all[0]?.rp_id ?? app.rpId)
+  return { userId, rpId, credentials: all.length === 0 ? [none] : all.filter((one) => one.rp_id === rpId) }
+}
+
+/**
+ * Makes the challenge for signing in: by whatever passkey the authenticator finds, or, with an email, by that user's.
+ * @throws validation_failed, not_found (names `app_id`), rate_limited
+ */
+export async function loginOptions(deps: Deps, { caller, origin }: Call, query: LoginOptions): Promise<LoginChallenge> {
+  const appId = await resolveApp(deps, caller, query.app_id, 'app_id')
+  const { passkey } = await signInSettings(deps, caller.tenantId, appId, 'app_id')
+  const asked =
+    query.email === undefined
+      ? { userId: null, rpId: passkey.rpId, credentials: [] }
+      : await credentialsOf(deps, caller.tenantId, { id: appId, rpId: passkey.rpId }, query.email, origin.address)
+  const data: store.LoginData = {
+    challenge: isoBase64URL.fromBuffer(await generateChallenge()),
+    rpId: asked.rpId,
+    origin: caller.keyType === 'publishable' ? origin.webOrigin : null,
+    userVerification: passkey.userVerification,
+    emailFirst: query.email !== undefined,
+  }
+  const { id, expiresAt } = await createChallenge(deps.db, deps.now(), {
+    tenantId: caller.tenantId,
+    appId,
+    kind: 'passkey_login',
+    userId: asked.userId,
+    data,
+  })
+  return {
+    challengeId: id,
+    expiresAt: expiresAt.toISOString(),
+    publicKey: {
+      challenge: data.challenge,
+      timeout: CHALLENGE_MS,
+      rpId: data.rpId,
+      allowCredentials: asked.credentials.map(store.toDescriptor),
+      userVerification: data.userVerification,
+    },
+  }
+}
+
+/**
+ * What an assertion by a credential that nobody has is verified by, in vain: an answer without a verification comes
+ * sooner, and would tell decoys from passkeys. The point is the generator of P-256 (SEC 2, section 2.4.2).
+ */
+const NOBODY: StoredCredential = {
+  publicKey: Buffer.from(
+    'a50102032620012158206b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c2962258204fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5',
+    'hex',
+  ),
+  signCount: 0,
+  deviceType: 'singleDevice',
+}
+
+/** Whether the passkey is one that this challenge asks for, and its owner the one whom the authenticator names. */
+function isAskedFor(attempt: store.LoginAttempt, passkey: store.FoundPasskey, userHandle: string | null): boolean {
+  if (passkey.rpId !== attempt.data.rpId) return false
+  if (attempt.data.emailFirst && passkey.owner.id !== attempt.userId) return false
+  if (userHandle === null) return attempt.data.emailFirst
+  return Buffer.from(userHandle, 'base64url').equals(Buffer.from(passkey.owner.id))
+}
+
+/** Finds what the answer is held against. @throws not_found (names `challengeId`), challenge_expired */
+async function attemptAt(
+  deps: Deps,
+  { caller }: Call,
+  challengeId: Id<'chl'>,
+  input: LoginVerify,
+): Promise<store.LoginAttempt> {
+  const { tenantId, appId } = caller
+  const credentialId = Buffer.from(input.credential.id, 'base64url')
+  const attempt = await store.findLogin(deps.db, deps.now(), { tenantId, appId, id: challengeId, credentialId })
+  if (attempt === undefined) throw notFoundField('challengeId')
+  if (attempt.over) throw fail('challenge_expired')
+  return attempt
+}
+
+/** The owner of the passkey by which the challenge was answered rightly; null for a wrong answer. */
+async function judged(deps: Deps, attempt: store.LoginAttempt, { credential }: LoginVerify) {
+  const { passkey } = attempt
+  const expected = {
+    ceremony: attempt.data,
+    isAllowedOrigin: (one: string) => isAllowedOrigin(deps.config, attempt, one),
+    log: deps.log,
+  }
+  const assertion = await verifyAssertion(credential, expected, passkey ?? NOBODY)
+  const userHandle = credential.response.userHandle ?? null
+  if (assertion === null || passkey === null || !isAskedFor(attempt, passkey, userHandle)) return null
+  return { assertion, passkey }
+}
+
+function assertionInvalid(): HttpError {
+  const detail = { field: 'credential', code: 'assertion_invalid', message: 'Could not be verified.' }
+  return fail('assertion_invalid', [detail]).keepingEffects()
+}
+
+/** Uses the challenge up with the refusal, which commits it. @returns what to throw */
+async function refusal(
+  deps: Deps,
+  { caller }: Call,
+  id: Id<'chl'>,
+  code: 'assertion_invalid' | 'user_suspended' | 'guest_expired',
+): Promise<HttpError> {
+  const { tenantId, appId } = caller
+  const taken = await takeChallenge(deps.db, deps.now(), { tenantId, appId, kind: 'passkey_login', id })
+  // Another answer to it was first.
+  if (taken?.over !== false) return fail('challenge_expired').keepingEffects()
+  return code === 'assertion_invalid' ? assertionInvalid() : fail(code).keepingEffects()
+}
+
+/**
+ * Signs a user in by a passkey. Two statements: one reads, one takes the challenge, counts the use and begins the session.
+ * @throws not_found (names `challengeId`), challenge_expired, assertion_invalid, user_suspended, guest_expired, rate_limited
+ */
+export async function loginVerify(deps: Deps, call: Call, input: LoginVerify): Promise<SignedIn> {
+  const { caller, origin } = call
+  const { challengeId } = input
+  if (!isId('chl', challengeId)) throw notFoundField('challengeId')
+  const attempt = await attemptAt(deps, call, challengeId, input)
+  // By what anybody may send, be there such a credential or not: else the limit would tell.
+  await limitAccount(deps, `${attempt.appId} ${input.credential.id} ${networkOf(origin.address)}`)
+  const right = await judged(deps, attempt, input)
+  if (right === null) throw await refusal(deps, call, challengeId, 'assertion_invalid')
+  const { assertion, passkey } = right
+  const { owner } = passkey
+  const now = deps.now()
+  const endsAt = store.guestEnd(owner)
+  if (owner.status !== 'active') throw await refusal(deps, call, challengeId, 'user_suspended')
+  if (endsAt !== null && endsAt <= now) throw await refusal(deps, call, challengeId, 'guest_expired')
+  const session: SignIn = {
+    tenantId: caller.tenantId,
+    appId: attempt.appId,
+    userId: owner.id,
+    amr: assertion.userVerified ? ['hwk', 'user'] : ['hwk'],
+    method: 'passkey',
+    endsAt,
+    caller,
+    origin,
+  }
+  const counted = store.countedUse(
+    { tenantId: caller.tenantId, userId: owner.id, id: passkey.id, challengeId },
+    { signCount: assertion.signCount, backedUp: assertion.backedUp, at: now },
+  )
+  // One time for all that is written and answered.
+  const begun = await startSessionAlongside({ ...deps, now: () => now }, session, counted)
+  if (begun.tokens === null) {
+    // Since it was read, another answer took the challenge; or another assertion counted, or the user was suspended.
+    if (!begun.firstHeld) throw fail('challenge_expired').keepingEffects()
+    throw assertionInvalid()
+  }
+  return { user: { ...passkey.user, lastSeenAt: now.toISOString() }, isNewUser: false, ...begun.tokens }
+}

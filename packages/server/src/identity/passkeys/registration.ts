@@ -1,0 +1,232 @@
+import { generateChallenge, isoBase64URL } from '@simplewebauthn/server/helpers'
+import type { Db } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { publish } from '../../platform/events/events.ts'
+import { failures, invalid, notFoundField } from '../../platform/http/errors.ts'
+import type { Caller, CurrentUser, Origin } from '../../platform/http/route.ts'
+import { type Id, isId, newId } from '../../platform/ids.ts'
+import { CHALLENGE_MS, type Challenge, createChallenge, takeChallenge } from '../../platform/security/challenges.ts'
+import { listDomainOrigins } from '../../platform/security/domain-origins.ts'
+import { isAllowedOrigin } from '../../platform/security/web-origin.ts'
+import { resolveApp, signInSettings } from '../../tenancy/apps/service.ts'
+import { requireStepUp, requireUpheld } from '../sessions/service.ts'
+import type { SignedIn } from '../users/schema.ts'
+import { addUser, findUserByEmail, findUserRecord, signIn } from '../users/service.ts'
+import { type Ceremony, type NewCredential, verifyAttestation } from './ceremony.ts'
+import { ALGORITHMS } from './cose-key.ts'
+import type { RegisterOptions, RegisterVerify, RegistrationChallenge } from './schema.ts'
+import { PASSKEY_ERRORS, PASSKEYS_MAX, passkeyName } from './service.ts'
+import * as store from './store.ts'
+
+const fail = failures(PASSKEY_ERRORS)
+
+type Call = { caller: Caller; origin: Origin; user: CurrentUser | null }
+
+/** What a registration challenge keeps. */
+interface RegistrationData extends Ceremony {
+  /** Who is signing up; null where the passkey is added to the challenge's user. */
+  signUp: { userId: Id<'usr'>; email: string | null; name: string | null } | null
+  /** The session that asked for it, without which it is void; null for a sign-up, and for a server. */
+  sessionId: Id<'ses'> | null
+}
+
+/** For whom a credential is made, as browsers show it, and which ones they have. */
+interface Holder {
+  appId: Id<'app'>
+  id: Id<'usr'>
+  name: string | null
+  displayName: string | null
+  credentials: store.CredentialRow[]
+}
+
+async function newHolder(deps: Deps, { caller }: Call, input: RegisterOptions): Promise<Holder> {
+  const appId = await resolveApp(deps, caller, input.appId)
+  // Before a passkey is made that nobody will know.
+  await deps.quotas.require(deps.db, caller.tenantId, 'users')
+  const { email = null, name = null } = input
+  // For its form alone: whether somebody has it is told to who has made a passkey, not to who asks.
+  if (email !== null) await findUserByEmail(deps, caller.tenantId, appId, email)
+  return { appId, id: newId('usr'), name: email ?? name, displayName: name ?? email, credentials: [] }
+}
+
+async function knownHolder(deps: Deps, caller: Caller, user: CurrentUser, input: RegisterOptions): Promise<Holder> {
+  if (input.appId !== undefined && input.appId !== user.appId) throw notFoundField('appId')
+  for (const field of ['email', 'name'] as const)
+    if (input[field] !== undefined) throw invalid(field, 'Must not be sent when a passkey is added to a user.')
+  await requireStepUp(deps, caller, user)
+  const record = await findUserRecord(deps, caller.tenantId, user.id)
+  if (record === undefined) throw fail('session_revoked')
+  const credentials = await store.listCredentials(deps.db, caller.tenantId, user.id, PASSKEYS_MAX)
+  if (credentials.length === PASSKEYS_MAX) throw fail('passkey_limit')
+  const { email, name } = record
+  return { appId: user.appId, id: user.id, name: email ?? name, displayName: name ?? email, credentials }
+}
+
+/**
+ * Makes the challenge for a new passkey: of a user who signs up, or, with a current user, of that one.
+ * @throws validation_failed, not_found (names `appId`), passkey_limit, what `requireStepUp` does
+ */
+export async function registerOptions(deps: Deps, call: Call, input: RegisterOptions): Promise<RegistrationChallenge> {
+  const { caller, origin, user } = call
+  const holder = await (user === null ? newHolder(deps, call, input) : knownHolder(deps, caller, user, input))
+  const { passkey } = await signInSettings(deps, caller.tenantId, holder.appId)
+  const data: RegistrationData = {
+    challenge: isoBase64URL.fromBuffer(await generateChallenge()),
+    rpId: passkey.rpId,
+    origin: caller.keyType === 'publishable' ? origin.webOrigin : null,
+    userVerification: passkey.userVerification,
+    signUp: user === null ? { userId: holder.id, email: input.email ?? null, name: input.name ?? null } : null,
+    sessionId: user?.sessionId ?? null,
+  }
+  const { id, expiresAt } = await createChallenge(deps.db, deps.now(), {
+    tenantId: caller.tenantId,
+    appId: holder.appId,
+    kind: 'passkey_registration',
+    userId: user?.id ?? null,
+    data,
+  })
+  const own = holder.credentials.filter((one) => one.rp_id === passkey.rpId)
+  return {
+    challengeId: id,
+    expiresAt: expiresAt.toISOString(),
+    publicKey: {
+      rp: { id: passkey.rpId, name: passkey.rpName },
+      user: {
+        id: Buffer.from(holder.id).toString('base64url'),
+        name: holder.name ?? passkey.rpName,
+        displayName: holder.displayName ?? passkey.rpName,
+      },
+      challenge: data.challenge,
+      pubKeyCredParams: ALGORITHMS.map((alg) => ({ type: 'public-key', alg })),
+      timeout: CHALLENGE_MS,
+      excludeCredentials: own.map(store.toDescriptor),
+      authenticatorSelection: {
+        residentKey: 'required',
+        requireResidentKey: true,
+        userVerification: passkey.userVerification,
+      },
+      attestation: 'none',
+      extensions: { credProps: true },
+    },
+  }
+}
+
+/** The challenge, taken: whatever comes of it, it will not be answered again. @throws not_found, challenge_expired */
+async function take(deps: Deps, { caller, user }: Call, id: string): Promise<Challenge<RegistrationData>> {
+  const taken = isId('chl', id)
+    ? await takeChallenge<RegistrationData>(deps.db, deps.now(), {
+        tenantId: caller.tenantId,
+        appId: caller.appId,
+        kind: 'passkey_registration',
+        id,
+      })
+    : undefined
+  if (taken === undefined || (user !== null && user.id !== taken.userId))
+    throw notFoundField('challengeId').keepingEffects()
+  if (taken.over) throw fail('challenge_expired').keepingEffects()
+  return taken
+}
+
+/**
+ * Who gets the passkey, and when their sessions end. Who signs up comes into being here; who is here is locked.
+ * Whether they are suspended is told by the session's beginning. @throws already_exists, not_found, guest_expired, passkey_limit,
+ * session_revoked, mfa_required
+ */
+async function settleOwner(
+  tx: Db,
+  deps: Deps,
+  call: Call,
+  { appId, userId, data: { signUp, sessionId } }: Challenge<RegistrationData>,
+): Promise<{ id: Id<'usr'>; endsAt: Date | null }> {
+  if (signUp !== null) {
+    const { userId: id, email, name } = signUp
+    await addUser({ ...deps, db: tx }, call, { id, appId, email, name })
+    return { id, endsAt: null }
+  }
+  const { tenantId } = call.caller
+  const owner = userId === null ? undefined : await store.lockOwner(tx, tenantId, userId)
+  if (owner === undefined) throw notFoundField('challengeId')
+  const endsAt = store.guestEnd(owner)
+  if (endsAt !== null && endsAt <= deps.now()) throw fail('guest_expired')
+  if (sessionId !== null) await requireUpheld({ ...deps, db: tx }, call.caller, { userId: owner.id, appId, sessionId })
+  if ((await store.countPasskeys(tx, tenantId, owner.id)) >= PASSKEYS_MAX) throw fail('passkey_limit')
+  return { id: owner.id, endsAt }
+}
+
+const TRANSPORT = /^[a-z][a-z0-9-]*$/
+
+async function addPasskey(
+  tx: Db,
+  deps: Deps,
+  call: Call,
+  passkey: { appId: Id<'app'>; userId: Id<'usr'>; rpId: string; made: NewCredential; input: RegisterVerify },
+): Promise<void> {
+  const { appId, userId, rpId, made, input } = passkey
+  const { tenantId } = call.caller
+  const id = newId('pky')
+  const now = deps.now()
+  const added = await store.insertPasskey(tx, {
+    tenant_id: tenantId,
+    id,
+    app_id: appId,
+    user_id: userId,
+    credential_id: made.credentialId,
+    public_key: made.publicKey,
+    sign_count: made.signCount,
+    rp_id: rpId,
+    aaguid: made.aaguid,
+    transports: [...new Set(input.credential.response.transports)].filter((one) => TRANSPORT.test(one)).sort(),
+    device_type: made.deviceType,
+    backed_up: made.backedUp,
+    name: passkeyName(input.deviceName),
+    last_used_at: null,
+    created_at: now,
+    updated_at: now,
+  })
+  if (!added) {
+    const detail = { field: 'credential', code: 'already_exists', message: 'This passkey is registered already.' }
+    throw fail('already_exists', [detail])
+  }
+  const data = { passkeyId: id, userId }
+  await publish(tx, deps, { tenantId, appId, type: 'passkey.registered', data, cause: call })
+}
+
+/**
+ * Completes a registration: the user, if they sign up, their passkey, a session and the events, all or nothing.
+ * @throws not_found (names `challengeId`), challenge_expired, attestation_invalid, already_exists (names `email` or
+ * `credential`), user_suspended, guest_expired, passkey_limit
+ */
+export async function registerVerify(deps: Deps, call: Call, input: RegisterVerify): Promise<SignedIn> {
+  const { caller, origin } = call
+  const challenge = await take(deps, call, input.challengeId)
+  const { appId, data } = challenge
+  const { allowedOrigins } = await signInSettings(deps, caller.tenantId, appId, 'challengeId')
+  const origins = { allowedOrigins, domainOrigins: await listDomainOrigins(deps.db, caller.tenantId, appId) }
+  const made = await verifyAttestation(input.credential, {
+    ceremony: data,
+    isAllowedOrigin: (one) => isAllowedOrigin(deps.config, origins, one),
+    log: deps.log,
+  })
+  if (made === null) {
+    const detail = { field: 'credential', code: 'attestation_invalid', message: 'Could not be verified.' }
+    throw fail('attestation_invalid', [detail]).keepingEffects()
+  }
+  return deps.db.tx(async (tx) => {
+    const owner = await settleOwner(tx, deps, call, challenge)
+    await addPasskey(tx, deps, call, { appId, userId: owner.id, rpId: data.rpId, made, input })
+    return signIn(
+      { ...deps, db: tx },
+      {
+        tenantId: caller.tenantId,
+        appId,
+        userId: owner.id,
+        amr: made.userVerified ? ['hwk', 'user'] : ['hwk'],
+        method: 'passkey',
+        endsAt: owner.endsAt,
+        caller,
+        origin,
+      },
+      data.signUp !== null,
+    )
+  })
+}

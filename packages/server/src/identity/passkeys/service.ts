@@ -1,0 +1,98 @@
+import type { Deps } from '../../platform/deps.ts'
+import { publish } from '../../platform/events/events.ts'
+import { failures } from '../../platform/http/errors.ts'
+import { type Caller, type CurrentUser, type Origin, type Page, paging } from '../../platform/http/route.ts'
+import { type Id, isId } from '../../platform/ids.ts'
+import { ownUser, requireStepUp } from '../sessions/service.ts'
+import type { ListPasskeys, Passkey, RenamePasskey } from './schema.ts'
+import * as store from './store.ts'
+
+export { credentialIdsOf } from './store.ts'
+
+/** How many passkeys a user can have: their ids go into the options of every email-first login. */
+export const PASSKEYS_MAX = 50
+
+export const PASSKEY_ERRORS = {
+  attestation_invalid: [400, 'This passkey could not be verified. Start again.'],
+  assertion_invalid: [401, 'This passkey could not be verified. Start again.'],
+  last_sign_in_method: [409, 'This passkey is the only way in that its user has. Add another one first.'],
+  passkey_limit: [409, `A user can have at most ${PASSKEYS_MAX} passkeys. Remove one first.`],
+  challenge_expired: [410, 'This challenge has been answered or is over. Ask for a new one.'],
+} as const
+
+const fail = failures(PASSKEY_ERRORS)
+
+/** A call that acts for a user. */
+type UserCall = { caller: Caller; origin: Origin; user: CurrentUser }
+
+/** A page of the current user's passkeys, newest first. */
+export async function listPasskeys(
+  deps: Deps,
+  tenantId: Id<'ten'>,
+  userId: Id<'usr'>,
+  query: ListPasskeys,
+): Promise<Page<Passkey>> {
+  const { page, pageSize, offset } = paging(query)
+  const { rows, total } = await store.listPasskeys(deps.db, tenantId, userId, { offset, pageSize })
+  return { items: rows.map(store.toPasskey), total, page, pageSize }
+}
+
+/** The same for a developer. @throws not_found */
+export async function listPasskeysOf(
+  deps: Deps,
+  caller: Caller,
+  userId: string,
+  query: ListPasskeys,
+): Promise<Page<Passkey>> {
+  return listPasskeys(deps, caller.tenantId, await ownUser(deps, caller, userId), query)
+}
+
+/** A passkey's name as it is stored; null for none. */
+export const passkeyName = (name: string | null | undefined): string | null => name?.trim().normalize('NFC') ?? null
+
+async function findOwn(deps: Deps, { caller, user }: UserCall, id: string): Promise<store.PasskeyRow> {
+  const row = isId('pky', id) ? await store.findPasskey(deps.db, caller.tenantId, user.id, id) : undefined
+  if (row === undefined) throw fail('not_found')
+  return row
+}
+
+/** Names one of the current user's passkeys; null takes its name away. @throws not_found */
+export async function renamePasskey(deps: Deps, call: UserCall, id: string, input: RenamePasskey): Promise<Passkey> {
+  const row = await findOwn(deps, call, id)
+  if (input.name === undefined) return store.toPasskey(row)
+  const named = { ...row, name: passkeyName(input.name), updated_at: deps.now() }
+  return store.toPasskey((await store.renamePasskey(deps.db, named)) ?? row)
+}
+
+/**
+ * Removes one of the current user's passkeys and answers its final state. The last one stays unless there is another
+ * account to sign in by: nobody would ever get in again; and so does one that alone opens a key share. @throws not_found,
+ * last_sign_in_method, share_would_be_lost, what `requireStepUp` does
+ */
+export async function removePasskey(deps: Deps, call: UserCall, id: string): Promise<Passkey> {
+  const { caller, user } = call
+  await findOwn(deps, call, id)
+  await requireStepUp(deps, caller, user)
+  return deps.db.tx(async (tx) => {
+    // Of two that remove the last two at once, the second finds one.
+    if ((await store.lockOwner(tx, caller.tenantId, user.id)) === undefined) throw fail('not_found')
+    const row = await findOwn({ ...deps, db: tx }, call, id)
+    const others = (await store.countPasskeys(tx, caller.tenantId, user.id)) - 1
+    if (others === 0 && !(await store.hasIdentity(tx, caller.tenantId, user.id))) throw fail('last_sign_in_method')
+    await deps.hooks.passkeyRemoved(tx, deps, {
+      tenantId: caller.tenantId,
+      userId: user.id,
+      credentialId: row.credential_id,
+    })
+    await store.deletePasskey(tx, caller.tenantId, row.id)
+    const data = { passkeyId: row.id, userId: user.id }
+    await publish(tx, deps, {
+      tenantId: caller.tenantId,
+      appId: row.app_id,
+      type: 'passkey.removed',
+      data,
+      cause: call,
+    })
+    return store.toPasskey(row)
+  })
+}

@@ -1,0 +1,41 @@
+import type { KeyObject } from 'node:crypto'
+import type { Deps } from '../../platform/deps.ts'
+import { type Id, isId } from '../../platform/ids.ts'
+import { equalSecrets, hmacSha256 } from '../../platform/security/crypto.ts'
+
+/** Which session a refresh token belongs to, and the how-many-th of it it is. */
+export interface RefreshClaims {
+  sessionId: Id<'ses'>
+  generation: number
+}
+
+const PREFIX = 'hk_rt_'
+const FORM = /^hk_rt_([A-Za-z0-9_-]{16})\.(ses_[0-9a-z]{26})\.(\d{1,9})\.([A-Za-z0-9_-]{43})$/
+
+function mac(key: KeyObject, sessionId: string, generation: number): Buffer {
+  return Buffer.from(hmacSha256(key, `halfkey/v1/refresh ${sessionId} ${generation}`, 'base64'), 'base64')
+}
+
+/**
+ * A session's refresh token of a generation: key id, session, generation and an HMAC over them. It follows from these, so
+ * that none is stored, the successor of a token can be told again, and a token that was used long ago is told from one
+ * that somebody made up: the first is a theft, the second is nothing.
+ */
+export async function newRefreshToken(deps: Deps, { sessionId, generation }: RefreshClaims): Promise<string> {
+  const key = await deps.signingKeys.current()
+  return `${PREFIX}${key.id}.${sessionId}.${generation}.${mac(key.refreshKey, sessionId, generation).toString('base64url')}`
+}
+
+/** What a refresh token says; null for one that we did not make. */
+export async function readRefreshToken(deps: Deps, token: string): Promise<RefreshClaims | null> {
+  const [, keyId, sessionId, digits, tag] = FORM.exec(token) ?? []
+  if (keyId === undefined || sessionId === undefined || tag === undefined || !isId('ses', sessionId)) return null
+  const key = await deps.signingKeys.find(keyId)
+  const generation = Number(digits)
+  if (key === undefined || String(generation) !== digits) return null
+  const made = mac(key.refreshKey, sessionId, generation)
+  const given = Buffer.from(tag, 'base64url')
+  // Of several texts that decode to the same bytes only one is ours.
+  if (given.toString('base64url') !== tag || !equalSecrets(made, given)) return null
+  return { sessionId, generation }
+}

@@ -1,0 +1,63 @@
+import { z } from 'zod'
+import { Paging, Time } from '../../platform/http/route.ts'
+
+const AccessToken = z.string().meta({
+  description: 'A JWT (EdDSA; keys at `/.well-known/jwks.json`): send it as `Authorization: Bearer`.',
+  example: 'eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJ1c3JfMDFqYiJ9.c2ln',
+})
+const RefreshToken = z.string().meta({
+  description:
+    'Opaque, for one use: every refresh answers the next one. Keep it where scripts of others cannot read it.',
+  example: 'hk_rt_a2V5.c2VzXzAxamI.MA.bWFj',
+})
+
+/** What signs a user's calls, as every sign-in answers it. */
+export const tokenFields = {
+  accessToken: AccessToken,
+  refreshToken: RefreshToken,
+  tokenType: z.literal('Bearer'),
+  expiresInSeconds: z.int().meta({ description: 'Until the access token expires.', example: 900 }),
+  sessionId: z.string().meta({ example: 'ses_01jb2m7x9kq4t8v6w0r3s5y1ze' }),
+}
+
+export const Tokens = z.object(tokenFields).meta({ id: 'Tokens' })
+export type Tokens = z.infer<typeof Tokens>
+
+/** A session, as its user sees it. */
+export const Session = z
+  .object({
+    id: z.string().meta({ example: 'ses_01jb2m7x9kq4t8v6w0r3s5y1ze' }),
+    userId: z.string(),
+    appId: z.string(),
+    current: z.boolean().meta({ description: 'Whether this call was made in it.' }),
+    methods: z.array(z.string()).meta({
+      description: 'How the user signed in: RFC 8176 names, and `guest` and `messenger`.',
+      example: ['hwk', 'user'],
+    }),
+    status: z.enum(['active', 'revoked', 'expired']),
+    signedInAt: Time,
+    mfaVerifiedAt: Time.nullable(),
+    userAgent: z.string().nullable(),
+    address: z.string().meta({ description: 'Where the sign-in came from.', example: '203.0.113.7' }),
+    expiresAt: Time.meta({ description: 'It ends then, unless it is refreshed before.' }),
+    createdAt: Time,
+    updatedAt: Time,
+  })
+  .meta({ id: 'Session' })
+export type Session = z.infer<typeof Session>
+
+export const Refresh = z.strictObject({ refreshToken: z.string().min(1).max(1024) }).meta({ id: 'Refresh' })
+export type Refresh = z.infer<typeof Refresh>
+
+export const ListSessions = z.strictObject({ ...Paging })
+export type ListSessions = z.infer<typeof ListSessions>
+
+export const LogOut = z
+  .strictObject({
+    everywhere: z.boolean().optional().meta({ description: 'Ends all sessions of the user, not this one alone.' }),
+  })
+  .meta({ id: 'LogOut' })
+
+export const LoggedOut = z
+  .object({ revoked: z.int().meta({ description: 'How many sessions this ended.', example: 1 }) })
+  .meta({ id: 'LoggedOut' })

@@ -1,0 +1,98 @@
+import type { Db } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { failures } from '../../platform/http/errors.ts'
+import type { Caller, CurrentUser } from '../../platform/http/route.ts'
+import type { Id } from '../../platform/ids.ts'
+import { signAccessToken } from '../../platform/security/access-token.ts'
+import * as store from './store.ts'
+
+const fail = failures({})
+
+/** How long a verified second factor, or a sign-in, counts for what needs a fresh one. */
+export const FRESH_MS = 5 * 60_000
+
+const isFresh = (deps: Deps, at: Date | null) => at !== null && deps.now().getTime() - at.getTime() <= FRESH_MS
+
+async function read(deps: Deps, caller: Caller, user: CurrentUser): Promise<store.StepUpRow> {
+  const by = { sessionId: user.sessionId, keyId: caller.keyId }
+  const row = await store.findStepUp(deps.db, caller.tenantId, user.id, by)
+  if (row === undefined) throw fail('session_revoked')
+  return row
+}
+
+/** A server that acts for a user is trusted with it, unless the app says otherwise. */
+const isExempt = (user: CurrentUser, row: store.StepUpRow) => user.sessionId === null && !row.enforce_for_server
+
+/**
+ * For what a stolen access token alone must not do: a second factor verified within five minutes; without one, a sign-in
+ * within five minutes (product.md, section 2, rule 5).
+ * @throws mfa_required, mfa_enrollment_required, reauthentication_required
+ */
+export async function requireStepUp(deps: Deps, caller: Caller, user: CurrentUser): Promise<void> {
+  const row = await read(deps, caller, user)
+  if (isExempt(user, row)) return
+  if (row.mfa_enabled && row.policy !== 'never') {
+    if (!isFresh(deps, row.mfa_at)) throw fail('mfa_required')
+    return
+  }
+  if (row.policy === 'always') throw fail('mfa_enrollment_required')
+  if (!isFresh(deps, row.signed_in_at)) throw fail('reauthentication_required')
+}
+
+/**
+ * For completing what a step-up of some minutes ago allowed: the session has not ended since, and a second factor that the
+ * user has by now was verified in it. In the transaction that completes it. @throws session_revoked, mfa_required
+ */
+export async function requireUpheld(
+  deps: Deps,
+  caller: Caller,
+  of: { userId: Id<'usr'>; appId: Id<'app'>; sessionId: Id<'ses'> },
+): Promise<void> {
+  if (!(await store.holdSession(deps.db, caller.tenantId, of.sessionId))) throw fail('session_revoked')
+  const row = await read(deps, caller, { id: of.userId, appId: of.appId, sessionId: of.sessionId, ended: false })
+  if (row.mfa_enabled && row.policy !== 'never' && row.mfa_at === null) throw fail('mfa_required')
+}
+
+/** For setting up a second factor: a sign-in within five minutes, or a stolen token enrols its own. @throws reauthentication_required */
+export async function requireFreshSignIn(deps: Deps, caller: Caller, user: CurrentUser): Promise<void> {
+  const row = await read(deps, caller, user)
+  if (!isExempt(user, row) && !isFresh(deps, row.signed_in_at)) throw fail('reauthentication_required')
+}
+
+/** For disabling the second factor: one verified within five minutes, whoever asks and whatever the app says. @throws mfa_required */
+export async function requireVerification(deps: Deps, caller: Caller, user: CurrentUser): Promise<void> {
+  const row = await read(deps, caller, user)
+  if (!isFresh(deps, row.mfa_at)) throw fail('mfa_required')
+}
+
+/** How a verified second factor is answered. The access token is new, for its `amr`; null where a server acts for the user. */
+export interface Verification {
+  accessToken: string | null
+  expiresInSeconds: number | null
+  mfaExpiresAt: Date
+}
+
+/** Notes that the current user has just verified a second factor (`otp`, or `kba` for a recovery code, RFC 8176). */
+export async function noteVerification(
+  tx: Db,
+  deps: Deps,
+  caller: Caller,
+  user: CurrentUser,
+  method: 'otp' | 'kba',
+): Promise<Verification> {
+  const now = deps.now()
+  const mfaExpiresAt = new Date(now.getTime() + FRESH_MS)
+  if (user.sessionId === null) {
+    await store.noteServerVerification(tx, caller.tenantId, caller.keyId, user.id, now)
+    return { accessToken: null, expiresInSeconds: null, mfaExpiresAt }
+  }
+  const row = await store.noteVerification(tx, caller.tenantId, user.sessionId, method, now)
+  if (row === undefined) throw fail('session_revoked')
+  const accessToken = await signAccessToken(deps, store.toClaims(row), row.access_seconds)
+  return { accessToken, expiresInSeconds: row.access_seconds, mfaExpiresAt }
+}
+
+/** Forgets what a user has verified, in the transaction that takes their second factor away. */
+export async function forgetVerifications(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<void> {
+  await store.forgetVerifications(tx, tenantId, userId)
+}

@@ -1,0 +1,329 @@
+import { type Db, type Sql, sql } from '../../platform/db/db.ts'
+import { eventWritesIf, type StoredEvent } from '../../platform/events/events.ts'
+import type { Id } from '../../platform/ids.ts'
+import type { AccessClaims } from '../../platform/security/access-token.ts'
+import { guestOver } from '../../platform/security/current-user.ts'
+import type { Session } from './schema.ts'
+
+/** A session as the table holds it. */
+export interface SessionRow {
+  tenant_id: Id<'ten'>
+  id: Id<'ses'>
+  app_id: Id<'app'>
+  user_id: Id<'usr'>
+  amr: string[]
+  signed_in_at: Date
+  mfa_at: Date | null
+  generation: number
+  refreshed_at: Date
+  /** A guest's end; null for users. */
+  ends_at: Date | null
+  expires_at: Date
+  is_new_user: boolean
+  user_agent: string | null
+  address: string
+  revoked_at: Date | null
+}
+
+/** A row as the wire shows it. */
+export function toSession(row: SessionRow, now: Date, currentId: Id<'ses'> | null): Session {
+  const over = row.expires_at <= now ? 'expired' : 'active'
+  return {
+    id: row.id,
+    userId: row.user_id,
+    appId: row.app_id,
+    current: row.id === currentId,
+    methods: row.amr,
+    status: row.revoked_at === null ? over : 'revoked',
+    signedInAt: row.signed_in_at.toISOString(),
+    mfaVerifiedAt: row.mfa_at?.toISOString() ?? null,
+    userAgent: row.user_agent,
+    address: row.address,
+    expiresAt: row.expires_at.toISOString(),
+    createdAt: row.signed_in_at.toISOString(),
+    updatedAt: row.refreshed_at.toISOString(),
+  }
+}
+
+/** What the session's access tokens say. */
+export function toClaims(
+  row: Pick<SessionRow, 'tenant_id' | 'app_id' | 'user_id' | 'id' | 'amr' | 'signed_in_at' | 'ends_at'>,
+): AccessClaims {
+  return {
+    tenantId: row.tenant_id,
+    appId: row.app_id,
+    userId: row.user_id,
+    sessionId: row.id,
+    amr: row.amr,
+    signedInAt: row.signed_in_at,
+    endsAt: row.ends_at,
+  }
+}
+
+/** A new session's values; how long it and its access tokens live is its app's to say. */
+export type NewSession = Pick<
+  SessionRow,
+  | 'tenant_id'
+  | 'id'
+  | 'app_id'
+  | 'user_id'
+  | 'amr'
+  | 'signed_in_at'
+  | 'ends_at'
+  | 'is_new_user'
+  | 'user_agent'
+  | 'address'
+>
+
+/**
+ * Further writes of the same statement, as parts of a `with`, each with the condition under which it goes on from there.
+ * `first` comes before the user's row is touched, `second` after it (`exists (select from seen)`): whoever locks several
+ * rows takes them in that order.
+ */
+export interface Alongside {
+  first: { writes: Sql; holds: Sql }
+  second: { writes: Sql; holds: Sql }
+}
+
+const NOTHING_FIRST = { writes: sql`first_nothing as (select)`, holds: sql`true` }
+const NOTHING_SECOND = { writes: sql`second_nothing as (select)`, holds: sql`true` }
+
+/**
+ * Begins a session of a user who is active, and no guest that has ended: writes it, when the user was last seen, and the
+ * event, in one statement.
+ * @returns the lifetime of its access tokens in seconds, null where there is none because user or conditions do not hold;
+ * and whether the first condition did
+ */
+export async function insertSession(
+  db: Db,
+  row: NewSession,
+  event: StoredEvent | null,
+  { first, second }: Alongside = { first: NOTHING_FIRST, second: NOTHING_SECOND },
+): Promise<{ accessSeconds: number | null; firstHeld: boolean }> {
+  const told = event === null ? sql`no_event as (select)` : eventWritesIf(event, sql`exists (select from begun)`)
+  const found = await db.one<{ access_seconds: number | null; first_held: boolean }>(sql`
+    with app as (
+      select sessions from apps where tenant_id = ${row.tenant_id} and id = ${row.app_id}),
+    ${first.writes},
+    seen as (
+      update users set last_seen_at = ${row.signed_in_at}
+      where tenant_id = ${row.tenant_id} and id = ${row.user_id} and status = 'active' and not guest_ended and ${first.holds}
+      returning 1),
+    ${second.writes},
+    begun as (
+      insert into sessions (tenant_id, id, app_id, user_id, amr, signed_in_at, refreshed_at, ends_at, expires_at, is_new_user,
+        user_agent, address)
+      select ${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.user_id}, ${row.amr}::text[], ${row.signed_in_at}::timestamptz,
+        ${row.signed_in_at}::timestamptz, ${row.ends_at}::timestamptz,
+        least(${row.ends_at}::timestamptz, ${row.signed_in_at}::timestamptz + (app.sessions->>'refreshTokenDays')::int * interval '1 day'),
+        ${row.is_new_user}::boolean, ${row.user_agent}, ${row.address}
+      from app, seen where ${second.holds} returning 1),
+    ${told}
+    select case when exists (select from begun) then (app.sessions->>'accessTokenSeconds')::int end as access_seconds,
+      ${first.holds} as first_held
+    from app`)
+  return { accessSeconds: found?.access_seconds ?? null, firstHeld: found?.first_held ?? false }
+}
+
+/** A refreshed session, and its access tokens' lifetime. */
+export type RefreshedRow = SessionRow & { access_seconds: number }
+
+/** Moves a live session on to its next refresh token, if `generation` is the present one. */
+export function advanceSession(
+  db: Db,
+  tenantId: Id<'ten'>,
+  id: Id<'ses'>,
+  appId: Id<'app'> | null,
+  generation: number,
+  now: Date,
+): Promise<RefreshedRow | undefined> {
+  return db.one<RefreshedRow>(sql`
+    update sessions s set generation = s.generation + 1, refreshed_at = ${now},
+      expires_at = least(s.ends_at, ${now}::timestamptz + (a.sessions->>'refreshTokenDays')::int * interval '1 day')
+    from apps a
+    where a.tenant_id = s.tenant_id and a.id = s.app_id and s.tenant_id = ${tenantId} and s.id = ${id}
+      and (${appId}::text is null or s.app_id = ${appId}) and s.generation = ${generation} and s.revoked_at is null
+      and s.expires_at > ${now}
+    returning s.*, (a.sessions->>'accessTokenSeconds')::int as access_seconds`)
+}
+
+/** A session with what decides why it can't go on. */
+export type JudgedRow = RefreshedRow & { user_status: string; guest_over: boolean }
+
+/** The session, locked until the transaction ends, with the state of its user. */
+export function judgeSession(
+  tx: Db,
+  tenantId: Id<'ten'>,
+  id: Id<'ses'>,
+  appId: Id<'app'> | null,
+  now: Date,
+): Promise<JudgedRow | undefined> {
+  return tx.one<JudgedRow>(sql`
+    select s.*, u.status as user_status, (a.sessions->>'accessTokenSeconds')::int as access_seconds,
+      ${guestOver(now)} as guest_over
+    from sessions s join users u on u.tenant_id = s.tenant_id and u.id = s.user_id
+    join apps a on a.tenant_id = s.tenant_id and a.id = s.app_id
+    left join guests g on g.tenant_id = s.tenant_id and g.user_id = s.user_id
+    where s.tenant_id = ${tenantId} and s.id = ${id} and (${appId}::text is null or s.app_id = ${appId})
+    for no key update of s`)
+}
+
+/** A user's live sessions, newest first. */
+export async function listSessions(
+  db: Db,
+  tenantId: Id<'ten'>,
+  userId: Id<'usr'>,
+  now: Date,
+  { offset, pageSize }: { offset: number; pageSize: number },
+): Promise<{ rows: SessionRow[]; total: number }> {
+  const live = sql`tenant_id = ${tenantId} and user_id = ${userId} and revoked_at is null and expires_at > ${now}`
+  const counted = await db.one<{ n: number }>(sql`select count(*) as n from sessions where ${live}`)
+  const rows = await db.query<SessionRow>(
+    sql`select * from sessions where ${live} order by id desc offset ${offset} limit ${pageSize}`,
+  )
+  return { rows, total: counted?.n ?? 0 }
+}
+
+/** A user's session, whatever its state. */
+export function findSession(
+  db: Db,
+  tenantId: Id<'ten'>,
+  userId: Id<'usr'>,
+  id: Id<'ses'>,
+): Promise<SessionRow | undefined> {
+  return db.one<SessionRow>(
+    sql`select * from sessions where tenant_id = ${tenantId} and user_id = ${userId} and id = ${id}`,
+  )
+}
+
+/** Revokes a user's sessions that are not: all, or the one of this id. @returns those that this ended */
+export function revokeSessions(
+  tx: Db,
+  tenantId: Id<'ten'>,
+  userId: Id<'usr'>,
+  id: Id<'ses'> | null,
+  now: Date,
+): Promise<SessionRow[]> {
+  return tx.query<SessionRow>(sql`
+    with mine as (
+      select id from sessions where tenant_id = ${tenantId} and user_id = ${userId} and (${id}::text is null or id = ${id})
+        and revoked_at is null order by id for no key update)
+    update sessions s set revoked_at = ${now} from mine where s.tenant_id = ${tenantId} and s.id = mine.id returning s.*`)
+}
+
+/** Makes a session one that no guest's end cuts short, freshly signed in, and moves it on. */
+export function settleSession(
+  tx: Db,
+  tenantId: Id<'ten'>,
+  id: Id<'ses'>,
+  now: Date,
+): Promise<RefreshedRow | undefined> {
+  return tx.one<RefreshedRow>(sql`
+    update sessions s set ends_at = null, signed_in_at = ${now}, generation = s.generation + 1, refreshed_at = ${now},
+      expires_at = ${now}::timestamptz + (a.sessions->>'refreshTokenDays')::int * interval '1 day'
+    from apps a
+    where a.tenant_id = s.tenant_id and a.id = s.app_id and s.tenant_id = ${tenantId} and s.id = ${id}
+      and s.revoked_at is null
+    returning s.*, (a.sessions->>'accessTokenSeconds')::int as access_seconds`)
+}
+
+/** Lets a user's sessions live as long as their app says: no guest's end cuts them short any more. */
+export async function unboundSessions(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<void> {
+  await tx.run(sql`
+    update sessions s set ends_at = null,
+      expires_at = s.refreshed_at + (a.sessions->>'refreshTokenDays')::int * interval '1 day'
+    from apps a
+    where a.tenant_id = s.tenant_id and a.id = s.app_id and s.tenant_id = ${tenantId} and s.user_id = ${userId}
+      and s.ends_at is not null and s.revoked_at is null`)
+}
+
+/** What decides whether a current user may do what needs a step-up. */
+export interface StepUpRow {
+  mfa_enabled: boolean
+  policy: 'if_enrolled' | 'always' | 'never'
+  enforce_for_server: boolean
+  /** When this session (or this key, for this user) last verified a second factor, or signed in. Null for never. */
+  mfa_at: Date | null
+  signed_in_at: Date | null
+}
+
+/** Of a session, or of a key that acts for the user. */
+export function findStepUp(
+  db: Db,
+  tenantId: Id<'ten'>,
+  userId: Id<'usr'>,
+  by: { sessionId: Id<'ses'> | null; keyId: Id<'key'> },
+): Promise<StepUpRow | undefined> {
+  return db.one<StepUpRow>(sql`
+    select u.mfa_enabled, a.mfa->>'policy' as policy, (a.mfa->>'enforceForServer')::boolean as enforce_for_server,
+      s.signed_in_at, case when ${by.sessionId}::text is null then v.mfa_at else s.mfa_at end as mfa_at
+    from users u join apps a on a.tenant_id = u.tenant_id and a.id = u.app_id
+    left join sessions s on s.tenant_id = u.tenant_id and s.id = ${by.sessionId} and s.user_id = u.id
+    left join server_verifications v on v.tenant_id = u.tenant_id and v.key_id = ${by.keyId} and v.user_id = u.id
+    where u.tenant_id = ${tenantId} and u.id = ${userId}`)
+}
+
+/** Whether the session is not revoked, which it then stays until the transaction ends. */
+export async function holdSession(tx: Db, tenantId: Id<'ten'>, id: Id<'ses'>): Promise<boolean> {
+  const held = await tx.run(sql`
+    select from sessions where tenant_id = ${tenantId} and id = ${id} and revoked_at is null for share`)
+  return held === 1
+}
+
+/** Notes a verified second factor in a session. @returns the session, and its access tokens' lifetime */
+export function noteVerification(
+  tx: Db,
+  tenantId: Id<'ten'>,
+  id: Id<'ses'>,
+  method: string,
+  now: Date,
+): Promise<RefreshedRow | undefined> {
+  return tx.one<RefreshedRow>(sql`
+    update sessions s set mfa_at = ${now},
+      amr = case when ${method}::text = any(s.amr) then s.amr else array(select distinct unnest(s.amr || ${method}::text || 'mfa'::text)) end
+    from apps a
+    where a.tenant_id = s.tenant_id and a.id = s.app_id and s.tenant_id = ${tenantId} and s.id = ${id}
+    returning s.*, (a.sessions->>'accessTokenSeconds')::int as access_seconds`)
+}
+
+/** The same for a secret key that acts for the user. */
+export async function noteServerVerification(
+  tx: Db,
+  tenantId: Id<'ten'>,
+  keyId: Id<'key'>,
+  userId: Id<'usr'>,
+  now: Date,
+): Promise<void> {
+  await tx.run(sql`
+    insert into server_verifications (tenant_id, key_id, user_id, mfa_at) values (${tenantId}, ${keyId}, ${userId}, ${now})
+    on conflict (tenant_id, key_id, user_id) do update set mfa_at = excluded.mfa_at`)
+}
+
+/** Forgets every verified second factor of a user: for one whose factor is gone. */
+export async function forgetVerifications(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<void> {
+  await tx.run(sql`update sessions set mfa_at = null where tenant_id = ${tenantId} and user_id = ${userId}`)
+  await tx.run(sql`delete from server_verifications where tenant_id = ${tenantId} and user_id = ${userId}`)
+}
+
+/** Whether the tenant has this user (and, with `appId`, this app), guests included. */
+export async function hasUser(
+  db: Db,
+  tenantId: Id<'ten'>,
+  userId: Id<'usr'>,
+  appId: Id<'app'> | null,
+): Promise<boolean> {
+  const row = await db.one(sql`
+    select 1 from users where tenant_id = ${tenantId} and id = ${userId} and (${appId}::text is null or app_id = ${appId})`)
+  return row !== undefined
+}
+
+const SESSIONS_A_DELETION = 2_000
+
+/** Deletes a portion of the sessions that ended 30 days ago. @returns whether there may be more */
+export async function deleteOldSessions(db: Db): Promise<boolean> {
+  const gone = await db.run(sql`
+    delete from sessions where (tenant_id, id) in (
+      select tenant_id, id from sessions where least(expires_at, revoked_at) < now() - interval '30 days'
+      limit ${SESSIONS_A_DELETION})`)
+  return gone === SESSIONS_A_DELETION
+}

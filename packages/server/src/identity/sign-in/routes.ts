@@ -1,0 +1,49 @@
+import { currentUser, eitherKey, one, type PlainRoute, type Route, route } from '../../platform/http/route.ts'
+import { SignedIn } from '../users/schema.ts'
+import { CreateCode, Exchange, SignInCode } from './schema.ts'
+import { signInAssets, signInPage } from './serve-page.ts'
+import { createCode, exchange } from './service.ts'
+
+export const signInRoutes: Route[] = [
+  route(
+    'POST /auth/exchange',
+    {
+      summary: 'Exchange a sign-in code',
+      description:
+        'For what the hosted sign-in page (`/signin?app=…`) returned to one of the app’s `allowedRedirectUrls`. The code counts once, for 60 seconds, with the redirect and the PKCE verifier that it was made for; a second use ends the session.',
+      callers: eitherKey('auth:write', 'ignored'),
+      limit: 'sign_in',
+      body: Exchange,
+      reply: one(SignedIn),
+      secret: true,
+      errors: ['code_invalid', 'code_expired', 'session_revoked'],
+      extension: true,
+    },
+    (deps, { caller, origin, body }) => exchange(deps, { caller, origin }, body),
+  ),
+]
+
+/** What the hosted page alone may call. */
+export const signInPageRoutes: Route[] = [
+  route(
+    'POST /code',
+    {
+      summary: 'Make a sign-in code',
+      callers: currentUser(),
+      body: CreateCode,
+      reply: one(SignInCode),
+      secret: true,
+      extension: true,
+    },
+    (deps, { caller, user, body }) => createCode(deps, { caller, user }, body),
+  ),
+]
+
+/** The page and what it is made of. */
+export const signInPages: PlainRoute[] = [
+  { path: '/signin', handler: signInPage },
+  ...signInAssets().map(({ name, contentType, body }) => ({
+    path: `/signin/${name}`,
+    handler: async () => ({ status: 200, contentType, headers: { 'cache-control': 'no-cache' }, body }),
+  })),
+]

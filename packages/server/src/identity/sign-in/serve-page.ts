@@ -1,0 +1,145 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { publicUrl } from '../../platform/config.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { fail } from '../../platform/http/errors.ts'
+import { hostName } from '../../platform/http/host-check.ts'
+import type { EntranceRequest, PlainAnswer, PlainRequest } from '../../platform/http/route.ts'
+import type { Id } from '../../platform/ids.ts'
+import type { KeyHolder } from '../../platform/security/authenticator.ts'
+import { isDomainOfOther, listDomainOrigins } from '../../platform/security/domain-origins.ts'
+import { type SignInSettings, signInSettings, tenantOfApp } from '../../tenancy/apps/service.ts'
+import { loginUrl } from '../messenger/service.ts'
+import { renderSignInError, renderSignInPage, type SignInPageConfig } from './page.ts'
+
+const ASSETS = fileURLToPath(new URL('../../../assets/signin/', import.meta.url))
+const TYPES: Record<string, string> = {
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  svg: 'image/svg+xml',
+}
+const STATE_CHARS_MAX = 2_000
+
+const PAGE_HEADERS = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cache-control': 'no-store',
+}
+
+/** The page's scripts and styles, by name. */
+export function signInAssets(): { name: string; contentType: string; body: string }[] {
+  // The package's entry lies in a folder beside `dist`, where the bundle is that needs no bundler.
+  const entry = createRequire(import.meta.url).resolve('@simplewebauthn/browser')
+  const bundle = join(dirname(entry), '..', 'dist', 'bundle', 'index.umd.min.js')
+  return [
+    ...readdirSync(ASSETS).map((name) => ({
+      name,
+      contentType: TYPES[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream',
+      body: readFileSync(join(ASSETS, name), 'utf8'),
+    })),
+    { name: 'webauthn.js', contentType: TYPES.js as string, body: readFileSync(bundle, 'utf8') },
+  ]
+}
+
+const html = (status: number, body: string, headers: Record<string, string> = {}): PlainAnswer => ({
+  status,
+  contentType: 'text/html; charset=utf-8',
+  headers: { ...PAGE_HEADERS, ...headers },
+  body,
+})
+
+const refusal = (status: number, title: string, message: string) => html(status, renderSignInError({ title, message }))
+
+/** The redirect that a link asks for; a text says what is wrong with it. */
+function redirectOf(app: SignInSettings, query: URLSearchParams): SignInPageConfig['redirect'] | string {
+  const uri = query.get('redirect_uri')
+  if (uri === null) return null
+  if (!app.allowedRedirectUrls.includes(uri))
+    return 'The address to return to is not among the allowed redirect URLs of this app.'
+  const codeChallenge = query.get('code_challenge') ?? ''
+  if (!/^[A-Za-z0-9_-]{43}$/.test(codeChallenge) || query.get('code_challenge_method') !== 'S256')
+    return 'A link with redirect_uri also needs code_challenge, with code_challenge_method=S256 (PKCE, RFC 7636).'
+  const state = query.get('state')
+  if (state !== null && state.length > STATE_CHARS_MAX) return `state has more than ${STATE_CHARS_MAX} characters.`
+  return { uri, state, codeChallenge }
+}
+
+function telegram(deps: Deps, app: SignInSettings): SignInPageConfig['messenger'] {
+  if (!app.messenger.configured || app.messenger.botId === null) return null
+  const { botUsername, botId } = app.messenger
+  return { botUsername, authUrl: loginUrl(botId, new URL(publicUrl(deps.config)).origin) }
+}
+
+/**
+ * On loopback the page goes by the name in the public URL: passkeys belong to a host name, and none can belong to an
+ * address. Undefined where it is under that name already.
+ */
+function rightPlace(deps: Deps, { host, queryText }: PlainRequest): PlainAnswer | undefined {
+  const wanted = publicUrl(deps.config)
+  if (deps.config.env !== 'development' || host === undefined || host === new URL(wanted).host) return undefined
+  return { status: 302, contentType: 'text/plain', headers: { location: `${wanted}/signin?${queryText}` }, body: '' }
+}
+
+/** Whether the page would show one's app under another's name: on a custom domain only the app is shown that it is of. */
+async function isForeignPlace(deps: Deps, host: string | undefined, tenantId: Id<'ten'>, appId: Id<'app'>) {
+  const name = hostName(host ?? '')
+  if (name === null || name === new URL(publicUrl(deps.config)).hostname) return false
+  return isDomainOfOther(deps.db, name, tenantId, appId)
+}
+
+/** The hosted sign-in page, or why this link leads to none. */
+export async function signInPage(deps: Deps, request: PlainRequest): Promise<PlainAnswer> {
+  const elsewhere = rightPlace(deps, request)
+  if (elsewhere !== undefined) return elsewhere
+  const query = new URLSearchParams(request.queryText)
+  const appId = (query.get('app') ?? '') as Id<'app'>
+  const tenantId = await tenantOfApp(deps, appId)
+  if (tenantId === undefined || (await isForeignPlace(deps, request.host, tenantId, appId)))
+    return refusal(
+      404,
+      'No such app',
+      'This link names no app that signs in here: /signin?app=app_… needs the id of one.',
+    )
+  const app = await signInSettings(deps, tenantId, appId)
+  const redirect = redirectOf(app, query)
+  if (typeof redirect === 'string') return refusal(400, 'This sign-in link does not work', redirect)
+  return html(200, renderSignInPage({ appId: app.id, appName: app.name, messenger: telegram(deps, app), redirect }))
+}
+
+const header = (value: string | string[] | undefined) => (typeof value === 'string' ? value : undefined)
+
+/**
+ * Who calls from the hosted page: the app that it is for, with the rights of a publishable key. Pages of others can't:
+ * the header makes browsers ask first, and nobody answers. The page stands on the service's own origin, or on a verified
+ * custom domain of the app's. @throws origin_not_allowed, not_found
+ */
+export async function enterFromPage(deps: Deps, { headers }: EntranceRequest): Promise<KeyHolder> {
+  const { origin: own } = new URL(publicUrl(deps.config))
+  const site = header(headers['sec-fetch-site'])
+  if (site !== undefined && site !== 'same-origin') throw fail('origin_not_allowed')
+  const { origin } = headers
+  const appId = header(headers['x-halfkey-app']) ?? ''
+  const tenantId = await tenantOfApp(deps, appId)
+  const isOwn = origin === undefined || origin === own
+  const domainOrigins =
+    isOwn || tenantId === undefined ? [] : await listDomainOrigins(deps.db, tenantId, appId as Id<'app'>)
+  if (!isOwn && (typeof origin !== 'string' || !domainOrigins.includes(origin))) throw fail('origin_not_allowed')
+  if (tenantId === undefined) throw fail('not_found')
+  return {
+    tenantId,
+    keyId: `key_signin_${appId}`,
+    name: 'Hosted sign-in page',
+    keyType: 'publishable',
+    scopes: [],
+    appId: appId as Id<'app'>,
+    allowedIps: [],
+    allowedOrigins: [],
+    domainOrigins,
+    expiresAtMs: null,
+  }
+}

@@ -1,0 +1,85 @@
+import { randomBytes } from 'node:crypto'
+import type { Deps } from '../../platform/deps.ts'
+import { failures, invalid } from '../../platform/http/errors.ts'
+import type { Caller, CurrentUser, Origin } from '../../platform/http/route.ts'
+import { equalSecrets, sha256 } from '../../platform/security/crypto.ts'
+import { signInSettings } from '../../tenancy/apps/service.ts'
+import { renewSession, requireStepUp, revokeSessions } from '../sessions/service.ts'
+import type { SignedIn } from '../users/schema.ts'
+import { findUserRecord } from '../users/service.ts'
+import type { CreateCode, Exchange, SignInCode } from './schema.ts'
+import * as store from './store.ts'
+
+export { deleteOldCodes } from './store.ts'
+
+export const SIGN_IN_ERRORS = {
+  code_invalid: [400, 'This code is unknown, was used before, or was made for another redirect or code challenge.'],
+  code_expired: [410, 'This code has expired: it can be exchanged for 60 seconds.'],
+} as const
+
+const fail = failures(SIGN_IN_ERRORS)
+
+const CODE_MS = 60_000
+
+type Call = { caller: Caller; origin: Origin }
+
+/**
+ * Makes the one-time code by which the hosted page hands its session over to the app: bound to app, redirect and PKCE
+ * challenge (RFC 7636, S256 only), for 60 seconds. Asks for the second factor of a user who has one.
+ * @throws validation_failed, mfa_required, mfa_enrollment_required, reauthentication_required
+ */
+export async function createCode(
+  deps: Deps,
+  { caller, user }: { caller: Caller; user: CurrentUser },
+  input: CreateCode,
+): Promise<SignInCode> {
+  const app = await signInSettings(deps, caller.tenantId, user.appId)
+  if (!app.allowedRedirectUrls.includes(input.redirectUri))
+    throw invalid('redirectUri', "Must be one of the app's allowedRedirectUrls, character by character.")
+  if (user.sessionId === null) throw fail('session_missing')
+  await requireStepUp(deps, caller, user)
+  const code = `hk_sc_${randomBytes(32).toString('base64url')}`
+  const expiresAt = new Date(deps.now().getTime() + CODE_MS)
+  await store.insertCode(deps.db, {
+    tenant_id: caller.tenantId,
+    hash: sha256(code),
+    app_id: user.appId,
+    session_id: user.sessionId,
+    redirect_uri: input.redirectUri,
+    code_challenge: input.codeChallenge,
+    expires_at: expiresAt,
+  })
+  return { code, expiresAt: expiresAt.toISOString() }
+}
+
+const isAnswered = (row: store.CodeRow, input: Exchange) =>
+  row.redirect_uri === input.redirectUri &&
+  equalSecrets(Buffer.from(sha256(input.codeVerifier).toString('base64url')), Buffer.from(row.code_challenge))
+
+/**
+ * Trades a code for the session that it stands for, with tokens of its own: the page's give way. A second use ends the
+ * session, for one of the two users of the code is not the app. @throws code_invalid, code_expired
+ */
+export async function exchange(deps: Deps, call: Call, input: Exchange): Promise<SignedIn> {
+  const { tenantId, appId } = call.caller
+  return deps.db.tx(async (tx) => {
+    const inTx = { ...deps, db: tx }
+    const row = await store.lockCode(tx, tenantId, appId, sha256(input.code))
+    if (row === undefined) throw fail('code_invalid')
+    if (row.used_at !== null) {
+      const userId = await store.findSessionUser(tx, tenantId, row.session_id)
+      if (userId !== undefined) await revokeSessions(inTx, call, userId, row.session_id)
+      throw fail('code_invalid').keepingEffects()
+    }
+    if (row.expires_at <= deps.now()) throw fail('code_expired')
+    await store.useCode(tx, tenantId, row.hash, deps.now())
+    // Used up by a wrong answer too: who has the code and not the verifier gets one try.
+    if (!isAnswered(row, input)) throw fail('code_invalid').keepingEffects()
+    const renewed = await renewSession(inTx, tenantId, row.session_id)
+    if (renewed === undefined) throw fail('session_revoked')
+    const { tokens, userId, isNewUser } = renewed
+    const user = await findUserRecord(inTx, tenantId, userId)
+    if (user === undefined) throw fail('session_revoked')
+    return { user, isNewUser, ...tokens }
+  })
+}

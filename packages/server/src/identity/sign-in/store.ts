@@ -1,0 +1,61 @@
+import { type Db, sql } from '../../platform/db/db.ts'
+import type { Id } from '../../platform/ids.ts'
+
+/** A one-time code as the table holds it. */
+export interface CodeRow {
+  tenant_id: Id<'ten'>
+  hash: Buffer
+  app_id: Id<'app'>
+  session_id: Id<'ses'>
+  redirect_uri: string
+  code_challenge: string
+  expires_at: Date
+  used_at: Date | null
+}
+
+/** Writes a new code. */
+export async function insertCode(db: Db, row: Omit<CodeRow, 'used_at'>): Promise<void> {
+  await db.run(sql`
+    insert into sign_in_codes (tenant_id, hash, app_id, session_id, redirect_uri, code_challenge, expires_at)
+    values (${row.tenant_id}, ${row.hash}, ${row.app_id}, ${row.session_id}, ${row.redirect_uri}, ${row.code_challenge},
+      ${row.expires_at})`)
+}
+
+/** The code of this hash, locked until the transaction ends. */
+export function lockCode(
+  tx: Db,
+  tenantId: Id<'ten'>,
+  appId: Id<'app'> | null,
+  hash: Buffer,
+): Promise<CodeRow | undefined> {
+  return tx.one<CodeRow>(sql`
+    select * from sign_in_codes where tenant_id = ${tenantId} and hash = ${hash} and (${appId}::text is null or app_id = ${appId})
+    for update`)
+}
+
+/** Uses a code up. */
+export async function useCode(tx: Db, tenantId: Id<'ten'>, hash: Buffer, now: Date): Promise<void> {
+  await tx.run(sql`update sign_in_codes set used_at = ${now} where tenant_id = ${tenantId} and hash = ${hash}`)
+}
+
+/** Whose session this is; undefined for one that is gone. */
+export async function findSessionUser(
+  db: Db,
+  tenantId: Id<'ten'>,
+  sessionId: Id<'ses'>,
+): Promise<Id<'usr'> | undefined> {
+  const row = await db.one<{ user_id: Id<'usr'> }>(
+    sql`select user_id from sessions where tenant_id = ${tenantId} and id = ${sessionId}`,
+  )
+  return row?.user_id
+}
+
+const CODES_A_DELETION = 5_000
+
+/** Deletes a portion of the codes that were over a day ago. @returns whether there may be more */
+export async function deleteOldCodes(db: Db): Promise<boolean> {
+  const gone = await db.run(sql`
+    delete from sign_in_codes where (tenant_id, hash) in (
+      select tenant_id, hash from sign_in_codes where expires_at < now() - interval '1 day' limit ${CODES_A_DELETION})`)
+  return gone === CODES_A_DELETION
+}

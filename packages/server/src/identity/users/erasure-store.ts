@@ -1,0 +1,77 @@
+import { type Db, sql } from '../../platform/db/db.ts'
+import type { Id } from '../../platform/ids.ts'
+
+/** Who is erased. */
+interface ErasedUser {
+  tenant_id: Id<'ten'>
+  id: Id<'usr'>
+  created_event_id: Id<'evt'> | null
+}
+
+/**
+ * Deletes what is kept of a user in tables that the user's row does not take with it: challenges, a sign-up's included. Notes
+ * their `user.created` for `blankEvents`. Before the row goes.
+ */
+export async function eraseTraces(tx: Db, { tenant_id, id, created_event_id }: ErasedUser): Promise<void> {
+  await tx.run(sql`
+    delete from challenges where tenant_id = ${tenant_id} and (user_id = ${id} or data->'signUp'->>'userId' = ${id})`)
+  if (created_event_id === null) return
+  await tx.run(sql`
+    insert into erasures (tenant_id, event_id) values (${tenant_id}, ${created_event_id}) on conflict do nothing`)
+}
+
+/** An event that is to be blanked. */
+export interface ErasedEvent {
+  tenant_id: Id<'ten'>
+  event_id: Id<'evt'>
+  /** Null once its retention is over. */
+  body: string | null
+  /** Something is still to be sent of it. */
+  pending: boolean
+}
+
+/**
+ * The events whose turn it is, longest due first. They are this transaction's: no other process takes them, and no delivery
+ * of them begins anew.
+ */
+export async function takeErasures(tx: Db, limit: number): Promise<ErasedEvent[]> {
+  const taken = await tx.query<{ tenant_id: Id<'ten'>; event_id: Id<'evt'> }>(sql`
+    select tenant_id, event_id from erasures where due_at <= now() order by due_at limit ${limit} for update skip locked`)
+  if (taken.length === 0) return []
+  const keys = sql`unnest(${taken.map((row) => row.tenant_id)}::text[], ${taken.map((row) => row.event_id)}::text[]) as t(tenant_id, event_id)`
+  await tx.run(sql`
+    select from ${keys} join events e on e.tenant_id = t.tenant_id and e.id = t.event_id order by e.tenant_id, e.id for update of e`)
+  // A statement of its own: it sees what was begun while the locks were waited for.
+  return tx.query<ErasedEvent>(sql`
+    with t as materialized (select * from ${keys}),
+    open as materialized (
+      select tenant_id, event_id from outbox where (tenant_id, event_id) in (select * from t)
+      union select tenant_id, event_id from deliveries where (tenant_id, event_id) in (select * from t))
+    select t.tenant_id, t.event_id, e.body, o.event_id is not null as pending
+    from t left join events e on e.tenant_id = t.tenant_id and e.id = t.event_id
+    left join open o on o.tenant_id = t.tenant_id and o.event_id = t.event_id`)
+}
+
+/** Looks at events again after as long as they have waited already: in a minute at the earliest, in an hour at the latest. */
+export async function postponeErasures(tx: Db, events: readonly ErasedEvent[]): Promise<void> {
+  if (events.length === 0) return
+  await tx.run(sql`
+    update erasures e set due_at = now() + least(greatest(now() - e.noted_at, interval '1 minute'), interval '1 hour')
+    from unnest(${events.map((row) => row.tenant_id)}::text[], ${events.map((row) => row.event_id)}::text[]) as t(tenant_id, event_id)
+    where e.tenant_id = t.tenant_id and e.event_id = t.event_id`)
+}
+
+/** Gives events other bodies, and forgets what receivers answered to those that became dead letters. */
+export async function blankEvents(tx: Db, events: readonly (ErasedEvent & { blank: string | null })[]): Promise<void> {
+  if (events.length === 0) return
+  const rows = sql`unnest(${events.map((row) => row.tenant_id)}::text[], ${events.map((row) => row.event_id)}::text[],
+    ${events.map((row) => row.blank)}::text[]) as t(tenant_id, event_id, blank)`
+  await tx.run(sql`
+    update events e set body = t.blank from ${rows} where e.tenant_id = t.tenant_id and e.id = t.event_id and t.blank is not null`)
+  await tx.run(sql`
+    update attempts a set response_snippet = null from ${rows}
+    join deliveries_done d on d.tenant_id = t.tenant_id and d.event_id = t.event_id and d.status = 'dead_letter'
+    where a.tenant_id = d.tenant_id and a.delivery_id = d.id and a.response_snippet is not null`)
+  await tx.run(sql`
+    delete from erasures e using ${rows} where e.tenant_id = t.tenant_id and e.event_id = t.event_id`)
+}

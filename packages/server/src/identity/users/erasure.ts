@@ -1,0 +1,38 @@
+/*
+ * What is kept of a user goes with the user, in the transaction that deletes them. What stays, and until when:
+ * - `user.created` while it is still to be sent: a retry must be the same bytes. Then `blankErased` takes the email out.
+ * - answers kept for a repeat of the request: 24 hours from it. A repeat must not make somebody anew who was erased.
+ * - beside events, the address from which the user caused them, and what receivers answered: HALFKEY_RETENTION; with a dead
+ *   letter's event as long as the dead letter.
+ * - ids, which say nobody's name: in events, counters, the audit log, and on the ledger.
+ */
+import type { Db } from '../../platform/db/db.ts'
+import * as store from './erasure-store.ts'
+
+const EVENTS_A_ROUND = 500
+
+/** The envelope with the data of a user who has no email. */
+function blanked(body: string): string {
+  const envelope = JSON.parse(body) as { data: Record<string, unknown> }
+  return JSON.stringify({ ...envelope, data: { ...envelope.data, email: '' } })
+}
+
+/**
+ * Takes the email out of the `user.created` of deleted users, as far as nothing of it is left to be sent. The event keeps its
+ * id: a delivery that is started anew later sends what is left. @returns whether there may be more at once
+ */
+export async function blankErased(db: Db): Promise<boolean> {
+  return db.tx(async (tx) => {
+    const events = await store.takeErasures(tx, EVENTS_A_ROUND)
+    await store.postponeErasures(
+      tx,
+      events.filter(({ pending }) => pending),
+    )
+    const settled = events.filter(({ pending }) => !pending)
+    await store.blankEvents(
+      tx,
+      settled.map((event) => ({ ...event, blank: event.body === null ? null : blanked(event.body) })),
+    )
+    return events.length === EVENTS_A_ROUND
+  })
+}

@@ -1,0 +1,314 @@
+import { createHash } from 'node:crypto'
+import { type FileHandle, open } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import { type CsvError, type Info, parse } from 'csv-parse'
+import { HttpError } from '../../platform/http/errors.ts'
+import { parseJson } from '../../platform/http/json.ts'
+
+/** The file cannot be imported at all. The message says what to do. */
+export class ImportFileError extends Error {}
+
+/** Which form a file of users has. */
+export type ImportFormat = 'csv' | 'jsonl'
+
+/** Something wrong with a line. */
+export interface Problem {
+  /** From 1; of a record with line breaks in it, the first. */
+  line: number
+  field: string
+  code: string
+  message: string
+}
+
+/** A record as it stands in the file, not checked yet; or why it cannot be read. */
+export type FileRecord = { line: number; bytes: number; value: unknown } | (Problem & { value?: undefined })
+
+/** What a record may have. */
+export const KNOWN_COLUMNS = ['email', 'name', 'externalId', 'metadata', 'emailVerified', 'createdAt'] as const
+const METADATA_COLUMN = /^metadata\.(.+)$/s
+/** They reach an object's prototype. */
+const FORBIDDEN_KEYS = ['__proto__', 'constructor', 'prototype']
+
+/** More than the longest user with every character escaped. */
+const RECORD_CHARS_MAX = 256 * 1024
+const COLUMNS_MAX = 100
+const DELIMITERS = [',', ';', '\t', '|']
+const HEADER_BYTES = 64 * 1024
+const HASH_BYTES = 1024 * 1024
+const BYTE_ORDER_MARKS: [name: string, bytes: number[]][] = [
+  ['UTF-16', [0xff, 0xfe]],
+  ['UTF-16', [0xfe, 0xff]],
+]
+
+const problem = (line: number, field: string, code: string, message: string): Problem => ({
+  line,
+  field,
+  code,
+  message,
+})
+
+const tooLong = (line: number): Problem =>
+  problem(line, '', 'too_long', `Is longer than ${RECORD_CHARS_MAX / 1024} KiB, which no user is.`)
+
+/** From the file's beginning, whichever part of it was read before. */
+const streamOf = (file: FileHandle) => file.createReadStream({ start: 0, autoClose: false, highWaterMark: 256 * 1024 })
+
+async function firstBytes(file: FileHandle): Promise<Buffer> {
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(HEADER_BYTES), 0, HEADER_BYTES, 0)
+  const start = buffer.subarray(0, bytesRead)
+  for (const [name, mark] of BYTE_ORDER_MARKS)
+    if (mark.every((byte, index) => start[index] === byte))
+      throw new ImportFileError(`The file is ${name}. Save it as UTF-8 and run this again.`)
+  return start
+}
+
+/** The delimiter that the first line has most of, outside quotes; a comma if it has none. */
+function delimiterOf(start: Buffer): string {
+  const [line = ''] = start
+    .toString('utf8')
+    .replace(/"[^"]*"/g, '')
+    .split(/\r?\n|\r/, 1)
+  const count = (delimiter: string) => line.split(delimiter).length
+  return DELIMITERS.reduce((best, one) => (count(one) > count(best) ? one : best), ',')
+}
+
+async function* decoded(file: FileHandle): AsyncGenerator<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  let read = 0
+  try {
+    for await (const chunk of streamOf(file)) {
+      yield decoder.decode(chunk as Buffer, { stream: true })
+      read += (chunk as Buffer).length
+    }
+    yield decoder.decode()
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error
+    throw new ImportFileError(
+      `The file is not UTF-8 (somewhere after byte ${read}). Save it as UTF-8 and run this again.`,
+    )
+  }
+}
+
+/** @throws ImportFileError */
+function checkHeader(header: readonly string[]): void {
+  const known = `Known are: ${KNOWN_COLUMNS.join(', ')}, and metadata.<key> for single keys.`
+  if (header.length > COLUMNS_MAX)
+    throw new ImportFileError(`The header has ${header.length} columns; at most ${COLUMNS_MAX} make sense. ${known}`)
+  for (const [index, name] of header.entries()) {
+    const key = METADATA_COLUMN.exec(name)?.[1]
+    if (FORBIDDEN_KEYS.includes(key ?? '')) throw new ImportFileError(`The metadata key "${key}" is not allowed.`)
+    if (key === undefined && !KNOWN_COLUMNS.some((column) => column === name))
+      throw new ImportFileError(
+        name === ''
+          ? `Column ${index + 1} has no name. ${known}`
+          : `The column "${name.slice(0, 100)}" is not known. ${known}`,
+      )
+    if (header.indexOf(name) !== index) throw new ImportFileError(`The column "${name}" is there twice.`)
+  }
+}
+
+const BOOLEANS: Record<string, boolean> = { true: true, '1': true, false: false, '0': false }
+
+/** A record of a CSV file in the form that JSON would have; what is empty is absent. @throws HttpError */
+function recordOf(header: readonly string[], cells: readonly string[]): object {
+  const value: Record<string, unknown> = {}
+  const metadata = new Map<string, unknown>()
+  for (const [index, name] of header.entries()) {
+    const cell = cells[index] ?? ''
+    if (cell === '') continue
+    const key = METADATA_COLUMN.exec(name)?.[1]
+    if (key !== undefined) metadata.set(key, cell)
+    else if (name === 'metadata') {
+      const given = parseJson(Buffer.from(cell))
+      if (typeof given !== 'object' || given === null || Array.isArray(given)) value.metadata = given
+      else for (const [one, text] of Object.entries(given)) if (!metadata.has(one)) metadata.set(one, text)
+    } else value[name] = name === 'emailVerified' ? (BOOLEANS[cell.toLowerCase()] ?? cell) : cell
+  }
+  if (metadata.size > 0 && value.metadata === undefined) value.metadata = Object.fromEntries(metadata)
+  return value
+}
+
+/** What is wrong with a record that is no JSON of ours. */
+function unreadable(line: number, error: unknown, field = ''): Problem {
+  if (!(error instanceof HttpError)) throw error
+  const [detail] = error.details
+  return problem(line, field, detail?.code ?? error.code, detail?.message ?? error.message)
+}
+
+function readCells(line: number, bytes: number, header: readonly string[], cells: readonly string[]): FileRecord {
+  if (cells.length !== header.length)
+    return problem(line, '', 'wrong_columns', `Has ${cells.length} values; the header has ${header.length}.`)
+  const nul = cells.findIndex((cell) => cell.includes('\0'))
+  if (nul !== -1)
+    return problem(line, header[nul] as string, 'nul_character', 'Holds a NUL character, which cannot be stored.')
+  try {
+    return { line, bytes, value: recordOf(header, cells) }
+  } catch (error) {
+    return unreadable(line, error, 'metadata')
+  }
+}
+
+/** How many line breaks stand in a record. The parser counts some of them twice. */
+const breaksIn = (cells: readonly string[]) =>
+  cells.reduce((sum, cell) => sum + (/[\r\n]/.test(cell) ? cell.split(/\r\n|\r|\n/).length - 1 : 0), 0)
+
+async function* readCsv(file: FileHandle, delimiter: string | undefined): AsyncGenerator<FileRecord> {
+  const parser = parse({
+    info: true,
+    delimiter: delimiter ?? delimiterOf(await firstBytes(file)),
+    record_delimiter: ['\r\n', '\n', '\r'],
+    relax_column_count: true,
+    skip_empty_lines: true,
+    max_record_size: RECORD_CHARS_MAX,
+  })
+  const text = Readable.from(decoded(file))
+  text.once('error', (error) => parser.destroy(error))
+  text.pipe(parser)
+  let header: string[] | undefined
+  let next = 1
+  let before = { empty_lines: 0, bytes: 0 }
+  try {
+    for await (const { record, info } of parser as AsyncIterable<{ record: string[]; info: Info }>) {
+      const line = next + info.empty_lines - before.empty_lines
+      const bytes = info.bytes - before.bytes
+      next = line + 1 + breaksIn(record)
+      before = info
+      if (header !== undefined) yield readCells(line, bytes, header, record)
+      else {
+        header = record.map((name) => name.trim())
+        checkHeader(header)
+      }
+    }
+  } catch (error) {
+    const { code, lines } = error as Partial<CsvError>
+    if (typeof lines !== 'number') throw error
+    throw unusable(
+      code === 'CSV_MAX_RECORD_SIZE'
+        ? tooLong(lines)
+        : problem(lines, '', 'malformed_csv', 'Quotes that are not closed, or stand where none may be.'),
+    )
+  } finally {
+    text.destroy()
+    parser.destroy()
+  }
+  if (header === undefined) throw new ImportFileError('The file is empty: the first line has to name the columns.')
+}
+
+/** Past such a line nobody knows where the next one begins. */
+const unusable = ({ line, message }: Problem) =>
+  new ImportFileError(`The file cannot be read past line ${line}: ${message}`)
+
+/** Lines without their ends; null for one that is too long. */
+async function* linesOf(file: FileHandle): AsyncGenerator<Buffer | null> {
+  let parts: Buffer[] = []
+  let length = 0
+  const take = (): Buffer | null => {
+    const line = length > RECORD_CHARS_MAX ? null : Buffer.concat(parts)
+    parts = []
+    length = 0
+    return line
+  }
+  const add = (part: Buffer) => {
+    length += part.length
+    if (length <= RECORD_CHARS_MAX) parts.push(part)
+    else parts = []
+  }
+  for await (const chunk of streamOf(file) as AsyncIterable<Buffer>) {
+    let start = 0
+    for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, start)) {
+      add(chunk.subarray(start, end))
+      yield take()
+      start = end + 1
+    }
+    add(chunk.subarray(start))
+  }
+  if (length > 0) yield take()
+}
+
+const isBlank = (line: Buffer) => line.every((byte) => byte === 32 || byte === 9 || byte === 13)
+
+async function* readJsonLines(file: FileHandle): AsyncGenerator<FileRecord> {
+  await firstBytes(file)
+  let line = 0
+  for await (const bytes of linesOf(file)) {
+    line += 1
+    if (bytes === null) yield tooLong(line)
+    else if (!isBlank(bytes)) {
+      let record: FileRecord
+      try {
+        record = { line, bytes: bytes.length + 1, value: parseJson(bytes) }
+      } catch (error) {
+        record = unreadable(line, error)
+      }
+      yield record
+    }
+  }
+}
+
+/** A file of users. */
+export interface ImportSource {
+  path: string
+  format: ImportFormat
+  /** Of a CSV file; undefined: the one that its first line has most of. */
+  delimiter: string | undefined
+}
+
+/** A file that is read more than once, and must be the same each time. */
+export class ImportFile {
+  readonly #file: FileHandle
+  readonly #source: ImportSource
+  readonly bytes: number
+  readonly #mark: string
+
+  private constructor(file: FileHandle, source: ImportSource, stat: { size: number; mark: string }) {
+    this.#file = file
+    this.#source = source
+    this.bytes = stat.size
+    this.#mark = stat.mark
+  }
+
+  static async #statOf(file: FileHandle) {
+    const { size, mtimeNs } = await file.stat({ bigint: true })
+    return { size: Number(size), mark: `${size} ${mtimeNs}` }
+  }
+
+  /** @throws ImportFileError */
+  static async open(source: ImportSource): Promise<ImportFile> {
+    const file = await open(source.path, 'r').catch((error: NodeJS.ErrnoException) => {
+      throw new ImportFileError(`${source.path} cannot be read (${error.code ?? error.message}).`)
+    })
+    if (!(await file.stat()).isFile()) {
+      await file.close()
+      throw new ImportFileError(`${source.path} must be a file: it is read more than once.`)
+    }
+    return new ImportFile(file, source, await ImportFile.#statOf(file))
+  }
+
+  /** @throws ImportFileError */
+  async checkUnchanged(): Promise<void> {
+    if ((await ImportFile.#statOf(this.#file)).mark !== this.#mark)
+      throw new ImportFileError('The file was changed while it was read. Run this again once it is complete.')
+  }
+
+  /** Of the content. */
+  async hash(): Promise<string> {
+    const hash = createHash('sha256')
+    const buffer = Buffer.alloc(HASH_BYTES)
+    for (let at = 0; ; ) {
+      const { bytesRead } = await this.#file.read(buffer, 0, HASH_BYTES, at)
+      if (bytesRead === 0) return hash.digest('hex')
+      hash.update(buffer.subarray(0, bytesRead))
+      at += bytesRead
+    }
+  }
+
+  /** One after the other, from the beginning: memory does not grow with the file. @throws ImportFileError where it cannot be read on */
+  records(): AsyncGenerator<FileRecord> {
+    const { format, delimiter } = this.#source
+    return format === 'csv' ? readCsv(this.#file, delimiter) : readJsonLines(this.#file)
+  }
+
+  close(): Promise<void> {
+    return this.#file.close()
+  }
+}

@@ -1,0 +1,109 @@
+import { type Db, sql } from '../../platform/db/db.ts'
+import type { Id } from '../../platform/ids.ts'
+
+/** How far the import of a file has got. */
+export interface ImportState {
+  /** With an event for each user. */
+  events: boolean
+  imported: number
+  /** Whose email or external id somebody had. */
+  skipped: number
+  /** Lines that were left out because something is wrong with them. */
+  invalid: number
+}
+
+/** An import. */
+export interface ImportRow {
+  id: string
+  /** How many records of the file have been dealt with. */
+  position: number
+  state: ImportState
+  finished_at: Date | null
+}
+
+/** The import of this id, begun now unless it was before. */
+export async function beginImport(
+  db: Db,
+  now: Date,
+  { id, tenantId, state }: { id: string; tenantId: Id<'ten'>; state: ImportState },
+): Promise<ImportRow> {
+  await db.run(sql`
+    insert into imports (id, tenant_id, state, created_at) values (${id}, ${tenantId}, ${state}, ${now}) on conflict do nothing`)
+  return (await findImport(db, id)) as ImportRow
+}
+
+export function findImport(db: Db, id: string): Promise<ImportRow | undefined> {
+  return db.one<ImportRow>(sql`select id, position, state, finished_at from imports where id = ${id}`)
+}
+
+/** Makes a finished import one that has not begun. */
+export async function forgetImport(db: Db, id: string): Promise<void> {
+  await db.run(sql`delete from imports where id = ${id} and finished_at is not null`)
+}
+
+/** Moves an import on, if it still is where the caller took it to be. Others wait until the transaction is over. */
+export async function advanceImport(
+  tx: Db,
+  { id, from, to, state }: { id: string; from: number; to: number; state: ImportState },
+): Promise<boolean> {
+  const moved = await tx.run(sql`
+    update imports set position = ${to}, state = ${state} where id = ${id} and position = ${from} and finished_at is null`)
+  return moved === 1
+}
+
+/** @returns whether it was not finished before */
+export async function finishImport(tx: Db, now: Date, id: string): Promise<boolean> {
+  return (await tx.run(sql`update imports set finished_at = ${now} where id = ${id} and finished_at is null`)) === 1
+}
+
+/** What only one user of an app can have, and where a file has it. */
+export interface UniqueValue {
+  line: number
+  field: 'email' | 'externalId'
+  /** An email's key. */
+  value: string
+}
+
+/** Somebody has it: another line of the file, or with null a user. */
+export type Taken = UniqueValue & { firstLine: number | null }
+
+/** Makes the transaction's own table of the values that a file has. The transaction may then wait for the file. */
+export async function createSeenValues(tx: Db): Promise<void> {
+  await tx.run(sql`set local idle_in_transaction_session_timeout = '10min'`)
+  await tx.run(sql`
+    create temporary table import_seen (field text collate "C", value text collate "C", line bigint, primary key (field, value)) on commit drop`)
+}
+
+const valueRows = (values: readonly UniqueValue[]) => sql`unnest(
+  ${values.map(({ field }) => field)}::text[], ${values.map(({ value }) => value)}::text[], ${values.map(({ line }) => line)}::bigint[])
+  as g(field, value, line)`
+
+/** Adds to the values that the file has. @returns those that an earlier line has */
+export function addSeenValues(tx: Db, values: readonly UniqueValue[]): Promise<Taken[]> {
+  return tx.query<Taken>(sql`
+    with g as materialized (select * from ${valueRows(values)}),
+    added as (
+      insert into import_seen (field, value, line) select field, value, min(line) from g group by field, value
+      on conflict do nothing returning field, value, line)
+    select g.line, g.field, g.value, coalesce(a.line, s.line) as "firstLine" from g
+    left join added a on a.field = g.field and a.value = g.value
+    left join import_seen s on s.field = g.field and s.value = g.value
+    where coalesce(a.line, s.line) <> g.line order by g.line`)
+}
+
+/** Those of the values that a user of the app has. */
+export function findTaken(
+  db: Db,
+  tenantId: Id<'ten'>,
+  appId: Id<'app'>,
+  values: readonly UniqueValue[],
+): Promise<Taken[]> {
+  return db.query<Taken>(sql`
+    with g as materialized (select * from ${valueRows(values)})
+    select g.line, g.field, g.value, null::bigint as "firstLine" from g
+    join users u on u.tenant_id = ${tenantId} and u.app_id = ${appId} and u.email_key = g.value where g.field = 'email'
+    union all
+    select g.line, g.field, g.value, null::bigint from g
+    join users u on u.tenant_id = ${tenantId} and u.app_id = ${appId} and u.external_id = g.value where g.field = 'externalId'
+    order by line`)
+}

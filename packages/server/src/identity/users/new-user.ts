@@ -1,0 +1,63 @@
+import { mergeMetadata } from '../../platform/http/metadata.ts'
+import type { Id } from '../../platform/ids.ts'
+import { newId } from '../../platform/ids.ts'
+import { foldCase } from './case.ts'
+import { parseEmail } from './email.ts'
+import type { UserRow } from './store.ts'
+
+/** Who a new user is; what is absent is null. */
+export interface NewUser {
+  /** Where it had to be known beforehand. */
+  id?: Id<'usr'>
+  appId: Id<'app'>
+  email?: string | null | undefined
+  name?: string | null | undefined
+  externalId?: string | null | undefined
+  metadata?: Record<string, string> | undefined
+}
+
+/** Where a new user belongs. */
+export interface NewUserPlace {
+  tenantId: Id<'ten'>
+  /** Of the tenant's parties. */
+  namespace: string
+  now: Date
+}
+
+/** What a search looks through. */
+export function searchText(row: Pick<UserRow, 'id' | 'email' | 'name' | 'external_id'>): string {
+  // Fields are kept apart by a control character, which no search can hold, so that no match spans two of them.
+  return foldCase([row.id, row.email, row.name, row.external_id].filter((part) => part !== null).join('\u0001'))
+}
+
+/** A name as it is kept. */
+export const trimmed = (text: string | null | undefined) =>
+  text === null || text === undefined ? null : text.trim().normalize('NFC')
+
+/** A new user's row, with its party. @throws validation_failed */
+export function newUserRow({ tenantId, namespace, now }: NewUserPlace, input: NewUser): UserRow {
+  const id = input.id ?? newId('usr')
+  const email = input.email == null ? null : parseEmail(input.email)
+  const row: UserRow = {
+    tenant_id: tenantId,
+    id,
+    app_id: input.appId,
+    email: email?.shown ?? null,
+    email_key: email?.key ?? null,
+    email_verified: false,
+    name: trimmed(input.name),
+    external_id: input.externalId ?? null,
+    party_id: `${id}::${namespace}`,
+    trust_level: 'embedded',
+    status: 'active',
+    mfa_enabled: false,
+    metadata: mergeMetadata({}, input.metadata),
+    search_text: '',
+    created_event_id: null,
+    last_seen_at: null,
+    created_at: now,
+    updated_at: now,
+  }
+  row.search_text = searchText(row)
+  return row
+}

@@ -1,0 +1,62 @@
+import { IdParam, list, one, type Route, route, secretKey } from '../../platform/http/route.ts'
+import { CreateUser, ListUsers, UpdateUser, User } from './schema.ts'
+import { createUser, deleteUser, getUser, listUsers, updateUser } from './service.ts'
+
+export const userRoutes: Route[] = [
+  route(
+    'GET /users',
+    {
+      summary: 'List users',
+      description:
+        'Newest first. `search` finds a literal part of email, name, external id, party or id, whatever its case.',
+      callers: secretKey('users:read'),
+      query: ListUsers,
+      reply: list(User),
+    },
+    (deps, { caller, query }) => listUsers(deps, caller, query),
+  ),
+  route(
+    'POST /users',
+    {
+      summary: 'Create a user',
+      description: 'Computes the user’s party at once and emits `user.created`.',
+      callers: secretKey('users:write'),
+      body: CreateUser,
+      reply: one(User),
+      status: 201,
+      errors: ['already_exists', 'quota_exceeded'],
+    },
+    (deps, { caller, origin, body }) => createUser(deps, caller, origin, body),
+  ),
+  route(
+    'GET /users/:id',
+    { summary: 'Get a user', callers: secretKey('users:read'), params: IdParam, reply: one(User) },
+    (deps, { caller, params }) => getUser(deps, caller, params.id),
+  ),
+  route(
+    'PATCH /users/:id',
+    {
+      summary: 'Change a user',
+      description: 'Emits `user.updated` if something changed.',
+      callers: secretKey('users:write'),
+      params: IdParam,
+      body: UpdateUser,
+      reply: one(User),
+      errors: ['already_exists'],
+      extension: true,
+    },
+    (deps, { caller, origin, params, body }) => updateUser(deps, caller, origin, params.id, body),
+  ),
+  route(
+    'DELETE /users/:id',
+    {
+      summary: 'Delete a user',
+      description: 'Answers the record in its final state and emits `user.deleted`.',
+      callers: secretKey('users:write'),
+      params: IdParam,
+      reply: one(User),
+      extension: true,
+    },
+    (deps, { caller, origin, params }) => deleteUser(deps, caller, origin, params.id),
+  ),
+]

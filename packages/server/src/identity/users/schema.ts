@@ -1,0 +1,110 @@
+import { z } from 'zod'
+import { Metadata, Paging, Time, Times } from '../../platform/http/route.ts'
+import { tokenFields } from '../sessions/schema.ts'
+
+const EMAIL_CHARS_MAX = 320
+const NAME_CHARS_MAX = 200
+const EXTERNAL_ID_CHARS_MAX = 255
+
+export const TrustLevel = z.enum(['embedded', 'shared', 'self_custody']).meta({
+  description:
+    "Who can move this user's assets: the service (`embedded`), user and service together (`shared`), the user alone (`self_custody`). Follows the wallet.",
+})
+
+/** A user, as every answer shows one. */
+export const User = z
+  .object({
+    id: z.string().meta({ example: 'usr_01jb2m7x9kq4t8v6w0r3s5y1za' }),
+    appId: z.string(),
+    email: z.string().nullable(),
+    emailVerified: z.boolean(),
+    name: z.string().nullable(),
+    externalId: z.string().nullable().meta({ description: 'Your own id of this user, unique in the app.' }),
+    partyId: z.string().meta({ description: 'The ledger party: fixed for life, without personal data.' }),
+    trustLevel: TrustLevel,
+    status: z.enum(['active', 'suspended', 'deleted']),
+    mfaEnabled: z.boolean(),
+    metadata: z.record(z.string(), z.string()),
+    lastSeenAt: Time.nullable(),
+    ...Times,
+  })
+  .meta({ id: 'User' })
+export type User = z.infer<typeof User>
+
+const Email = z
+  .string()
+  .min(3)
+  .max(EMAIL_CHARS_MAX)
+  .meta({ description: 'Unique in the app, whatever its case.', example: 'ada@example.com' })
+const Name = z
+  .string()
+  .min(1)
+  .max(NAME_CHARS_MAX)
+  .regex(/\S/)
+  .meta({ 'x-expected': `text of 1 to ${NAME_CHARS_MAX} characters, not only spaces` })
+const ExternalId = z.string().min(1).max(EXTERNAL_ID_CHARS_MAX)
+
+export const CreateUser = z
+  .strictObject({
+    email: Email.nullable().optional(),
+    name: Name.nullable().optional(),
+    externalId: ExternalId.nullable().optional(),
+    appId: z
+      .string()
+      .optional()
+      .meta({ description: "The app the user belongs to; the key's, or the tenant's default one." }),
+    metadata: Metadata.optional(),
+  })
+  .meta({ id: 'CreateUser' })
+export type CreateUser = z.infer<typeof CreateUser>
+
+/** A user as a file of users has it. Not on the wire. */
+export const ImportedUser = CreateUser.omit({ appId: true }).extend({
+  emailVerified: z.boolean().nullable().optional(),
+  createdAt: z.iso
+    .datetime({ offset: true })
+    .nullable()
+    .optional()
+    .meta({ 'x-expected': 'an ISO 8601 time with its offset, such as 2026-11-21T08:30:00Z' }),
+})
+export type ImportedUser = z.infer<typeof ImportedUser>
+
+export const UpdateUser = z
+  .strictObject({
+    email: Email.nullable().optional(),
+    name: Name.nullable().optional(),
+    externalId: ExternalId.nullable().optional(),
+    status: z.enum(['active', 'suspended']).optional(),
+    metadata: z
+      .record(z.string().max(200), z.string().nullable())
+      .optional()
+      .meta({ description: 'Merged by key; null removes one.' }),
+  })
+  .meta({ id: 'UpdateUser' })
+export type UpdateUser = z.infer<typeof UpdateUser>
+
+export const ListUsers = z.strictObject({
+  ...Paging,
+  trust_level: TrustLevel.optional(),
+  search: z
+    .string()
+    .max(200)
+    .regex(/^\P{Cc}*$/u)
+    .optional()
+    .meta({
+      'x-expected': 'text of at most 200 characters, none a control character',
+      description: 'A literal part of email, name, external id, party or id; case does not matter.',
+    }),
+  app_id: z.string().optional().meta({ description: 'Only users of this app.' }),
+})
+export type ListUsers = z.infer<typeof ListUsers>
+
+/** What every way of signing in answers. */
+export const SignedIn = z
+  .object({
+    user: User,
+    isNewUser: z.boolean().meta({ description: 'Whether this sign-in made the user.' }),
+    ...tokenFields,
+  })
+  .meta({ id: 'SignedIn' })
+export type SignedIn = z.infer<typeof SignedIn>

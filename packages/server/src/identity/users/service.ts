@@ -1,0 +1,274 @@
+import { keepOutActs } from '../../platform/concurrency/user-lock.ts'
+import { type Db, violatedConstraint } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { newEvent, publish } from '../../platform/events/events.ts'
+import { failures, type HttpError, notFoundField } from '../../platform/http/errors.ts'
+import { changeMetadata } from '../../platform/http/metadata.ts'
+import type { Caller, Origin, Page } from '../../platform/http/route.ts'
+import { paging } from '../../platform/http/route.ts'
+import { type Id, isId } from '../../platform/ids.ts'
+import { forgetApps, resolveApp } from '../../tenancy/apps/service.ts'
+import { tenantContext } from '../../tenancy/tenant/service.ts'
+import { endSessionsOf } from '../sessions/service.ts'
+import { foldCase } from './case.ts'
+import { parseEmail } from './email.ts'
+import { eraseTraces } from './erasure-store.ts'
+import { type NewUser, newUserRow, searchText, trimmed } from './new-user.ts'
+import type { CreateUser, ListUsers, UpdateUser, User } from './schema.ts'
+import * as store from './store.ts'
+
+export { signIn } from './sign-in.ts'
+
+const fail = failures({})
+
+/** The constraint that makes a value unique, and the field it stands for. */
+const UNIQUE_FIELDS: Record<string, string> = { users_email: 'email', users_external_id: 'externalId' }
+
+/** Violated when the app was deleted after it was looked up. */
+const APP_CONSTRAINT = 'users_app_fk'
+
+function conflict(error: unknown): unknown {
+  if (violatedConstraint(error) === APP_CONSTRAINT) return notFoundField('appId')
+  const field = UNIQUE_FIELDS[violatedConstraint(error) ?? '']
+  if (field === undefined) return error
+  return fail('already_exists', [
+    { field, code: 'already_exists', message: `Another user of this app has this ${field}.` },
+  ])
+}
+
+/** Who does it and from where. */
+type Call = { caller: Caller; origin: Origin }
+
+async function newRow(deps: Deps, tenantId: Id<'ten'>, input: NewUser): Promise<store.UserRow> {
+  const { namespace } = await tenantContext(deps, tenantId)
+  return newUserRow({ tenantId, namespace, now: deps.now() }, input)
+}
+
+const created = (row: store.UserRow, now: Date, cause: Call) =>
+  newEvent(now, {
+    tenantId: row.tenant_id,
+    appId: row.app_id,
+    type: 'user.created',
+    data: { userId: row.id, email: row.email ?? '', partyId: row.party_id },
+    cause,
+  })
+
+/** Adds a user with its party and its `user.created`, in one statement. @throws already_exists (409, names the field), quota_exceeded */
+export async function addUser(deps: Deps, call: Call, input: NewUser): Promise<User> {
+  await deps.quotas.require(deps.db, call.caller.tenantId, 'users')
+  const row = await newRow(deps, call.caller.tenantId, input)
+  await store.insertUser(deps.db, row, created(row, row.created_at, call)).catch((error: unknown) => {
+    if (violatedConstraint(error) === APP_CONSTRAINT) forgetApps(deps)
+    throw conflict(error)
+  })
+  deps.db.afterCommit(deps.wake.outbox)
+  return store.toUser(row)
+}
+
+/** Creates a user in the app that the call is about. @throws already_exists, not_found (names `appId`), quota_exceeded */
+export async function createUser(deps: Deps, caller: Caller, origin: Origin, input: CreateUser): Promise<User> {
+  const appId = await resolveApp(deps, caller, input.appId)
+  return addUser(deps, { caller, origin }, { ...input, appId })
+}
+
+/** Adds a user that lists hide and no event tells of: a guest's. @throws not_found (names `appId`) */
+export async function addGuest(deps: Deps, tenantId: Id<'ten'>, appId: Id<'app'>): Promise<User> {
+  const row = await newRow(deps, tenantId, { appId })
+  await store.insertGuest(deps.db, row).catch((error: unknown) => {
+    if (violatedConstraint(error) === APP_CONSTRAINT) forgetApps(deps)
+    throw conflict(error)
+  })
+  return store.toUser(row)
+}
+
+/**
+ * Makes a guest a user: the record, its party and what hangs on it stay; `user.created` is told now. In the transaction
+ * that converts the guest. @throws already_exists (409, names the field)
+ */
+export async function welcomeGuest(
+  tx: Db,
+  deps: Deps,
+  call: Call,
+  id: Id<'usr'>,
+  input: Omit<NewUser, 'id' | 'appId'>,
+): Promise<User> {
+  // Locked: the user is counted by the trust level that it has now.
+  const before = await store.lockAnyUser(tx, call.caller.tenantId, id)
+  if (before === undefined) throw fail('not_found')
+  const draft = await newRow(deps, before.tenant_id, { ...input, id, appId: before.app_id })
+  const row = {
+    ...before,
+    email: draft.email,
+    email_key: draft.email_key,
+    name: draft.name,
+    external_id: draft.external_id,
+    metadata: draft.metadata,
+    search_text: draft.search_text,
+    updated_at: deps.now(),
+  }
+  await store.welcomeGuest(tx, row, created(row, row.updated_at, call)).catch((error: unknown) => {
+    throw conflict(error)
+  })
+  tx.afterCommit(deps.wake.outbox)
+  return store.toUser(row)
+}
+
+/** A user as answers of sign-in show it, guests included. Undefined for none. */
+export async function findUserRecord(deps: Deps, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<User | undefined> {
+  const row = await store.findAnyUser(deps.db, tenantId, id)
+  return row && store.toUser(row)
+}
+
+/** Who has this email in the app, guests excluded. @throws validation_failed on what is no email */
+export async function findUserByEmail(
+  deps: Deps,
+  tenantId: Id<'ten'>,
+  appId: Id<'app'>,
+  email: string,
+  field = 'email',
+): Promise<{ key: string; id: Id<'usr'> | undefined }> {
+  const { key } = parseEmail(email, field)
+  return { key, id: await store.findUserByEmail(deps.db, tenantId, appId, key) }
+}
+
+/** Lets no session of a guest begin any more, in the transaction that ends the guest. */
+export async function endGuest(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<void> {
+  await keepOutActs(tx, id)
+  await store.endGuest(tx, tenantId, id)
+}
+
+/** Notes whether a user has a second factor, in the transaction that enrols or removes it. */
+export async function setMfaEnabled(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>, enabled: boolean): Promise<void> {
+  await store.setMfaEnabled(tx, tenantId, id, enabled)
+}
+
+/** A user, be it a guest or not, whom nobody else changes until the transaction ends. */
+export interface HeldUser {
+  appId: Id<'app'>
+  partyId: string
+  suspended: boolean
+  /** A guest that has ended, swept or not. */
+  ended: boolean
+}
+
+/** Keeps a user as it is until the transaction ends: deletion, suspension, conversion and a guest's end wait. */
+export async function holdUser(tx: Db, deps: Deps, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<HeldUser | undefined> {
+  const row = await store.holdUser(tx, deps.now(), tenantId, id)
+  if (row === undefined) return undefined
+  return { appId: row.app_id, partyId: row.party_id, suspended: row.status === 'suspended', ended: row.over }
+}
+
+/** Notes who can move a user's assets from now on, in the transaction that changes their wallet. */
+export async function setTrustLevel(
+  tx: Db,
+  deps: Deps,
+  of: { tenantId: Id<'ten'>; id: Id<'usr'>; trustLevel: User['trustLevel'] },
+): Promise<void> {
+  await store.setTrustLevel(tx, deps.now(), of)
+}
+
+/** @throws not_found, the same for another tenant's, another app's and no user */
+export async function getUser(deps: Deps, caller: Caller, id: string): Promise<User> {
+  const row = isId('usr', id) ? await store.findUser(deps.db, caller.tenantId, id, caller.appId) : undefined
+  if (row === undefined) throw fail('not_found')
+  return store.toUser(row)
+}
+
+/** A page of the users that a filter finds, newest first; `total` is exact. */
+export async function listUsers(deps: Deps, caller: Caller, query: ListUsers): Promise<Page<User>> {
+  const { page, pageSize, offset } = paging(query)
+  const appId = query.app_id === undefined ? caller.appId : await resolveApp(deps, caller, query.app_id, 'app_id')
+  const { namespace } = await tenantContext(deps, caller.tenantId)
+  const search = foldCase(query.search ?? '')
+  const filter: store.UserFilter = {
+    tenantId: caller.tenantId,
+    appId,
+    trustLevel: query.trust_level ?? null,
+    search: search === '' ? null : store.searchCondition(search, namespace),
+  }
+  const { rows, total } = await store.listUsers(deps.db, filter, offset, pageSize)
+  return { items: rows.map(store.toUser), total, page, pageSize }
+}
+
+async function lockOwn(tx: Db, caller: Caller, id: string): Promise<store.UserRow> {
+  if (!isId('usr', id)) throw fail('not_found')
+  await keepOutActs(tx, id)
+  const row = await store.lockUser(tx, caller.tenantId, id, caller.appId)
+  if (row === undefined) throw fail('not_found')
+  return row
+}
+
+function changed(before: store.UserRow, input: UpdateUser): { row: store.UserRow; fields: string[] } {
+  const row = { ...before }
+  if (input.email !== undefined) {
+    const email = input.email === null ? null : parseEmail(input.email)
+    row.email = email?.shown ?? null
+    row.email_key = email?.key ?? null
+    if (row.email_key !== before.email_key) row.email_verified = false
+  }
+  if (input.name !== undefined) row.name = trimmed(input.name)
+  if (input.externalId !== undefined) row.external_id = input.externalId
+  if (input.status !== undefined) row.status = input.status
+  row.metadata = changeMetadata(before.metadata, input.metadata)
+  row.search_text = searchText(row)
+  const fields = [
+    ...(row.email !== before.email ? ['email'] : []),
+    ...(row.name !== before.name ? ['name'] : []),
+    ...(row.external_id !== before.external_id ? ['externalId'] : []),
+    ...(row.status !== before.status ? ['status'] : []),
+    ...(JSON.stringify(row.metadata) !== JSON.stringify(before.metadata) ? ['metadata'] : []),
+  ]
+  return { row, fields }
+}
+
+/** Changes what is given; nothing changed, no event. @throws not_found, already_exists */
+export async function updateUser(
+  deps: Deps,
+  caller: Caller,
+  origin: Origin,
+  id: string,
+  input: UpdateUser,
+): Promise<User> {
+  return deps.db
+    .tx(async (tx) => {
+      const before = await lockOwn(tx, caller, id)
+      const { row, fields } = changed(before, input)
+      if (fields.length === 0) return store.toUser(before)
+      row.updated_at = deps.now()
+      await store.updateUser(tx, row)
+      if (row.status === 'suspended' && before.status !== 'suspended')
+        await endSessionsOf(tx, deps, row.tenant_id, row.id)
+      await publish(tx, deps, {
+        tenantId: caller.tenantId,
+        appId: row.app_id,
+        type: 'user.updated',
+        data: { userId: row.id, changed: fields },
+        cause: { caller, origin },
+      })
+      return store.toUser(row)
+    })
+    .catch((error: unknown): never => {
+      throw conflict(error) as HttpError
+    })
+}
+
+/**
+ * Deletes a user with all that is kept of them, and answers the record's final state. What has to outlive the request, and
+ * until when, stands in `erasure-service.ts`. @throws not_found
+ */
+export async function deleteUser(deps: Deps, caller: Caller, origin: Origin, id: string): Promise<User> {
+  return deps.db.tx(async (tx) => {
+    const row = await lockOwn(tx, caller, id)
+    await endSessionsOf(tx, deps, row.tenant_id, row.id)
+    await eraseTraces(tx, row)
+    await store.deleteUser(tx, row)
+    await publish(tx, deps, {
+      tenantId: caller.tenantId,
+      appId: row.app_id,
+      type: 'user.deleted',
+      data: { userId: row.id },
+      cause: { caller, origin },
+    })
+    return store.toUser({ ...row, status: 'deleted', updated_at: deps.now() })
+  })
+}

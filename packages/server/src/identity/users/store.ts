@@ -1,0 +1,318 @@
+import { and, type Db, type Sql, sql, unprepared } from '../../platform/db/db.ts'
+import { eventsWritesIf, eventWrites, type StoredEvent } from '../../platform/events/events.ts'
+import type { Id } from '../../platform/ids.ts'
+import { guestOver } from '../../platform/security/current-user.ts'
+import type { User } from './schema.ts'
+
+/** A user as the table holds it. */
+export interface UserRow {
+  tenant_id: Id<'ten'>
+  id: Id<'usr'>
+  app_id: Id<'app'>
+  email: string | null
+  email_key: string | null
+  email_verified: boolean
+  name: string | null
+  external_id: string | null
+  party_id: string
+  trust_level: User['trustLevel']
+  status: User['status']
+  mfa_enabled: boolean
+  metadata: Record<string, string>
+  search_text: string
+  /** Its `user.created`; null for guests, and for users that were imported without. */
+  created_event_id: Id<'evt'> | null
+  last_seen_at: Date | null
+  created_at: Date
+  updated_at: Date
+}
+
+/** One count a connection: two creations at once never wait for each other's row. */
+const COUNT_SHARDS = 64
+
+/** A row as the wire shows it. */
+export function toUser(row: UserRow): User {
+  return {
+    id: row.id,
+    appId: row.app_id,
+    email: row.email,
+    emailVerified: row.email_verified,
+    name: row.name,
+    externalId: row.external_id,
+    partyId: row.party_id,
+    trustLevel: row.trust_level,
+    status: row.status,
+    mfaEnabled: row.mfa_enabled,
+    metadata: row.metadata,
+    lastSeenAt: row.last_seen_at?.toISOString() ?? null,
+    createdAt: row.created_at.toISOString(),
+    updatedAt: row.updated_at.toISOString(),
+  }
+}
+
+/** A `with` part, `counted`: counts so many users in. */
+function countWrite(row: Pick<UserRow, 'tenant_id' | 'app_id' | 'trust_level'>, change: number | Sql): Sql {
+  return sql`
+    counted as (
+      insert into user_counts as c (tenant_id, app_id, trust_level, shard, n)
+      select ${row.tenant_id}, ${row.app_id}, ${row.trust_level}, pg_backend_pid() % ${COUNT_SHARDS}::int, ${change}::bigint
+      on conflict (tenant_id, app_id, trust_level, shard) do update set n = c.n + excluded.n)`
+}
+
+/** Writes a user, its count and its event in one statement, which alone is a transaction. */
+export async function insertUser(db: Db, row: UserRow, event: StoredEvent): Promise<void> {
+  await db.run(sql`
+    with ${eventWrites(event)}, ${countWrite(row, 1)}
+    insert into users (tenant_id, id, app_id, email, email_key, name, external_id, party_id, metadata, search_text,
+      created_event_id, created_at, updated_at)
+    values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.email}, ${row.email_key}, ${row.name}, ${row.external_id},
+      ${row.party_id}, ${row.metadata}, ${row.search_text}, ${event.id}, ${row.created_at}, ${row.updated_at})`)
+}
+
+const column = <T>(rows: readonly UserRow[], pick: (row: UserRow) => T): T[] => rows.map(pick)
+
+function given(rows: readonly UserRow[]): Sql {
+  return sql`unnest(
+    ${column(rows, (row) => row.id)}::text[], ${column(rows, (row) => row.email)}::text[], ${column(rows, (row) => row.email_key)}::text[],
+    ${column(rows, (row) => row.email_verified)}::boolean[], ${column(rows, (row) => row.name)}::text[],
+    ${column(rows, (row) => row.external_id)}::text[], ${column(rows, (row) => row.party_id)}::text[],
+    ${column(rows, (row) => JSON.stringify(row.metadata))}::text[], ${column(rows, (row) => row.search_text)}::text[],
+    ${column(rows, (row) => row.created_event_id)}::text[], ${column(rows, (row) => row.created_at)}::timestamptz[],
+    ${column(rows, (row) => row.updated_at)}::timestamptz[])
+    as g(id, email, email_key, email_verified, name, external_id, party_id, metadata, search_text, created_event_id, created_at, updated_at)`
+}
+
+/**
+ * Writes users of one app in one statement with their count and their events; without events they are told of by a tally.
+ * @returns the ids of those that were written: the others have an email or external id that somebody has
+ */
+export async function insertUsers(
+  tx: Db,
+  rows: readonly UserRow[],
+  events: readonly StoredEvent[] | null,
+): Promise<Set<Id<'usr'>>> {
+  const [first] = rows
+  if (first === undefined) return new Set()
+  const told =
+    events === null
+      ? sql`tallied as (
+          insert into tallies (tenant_id, app_id, metric, n, at)
+          select ${first.tenant_id}, ${first.app_id}, 'users_imported', count(*), ${first.updated_at}::timestamptz from added having count(*) > 0)`
+      : eventsWritesIf(events, sql`e.id in (select created_event_id from added)`)
+  const added = await tx.query<{ id: Id<'usr'> }>(sql`
+    with added as (
+      insert into users (tenant_id, app_id, id, email, email_key, email_verified, name, external_id, party_id, metadata, search_text,
+        created_event_id, created_at, updated_at)
+      select ${first.tenant_id}, ${first.app_id}, g.id, g.email, g.email_key, g.email_verified, g.name, g.external_id, g.party_id,
+        g.metadata::jsonb, g.search_text, g.created_event_id, g.created_at, g.updated_at
+      from ${given(rows)} on conflict do nothing returning id, created_event_id),
+    ${countWrite(first, sql`(select count(*) from added)`)},
+    ${told}
+    select id from added`)
+  return new Set(added.map(({ id }) => id))
+}
+
+/** Writes a guest: a user that is neither counted nor told of. */
+export async function insertGuest(db: Db, row: UserRow): Promise<void> {
+  await db.run(sql`
+    insert into users (tenant_id, id, app_id, party_id, guest, metadata, search_text, created_at, updated_at)
+    values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.party_id}, true, ${row.metadata}, ${row.search_text},
+      ${row.created_at}, ${row.updated_at})`)
+}
+
+/** Makes a guest a user that lists show, with its count and its event in one statement. */
+export async function welcomeGuest(tx: Db, row: UserRow, event: StoredEvent): Promise<void> {
+  await tx.run(sql`
+    with ${eventWrites(event)}, ${countWrite(row, 1)}
+    update users set guest = false, email = ${row.email}, email_key = ${row.email_key}, name = ${row.name},
+      external_id = ${row.external_id}, metadata = ${row.metadata}, search_text = ${row.search_text}, created_event_id = ${event.id},
+      updated_at = ${row.updated_at}
+    where tenant_id = ${row.tenant_id} and id = ${row.id} and guest`)
+}
+
+/** The user, be it a guest or not. */
+export function findAnyUser(db: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<UserRow | undefined> {
+  return db.one<UserRow>(sql`select * from users where tenant_id = ${tenantId} and id = ${id}`)
+}
+
+/** The same, locked until the transaction ends. */
+export function lockAnyUser(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<UserRow | undefined> {
+  return tx.one<UserRow>(sql`select * from users where tenant_id = ${tenantId} and id = ${id} for no key update`)
+}
+
+/** The same with whether it is a guest that has ended. What it waited for to commit is in the answer. */
+export function holdUser(
+  tx: Db,
+  now: Date,
+  tenantId: Id<'ten'>,
+  id: Id<'usr'>,
+): Promise<(UserRow & { over: boolean }) | undefined> {
+  // `u` alone is read again after a wait. Its conversion and its end are written there too, so `g` cannot mislead.
+  return tx.one<UserRow & { over: boolean }>(sql`
+    select u.*, u.guest and (u.guest_ended or ${guestOver(now)}) as over
+    from users u left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id
+    where u.tenant_id = ${tenantId} and u.id = ${id} for no key update of u`)
+}
+
+/** Stores who can move the user's assets, and moves those who are counted (not guests) to the other count. */
+export async function setTrustLevel(
+  tx: Db,
+  now: Date,
+  { tenantId, id, trustLevel }: { tenantId: Id<'ten'>; id: Id<'usr'>; trustLevel: User['trustLevel'] },
+): Promise<void> {
+  await tx.run(sql`
+    with before as (
+      select tenant_id, id, app_id, trust_level, guest from users
+      where tenant_id = ${tenantId} and id = ${id} and trust_level <> ${trustLevel} for no key update),
+    counted as (
+      insert into user_counts as c (tenant_id, app_id, trust_level, shard, n)
+      select tenant_id, app_id, level, pg_backend_pid() % ${COUNT_SHARDS}::int, change
+      from before cross join lateral (values (before.trust_level, -1), (${trustLevel}::text, 1)) as moved (level, change)
+      where not guest order by level
+      on conflict (tenant_id, app_id, trust_level, shard) do update set n = c.n + excluded.n)
+    update users u set trust_level = ${trustLevel}, updated_at = ${now} from before
+    where u.tenant_id = before.tenant_id and u.id = before.id`)
+}
+
+/** Who has an email, by its key. */
+export async function findUserByEmail(
+  db: Db,
+  tenantId: Id<'ten'>,
+  appId: Id<'app'>,
+  emailKey: string,
+): Promise<Id<'usr'> | undefined> {
+  const row = await db.one<{ id: Id<'usr'> }>(
+    sql`select id from users where tenant_id = ${tenantId} and app_id = ${appId} and email_key = ${emailKey}`,
+  )
+  return row?.id
+}
+
+/** Marks a guest as ended. */
+export async function endGuest(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<void> {
+  await tx.run(sql`update users set guest_ended = true where tenant_id = ${tenantId} and id = ${id} and guest`)
+}
+
+/** Notes whether the user has a second factor. */
+export async function setMfaEnabled(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>, enabled: boolean): Promise<void> {
+  await tx.run(sql`update users set mfa_enabled = ${enabled} where tenant_id = ${tenantId} and id = ${id}`)
+}
+
+/** The user, if it is this tenant's (and, with `appId`, this app's) and no guest. */
+export function findUser(
+  db: Db,
+  tenantId: Id<'ten'>,
+  id: string,
+  appId: Id<'app'> | null,
+): Promise<UserRow | undefined> {
+  return db.one<UserRow>(sql`
+    select * from users where tenant_id = ${tenantId} and id = ${id} and not guest and (${appId}::text is null or app_id = ${appId})`)
+}
+
+/** The same, locked until the transaction ends. */
+export function lockUser(
+  tx: Db,
+  tenantId: Id<'ten'>,
+  id: string,
+  appId: Id<'app'> | null,
+): Promise<UserRow | undefined> {
+  return tx.one<UserRow>(sql`
+    select * from users where tenant_id = ${tenantId} and id = ${id} and not guest and (${appId}::text is null or app_id = ${appId})
+    for no key update`)
+}
+
+/** Stores what a PATCH can change. */
+export async function updateUser(tx: Db, row: UserRow): Promise<void> {
+  await tx.run(sql`
+    update users set email = ${row.email}, email_key = ${row.email_key}, email_verified = ${row.email_verified}, name = ${row.name},
+      external_id = ${row.external_id}, status = ${row.status}, metadata = ${row.metadata}, search_text = ${row.search_text},
+      updated_at = ${row.updated_at}
+    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+}
+
+/** Deletes the row and counts it out. */
+export async function deleteUser(tx: Db, row: UserRow): Promise<void> {
+  await tx.run(sql`with ${countWrite(row, -1)} delete from users where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+}
+
+export interface UserFilter {
+  tenantId: Id<'ten'>
+  appId: Id<'app'> | null
+  trustLevel: User['trustLevel'] | null
+  /** A condition on the text, made by `searchCondition`. */
+  search: Sql | null
+}
+
+/** Escapes a literal for LIKE. */
+const literal = (text: string) => text.replace(/[\\%_]/g, '\\$&')
+
+/**
+ * The users that a literal, case-folded `search` finds. A party is `<id>::<namespace>` and the namespace is the
+ * tenant's, so a search that reaches into it either holds for all users or is one for the end of an id.
+ */
+export function searchCondition(search: string, namespace: string): Sql {
+  const party = `::${namespace}`
+  if (party.includes(search)) return sql`true`
+  const inText = sql`search_text like ${`%${literal(search)}%`}`
+  const colon = search.indexOf(':')
+  if (colon > 0 && party.startsWith(search.slice(colon))) {
+    return sql`(${inText} or id like ${`%${literal(search.slice(0, colon))}`})`
+  }
+  return inText
+}
+
+function conditions(filter: UserFilter): Sql {
+  const all = [sql`tenant_id = ${filter.tenantId}`, sql`not guest`]
+  if (filter.appId !== null) all.push(sql`app_id = ${filter.appId}`)
+  if (filter.trustLevel !== null) all.push(sql`trust_level = ${filter.trustLevel}`)
+  if (filter.search !== null) all.push(filter.search)
+  return and(all)
+}
+
+/** How many users a filter without a search finds. */
+async function countUsers(db: Db, filter: UserFilter): Promise<number> {
+  const row = await db.one<{ n: number }>(sql`
+    select coalesce(sum(n), 0)::bigint as n from user_counts
+    where tenant_id = ${filter.tenantId} and (${filter.appId}::text is null or app_id = ${filter.appId})
+      and (${filter.trustLevel}::text is null or trust_level = ${filter.trustLevel})`)
+  return row?.n ?? 0
+}
+
+/** A page found by its place. One in the second half is read from the other end, so that no page skips more than half. */
+async function usersAt(db: Db, filter: UserFilter, offset: number, limit: number, total: number): Promise<UserRow[]> {
+  if (offset >= total) return []
+  const fromEnd = offset > total / 2
+  const rows = Math.min(limit, total - offset)
+  const skip = fromEnd ? total - offset - rows : offset
+  // Ids alone decide the page, out of the index; rows are fetched for it only.
+  const ids = fromEnd
+    ? sql`select id from users where ${conditions(filter)} order by id asc offset ${skip} limit ${rows}`
+    : sql`select id from users where ${conditions(filter)} order by id desc offset ${skip} limit ${rows}`
+  return db.query<UserRow>(sql`
+    select u.* from (${ids}) as page join users u on u.tenant_id = ${filter.tenantId} and u.id = page.id order by u.id desc`)
+}
+
+/** Count and page of a search in one pass over what it hits; planned for the text at hand, rare or common. */
+async function searchUsers(db: Db, filter: UserFilter, offset: number, limit: number): Promise<UserPage> {
+  const found = await db.query<UserRow & { total: number }>(
+    unprepared(sql`
+      with hits as materialized (select id from users where ${conditions(filter)}),
+      page as (select id from hits order by id desc offset ${offset} limit ${limit})
+      select (select count(*) from hits) as total, u.*
+      from (values (1)) as always left join page on true left join users u on u.tenant_id = ${filter.tenantId} and u.id = page.id
+      order by u.id desc`),
+  )
+  return { rows: found.filter((row) => row.id !== null), total: found[0]?.total ?? 0 }
+}
+
+export interface UserPage {
+  rows: UserRow[]
+  /** How many the filter finds in all, exactly. */
+  total: number
+}
+
+/** A page of the users that a filter finds, newest first. */
+export async function listUsers(db: Db, filter: UserFilter, offset: number, limit: number): Promise<UserPage> {
+  if (filter.search !== null) return searchUsers(db, filter, offset, limit)
+  const total = await countUsers(db, filter)
+  return { rows: await usersAt(db, filter, offset, limit, total), total }
+}

@@ -1,0 +1,84 @@
+import type { Db } from '../../platform/db/db.ts'
+import type { TallySink } from '../../platform/events/counters.ts'
+import type { FeedEvent, Follower } from '../../platform/events/feed.ts'
+import type { Id } from '../../platform/ids.ts'
+import {
+  type Activity,
+  addDays,
+  countEvent,
+  type Day,
+  dayOf,
+  type Gathered,
+  gatherCounts,
+  noteActive,
+} from './counters.ts'
+import * as store from './store.ts'
+
+/** Names the cursor. */
+export const FOLLOWER = 'analytics'
+
+/** Beyond the longest period, and with room for clocks that differ. */
+const ACTIVITY_KEPT_DAYS = 95
+const USERS_A_DELETION = 5_000
+
+/**
+ * Keeps on which days users were active, and gathers what that changes: for each day how many of them were active on no
+ * later one, and, unless the days' active users are counted otherwise, how many were not noted on it before. The caller
+ * holds the tenant's cursor.
+ */
+export async function noteActivities(
+  tx: Db,
+  tenantId: Id<'ten'>,
+  activities: readonly Activity[],
+  counts: Gathered,
+  countsActive = true,
+): Promise<void> {
+  if (activities.length === 0) return
+  const known = await store.findActiveDays(tx, tenantId, [...new Set(activities.map((each) => each.userId))])
+  const kept = new Map<string, store.KeptActivity>()
+  for (const { userId, appId, day } of activities) {
+    const before = kept.get(userId) ?? known.get(userId)
+    const { active, isNew } = noteActive(before, day)
+    if (!isNew) continue
+    if (countsActive) counts.add(tenantId, appId, day, 'active_users', 1)
+    if (active.lastDay !== before?.lastDay) {
+      if (before !== undefined) counts.add(tenantId, appId, before.lastDay, 'last_active_users', -1)
+      counts.add(tenantId, appId, active.lastDay, 'last_active_users', 1)
+    }
+    kept.set(userId, { userId, appId, ...active })
+  }
+  await store.keepActiveDays(tx, tenantId, [...kept.values()])
+}
+
+async function fold(tx: Db, tenantId: Id<'ten'>, events: readonly FeedEvent[]): Promise<void> {
+  const counts = gatherCounts()
+  const activities = events.flatMap((event) =>
+    countEvent(counts, tenantId, { ...event, actor: event.context.actor ?? null }),
+  )
+  await noteActivities(tx, tenantId, activities, counts)
+  await store.addCounts(tx, counts.rows())
+}
+
+/** Counts events by the day on which they happened. */
+export const analyticsFollower: Follower = { name: FOLLOWER, hasty: true, fold }
+
+/** Counts deliveries and requests by the day on which they ended, and users who were imported without events. */
+export const analyticsTallies: TallySink = {
+  async add(tx, tallies) {
+    const counts = gatherCounts()
+    for (const { tenantId, appId, metric, at, n } of tallies) counts.add(tenantId, appId, dayOf(at), metric, n)
+    await store.addCounts(tx, counts.rows())
+  },
+}
+
+/** Makes the chore that forgets when users were active who were not for longer than any period; a portion a call. */
+export function createActivitySweep(now: () => Date): (db: Db) => Promise<boolean> {
+  const start = { tenantId: '', userId: '' }
+  let after: store.ActivePlace = start
+  return async (db) => {
+    const since: Day = addDays(dayOf(now()), -ACTIVITY_KEPT_DAYS)
+    const seen = await store.deleteOldActivity(db, after, since, USERS_A_DELETION)
+    after = seen ?? start
+    return seen !== undefined
+  }
+}

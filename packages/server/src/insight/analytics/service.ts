@@ -1,0 +1,54 @@
+import type { Deps } from '../../platform/deps.ts'
+import { notFoundField } from '../../platform/http/errors.ts'
+import type { Caller } from '../../platform/http/route.ts'
+import { isId } from '../../platform/ids.ts'
+import { addDays, COUNTERS, type Counter, type Day, dayOf, daysBetween, WHOLE_TENANT } from './counters.ts'
+import type { Analytics, AnalyticsQuery, Counts } from './schema.ts'
+import { PERIODS } from './schema.ts'
+import { hasApp, listDays } from './store.ts'
+
+/** The app that is asked for, or all of them. @throws not_found, the same for another's and none */
+async function chooseApp(deps: Deps, caller: Caller, appId: string | undefined): Promise<string> {
+  if (appId === undefined) return caller.appId ?? WHOLE_TENANT
+  if (caller.appId !== null) {
+    if (appId !== caller.appId) throw notFoundField('app_id')
+    return appId
+  }
+  if (!isId('app', appId) || !(await hasApp(deps.db, caller.tenantId, appId))) throw notFoundField('app_id')
+  return appId
+}
+
+const toCounts = (row: Record<Counter, number>): Counts => ({
+  newUsers: row.new_users + row.users_imported,
+  activeUsers: row.active_users,
+  signIns: { passkey: row.sign_ins_passkey, messenger: row.sign_ins_messenger },
+  guests: row.guests,
+  guestsConverted: row.guests_converted,
+  walletsCreated: row.wallets_created,
+  transactionsCompleted: row.transactions_completed,
+  transactionsFailed: row.transactions_failed,
+  deliveriesSucceeded: row.deliveries_succeeded,
+  deliveriesFailed: row.deliveries_failed,
+  apiRequests: row.api_requests,
+})
+
+/** The counters of every day of a period, today last, and their sums. @throws not_found for an app */
+export async function getAnalytics(deps: Deps, caller: Caller, query: AnalyticsQuery): Promise<Analytics> {
+  const period = query.period ?? '30d'
+  const appId = await chooseApp(deps, caller, query.app_id)
+  const to = dayOf(deps.now())
+  const from = addDays(to, 1 - PERIODS[period])
+  const rows = new Map((await listDays(deps.db, caller.tenantId, appId, from, to)).map((row) => [row.day, row]))
+  const nothing = Object.fromEntries(COUNTERS.map((counter) => [counter, 0])) as Record<Counter, number>
+  const sums = { ...nothing }
+  for (const row of rows.values()) for (const counter of COUNTERS) sums[counter] += row[counter]
+  const days: Day[] = Array.from({ length: daysBetween(from, to) + 1 }, (_, index) => addDays(from, index))
+  return {
+    period,
+    from,
+    to,
+    // Users whose last active day is in the period: each once, however many of its days they were active on.
+    totals: { ...toCounts(sums), activeUsers: sums.last_active_users },
+    series: days.map((day) => ({ date: day, ...toCounts(rows.get(day) ?? nothing) })),
+  }
+}

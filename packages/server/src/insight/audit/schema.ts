@@ -1,0 +1,64 @@
+import { z } from 'zod'
+import { AUDIT_ACTIONS, AUDIT_FAMILIES } from '../../platform/events/audit-actions.ts'
+import { Paging, Time } from '../../platform/http/route.ts'
+
+const Hash = z.string().meta({ example: '5f1d'.repeat(16) })
+
+/** Who did what to what, from where. */
+export const AuditEntry = z
+  .object({
+    id: z.string().meta({ example: 'aud_01jb2m7x9kq4t8v6w0r3s5y1zr' }),
+    seq: z.int().meta({ description: "Its place in the tenant's log, from 1, without a gap.", example: 42 }),
+    at: Time,
+    actor: z.string().meta({
+      description:
+        'A user, the API key where it spoke for itself, a delegated session, or `dashboard` (its operator), `system`, `cli`, `first start`.',
+      example: 'key_01jb2m7x9kq4t8v6w0r3s5y1zj',
+    }),
+    action: z.string().meta({ description: 'An event type, or an act that is no event.', example: 'api_key.created' }),
+    target: z.string().meta({ description: 'The record that it is about.', example: 'key_01jb2m7x9kq4t8v6w0r3s5y1zj' }),
+    userId: z.string().nullable().meta({ description: 'The user by whom or about whom it is.' }),
+    keyId: z.string().nullable().meta({ description: 'The API key that the call was made with.' }),
+    appId: z.string().nullable(),
+    address: z
+      .string()
+      .nullable()
+      .meta({ description: 'Where the call came from. Erased with the user.', example: '203.0.113.7' }),
+    requestId: z.string().nullable(),
+    eventId: z.string().nullable().meta({ description: 'The event that tells of it; null for what is no event.' }),
+    hash: Hash.meta({ description: 'SHA-256 over the entry, `previousHash` included.' }),
+    previousHash: Hash.nullable().meta({ description: 'The hash of the entry before; null for the first.' }),
+  })
+  .meta({ id: 'AuditEntry' })
+export type AuditEntry = z.infer<typeof AuditEntry>
+
+const ID_CHARS_MAX = 100
+
+export const ListAuditLog = z.strictObject({
+  ...Paging,
+  actor: z
+    .string()
+    .min(1)
+    .max(ID_CHARS_MAX)
+    .meta({ description: 'Who did it: an id, or `system`, `cli` and the like.', example: 'cli' })
+    .optional(),
+  action: z
+    .enum([...AUDIT_ACTIONS, ...AUDIT_FAMILIES])
+    .meta({
+      description: 'What was done: a type, or a family such as `user.*`.',
+      'x-expected': 'an action such as user.created, or a family such as user.*',
+      example: 'api_key.*',
+    })
+    .optional(),
+  target: z
+    .string()
+    .min(1)
+    .max(ID_CHARS_MAX)
+    .meta({ description: 'The record that it was done to: an id.', example: 'key_01jb2m7x9kq4t8v6w0r3s5y1zj' })
+    .optional(),
+  since: z.iso
+    .datetime({ offset: true })
+    .meta({ 'x-expected': 'an ISO 8601 time such as 2026-11-21T08:30:00.000Z', example: '2026-11-21T08:30:00.000Z' })
+    .optional(),
+})
+export type ListAuditLog = z.infer<typeof ListAuditLog>

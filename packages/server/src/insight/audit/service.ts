@@ -1,0 +1,178 @@
+import { randomBytes } from 'node:crypto'
+import type { Db } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { actionsOf } from '../../platform/events/audit-actions.ts'
+import { type Follower, followFeed } from '../../platform/events/feed.ts'
+import { type Caller, type Page, paging } from '../../platform/http/route.ts'
+import type { Id } from '../../platform/ids.ts'
+import { type NodeSigner, nodeSigner } from '../../platform/security/node-signer.ts'
+import { actOfEvent, actOfNote, type NewAct } from './act.ts'
+import {
+  type AuditRecord,
+  type ChainPlace,
+  hashEntry,
+  headMessage,
+  isDeletion,
+  isSignedHead,
+  SALT_BYTES,
+  type SignedHead,
+  sealAddress,
+} from './chain.ts'
+import type { AuditEntry, ListAuditLog } from './schema.ts'
+import * as store from './store.ts'
+
+/** Entries that are hashed and written at a time: the process answers requests in between. */
+const PORTION = 200
+const NOTES_A_TURN = 1_000
+const TENANTS_A_ROUND = 64
+
+type Appending = Pick<Deps, 'keys' | 'now' | 'log'>
+
+/** Acts as entries that follow a place in the chain. */
+function chain(tenantId: Id<'ten'>, after: ChainPlace, acts: readonly NewAct[]): AuditRecord[] {
+  // Drawn together: a draw costs much more than its bytes.
+  const salts = randomBytes(SALT_BYTES * acts.length)
+  let place = after
+  return acts.map((act, at) => {
+    const { address, ...what } = act
+    const salt = salts.toString('hex', SALT_BYTES * at, SALT_BYTES * (at + 1))
+    const entry = { ...what, ...sealAddress(address, salt), seq: place.seq + 1, previousHash: place.hash }
+    const record = { ...entry, hash: hashEntry(tenantId, entry) }
+    place = record
+    return record
+  })
+}
+
+/** What the acts add to the counts. */
+function countsOf(acts: readonly NewAct[]): store.Counted[] {
+  const counts = new Map<string, store.Counted>()
+  for (const { at, appId, action, actor } of acts) {
+    const of = { appId: appId ?? '', action, actor: store.isOneOfMany(actor) ? '' : actor }
+    const spans = [
+      { hours: 24 as const, begins: `${at.slice(0, 10)}T00:00:00Z` },
+      { hours: 1 as const, begins: `${at.slice(0, 13)}:00:00Z` },
+    ]
+    for (const span of spans) {
+      const key = [span.hours, span.begins, of.appId, action, of.actor].join(' ')
+      const counted = counts.get(key) ?? { ...span, ...of, n: 0 }
+      counted.n += 1
+      counts.set(key, counted)
+    }
+  }
+  return [...counts.values()]
+}
+
+/** Takes away the addresses of users whose deletion, or their app's, is in the log: among these acts, or before them. */
+async function erase(tx: Db, tenantId: Id<'ten'>, acts: readonly NewAct[]): Promise<void> {
+  const deletedNow = acts.flatMap(({ action, target }) => (isDeletion(action) ? [target] : []))
+  const addressed = acts.filter(({ userId, address }) => userId !== null && address !== null)
+  const told = new Set(addressed.flatMap(({ userId, appId }) => [userId as string, ...(appId === null ? [] : [appId])]))
+  const deleted = told.size === 0 ? [] : await store.findDeleted(tx, tenantId, [...told])
+  const gone = [...new Set([...deletedNow, ...deleted])]
+  if (gone.length > 0) await store.eraseAddresses(tx, tenantId, gone)
+}
+
+/**
+ * The place that the chain goes on from. What this service did not sign is not gone on from: its signature would make
+ * somebody else's chain its own. @throws Error
+ */
+async function placeOf(tx: Db, tenantId: Id<'ten'>, signer: NodeSigner): Promise<{ seq: number; hash: string | null }> {
+  const head = store.toHead(await store.lockHead(tx, tenantId))
+  if (head === null) return { seq: 0, hash: null }
+  if (!isSignedHead(signer.publicKey, tenantId, head))
+    throw new Error(
+      `the audit log of ${tenantId} does not go on: its head was altered. Run: halfkey audit verify --tenant ${tenantId}`,
+    )
+  return { seq: head.seq, hash: head.hash }
+}
+
+/** Puts acts at the chain's end and signs it, all in this transaction. One after the other for each tenant. */
+async function append(tx: Db, deps: Appending, tenantId: Id<'ten'>, acts: readonly NewAct[]): Promise<void> {
+  if (acts.length === 0) return
+  const signer = await nodeSigner(tx, deps.keys, tenantId)
+  let place = await placeOf(tx, tenantId, signer)
+  for (let at = 0; at < acts.length; at += PORTION) {
+    const entries = chain(tenantId, place, acts.slice(at, at + PORTION))
+    place = entries.at(-1) as AuditRecord
+    await store.insertEntries(tx, tenantId, entries)
+  }
+  await store.addCounts(tx, tenantId, countsOf(acts))
+  await erase(tx, tenantId, acts)
+  const head: Omit<SignedHead, 'signature'> = {
+    seq: place.seq,
+    hash: place.hash as string,
+    signedAt: deps.now().toISOString(),
+  }
+  const signature = signer.sign(headMessage(tenantId, head)).toString('hex')
+  await store.writeHead(tx, tenantId, { ...head, signature })
+}
+
+/** The same, telling the operator of whose log cannot go on: their events wait, and the others' logs go on. */
+async function appendOrTell(tx: Db, deps: Appending, tenantId: Id<'ten'>, acts: readonly NewAct[]): Promise<void> {
+  try {
+    await append(tx, deps, tenantId, acts)
+  } catch (error) {
+    deps.log.error({ err: error, tenantId }, 'an audit log does not go on')
+    throw error
+  }
+}
+
+const followerOf = (deps: Appending): Follower => ({
+  name: 'audit',
+  fold: (tx, tenantId, events) => {
+    const acts = events.map((event) => actOfEvent(tenantId, event))
+    return appendOrTell(tx, deps, tenantId, acts)
+  },
+})
+
+/** Makes entries of what was noted beside events. @returns whether there is more at once */
+async function followNotes(db: Db, deps: Appending): Promise<boolean> {
+  const tenants = await store.tenantsWithNotes(db, TENANTS_A_ROUND)
+  let more = tenants.length === TENANTS_A_ROUND
+  const errors: unknown[] = []
+  for (const tenantId of tenants) {
+    try {
+      const taken = await db.tx(async (tx) => {
+        const notes = await store.takeNotes(tx, tenantId, NOTES_A_TURN)
+        await appendOrTell(tx, deps, tenantId, notes.map(actOfNote))
+        return notes.length
+      })
+      if (taken === NOTES_A_TURN) more = true
+    } catch (error) {
+      errors.push(error)
+    }
+  }
+  if (errors.length > 0) throw new AggregateError(errors, `notes of ${errors.length} tenants could not be taken`)
+  return more
+}
+
+/**
+ * Brings the audit logs up to what has happened: an entry for each event, in the feed's order, and for each note.
+ * @returns whether there is more at once. @throws AggregateError of the tenants whose logs cannot go on, once the others did
+ */
+export async function followAudit(db: Db, deps: Appending): Promise<boolean> {
+  const errors: unknown[] = []
+  const told = (error: unknown) => {
+    errors.push(error)
+    return false
+  }
+  const feed = await followFeed(db, followerOf(deps)).catch(told)
+  const notes = await followNotes(db, deps).catch(told)
+  if (errors.length > 0) throw new AggregateError(errors, 'audit logs that do not go on')
+  return feed || notes
+}
+
+/** A page of the caller's tenant's log, newest first; for a key that is bound to an app, of that app's entries. */
+export async function listEntries(deps: Deps, caller: Caller, query: ListAuditLog): Promise<Page<AuditEntry>> {
+  const { page, pageSize, offset } = paging(query)
+  const filter: store.EntryFilter = {
+    tenantId: caller.tenantId,
+    appId: caller.appId,
+    actor: query.actor ?? null,
+    target: query.target ?? null,
+    actions: query.action === undefined ? null : actionsOf(query.action),
+    since: query.since === undefined ? null : new Date(query.since),
+  }
+  const { entries, total } = await store.listEntries(deps.db, filter, offset, pageSize)
+  return { items: entries, total, page, pageSize }
+}

@@ -1,0 +1,104 @@
+import { currentUser, IdParam, one, type Route, route } from '../../platform/http/route.ts'
+import { confirmKeyGeneration } from './confirm.ts'
+import { exchangeSubshares } from './round2.ts'
+import {
+  AnsweredSubshares,
+  BeginKeyGeneration,
+  ConfirmedKeyGeneration,
+  ConfirmKeyGeneration,
+  KeyGeneration,
+  SealedSubshares,
+} from './schema.ts'
+import { beginKeyGeneration, cancelKeyGeneration, getKeyGeneration } from './service.ts'
+
+export const keyGenerationRoutes: Route[] = [
+  route(
+    'POST /mpc/dkg',
+    {
+      summary: 'Begin to generate a key',
+      description:
+        'Distributed key generation (FROST, Ed25519, two of three): the user’s device makes participants 2 and 3, the service is participant 1, and nobody ever has the whole key. The user’s participants say their part first. Ends by itself after ten minutes; of one user the last five go on. A server can do it only where the app has `mpc.allowServer`.',
+      turn: ({ user }) => user.id,
+      callers: currentUser(),
+      body: BeginKeyGeneration,
+      reply: one(KeyGeneration),
+      status: 201,
+      errors: ['protocol_violated', 'user_session_required', 'wallet_exists'],
+      extension: true,
+    },
+    (deps, { caller, origin, user, body }) => beginKeyGeneration(deps, { caller, origin, user }, body),
+  ),
+  route(
+    'POST /mpc/dkg/:id/round2',
+    {
+      summary: 'Exchange parts of the shares',
+      description:
+        'Gives the user’s parts of share 1, and gets the service’s parts of shares 2 and 3; all sealed (HPKE, purpose `halfkey/v1/dkg-subshare`) to who is to have them. A part that is not what its sender committed to is refused with its sender’s index, and nothing changes. The same request again gets the same answer.',
+      turn: ({ user }) => user.id,
+      callers: currentUser(),
+      params: IdParam,
+      body: SealedSubshares,
+      reply: one(AnsweredSubshares),
+      secret: true,
+      errors: [
+        'protocol_violated',
+        'seal_invalid',
+        'share_invalid',
+        'user_session_required',
+        'dkg_conflict',
+        'dkg_expired',
+      ],
+      extension: true,
+    },
+    (deps, { caller, user, params, body }) => exchangeSubshares(deps, { caller, user }, params.id, body),
+  ),
+  route(
+    'POST /mpc/dkg/:id/confirm',
+    {
+      summary: 'Confirm a generated key',
+      description:
+        'Shows that the user has share 2 and share 3, and makes the key the user’s `shared` wallet. Emits `wallet.created`, and `wallet.ready` once its party is on the ledger. The same request again gets the same wallet.',
+      callers: currentUser(),
+      params: IdParam,
+      body: ConfirmKeyGeneration,
+      reply: one(ConfirmedKeyGeneration),
+      status: 201,
+      errors: [
+        'protocol_violated',
+        'share_invalid',
+        'user_session_required',
+        'dkg_conflict',
+        'wallet_exists',
+        'dkg_expired',
+      ],
+      extension: true,
+    },
+    (deps, { caller, origin, user, params, body }) =>
+      confirmKeyGeneration(deps, { caller, origin, user }, params.id, body),
+  ),
+  route(
+    'GET /mpc/dkg/:id',
+    {
+      summary: 'Get a key generation',
+      callers: currentUser(),
+      params: IdParam,
+      reply: one(KeyGeneration),
+      errors: ['user_session_required'],
+      extension: true,
+    },
+    (deps, { caller, user, params }) => getKeyGeneration(deps, { caller, user }, params.id),
+  ),
+  route(
+    'DELETE /mpc/dkg/:id',
+    {
+      summary: 'Cancel a key generation',
+      description: 'What was secret in it is destroyed. One that is over is answered as it is.',
+      callers: currentUser(),
+      params: IdParam,
+      reply: one(KeyGeneration),
+      errors: ['user_session_required', 'dkg_conflict'],
+      extension: true,
+    },
+    (deps, { caller, user, params }) => cancelKeyGeneration(deps, { caller, user }, params.id),
+  ),
+]

@@ -1,0 +1,111 @@
+import { type Db, sql } from '../../platform/db/db.ts'
+import type { Id } from '../../platform/ids.ts'
+import type { AnsweredSubshares, Round1 } from './schema.ts'
+
+/** A key generation as the table holds it. */
+export interface KeyGenerationRow {
+  tenant_id: Id<'ten'>
+  id: Id<'dkg'>
+  app_id: Id<'app'>
+  user_id: Id<'usr'>
+  ledger: string
+  /** What has not been confirmed can be over all the same: see `expires_at`. */
+  status: 'round1' | 'round2' | 'confirmed' | 'canceled'
+  /** Of the user: whose keys (hex) the service's sub-shares are sealed to. */
+  participants: { index: number; holder: 'device' | 'recovery'; encryptionKey: string }[]
+  /** Everybody's first message, by index, the service's first. */
+  round1: Round1[]
+  /** The service's polynomial until the second round, then its share; null once it is over. */
+  state_sealed: Buffer | null
+  /** Hex, all of it; from the second round on. */
+  sharing: { commitments: string[]; verifyingShares: string[] } | null
+  transcript: Buffer
+  round2_hash: Buffer | null
+  round2: AnsweredSubshares | null
+  /** Of the wallet that it makes, which is there once it is confirmed. */
+  wallet_id: Id<'wal'>
+  expires_at: Date
+  created_at: Date
+  updated_at: Date
+}
+
+/** Writes a new key generation. */
+export async function insertKeyGeneration(tx: Db, row: KeyGenerationRow): Promise<void> {
+  await tx.run(sql`
+    insert into key_generations (tenant_id, id, app_id, user_id, ledger, status, participants, round1, state_sealed, transcript,
+      wallet_id, expires_at, created_at, updated_at)
+    values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.user_id}, ${row.ledger}, ${row.status},
+      ${JSON.stringify(row.participants)}::json, ${JSON.stringify(row.round1)}::json, ${row.state_sealed}, ${row.transcript},
+      ${row.wallet_id}, ${row.expires_at}, ${row.created_at}, ${row.updated_at})`)
+}
+
+/** Whose key generation. */
+export interface Place {
+  tenantId: Id<'ten'>
+  appId: Id<'app'>
+  userId: Id<'usr'>
+  id: Id<'dkg'>
+}
+
+/** A user's key generation. */
+export function findKeyGeneration(db: Db, of: Place): Promise<KeyGenerationRow | undefined> {
+  return db.one<KeyGenerationRow>(sql`
+    select * from key_generations
+    where tenant_id = ${of.tenantId} and id = ${of.id} and app_id = ${of.appId} and user_id = ${of.userId}`)
+}
+
+/** The same, locked until the transaction ends. */
+export function lockKeyGeneration(tx: Db, of: Place): Promise<KeyGenerationRow | undefined> {
+  return tx.one<KeyGenerationRow>(sql`
+    select * from key_generations
+    where tenant_id = ${of.tenantId} and id = ${of.id} and app_id = ${of.appId} and user_id = ${of.userId}
+    for no key update`)
+}
+
+/** Stores how far a key generation is. */
+export async function updateKeyGeneration(tx: Db, row: KeyGenerationRow): Promise<void> {
+  await tx.run(sql`
+    update key_generations set status = ${row.status}, state_sealed = ${row.state_sealed},
+      sharing = ${row.sharing && JSON.stringify(row.sharing)}::json, round2_hash = ${row.round2_hash},
+      round2 = ${row.round2 && JSON.stringify(row.round2)}::json, updated_at = ${row.updated_at}
+    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+}
+
+/** Cancels a user's key generations that are under way, but for the last `keep`, and wipes what was secret in them. */
+export async function cancelOlder(
+  tx: Db,
+  now: Date,
+  of: { tenantId: Id<'ten'>; userId: Id<'usr'>; keep: number },
+): Promise<void> {
+  await tx.run(sql`
+    update key_generations set status = 'canceled', state_sealed = null, round2 = null, updated_at = ${now}
+    where tenant_id = ${of.tenantId} and id in (
+      select id from key_generations
+      where tenant_id = ${of.tenantId} and user_id = ${of.userId} and status in ('round1', 'round2')
+      order by id desc offset ${of.keep})`)
+}
+
+/** Deletes a user's key generations that came to nothing, but for the last `keep`. */
+export async function forgetOlder(tx: Db, of: { tenantId: Id<'ten'>; userId: Id<'usr'>; keep: number }): Promise<void> {
+  await tx.run(sql`
+    delete from key_generations where tenant_id = ${of.tenantId} and id in (
+      select id from key_generations
+      where tenant_id = ${of.tenantId} and user_id = ${of.userId} and status = 'canceled'
+      order by id desc offset ${of.keep})`)
+}
+
+/** Wipes the secrets of a portion of the key generations, of all tenants, whose time is over. @returns how many */
+export function wipeExpired(db: Db, now: Date, limit: number): Promise<number> {
+  return db.run(sql`
+    update key_generations set state_sealed = null, round2 = null, updated_at = ${now}
+    where (tenant_id, id) in (
+      select tenant_id, id from key_generations where state_sealed is not null and expires_at <= ${now}
+      limit ${limit} for no key update skip locked)`)
+}
+
+/** Deletes a portion of the key generations, of all tenants, whose time was over before `until`. @returns how many */
+export function deleteExpired(db: Db, until: Date, limit: number): Promise<number> {
+  return db.run(sql`
+    delete from key_generations where (tenant_id, id) in (
+      select tenant_id, id from key_generations where expires_at <= ${until} limit ${limit} for update skip locked)`)
+}

@@ -1,0 +1,98 @@
+import { decideAnew } from '../../delegation/service.ts'
+import { credentialIdsOf } from '../../identity/passkeys/service.ts'
+import { requireStepUp } from '../../identity/sessions/service.ts'
+import { keepOutActs } from '../../platform/concurrency/user-lock.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { publish } from '../../platform/events/events.ts'
+import { failures, invalid, notFoundField } from '../../platform/http/errors.ts'
+import type { KeyShare } from '../../wallets/custody/schema.ts'
+import {
+  dropResharing,
+  endShares,
+  hasCredential,
+  isStored,
+  sharesOf,
+  toShare,
+  updateShare,
+} from '../../wallets/custody/service.ts'
+import type { Call } from '../../wallets/wallets/service.ts'
+import { walletEvent } from '../../wallets/wallets/service.ts'
+import { KEY_SHARE_ERRORS } from './errors.ts'
+import { currentGeneration, isLive, lockedWallet, ownWallet, requireRoom } from './own-wallet.ts'
+import type { DeletedShares, DeleteShares, ReplaceWraps, Wrap } from './schema.ts'
+import { checkWraps } from './wraps.ts'
+
+const fail = failures(KEY_SHARE_ERRORS)
+
+const ALG = 'prf-hkdf-sha256-aes256gcm'
+
+const lost = (message: string) =>
+  fail('share_would_be_lost', [{ field: 'wraps', code: 'share_would_be_lost', message }])
+
+/**
+ * Replaces the wraps of a share that passkeys protect: one was added, or one is to go. One of them is of a passkey that the
+ * user has here, or was there before: a passkey that is removed at the same time does not become the only way to the share.
+ * @throws not_found (names `index` where it is the share that is missing), custody_unsupported, user_session_required, what
+ * `requireStepUp` does, validation_failed, share_would_be_lost, share_limit
+ */
+export async function replaceWraps(deps: Deps, call: Call, id: string, input: ReplaceWraps): Promise<KeyShare> {
+  await ownWallet(deps, call, id, 'path')
+  await requireStepUp(deps, call.caller, call.user)
+  checkWraps(ALG, input.wraps, 'wraps')
+  return deps.db.tx(async (tx) => {
+    const wallet = await lockedWallet(tx, deps, call, id, 'path')
+    const rows = await sharesOf(tx, wallet.tenant_id, wallet.id)
+    const generation = input.generation ?? currentGeneration(wallet, rows)
+    const row = rows.find((each) => isLive(each) && each.generation === generation && each.index === input.index)
+    if (row === undefined) throw notFoundField('index')
+    const ciphertext = row.client_ciphertext
+    if (ciphertext?.alg !== ALG) throw invalid('index', 'This share is not kept here under passkeys.')
+    if (input.wraps.length === 0) throw lost('One wrap must stay. To give the share up, delete it.')
+    const passkeys = await credentialIdsOf(tx, wallet.tenant_id, wallet.user_id)
+    const known = (wrap: Wrap) =>
+      ciphertext.wraps.some((old) => hasCredential(old, Buffer.from(wrap.credentialId ?? '', 'base64url'))) ||
+      passkeys.some((passkey) => hasCredential(wrap, passkey))
+    if (!input.wraps.some(known))
+      throw lost('One wrap must be of a passkey that the user has here, or that had one before.')
+    const changed = { ...row, client_ciphertext: { ...ciphertext, wraps: input.wraps }, updated_at: deps.now() }
+    requireRoom(
+      rows.filter((each) => each !== row),
+      changed.client_ciphertext,
+    )
+    await updateShare(tx, changed)
+    const { holder, index } = row
+    const cause = { caller: call.caller, origin: call.origin }
+    const data = { holder, index, generation: row.generation }
+    await publish(tx, deps, walletEvent(wallet, 'key_share.stored', cause, data))
+    return toShare(changed)
+  })
+}
+
+/**
+ * Destroys what is kept of a generation's shares.
+ * @throws not_found, custody_unsupported, user_session_required, what `requireStepUp` does
+ */
+export async function deleteShares(deps: Deps, call: Call, id: string, query: DeleteShares): Promise<DeletedShares> {
+  await ownWallet(deps, call, id, 'path')
+  await requireStepUp(deps, call.caller, call.user)
+  return deps.db.tx(async (tx) => {
+    await keepOutActs(tx, call.user.id)
+    const wallet = await lockedWallet(tx, deps, call, id, 'path')
+    const { tenant_id: tenantId } = wallet
+    const rows = await sharesOf(tx, tenantId, wallet.id)
+    const generation = query.generation === undefined ? currentGeneration(wallet, rows) : Number(query.generation)
+    const live = rows.filter((row) => isLive(row) && row.generation === generation)
+    const [first] = live
+    if (first === undefined) throw fail('not_found')
+    const of = { tenantId, walletId: wallet.id, generations: [first.generation], status: 'deleted' as const }
+    const deleted = (await endShares(tx, deps.now(), of)).length
+    // A part of a signature that the share has just made does not leave any more.
+    await decideAnew(tx, of)
+    // What was begun before would bring a share back.
+    await dropResharing(tx, deps.now(), of)
+    const cause = { caller: call.caller, origin: call.origin }
+    await publish(tx, deps, walletEvent(wallet, 'key_share.deleted', cause, { deleted }))
+    const remainingKnown = live.filter((row) => !isStored(row)).length
+    return { walletId: wallet.id, deleted, remainingKnown, threshold: first.threshold }
+  })
+}

@@ -1,0 +1,201 @@
+import { z } from 'zod'
+import { Time } from '../../platform/http/route.ts'
+import {
+  base64Url,
+  EncryptionPublicKey,
+  Hex32,
+  Hex64,
+  Holder,
+  KEY_SHARE_FIELDS,
+  SealedToService,
+} from '../../wallets/custody/schema.ts'
+
+const expected = (text: string) => ({ 'x-expected': text })
+
+const ID_CHARS_MAX = 255
+const GENERATION_MAX = 1_000_000
+const SALT_BYTES_MAX = 64
+const WRAPPED_BYTES_MAX = 256
+const WRAPS_MAX = 20
+
+const Generation = z.int().min(1).max(GENERATION_MAX)
+const GenerationText = z
+  .string()
+  .regex(/^[1-9]\d{0,6}$/)
+  .meta({
+    description: 'Of which shares; the current ones where it is left out.',
+    ...expected('a whole number from 1'),
+  })
+
+/** A data key, wrapped for a passkey or by a password; which fields it has depends on `alg`. */
+const Wrap = z
+  .strictObject({
+    credentialId: z
+      .string()
+      .min(1)
+      .max(1024)
+      .regex(/^[A-Za-z0-9_-]+$/)
+      .optional()
+      .meta({ description: 'By a passkey: its credential id.', ...expected('1 to 1024 characters of base64url') }),
+    rpId: z.string().min(1).max(253).optional().meta({ description: 'By a passkey: where it is used.' }),
+    prfSalt: z
+      .string()
+      .regex(/^[A-Za-z0-9_-]{43}$/)
+      .optional()
+      .meta({ description: 'By a passkey: what its PRF is evaluated at.', ...expected('32 bytes as base64url') }),
+    salt: base64Url(SALT_BYTES_MAX).optional().meta({ description: 'By a password: Argon2id’s salt.' }),
+    memoryKiB: z.int().min(65_536).max(4_194_304).optional().meta({ description: 'By a password: from 64 MiB.' }),
+    iterations: z.int().min(3).max(100).optional().meta({ description: 'By a password.' }),
+    parallelism: z.int().min(1).max(16).optional().meta({ description: 'By a password.' }),
+    wrappedDek: base64Url(WRAPPED_BYTES_MAX).meta({ description: 'The data key, sealed.' }),
+  })
+  .meta({
+    id: 'KeyShareWrap',
+    description:
+      'One way to the data key. By a passkey: `credentialId`, `rpId`, `prfSalt`. By a password: `salt`, `memoryKiB`, `iterations`, `parallelism`.',
+  })
+export type Wrap = z.infer<typeof Wrap>
+
+/** A share as its client encrypted it: one data key, wrapped in one or more ways. */
+export const ClientCiphertext = z
+  .strictObject({
+    v: z.literal(1).meta(expected('1')),
+    alg: z.enum(['prf-hkdf-sha256-aes256gcm', 'argon2id-aes256gcm']).meta({
+      description: 'What opens it: a passkey’s PRF, or a password. What a password protects can be guessed.',
+    }),
+    iv: z
+      .string()
+      .regex(/^[A-Za-z0-9_-]{16}$/)
+      .meta({ description: 'Base64url.', ...expected('12 bytes as base64url') }),
+    ct: base64Url(512).meta({ description: 'The share with its tag, base64url.' }),
+    wraps: z.array(Wrap).min(1).max(WRAPS_MAX),
+  })
+  .meta({ id: 'ClientCiphertext', description: 'A share that the client encrypted (AES-256-GCM).' })
+export type ClientCiphertext = z.infer<typeof ClientCiphertext>
+
+export const StoreShare = z
+  .strictObject({
+    walletId: z.string().max(ID_CHARS_MAX),
+    holder: Holder,
+    index: z.int().min(1).max(15),
+    threshold: z.int().min(2).max(15),
+    total: z.int().min(2).max(15),
+    generation: Generation.optional().meta({ description: 'The wallet’s current one, or 1, where it is left out.' }),
+    scheme: z.enum(['FROST-ED25519-SHA512-v1']),
+    curve: z.enum(['ed25519']),
+    commitments: z.array(Hex32).min(1).max(15).meta({ description: 'Feldman’s, `threshold` of them.' }),
+    sealed: SealedToService.optional(),
+    clientCiphertext: ClientCiphertext.optional(),
+    proof: Hex64.optional().meta({ description: 'With `clientCiphertext`: that the sender knows the share.' }),
+  })
+  .meta({ id: 'StoreKeyShare', description: 'With either `sealed`, or `clientCiphertext` and `proof`.' })
+export type StoreShare = z.infer<typeof StoreShare>
+
+export const WalletParam = z.object({ walletId: z.string() })
+
+export const ReadShares = z.strictObject({
+  generation: GenerationText.optional(),
+  recipient_public_key: EncryptionPublicKey.optional().meta({
+    description: 'Seal the service’s share of a wallet in self-custody to this key.',
+  }),
+})
+export type ReadShares = z.infer<typeof ReadShares>
+
+export const DeleteShares = z.strictObject({ generation: GenerationText.optional() })
+export type DeleteShares = z.infer<typeof DeleteShares>
+
+/** What a wallet's shares of a generation are. */
+export const Shares = z
+  .object({
+    walletId: z.string(),
+    generation: z.int().meta({ example: 1 }),
+    threshold: z.int().meta({ example: 2 }),
+    total: z.int().meta({ example: 3 }),
+    shares: z.array(
+      z.object({
+        ...KEY_SHARE_FIELDS,
+        clientCiphertext: z
+          .object({
+            v: z.int(),
+            alg: ClientCiphertext.shape.alg,
+            iv: z.string(),
+            ct: z.string(),
+            wraps: z.array(z.object(Wrap.shape)),
+          })
+          .nullable()
+          .meta({ description: 'As it was stored; null for what is not the client’s to open, or not kept.' }),
+        sealed: z
+          .object({ enc: z.string(), ct: z.string() })
+          .nullable()
+          .meta({ description: 'The service’s share, sealed to `recipient_public_key`; null without one.' }),
+      }),
+    ),
+  })
+  .meta({ id: 'KeyShares' })
+export type Shares = z.infer<typeof Shares>
+
+export const ReplaceWraps = z
+  .strictObject({
+    index: z.int().min(1).max(15),
+    generation: Generation.optional(),
+    wraps: z.array(Wrap).max(WRAPS_MAX),
+  })
+  .meta({ id: 'ReplaceKeyShareWraps', description: 'All the ways to a share’s data key from now on.' })
+export type ReplaceWraps = z.infer<typeof ReplaceWraps>
+
+export const DeletedShares = z
+  .object({
+    walletId: z.string(),
+    deleted: z.int().meta({ description: 'Records that ended.', example: 3 }),
+    remainingKnown: z.int().meta({
+      description: 'How many of these shares others are known to hold: those that were proven and never kept here.',
+      example: 2,
+    }),
+    threshold: z.int().meta({ example: 2 }),
+  })
+  .meta({ id: 'DeletedKeyShares' })
+export type DeletedShares = z.infer<typeof DeletedShares>
+
+/** Who can sign or rebuild with a wallet's key today, as the records say. */
+export const WalletCustody = z
+  .object({
+    walletId: z.string(),
+    custody: z.enum(['embedded', 'shared', 'self_custody']),
+    keyOrigin: z.enum(['dkg', 'client_dealt']).nullable(),
+    publicKey: Hex32.nullable(),
+    status: z.enum(['pending', 'ready', 'failed', 'frozen']),
+    generation: z.int().nullable(),
+    threshold: z.int().nullable(),
+    total: z.int().nullable(),
+    exportedAt: Time.nullable(),
+    shares: z
+      .array(
+        z.object({
+          index: z.int(),
+          holder: Holder,
+          protection: z.enum(['service', 'client']),
+          status: z.enum(['pending', 'active', 'superseded', 'deleted']),
+          stored: z.boolean(),
+          openableBy: z.enum(['service', 'user', 'password', 'holder']).meta({
+            description:
+              'What opens the share: the service’s keys, the user’s passkeys, whoever knows or guesses a password, or nothing here: its holder has it.',
+          }),
+        }),
+      )
+      .meta({ description: 'The live ones of the current generation.' }),
+    canSign: z
+      .array(
+        z.object({
+          who: z.enum(['service', 'user', 'service_and_user', 'anyone_with_export']),
+          how: z.string().meta({ example: 'Share 1 of the service with share 2 or 3 of the user.' }),
+        }),
+      )
+      .meta({ description: 'Who can sign with the key, or put it together; empty where no records say how.' }),
+    serviceAlone: z.boolean().meta({ description: 'Whether what the service can open is enough to sign.' }),
+    userAlone: z
+      .boolean()
+      .meta({ description: 'Whether the user is known to hold enough to sign without the service.' }),
+    generationsDestroyed: z.int().meta({ description: 'Generations of shares of which nothing is kept any more.' }),
+  })
+  .meta({ id: 'WalletCustody' })
+export type WalletCustody = z.infer<typeof WalletCustody>

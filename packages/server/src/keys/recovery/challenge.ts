@@ -1,0 +1,106 @@
+import type { Db } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { failures, notFoundField } from '../../platform/http/errors.ts'
+import { limitAccount } from '../../platform/http/rate-limits/limits.ts'
+import { type Id, isId } from '../../platform/ids.ts'
+import { type Challenge, createChallenge, findChallenge, takeChallenge } from '../../platform/security/challenges.ts'
+import type { Subject } from '../../platform/security/threshold/threshold.ts'
+import { sharesOf } from '../../wallets/custody/service.ts'
+import type { WalletRow } from '../../wallets/wallets/service.ts'
+import { type Call, findOwnWallet, requireOwnSession } from '../../wallets/wallets/service.ts'
+import { RECOVERY_ERRORS } from './errors.ts'
+import type { CreateRecoveryChallenge, Mode, RecoveryChallenge } from './schema.ts'
+
+const fail = failures(RECOVERY_ERRORS)
+
+/** What an answer to a challenge has to be of. */
+interface RecoveryBound {
+  walletId: Id<'wal'>
+  purpose: Mode
+  /** Of the shares that there were. */
+  generation: number
+}
+
+/**
+ * The current user's wallet of this id, whose key is the user's, too or alone. `public_key` is never null.
+ * @throws user_session_required, not_found and custody_unsupported (name `walletId`)
+ */
+export async function findKeyWallet(
+  deps: Deps,
+  call: Omit<Call, 'origin'>,
+  walletId: string,
+): Promise<WalletRow & { public_key: Buffer }> {
+  await requireOwnSession(deps, call)
+  const wallet = await findOwnWallet(deps.db, call, walletId)
+  if (wallet === undefined) throw notFoundField('walletId')
+  const { public_key: key } = wallet
+  if (wallet.custody !== 'embedded' && key !== null) return { ...wallet, public_key: key }
+  const message = 'The key of an embedded wallet is the service’s: there are no shares of it.'
+  throw fail('custody_unsupported', [{ field: 'walletId', code: 'custody_unsupported', message }])
+}
+
+export const subjectOf = (wallet: WalletRow, generation: number, challengeId: string | null): Subject => ({
+  tenantId: wallet.tenant_id,
+  appId: wallet.app_id,
+  userId: wallet.user_id,
+  walletId: wallet.id,
+  generation,
+  challengeId,
+})
+
+/** Of a key in self-custody, the newest generation of which there are shares; a shared wallet names its own. */
+async function currentGeneration(deps: Deps, wallet: WalletRow): Promise<number> {
+  if (wallet.custody === 'shared') return wallet.generation ?? 1
+  const rows = await sharesOf(deps.db, wallet.tenant_id, wallet.id)
+  const live = rows.filter(({ status }) => status === 'active').map(({ generation }) => generation)
+  return live.length > 0 ? Math.max(...live) : (wallet.generation ?? 1)
+}
+
+/** Makes what a recovery's proofs and seals are bound to, good for five minutes and one answer. */
+export async function newChallenge(
+  deps: Deps,
+  call: Omit<Call, 'origin'>,
+  input: CreateRecoveryChallenge,
+): Promise<RecoveryChallenge> {
+  await limitAccount(deps, `recovery ${call.user.id}`)
+  const wallet = await findKeyWallet(deps, call, input.walletId)
+  const generation = await currentGeneration(deps, wallet)
+  const data: RecoveryBound = { walletId: wallet.id, purpose: input.purpose, generation }
+  const of = { tenantId: wallet.tenant_id, appId: wallet.app_id, kind: 'recovery' as const, userId: wallet.user_id }
+  const { id, expiresAt } = await createChallenge(deps.db, deps.now(), { ...of, data })
+  return { challengeId: id, subject: subjectOf(wallet, generation, id), expiresAt: expiresAt.toISOString() }
+}
+
+/** What a challenge is to be held against. */
+export interface Answered {
+  wallet: WalletRow
+  mode: Mode
+  challengeId: string
+}
+
+/** That a challenge is the user's, for this wallet and mode, and can be answered. @throws not_found, challenge_expired */
+function checked(challenge: Challenge<RecoveryBound> | undefined, { wallet, mode }: Answered): { generation: number } {
+  const bound = challenge?.data
+  if (challenge?.userId !== wallet.user_id || bound?.walletId !== wallet.id || bound.purpose !== mode)
+    throw notFoundField('challengeId')
+  const superseded = wallet.custody === 'shared' && bound.generation !== wallet.generation
+  if (challenge.over || superseded) throw fail('challenge_expired')
+  return { generation: bound.generation }
+}
+
+async function look(find: typeof findChallenge, db: Db, deps: Deps, answered: Answered) {
+  const { wallet, challengeId: id } = answered
+  const of = { tenantId: wallet.tenant_id, appId: wallet.app_id, kind: 'recovery' as const }
+  const found = isId('chl', id) ? await find<RecoveryBound>(db, deps.now(), { ...of, id }) : undefined
+  return checked(found, answered)
+}
+
+/** Looks at the challenge that an answer is to. @throws not_found (names `challengeId`), challenge_expired */
+export function seeChallenge(deps: Deps, answered: Answered): Promise<{ generation: number }> {
+  return look(findChallenge, deps.db, deps, answered)
+}
+
+/** The same, and uses it up; what is thrown here leaves it as it was, once the transaction is undone. */
+export function useChallenge(tx: Db, deps: Deps, answered: Answered): Promise<{ generation: number }> {
+  return look(takeChallenge, tx, deps, answered)
+}

@@ -1,0 +1,161 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Service, startService } from '../../../test/harness/harness.ts'
+import { ConfigError } from '../../config.ts'
+import { apiKeyType } from '../../platform/security/api-key.ts'
+import { runCli } from './cli.ts'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service.stop())
+
+async function halfkey(...args: string[]) {
+  const [out, err]: [string[], string[]] = [[], []]
+  let opened = 0
+  const exitCode = await runCli(args, {
+    openDeps: async () => {
+      opened += 1
+      const close = async () => {
+        opened -= 1
+      }
+      return { deps: service.deps, migrated: [], close }
+    },
+    out: (line) => void out.push(line),
+    err: (line) => void err.push(line),
+  })
+  expect(opened).toBe(0)
+  return { exitCode, out, err: err.join('\n') }
+}
+
+test('keys generate prints a key and needs no database', async () => {
+  const context = {
+    openDeps: () => Promise.reject(new Error('opened')),
+    out: (line: string) => void lines.push(line),
+    err: () => {},
+  }
+  const lines: string[] = []
+  expect(await runCli(['keys', 'generate'], context)).toBe(0)
+  expect(await runCli(['keys', 'generate', '--json'], context)).toBe(0)
+  expect(apiKeyType(lines[0] as string)).toBe('secret')
+  expect(apiKeyType(JSON.parse(lines[1] as string).key)).toBe('secret')
+})
+
+test('keys create recovers a lost admin key; with one tenant it need not be named', async () => {
+  const { exitCode, out } = await halfkey('keys', 'create', '--name', 'Recovered')
+  expect(exitCode).toBe(0)
+  const key = out.at(-1) as string
+  expect((await service.admin.patch('/tenant', { name: 'Mine' }, { key })).status).toBe(200)
+  const shown = await service.admin.get('/api-keys')
+  expect(shown.body.data[0]).toMatchObject({ name: 'Recovered', scopes: ['*'], appId: null })
+  expect(JSON.stringify(await halfkey('migrate', '--json'))).toContain('applied')
+})
+
+test('tenants create makes a tenant whose key works; then keys create must be told which', async () => {
+  const made = await halfkey('tenants', 'create', '--name', 'Acme', '--json')
+  expect(made.exitCode).toBe(0)
+  const { tenantId, appId, key } = JSON.parse(made.out[0] as string)
+  expect((await service.admin.get('/tenant', { key })).body.data).toMatchObject({ id: tenantId, name: 'Acme' })
+  const unclear = await halfkey('keys', 'create', '--name', 'x')
+  expect([unclear.exitCode, unclear.err.includes(tenantId)]).toEqual([2, true])
+  const bound = await halfkey(
+    'keys',
+    'create',
+    '--name',
+    'Web',
+    '--tenant',
+    tenantId,
+    '--type',
+    'publishable',
+    '--app',
+    appId,
+    '--json',
+  )
+  expect(JSON.parse(bound.out[0] as string)).toMatchObject({ tenantId, type: 'publishable', appId, scopes: [] })
+  const narrow = await halfkey(
+    'keys',
+    'create',
+    '--name',
+    'x',
+    '--tenant',
+    tenantId,
+    '--scopes',
+    'users:read,webhooks:write',
+    '--json',
+  )
+  expect(JSON.parse(narrow.out[0] as string).scopes).toEqual(['users:read', 'webhooks:write'])
+  const foreign = await halfkey(
+    'keys',
+    'create',
+    '--name',
+    'x',
+    '--tenant',
+    tenantId,
+    '--app',
+    service.admin.appId,
+    '--json',
+  )
+  expect([foreign.exitCode, JSON.parse(foreign.err).error.includes('appId')]).toEqual([1, true])
+  const unknown = await halfkey('keys', 'create', '--name', 'x', '--tenant', 'ten_nonsense')
+  expect([unknown.exitCode, unknown.err.includes(tenantId)]).toEqual([1, true])
+})
+
+test.each([
+  [['nonsense'], 'halfkey help'],
+  [['keys'], 'halfkey help'],
+  [['keys', 'create'], '--name'],
+  [['keys', 'create', '--name', ' '], '--name'],
+  [['keys', 'create', '--nonsense'], 'Usage'],
+  [['keys', 'create', 'x', '--name', 'x'], 'Usage'],
+  [['keys', 'create', '--name', 'x', '--scopes', 'users:delete'], 'users:read'],
+  [['keys', 'create', '--name', 'x', '--type', 'public'], 'publishable'],
+  [['keys', 'create', '--name', 'x', '--type', 'publishable'], '--app'],
+  [['keys', 'create', '--name', 'x', '--type', 'publishable', '--app', 'y', '--scopes', '*'], '--scopes'],
+  [['tenants', 'create'], '--name'],
+  [['keys', 'generate', '--name', 'x'], 'Usage'],
+])('%j is wrong usage and is told how to go on', async (args, told) => {
+  const { exitCode, out, err } = await halfkey(...args)
+  expect([exitCode, out]).toEqual([2, []])
+  expect(err).toContain(told)
+})
+
+test('help names every command, and explains each', async () => {
+  for (const args of [[], ['help'], ['--help'], ['-h']]) {
+    const { exitCode, out } = await halfkey(...args)
+    expect(exitCode).toBe(0)
+    for (const name of [
+      'serve',
+      'migrate',
+      'tenants create',
+      'keys create',
+      'keys generate',
+      'keys rotate-kek',
+      'keys generate-kek',
+    ])
+      expect(out.join('\n')).toContain(name)
+  }
+  for (const args of [
+    ['help', 'keys', 'create'],
+    ['keys', 'create', '--help'],
+  ]) {
+    expect((await halfkey(...args)).out[0]).toContain('--scopes')
+  }
+})
+
+test('a bad configuration ends with 78, a database that is unreachable or cuts the connection with 1', async () => {
+  const told: string[] = []
+  const failing = (error: Error) => ({
+    openDeps: () => Promise.reject(error),
+    out: () => {},
+    err: (line: string) => void told.push(line),
+  })
+  expect(await runCli(['migrate'], failing(new ConfigError(['PORT must be a whole number'])))).toBe(78)
+  expect(
+    await runCli(['migrate'], failing(Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' }))),
+  ).toBe(1)
+  const cut = Object.assign(new Error('write EPIPE'), { code: 'EPIPE' })
+  expect(await runCli(['migrate'], failing(cut))).toBe(1)
+  expect(told[0]).toContain('PORT')
+  expect(told[1]).toContain('DATABASE_URL')
+  expect(told[2]).toMatch(/connection was cut \(write EPIPE\).*Run this again/)
+})

@@ -1,0 +1,141 @@
+import { ConfigError } from '../../config.ts'
+import { HttpError } from '../../platform/http/errors.ts'
+import { redact } from '../../platform/observability/log.ts'
+import { KeyFileError } from '../../platform/security/key-provider.ts'
+import { analyticsBackfill } from './analytics.ts'
+import { auditExport, auditVerify } from './audit.ts'
+import { type CliContext, type Command, CommandError, EXIT, type Result, UsageError } from './command.ts'
+import { dashboardLink, dashboardSignOutEveryone } from './dashboard.ts'
+import { deliveriesList, deliveriesRetry } from './deliveries.ts'
+import { doctor } from './doctor.ts'
+import { eventsTail } from './events.ts'
+import { exportCommand } from './export.ts'
+import { help } from './help.ts'
+import { importCommand } from './import.ts'
+import { keysGenerateKek, keysRotateKek } from './kek.ts'
+import { keysCreate, keysGenerate, keysRotateSigning } from './keys.ts'
+import { listen } from './listen.ts'
+import { migrate } from './migrate.ts'
+import { seed } from './seed.ts'
+import { tenantsCreate } from './tenants.ts'
+import { usersImport } from './users-import.ts'
+
+const COMMANDS: readonly Command[] = [
+  doctor,
+  migrate,
+  tenantsCreate,
+  usersImport,
+  keysCreate,
+  keysGenerate,
+  keysRotateSigning,
+  keysGenerateKek,
+  keysRotateKek,
+  dashboardLink,
+  dashboardSignOutEveryone,
+  listen,
+  eventsTail,
+  deliveriesList,
+  deliveriesRetry,
+  seed,
+  exportCommand,
+  importCommand,
+  auditExport,
+  auditVerify,
+  analyticsBackfill,
+]
+
+const HELP_FLAGS = ['--help', '-h']
+
+/** The command whose name the words begin with. */
+function find(words: readonly string[]): Command | undefined {
+  return COMMANDS.find((command) => command.name.split(' ').every((word, index) => words[index] === word))
+}
+
+function carryOut(words: string[], context: CliContext): Promise<Result> | Result {
+  const [first, ...rest] = words
+  if (first === undefined || (first === 'help' && rest.length === 0) || HELP_FLAGS.includes(first))
+    return help(COMMANDS, undefined)
+  const wanted = first === 'help' ? rest : words
+  const command = find(wanted)
+  if (command === undefined) {
+    const typed = wanted
+      .filter((word) => !word.startsWith('-'))
+      .slice(0, 2)
+      .join(' ')
+    throw new UsageError(`There is no command "${typed}". Run: halfkey help`)
+  }
+  const args = wanted.slice(command.name.split(' ').length)
+  if (first === 'help' || args.some((arg) => HELP_FLAGS.includes(arg))) return help(COMMANDS, command)
+  return command.run(args, context)
+}
+
+const NO_SUCH_TABLE = '42P01'
+const NOT_REACHABLE = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'ENOENT'])
+/** A connection that stood: the operating system's words for its end, and PostgreSQL's own (class 57P, operator intervention). */
+const CUT = new Set(['ECONNRESET', 'EPIPE', '57P01', '57P02'])
+
+/** An error in words that say what to do, and the exit code it ends the process with. */
+function explain(error: unknown): { exitCode: number; message: string } {
+  if (error instanceof UsageError) return { exitCode: EXIT.usage, message: error.message }
+  if (error instanceof ConfigError)
+    return {
+      exitCode: EXIT.configuration,
+      message: ['The configuration is not valid:', ...error.problems].join('\n  '),
+    }
+  if (error instanceof KeyFileError) return { exitCode: EXIT.configuration, message: error.message }
+  if (error instanceof HttpError) {
+    const details = error.details.map(
+      (detail) => `${detail.field === undefined ? '' : `${detail.field}: `}${detail.message}`,
+    )
+    return { exitCode: error.status === 400 ? EXIT.usage : EXIT.failed, message: [error.message, ...details].join(' ') }
+  }
+  // Several addresses tried, e.g. IPv4 and IPv6, and none answers: Node's error itself says nothing.
+  const cause = error instanceof AggregateError && error.message === '' ? error.errors[0] : error
+  const { code, message } = cause as { code?: unknown; message?: unknown }
+  const told = redact(typeof message === 'string' && message !== '' ? message : String(cause))
+  if (code === NO_SUCH_TABLE)
+    return { exitCode: EXIT.failed, message: 'The database has no tables of this release yet. Run: halfkey migrate' }
+  if (typeof code === 'string' && NOT_REACHABLE.has(code) && !(error instanceof CommandError)) {
+    return {
+      exitCode: EXIT.failed,
+      message: `The database can't be reached (${told}). Is it running, and is DATABASE_URL right?`,
+    }
+  }
+  if (typeof code === 'string' && CUT.has(code) && !(error instanceof CommandError))
+    return {
+      exitCode: EXIT.failed,
+      message: `A connection was cut (${told}), most likely the one to the database. Run this again once it answers.`,
+    }
+  return { exitCode: EXIT.failed, message: told }
+}
+
+/** Terminals obey control characters, and names, URLs and messages are other people's. In JSON the text stays the same. */
+const CONTROLS = /[^\P{Cc}\n\t]/gu
+const printable = (line: string): string =>
+  line.replace(CONTROLS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
+
+/**
+ * Runs one command, `serve` apart, and answers its exit code: 0 done, 1 failed, 2 wrong usage, 78 bad configuration.
+ * The result goes to `out`, everything else to `err`; with `--json` the result or the error is one line of JSON, and how far it
+ * has got is not shown.
+ */
+export async function runCli(args: string[], terminal: CliContext): Promise<number> {
+  const context: CliContext = {
+    ...terminal,
+    out: (line) => terminal.out(printable(line)),
+    err: (line) => terminal.err(printable(line)),
+  }
+  const json = args.includes('--json')
+  const words = args.filter((arg) => arg !== '--json')
+  // How far it has got is for people: a program gets one line.
+  const inner: CliContext = json ? { openDeps: context.openDeps, out: context.out, err: () => {}, json } : context
+  try {
+    const { data, lines, exitCode = EXIT.done } = await carryOut(words, inner)
+    for (const line of json ? (data === null ? [] : [JSON.stringify(data)]) : lines) context.out(line)
+    return exitCode
+  } catch (error) {
+    const { exitCode, message } = explain(error)
+    context.err(json ? JSON.stringify({ error: message, exitCode }) : `halfkey: ${message}`)
+    return exitCode
+  }
+}

@@ -1,0 +1,123 @@
+import { inspectConfig } from '../../config.ts'
+import type { Config } from '../../platform/config.ts'
+import { redact } from '../../platform/observability/log.ts'
+import { checkConfiguration, checkExposure, checkStripe } from '../doctor/configuration.ts'
+import { connectToLook, type Reached } from '../doctor/connect.ts'
+import { checkDatabase } from '../doctor/database.ts'
+import { checkDataFolder, checkDisk, checkKeyFile } from '../doctor/files.ts'
+import { type Finding, type Level, note, warning } from '../doctor/finding.ts'
+import { checkFollowers, checkImports, checkQueue, checkRelyingParties, checkSealing } from '../doctor/installation.ts'
+import { checkDns, checkEgress, checkRedis, checkTraces } from '../doctor/network.ts'
+import { type Command, EXIT, readOptions } from './command.ts'
+
+/** A check that cannot be made is told of and keeps no other from being made. */
+async function look(check: string, body: () => Finding[] | Promise<Finding[]>): Promise<Finding[]> {
+  try {
+    return await body()
+  } catch (error) {
+    const message = redact(error instanceof Error ? error.message : String(error))
+    return [
+      warning(check, `Could not be looked at: ${message}.`, 'halfkey doctor   # again, as the user of the service'),
+    ]
+  }
+}
+
+async function lookInside({ db, dataFolder }: Reached, config: Config, keys: Parameters<typeof checkSealing>[1]) {
+  if (db === null) {
+    const disk = dataFolder === null ? [] : await look('database.disk', () => [checkDisk(dataFolder)])
+    return [
+      note(
+        'database.inside',
+        'Schema, queues, workers, clock and passkeys were not looked at: that takes the database.',
+        null,
+      ),
+      ...disk,
+    ]
+  }
+  try {
+    let isThere = false
+    const server = await look('database.server', async () => {
+      const { findings, there } = await checkDatabase(db, config, dataFolder)
+      isThere = there
+      return findings
+    })
+    if (!isThere) return server
+    return [
+      ...server,
+      ...(await look('key_file.database', () => checkSealing(db, keys))),
+      ...(await look('queue', () => checkQueue(db))),
+      ...(await look('followers', () => checkFollowers(db))),
+      ...(await look('imports', () => checkImports(db))),
+      ...(await look('passkeys', () => checkRelyingParties(db, config))),
+    ]
+  } finally {
+    await db.close()
+  }
+}
+
+async function examine(): Promise<Finding[]> {
+  const { config, problems } = inspectConfig()
+  let keys: Awaited<ReturnType<typeof checkKeyFile>>['keys'] = null
+  const own = [
+    ...checkConfiguration(config, problems),
+    ...(await look('public_url', () => checkExposure(config))),
+    ...(await look('stripe', () => checkStripe(config))),
+    ...checkTraces(config),
+    ...(await look('data_folder', () => checkDataFolder(config))),
+    ...(await look('key_file', async () => {
+      const found = await checkKeyFile(config)
+      keys = found.keys
+      return found.findings
+    })),
+  ]
+  // What waits for a network waits together.
+  const [dns, egress, redis, database] = await Promise.all([
+    look('dns', () => checkDns(config)),
+    look('egress', () => checkEgress(config)),
+    look('redis', () => checkRedis(config)),
+    (async () => {
+      let reached: Reached = { findings: [], db: null, dataFolder: null }
+      const findings = await look('database', async () => {
+        reached = await connectToLook(config)
+        return reached.findings
+      })
+      return [...findings, ...(await lookInside(reached, config, keys))]
+    })(),
+  ])
+  return [...own, ...dns, ...egress, ...redis, ...database]
+}
+
+function describe(findings: readonly Finding[], counts: Record<Level, number>): string[] {
+  const width = Math.max(...findings.map(({ check }) => check.length))
+  const indent = ' '.repeat(9)
+  const lines = findings.flatMap(({ check, level, seen, fix }) => [
+    `${level.padEnd(8)} ${check.padEnd(width)}  ${seen}`,
+    ...(fix === null ? [] : [`${indent}${level === 'note' ? 'see' : 'fix'}: ${fix}`]),
+  ])
+  const counted = (n: number, what: string) => `${n} ${what}${n === 1 ? '' : 's'}`
+  const sum = [counted(counts.problem, 'problem'), counted(counts.warning, 'warning'), counted(counts.note, 'note')]
+  return [...lines, '', `${sum.join(', ')}; ${counts.ok} checks found nothing wrong.`]
+}
+
+/** `halfkey doctor` */
+export const doctor: Command = {
+  name: 'doctor',
+  summary: 'Look at configuration, database, keys, network and queues, and say what to mend',
+  usage: '',
+  details: [
+    'Run it with the environment and as the user of the service, whether that is running or not. It changes nothing: it makes',
+    'no key, applies no migration and starts no database.',
+    'Each finding is ok, a note, a warning or a problem, with something to paste. Exit code 1 when there is a problem.',
+  ],
+  async run(args) {
+    readOptions(doctor, args, {})
+    const findings = await examine()
+    const counts = { ok: 0, note: 0, warning: 0, problem: 0 }
+    for (const { level } of findings) counts[level] += 1
+    return {
+      data: { findings, counts },
+      lines: describe(findings, counts),
+      exitCode: counts.problem > 0 ? EXIT.failed : EXIT.done,
+    }
+  },
+}

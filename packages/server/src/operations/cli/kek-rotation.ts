@@ -1,0 +1,164 @@
+import { aloneOrNot, checkInstallation, noteSealingKeys } from '../../platform/db/installation.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { type KeyFile, openKeyFile } from '../../platform/security/key-provider.ts'
+import {
+  countStale,
+  type LostValue,
+  REWRAP_LOCK,
+  rewrapAll,
+  type SealedTable,
+  sealedTables,
+} from '../../platform/security/sealed-values.ts'
+import { CommandError } from './command.ts'
+import { addFirstKey, KeyFileNotWritableError, keepFirstKey } from './key-file-change.ts'
+import type { Progress } from './progress.ts'
+
+/** A round leaves what others hold just then, and what was sealed meanwhile by who had not seen the new key yet. */
+const ROUNDS_MAX = 20
+const ROUND_PAUSE_MS = 500
+const LOST_SHOWN_MAX = 20
+
+/** How a rotation is done. */
+export interface RotationOptions {
+  dropOld: boolean
+  /** How long running processes get to notice the new key. */
+  noticeMs: number
+  /** Before old keys are dropped: how long what began under them gets to end. */
+  settleMs: number
+  progress: Progress
+}
+
+/** How it went. */
+export interface KekRotation {
+  /** The key that wraps. */
+  keyId: string
+  /** Whether this run made it. */
+  isNew: boolean
+  rewrapped: number
+  /** The keys that nothing in the database needs any more. */
+  oldKeyIds: string[]
+  /** Whether they were taken out of the file. */
+  dropped: boolean
+}
+
+const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
+
+async function wait(progress: Progress, what: string, ms: number, goOn: () => void): Promise<void> {
+  progress.begin(`${what} (${Math.ceil(ms / 1_000)} s)`)
+  for (const until = performance.now() + ms; performance.now() < until; ) {
+    await pause(Math.min(ROUND_PAUSE_MS, Math.max(0, until - performance.now())))
+    goOn()
+  }
+}
+
+/** Makes the new key, where the file holds but one. */
+async function beginRotation(path: string): Promise<{ keys: KeyFile; isNew: boolean }> {
+  const keys = await openKeyFile(path, { create: false })
+  if (keys.keyIds.length > 1) return { keys, isNew: false }
+  try {
+    await addFirstKey(path)
+  } catch (error) {
+    if (!(error instanceof KeyFileNotWritableError)) throw error
+    throw new CommandError(
+      `${error.message}. Make its new content, which is a new key in front of the present one, with:
+  (umask 077; { halfkey keys generate-kek; cat ${path}; } > kek.new)
+Put that in the file's place for every process, and run this again. Where the processes do not see it all at once, first put the new line behind the present one everywhere, then in front of it.`,
+    )
+  }
+  return { keys: await openKeyFile(path, { create: false }), isNew: true }
+}
+
+/** What one run works on. */
+interface Run {
+  deps: Deps
+  keys: KeyFile
+  tables: SealedTable[]
+  goOn: () => void
+  progress: Progress
+}
+
+function refuseLost(lost: LostValue[], count: number): never {
+  const shown = lost.map(({ where, reason }) => `\n  ${where}: ${reason}`).join('')
+  throw new CommandError(
+    `${count} sealed values cannot be opened. They stay as they are, the others were wrapped anew, and no key was taken out of the file:${shown}${count > lost.length ? '\n  …' : ''}\nThen run this again.`,
+  )
+}
+
+/** Rounds until nothing is left under another key; answers how many values it wrapped anew. */
+async function rewrapUntilNone({ deps, keys, tables, goOn, progress }: Run): Promise<number> {
+  let rewrapped = 0
+  let left = await countStale(deps.db, tables, keys.keyId, goOn)
+  for (let round = 0; left > 0; round += 1) {
+    if (round === ROUNDS_MAX) {
+      throw new CommandError(
+        `${left} sealed values are still not under key ${keys.keyId}. Some process goes on sealing by another key: make sure that all of them read this key file, and run this again.`,
+      )
+    }
+    if (round > 0) await pause(ROUND_PAUSE_MS)
+    progress.begin('Wrapping sealed values anew', left)
+    const lost: LostValue[] = []
+    let lostCount = 0
+    for await (const done of rewrapAll(deps.db, keys, tables, goOn)) {
+      rewrapped += done.rewrapped
+      lostCount += done.lost.length
+      lost.push(...done.lost.slice(0, LOST_SHOWN_MAX - lost.length))
+      progress.add(done.rewrapped)
+    }
+    left = await countStale(deps.db, tables, keys.keyId, goOn)
+    if (lostCount > 0 && left <= lostCount) refuseLost(lost, lostCount)
+  }
+  progress.end()
+  return rewrapped
+}
+
+async function dropOldKeys(path: string, keys: KeyFile): Promise<void> {
+  const now = await openKeyFile(path, { create: false })
+  if (now.keyIds.join() !== keys.keyIds.join())
+    throw new CommandError(`The key file ${path} was changed meanwhile. Run this again.`)
+  try {
+    await keepFirstKey(path)
+  } catch (error) {
+    if (!(error instanceof KeyFileNotWritableError)) throw error
+    throw new CommandError(
+      `${error.message}. Nothing needs its old keys any more: take every line but the first out of it.`,
+    )
+  }
+}
+
+async function rotate(deps: Deps, options: RotationOptions, goOn: () => void): Promise<KekRotation> {
+  const { progress } = options
+  const path = deps.config.kekFile as string
+  const { keys, isNew } = await beginRotation(path)
+  // Noted before anything is under the new key: without it no process must start any more.
+  await checkInstallation(deps.db, keys, deps.config)
+  await wait(progress, 'Waiting until every running process has read the key file', options.noticeMs, goOn)
+  const run = { deps, keys, tables: await sealedTables(deps.db), goOn, progress }
+  let rewrapped = await rewrapUntilNone(run)
+  const oldKeyIds = keys.keyIds.slice(1)
+  const drops = options.dropOld && oldKeyIds.length > 0
+  if (drops) {
+    await wait(progress, 'Waiting until what began under the old key has ended', options.settleMs, goOn)
+    rewrapped += await rewrapUntilNone(run)
+  }
+  await noteSealingKeys(deps.db, [keys.keyId])
+  if (drops) await dropOldKeys(path, keys)
+  return { keyId: keys.keyId, isNew, rewrapped, oldKeyIds, dropped: drops }
+}
+
+/**
+ * Makes a new key-encryption key, or goes on with one that is in the file already, and wraps every sealed value by it.
+ * Running processes go on meanwhile. Ended at any point, the next run finishes it.
+ * @throws CommandError when another one is at work, when a value cannot be opened, or when the file cannot be written
+ */
+export async function rotateKek(deps: Deps, options: RotationOptions): Promise<KekRotation> {
+  try {
+    // By the pool that has a connection to spare for as long as it takes.
+    const done = await aloneOrNot(deps.probeDb, REWRAP_LOCK, (goOn) => rotate(deps, options, goOn))
+    if (done !== undefined) return done
+  } finally {
+    options.progress.end()
+  }
+  throw new CommandError(
+    'Another `halfkey keys rotate-kek` is at work on this database. Wait for its end, or end it and run this again: it goes on where that one stopped.',
+  )
+}

@@ -1,0 +1,63 @@
+import { chown, type FileHandle, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { newKeyLine } from '../../platform/security/key-provider.ts'
+
+/** The key file is not ours to write, e.g. because it is a mounted secret. */
+export class KeyFileNotWritableError extends Error {
+  readonly path: string
+
+  constructor(path: string, cause: Error) {
+    super(`The key file ${path} cannot be written: ${cause.message}`, { cause })
+    this.path = path
+  }
+}
+
+async function syncFolder(path: string): Promise<void> {
+  // Windows has no such thing.
+  const folder = await open(dirname(path), 'r').catch(() => undefined)
+  await folder?.sync().catch(() => {})
+  await folder?.close()
+}
+
+/**
+ * Puts other lines into a key file, all at once: whoever reads it sees the lines before or those after. Its owner stays;
+ * a link to it stays a link. Two changes at once are the caller's to prevent.
+ * @throws KeyFileNotWritableError
+ */
+async function replaceLines(link: string, change: (lines: string[]) => string[]): Promise<void> {
+  const path = await realpath(link)
+  // One name, so that a process that is killed here leaves one draft at most, which the next one takes away.
+  const draft = `${path}.new`
+  let file: FileHandle | undefined
+  try {
+    const before = await stat(path)
+    const lines = (await readFile(path, 'utf8')).split('\n').map((line) => line.trim())
+    await rm(draft, { force: true })
+    file = await open(draft, 'wx', 0o600)
+    await file.writeFile(
+      change(lines.filter((line) => line !== ''))
+        .map((line) => `${line}\n`)
+        .join(''),
+    )
+    await file.sync()
+    const { uid, gid } = await file.stat()
+    if (before.uid !== uid || before.gid !== gid) await chown(draft, before.uid, before.gid)
+    await rename(draft, path)
+    await syncFolder(path)
+  } catch (error) {
+    if (file !== undefined) await rm(draft, { force: true })
+    throw new KeyFileNotWritableError(link, error as Error)
+  } finally {
+    await file?.close()
+  }
+}
+
+/** Makes a new key the first of the file: it wraps from then on. @throws KeyFileNotWritableError */
+export function addFirstKey(path: string): Promise<void> {
+  return replaceLines(path, (lines) => [newKeyLine(), ...lines])
+}
+
+/** Leaves nothing but the first key in the file. @throws KeyFileNotWritableError */
+export function keepFirstKey(path: string): Promise<void> {
+  return replaceLines(path, (lines) => lines.slice(0, 1))
+}

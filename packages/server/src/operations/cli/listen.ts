@@ -1,0 +1,202 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { CLIENT_VARIABLES, readClientVariables } from '../../config.ts'
+import { type SigningKey, signatureHeaders, signingKey } from '../../delivery/engine/signature.ts'
+import { newWebhookSecret } from '../../platform/security/crypto.ts'
+import { type CliContext, type Command, readOptions, required, UsageError } from './command.ts'
+import { type CliEvent, type FeedPage, type FeedStart, followFeed, readStart } from './event-feed.ts'
+import { type Answered, exchange, NoAnswer } from './exchange.ts'
+import { openRemote, REMOTE_DETAILS, REMOTE_OPTIONS, REMOTE_USAGE, type Remote, untilInterrupted } from './remote.ts'
+
+const OPTIONS = {
+  ...REMOTE_OPTIONS,
+  'forward-to': { type: 'string' },
+  events: { type: 'string' },
+  since: { type: 'string' },
+} as const
+
+/** As a delivery: the specification's section 6. */
+const RECEIVER_MS = 30_000
+const ANSWER_BYTES_MAX = 64 * 1024
+const BACK_OFF_FIRST_MS = 250
+const BACK_OFF_MAX_MS = 5_000
+
+/** What a run works with. */
+interface Run {
+  context: CliContext
+  target: URL
+  key: SigningKey
+  signal: AbortSignal
+}
+
+/** How far a run is: `done` of the events that come after `start`. */
+interface Place {
+  start: FeedStart
+  done: number
+  /** In the whole run. */
+  forwarded: number
+}
+
+function readTarget(text: string): URL {
+  const url = URL.parse(text)
+  if (url === null || !/^https?:$/.test(url.protocol))
+    throw new UsageError('--forward-to must be an http(s) URL such as http://localhost:3000/hook.')
+  return url
+}
+
+function readSecret(): { secret: string; given: boolean } {
+  const given = readClientVariables().webhookSecret
+  if (given === null) return { secret: newWebhookSecret(), given: false }
+  if (!/^whsec_[A-Za-z0-9+/]{16,}={0,2}$/.test(given))
+    throw new UsageError(
+      `${CLIENT_VARIABLES.webhookSecret} must be whsec_ and base64. Unset it once: halfkey listen then makes one and prints it.`,
+    )
+  return { secret: given, given: true }
+}
+
+/** Tells a person a line, if there is one for them, a program one of JSON. */
+function tell({ json, out }: CliContext, kind: string, line: string, data: Record<string, unknown>): void {
+  if (json) out(JSON.stringify({ kind, ...data }))
+  else if (line !== '') out(line)
+}
+
+/** One send, signed now: the answer, or why there was none. */
+async function attempt({ target, key, signal }: Run, event: CliEvent): Promise<Answered | Error> {
+  const body = JSON.stringify(event)
+  const signed = signatureHeaders(event.id, body, key, null, Math.floor(Date.now() / 1_000))
+  const headers = { ...signed, 'user-agent': 'Halfkey-Webhooks/1', 'accept-encoding': 'identity' }
+  const outgoing = {
+    method: 'POST' as const,
+    headers,
+    body,
+    timeoutMs: RECEIVER_MS,
+    bytesMax: ANSWER_BYTES_MAX,
+    connectsAnew: true,
+    byStatus: true,
+    signal,
+  }
+  return exchange(target, outgoing).catch((error: unknown) => {
+    signal.throwIfAborted()
+    return error instanceof AggregateError ? (error.errors[0] as Error) : (error as Error)
+  })
+}
+
+/** Sends an event until somebody takes it, or says why not: what is refused is told and not sent again. */
+async function forward(run: Run, event: CliEvent): Promise<void> {
+  const { context, target, signal } = run
+  const { id, type } = event
+  for (let failures = 0; ; failures += 1) {
+    const startedAt = performance.now()
+    const answered = await attempt(run, event)
+    const ms = Math.round(performance.now() - startedAt)
+    const away = answered instanceof Error && !(answered instanceof NoAnswer)
+    if (!away) {
+      const status = answered instanceof Error ? null : answered.status
+      const how = answered instanceof Error ? answered.message : `${status}`
+      const refused = status === null || status < 200 || status > 299 ? '  refused' : ''
+      const time = new Date().toISOString().slice(11, 19)
+      const line = `${time}  ${type.padEnd(24)}  ${id}  ${how}  ${ms} ms${refused}`
+      tell(context, 'forwarded', line, { id, type, status, ms, error: status === null ? how : null })
+      return
+    }
+    if (failures === 0)
+      tell(context, 'waiting', `The receiver is not there (${answered.message}): trying again at ${target.origin}.`, {
+        id,
+        type,
+        error: answered.message,
+      })
+    await delay(Math.min(BACK_OFF_MAX_MS, BACK_OFF_FIRST_MS * 2 ** failures), undefined, { signal })
+  }
+}
+
+/**
+ * What `--since` takes to go on with the next event. The feed's order stays, so counting from the place before finds it;
+ * where the service is away, from there on some come again.
+ */
+async function placeBehind(remote: Remote, { start, done }: Place, type: string | undefined): Promise<string> {
+  if (!('after' in start)) return 'since' in start ? start.since : 'now'
+  if (done === 0) return start.after
+  const query = { ...start, type, limit: done }
+  return remote.get('/events', { query }).then(
+    (page: FeedPage) => page.nextCursor,
+    () => start.after,
+  )
+}
+
+function begin({ context, target }: Run, { secret, given }: { secret: string; given: boolean }): void {
+  const { json, err } = context
+  tell(context, 'listening', '', { forwardTo: target.href, ...(given ? {} : { secret }) })
+  if (json) return
+  err(`Forwarding events to ${target.href}. Ctrl-C ends it.`)
+  if (given) err(`They are signed with the secret in ${CLIENT_VARIABLES.webhookSecret}.`)
+  else {
+    err('They are signed with a secret that is new for this run. To give it to the receiver, and to keep it:')
+    err(`  export ${CLIENT_VARIABLES.webhookSecret}=${secret}`)
+  }
+}
+
+/** Forwards until it is interrupted; `place` moves with it. */
+async function follow(run: Run, remote: Remote, place: Place, begun: () => void, type: string | undefined) {
+  const { context, signal } = run
+  const noted = context.json
+    ? { err: (message: string) => tell(context, 'note', '', { message }) }
+    : { err: context.err }
+  let first = true
+  for await (const page of followFeed(remote, noted, { start: place.start, type, signal })) {
+    if (first) begun()
+    first = false
+    for (const event of page.events) {
+      await forward(run, event)
+      place.done += 1
+      place.forwarded += 1
+    }
+    place.start = { after: page.nextCursor }
+    place.done = 0
+  }
+}
+
+/** `halfkey listen` */
+export const listen: Command = {
+  name: 'listen',
+  summary: 'Forward events to a receiver on this machine: no webhook, no public address',
+  usage: `--forward-to URL [--events user.*,tx.completed] [--since now|1h|TIME|CURSOR] ${REMOTE_USAGE}`,
+  details: [
+    'Each event is POSTed as a delivery is: the same body, and both signatures, by a secret that it prints at its start, or by',
+    `the one in ${CLIENT_VARIABLES.webhookSecret}. One after the other, in the feed's order.`,
+    'While the receiver is away, events wait for it. What it refuses (any status but 2xx, or none within 30 s) is told and not sent',
+    'again. Ctrl-C ends it and says how to go on from there.',
+    'Needs a key with the scope webhooks:read. One that is bound to an app forwards its events only.',
+    ...REMOTE_DETAILS,
+    '',
+    '  halfkey listen --forward-to http://localhost:3000/hook',
+    "  halfkey listen --forward-to http://localhost:3000/hook --events 'user.*,tx.completed' --since 1h",
+    '  halfkey listen --forward-to http://localhost:3000/hook --json | jq -c .',
+  ],
+  async run(args, context) {
+    const { events: type, since = 'now', ...options } = readOptions(listen, args, OPTIONS)
+    const target = readTarget(required(listen, 'forward-to', options['forward-to']))
+    const start = readStart(since, Date.now())
+    const signing = readSecret()
+    const remote = openRemote(options)
+    const { signal, done } = untilInterrupted()
+    const run = { context, target, key: signingKey(signing.secret), signal }
+    const place: Place = { start, done: 0, forwarded: 0 }
+    try {
+      await follow(run, remote, place, () => begin(run, signing), type)
+    } catch (error) {
+      if (!signal.aborted) throw error
+    } finally {
+      done()
+    }
+    const cursor = await placeBehind(remote, place, type)
+    const { forwarded } = place
+    tell(context, 'stopped', '', { forwarded, cursor })
+    context.err(`Stopped; ${forwarded} forwarded. To go on: halfkey listen ${goOn(args, cursor)}`)
+    return { data: null, lines: [] }
+  },
+}
+
+/** The arguments again, with another `--since`. */
+function goOn(args: readonly string[], cursor: string): string {
+  const kept = args.filter((arg, at) => !arg.startsWith('--since') && args[at - 1] !== '--since')
+  return [...kept, '--since', cursor].map((arg) => (/^[\w.:/@,=-]+$/.test(arg) ? arg : `'${arg}'`)).join(' ')
+}

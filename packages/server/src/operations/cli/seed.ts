@@ -1,0 +1,215 @@
+import type { Id } from '../../platform/ids.ts'
+import type { App } from '../../tenancy/apps/schema.ts'
+import { makeDelegations } from '../seed/agents.ts'
+import { makeGuests, makeSignIns, makeUsers, makeWallets } from '../seed/crowd.ts'
+import { makeDeliveries } from '../seed/deliveries.ts'
+import { arrivals, makeHistory } from '../seed/history.ts'
+import { describe, listen, pause, sampleWebhooks } from '../seed/listen.ts'
+import { isMarked, STATE } from '../seed/mark.ts'
+import { createDice } from '../seed/people.ts'
+import { type SampleReceiver, startSampleReceiver } from '../seed/receiver.ts'
+import { type Removed, removeSample } from '../seed/remove.ts'
+import { makeSample, type Seeding } from '../seed/sample.ts'
+import { openService, type SeededService } from '../seed/service.ts'
+import { backdateUsers, hasApp } from '../seed/store.ts'
+import { type CliContext, type Command, CommandError, type Result, readOptions, UsageError } from './command.ts'
+import { createProgress, type Progress } from './progress.ts'
+
+const USERS_DEFAULT = 60
+const [USERS_MIN, USERS_MAX] = [10, 1_000]
+const SEED_MAX = 2 ** 32 - 1
+
+interface Options {
+  users: number
+  /** For the same number the same people do the same. */
+  number: number
+  tenant: string | undefined
+  listen: boolean
+  remove: boolean
+}
+
+function whole(name: string, text: string | undefined, [least, most]: [number, number], otherwise: number): number {
+  if (text === undefined) return otherwise
+  const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN
+  if (!(value >= least && value <= most))
+    throw new UsageError(`--${name} must be a whole number from ${least} to ${most}, not "${text}".`)
+  return value
+}
+
+function read(args: string[]): Options {
+  const options = readOptions(seed, args, {
+    users: { type: 'string' },
+    seed: { type: 'string' },
+    tenant: { type: 'string' },
+    listen: { type: 'boolean' },
+    remove: { type: 'boolean' },
+  })
+  if (options.remove === true && (options.listen === true || options.users !== undefined || options.seed !== undefined))
+    throw new UsageError('--remove goes with --tenant alone.')
+  return {
+    users: whole('users', options.users, [USERS_MIN, USERS_MAX], USERS_DEFAULT),
+    number: whole('seed', options.seed, [0, SEED_MAX], 1),
+    tenant: options.tenant,
+    listen: options.listen ?? false,
+    remove: options.remove ?? false,
+  }
+}
+
+/** What was made, in figures. */
+interface Made {
+  users: number
+  guests: number
+  passkeys: number
+  wallets: number
+  sessions: number
+  transactions: number
+  denied: number
+  deliveries: { succeeded: number; retrying: number; deadLetters: number }
+  eventsVerified: number
+  /** Whose signature did not fit: none. */
+  eventsRefused: number
+  /** Whether the past was written too. */
+  history: boolean
+}
+
+async function fill(
+  service: SeededService,
+  options: Options,
+  receiver: SampleReceiver,
+  progress: Progress,
+): Promise<Made> {
+  const { api, deps, tenantId } = service
+  const seeding: Seeding = { api, dice: createDice(options.number), progress, receiver }
+  const sample = await makeSample(seeding)
+  const members = await makeUsers(seeding, sample, options.users)
+  const signedIn = await makeSignIns(seeding, members)
+  const { holders, others } = await makeWallets(seeding, members, signedIn)
+  const { guests, converted } = await makeGuests(seeding, sample, options.users)
+  const delegated = await makeDelegations(seeding, holders)
+  const deliveries = await makeDeliveries(seeding, sample)
+  if (deps !== null) {
+    // A copy of another installation's database has the same tenant.
+    if (!(await hasApp(deps.db, tenantId as Id<'ten'>, sample.shop.id)))
+      throw new CommandError(
+        'The database that DATABASE_URL or HALFKEY_DATA_DIR names is not that of the service, so nothing was written to it. Set them as the service has them, take away what was made by halfkey seed --remove, and begin anew.',
+      )
+    progress.begin('The past')
+    const at = arrivals(seeding.dice, deps.now(), members.length)
+    const came = members.map(({ user }, index) => ({ id: user.id, createdAt: at[index] as Date }))
+    await backdateUsers(deps.db, tenantId as Id<'ten'>, came)
+    await makeHistory(deps, seeding, { tenantId, sample })
+  }
+  for (const { id } of [sample.shop, sample.courier])
+    await api.patch(`/apps/${id}`, { metadata: { [STATE]: 'filled' } })
+  progress.end()
+  return {
+    users: members.length + converted,
+    guests,
+    passkeys: signedIn.length,
+    wallets: holders.length + others.length,
+    ...delegated,
+    deliveries,
+    eventsVerified: [...receiver.verified.values()].reduce((sum, n) => sum + n, 0),
+    eventsRefused: receiver.refused(),
+    history: deps !== null,
+  }
+}
+
+function describeMade(made: Made, url: string): string[] {
+  const { succeeded, retrying, deadLetters } = made.deliveries
+  return [
+    `Filled ${url} with sample data, all of it in the apps "Corner Shop (sample)" and "Night Courier (sample)":`,
+    `  ${made.users} users (${made.passkeys} with a passkey) and ${made.guests} guests, ${made.wallets} wallets`,
+    `  ${made.sessions} delegated sessions, ${made.transactions} transactions, ${made.denied} refused by policies`,
+    `  ${made.eventsVerified} signed events received and verified: ${succeeded} delivered, ${retrying} being retried, ${deadLetters} dead letters`,
+    ...(made.history
+      ? ['  90 days of analytics, of which only today happened']
+      : ['  no analytics of past days: the database of the service cannot be reached from here']),
+    `Look at them:            ${url}/dashboard   (a link that signs you in: halfkey dashboard link)`,
+    'See events come in:      halfkey seed --listen',
+    'Take all of it away:     halfkey seed --remove',
+  ]
+}
+
+function describeRemoved(removed: Removed): string[] {
+  const { apps, users, guests, webhooks, domains, keys, historyDays, kept } = removed
+  if (apps + users + guests + webhooks + domains + keys + historyDays === 0 && kept.length === 0)
+    return ['There are no sample data here.']
+  return [
+    `Removed ${apps} apps, ${users} users, ${guests} guests, ${webhooks} webhooks, ${domains} custom domains, ${keys} API keys` +
+      `${historyDays > 0 ? `, ${historyDays} days of counters` : ''}.`,
+    ...kept.map(({ id, name, why }) => `Kept ${name} (${id}), which is yours now: ${why}.`),
+    'What stays: audit log and events, as always; the template and what is on the ledger; what today counted.',
+  ]
+}
+
+/** How far a seed is that was made here before; undefined where there is none. */
+async function stateOf({ api }: SeededService): Promise<'filled' | 'unfinished' | undefined> {
+  const apps = (await api.all<App>('/apps')).filter(isMarked)
+  if (apps.length === 0) return undefined
+  return apps.length > 1 && apps.every(({ metadata }) => metadata[STATE] === 'filled') ? 'filled' : 'unfinished'
+}
+
+const UNFINISHED =
+  'An earlier seed was ended before it was done. Take away what it made with: halfkey seed --remove. Then run this again.'
+
+async function fillOnce(service: SeededService, options: Options, context: CliContext): Promise<Result> {
+  const state = await stateOf(service)
+  if (state === 'unfinished') throw new CommandError(UNFINISHED)
+  let listening = false
+  const receiver = await startSampleReceiver((event) => {
+    if (!listening) return
+    context.out(context.json === true ? JSON.stringify({ kind: 'received', ...event }) : describe(event, new Date()))
+  })
+  const progress = createProgress(context)
+  try {
+    const made = state === undefined ? await fill(service, options, receiver, progress) : null
+    const lines =
+      made === null
+        ? ['There are sample data here already; nothing was added. To make them anew: halfkey seed --remove']
+        : describeMade(made, service.url)
+    const { api, url, tenantId } = service
+    const data = { tenantId, url, seeded: made !== null, ...made }
+    if (!options.listen) {
+      if (made !== null) await pause(api, await sampleWebhooks(api))
+      return { data, lines }
+    }
+    for (const line of lines) context.err(line)
+    await service.closeDatabase()
+    listening = true
+    const before = new Map(receiver.verified)
+    await listen(api, receiver, context)
+    const count = [...receiver.verified].reduce((sum, [path, n]) => sum + n - (before.get(path) ?? 0), 0)
+    return { data: { ...data, received: count }, lines: [`Received ${count} signed events while listening.`] }
+  } finally {
+    progress.end()
+    await receiver.close()
+  }
+}
+
+/** `halfkey seed` */
+export const seed: Command = {
+  name: 'seed',
+  summary: 'Fill a development service with believable data, or take them away again',
+  usage: '[--users 60] [--seed 1] [--listen] [--tenant ID] | --remove [--tenant ID]',
+  details: [
+    'Makes two apps with users, passkeys, wallets, delegated sessions, transactions, API keys, webhooks with deliveries, retries',
+    'and dead letters, by the API alone; and 90 days of analytics, by the database. For the same --seed, the same people.',
+    '--listen goes on as the receiver of the sample webhooks: prints each event whose signature it has verified, until Ctrl-C.',
+    '--remove takes away what a seed made, also one that was interrupted, and nothing else.',
+    'Talks to the service at HALFKEY_URL (http://127.0.0.1:8080) by HALFKEY_KEY, a secret key with the scope *. Without that, run',
+    "where the service's database can be reached, it makes a key for itself and revokes it.",
+    'Refused in production.',
+  ],
+  async run(args, context): Promise<Result> {
+    const options = read(args)
+    const service = await openService(context, options.tenant)
+    try {
+      if (!options.remove) return await fillOnce(service, options, context)
+      const removed = await removeSample(service, createProgress(context))
+      return { data: { tenantId: service.tenantId, removed }, lines: describeRemoved(removed) }
+    } finally {
+      await service.close()
+    }
+  },
+}

@@ -1,0 +1,41 @@
+import { randomBytes } from 'node:crypto'
+import { publicUrl } from '../../platform/config.ts'
+import type { Deps } from '../../platform/deps.ts'
+import type { Id } from '../../platform/ids.ts'
+import { sha256 } from '../../platform/security/crypto.ts'
+import * as store from './store.ts'
+
+/** How long a link that was asked for can be used. */
+export const LINK_MINUTES = 30
+/** How long the first start's can be used. */
+export const FIRST_LINK_HOURS = 24
+
+const PREFIX = 'hk_dl_'
+
+/** A link that signs in to the dashboard once. */
+export interface DashboardLink {
+  /** The token stands behind `#`: browsers send it to no server, so it is in no log, and no preview uses it up. */
+  url: string
+  expiresAt: Date
+}
+
+/** Makes a link to one tenant's dashboard, or to that of the operator, who sees all tenants. Only its hash is stored. */
+export async function createLink(
+  deps: Pick<Deps, 'db' | 'config' | 'now'>,
+  tenantId: Id<'ten'> | null,
+  lifetimeMs: number = LINK_MINUTES * 60_000,
+): Promise<DashboardLink> {
+  const token = PREFIX + randomBytes(32).toString('base64url')
+  const now = deps.now()
+  const expiresAt = new Date(now.getTime() + lifetimeMs)
+  await store.insertLink(deps.db, {
+    hash: linkHash(token),
+    tenant_id: tenantId,
+    expires_at: expiresAt,
+    created_at: now,
+  })
+  return { url: `${publicUrl(deps.config)}/dashboard#link=${token}`, expiresAt }
+}
+
+/** What is stored of a link's token. Plain SHA-256: 256 random bits need no slow hash. */
+export const linkHash = (token: string): Buffer => sha256(token)

@@ -1,0 +1,203 @@
+import { randomBytes } from 'node:crypto'
+import { publicUrl } from '../../platform/config.ts'
+import type { Db } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { note } from '../../platform/events/audit-only-entries.ts'
+import { OPERATOR } from '../../platform/events/events.ts'
+import { invalid } from '../../platform/http/errors.ts'
+import { addressIn } from '../../platform/http/request.ts'
+import type { EntranceRequest, Origin } from '../../platform/http/route.ts'
+import type { Id } from '../../platform/ids.ts'
+import { apiKeyHash } from '../../platform/security/api-key.ts'
+import type { KeyHolder } from '../../platform/security/authenticator.ts'
+import { sha256 } from '../../platform/security/crypto.ts'
+import { VERSION } from '../../platform/version.ts'
+import { fail } from './errors.ts'
+import { linkHash } from './link.ts'
+import { checkCsrf, checkOrigin, csrfTokenOf, SESSION_MS, tokenOf, tokensSent } from './request-checks.ts'
+import type { Session, SignIn } from './schema.ts'
+import * as store from './store.ts'
+
+/** A session that nobody uses ends after this. */
+const UNUSED_MS = 2 * 3_600_000
+/** That a session is in use is written down at most this often. */
+const TOUCH_MS = 60_000
+
+const timesOf = (deps: Pick<Deps, 'now'>) => {
+  const now = deps.now()
+  return { now, usedAfter: new Date(now.getTime() - UNUSED_MS) }
+}
+
+/** A session that counts, with the tenant that it is asked for. */
+interface Known {
+  token: string
+  row: store.FoundSession
+  holder: KeyHolder
+  tenant: { id: Id<'ten'>; name: string; defaultAppId: Id<'app'> }
+}
+
+/** Whom the session stands for: its key as it is now, or the operator. */
+function holderOf(row: store.FoundSession, tenantId: Id<'ten'>): KeyHolder {
+  const common = { tenantId, keyType: 'secret', allowedOrigins: [] } as const
+  if (row.key_id === null) {
+    const keyId: Id<'key'> = `${OPERATOR}${row.hash.toString('hex', 0, 8)}`
+    return { ...common, keyId, name: 'Dashboard', scopes: ['*'], appId: null, allowedIps: [], expiresAtMs: null }
+  }
+  return {
+    ...common,
+    keyId: row.key_id,
+    name: row.key_name ?? '',
+    scopes: row.scopes ?? [],
+    appId: row.app_id,
+    allowedIps: row.allowed_ips ?? [],
+    expiresAtMs: row.key_ends_at?.getTime() ?? null,
+  }
+}
+
+const hasEnded = (row: store.FoundSession, now: Date) =>
+  row.key_id !== null && (row.scopes === null || (row.key_ends_at !== null && row.key_ends_at <= now))
+
+/** The session of a token. @throws session_invalid, not_found (another tenant than it may show), ip_not_allowed */
+async function know(deps: Deps, token: string, request: Pick<EntranceRequest, 'headers' | 'address'>): Promise<Known> {
+  const hash = sha256(token)
+  const times = timesOf(deps)
+  const wanted = request.headers['x-halfkey-tenant']
+  const row = await store.findSession(deps.db, hash, wanted === undefined ? null : String(wanted), times)
+  if (row === undefined || hasEnded(row, times.now)) throw fail('session_invalid')
+  const { chosen_id: id, chosen_name: name, default_app_id: defaultAppId } = row
+  const isOthers = row.tenant_id !== null && row.tenant_id !== id
+  if (id === null || name === null || defaultAppId === null || isOthers) throw fail('not_found')
+  const holder = holderOf(row, id)
+  if (holder.allowedIps.length > 0 && !addressIn(request.address, holder.allowedIps)) throw fail('ip_not_allowed')
+  if (times.now.getTime() - row.last_used_at.getTime() > TOUCH_MS) await store.touchSession(deps.db, hash, times.now)
+  return { token, row, holder, tenant: { id, name, defaultAppId } }
+}
+
+/** The checks of every call but the sign-in. @throws as `enterDashboard` */
+function enter(deps: Deps, request: EntranceRequest): Promise<Known> {
+  checkOrigin(deps.config, request)
+  const token = tokenOf(request.headers)
+  checkCsrf(request, token)
+  return know(deps, token, request)
+}
+
+/**
+ * Who calls from the dashboard: whom the cookie's session stands for, never an API key that is sent beside it.
+ * @throws origin_not_allowed, session_missing, session_invalid, csrf_token_invalid, not_found, ip_not_allowed
+ */
+export async function enterDashboard(deps: Deps, request: EntranceRequest): Promise<KeyHolder> {
+  return (await enter(deps, request)).holder
+}
+
+async function describe(deps: Deps, { token, row, holder, tenant }: Known): Promise<Session> {
+  const { id, name, defaultAppId } = tenant
+  return {
+    via: row.key_id === null ? 'link' : 'key',
+    keyId: row.key_id,
+    keyName: row.key_name,
+    scopes: [...holder.scopes],
+    appId: holder.appId,
+    tenant: { id, name },
+    tenants: row.tenant_id === null ? await store.listTenantNames(deps.db) : [{ id, name }],
+    csrfToken: csrfTokenOf(token),
+    createdAt: row.created_at.toISOString(),
+    expiresAt: row.expires_at.toISOString(),
+    environment: deps.config.env,
+    publicUrl: publicUrl(deps.config),
+    version: VERSION,
+    defaultAppId: holder.appId ?? defaultAppId,
+  }
+}
+
+/** The session that a request comes with. @throws as `enterDashboard` */
+export async function getSession(deps: Deps, request: EntranceRequest): Promise<Session> {
+  return describe(deps, await enter(deps, request))
+}
+
+type Grant = Pick<store.SessionRow, 'tenant_id' | 'key_id' | 'key_hash'>
+
+/** @throws api_key_invalid, key_type_not_allowed, ip_not_allowed */
+async function grantOfKey(deps: Deps, key: string, address: string): Promise<Grant> {
+  const holder = await deps.auth.authenticate(key)
+  if (holder === null) throw fail('api_key_invalid')
+  if (holder.keyType !== 'secret') throw fail('key_type_not_allowed')
+  if (holder.allowedIps.length > 0 && !addressIn(address, holder.allowedIps)) throw fail('ip_not_allowed')
+  return { tenant_id: holder.tenantId, key_id: holder.keyId, key_hash: apiKeyHash(key) }
+}
+
+/** Which of the two ways was meant. @throws validation_failed */
+function readSignIn({ link, key }: SignIn): { link: string } | { key: string } {
+  if (link !== undefined && key === undefined) return { link }
+  if (key !== undefined && link === undefined) return { key }
+  throw invalid('link', 'Send either link or key.', 'required')
+}
+
+/** Begins the session and ends those that the browser had. In the audit log of the tenant that it shows first. */
+async function begin(tx: Db, deps: Deps, grant: Grant, request: EntranceRequest, origin: Origin): Promise<Known> {
+  const token = randomBytes(32).toString('base64url')
+  const now = deps.now()
+  for (const old of tokensSent(request.headers)) await store.deleteSession(tx, sha256(old))
+  await store.insertSession(tx, {
+    ...grant,
+    hash: sha256(token),
+    last_used_at: now,
+    expires_at: new Date(now.getTime() + SESSION_MS),
+    created_at: now,
+  })
+  const known = await know({ ...deps, db: tx }, token, request)
+  await noteAct(tx, deps, known, origin, 'dashboard.signed_in')
+  return known
+}
+
+function noteAct(
+  tx: Db,
+  deps: Deps,
+  { row, holder, tenant }: Known,
+  origin: Origin,
+  action: 'dashboard.signed_in' | 'dashboard.signed_out',
+): Promise<void> {
+  const cause = { caller: holder, origin }
+  return note(tx, deps, { tenantId: tenant.id, appId: holder.appId, action, target: row.key_id ?? tenant.id, cause })
+}
+
+/**
+ * Begins a session by a link, which it uses up, or by a secret key. `token` is for the cookie and shown only here.
+ * @throws origin_not_allowed, validation_failed, dashboard_link_invalid, api_key_invalid, key_type_not_allowed,
+ * ip_not_allowed, not_found (the tenant that was asked for)
+ */
+export async function signIn(
+  deps: Deps,
+  request: EntranceRequest,
+  origin: Origin,
+  input: SignIn,
+): Promise<{ token: string; session: Session }> {
+  const by = readSignIn(input)
+  const ofKey = 'key' in by ? await grantOfKey(deps, by.key, request.address) : undefined
+  const known = await deps.db.tx(async (tx) => {
+    if ('key' in by) return begin(tx, deps, ofKey as Grant, request, origin)
+    const link = await store.claimLink(tx, linkHash(by.link), deps.now())
+    if (link === undefined) throw fail('dashboard_link_invalid')
+    return begin(tx, deps, { tenant_id: link.tenant_id, key_id: null, key_hash: null }, request, origin)
+  })
+  return { token: known.token, session: await describe(deps, known) }
+}
+
+/** Ends the session that a request comes with. @throws as `enterDashboard` */
+export async function signOut(deps: Deps, request: EntranceRequest, origin: Origin): Promise<void> {
+  const known = await enter(deps, request)
+  await deps.db.tx(async (tx) => {
+    // Of two at once one ends it.
+    if (!(await store.deleteSession(tx, known.row.hash))) throw fail('session_invalid')
+    await noteAct(tx, deps, known, origin, 'dashboard.signed_out')
+  })
+}
+
+/** Ends every session, and every link that could begin one: for whoever holds the database, by the command line. */
+export function signOutEveryone(deps: Deps): Promise<{ sessions: number; links: number }> {
+  return deps.db.tx((tx) => store.deleteAll(tx, deps.now()))
+}
+
+/** Deletes a portion of what is over. @returns whether there may be more */
+export function deleteOldSessions(deps: Pick<Deps, 'db' | 'now'>): Promise<boolean> {
+  return store.deleteOld(deps.db, timesOf(deps))
+}

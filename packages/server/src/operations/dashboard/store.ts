@@ -1,0 +1,122 @@
+import { type Db, sql } from '../../platform/db/db.ts'
+import type { Id } from '../../platform/ids.ts'
+
+/** A one-time link as the table holds it. */
+export interface LinkRow {
+  hash: Buffer
+  /** Null for the operator's. */
+  tenant_id: Id<'ten'> | null
+  expires_at: Date
+  created_at: Date
+}
+
+/** Writes a new link. */
+export async function insertLink(db: Db, row: LinkRow): Promise<void> {
+  await db.run(sql`
+    insert into dashboard_links (hash, tenant_id, expires_at, created_at)
+    values (${row.hash}, ${row.tenant_id}, ${row.expires_at}, ${row.created_at})`)
+}
+
+/** Uses a link up. Of several at once one gets it; undefined for a link that is unknown, used or over. */
+export function claimLink(tx: Db, hash: Buffer, now: Date): Promise<Pick<LinkRow, 'tenant_id'> | undefined> {
+  return tx.one<Pick<LinkRow, 'tenant_id'>>(sql`
+    update dashboard_links set used_at = ${now} where hash = ${hash} and used_at is null and expires_at > ${now}
+    returning tenant_id`)
+}
+
+/** A session as the table holds it. */
+export interface SessionRow {
+  hash: Buffer
+  /** Null for an operator's. */
+  tenant_id: Id<'ten'> | null
+  /** Null for a link's. */
+  key_id: Id<'key'> | null
+  key_hash: Buffer | null
+  last_used_at: Date
+  expires_at: Date
+  created_at: Date
+}
+
+/** Writes a new session. */
+export async function insertSession(tx: Db, row: SessionRow): Promise<void> {
+  await tx.run(sql`
+    insert into dashboard_sessions (hash, tenant_id, key_id, key_hash, last_used_at, expires_at, created_at)
+    values (${row.hash}, ${row.tenant_id}, ${row.key_id}, ${row.key_hash}, ${row.last_used_at}, ${row.expires_at},
+      ${row.created_at})`)
+}
+
+/** A session with the tenant that it is asked for and with what its key may do now. */
+export interface FoundSession extends SessionRow {
+  /** The tenant; all null where there is none of this id. */
+  chosen_id: Id<'ten'> | null
+  chosen_name: string | null
+  default_app_id: Id<'app'> | null
+  /** The key; null where it has none, and where the key or this value of it is gone. */
+  key_name: string | null
+  scopes: string[] | null
+  app_id: Id<'app'> | null
+  allowed_ips: string[] | null
+  key_ends_at: Date | null
+}
+
+/**
+ * The session of this hash that is not over. `wanted` is the tenant to show; without one it is the session's own, and
+ * the oldest for an operator.
+ */
+export function findSession(
+  db: Db,
+  hash: Buffer,
+  wanted: string | null,
+  times: { now: Date; usedAfter: Date },
+): Promise<FoundSession | undefined> {
+  return db.one<FoundSession>(sql`
+    select s.*, t.id as chosen_id, t.name as chosen_name, t.default_app_id,
+      k.name as key_name, k.scopes, k.app_id, k.allowed_ips,
+      case when k.hash = s.key_hash then k.expires_at else least(k.expires_at, k.previous_until) end as key_ends_at
+    from dashboard_sessions s
+    left join tenants t
+      on t.id = coalesce(${wanted}::text, s.tenant_id, (select o.id from tenants o order by o.id limit 1))
+    left join api_keys k on k.tenant_id = s.tenant_id and k.id = s.key_id and k.revoked_at is null
+      and (k.hash = s.key_hash or k.previous_hash = s.key_hash)
+    where s.hash = ${hash} and s.expires_at > ${times.now} and s.last_used_at > ${times.usedAfter}`)
+}
+
+/** Notes that a session is in use. */
+export async function touchSession(db: Db, hash: Buffer, now: Date): Promise<void> {
+  await db.run(sql`update dashboard_sessions set last_used_at = ${now} where hash = ${hash}`)
+}
+
+/** Ends a session. @returns whether there was one */
+export async function deleteSession(tx: Db, hash: Buffer): Promise<boolean> {
+  return (await tx.run(sql`delete from dashboard_sessions where hash = ${hash}`)) > 0
+}
+
+/** Ends all sessions, of every tenant, and all links that could begin another. @returns how many of each there were */
+export async function deleteAll(tx: Db, now: Date): Promise<{ sessions: number; links: number }> {
+  const sessions = await tx.run(sql`delete from dashboard_sessions where expires_at > ${now}`)
+  const links = await tx.run(sql`delete from dashboard_links where used_at is null and expires_at > ${now}`)
+  return { sessions, links }
+}
+
+const TENANTS_MAX = 1_000
+
+/** The tenants that an operator may change to, by name: at most 1 000. */
+export function listTenantNames(db: Db): Promise<{ id: Id<'ten'>; name: string }[]> {
+  return db.query<{ id: Id<'ten'>; name: string }>(
+    sql`select id, name from tenants order by name, id limit ${TENANTS_MAX}`,
+  )
+}
+
+const ROWS_A_DELETION = 5_000
+
+/** Deletes a portion of the sessions and links that are over. @returns whether there may be more */
+export async function deleteOld(db: Db, times: { now: Date; usedAfter: Date }): Promise<boolean> {
+  const sessions = await db.run(sql`
+    delete from dashboard_sessions where hash in (
+      select hash from dashboard_sessions where expires_at <= ${times.now} or last_used_at <= ${times.usedAfter}
+      limit ${ROWS_A_DELETION})`)
+  const links = await db.run(sql`
+    delete from dashboard_links where hash in (
+      select hash from dashboard_links where expires_at <= ${times.now} limit ${ROWS_A_DELETION})`)
+  return sessions === ROWS_A_DELETION || links === ROWS_A_DELETION
+}

@@ -1,0 +1,123 @@
+import { realpathSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Config } from '../../platform/config.ts'
+import { type Connection, type Database, openDatabase } from '../../platform/db/db.ts'
+import { EmbeddedDatabaseError, errorCode } from '../../platform/db/embedded/errors.ts'
+import { type DatabaseRecord, readRecord } from '../../platform/db/embedded/record.ts'
+import { type Logger, redact } from '../../platform/observability/log.ts'
+import { type Finding, note, ok, problem } from './finding.ts'
+
+const TIMEOUT_MS = 5_000
+/** What the doctor sees it tells as a finding, not as a log line. */
+const SILENT: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
+/** It only looks, and no table is read whole because the statistics are old. */
+const SETTINGS = { default_transaction_read_only: 'on', enable_seqscan: 'off' }
+
+/** A way to the database, or what is in it. */
+export interface Reached {
+  findings: Finding[]
+  /** Null where it was not reached; the findings say why. */
+  db: Database | null
+  /** The embedded database's own folder. */
+  dataFolder: string | null
+}
+
+const nothing = (finding: Finding): Reached => ({ findings: [finding], db: null, dataFolder: null })
+
+/** Node says nothing of its own where several addresses were tried. */
+const causeOf = (error: unknown): unknown =>
+  error instanceof AggregateError && error.message === '' ? error.errors[0] : error
+
+async function reach(connection: Connection): Promise<{ db: Database } | { code: string; message: string }> {
+  const db = openDatabase({
+    connection,
+    connectionsMax: 1,
+    applicationName: 'halfkey doctor',
+    log: SILENT,
+    settings: SETTINGS,
+    statementTimeoutMs: TIMEOUT_MS,
+    acquireTimeoutMs: TIMEOUT_MS,
+  })
+  try {
+    await db.query({ text: 'select 1', values: [], name: '' })
+    return { db }
+  } catch (error) {
+    await db.close()
+    const cause = causeOf(error)
+    return { code: errorCode(cause), message: redact(cause instanceof Error ? cause.message : String(cause)) }
+  }
+}
+
+/** In words that a person can act on, by SQLSTATE or Node's code. */
+function fixFor(code: string): string {
+  if (code === '28P01' || code === '28000')
+    return 'psql "$DATABASE_URL" -c "select 1"   # user and password of DATABASE_URL, pg_hba.conf'
+  if (code === '3D000') return 'createdb --owner halfkey halfkey   # the database that DATABASE_URL names'
+  if (code === '53300')
+    return 'psql "$DATABASE_URL" -c \'show max_connections\'   # all connections are taken: raise it, or lower HALFKEY_DATABASE_CONNECTIONS'
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
+    return 'getent hosts <host of DATABASE_URL>   # its name is not found'
+  return 'pg_isready -d "$DATABASE_URL"   # is it running, and can this machine reach it?'
+}
+
+async function reachServer(url: string): Promise<Reached> {
+  const at = URL.parse(url)
+  const name =
+    at === null ? 'The database of DATABASE_URL' : `PostgreSQL at ${at.host || 'a local socket'}${at.pathname}`
+  const found = await reach({ connectionString: url })
+  if ('db' in found) return { findings: [ok('database', `${name} answers.`)], db: found.db, dataFolder: null }
+  return nothing(problem('database', `${name} cannot be reached: ${found.message || found.code}.`, fixFor(found.code)))
+}
+
+const ABSENT = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTSOCK'])
+
+const realPath = (path: string): string | null => {
+  try {
+    return realpathSync(path)
+  } catch {
+    return null
+  }
+}
+
+/** Whether the record is of this folder's server: one that was copied from elsewhere still names the server there. */
+const isOfFolder = (dataDir: string, { dataDirectory }: DatabaseRecord) =>
+  realPath(dataDirectory) === realPath(join(dataDir, 'postgres'))
+
+async function reachEmbedded(dataDir: string, record: DatabaseRecord): Promise<Reached> {
+  const { host, port, user, password, database, dataDirectory } = record
+  if (!isOfFolder(dataDir, record)) {
+    const seen = `${dataDir} was copied here: its record names the data in ${dataDirectory}. The next start corrects it.`
+    return nothing(note('database', seen, 'halfkey serve'))
+  }
+  const found = await reach({ host, port, user, password, database })
+  if ('db' in found)
+    return {
+      findings: [ok('database', `The embedded PostgreSQL answers; its data lies in ${dataDirectory}.`)],
+      db: found.db,
+      dataFolder: dataDirectory,
+    }
+  const reached = ABSENT.has(found.code)
+    ? nothing(note('database', `The embedded PostgreSQL of ${dataDir} is not running.`, 'halfkey serve'))
+    : nothing(
+        problem(
+          'database',
+          `The embedded PostgreSQL of ${dataDir} does not let us in: ${found.message}.`,
+          `tail ${dataDir}/server.log   # is this the user of the service?`,
+        ),
+      )
+  return { ...reached, dataFolder: dataDirectory }
+}
+
+/** Connects to the database that the service would use, to look only. An embedded one is joined if it runs, never started. */
+export async function connectToLook(config: Config): Promise<Reached> {
+  if (config.databaseUrl !== null) return reachServer(config.databaseUrl)
+  try {
+    const record = readRecord(config.dataDir)
+    if (record === null)
+      return nothing(note('database', 'There is no database yet: the first start makes it.', 'halfkey serve'))
+    return await reachEmbedded(config.dataDir, record)
+  } catch (error) {
+    if (!(error instanceof EmbeddedDatabaseError)) throw error
+    return nothing(problem('database', error.message, `ls -l ${config.dataDir}`))
+  }
+}

@@ -1,0 +1,158 @@
+import { Resolver } from 'node:dns/promises'
+import { createServer } from 'node:http'
+import ipaddr from 'ipaddr.js'
+import { type Config, publicUrl } from '../../platform/config.ts'
+import { createEgress, EgressRefused } from '../../platform/egress/egress.ts'
+import { redact } from '../../platform/observability/log.ts'
+import { type Finding, note, ok, problem, warning } from './finding.ts'
+
+const DNS_TIMEOUT_MS = 2_000
+const SERVERS_MAX = 16
+/** Reserved for examples (RFC 2606): any answer, "no such name" too, shows that the server answers. */
+const NAME_TO_ASK = 'example.com'
+const ANSWERED = new Set(['ENOTFOUND', 'ENODATA'])
+
+/** Null when the server answered, whatever it said; else what went wrong. */
+async function ask(server: string, name: string): Promise<{ failure: string | null; exists: boolean }> {
+  const resolver = new Resolver({ timeout: DNS_TIMEOUT_MS, tries: 1 })
+  resolver.setServers([server])
+  const timer = setTimeout(() => resolver.cancel(), 2 * DNS_TIMEOUT_MS)
+  try {
+    // A name may have addresses of the other family alone.
+    await resolver.resolve4(name).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENODATA') throw error
+      return resolver.resolve6(name)
+    })
+    return { failure: null, exists: true }
+  } catch (error) {
+    const code = String((error as NodeJS.ErrnoException).code)
+    return { failure: ANSWERED.has(code) ? null : code, exists: false }
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Whether each configured resolver answers, asked by itself: the service falls back from one to the next, and so would hide it. */
+export async function checkDns(config: Config): Promise<Finding[]> {
+  const own = config.dnsServers.length > 0
+  const servers = (own ? config.dnsServers : new Resolver().getServers()).slice(0, SERVERS_MAX)
+  const host = new URL(publicUrl(config)).hostname
+  const isName = !ipaddr.isValid(host.replace(/^\[(.*)\]$/, '$1')) && !/(^|\.)localhost$/.test(host)
+  const name = isName ? host : NAME_TO_ASK
+  const answers = await Promise.all(servers.map(async (server) => ({ server, ...(await ask(server, name)) })))
+  const fix = own
+    ? 'export HALFKEY_DNS_SERVERS=…   # servers that answer; or unset it to use those of the system'
+    : 'cat /etc/resolv.conf   # or name others: export HALFKEY_DNS_SERVERS=192.0.2.53'
+  const findings = answers.map(({ server, failure }) => {
+    if (failure === null) return ok('dns', `${server} answers.`)
+    const seen = `The DNS server ${server} did not answer for ${name} (${failure}).`
+    return answers.every((each) => each.failure !== null) && own
+      ? problem('dns', `${seen} None does: webhooks to names cannot be delivered.`, fix)
+      : warning('dns', seen, fix)
+  })
+  if (servers.length === 0) findings.push(warning('dns', 'There is no DNS server to ask.', fix))
+  const reached = answers.filter((each) => each.failure === null)
+  if (isName && reached.length > 0 && reached.every((each) => !each.exists))
+    findings.push(
+      warning(
+        'public_url.dns',
+        `${host}, the public URL's host, has no address there.`,
+        `dig +short ${host}   # give the name an A record, or an AAAA record alone if that is what you mean`,
+      ),
+    )
+  return findings
+}
+
+/** Wider than this an entry of HALFKEY_EGRESS_ALLOW opens a whole network. */
+const PREFIX_MIN = { ipv4: 16, ipv6: 48 }
+
+function tooWide(entry: string): Finding[] {
+  if (!entry.includes('/')) return []
+  const [network, prefix] = ipaddr.parseCIDR(entry)
+  const fix = 'export HALFKEY_EGRESS_ALLOW=10.1.2.3/32,hooks.internal   # the receivers alone'
+  if (prefix === 0)
+    return [
+      problem(
+        'egress.allow',
+        `HALFKEY_EGRESS_ALLOW opens every address (${entry}): a webhook can reach anything.`,
+        fix,
+      ),
+    ]
+  if (prefix >= PREFIX_MIN[network.kind()]) return []
+  return [warning('egress.allow', `HALFKEY_EGRESS_ALLOW opens the whole of ${entry} to any webhook.`, fix)]
+}
+
+/** Addresses that no webhook may reach unless the operator says so; the last is one that nothing opens. */
+const INSIDE = ['10.0.0.1', '172.16.0.1', '192.168.0.1', '[::1]', '[fd00::1]', '169.254.169.254']
+
+/** Whether the guard that delivers webhooks lets a call into this machine, tried with a server that waits for one. */
+export async function checkEgress(config: Config): Promise<Finding[]> {
+  const guard = createEgress({ allow: config.egressAllow, allowLoopback: false, dnsServers: config.dnsServers })
+  let reached = 0
+  const server = createServer((_, response) => {
+    reached += 1
+    response.end()
+  })
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve))
+  try {
+    const { port } = server.address() as { port: number }
+    const url = `http://127.0.0.1:${port}/`
+    await guard.post({ url, headers: {}, body: Buffer.from('{}'), timeoutMs: 2_000 })
+    const refused = await Promise.all(
+      INSIDE.map((address) =>
+        guard.assertAllowed(`https://${address}/`).then(
+          () => false,
+          (error: unknown) => error instanceof EgressRefused,
+        ),
+      ),
+    )
+    const open = INSIDE.filter((_, at) => !refused[at])
+    if (reached > 0) open.unshift('127.0.0.1')
+    const fix = 'unset HALFKEY_EGRESS_ALLOW   # or list the receivers alone: 10.1.2.3/32,hooks.internal'
+    const wide = config.egressAllow.flatMap(tooWide)
+    if (open.includes('169.254.169.254'))
+      return [
+        problem('egress', 'The guard lets webhooks reach cloud metadata: report this as a security hole.', fix),
+        ...wide,
+      ]
+    if (open.length > 0)
+      return [warning('egress', `HALFKEY_EGRESS_ALLOW lets webhooks reach ${open.join(', ')}.`, fix), ...wide]
+    return [ok('egress', 'Webhooks are kept out of private networks and of this machine.'), ...wide]
+  } finally {
+    await guard.close()
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  }
+}
+
+const REDIS_TIMEOUT_MS = 3_000
+
+/** Whether the Redis that rate limits are shared by answers. */
+export async function checkRedis(config: Config): Promise<Finding[]> {
+  if (config.redisUrl === null) return []
+  const { createClient } = await import('@redis/client')
+  const fix = 'redis-cli -u "$REDIS_URL" ping   # until it answers, each process limits by itself'
+  let client: ReturnType<typeof createClient> | undefined
+  try {
+    client = createClient({
+      url: config.redisUrl,
+      socket: { connectTimeout: REDIS_TIMEOUT_MS, reconnectStrategy: false },
+      disableOfflineQueue: true,
+    })
+    client.on('error', () => {})
+    await client.connect()
+    await client.withAbortSignal(AbortSignal.timeout(REDIS_TIMEOUT_MS)).ping()
+    return [ok('redis', 'Redis answers: rate limits hold across processes.')]
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    return [warning('redis', `Redis does not answer (${redact(code ?? message)}).`, fix)]
+  } finally {
+    client?.destroy()
+  }
+}
+
+/** Where traces go, by the setting alone. */
+export function checkTraces({ otlpEndpoint, traceRatio }: Config): Finding[] {
+  if (otlpEndpoint === null) return []
+  return [note('traces', `${traceRatio * 100} % of requests are traced to ${new URL(otlpEndpoint).origin}.`, null)]
+}

@@ -1,0 +1,66 @@
+import { createHash } from 'node:crypto'
+import { type Db, sql } from '../../platform/db/db.ts'
+import { TransferError } from './errors.ts'
+import type { TableShape } from './lines.ts'
+import type { Table } from './table.ts'
+import { REMADE, TABLES, tenantColumn } from './tables.ts'
+
+/** Which schema a database has: its last migration, and a digest over all of them. */
+export async function schemaOf(db: Db): Promise<{ last: string; digest: string }> {
+  const rows = await db.query<{ name: string; checksum: string }>(
+    sql`select name, checksum from migrations order by name`,
+  )
+  const text = rows.map((row) => `${row.name} ${row.checksum}\n`).join('')
+  return { last: rows.at(-1)?.name ?? '', digest: createHash('sha256').update(text).digest('hex') }
+}
+
+interface TableRow {
+  name: string
+  columns: TableShape['columns']
+  /** Tables that its rows refer to. */
+  parents: string[]
+}
+
+/** Tables in an order in which none comes before what it refers to; by name otherwise. */
+function inOrder(rows: readonly (TableRow & Table)[]): Table[] {
+  const done = new Set<string>()
+  const ordered: Table[] = []
+  for (let left = rows; left.length > 0; left = left.filter((row) => !done.has(row.name))) {
+    const next = left.find((row) => row.parents.every((parent) => done.has(parent) || parent === row.name))
+    if (next === undefined) throw new Error(`tables refer to each other in a circle: ${left.map((row) => row.name)}`)
+    done.add(next.name)
+    ordered.push({ name: next.name, columns: next.columns, order: next.order })
+  }
+  return ordered
+}
+
+/**
+ * What of the schema moves with a tenant.
+ * @throws TransferError when the schema has a table that this release does not know: a newer one's
+ */
+export async function copiedTables(db: Db): Promise<Table[]> {
+  const rows = await db.query<TableRow & Table>(sql`
+    select c.relname::text as name,
+      (select json_agg(json_build_object('name', a.attname, 'type', format_type(a.atttypid, a.atttypmod)) order by a.attname)
+        from pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = '') as columns,
+      coalesce((select array_agg(a.attname::text order by k.at) from pg_index i, unnest(i.indkey::int2[]) with ordinality k (attnum, at), pg_attribute a
+        where i.indrelid = c.oid and i.indisprimary and k.at <= i.indnkeyatts and a.attrelid = c.oid and a.attnum = k.attnum), '{}') as order,
+      coalesce((select array_agg(p.relname::text) from pg_constraint f join pg_class p on p.oid = f.confrelid
+        where f.conrelid = c.oid and f.contype = 'f'), '{}') as parents
+    from pg_class c
+    where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+    order by c.relname`)
+  const unknown = rows.find(({ name }) => !Object.hasOwn(TABLES, name))
+  if (unknown !== undefined)
+    throw new TransferError(
+      `The database has a table ${unknown.name} that this release of Halfkey does not know. Use the release that made it.`,
+    )
+  const copied = rows.filter(({ name }) => TABLES[name] === 'copied')
+  return inOrder(
+    copied.map((row) => {
+      const stays = [tenantColumn(row.name), ...Object.keys(REMADE[row.name] ?? {})]
+      const columns = row.columns.filter((column) => !stays.includes(column.name))
+      return { ...row, columns, order: row.order.filter((name) => !stays.includes(name)) }
+    }),
+  )
+}

@@ -1,0 +1,97 @@
+import type { Db } from '../../platform/db/db.ts'
+import type { TallyMetric } from '../../platform/events/counters.ts'
+import { composed, quoted, staged, type Table } from './table.ts'
+
+/*
+ * What a service writes keeps to rules that no constraint states, and work for all tenants together relies on them: one
+ * row that breaks them would stop it for everybody.
+ */
+
+/** No counter of a service comes near it, and thousands of them can be added up. */
+const COUNT_MAX = 2 ** 48
+
+const METRICS = Object.keys({
+  deliveries_succeeded: true,
+  deliveries_failed: true,
+  api_requests: true,
+  users_imported: true,
+} satisfies Record<TallyMetric, true>)
+
+/** A time that stands for no moment: the period of figures of now. */
+const TIMELESS = 'usage_meters.period_start'
+
+/** When a column's value is out of bounds; null where its type has none. */
+function outOfBounds(table: string, { name, type }: Table['columns'][number]): string | null {
+  const value = quoted(name)
+  if (type === 'bigint') return `${value} not between -${COUNT_MAX} and ${COUNT_MAX}`
+  if (type !== 'date' && type !== 'timestamp with time zone') return null
+  const isOdd = `(${value} < '1900-01-01' or ${value} >= '10000-01-01')`
+  return `${table}.${name}` === TIMELESS ? `${isOdd} and ${value} <> '-infinity'` : isOdd
+}
+
+/** Rules that tie rows together: a condition on a row `t`, and what it breaks. */
+function rules(importId: string): { table: string; wrong: string; what: string }[] {
+  const of = (table: string) => staged(importId, table)
+  return [
+    {
+      table: 'feed',
+      wrong: `t.seq < 1 or t.seq > coalesce((select max(seq) from ${of('feed_heads')}), 0)`,
+      what: 'events beyond the end of the feed',
+    },
+    {
+      table: 'deliveries',
+      wrong: `exists (select from ${of('deliveries_done')} d where d.webhook_id = t.webhook_id and d.id = t.id)`,
+      what: 'deliveries that have ended and have not',
+    },
+    {
+      table: 'deliveries',
+      wrong: `not exists (select from ${of('lanes')} l where l.id = t.lane_id)`,
+      what: 'deliveries in lanes that are not of this export',
+    },
+    {
+      table: 'tallies',
+      wrong: `t.n < 0 or t.metric not in (${METRICS.map((name) => `'${name}'`).join(', ')})`,
+      what: 'counts of what is not counted',
+    },
+  ]
+}
+
+/** What is staged and breaks a rule, as `table: what`. */
+export async function findBroken(db: Db, importId: string, tables: readonly Table[]): Promise<string[]> {
+  const found: string[] = []
+  const look = async (table: string, wrong: string, what: string) => {
+    const row = await db.one(composed(`select 1 from ${staged(importId, table)} t where ${wrong} limit 1`))
+    if (row !== undefined) found.push(`${table}: ${what}`)
+  }
+  for (const { name, columns } of tables) {
+    const wrong = columns.flatMap((column) => outOfBounds(name, column) ?? [])
+    if (wrong.length > 0)
+      await look(name, wrong.map((one) => `(${one})`).join(' or '), 'numbers or times out of bounds')
+  }
+  for (const { table, wrong, what } of rules(importId)) await look(table, wrong, what)
+  return found
+}
+
+/** The ledgers that staged rows are on, but for those of these names. */
+export async function findStrangeLedgers(db: Db, importId: string, known: readonly string[]): Promise<string[]> {
+  const rows = await db.query<{ ledger: string }>(
+    composed(
+      `select ledger from ${staged(importId, 'wallets')} where ledger <> all($1)
+      union select ledger from ${staged(importId, 'transactions')} where ledger <> all($1) order by 1 limit 5`,
+      [known],
+    ),
+  )
+  return rows.map(({ ledger }) => ledger)
+}
+
+/** Staged wallets with a key that another wallet here has, where one of both shares it: a shared key is one wallet's. */
+export async function findSharedElsewhere(db: Db, importId: string): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(
+    composed(
+      `select s.id from ${staged(importId, 'wallets')} s where s.custody <> 'embedded' and exists (
+        select from wallets p where p.public_key = s.public_key and p.custody <> 'embedded' and 'shared' in (p.custody, s.custody))
+      limit 5`,
+    ),
+  )
+  return rows.map(({ id }) => id)
+}

@@ -1,0 +1,206 @@
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import { z } from 'zod'
+import type { KeyProvider } from '../../platform/security/key-provider.ts'
+import { TransferError } from './errors.ts'
+
+const MAGIC = Buffer.from('HALFKEY EXPORT\n')
+const LENGTH_BYTES = 4
+const HEADER_BYTES_MAX = 16_384
+const KEY_BYTES = 32
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+/** Plaintext of a chunk; only the last one is shorter. */
+const CHUNK_BYTES = 65_536
+const SEALED_CHUNK_BYTES = CHUNK_BYTES + TAG_BYTES
+/** Tells the key of a file from anything else that a transfer key may ever wrap. */
+const WRAP_AAD = Buffer.from('halfkey/v1/export-key')
+
+/** The form of the file. Raised when a release could not read what an older one wrote. */
+export const FORMAT = 1
+
+/** What stands in clear in front of an export, and is authenticated with every chunk of it. */
+export interface Header {
+  format: number
+  exportId: string
+  tenantId: string
+  /** The release that wrote it. */
+  halfkey: string
+  schema: { last: string; digest: string }
+  /** ISO 8601. */
+  createdAt: string
+  /** The file's own random key, wrapped by the transfer key. */
+  key: { keyId: string; wrapped: string }
+}
+
+const HeaderShape = z.strictObject({
+  format: z.literal(FORMAT),
+  exportId: z.string().regex(/^[0-9a-f]{32}$/),
+  tenantId: z.string().regex(/^ten_[0-9a-hjkmnp-tv-z]{26}$/),
+  halfkey: z.string().max(40),
+  schema: z.strictObject({ last: z.string().max(100), digest: z.string().regex(/^[0-9a-f]{64}$/) }),
+  createdAt: z.iso.datetime(),
+  key: z.strictObject({ keyId: z.string().regex(/^[0-9a-f]{16}$/), wrapped: z.base64().max(200) }),
+})
+
+/** An opened export: its header, and how to go on. */
+export interface Opened {
+  header: Header
+  /** SHA-256 of what stands in clear: which file this is. */
+  digest: string
+  /** The content, each piece authenticated before it is handed out. @throws TransferError */
+  content(): AsyncGenerator<Buffer>
+}
+
+/** STREAM (Hoang, Reyhanitabar, Rogaway, Vizár 2015): the number of the chunk, and whether it is the last. */
+function nonceOf(index: number, last: boolean): Buffer {
+  const nonce = Buffer.alloc(NONCE_BYTES)
+  nonce.writeUIntBE(index, NONCE_BYTES - 7, 6)
+  nonce.writeUInt8(last ? 1 : 0, NONCE_BYTES - 1)
+  return nonce
+}
+
+function sealChunk(key: Buffer, aad: Buffer, index: number, last: boolean, plain: Buffer): Buffer {
+  const cipher = createCipheriv('aes-256-gcm', key, nonceOf(index, last)).setAAD(aad)
+  return Buffer.concat([cipher.update(plain), cipher.final(), cipher.getAuthTag()])
+}
+
+/** Null where it was not sealed so. */
+function openChunk(key: Buffer, aad: Buffer, index: number, last: boolean, sealed: Buffer): Buffer | null {
+  if (sealed.length < TAG_BYTES) return null
+  const decipher = createDecipheriv('aes-256-gcm', key, nonceOf(index, last), { authTagLength: TAG_BYTES }).setAAD(aad)
+  decipher.setAuthTag(sealed.subarray(sealed.length - TAG_BYTES))
+  const plain = decipher.update(sealed.subarray(0, sealed.length - TAG_BYTES))
+  try {
+    return Buffer.concat([plain, decipher.final()])
+  } catch {
+    return null
+  }
+}
+
+/** Cuts a stream into pieces of one size; only the last is shorter, and it is never empty unless there is nothing at all. */
+async function* pieces(source: AsyncIterable<Buffer>, bytes: number): AsyncGenerator<{ piece: Buffer; last: boolean }> {
+  let held: Buffer[] = []
+  let length = 0
+  for await (const part of source) {
+    held.push(part)
+    length += part.length
+    if (length <= bytes) continue
+    const all = Buffer.concat(held)
+    let from = 0
+    // What fills a piece exactly waits: it may be the last.
+    for (; all.length - from > bytes; from += bytes) yield { piece: all.subarray(from, from + bytes), last: false }
+    held = [all.subarray(from)]
+    length = all.length - from
+  }
+  yield { piece: Buffer.concat(held), last: true }
+}
+
+const clearPart = (header: Buffer) => {
+  const length = Buffer.alloc(LENGTH_BYTES)
+  length.writeUInt32BE(header.length)
+  return Buffer.concat([MAGIC, length, header])
+}
+
+const digestOf = (clear: Buffer) => createHash('sha256').update(clear).digest()
+
+/**
+ * An export's bytes: the header in clear, then the content in chunks by AES-256-GCM, each bound to the header, to its
+ * place and to whether it is the last. The key is random and this file's alone, so that its nonces can count.
+ */
+export async function* writeContainer(
+  keys: KeyProvider,
+  about: Omit<Header, 'format' | 'key'>,
+  content: AsyncIterable<Buffer>,
+): AsyncGenerator<Buffer> {
+  const key = randomBytes(KEY_BYTES)
+  try {
+    const { keyId, wrapped } = await keys.wrap(key, WRAP_AAD)
+    const header: Header = { format: FORMAT, ...about, key: { keyId, wrapped: wrapped.toString('base64') } }
+    const clear = clearPart(Buffer.from(JSON.stringify(header)))
+    const aad = digestOf(clear)
+    yield clear
+    let index = 0
+    for await (const { piece, last } of pieces(content, CHUNK_BYTES)) {
+      yield sealChunk(key, aad, index, last, piece)
+      index += 1
+    }
+  } finally {
+    key.fill(0)
+  }
+}
+
+async function readExactly(file: FileHandle, bytes: number, position: number): Promise<Buffer> {
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(bytes), 0, bytes, position)
+  return buffer.subarray(0, bytesRead)
+}
+
+/** @throws TransferError */
+function parseHeader(path: string, text: string): Header {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw new TransferError(`${path} is damaged: its header cannot be read. Copy it again, or export again.`)
+  }
+  const format = (value as { format?: unknown } | null)?.format
+  if (typeof format === 'number' && format !== FORMAT)
+    throw new TransferError(
+      `${path} has the form ${format}, and this release reads form ${FORMAT}. Use the release that wrote it, or a newer one.`,
+    )
+  const parsed = HeaderShape.safeParse(value)
+  if (!parsed.success)
+    throw new TransferError(`${path} is damaged: its header has a wrong ${parsed.error.issues[0]?.path.join('.')}.`)
+  return parsed.data
+}
+
+async function readClear(path: string): Promise<{ header: Header; clear: Buffer }> {
+  const file = await open(path, 'r').catch((error: Error) => {
+    throw new TransferError(`The file ${path} cannot be read: ${error.message}`)
+  })
+  try {
+    const start = await readExactly(file, MAGIC.length + LENGTH_BYTES, 0)
+    if (!start.subarray(0, MAGIC.length).equals(MAGIC) || start.length < MAGIC.length + LENGTH_BYTES)
+      throw new TransferError(`${path} is no export of Halfkey.`)
+    const length = start.readUInt32BE(MAGIC.length)
+    const header = await readExactly(file, Math.min(length, HEADER_BYTES_MAX), start.length)
+    if (header.length !== length) throw new TransferError(`${path} is damaged: its header does not end where it says.`)
+    return { header: parseHeader(path, header.toString()), clear: Buffer.concat([start, header]) }
+  } finally {
+    await file.close()
+  }
+}
+
+async function* readChunks(path: string, key: Buffer, clear: Buffer): AsyncGenerator<Buffer> {
+  const aad = digestOf(clear)
+  let index = 0
+  const stream = createReadStream(path, { start: clear.length, highWaterMark: 4 * CHUNK_BYTES })
+  for await (const { piece, last } of pieces(stream, SEALED_CHUNK_BYTES)) {
+    const plain = openChunk(key, aad, index, last, piece)
+    if (plain === null) {
+      const isCut = last && (piece.length === 0 || openChunk(key, aad, index, false, piece) !== null)
+      throw new TransferError(
+        isCut
+          ? `${path} is cut off: it ends before its end. Copy it again, or export again.`
+          : `${path} was changed or damaged near byte ${clear.length + index * SEALED_CHUNK_BYTES}, or cut off there. Copy it again, or export again.`,
+      )
+    }
+    yield plain
+    index += 1
+  }
+}
+
+/** Opens an export. @throws TransferError when it is none, is damaged, or is under a key that is not held */
+export async function openContainer(path: string, keys: KeyProvider): Promise<Opened> {
+  const { header, clear } = await readClear(path)
+  const key = await keys.unwrap(header.key.keyId, Buffer.from(header.key.wrapped, 'base64'), WRAP_AAD).catch(() => {
+    throw new TransferError(
+      `${path} cannot be opened by this key file: it was exported under key ${header.key.keyId}, or its header was changed.`,
+    )
+  })
+  const content = () => readChunks(path, key, clear)
+  // Each chunk is bound to the header: with the first one, what it says is believed.
+  for await (const _ of content()) break
+  return { header, digest: digestOf(clear).toString('hex'), content }
+}

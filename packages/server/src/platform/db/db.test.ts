@@ -1,0 +1,72 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { newDatabase } from '../../../test/harness/harness.ts'
+import { openLog } from '../observability/log.ts'
+import { type Database, type Db, openDatabase, sql } from './db.ts'
+
+let database: Awaited<ReturnType<typeof newDatabase>>
+let db: Database
+beforeAll(async () => {
+  database = await newDatabase()
+  db = openDatabase({
+    connection: { connectionString: database.url },
+    connectionsMax: 4,
+    applicationName: 'test',
+    log: openLog('silent').log,
+  })
+  await db.run(sql`create table numbers (n integer primary key, times integer not null default 0)`)
+  await db.run(sql`insert into numbers (n) values (1), (2)`)
+})
+afterAll(async () => {
+  await db.close()
+  await database.drop()
+})
+
+const lose = (tx: Db) => tx.run(sql`do $$ begin raise exception using errcode = '40001'; end $$`)
+
+test('two transactions that lock each other out both commit, and each has its effects once', async () => {
+  let effects = 0
+  let tries = 0
+  let arrived = 0
+  let goOn = () => {}
+  const both = new Promise<void>((resolve) => {
+    goOn = resolve
+  })
+  const add = (tx: Db, n: number) => tx.run(sql`update numbers set times = times + 1 where n = ${n}`)
+  const turn = (first: number, second: number) =>
+    db.tx(async (tx) => {
+      tries += 1
+      tx.afterCommit(() => {
+        effects += 1
+      })
+      await add(tx, first)
+      arrived += 1
+      if (arrived === 2) goOn()
+      await both
+      await add(tx, second)
+    })
+  await Promise.all([turn(1, 2), turn(2, 1)])
+  expect(tries).toBe(3)
+  expect(effects).toBe(2)
+  expect(await db.query(sql`select n, times from numbers order by n`)).toEqual([
+    { n: 1, times: 2 },
+    { n: 2, times: 2 },
+  ])
+})
+
+test('a transaction is begun anew once and from its outside; a second loss, and any other failure, is thrown', async () => {
+  const tries = { inner: 0, outer: 0, other: 0 }
+  const lost = db.tx(async (tx) => {
+    tries.outer += 1
+    await tx.tx(async (inner) => {
+      tries.inner += 1
+      await lose(inner)
+    })
+  })
+  await expect(lost).rejects.toMatchObject({ code: '40001' })
+  const failed = db.tx(async (tx) => {
+    tries.other += 1
+    await tx.run(sql`select 1 / 0`)
+  })
+  await expect(failed).rejects.toMatchObject({ code: '22012' })
+  expect(tries).toEqual({ inner: 2, outer: 2, other: 1 })
+})

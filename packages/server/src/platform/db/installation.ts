@@ -1,0 +1,118 @@
+import type { Config } from '../config.ts'
+import type { Logger } from '../observability/log.ts'
+import type { HeldKeys } from '../security/key-provider.ts'
+import { type Connection, type Database, type Db, sql } from './db.ts'
+import { type EmbeddedRole, openEmbedded } from './embedded/embedded.ts'
+import { migrate } from './migrate.ts'
+
+/** The database is not ours to use as configured. The message says what to do; the process ends with 78. */
+export class InstallationError extends Error {}
+
+/** PostgreSQL, reachable and migrated. */
+export interface OpenedDatabase {
+  connection: Connection
+  /** For people: which server and where its data lies. */
+  description: string
+  /** Where the embedded database's data lies; null for a server that is not ours to look into. */
+  dataFolder: string | null
+  migrated: string[]
+  close(): Promise<void>
+}
+
+/** Opens the configured PostgreSQL or the embedded one, and brings its schema up to this release. */
+export async function openAndMigrate(config: Config, role: EmbeddedRole, log: Logger): Promise<OpenedDatabase> {
+  if (config.databaseUrl !== null) {
+    const connection = { connectionString: config.databaseUrl }
+    const { hostname, port, pathname } = new URL(config.databaseUrl)
+    return {
+      connection,
+      description: `PostgreSQL at ${hostname || 'a local socket'}${port === '' ? '' : `:${port}`}${pathname} (DATABASE_URL)`,
+      dataFolder: null,
+      migrated: await migrate(connection),
+      close: async () => {},
+    }
+  }
+  const embedded = await openEmbedded({
+    dataDir: config.dataDir,
+    role,
+    log: (message, fields) => log.info(fields ?? {}, message),
+  })
+  try {
+    return {
+      connection: embedded.connection,
+      description: `embedded PostgreSQL ${embedded.version}, ${embedded.state}, data in ${embedded.dataDir}`,
+      dataFolder: embedded.dataDir,
+      migrated: await migrate(embedded.connection),
+      close: () => embedded.detach(),
+    }
+  } catch (error) {
+    await embedded.detach()
+    throw error
+  }
+}
+
+/**
+ * Remembers which keys seal this database, and refuses a process that does not hold them all: there are values that it
+ * could not open, and it would seal beside them.
+ * @throws InstallationError
+ */
+export async function checkInstallation(db: Db, held: HeldKeys, config: Config): Promise<void> {
+  await db.run(sql`insert into installation (kek_ids) values (${[held.keyId]}) on conflict do nothing`)
+  const row = await db.one<{ kek_ids: string[] }>(sql`select kek_ids from installation`)
+  const known = row?.kek_ids ?? []
+  const missing = known.filter((id) => !held.keyIds.includes(id))
+  if (missing.length > 0) {
+    throw new InstallationError(
+      missing.length === known.length
+        ? `The key in ${config.kekFile} (${held.keyIds.join(', ')}) is not the one that sealed this database (${known.join(', ')}). Put the right key file back, or use another database.`
+        : `The key in ${config.kekFile} (${held.keyIds.join(', ')}) is not the only one that seals this database: ${missing.join(', ')} does too, since a rotation is not finished. Put its line back into the file and run: halfkey keys rotate-kek`,
+    )
+  }
+  if (known.includes(held.keyId)) return
+  await db.run(sql`
+    update installation set kek_ids = array_append(kek_ids, ${held.keyId}) where not ${held.keyId} = any(kek_ids)`)
+}
+
+/** Runs `work` while no other process does, e.g. the first start's set-up. */
+export async function exclusively<T>(db: Database, lock: number, work: () => Promise<T>): Promise<T> {
+  return db.tx(async (tx) => {
+    await tx.run(sql`select pg_advisory_xact_lock(${lock}::bigint)`)
+    return work()
+  })
+}
+
+/** Notes that these keys, and no others, seal this database. */
+export async function noteSealingKeys(db: Db, keyIds: readonly string[]): Promise<void> {
+  await db.run(sql`update installation set kek_ids = ${keyIds}`)
+}
+
+/** Past a few seconds of silence the database ends a transaction. */
+const SIGN_OF_LIFE_MS = 1_000
+
+/**
+ * Runs long work while no other process does; answers undefined, without having run it, where another one does.
+ * `stillAlone` throws once the connection that keeps the others out is lost: the work asks it before each step.
+ */
+export async function aloneOrNot<T>(
+  db: Db,
+  lock: number,
+  work: (stillAlone: () => void) => Promise<T>,
+): Promise<T | undefined> {
+  return db.tx(async (tx) => {
+    const row = await tx.one<{ held: boolean }>(sql`select pg_try_advisory_xact_lock(${lock}::bigint) as held`)
+    if (row?.held !== true) return undefined
+    let lost: unknown
+    const timer = setInterval(() => {
+      tx.run(sql`select 1`).catch((error: unknown) => {
+        lost ??= error
+      })
+    }, SIGN_OF_LIFE_MS)
+    try {
+      return await work(() => {
+        if (lost !== undefined) throw lost
+      })
+    } finally {
+      clearInterval(timer)
+    }
+  })
+}

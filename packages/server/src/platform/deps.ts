@@ -1,0 +1,61 @@
+import type { Config } from './config.ts'
+import type { Db } from './db/db.ts'
+import type { Egress } from './egress/egress.ts'
+import type { RequestCounter } from './events/counters.ts'
+import type { Hooks } from './hooks.ts'
+import type { RateLimiter } from './http/rate-limits/rate-limit.ts'
+import type { Logger } from './observability/log.ts'
+import type { Metrics } from './observability/metrics.ts'
+import type { Tracing } from './observability/tracing.ts'
+import type { Ledger } from './ports/ledger.ts'
+import type { PaymentProcessor } from './ports/payment-processor.ts'
+import type { Quotas } from './ports/quotas.ts'
+import type { Authenticator } from './security/authenticator.ts'
+import type { KeyProvider } from './security/key-provider.ts'
+import type { Revocations } from './security/revocations.ts'
+import type { SigningKeys } from './security/signing-keys.ts'
+import type { Threads } from './security/threshold/threads.ts'
+
+/** What a slice's code may use of the process; the same object everywhere but for `db`, which may be a transaction. */
+export interface Deps {
+  config: Config
+  db: Db
+  log: Logger
+  metrics: Metrics
+  keys: KeyProvider
+  egress: Egress
+  auth: Authenticator
+  signingKeys: SigningKeys
+  revocations: Revocations
+  limiter: RateLimiter
+  quotas: Quotas
+  /** Null where the service takes no payments; then every plan is unlimited. */
+  payments: PaymentProcessor | null
+  /** Counts this process's API requests. */
+  requests: RequestCounter
+  /** Null where no traces are made. */
+  tracing: Tracing | null
+  /** For arithmetic with key shares. */
+  threads: Threads
+  /** By name; the first is for new wallets that name none. */
+  ledgers: ReadonlyMap<string, Ledger>
+  /** What higher slices do in the transactions of lower ones. */
+  hooks: Hooks
+  /** A small pool of its own for the probes: they answer when the others are exhausted. */
+  probeDb: Db
+  lifecycle: Lifecycle
+  /** The clock for everything that is stored or compared. */
+  now(): Date
+  /** Called between steps that a crash may separate; nothing but fault tests do anything there. */
+  reached(step: string): Promise<void>
+  /** Bells that wake the delivery engine, in this process and the others. */
+  wake: { outbox(): void; due(): void }
+}
+
+/** Where this process is in its life, for the probes. */
+export interface Lifecycle {
+  startedAt: Date
+  draining: boolean
+  /** This process's delivery worker; null where it has none. */
+  worker: { alive(): boolean } | null
+}

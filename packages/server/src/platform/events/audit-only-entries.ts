@@ -1,0 +1,25 @@
+import { type Db, sql } from '../db/db.ts'
+import { type Id, newId } from '../ids.ts'
+import type { NotedAction } from './audit-actions.ts'
+import { contextOf, type EventInput } from './events.ts'
+
+/** An act that is no event and has its place in the audit log. */
+export interface Note {
+  tenantId: Id<'ten'>
+  /** The app it happened in; null for what belongs to the tenant itself. */
+  appId: Id<'app'> | null
+  action: NotedAction
+  /** The id of the record that it is about. */
+  target: string
+  /** The user whose record that is. */
+  userId?: Id<'usr'>
+  cause: EventInput['cause']
+}
+
+/** Notes an act in the transaction that does it: it is in the audit log within a second or so of the commit. */
+export async function note(tx: Db, { now }: { now(): Date }, input: Note): Promise<void> {
+  await tx.run(sql`
+    insert into audit_notes (tenant_id, id, at, action, target, user_id, app_id, context)
+    values (${input.tenantId}, ${newId('aud')}, ${now()}, ${input.action}, ${input.target}, ${input.userId ?? null},
+      ${input.appId}, ${contextOf(input.cause)}::jsonb)`)
+}

@@ -1,0 +1,126 @@
+import type { Db, Sql } from '../db/db.ts'
+import { sql } from '../db/db.ts'
+import type { Caller, Origin } from '../http/route.ts'
+import { type Id, newId } from '../ids.ts'
+import type { EventType } from './event-catalogue.ts'
+
+/** The event envelope's version (`api_version`). */
+export const EVENT_API_VERSION = '2026-11-01'
+
+/** What happened, before it has an id. */
+export interface EventInput {
+  tenantId: Id<'ten'>
+  /** The app it happened in; null for what belongs to the tenant itself. */
+  appId: Id<'app'> | null
+  type: EventType
+  data: Record<string, unknown>
+  /** Who caused it, kept beside the event for the audit log and never sent. */
+  cause?: { caller: Pick<Caller, 'keyId'>; origin: Origin } | { actor: string } | undefined
+}
+
+/** An event as it is stored and sent: the body is serialised once, and these bytes are signed at every attempt. */
+export interface StoredEvent {
+  tenantId: Id<'ten'>
+  id: Id<'evt'>
+  appId: Id<'app'> | null
+  type: EventType
+  body: string
+  createdAt: Date
+  context: string
+}
+
+/** Begins what stands for a key's id where an operator calls, who has none: see the dashboard's sessions. */
+export const OPERATOR = 'key_dashboard_'
+
+/** Who did something and from where, as it is kept beside it: JSON. */
+export function contextOf(cause: EventInput['cause']): string {
+  if (cause === undefined) return '{"actor":"system"}'
+  if ('actor' in cause) return JSON.stringify({ actor: cause.actor })
+  const { caller, origin } = cause
+  const isOperator = caller.keyId.startsWith(OPERATOR)
+  return JSON.stringify({
+    actor: origin.actor ?? (isOperator ? 'dashboard' : caller.keyId),
+    keyId: isOperator ? undefined : caller.keyId,
+    address: origin.address,
+    requestId: origin.requestId,
+  })
+}
+
+/** Gives an event its id, time and bytes. */
+export function newEvent(now: Date, input: EventInput): StoredEvent {
+  const id = newId('evt')
+  const body = JSON.stringify({
+    id,
+    type: input.type,
+    created_at: now.toISOString(),
+    api_version: EVENT_API_VERSION,
+    data: input.data,
+  })
+  return {
+    tenantId: input.tenantId,
+    id,
+    appId: input.appId,
+    type: input.type,
+    body,
+    createdAt: now,
+    context: contextOf(input.cause),
+  }
+}
+
+/** The two writes of an event as parts of a `with`, for the statement that makes the change itself. */
+export function eventWrites(event: StoredEvent): Sql {
+  return sql`
+    event_row as (
+      insert into events (tenant_id, id, app_id, type, body, created_at, context)
+      values (${event.tenantId}, ${event.id}, ${event.appId}, ${event.type}, ${event.body}, ${event.createdAt}, ${event.context})),
+    outbox_row as (
+      insert into outbox (tenant_id, event_id, app_id, type) values (${event.tenantId}, ${event.id}, ${event.appId}, ${event.type}))`
+}
+
+/** The writes of several events, of one tenant and app, in the same way. */
+export function eventsWrites(events: readonly StoredEvent[]): Sql {
+  return eventsWritesIf(events, sql`true`)
+}
+
+/** The same where the events are only to be if `condition` holds. */
+export function eventsWritesIf(events: readonly StoredEvent[], condition: Sql): Sql {
+  const [first] = events
+  const ids = events.map((event) => event.id)
+  const types = events.map((event) => event.type)
+  return sql`
+    event_rows as (
+      insert into events (tenant_id, id, app_id, type, body, created_at, context)
+      select ${first?.tenantId}, e.id, ${first?.appId}, e.type, e.body, ${first?.createdAt}::timestamptz, ${first?.context}::jsonb
+      from unnest(${ids}::text[], ${types}::text[], ${events.map((event) => event.body)}::text[]) as e(id, type, body)
+      where ${condition}),
+    outbox_rows as (
+      insert into outbox (tenant_id, event_id, app_id, type)
+      select ${first?.tenantId}, e.id, ${first?.appId}, e.type
+      from unnest(${ids}::text[], ${types}::text[]) as e(id, type) where ${condition})`
+}
+
+/** The same where the event is only to be if `condition` holds. */
+export function eventWritesIf(event: StoredEvent, condition: Sql): Sql {
+  return sql`
+    event_row as (
+      insert into events (tenant_id, id, app_id, type, body, created_at, context)
+      select ${event.tenantId}, ${event.id}, ${event.appId}, ${event.type}, ${event.body}, ${event.createdAt}::timestamptz, ${event.context}::jsonb
+      where ${condition}),
+    outbox_row as (
+      insert into outbox (tenant_id, event_id, app_id, type) select ${event.tenantId}, ${event.id}, ${event.appId}, ${event.type}
+      where ${condition})`
+}
+
+/** What a publisher needs of the process: the clock, and the bell that wakes the fan-out. */
+export interface Publisher {
+  now(): Date
+  wake: { outbox(): void }
+}
+
+/** Writes an event into the transaction that makes the change: both commit or neither. Locks no shared row. */
+export async function publish(tx: Db, publisher: Publisher, input: EventInput): Promise<StoredEvent> {
+  const event = newEvent(publisher.now(), input)
+  await tx.run(sql`with ${eventWrites(event)} select`)
+  tx.afterCommit(publisher.wake.outbox)
+  return event
+}

@@ -1,0 +1,105 @@
+import { type Db, sql } from '../db/db.ts'
+import type { Id } from '../ids.ts'
+import type { EventType } from './event-catalogue.ts'
+
+/** Who caused an event, and from where. */
+export interface EventContext {
+  /** A user, an API key, or `system`, `cli` and the like. */
+  actor: string
+  keyId?: Id<'key'>
+  address?: string
+  requestId?: string
+}
+
+/** An event at its place in its tenant's feed. */
+export interface FeedEvent {
+  /** Gap-free for each tenant, in the order in which events became deliverable. */
+  seq: number
+  id: Id<'evt'>
+  appId: Id<'app'> | null
+  type: EventType
+  /** The envelope as it is sent: `data` stands in it. */
+  body: string
+  createdAt: Date
+  context: EventContext
+}
+
+/** Something that is derived from events, in their order: each event is folded into it once, whatever is killed when. */
+export interface Follower {
+  /** Names its cursor. */
+  name: string
+  /** What a crash of the database undoes is only folded again, cursor and all, so its commits need not wait for the disk. */
+  hasty?: boolean
+  /** In the transaction that moves the cursor. Reads and writes nothing but the database. */
+  fold(tx: Db, tenantId: Id<'ten'>, events: readonly FeedEvent[]): Promise<void>
+}
+
+/** How many events are folded in one transaction. */
+const EVENTS_A_FOLD = 1_000
+const TENANTS_A_ROUND = 64
+
+interface FeedRow {
+  head: number
+  seq: number | null
+  id: Id<'evt'>
+  app_id: Id<'app'> | null
+  type: EventType
+  body: string
+  created_at: Date
+  context: EventContext
+}
+
+/** The events after `after` in a tenant's feed, in its order, and where the feed ends. Those past their retention are not there. */
+async function readFeed(tx: Db, tenantId: Id<'ten'>, after: number, limit: number) {
+  const rows = await tx.query<FeedRow>(sql`
+    select h.seq as head, e.* from feed_heads h left join lateral (
+      select f.seq, e.id, e.app_id, e.type, e.body, e.created_at, e.context
+      from feed f join events e on e.tenant_id = f.tenant_id and e.id = f.event_id
+      where f.tenant_id = h.tenant_id and f.seq > ${after} order by f.seq limit ${limit}) e on true
+    where h.tenant_id = ${tenantId} order by e.seq`)
+  const events = rows.flatMap(({ seq, id, app_id, type, body, created_at, context }): FeedEvent[] =>
+    seq === null ? [] : [{ seq, id, appId: app_id, type, body, createdAt: created_at, context }],
+  )
+  return { head: rows[0]?.head ?? after, events }
+}
+
+async function foldSome(tx: Db, follower: Follower, tenantId: Id<'ten'>): Promise<boolean> {
+  const cursor = await tx.one<{ seq: number }>(sql`
+    select seq, case when ${follower.hasty === true} then set_config('synchronous_commit', 'off', true) end from feed_cursors
+    where tenant_id = ${tenantId} and follower = ${follower.name} for update skip locked`)
+  // Another process is at it.
+  if (cursor === undefined) return false
+  const { head, events } = await readFeed(tx, tenantId, cursor.seq, EVENTS_A_FOLD)
+  if (events.length > 0) await follower.fold(tx, tenantId, events)
+  const full = events.length === EVENTS_A_FOLD
+  const seq = full ? (events.at(-1) as FeedEvent).seq : head
+  await tx.run(sql`
+    update feed_cursors set seq = ${seq} where tenant_id = ${tenantId} and follower = ${follower.name} and seq < ${seq}`)
+  return full
+}
+
+/**
+ * Folds what is new in the feeds of some tenants into what a follower derives: a transaction for each tenant, so that one
+ * whose events cannot be folded keeps no other's back. @returns whether there is more at once
+ * @throws AggregateError of what could not be folded, once the others were
+ */
+export async function followFeed(db: Db, follower: Follower): Promise<boolean> {
+  const behind = await db.query<{ tenant_id: Id<'ten'>; begun: boolean }>(sql`
+    select h.tenant_id, c.seq is not null as begun from feed_heads h
+    left join feed_cursors c on c.tenant_id = h.tenant_id and c.follower = ${follower.name}
+    where h.seq > coalesce(c.seq, 0) order by random() limit ${TENANTS_A_ROUND}`)
+  let more = behind.length === TENANTS_A_ROUND
+  const errors: unknown[] = []
+  for (const { tenant_id, begun } of behind) {
+    try {
+      if (!begun)
+        await db.run(sql`
+          insert into feed_cursors (tenant_id, follower, seq) values (${tenant_id}, ${follower.name}, 0) on conflict do nothing`)
+      if (await db.tx((tx) => foldSome(tx, follower, tenant_id))) more = true
+    } catch (error) {
+      errors.push(error)
+    }
+  }
+  if (errors.length > 0) throw new AggregateError(errors, `${follower.name} could not fold ${errors.length} feeds`)
+  return more
+}

@@ -1,0 +1,80 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Readable } from 'node:stream'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Deps } from '../deps.ts'
+import { redact } from '../observability/log.ts'
+import { readBody } from './request-body.ts'
+import type { Origin, PlainRoute } from './route.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** See `PlainRoute`. */
+    anyHost?: boolean
+  }
+}
+
+const NO_BODY = Buffer.alloc(0)
+const USER_AGENT_CHARS_MAX = 300
+
+function userAgent(request: FastifyRequest): string | null {
+  const text = request.headers['user-agent']
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: a header may hold them, a record need not
+  return text === undefined ? null : redact(text.slice(0, USER_AGENT_CHARS_MAX)).replace(/[\x00-\x1f\x7f]/g, ' ')
+}
+
+/** Where a request came from, as it is stored beside what it does. */
+export function originOf(request: FastifyRequest): Origin {
+  return {
+    requestId: redact(request.id),
+    address: request.ip,
+    userAgent: userAgent(request),
+    webOrigin: request.headers.origin ?? null,
+    actor: null,
+  }
+}
+
+function answering(deps: Deps, route: PlainRoute) {
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const cut = request.url.indexOf('?')
+    const answer = await route.handler(deps, {
+      method: request.method,
+      path: cut === -1 ? request.url : request.url.slice(0, cut),
+      origin: originOf(request),
+      authorization: request.headers.authorization,
+      host: request.headers.host,
+      address: request.ip,
+      queryText: cut === -1 ? '' : request.url.slice(cut + 1),
+      headers: request.headers as IncomingHttpHeaders,
+      body: Buffer.isBuffer(request.body) ? request.body : NO_BODY,
+    })
+    return reply
+      .code(answer.status)
+      .headers(answer.headers ?? {})
+      .header('content-type', answer.contentType)
+      .send(answer.body)
+  }
+}
+
+/**
+ * Serves the keyless endpoints outside `/v1`. Those that take a body get it as the bytes that came, whatever its
+ * media type says: a signature covers those bytes and nothing else. @throws payload_too_large over 1 MiB
+ */
+export async function addPlainRoutes(app: FastifyInstance, deps: Deps, routes: readonly PlainRoute[]): Promise<void> {
+  for (const route of routes.filter(({ method = 'GET' }) => method === 'GET'))
+    app.route({
+      method: ['GET', 'HEAD'],
+      url: route.path,
+      config: { anyHost: route.anyHost ?? false },
+      handler: answering(deps, route),
+    })
+  // In a scope of its own: how it reads bodies is not how the API does.
+  await app.register(async (scope) => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', (request: FastifyRequest, stream: Readable) =>
+      readBody(stream, Number(request.headers['content-length'])),
+    )
+    for (const route of routes)
+      if (route.method === 'POST' || route.method === 'DELETE')
+        scope.route({ method: route.method, url: route.path, handler: answering(deps, route) })
+  })
+}

@@ -1,0 +1,184 @@
+import { availableParallelism } from 'node:os'
+import ipaddr from 'ipaddr.js'
+import { z } from 'zod'
+import { createSlots, createTurns } from '../concurrency/keyed-mutex.ts'
+import type { Deps } from '../deps.ts'
+import { allows } from '../security/api-key.ts'
+import type { KeyHolder } from '../security/authenticator.ts'
+import { resolveActor, type UserHeaders } from '../security/current-user.ts'
+import { isAllowedOrigin } from '../security/web-origin.ts'
+import { type ErrorDetail, fail, invalid } from './errors.ts'
+import { checkIdempotencyKey, isKept, type KeyedRequest, runOnce, runOnceInSteps } from './idempotency.ts'
+import type { Callers, Input, Origin, Page, Route } from './route.ts'
+import { serialiser, validator } from './schema.ts'
+
+/** A request as the web framework hands it over, before anything of it is believed. */
+export interface Incoming {
+  holder: KeyHolder
+  origin: Origin
+  params: Record<string, string>
+  /** The path as it came, without the query. */
+  path: string
+  queryText: string
+  body: unknown
+  bodyBytes: number
+  headers: UserHeaders & { 'idempotency-key'?: string | string[] | undefined }
+}
+
+export interface Outgoing {
+  status: number
+  body: string
+  replayed: boolean
+}
+
+/** Parses a query string strictly: a parameter that comes twice is an error, not a guess. */
+export function parseQuery(text: string): Record<string, string> {
+  const query: Record<string, string> = {}
+  if (text === '') return query
+  for (const pair of text.split('&')) {
+    if (pair === '') continue
+    const cut = pair.indexOf('=')
+    let name: string
+    let value: string
+    try {
+      name = decodeURIComponent((cut === -1 ? pair : pair.slice(0, cut)).replaceAll('+', ' '))
+      value = cut === -1 ? '' : decodeURIComponent(pair.slice(cut + 1).replaceAll('+', ' '))
+    } catch {
+      throw invalid('', 'The query string is not valid percent-encoded UTF-8.', 'malformed_query')
+    }
+    if (value.includes('\0')) throw invalid(name, 'Must not hold a NUL character.', 'nul_character')
+    if (Object.hasOwn(query, name)) throw invalid(name, 'Was given more than once.', 'repeated')
+    Object.defineProperty(query, name, { value, enumerable: true, writable: true, configurable: true })
+  }
+  return query
+}
+
+/** Whether an address is in a list of addresses and CIDRs. Entries that are neither match nothing. */
+export function addressIn(address: string, entries: readonly string[]): boolean {
+  if (!ipaddr.isValid(address)) return false
+  const parsed = ipaddr.process(address)
+  return entries.some((entry) => {
+    const [base, bits] = entry.includes('/') ? ipaddr.parseCIDR(entry) : [ipaddr.process(entry), undefined]
+    if (base.kind() !== parsed.kind()) return false
+    return parsed.match(base, bits ?? (base.kind() === 'ipv4' ? 32 : 128))
+  })
+}
+
+function originAllowed(deps: Deps, holder: KeyHolder, origin: string): boolean {
+  return isAllowedOrigin(deps.config, holder, origin)
+}
+
+/** Key type, then scope, then origin: the fourth step of the order of checks. @throws 403 */
+function authorise(deps: Deps, callers: Callers, holder: KeyHolder, webOrigin: string | null): void {
+  if (callers.kind === 'secret' && holder.keyType !== 'secret') throw fail('key_type_not_allowed')
+  if (callers.kind !== 'any' && holder.keyType === 'secret' && !allows(holder.scopes, callers.scope))
+    throw fail('insufficient_scope', [
+      { code: 'missing_scope', message: `This call needs the scope ${callers.scope}.`, scope: callers.scope },
+    ])
+  if (callers.kind === 'secret' && callers.tenantWide && holder.appId !== null)
+    throw fail('insufficient_scope', [
+      { code: 'tenant_wide_key_required', message: 'This call needs a key that is not bound to an app.' },
+    ])
+  if (holder.keyType === 'publishable' && webOrigin !== null && !originAllowed(deps, holder, webOrigin))
+    throw fail('origin_not_allowed')
+}
+
+const NOTHING = z.strictObject({})
+
+/** Calls that take turns write much: so many of them run at once. */
+const SLOTS_A_CORE = 3
+
+/** Of what only reads, no larger answer is kept: a repeat reads again. */
+const READ_BYTES_MAX = 64 * 1024
+
+function refuse(details: ErrorDetail[], prefix: string): void {
+  if (details.length === 0) return
+  throw fail(
+    'validation_failed',
+    details.map((detail) => (detail.field === '' && prefix !== '' ? { ...detail, field: prefix } : detail)),
+  )
+}
+
+/** An endpoint, ready to answer: its validators and serialiser compiled, its checks in the contract's order. */
+export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Promise<Outgoing> {
+  const checkQuery = validator(route.query ?? NOTHING)
+  const checkBody = validator(route.body ?? NOTHING)
+  const write = serialiser(route.reply.schema)
+  const status = route.status ?? 200
+  const takesBody = route.method !== 'GET'
+  const keepsAnswers = route.method === 'POST' || route.method === 'PATCH'
+
+  const answer = (result: unknown) => {
+    if (route.reply.kind !== 'list')
+      return { status, body: write(route.reply.kind === 'one' ? { data: result } : result) }
+    const { items, total, page, pageSize } = result as Page<unknown>
+    return { status, body: write({ data: items, total, page, pageSize, hasMore: page * pageSize < total }) }
+  }
+
+  const turns = createTurns()
+  const inSlot = createSlots(SLOTS_A_CORE * availableParallelism())
+  const inTurn = async <T>(input: Input<never, never, never, never>, work: () => Promise<T>): Promise<T> => {
+    if (route.turn === undefined) return work()
+    const done = await turns.take(route.turn(input), () => inSlot(work))
+    if (done === null) throw fail('rate_limited', [], { 'retry-after': '1' })
+    return done
+  }
+
+  return async (incoming) => {
+    const query = parseQuery(incoming.queryText)
+    refuse(checkQuery(query, 0), '')
+    // No body at all means {}; a body that is `null` does not.
+    const body = takesBody && incoming.body !== undefined ? incoming.body : {}
+    if (takesBody) refuse(checkBody(body, incoming.bodyBytes), 'body')
+    authorise(deps, route.callers, incoming.holder, incoming.origin.webOrigin)
+    const { user, delegate } =
+      route.callers.kind === 'both'
+        ? await resolveActor(deps, incoming.holder, route.callers.user, incoming.headers)
+        : { user: null, delegate: null }
+    const input = {
+      caller: incoming.holder,
+      origin: user === null ? incoming.origin : { ...incoming.origin, actor: user.id },
+      user,
+      delegate,
+      params: incoming.params,
+      query,
+      body,
+    } as unknown as Input<never, never, never, never>
+    const key = keepsAnswers ? checkIdempotencyKey(incoming.headers['idempotency-key']) : null
+    // Who shares a publishable key with all the world has no answers of their own to come back to, unless signed in.
+    if (key === null || (incoming.holder.keyType === 'publishable' && user === null && delegate === null)) {
+      await route.before?.(deps, input)
+      const { steps } = route
+      const result =
+        steps === undefined
+          ? await inTurn(input, () => route.handler(deps, input))
+          : await steps.finish(deps, input, await inTurn(input, () => steps.effect(deps, input)), false)
+      return { ...answer(result), replayed: false }
+    }
+    const request: KeyedRequest = {
+      caller: incoming.holder,
+      key,
+      method: route.method,
+      path: incoming.path,
+      content: { query, body },
+      // A session's own: another one of the user's may have been refused what this one was answered.
+      subject: user?.sessionId ?? user?.id ?? delegate?.tokenHash.toString('hex') ?? null,
+      secret: route.secret ?? false,
+      keptBytesMax: route.reads === true ? READ_BYTES_MAX : Number.POSITIVE_INFINITY,
+    }
+    // What has had its effect gets its answer, even where the check would fail by now.
+    if (route.before !== undefined && !(await isKept(deps, request))) await route.before(deps, input)
+    const { steps } = route
+    if (steps === undefined)
+      return inTurn(input, () => runOnce(deps, request, async (inTx) => answer(await route.handler(inTx, input))))
+    return runOnceInSteps(deps, request, {
+      // Whoever waits for a turn holds no connection, and whoever waits for the network no turn.
+      around: (work) => inTurn(input, work),
+      effect: (inTx) => steps.effect(inTx, input),
+      finish: async (recovery, replayed) => {
+        const result = await steps.finish(deps, input, recovery, replayed)
+        return { ...answer(result), isFinal: steps.isFinal?.(result) ?? true }
+      },
+    })
+  }
+}

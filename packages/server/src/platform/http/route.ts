@@ -1,0 +1,301 @@
+import { z } from 'zod'
+import type { Db } from '../db/db.ts'
+import type { Deps } from '../deps.ts'
+import type { Id } from '../ids.ts'
+import type { Scope } from '../security/api-key.ts'
+import type { KeyHolder } from '../security/authenticator.ts'
+
+/** Who calls: the API key, resolved. */
+export interface Caller {
+  tenantId: Id<'ten'>
+  keyId: Id<'key'>
+  keyType: 'secret' | 'publishable'
+  scopes: readonly string[]
+  /** The app the key is bound to; null for a tenant-wide key. */
+  appId: Id<'app'> | null
+  allowedIps: readonly string[]
+  /** When the key ends, Unix milliseconds; null for never. */
+  expiresAtMs: number | null
+}
+
+/** For whom a call is made: the end user, resolved. */
+export interface CurrentUser {
+  id: Id<'usr'>
+  appId: Id<'app'>
+  /** Null when a secret key acts for the user by `x-user-id`. */
+  sessionId: Id<'ses'> | null
+  /** The user is a guest whose session has ended. Only met where `callers` say `own_guest`. */
+  ended: boolean
+}
+
+/** A delegated session that calls by its token. Which one it is, the endpoint finds out. */
+export interface Delegate {
+  tokenHash: Buffer
+}
+
+/**
+ * Which keys an endpoint takes, and for whom: the caller matrix, one entry a route. A current user is `required` (401
+ * without), `optional`, or `own_guest`: asked of publishable keys only, and told even if its session has ended.
+ * `delegate` takes a delegated session's token, which a publishable key needs (401 without); `owner_or_delegate` either
+ * that or a current user, asked of publishable keys only.
+ */
+export type Callers =
+  | { kind: 'secret'; scope: Scope; tenantWide: boolean }
+  | { kind: 'both'; scope: Scope; user: UserUse }
+  | { kind: 'any' }
+export type UserUse = 'required' | 'optional' | 'own_guest' | 'ignored' | 'delegate' | 'owner_or_delegate'
+
+/** Secret keys with this scope; with `tenantWide`, only those not bound to an app. */
+export function secretKey(scope: Scope, options: { tenantWide?: boolean } = {}): Callers {
+  return { kind: 'secret', scope, tenantWide: options.tenantWide ?? false }
+}
+
+/** Publishable keys, and secret keys with this scope. */
+export function eitherKey<U extends UserUse>(scope: Scope, user: U): { kind: 'both'; scope: Scope; user: U } {
+  return { kind: 'both', scope, user }
+}
+
+/** What acts for the current user: a publishable key with a session, or a secret key with `users:act_as`. */
+export function currentUser(): { kind: 'both'; scope: Scope; user: 'required' } {
+  return { kind: 'both', scope: 'users:act_as', user: 'required' }
+}
+
+/** Any valid key, of either type. */
+export function anyKey(): Callers {
+  return { kind: 'any' }
+}
+
+/** Where a request came from, for the audit log beside an event. */
+export interface Origin {
+  /** With what looks like a secret taken out. */
+  requestId: string
+  /** The client's address, behind trusted proxies the one they report. */
+  address: string
+  /** The `User-Agent`, cut to 300 characters, with what looks like a secret taken out. */
+  userAgent: string | null
+  /** The `Origin` that a browser sent. */
+  webOrigin: string | null
+  /** The user for whom the call is made; null where the key speaks for itself. */
+  actor: Id<'usr'> | null
+}
+
+export interface Page<T> {
+  items: T[]
+  total: number
+  page: number
+  pageSize: number
+}
+
+export interface Input<P, Q, B, U = CurrentUser | null> {
+  caller: Caller
+  origin: Origin
+  user: U
+  delegate: Delegate | null
+  params: P
+  query: Q
+  body: B
+}
+
+type Shape = z.ZodObject
+type Out<T extends Shape | undefined> = T extends Shape ? z.output<T> : Record<string, never>
+/** The current user as a handler meets it. */
+type UserOf<C extends Callers> = C extends { user: 'required' } ? CurrentUser : CurrentUser | null
+
+/** What a caller can meet at an endpoint: everything that the docs, the tests and the server need to know of it. */
+export interface RouteSpec<
+  P extends Shape | undefined,
+  Q extends Shape | undefined,
+  B extends Shape | undefined,
+  R,
+  C extends Callers,
+> {
+  summary: string
+  /** More than the summary: side effects, limits, what to do next. Markdown. */
+  description?: string
+  callers: C
+  params?: P
+  query?: Q
+  body?: B
+  reply: Reply<R>
+  /** 201 where something is created, 200 otherwise. */
+  status?: 200 | 201
+  /** Codes beyond the common ones. */
+  errors?: readonly string[]
+  /** The answer holds a secret: it is never cached, and sealed where it is kept for a repeat. */
+  secret?: boolean
+  /** What can be guessed at: limited for each address by the policy of this name, beside the key's own limit. */
+  limit?: 'sign_in'
+  /**
+   * Calls for which it answers the same run one after the other in a process, where they would only undo each other; those
+   * with two halves in the first of them.
+   */
+  turn?: (input: Input<Out<P>, Out<Q>, Out<B>, UserOf<C>>) => string
+  /** Changes nothing: large answers are not kept for a repeat, which reads again. */
+  reads?: boolean
+  /** Not one of the specification's endpoints. */
+  extension?: boolean
+  /** Runs before the handler and outside its transaction: the place for a check that needs the network. */
+  before?: (deps: Deps, input: Input<Out<P>, Out<Q>, Out<B>, UserOf<C>>) => Promise<void>
+}
+
+export type Reply<R> = { kind: 'one' | 'list' | 'bare'; schema: z.ZodType; name?: string; readonly _result?: R }
+
+/** `{data}` with one record. */
+export function one<T extends z.ZodType>(schema: T): Reply<z.input<T>> {
+  return { kind: 'one', schema: z.object({ data: schema }) }
+}
+
+/** The paginated envelope of the specification's section 2. */
+export function list<T extends z.ZodType>(schema: T): Reply<Page<z.input<T>>> {
+  return {
+    kind: 'list',
+    schema: z.object({ data: z.array(schema), total: z.int(), page: z.int(), pageSize: z.int(), hasMore: z.boolean() }),
+  }
+}
+
+/** A handler with two halves, for a call whose answer needs the network: see `twoStep`. */
+export interface TwoStep<I, R> {
+  effect(deps: Deps & { db: Db }, input: I): Promise<Record<string, unknown>>
+  /** `replayed`: a repeat under the same Idempotency-Key finishes what another request began, which may be at it still. */
+  finish(deps: Deps, input: I, recovery: Record<string, unknown>, replayed: boolean): Promise<R>
+  /** Whether an answer stays as it is. One that does not is not kept: a repeat finishes again. All do where this is left out. */
+  isFinal?(result: R): boolean
+}
+
+/** A route with its types forgotten, as the server, the docs and the tests hold it. */
+export interface Route extends Omit<RouteSpec<Shape, Shape, Shape, unknown, Callers>, 'before' | 'turn'> {
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  path: string
+  before?: (deps: Deps, input: Input<never, never, never, never>) => Promise<void>
+  turn?: (input: Input<never, never, never, never>) => string
+  handler: (deps: Deps, input: Input<never, never, never, never>) => Promise<unknown>
+  steps?: TwoStep<Input<never, never, never, never>, unknown>
+}
+
+/**
+ * One line of a slice's endpoint table. The handler gets `deps` whose `db` is the request's transaction where an
+ * Idempotency-Key asks for one, so that the effect and the kept answer commit together.
+ */
+export function route<
+  R,
+  P extends Shape | undefined = undefined,
+  Q extends Shape | undefined = undefined,
+  B extends Shape | undefined = undefined,
+  C extends Callers = Callers,
+>(
+  endpoint: `${'GET' | 'POST' | 'PATCH' | 'DELETE'} /${string}`,
+  spec: RouteSpec<P, Q, B, R, C>,
+  handler:
+    | ((deps: Deps, input: Input<Out<P>, Out<Q>, Out<B>, UserOf<C>>) => Promise<R>)
+    | TwoStep<Input<Out<P>, Out<Q>, Out<B>, UserOf<C>>, R>,
+): Route {
+  const [method, path] = endpoint.split(' ') as [Route['method'], string]
+  if (typeof handler === 'function') return { ...spec, method, path, handler } as unknown as Route
+  const steps = handler
+  return {
+    ...spec,
+    method,
+    path,
+    steps,
+    handler: async (deps: Deps, input: Input<Out<P>, Out<Q>, Out<B>, UserOf<C>>) =>
+      steps.finish(deps, input, await steps.effect(deps, input), false),
+  } as unknown as Route
+}
+
+const expected = (text: string) => ({ 'x-expected': text })
+
+/** `page` and `page_size`, as every list takes them. */
+export const Paging = {
+  page: z
+    .string()
+    .regex(/^[1-9]\d{0,6}$/)
+    .meta({ description: 'Which page, from 1.', ...expected('a whole number from 1 to 9999999'), example: '1' })
+    .optional(),
+  page_size: z
+    .string()
+    .regex(/^([1-9]\d?|100)$/)
+    .meta({
+      description: 'Records a page, 1 to 100 (default 20).',
+      ...expected('a whole number from 1 to 100'),
+      example: '20',
+    })
+    .optional(),
+}
+
+/** A validated query's page as numbers. */
+export function paging(query: { page?: string | undefined; page_size?: string | undefined }): {
+  page: number
+  pageSize: number
+  offset: number
+} {
+  const page = Number(query.page ?? 1)
+  const pageSize = Number(query.page_size ?? 20)
+  return { page, pageSize, offset: (page - 1) * pageSize }
+}
+
+/** Ids in a path: any text, for one that names nothing is a 404, whatever its form. */
+export const IdParam = z.object({ id: z.string() })
+
+/** What a developer may hang on a record: strings by key. */
+export const Metadata = z
+  .record(z.string().max(200), z.string())
+  .meta({ description: 'Your own strings, at most 50 keys and 16 KiB.', maxProperties: 50, example: { plan: 'gold' } })
+
+/** When a record was made and last changed. */
+export const Times = {
+  createdAt: z.string().meta({ format: 'date-time', example: '2026-11-21T08:30:00.000Z' }),
+  updatedAt: z.string().meta({ format: 'date-time', example: '2026-11-21T08:30:00.000Z' }),
+}
+
+/** A time on the wire: ISO 8601 UTC with milliseconds. */
+export const Time = z.string().meta({ format: 'date-time', example: '2026-11-21T08:30:00.000Z' })
+
+/** A keyless endpoint outside `/v1`: probes, metrics, the API description, and what other services post here. */
+export interface PlainRoute {
+  /** GET where it is left out. */
+  method?: 'GET' | 'POST' | 'DELETE'
+  path: string
+  /** In development too it answers to any Host, for it tells what a page on another name may know (see host-check.ts). */
+  anyHost?: boolean
+  handler(deps: Deps, request: PlainRequest): Promise<PlainAnswer>
+}
+
+export interface PlainRequest {
+  method: string
+  /** As it came, without the query. */
+  path: string
+  origin: Origin
+  authorization: string | undefined
+  host: string | undefined
+  address: string
+  queryText: string
+  headers: Readonly<Record<string, string | string[] | undefined>>
+  /** As it came; empty for a GET. At most 1 MiB. */
+  body: Buffer
+}
+
+export interface PlainAnswer {
+  status: number
+  contentType: string
+  headers?: Record<string, string>
+  body: string | Buffer
+}
+
+/** A request at an entrance, before anything of it is believed. */
+export interface EntranceRequest {
+  method: string
+  /** The client's, behind trusted proxies the one they report. */
+  address: string
+  headers: Readonly<Record<string, string | string[] | undefined>>
+}
+
+/** Another way in to endpoints than by an API key under `/v1`: for pages of our own. */
+export interface Entrance {
+  /** What stands before the routes' paths. */
+  base: string
+  routes: readonly Route[]
+  /** Whose limit its calls have, counted for each client address. */
+  limit: 'publishable' | 'secret'
+  /** Who calls. @throws HttpError */
+  enter(deps: Deps, request: EntranceRequest): Promise<KeyHolder>
+}

@@ -1,0 +1,394 @@
+import { randomUUID } from 'node:crypto'
+import type { Duplex, Readable } from 'node:stream'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import { followUnused } from '../db/unused-connections.ts'
+import type { Deps } from '../deps.ts'
+import { redact } from '../observability/log.ts'
+import type { Tracing } from '../observability/tracing.ts'
+import type { KeyHolder } from '../security/authenticator.ts'
+import { apiReference } from './api-reference.ts'
+import { envelope } from './envelope.ts'
+import { fail, HttpError } from './errors.ts'
+import { createHostCheck, rightHost } from './host-check.ts'
+import { parseJson } from './json.ts'
+import { addPlainRoutes, originOf } from './plain-routes.ts'
+import { limitKey, limitPage, limitSignIn } from './rate-limits/limits.ts'
+import { addressIn, endpoint } from './request.ts'
+import { DISCARDED_BYTES_MAX, readBody } from './request-body.ts'
+import type { Entrance, PlainRoute, Route } from './route.ts'
+
+const BASE = '/v1'
+const PARAM_CHARS_MAX = 16 * 1024
+const PREFLIGHT_SECONDS = '600'
+const ALLOWED_HEADERS = 'authorization, content-type, idempotency-key, x-api-key, x-request-id, x-user-id'
+const EXPOSED_HEADERS = 'X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    holder: KeyHolder | null
+    bodyBytes: number
+    /** Of a request that is traced. */
+    traceId: string | undefined
+  }
+}
+
+export interface Server {
+  /** Binds the socket; answers where. */
+  listen(host: string, port: number): Promise<{ address: string; port: number }>
+  /** From now on each answer closes its connection, and `draining` is true for the probes. */
+  drain(): void
+  close(): Promise<void>
+  draining(): boolean
+}
+
+const malformed = (part: string, message: string) => fail('malformed_request', [{ code: `malformed_${part}`, message }])
+
+const wrongHost = (deps: Deps) =>
+  fail('malformed_request', [
+    {
+      field: 'host',
+      code: 'wrong_host',
+      message: `In development this server answers to ${rightHost(deps.config)} and other loopback names only. Set HALFKEY_PUBLIC_URL to the address that you use.`,
+    },
+  ])
+
+/** RFC 9112, section 3.2.2: the absolute form of a target is accepted. All that follows knows paths only. */
+function originForm(url: string): string {
+  if (url.startsWith('/')) return url
+  const path = url.replace(/^https?:\/\/[^/?#]*/i, '')
+  return path.startsWith('/') ? path : `/${path}`
+}
+
+function requestId(headers: FastifyRequest['headers']): string {
+  const given = headers['x-request-id']
+  return typeof given === 'string' && /^[\x21-\x7e]{1,128}$/.test(given) ? given : randomUUID()
+}
+
+/** Any failure as an answer of the contract; what we did not foresee is logged with its cause and says nothing. */
+function toHttpError(error: unknown, request: FastifyRequest, deps: Deps): HttpError {
+  if (error instanceof HttpError) return error
+  const { code, statusCode, message } = error as { code?: string; statusCode?: number; message: string }
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
+    return fail('unsupported_media_type', [
+      { field: 'content-type', code: 'unsupported_media_type', message: 'Must be application/json.' },
+    ])
+  if (code === 'FST_ERR_BAD_URL') return malformed('path', 'The path is not valid percent-encoded UTF-8.')
+  if (typeof code === 'string' && code.startsWith('FST_') && statusCode !== undefined && statusCode < 500)
+    return malformed('request', redact(message))
+  if (code === 'ECONNRESET' || code === 'ERR_STREAM_PREMATURE_CLOSE')
+    return malformed('body', 'The connection ended before the body did.')
+  deps.log.error({ err: error, requestId: redact(request.id), route: request.routeOptions.url }, 'request failed')
+  return fail('internal_error')
+}
+
+function send(deps: Deps, reply: FastifyReply, error: HttpError): FastifyReply {
+  return reply
+    .code(error.status)
+    .headers(error.headers)
+    .header('content-type', 'application/json; charset=utf-8')
+    .send(envelope(deps.config, error))
+}
+
+const PROBES = new Set([`${BASE}/healthz`, `${BASE}/readyz`])
+
+function isProbe(request: FastifyRequest): boolean {
+  return request.method === 'GET' && PROBES.has(request.url.split('?', 1)[0] as string)
+}
+
+/** The key, the first of the checks. Answers at once where the key is known in memory: nearly always. */
+function findHolder(deps: Deps, request: FastifyRequest): KeyHolder | null | Promise<KeyHolder | null> {
+  const key = request.headers['x-api-key']
+  if (key === undefined || key === '') throw fail('api_key_missing')
+  if (typeof key !== 'string') return null
+  const known = deps.auth.authenticateNow(key)
+  if (known !== undefined) return known
+  return isProbe(request) ? deps.auth.authenticateProbe(key) : deps.auth.authenticate(key)
+}
+
+/** Who holds the key, then the rate limit: for every path below the base, known or not. Waits for shared limits alone. */
+function admit(
+  deps: Deps,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  holder: KeyHolder | null,
+): void | Promise<void> {
+  if (holder === null) throw fail('api_key_invalid')
+  if (holder.allowedIps.length > 0 && !addressIn(request.ip, holder.allowedIps)) throw fail('ip_not_allowed')
+  request.holder = holder
+  const limit = limitKey(deps, holder, request.ip)
+  if (limit instanceof Promise) return limit.then((headers) => void reply.headers(headers))
+  reply.headers(limit)
+}
+
+/** What every answer has. */
+function addHeaders(request: FastifyRequest, reply: FastifyReply): void {
+  reply.header('x-request-id', request.id)
+  reply.header('x-content-type-options', 'nosniff')
+}
+
+function cors(request: FastifyRequest, reply: FastifyReply): void {
+  const origin = request.headers.origin
+  reply.header('vary', 'Origin')
+  if (origin === undefined) return
+  reply.header('access-control-allow-origin', origin)
+  reply.header('access-control-expose-headers', EXPOSED_HEADERS)
+}
+
+function preflight(reply: FastifyReply): FastifyReply {
+  return reply
+    .headers({
+      'access-control-allow-methods': 'GET, POST, PATCH, DELETE',
+      'access-control-allow-headers': ALLOWED_HEADERS,
+      'access-control-max-age': PREFLIGHT_SECONDS,
+    })
+    .code(200)
+    .send('')
+}
+
+const isApi = (url: string) => url === BASE || url.startsWith(`${BASE}/`) || url.startsWith(`${BASE}?`)
+
+/** What the HTTP parser refuses never reaches a handler: it is answered here, in the same envelope. */
+function answerParserError(deps: Deps, error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
+  const body = envelope(
+    deps.config,
+    fail('malformed_request', [
+      { code: (error.code ?? 'malformed').toLowerCase(), message: 'The HTTP parser refused the request.' },
+    ]),
+  )
+  socket.end(
+    `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nX-Request-Id: ${randomUUID()}\r\nConnection: close\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  )
+}
+
+function newFastify(deps: Deps): FastifyInstance {
+  const app = Fastify({
+    genReqId: (raw) => requestId(raw.headers),
+    rewriteUrl: (raw) => originForm(raw.url ?? '/'),
+    trustProxy: deps.config.trustedProxies.length > 0 ? deps.config.trustedProxies : false,
+    routerOptions: { maxParamLength: PARAM_CHARS_MAX, ignoreTrailingSlash: false },
+    exposeHeadRoutes: false,
+    bodyLimit: DISCARDED_BYTES_MAX,
+    requestTimeout: 30_000,
+    keepAliveTimeout: 72_000,
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    clientErrorHandler: (error, socket) => answerParserError(deps, error, socket),
+    http: { requireHostHeader: false },
+    frameworkErrors: async (error, request, reply) => {
+      // A path with broken percent-encoding never reaches the hooks; the key is checked before it all the same.
+      addHeaders(request, reply)
+      try {
+        if (isApi(request.url)) {
+          cors(request, reply)
+          if (request.method === 'OPTIONS') return preflight(reply)
+          await admit(deps, request, reply, await findHolder(deps, request))
+        }
+        throw error
+      } catch (failure) {
+        send(deps, reply, toHttpError(failure, request, deps))
+      }
+    },
+  })
+  app.server.on('checkExpectation', (_, response) => {
+    const body = envelope(deps.config, malformed('expectation', 'The only expectation that is met is 100-continue.'))
+    response
+      .writeHead(400, {
+        'content-type': 'application/json; charset=utf-8',
+        'content-length': Buffer.byteLength(body),
+        'x-request-id': randomUUID(),
+        connection: 'close',
+      })
+      .end(body)
+  })
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', async (request: FastifyRequest, stream: Readable): Promise<unknown> => {
+    const body = await readBody(stream, Number(request.headers['content-length']))
+    if (body.length === 0)
+      throw fail('malformed_json', [
+        { code: 'malformed_json', message: 'The body is empty. Send {} or leave the content type out.' },
+      ])
+    request.bodyBytes = body.length
+    return parseJson(body)
+  })
+  app.setErrorHandler((error, request, reply) => send(deps, reply, toHttpError(error, request, deps)))
+  app.setNotFoundHandler((_, reply) => send(deps, reply, fail('not_found')))
+  return app
+}
+
+/** What no trace is made of: it comes every few seconds and tells nothing. */
+const UNTRACED = new Set(['/healthz', '/readyz', '/metrics'])
+
+/** Before all other hooks: everything that a request does runs within its trace. */
+function trace(app: FastifyInstance, tracing: Tracing): void {
+  app.addHook('onRequest', (request, reply, done) => {
+    const route = request.is404 ? undefined : request.routeOptions.url
+    const traced = UNTRACED.has(route ?? '')
+      ? null
+      : tracing.beginRequest(request.method, route, request.headers.traceparent)
+    if (traced === null) return done()
+    request.traceId = traced.traceId
+    reply.raw.once('close', () =>
+      traced.end(reply.raw.writableFinished ? reply.statusCode : null, request.holder?.tenantId),
+    )
+    traced.run(done)
+  })
+}
+
+function addHooks(app: FastifyInstance, deps: Deps, state: { draining: boolean }): void {
+  if (deps.tracing !== null) trace(app, deps.tracing)
+  const isOurHost = createHostCheck(deps.config)
+  app.decorateRequest('holder', null)
+  app.decorateRequest('bodyBytes', 0)
+  app.decorateRequest('traceId', undefined)
+  // By callback, not by promise: what is known in memory costs no turn of the event loop.
+  app.addHook('onRequest', (request, reply, done) => {
+    try {
+      const forApi = isForApi(request, reply, state)
+      const { host } = request.headers
+      const { anyHost = false } = request.routeOptions.config
+      if (host !== undefined && !anyHost && !isOurHost(host)) throw wrongHost(deps)
+      if (!forApi) return done()
+      if (request.method === 'OPTIONS') return void preflight(reply)
+      // Before the body is looked at: an unknown route is a 404 whatever is sent to it.
+      const found = () => {
+        deps.requests.count(request.holder as KeyHolder)
+        return request.is404 ? done(fail('not_found')) : done()
+      }
+      const enter = (holder: KeyHolder | null) => admit(deps, request, reply, holder)
+      const holder = findHolder(deps, request)
+      const admitted = holder instanceof Promise ? holder.then(enter) : enter(holder)
+      if (!(admitted instanceof Promise)) return found()
+      admitted.then(found, (error: Error) => done(error))
+    } catch (error) {
+      done(error as Error)
+    }
+  })
+  const histograms = new Map<string, { observe(seconds: number): void }>()
+  app.addHook('onResponse', (request, reply, done) => {
+    const route = request.is404 ? 'unknown' : (request.routeOptions.url ?? 'unknown')
+    const status = reply.statusCode
+    const labels = `${request.method} ${status} ${route}`
+    // Its labels' histogram is looked up once: doing it at every request would cost more than the counting.
+    const histogram = histograms.get(labels) ?? deps.metrics.requests.labels(route, request.method, String(status))
+    histograms.set(labels, histogram)
+    histogram.observe(reply.elapsedTime / 1000)
+    const { holder } = request
+    deps.log.info(
+      {
+        requestId: redact(request.id),
+        method: request.method,
+        route,
+        status,
+        ms: Math.round(reply.elapsedTime * 10) / 10,
+        tenantId: holder?.tenantId,
+        keyId: holder?.keyId,
+        traceId: request.traceId,
+      },
+      'request',
+    )
+    done()
+  })
+}
+
+/** What holds for every request; answers whether it is one for the API. @throws malformed_request */
+function isForApi(request: FastifyRequest, reply: FastifyReply, state: { draining: boolean }): boolean {
+  addHeaders(request, reply)
+  if (state.draining) reply.header('connection', 'close')
+  // RFC 9112, section 3.2. Node would refuse it too, but not in the envelope.
+  if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
+    throw malformed('request', 'The Host header is missing.')
+  // By the route that was found, for its path may have come percent-encoded: no spelling of it goes round the key.
+  if (!isApi(request.routeOptions.url ?? request.url)) return false
+  cors(request, reply)
+  return true
+}
+
+const limitsSignIn = (deps: Deps) => async (request: FastifyRequest, reply: FastifyReply) => {
+  reply.headers(await limitSignIn(deps, request.ip))
+}
+
+/** What is answered sooner was under way when anything ended; nobody waited for it. */
+const TRUSTED_MS = 100
+
+/** Whoever waited for something to read is asked anew who they are: the key or session may have ended meanwhile. */
+async function askAgain(deps: Deps, request: FastifyRequest, entrance: Entrance | undefined): Promise<void> {
+  const { method, ip: address, headers } = request
+  if (entrance !== undefined) await entrance.enter(deps, { method, address, headers })
+  else if ((await findHolder(deps, request)) === null) throw fail('api_key_invalid')
+}
+
+const enters = (deps: Deps, entrance: Entrance) => async (request: FastifyRequest, reply: FastifyReply) => {
+  const { method, ip: address, headers } = request
+  // What a cookie opens is nobody else's.
+  reply.header('cache-control', 'no-store')
+  reply.headers(await limitPage(deps, entrance, address))
+  const holder = await entrance.enter(deps, { method, address, headers })
+  request.holder = holder
+  // A key's limit is the key's, whichever way it comes in, and from however many addresses.
+  if (entrance.limit === 'secret') reply.headers(await limitKey(deps, holder, address))
+}
+
+function addRoute(app: FastifyInstance, deps: Deps, route: Route, entrance?: Entrance): void {
+  const answer = endpoint(deps, route)
+  app.route({
+    method: route.method,
+    url: `${entrance?.base ?? BASE}${route.path}`,
+    onRequest: [
+      ...(entrance === undefined ? [] : [enters(deps, entrance)]),
+      ...(route.limit === 'sign_in' ? [limitsSignIn(deps)] : []),
+    ],
+    handler: async (request, reply) => {
+      const cut = request.url.indexOf('?')
+      const outgoing = await answer({
+        holder: request.holder as KeyHolder,
+        origin: originOf(request),
+        params: request.params as Record<string, string>,
+        path: cut === -1 ? request.url : request.url.slice(0, cut),
+        queryText: cut === -1 ? '' : request.url.slice(cut + 1),
+        body: request.body,
+        bodyBytes: request.bodyBytes,
+        headers: request.headers,
+      })
+      if (route.method === 'GET' && reply.elapsedTime > TRUSTED_MS) await askAgain(deps, request, entrance)
+      if (outgoing.replayed) reply.header('idempotency-replayed', 'true')
+      if (route.secret) reply.header('cache-control', 'no-store')
+      reply.code(outgoing.status).header('content-type', 'application/json; charset=utf-8')
+      return reply.send(outgoing.body)
+    },
+  })
+}
+
+/** Builds the HTTP server out of the route tables. Listens to nothing yet. */
+export async function createServer(
+  deps: Deps,
+  routes: readonly Route[],
+  plainRoutes: readonly PlainRoute[],
+  entrances: readonly Entrance[] = [],
+): Promise<Server> {
+  const state = { draining: false }
+  const app = newFastify(deps)
+  const unused = followUnused(app.server)
+  addHooks(app, deps, state)
+  for (const route of routes) addRoute(app, deps, route)
+  for (const entrance of entrances) for (const route of entrance.routes) addRoute(app, deps, route, entrance)
+  await addPlainRoutes(app, deps, plainRoutes)
+  await apiReference(app)
+  await app.ready()
+  return {
+    async listen(host, port) {
+      await app.listen({ host, port, listenTextResolver: () => '' })
+      const address = app.server.address()
+      if (address === null || typeof address === 'string') throw new Error('the server listens on no port')
+      return { address: address.address, port: address.port }
+    },
+    drain: () => {
+      state.draining = true
+    },
+    close() {
+      unused.close()
+      return app.close()
+    },
+    draining: () => state.draining,
+  }
+}

@@ -1,0 +1,272 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Attributes, Context, Span } from '@opentelemetry/api'
+import type { ReadableSpan, SpanExporter, SpanProcessor } from '@opentelemetry/sdk-trace'
+import type { Config } from '../config.ts'
+import { HttpError } from '../http/errors.ts'
+import { createRateLimiter } from '../http/rate-limits/rate-limit.ts'
+import { VERSION } from '../version.ts'
+import type { Metrics } from './metrics.ts'
+
+// Nothing of OpenTelemetry is loaded but by `openTracing`: the imports above are types.
+
+/** Spans that wait for the collector. */
+const QUEUE_MAX = 4_096
+const BATCH_MAX = 512
+const BATCH_EVERY_MS = 1_000
+const EXPORT_MS = 5_000
+const CLOSE_MS = 2_000
+/** One request may do a lot; its trace shows so much of it. */
+const SPANS_A_TRACE_MAX = 500
+/** A stranger can ask for traces too. Past so many the ratio decides, so that they don't crowd out all others. */
+const ASKED = { name: 'traceparent', perSecond: 50, burst: 100 }
+const QUERY_CHARS_MAX = 2_000
+/** W3C Trace Context, section 3.2: version, trace, parent, flags; later versions may go on. */
+const TRACEPARENT = /^(?!ff)([\da-f]{2})-(?!0{32})([\da-f]{32})-(?!0{16})([\da-f]{16})-([\da-f]{2})(-.*)?$/
+
+/** What all spans of one trace in this process share. */
+interface Trace {
+  tools: Tools
+  left: number
+  /** What goes on after the end belongs to nobody who waits for it. */
+  isOver: boolean
+}
+
+interface Active {
+  trace: Trace
+  context: Context
+}
+
+const current = new AsyncLocalStorage<Active>()
+
+/** The parts of OpenTelemetry that spans are made with. */
+interface Tools {
+  begin(name: string, kind: number, attributes: Attributes, parent: Context | null): { span: Span; context: Context }
+  /** The context of a span elsewhere. */
+  remote(traceId: string, spanId: string): Context
+}
+
+/** `SpanKind` of the API. */
+const KIND = { internal: 0, server: 1, client: 2 } as const
+/** `SpanStatusCode.ERROR`. */
+const ERROR = 2
+
+/** Whether what runs now is traced. */
+export const isTraced = (): boolean => current.getStore() !== undefined
+
+function markError(span: Span, error: unknown): void {
+  const { code, name } = error as { code?: unknown; name?: unknown }
+  // Never its message: it may repeat what the caller sent.
+  span.setAttribute('error.type', String(typeof code === 'string' ? code : (name ?? 'unknown')))
+  if (!(error instanceof HttpError && error.status < 500)) span.setStatus({ code: ERROR })
+}
+
+async function runIn<T>(span: Span, active: Active, work: () => Promise<T>): Promise<T> {
+  try {
+    return await current.run(active, work)
+  } catch (error) {
+    markError(span, error)
+    throw error
+  } finally {
+    span.end()
+  }
+}
+
+/** Does work, as a span of its own where it is a part of something traced. Attributes are for the operator: no values, no names of people. */
+export function inSpan<T>(
+  name: string,
+  kind: 'internal' | 'client',
+  attributes: Attributes,
+  work: () => Promise<T>,
+): Promise<T> {
+  const active = current.getStore()
+  if (active === undefined || active.trace.isOver || active.trace.left <= 0) return work()
+  active.trace.left -= 1
+  const { span, context } = active.trace.tools.begin(name, KIND[kind], attributes, active.context)
+  return runIn(span, { trace: active.trace, context }, work)
+}
+
+interface Statement {
+  name: string
+  attributes: Attributes
+}
+
+const statements = new Map<string, Statement>()
+/** As many as there may be (see `db.ts`); what is past it is described anew each time. */
+const STATEMENTS_MAX = 2_000
+
+function describeStatement(text: string): Statement {
+  const line = text.replace(/\s+/g, ' ').trim()
+  // Of one with parts (`with …`) the last write names it: that is what it is for.
+  const written = [...line.matchAll(/(?<!\b(?:for|do) )\b(insert|update|delete)(?: into| from)? ([a-z_]+)/g)].at(-1)
+  const operation = written?.[1] ?? /^\w+/.exec(line)?.[0] ?? 'query'
+  const table = written?.[2] ?? /\bfrom ([a-z_]+)/.exec(line)?.[1]
+  return {
+    name: table === undefined ? operation : `${operation} ${table}`,
+    attributes: { 'db.system.name': 'postgresql', 'db.query.text': line.slice(0, QUERY_CHARS_MAX) },
+  }
+}
+
+/** One statement as a span, with its text as it stands in the source: `$1`, never a value. */
+export function inStatementSpan<T>(text: string, work: () => Promise<T>): Promise<T> {
+  const known = statements.get(text) ?? describeStatement(text)
+  if (statements.size < STATEMENTS_MAX) statements.set(text, known)
+  return inSpan(known.name, 'client', known.attributes, work)
+}
+
+/** A request whose trace has begun. */
+export interface TracedRequest {
+  traceId: string
+  /** Runs what answers it. */
+  run(work: () => void): void
+  /** @param status null when the client went away before it was answered */
+  end(status: number | null, tenantId: string | undefined): void
+}
+
+/** Makes traces and sends them to the collector. */
+export interface Tracing {
+  /** Begins a request's trace, or goes on with its caller's; null for one that is not traced. */
+  beginRequest(method: string, route: string | undefined, traceparent: unknown): TracedRequest | null
+  /** Does work that no request waits for as a trace of its own, if its turn comes. `told`: what its result says. */
+  inTrace<T>(name: string, attributes: Attributes, work: () => Promise<T>, told: (result: T) => Told): Promise<T>
+  /** Sends what waits, for two seconds at most. */
+  close(): Promise<void>
+}
+
+/** What a result says of the work that it came of. */
+export interface Told {
+  attributes: Attributes
+  isFailed: boolean
+}
+
+/** Counts what is lost, and keeps no more than the queue may hold: also while the collector has a batch and says nothing. */
+function boundedBy(metrics: Metrics, batch: (exporter: SpanExporter) => SpanProcessor, exporter: SpanExporter) {
+  let waiting = 0
+  const inner = batch({
+    export(spans, done) {
+      exporter.export(spans, (result) => {
+        waiting -= spans.length
+        if (result.code !== 0) metrics.spansDropped.inc(spans.length)
+        done(result)
+      })
+    },
+    forceFlush: async () => {},
+    shutdown: () => exporter.shutdown(),
+  })
+  const bounded: SpanProcessor = {
+    onStart() {},
+    onEnd(span: ReadableSpan) {
+      if (waiting >= QUEUE_MAX) return metrics.spansDropped.inc()
+      waiting += 1
+      inner.onEnd(span)
+    },
+    forceFlush: () => inner.forceFlush(),
+    shutdown: () => inner.shutdown(),
+  }
+  return bounded
+}
+
+async function load(config: Config, metrics: Metrics) {
+  const [api, sdk, { OTLPTraceExporter }, { resourceFromAttributes }] = await Promise.all([
+    import('@opentelemetry/api'),
+    import('@opentelemetry/sdk-trace'),
+    import('@opentelemetry/exporter-trace-otlp-http'),
+    import('@opentelemetry/resources'),
+  ])
+  const exporter = new OTLPTraceExporter({ url: `${config.otlpEndpoint}/v1/traces`, timeoutMillis: EXPORT_MS })
+  const batch = (to: SpanExporter) =>
+    new sdk.BatchSpanProcessor({
+      exporter: to,
+      maxQueueSize: QUEUE_MAX,
+      maxExportBatchSize: BATCH_MAX,
+      scheduledDelayMillis: BATCH_EVERY_MS,
+      exportTimeoutMillis: EXPORT_MS + 1_000,
+    })
+  const provider = new sdk.TracerProvider({
+    resource: resourceFromAttributes({
+      'service.name': 'halfkey',
+      'service.version': VERSION,
+      'halfkey.role': config.role,
+      'deployment.environment.name': config.env,
+    }),
+    // What comes here is to be recorded: `isChosen` has decided, before anything was made.
+    sampler: new sdk.AlwaysOnSampler(),
+    spanProcessors: [boundedBy(metrics, batch, exporter)],
+  })
+  const tracer = provider.getTracer('halfkey', VERSION)
+  const tools: Tools = {
+    begin(name, kind, attributes, parent) {
+      const of = parent ?? api.ROOT_CONTEXT
+      const span = tracer.startSpan(name, { kind, attributes }, of)
+      return { span, context: api.trace.setSpan(of, span) }
+    },
+    remote: (traceId, spanId) =>
+      api.trace.setSpanContext(api.ROOT_CONTEXT, { traceId, spanId, traceFlags: 1, isRemote: true }),
+  }
+  return { provider, tools }
+}
+
+/** Loads what makes traces, and begins to send them. Spans that the collector does not take are dropped and counted. */
+export async function openTracing(config: Config, metrics: Metrics): Promise<Tracing> {
+  const { provider, tools } = await load(config, metrics)
+  const asked = createRateLimiter()
+  const isChosen = () => Math.random() < config.traceRatio
+  const newTrace = (): Trace => ({ tools, left: SPANS_A_TRACE_MAX, isOver: false })
+
+  /** The parent that the caller names; undefined for a request that is not traced, null for one that begins a trace. */
+  function parentOf(traceparent: unknown): Context | null | undefined {
+    const given = typeof traceparent === 'string' ? TRACEPARENT.exec(traceparent) : null
+    const [, version, traceId = '', spanId = '', flags = ''] = given ?? []
+    if (given === null || (version === '00' && given[5] !== undefined)) return isChosen() ? null : undefined
+    if ((Number.parseInt(flags, 16) & 1) === 0) return undefined
+    return asked.take('', ASKED).allowed || isChosen() ? tools.remote(traceId, spanId) : undefined
+  }
+
+  return {
+    beginRequest(method, route, traceparent) {
+      const parent = parentOf(traceparent)
+      if (parent === undefined) return null
+      const attributes = { 'http.request.method': method, ...(route === undefined ? {} : { 'http.route': route }) }
+      const name = route === undefined ? method : `${method} ${route}`
+      const { span, context } = tools.begin(name, KIND.server, attributes, parent)
+      const trace = newTrace()
+      return {
+        traceId: span.spanContext().traceId,
+        run: (work) => current.run({ trace, context }, work),
+        end(status, tenantId) {
+          if (tenantId !== undefined) span.setAttribute('halfkey.tenant.id', tenantId)
+          if (status === null) span.setAttribute('error.type', 'client_gone')
+          else span.setAttribute('http.response.status_code', status)
+          if (status !== null && status >= 500) {
+            span.setAttribute('error.type', String(status))
+            span.setStatus({ code: ERROR })
+          }
+          span.end()
+          trace.isOver = true
+        },
+      }
+    },
+    inTrace(name, attributes, work, told) {
+      if (!isChosen()) return work()
+      const { span, context } = tools.begin(name, KIND.client, attributes, null)
+      const trace = newTrace()
+      return runIn(span, { trace, context }, async () => {
+        const result = await work()
+        const { attributes: more, isFailed } = told(result)
+        span.setAttributes(more)
+        if (isFailed) span.setStatus({ code: ERROR })
+        return result
+      }).finally(() => {
+        trace.isOver = true
+      })
+    },
+    async close() {
+      let timer: NodeJS.Timeout | undefined
+      const late = new Promise<void>((resolve) => {
+        timer = setTimeout(resolve, CLOSE_MS)
+      })
+      // What cannot be sent has been counted, and is no reason not to stop.
+      await Promise.race([provider.shutdown().catch(() => {}), late])
+      clearTimeout(timer)
+    },
+  }
+}

@@ -1,0 +1,219 @@
+import type { Db, Sql } from '../db/db.ts'
+import type { Id } from '../ids.ts'
+
+/** Fields of a contract, or a choice's arguments: strings, and lists of them. Amounts and times are strings too. */
+export type Arguments = { [field: string]: string | string[] }
+
+/** What a ledger is asked to do. */
+export type Command =
+  | { create: { templateId: string; arguments: Arguments } }
+  | { exercise: { templateId: string; contractId: string; choice: string; arguments: Arguments } }
+
+/** One thing that a transaction does. The first effect of each command is its root; what follows are its consequences. */
+export interface Effect {
+  type: 'created' | 'exercised' | 'archived'
+  /** Which command it follows from, counted from 0. */
+  command: number
+  contractId: string
+  templateId: string
+  /** Of what is exercised. */
+  choice: string | null
+  /** The contract's fields; of what is exercised the choice's arguments, with what was left out filled in. */
+  arguments: Arguments
+  signatories: string[]
+  observers: string[]
+}
+
+/** What one command does to one owner's part of an asset, in base units. */
+export interface Flow {
+  command: number
+  asset: { issuer: string; symbol: string }
+  /** Null for what is made to be with nobody until somebody takes it, an open offer; one that ends was its owner's. */
+  owner: string | null
+  consumed: bigint
+  created: bigint
+}
+
+/** A transaction that can be signed. All of it is read out of `bytes`, which is what counts. */
+export interface Prepared {
+  bytes: Buffer
+  /** What is signed: 32 bytes, computed from `bytes`. */
+  digest: Buffer
+  commandId: string
+  /** The party that acts, and the only one. */
+  actAs: string
+  commands: Command[]
+  effects: Effect[]
+  flows: Flow[]
+  /** Past this it can certainly not happen any more. */
+  expiresAt: Date
+}
+
+/** An Ed25519 signature (RFC 8032) over a digest, for the party in whose namespace the key is. */
+export interface LedgerSignature {
+  party: string
+  /** 32 bytes, raw. */
+  publicKey: Buffer
+  /** 64 bytes. */
+  signature: Buffer
+}
+
+/** A transaction that happened. */
+export interface Receipt {
+  updateId: string
+  /** Grows: what happened after something was seen has a greater one. */
+  offset: number
+  recordedAt: Date
+}
+
+/** A contract that is active. */
+export interface Contract {
+  contractId: string
+  templateId: string
+  arguments: Arguments
+  signatories: string[]
+  observers: string[]
+  createdAtOffset: number
+}
+
+/** Which of a party's contracts. */
+export interface ContractQuery {
+  tenantId: Id<'ten'>
+  party: string
+  templateIds: readonly string[]
+  /** Only contracts for which this holds; looked at one by one. */
+  accept: ((contract: Contract) => boolean) | null
+  limit: number
+  /** From the page before. */
+  cursor: string | null
+}
+
+/** A page of contracts, newest first. It may hold fewer than `limit`, with a filter even none, though more follow. */
+export interface ContractPage {
+  contracts: Contract[]
+  nextCursor: string | null
+}
+
+/** A transaction as those see it who follow the ledger. */
+export interface Update extends Receipt {
+  commandId: string
+  actAs: string
+  effects: Effect[]
+}
+
+/** What has to be signed by a key before its party exists; empty where nothing has. */
+export interface Onboarding {
+  party: string
+  digests: Buffer[]
+}
+
+/** Why a ledger refuses or fails. */
+export type LedgerErrorCode =
+  | 'template_unknown'
+  | 'choice_unknown'
+  | 'arguments_invalid'
+  | 'contract_not_found'
+  | 'contract_archived'
+  | 'authorization_missing'
+  | 'prepared_invalid'
+  | 'prepared_expired'
+  | 'signature_invalid'
+  | 'duplicate_command'
+  | 'ledger_unavailable'
+
+/** A ledger's refusal or failure. */
+export class LedgerError extends Error {
+  readonly code: LedgerErrorCode
+  /** Whether the same may succeed later. */
+  readonly retryable: boolean
+  /** Whether it certainly did not happen. When not, only the ledger knows. */
+  readonly definite: boolean
+  /** The part of the commands that is at fault: `0.exercise.contractId`. */
+  readonly field: string | null
+
+  constructor(
+    code: LedgerErrorCode,
+    message: string,
+    options: { field?: string; retryable?: boolean; definite?: boolean } = {},
+  ) {
+    super(message)
+    this.code = code
+    this.retryable = options.retryable ?? false
+    this.definite = options.definite ?? true
+    this.field = options.field ?? null
+  }
+}
+
+/** Whose commands, and until when they may happen. */
+export interface PrepareRequest {
+  tenantId: Id<'ten'>
+  /** Makes submission idempotent: one transaction for each party and id. */
+  commandId: string
+  actAs: string
+  commands: readonly Command[]
+  now: Date
+  expiresAt: Date
+}
+
+/**
+ * A ledger, whichever it is. Those that `join` write in the transaction that `db` is; the others use a network, take no
+ * notice of `db`, and must not be called inside a transaction. All throw `LedgerError`.
+ */
+export interface Ledger {
+  readonly name: string
+  readonly joins: boolean
+  /** Computed, not asked for: known before the ledger knows it. `publicKey` is raw. */
+  deriveParty(hint: string, publicKey: Buffer): string
+  /** What a party's key has to sign before the party exists. Repeatable. */
+  prepareOnboarding(tenantId: Id<'ten'>, hint: string, publicKey: Buffer): Promise<Onboarding>
+  /** Makes the party exist. Repeatable. */
+  completeOnboarding(tenantId: Id<'ten'>, onboarding: Onboarding, signatures: readonly LedgerSignature[]): Promise<void>
+  /** Interprets commands as of now, or as of when `ground` was read. Nothing changes. */
+  prepare(db: Db, request: PrepareRequest, ground?: unknown): Promise<Prepared>
+  /**
+   * For ledgers that join: what preparing these commands reads, as an expression of one JSON value for a statement of the
+   * caller's, who hands the value on to `prepare`. @throws arguments_invalid when it is too much
+   */
+  ground?(tenantId: Id<'ten'>, commands: readonly Command[]): Sql
+  /** Reads a prepared transaction out of its bytes; nothing that came beside them is believed. */
+  decode(bytes: Buffer): Prepared
+  /** Templates of which a choice may create or archive contracts; null for an unknown choice. */
+  declaredConsequences(
+    db: Db,
+    tenantId: Id<'ten'>,
+    templateId: string,
+    choice: string,
+  ): Promise<readonly string[] | null>
+  /**
+   * Signs with the key that the ledger's own node holds for the parties in its namespace; none for any other's. Never a
+   * network away: it is called in the transaction that `db` is.
+   */
+  sign(db: Db, tenantId: Id<'ten'>, party: string, digest: Buffer): Promise<LedgerSignature[]>
+  /** Makes it happen; a repeat under the same command id answers the first receipt. */
+  submit(
+    db: Db,
+    tenantId: Id<'ten'>,
+    bytes: Buffer,
+    signatures: readonly LedgerSignature[],
+    now: Date,
+  ): Promise<Receipt>
+  /**
+   * For ledgers that join: what this ledger has just prepared, signed, as parts of a `with` for the caller's own statement.
+   * It happens only if the part `held`, which the caller brings, has a row, and what it was prepared from is still as it
+   * was: then the part `applied` has a row. @throws signature_invalid
+   */
+  submission?(prepared: Prepared, signatures: readonly LedgerSignature[], now: Date): { receipt: Receipt; writes: Sql }
+  /** What became of a command; null while the ledger knows of none. */
+  getTransaction(db: Db, tenantId: Id<'ten'>, actAs: string, commandId: string): Promise<Receipt | null>
+  /** A party's active contracts. */
+  query(db: Db, query: ContractQuery): Promise<ContractPage>
+  /** What happened after a cursor, each transaction once; null for the beginning. */
+  follow(
+    db: Db,
+    tenantId: Id<'ten'>,
+    cursor: string | null,
+    limit: number,
+  ): Promise<{ updates: Update[]; cursor: string | null }>
+  /** @throws Error while it cannot be reached */
+  health(db: Db): Promise<void>
+}

@@ -1,0 +1,242 @@
+import { hash } from 'node:crypto'
+import { type Db, sql } from '../db/db.ts'
+import type { Caller } from '../http/route.ts'
+import type { Logger } from '../observability/log.ts'
+import { apiKeyHash, apiKeyType } from './api-key.ts'
+import { domainOrigins } from './domain-origins.ts'
+
+const POLL_MS = 250
+/** A cached key counts for this long after the start of the last poll that saw the epoch: the ≤ 1 s of a revocation. */
+const TRUST_MS = 900
+const CACHED_KEYS_MAX = 10_000
+const TOUCH_MS = 10_000
+
+/** A caller, and what browser calls with its key need to be checked against. */
+export interface KeyHolder extends Caller {
+  /** The bound app's, for a publishable key. */
+  allowedOrigins: readonly string[]
+  /** Those of the app's verified custom domains, which are allowed beside them. */
+  domainOrigins?: readonly string[]
+  name: string
+}
+
+/** Resolves API keys, from memory where that is as good as the database. */
+export interface Authenticator {
+  /**
+   * Who holds this key; null for anything but an active key.
+   * @throws Error when the key is not known here and the database is away
+   */
+  authenticate(key: string): Promise<KeyHolder | null>
+  /** The same where it needs no waiting: undefined when the database has to be asked. */
+  authenticateNow(key: string): KeyHolder | null | undefined
+  /** The same for the probes, which go by what was last known when the database is away. */
+  authenticateProbe(key: string): Promise<KeyHolder | null>
+  /** Forgets everything: to be called once a change of keys, apps or verified domains has committed. */
+  forget(): void
+  /** Another number than before after a change, in this process or (within a second) another one: what else was remembered goes too. */
+  generation(): number
+  /** Begins to follow the epoch that other processes raise. */
+  start(): void
+  stop(): Promise<void>
+}
+
+interface KeyRow {
+  tenant_id: Caller['tenantId']
+  id: Caller['keyId']
+  name: string
+  type: Caller['keyType']
+  scopes: string[]
+  app_id: Caller['appId']
+  allowed_ips: string[]
+  allowed_origins: string[] | null
+  domain_origins: string[]
+  ends_at: Date | null
+}
+
+function findKey(db: Db, hash: Buffer): Promise<KeyRow | undefined> {
+  return db.one<KeyRow>(sql`
+    select k.tenant_id, k.id, k.name, k.type, k.scopes, k.app_id, k.allowed_ips, a.allowed_origins,
+      ${domainOrigins(sql`k.tenant_id`, sql`k.app_id`)} as domain_origins,
+      case when k.hash = ${hash} then k.expires_at else least(k.expires_at, k.previous_until) end as ends_at
+    from api_keys k left join apps a on a.tenant_id = k.tenant_id and a.id = k.app_id
+    where (k.hash = ${hash} or k.previous_hash = ${hash}) and k.revoked_at is null`)
+}
+
+/** Raises the epoch, in the transaction that changes keys, apps or verified domains: other processes drop what they cached. */
+export async function raiseAuthEpoch(tx: Db): Promise<void> {
+  await tx.run(sql`update auth_epoch set epoch = epoch + 1`)
+}
+
+function holderOf(row: KeyRow): KeyHolder & { endsAtMs: number | null } {
+  const endsAtMs = row.ends_at?.getTime() ?? null
+  return {
+    tenantId: row.tenant_id,
+    keyId: row.id,
+    name: row.name,
+    keyType: row.type,
+    scopes: row.scopes,
+    appId: row.app_id,
+    allowedIps: row.allowed_ips,
+    allowedOrigins: row.allowed_origins ?? [],
+    domainOrigins: row.domain_origins,
+    expiresAtMs: endsAtMs,
+    endsAtMs,
+  }
+}
+
+/** Collects when keys were last used, and stores it now and then: never in a request's way. */
+function createUses(db: Db, log: Logger) {
+  const used = new Map<string, { tenantId: string; atMs: number }>()
+  return {
+    note(key: Pick<Caller, 'tenantId' | 'keyId'>, atMs: number): void {
+      used.set(key.keyId, { tenantId: key.tenantId, atMs })
+    },
+    async store(): Promise<void> {
+      if (used.size === 0) return
+      const rows = [...used].sort(([a], [b]) => (a < b ? -1 : 1))
+      used.clear()
+      // A row that another process writes at this moment gets as good a time from there: nobody waits, in no circle.
+      const touched = sql`
+        with u as (
+          select * from unnest(${rows.map(([, use]) => use.tenantId)}::text[], ${rows.map(([id]) => id)}::text[],
+            ${rows.map(([, use]) => new Date(use.atMs))}::timestamptz[]) as u(tenant_id, id, at)),
+        held as materialized (
+          select k.tenant_id, k.id, u.at from api_keys k join u on u.tenant_id = k.tenant_id and u.id = k.id
+          order by k.id for update of k skip locked)
+        update api_keys k set last_used_at = held.at from held where k.tenant_id = held.tenant_id and k.id = held.id`
+      await db.run(touched).catch((error: unknown) => log.warn({ err: error }, 'last use of API keys not stored'))
+    },
+  }
+}
+
+type Found = ReturnType<typeof holderOf>
+
+/** The keys that are known here. An app's origins are kept once for all its keys: both may be many. */
+function createCache() {
+  const keys = new Map<string, Found>()
+  const origins = new Map<string, readonly string[]>()
+
+  function shared(appId: string | null, list: readonly string[]): readonly string[] {
+    if (appId === null || list.length === 0) return list
+    const known = origins.get(appId)
+    if (known?.length === list.length && known.every((one, at) => one === list[at])) return known
+    origins.set(appId, list)
+    return list
+  }
+
+  return {
+    get: (key: string) => keys.get(key),
+    set(key: string, found: Found): void {
+      if (keys.size >= CACHED_KEYS_MAX) keys.delete(keys.keys().next().value as string)
+      keys.set(key, Object.assign(found, { domainOrigins: shared(found.appId, found.domainOrigins ?? []) }))
+    },
+    clear(): void {
+      keys.clear()
+      origins.clear()
+    },
+  }
+}
+
+interface AuthenticatorOptions {
+  db: Db
+  log: Logger
+  now: () => Date
+}
+
+/** `now` is the wall clock, for expiry; trust in the cache is counted on the monotonic one. */
+export function createAuthenticator({ db, log, now }: AuthenticatorOptions): Authenticator {
+  const cache = createCache()
+  const uses = createUses(db, log)
+  let generation = 0
+  let epoch = -1
+  let trustedUntil = 0
+  let timer: NodeJS.Timeout | undefined
+  let touchTimer: NodeJS.Timeout | undefined
+  let polling: Promise<void> = Promise.resolve()
+
+  const forget = () => {
+    generation += 1
+    cache.clear()
+  }
+
+  async function poll(): Promise<void> {
+    const startedAt = performance.now()
+    try {
+      const row = await db.one<{ epoch: number }>(sql`select epoch from auth_epoch`)
+      if (row !== undefined && row.epoch !== epoch) {
+        epoch = row.epoch
+        forget()
+      }
+      trustedUntil = startedAt + TRUST_MS
+    } catch (error) {
+      log.warn({ err: error }, 'API key epoch could not be read')
+    }
+  }
+
+  function follow(): void {
+    timer = setTimeout(() => {
+      polling = poll().then(() => {
+        if (timer !== undefined) follow()
+      })
+    }, POLL_MS)
+    timer.unref()
+  }
+
+  function live(found: Found): KeyHolder | null {
+    const nowMs = now().getTime()
+    if (found.endsAtMs !== null && found.endsAtMs <= nowMs) return null
+    uses.note(found, nowMs)
+    return found
+  }
+
+  async function lookUp(keyHash: Buffer, cacheKey: string): Promise<KeyHolder | null> {
+    const before = generation
+    const row = await findKey(db, keyHash)
+    if (row === undefined) return null
+    const found = holderOf(row)
+    // A key read before a revocation committed must not be cached after it.
+    if (before === generation) cache.set(cacheKey, found)
+    return live(found)
+  }
+
+  function authenticateNow(key: string): KeyHolder | null | undefined {
+    const cached = cache.get(hash('sha256', key, 'base64'))
+    if (cached !== undefined && performance.now() < trustedUntil) return live(cached)
+    return apiKeyType(key) === null ? null : undefined
+  }
+
+  async function resolve(key: string, trustStale: boolean): Promise<KeyHolder | null> {
+    const now = authenticateNow(key)
+    if (now !== undefined) return now
+    const keyHash = apiKeyHash(key)
+    const cacheKey = keyHash.toString('base64')
+    const stale = cache.get(cacheKey)
+    try {
+      return await lookUp(keyHash, cacheKey)
+    } catch (error) {
+      if (trustStale && stale !== undefined) return live(stale)
+      throw error
+    }
+  }
+
+  return {
+    authenticate: (key) => resolve(key, false),
+    authenticateNow,
+    authenticateProbe: (key) => resolve(key, true),
+    forget,
+    generation: () => generation,
+    start() {
+      polling = poll()
+      follow()
+      touchTimer = setInterval(() => void uses.store(), TOUCH_MS)
+      touchTimer.unref()
+    },
+    async stop() {
+      clearTimeout(timer)
+      timer = undefined
+      clearInterval(touchTimer)
+      await polling
+      await uses.store()
+    },
+  }
+}

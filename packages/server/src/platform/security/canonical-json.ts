@@ -1,0 +1,1 @@
+export { canonicalJson } from '../../../../keys/src/canonical-json.ts'

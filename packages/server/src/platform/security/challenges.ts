@@ -1,0 +1,99 @@
+import { type Db, sql } from '../db/db.ts'
+import type { Id } from '../ids.ts'
+import { newId } from '../ids.ts'
+
+/** Something that has to be answered within five minutes, once. */
+export interface Challenge<Data> {
+  id: Id<'chl'>
+  appId: Id<'app'>
+  /** Whom it is for; null where that is yet to be known. */
+  userId: Id<'usr'> | null
+  data: Data
+  /** It has been answered before, or its time is over. */
+  over: boolean
+}
+
+export type ChallengeKind = 'passkey_registration' | 'passkey_login' | 'mfa' | 'wallet' | 'recovery'
+
+/** How long a challenge can be answered. */
+export const CHALLENGE_MS = 5 * 60_000
+
+/** Stores a challenge. `data` is what its answer will be held against. */
+export async function createChallenge<Data extends object>(
+  db: Db,
+  now: Date,
+  input: {
+    tenantId: Id<'ten'>
+    appId: Id<'app'>
+    kind: ChallengeKind
+    userId: Id<'usr'> | null
+    data: Data
+  },
+): Promise<{ id: Id<'chl'>; expiresAt: Date }> {
+  const id = newId('chl')
+  const expiresAt = new Date(now.getTime() + CHALLENGE_MS)
+  await db.run(sql`
+    insert into challenges (tenant_id, id, app_id, kind, user_id, data, expires_at)
+    values (${input.tenantId}, ${id}, ${input.appId}, ${input.kind}, ${input.userId}, ${input.data}, ${expiresAt})`)
+  return { id, expiresAt }
+}
+
+interface Row<Data> {
+  id: Id<'chl'>
+  app_id: Id<'app'>
+  kind: ChallengeKind
+  user_id: Id<'usr'> | null
+  data: Data
+  used_at: Date | null
+  expires_at: Date
+}
+
+const toChallenge = <Data>(row: Row<Data>, now: Date): Challenge<Data> => ({
+  id: row.id,
+  appId: row.app_id,
+  userId: row.user_id,
+  data: row.data,
+  over: row.used_at !== null || row.expires_at <= now,
+})
+
+/** Which challenge: the tenant's (and, with `appId`, the app's) of this id and kind. */
+interface WhichChallenge {
+  tenantId: Id<'ten'>
+  appId: Id<'app'> | null
+  kind: ChallengeKind
+  id: Id<'chl'>
+}
+
+/** Looks at a challenge and leaves it as it is: for what takes long to work out before it is taken. */
+export async function findChallenge<Data>(db: Db, now: Date, of: WhichChallenge): Promise<Challenge<Data> | undefined> {
+  const row = await db.one<Row<Data>>(sql`
+    select id, app_id, kind, user_id, data, used_at, expires_at from challenges
+    where tenant_id = ${of.tenantId} and id = ${of.id} and kind = ${of.kind} and (${of.appId}::text is null or app_id = ${of.appId})`)
+  return row && toChallenge(row, now)
+}
+
+/**
+ * Takes a challenge of this kind: of any number that ask at once, one finds it not over. Undefined where the tenant (and,
+ * with `appId`, the app) has none of this id and kind.
+ */
+export async function takeChallenge<Data>(db: Db, now: Date, of: WhichChallenge): Promise<Challenge<Data> | undefined> {
+  const row = await db.one<Row<Data>>(sql`
+    with before as (
+      select id, used_at from challenges
+      where tenant_id = ${of.tenantId} and id = ${of.id} and kind = ${of.kind} and (${of.appId}::text is null or app_id = ${of.appId})
+      for update)
+    update challenges c set used_at = coalesce(c.used_at, ${now}) from before
+    where c.tenant_id = ${of.tenantId} and c.id = before.id
+    returning c.id, c.app_id, c.kind, c.user_id, c.data, before.used_at, c.expires_at`)
+  return row && toChallenge(row, now)
+}
+
+const CHALLENGES_A_DELETION = 5_000
+
+/** Deletes a portion of the challenges that were over ten minutes ago. @returns whether there may be more */
+export async function deleteOldChallenges(db: Db): Promise<boolean> {
+  const gone = await db.run(sql`
+    delete from challenges where (tenant_id, id) in (
+      select tenant_id, id from challenges where expires_at < now() - interval '10 minutes' limit ${CHALLENGES_A_DELETION})`)
+  return gone === CHALLENGES_A_DELETION
+}

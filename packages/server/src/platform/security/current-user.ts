@@ -1,0 +1,138 @@
+import { type Sql, sql } from '../db/db.ts'
+import type { Deps } from '../deps.ts'
+import { fail, invalid, notFoundField } from '../http/errors.ts'
+import type { Caller, CurrentUser, Delegate, UserUse } from '../http/route.ts'
+import { type Id, isId } from '../ids.ts'
+import { type AccessClaims, verifyAccessToken } from './access-token.ts'
+import { allows, delegateTokenHash } from './api-key.ts'
+
+/** The headers that say for whom a call is made. */
+export interface UserHeaders {
+  authorization?: string | undefined
+  'x-user-id'?: string | string[] | undefined
+}
+
+interface StateRow {
+  revoked: boolean
+  status: string
+  guest_over: boolean
+}
+
+/** Whether `g`, a row of guests or none, is a guest that has ended, swept or not. */
+export function guestOver(now: Date): Sql {
+  return sql`coalesce(g.status = 'expired' or (g.status = 'active' and g.expires_at <= ${now}), false)`
+}
+
+/** Whether a session that may have ended has, and why. @throws session_revoked, user_suspended */
+async function isOver(deps: Deps, claims: AccessClaims): Promise<boolean> {
+  const row = await deps.db.one<StateRow>(sql`
+    select s.revoked_at is not null as revoked, u.status, ${guestOver(deps.now())} as guest_over
+    from sessions s join users u on u.tenant_id = s.tenant_id and u.id = s.user_id
+    left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id
+    where s.tenant_id = ${claims.tenantId} and s.id = ${claims.sessionId}`)
+  if (row === undefined) throw fail('session_revoked')
+  if (row.status === 'suspended') throw fail('user_suspended')
+  if (row.guest_over) return true
+  if (row.revoked) throw fail('session_revoked')
+  return false
+}
+
+async function byToken(deps: Deps, caller: Caller, token: string): Promise<CurrentUser> {
+  const claims = await verifyAccessToken(deps, token)
+  // A user of another app, or of another tenant, is none of this key's.
+  if (claims.tenantId !== caller.tenantId || (caller.appId !== null && claims.appId !== caller.appId))
+    throw fail('not_found')
+  const suspect =
+    (claims.endsAt !== null && claims.endsAt <= deps.now()) ||
+    (await deps.revocations.has(claims.tenantId, claims.sessionId))
+  return {
+    id: claims.userId,
+    appId: claims.appId,
+    sessionId: claims.sessionId,
+    ended: suspect && (await isOver(deps, claims)),
+  }
+}
+
+interface UserRow {
+  id: Id<'usr'>
+  app_id: Id<'app'>
+  status: string
+  guest_over: boolean
+}
+
+async function byId(deps: Deps, caller: Caller, id: string): Promise<CurrentUser> {
+  const row = isId('usr', id)
+    ? await deps.db.one<UserRow>(sql`
+        select u.id, u.app_id, u.status, ${guestOver(deps.now())} as guest_over
+        from users u left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id
+        where u.tenant_id = ${caller.tenantId} and u.id = ${id} and (${caller.appId}::text is null or u.app_id = ${caller.appId})`)
+    : undefined
+  if (row === undefined) throw notFoundField('x-user-id')
+  if (row.status === 'suspended') throw fail('user_suspended')
+  return { id: row.id, appId: row.app_id, sessionId: null, ended: row.guest_over }
+}
+
+function bearerOf(authorization: string): string {
+  const token = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i.exec(authorization)?.[1]
+  if (token === undefined) throw fail('session_invalid')
+  return token
+}
+
+/** @throws session_invalid */
+function delegateOf(authorization: string): Delegate {
+  const tokenHash = delegateTokenHash(bearerOf(authorization))
+  if (tokenHash === null) throw fail('session_invalid')
+  return { tokenHash }
+}
+
+/** For whom a call is made, by a user or by a delegated session; the errors are those of `resolveUser`. */
+export async function resolveActor(
+  deps: Deps,
+  caller: Caller,
+  use: UserUse,
+  headers: UserHeaders,
+): Promise<{ user: CurrentUser | null; delegate: Delegate | null }> {
+  const { authorization } = headers
+  if (use === 'delegate') {
+    if (authorization !== undefined) return { user: null, delegate: delegateOf(authorization) }
+    if (caller.keyType === 'publishable') throw fail('session_missing')
+    return { user: null, delegate: null }
+  }
+  if (use === 'owner_or_delegate') {
+    if (caller.keyType === 'secret') return { user: null, delegate: null }
+    if (authorization !== undefined && /^Bearer +dst_/i.test(authorization))
+      return { user: null, delegate: delegateOf(authorization) }
+    return { user: await resolveUser(deps, caller, 'optional', headers), delegate: null }
+  }
+  return { user: await resolveUser(deps, caller, use, headers), delegate: null }
+}
+
+/**
+ * For whom a call is made: by an access token, or by a secret key and `x-user-id` (product.md, section 2, rule 3).
+ * @throws session_missing, session_invalid, session_expired, session_revoked (401), user_suspended (403), guest_expired (410)
+ */
+async function resolveUser(
+  deps: Deps,
+  caller: Caller,
+  use: UserUse,
+  headers: UserHeaders,
+): Promise<CurrentUser | null> {
+  if (use === 'ignored' || (use === 'own_guest' && caller.keyType === 'secret')) return null
+  const { authorization, 'x-user-id': actAs } = headers
+  if (actAs !== undefined) {
+    if (caller.keyType !== 'secret') throw fail('key_type_not_allowed')
+    if (authorization !== undefined) throw invalid('x-user-id', 'Must not be sent beside an access token.')
+    if (!allows(caller.scopes, 'users:act_as'))
+      throw fail('insufficient_scope', [
+        { code: 'missing_scope', message: 'This call needs the scope users:act_as.', scope: 'users:act_as' },
+      ])
+  }
+  let user: CurrentUser
+  if (typeof actAs === 'string') user = await byId(deps, caller, actAs)
+  else if (actAs !== undefined) throw invalid('x-user-id', 'Was given more than once.', 'repeated')
+  else if (authorization !== undefined) user = await byToken(deps, caller, bearerOf(authorization))
+  else if (use === 'required') throw fail('session_missing')
+  else return null
+  if (user.ended && use !== 'own_guest') throw fail('guest_expired')
+  return user
+}

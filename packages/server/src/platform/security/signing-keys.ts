@@ -1,0 +1,219 @@
+import {
+  createPrivateKey,
+  createPublicKey,
+  createSecretKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+} from 'node:crypto'
+import { type Db, sql } from '../db/db.ts'
+import type { Logger } from '../observability/log.ts'
+import { open, seal } from './crypto.ts'
+import type { KeyProvider } from './key-provider.ts'
+
+/** One rotation's keys: Ed25519 for access tokens, an HMAC key for refresh tokens. */
+export interface SigningKey {
+  id: string
+  publicKey: KeyObject
+  privateKey: KeyObject
+  refreshKey: KeyObject
+  /** Unix milliseconds; access tokens by it are refused from then on. Null for the newest. */
+  retiresAtMs: number | null
+}
+
+/** The keys that count, known in memory and followed in the database. */
+export interface SigningKeys {
+  /** The one that signs. */
+  current(): Promise<SigningKey>
+  /** The first that there is: it changes when keys are revoked, not when they are rotated. */
+  oldest(): Promise<SigningKey>
+  /** The key of this id, unless it is revoked; asks the database for one that is not known here. */
+  find(id: string): Promise<SigningKey | undefined>
+  /** All that the JWKS shows, the newest first. */
+  published(): Promise<SigningKey[]>
+  start(): void
+  stop(): Promise<void>
+}
+
+interface KeyRow {
+  id: string
+  public_key: Buffer
+  private_key_sealed: Buffer
+  refresh_secret_sealed: Buffer
+  retires_at: Date | null
+}
+
+/** The longest that an access token lives, and a margin for clocks that differ. */
+export const RETIRE_MS = 3_600_000 + 5 * 60_000
+const POLL_MS = 500
+/** What was read counts for so long: a revoked key is refused everywhere within a second. */
+const TRUST_MS = 900
+/** Unknown ids are looked for at most so often: a stranger's tokens must not become queries. */
+const MISS_MS = 200
+const LOCK = 4_812_570_350
+
+const context = (what: 'private' | 'refresh', id: string) => ['signing key', what, id]
+
+async function newRow(keys: KeyProvider): Promise<KeyRow> {
+  const id = randomBytes(12).toString('base64url')
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519')
+  const pkcs8 = privateKey.export({ type: 'pkcs8', format: 'der' })
+  const secret = randomBytes(32)
+  const row = {
+    id,
+    public_key: publicKey.export({ type: 'spki', format: 'der' }),
+    private_key_sealed: await seal(keys, pkcs8, context('private', id)),
+    refresh_secret_sealed: await seal(keys, secret, context('refresh', id)),
+    retires_at: null,
+  }
+  pkcs8.fill(0)
+  secret.fill(0)
+  return row
+}
+
+async function insertKey(tx: Db, row: KeyRow, now: Date): Promise<void> {
+  await tx.run(sql`
+    insert into signing_keys (id, public_key, private_key_sealed, refresh_secret_sealed, created_at)
+    values (${row.id}, ${row.public_key}, ${row.private_key_sealed}, ${row.refresh_secret_sealed}, ${now})`)
+}
+
+/** How a rotation went: the key that signs from now on, and those that it replaced. */
+export interface Rotation {
+  id: string
+  previous: string[]
+  /** Until when access tokens by the previous ones count; null where they were revoked. */
+  retiresAt: Date | null
+}
+
+/**
+ * Makes a new signing key. The ones before it stay published, and their access tokens valid, until the last of them has
+ * expired; refresh tokens go on. With `revoke` nothing that they signed counts any more: everybody signs in again.
+ */
+export async function rotateSigningKey(
+  { db, keys, now }: { db: Db; keys: KeyProvider; now(): Date },
+  options: { revoke: boolean },
+): Promise<Rotation> {
+  const made = await newRow(keys)
+  const at = now()
+  const retiresAt = new Date(at.getTime() + RETIRE_MS)
+  return db.tx(async (tx) => {
+    await tx.run(sql`select pg_advisory_xact_lock(${LOCK}::bigint)`)
+    const previous = await tx.query<{ id: string }>(
+      options.revoke
+        ? sql`update signing_keys set revoked_at = ${at}, retires_at = coalesce(retires_at, ${at}) where revoked_at is null returning id`
+        : sql`update signing_keys set retires_at = ${retiresAt} where retires_at is null and revoked_at is null returning id`,
+    )
+    await insertKey(tx, made, at)
+    return { id: made.id, previous: previous.map((row) => row.id), retiresAt: options.revoke ? null : retiresAt }
+  })
+}
+
+/** The first process makes the first key. */
+async function ensureKey(db: Db, keys: KeyProvider, now: Date): Promise<void> {
+  const made = await newRow(keys)
+  await db.tx(async (tx) => {
+    await tx.run(sql`select pg_advisory_xact_lock(${LOCK}::bigint)`)
+    if ((await tx.one(sql`select 1 from signing_keys where retires_at is null`)) === undefined)
+      await insertKey(tx, made, now)
+  })
+}
+
+/** `now` is the wall clock, for retirement; trust in what was read is counted on the monotonic one. */
+export function createSigningKeys(options: { db: Db; keys: KeyProvider; log: Logger; now(): Date }): SigningKeys {
+  const { db, keys, log, now } = options
+  /** The newest first. */
+  let known: SigningKey[] = []
+  const opened = new Map<string, Omit<SigningKey, 'retiresAtMs'>>()
+  let trustedUntil = 0
+  let missedAt = Number.NEGATIVE_INFINITY
+  let reading: Promise<void> | undefined
+  let timer: NodeJS.Timeout | undefined
+
+  async function openRow(row: KeyRow): Promise<SigningKey> {
+    let parts = opened.get(row.id)
+    if (parts === undefined) {
+      const pkcs8 = await open(keys, row.private_key_sealed, context('private', row.id))
+      const secret = await open(keys, row.refresh_secret_sealed, context('refresh', row.id))
+      parts = {
+        id: row.id,
+        publicKey: createPublicKey({ key: row.public_key, type: 'spki', format: 'der' }),
+        privateKey: createPrivateKey({ key: pkcs8, type: 'pkcs8', format: 'der' }),
+        refreshKey: createSecretKey(secret),
+      }
+      pkcs8.fill(0)
+      secret.fill(0)
+      opened.set(row.id, parts)
+    }
+    return { ...parts, retiresAtMs: row.retires_at?.getTime() ?? null }
+  }
+
+  async function read(): Promise<void> {
+    const startedAt = performance.now()
+    const rows = await db.query<KeyRow>(sql`
+      select id, public_key, private_key_sealed, refresh_secret_sealed, retires_at from signing_keys
+      where revoked_at is null order by retires_at desc nulls first, created_at desc`)
+    if (!rows.some((row) => row.retires_at === null)) {
+      await ensureKey(db, keys, now())
+      return read()
+    }
+    known = await Promise.all(rows.map(openRow))
+    trustedUntil = startedAt + TRUST_MS
+  }
+
+  /** Whoever comes while one reading is under way shares it. */
+  function refresh(): Promise<void> {
+    reading ??= read().finally(() => {
+      reading = undefined
+    })
+    return reading
+  }
+
+  const fresh = async () => {
+    if (performance.now() >= trustedUntil) await refresh()
+  }
+
+  function follow(): void {
+    timer = setTimeout(() => {
+      refresh()
+        .catch((error: unknown) => log.warn({ err: error }, 'signing keys could not be read'))
+        .finally(() => {
+          if (timer !== undefined) follow()
+        })
+    }, POLL_MS)
+    timer.unref()
+  }
+
+  return {
+    async current() {
+      await fresh()
+      return known[0] as SigningKey
+    },
+    async oldest() {
+      await fresh()
+      return known.at(-1) as SigningKey
+    },
+    async find(id) {
+      await fresh()
+      const found = known.find((key) => key.id === id)
+      if (found !== undefined) return found
+      // Whoever comes while it is looked for waits for the answer: a new key's first tokens may come many at once.
+      if (performance.now() - missedAt < MISS_MS) await reading
+      else {
+        missedAt = performance.now()
+        await refresh()
+      }
+      return known.find((key) => key.id === id)
+    },
+    async published() {
+      await fresh()
+      const at = now().getTime()
+      return known.filter((key) => key.retiresAtMs === null || key.retiresAtMs > at)
+    },
+    start: follow,
+    async stop() {
+      clearTimeout(timer)
+      timer = undefined
+      await reading?.catch(() => {})
+    },
+  }
+}

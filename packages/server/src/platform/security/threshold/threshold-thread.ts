@@ -1,0 +1,44 @@
+// A thread of `threads.ts`: does one operation after the other.
+import { parentPort } from 'node:worker_threads'
+import { ShareError } from './threshold.ts'
+import { operations } from './threshold-operations.ts'
+
+/** What a thread is asked. */
+export interface Asked {
+  id: number
+  operation: keyof typeof operations
+  input: unknown[]
+}
+
+/** What it answers: a result, or why not. */
+export type Answered =
+  | { id: number; result: unknown }
+  | { id: number; refused: { code: ShareError['code']; message: string; indices: readonly number[] } }
+  | { id: number; failed: string }
+
+function answer({ id, operation, input }: Asked): Answered {
+  try {
+    const run = operations[operation] as (...args: unknown[]) => unknown
+    return { id, result: run(...input) }
+  } catch (error) {
+    if (!(error instanceof ShareError)) return { id, failed: (error as Error).message }
+    const { code, message, indices } = error
+    return { id, refused: { code, message, indices } }
+  }
+}
+
+/**
+ * Overwrites the bytes in what came or went: a message is a copy, and this thread lives on. What came brings along whatever
+ * else its bytes stood among.
+ */
+function wipe(value: unknown): void {
+  if (ArrayBuffer.isView(value)) new Uint8Array(value.buffer).fill(0)
+  else if (typeof value === 'object' && value !== null) for (const each of Object.values(value)) wipe(each)
+}
+
+parentPort?.on('message', (asked: Asked) => {
+  const answered = answer(asked)
+  parentPort?.postMessage(answered)
+  wipe(asked.input)
+  wipe(answered)
+})

@@ -1,0 +1,21 @@
+import { type Config, publicUrl } from '../config.ts'
+
+const LOOPBACK_ORIGIN = /^https?:\/\/(localhost|127(?:\.\d+){3}|\[::1\])(:\d+)?$/
+
+/** From where an app may be used. */
+export interface AppOrigins {
+  /** As the app names them. */
+  allowedOrigins: readonly string[]
+  /** Those of its verified custom domains. */
+  domainOrigins?: readonly string[]
+}
+
+/**
+ * Whether browsers may use an app from this origin: one of its `allowedOrigins` or custom domains, the service's own, or,
+ * in development and where the app names none, any on loopback.
+ */
+export function isAllowedOrigin(config: Config, app: AppOrigins, origin: string): boolean {
+  if (app.allowedOrigins.includes(origin) || app.domainOrigins?.includes(origin) === true) return true
+  if (origin === new URL(publicUrl(config)).origin) return true
+  return config.env === 'development' && app.allowedOrigins.length === 0 && LOOPBACK_ORIGIN.test(origin)
+}

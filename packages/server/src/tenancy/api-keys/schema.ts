@@ -1,0 +1,108 @@
+import { z } from 'zod'
+import { Metadata, Paging, Time, Times } from '../../platform/http/route.ts'
+import { SCOPES } from '../../platform/security/api-key.ts'
+
+const expected = (text: string) => ({ 'x-expected': text })
+
+const GRACE_SECONDS_MAX = 7 * 24 * 3600
+
+const KeyTypeField = z.enum(['secret', 'publishable']).meta({
+  description: '`secret` for servers, with scopes; `publishable` for browsers, bound to an app.',
+})
+
+const Key = z.string().meta({
+  description: 'The key itself. Shown in this answer only: it is not stored.',
+  example: 'hk_sk_<49 letters and digits>',
+})
+
+const record = {
+  id: z.string().meta({ example: 'key_01jb2m7x9kq4t8v6w0r3s5y1zj' }),
+  name: z.string().meta({ example: 'Backend' }),
+  type: KeyTypeField,
+  scopes: z
+    .array(z.string())
+    .meta({ description: 'What a secret key may do; empty for a publishable one.', example: ['users:write'] }),
+  appId: z.string().nullable().meta({ description: 'The app the key is bound to; null for all of the tenant.' }),
+  prefix: z.string().meta({ description: "The key's first characters.", example: 'hk_sk_4f7Q' }),
+  last4: z.string().meta({ description: "The key's last four characters.", example: 'x3Bd' }),
+  allowedIps: z
+    .array(z.string())
+    .meta({ description: 'Addresses from which the key works; empty: from all.', example: ['203.0.113.0/24'] }),
+  expiresAt: Time.nullable(),
+  lastUsedAt: Time.nullable().meta({ description: 'To about ten seconds.' }),
+  status: z.enum(['active', 'revoked', 'expired']),
+  metadata: z.record(z.string(), z.string()),
+  ...Times,
+}
+
+/** An API key, as every answer shows one. */
+export const ApiKey = z.object(record).meta({ id: 'ApiKey' })
+export type ApiKey = z.infer<typeof ApiKey>
+
+/** The same with the key itself: what creation and rotation answer. */
+export const ApiKeyWithKey = z.object({ ...record, key: Key }).meta({ id: 'ApiKeyWithKey' })
+export type ApiKeyWithKey = z.infer<typeof ApiKeyWithKey>
+
+export const CreateApiKey = z
+  .strictObject({
+    name: z
+      .string()
+      .max(200)
+      .regex(/\S/)
+      .meta({ example: 'Backend', ...expected('text of 1 to 200 characters, not only spaces') }),
+    type: KeyTypeField,
+    scopes: z
+      .array(z.enum(SCOPES))
+      .max(SCOPES.length)
+      .meta({
+        description:
+          'Required for a secret key, refused for a publishable one. `write` implies `read`; `*` is everything.',
+        example: ['users:write', 'webhooks:read'],
+        uniqueItems: true,
+        ...expected('a list of different scopes'),
+      })
+      .optional(),
+    appId: z.string().nullable().optional().meta({
+      description:
+        'Binds the key to one app; required for a publishable key. A key that is bound itself makes keys of its own app only.',
+      example: 'app_01jb2m7x9kq4t8v6w0r3s5y1zb',
+    }),
+    allowedIps: z
+      .array(z.string().max(64))
+      .max(100)
+      .meta({
+        description: 'Addresses or CIDRs from which alone the key works.',
+        example: ['203.0.113.0/24'],
+        ...expected('a list of at most 100 addresses or CIDRs'),
+      })
+      .optional(),
+    expiresAt: z
+      .string()
+      .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?Z$/)
+      .meta({
+        description: 'When the key stops working; null for never.',
+        format: 'date-time',
+        example: '2027-11-21T08:30:00.000Z',
+        ...expected('a time in UTC such as 2027-11-21T08:30:00.000Z'),
+      })
+      .nullable()
+      .optional(),
+    metadata: Metadata.optional(),
+  })
+  .meta({ id: 'CreateApiKey' })
+export type CreateApiKey = z.infer<typeof CreateApiKey>
+
+export const RotateApiKey = z
+  .strictObject({
+    graceSeconds: z
+      .int()
+      .min(0)
+      .max(GRACE_SECONDS_MAX)
+      .optional()
+      .meta({ description: 'How long the old value still works, 0 (default) to 604800.', example: 3600 }),
+  })
+  .meta({ id: 'RotateApiKey' })
+export type RotateApiKey = z.infer<typeof RotateApiKey>
+
+export const ListApiKeys = z.strictObject({ ...Paging })
+export type ListApiKeys = z.infer<typeof ListApiKeys>

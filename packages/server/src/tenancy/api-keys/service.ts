@@ -1,0 +1,191 @@
+import { type Db, violatedConstraint } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { type EventInput, publish } from '../../platform/events/events.ts'
+import { failures, notFoundField } from '../../platform/http/errors.ts'
+import { type Caller, type Origin, type Page, paging } from '../../platform/http/route.ts'
+import { type Id, isId, newId } from '../../platform/ids.ts'
+import { apiKeyHash, apiKeyHint, newApiKey } from '../../platform/security/api-key.ts'
+import { raiseAuthEpoch } from '../../platform/security/authenticator.ts'
+import { holdApp } from '../apps/service.ts'
+import { type KeyLimits, readKey, type WantedKey, widerThan } from './limits.ts'
+import type { ApiKey, ApiKeyWithKey, CreateApiKey, ListApiKeys, RotateApiKey } from './schema.ts'
+import * as store from './store.ts'
+
+export const API_KEY_ERRORS = {
+  last_admin_key: [409, 'This is the last key that can administer the tenant. Create another one first.'],
+  api_key_not_active: [409, 'This API key has been revoked or has expired. Create a new one.'],
+} as const
+
+const fail = failures(API_KEY_ERRORS)
+
+type Call = { caller: Caller; origin: Origin }
+
+/** Writes the event and makes the change known: in this process once it has committed, in the others within a second. */
+async function spread(
+  tx: Db,
+  deps: Deps,
+  row: store.ApiKeyRow,
+  type: 'api_key.created' | 'api_key.rotated' | 'api_key.revoked',
+  cause: EventInput['cause'],
+): Promise<void> {
+  const data = { apiKeyId: row.id, name: row.name, type: row.type, scopes: row.scopes, appId: row.app_id }
+  await publish(tx, deps, { tenantId: row.tenant_id, appId: row.app_id, type, data, cause })
+  await raiseAuthEpoch(tx)
+  tx.afterCommit(deps.auth.forget)
+}
+
+function refuseWider(caller: Caller, wanted: KeyLimits): void {
+  const details = widerThan(caller, wanted)
+  if (details.length > 0) throw fail('insufficient_scope', details)
+}
+
+/** Writes a key, its event and nothing of its value but the hash. */
+async function issue(
+  tx: Db,
+  deps: Deps,
+  tenantId: Id<'ten'>,
+  wanted: WantedKey,
+  options: { key?: string | undefined; cause: EventInput['cause'] },
+): Promise<ApiKeyWithKey> {
+  if (wanted.appId !== null && !(await holdApp(tx, tenantId, wanted.appId))) throw notFoundField('appId')
+  const key = options.key ?? newApiKey(wanted.type)
+  const now = deps.now()
+  const row: store.ApiKeyRow = {
+    tenant_id: tenantId,
+    id: newId('key'),
+    name: wanted.name,
+    type: wanted.type,
+    scopes: [...wanted.scopes],
+    app_id: wanted.appId,
+    hash: apiKeyHash(key),
+    previous_hash: null,
+    previous_until: null,
+    ...apiKeyHint(key),
+    allowed_ips: [...wanted.allowedIps],
+    metadata: wanted.metadata,
+    expires_at: wanted.expiresAt,
+    last_used_at: null,
+    revoked_at: null,
+    created_at: now,
+    updated_at: now,
+  }
+  await store.insertApiKey(tx, row)
+  await spread(tx, deps, row, 'api_key.created', options.cause)
+  return { ...store.toApiKey(row, now), key }
+}
+
+/**
+ * Creates a key that is no wider than the caller's. `key` is shown only here.
+ * @throws validation_failed, insufficient_scope (names what is wider), not_found (names `appId`)
+ */
+export async function createApiKey(deps: Deps, { caller, origin }: Call, input: CreateApiKey): Promise<ApiKeyWithKey> {
+  const wanted = readKey(input, caller.appId, deps.now())
+  refuseWider(caller, wanted)
+  if (caller.appId !== null && wanted.appId !== caller.appId) throw notFoundField('appId')
+  return deps.db.tx((tx) => issue(tx, deps, caller.tenantId, wanted, { cause: { caller, origin } }))
+}
+
+/** Creates a key for whoever holds the database, by the command line: no wider key limits it. @throws validation_failed, not_found */
+export async function createApiKeyByOperator(
+  deps: Deps,
+  tenantId: Id<'ten'>,
+  input: CreateApiKey,
+): Promise<ApiKeyWithKey> {
+  const wanted = readKey(input, null, deps.now())
+  return deps.db.tx((tx) => issue(tx, deps, tenantId, wanted, { cause: { actor: 'cli' } }))
+}
+
+/**
+ * Writes a new tenant's admin key, within the transaction that makes the tenant. `key` gives its value.
+ * @throws Error when that value is another key's already
+ */
+export async function createAdminKey(
+  tx: Db,
+  deps: Deps,
+  options: { tenantId: Id<'ten'>; key?: string | undefined; actor: string },
+): Promise<ApiKeyWithKey> {
+  const wanted = readKey({ name: 'Admin', type: 'secret', scopes: ['*'] }, null, deps.now())
+  return issue(tx, deps, options.tenantId, wanted, { key: options.key, cause: { actor: options.actor } }).catch(
+    (error: unknown): never => {
+      if (violatedConstraint(error) === 'api_keys_hash')
+        throw new Error('This API key is in use already. Make another one with: halfkey keys generate')
+      throw error
+    },
+  )
+}
+
+/** A page of the keys that the caller's sees, revoked ones too, newest first. */
+export async function listApiKeys(deps: Deps, caller: Caller, query: ListApiKeys): Promise<Page<ApiKey>> {
+  const { page, pageSize, offset } = paging(query)
+  const total = await store.countApiKeys(deps.db, caller.tenantId, caller.appId)
+  const rows = await store.listApiKeys(deps.db, caller.tenantId, caller.appId, offset, pageSize)
+  const now = deps.now()
+  return { items: rows.map((row) => store.toApiKey(row, now)), total, page, pageSize }
+}
+
+/** @throws not_found, the same for another tenant's, another app's and none */
+export async function getApiKey(deps: Deps, caller: Caller, id: string): Promise<ApiKey> {
+  const row = isId('key', id) ? await store.findApiKey(deps.db, caller.tenantId, id, caller.appId) : undefined
+  if (row === undefined) throw fail('not_found')
+  return store.toApiKey(row, deps.now())
+}
+
+async function lockOwn(tx: Db, caller: Caller, id: string): Promise<store.ApiKeyRow> {
+  const row = isId('key', id) ? await store.lockApiKey(tx, caller.tenantId, id, caller.appId) : undefined
+  if (row === undefined) throw fail('not_found')
+  return row
+}
+
+/** Ends a key, at once in this process and within a second in the others. Revoked already: the same answer, no event. @throws not_found, last_admin_key */
+export async function revokeApiKey(deps: Deps, { caller, origin }: Call, id: string): Promise<ApiKey> {
+  return deps.db.tx(async (tx) => {
+    // Of two that would each take one of the last two admin keys, the second waits here and then finds the last one.
+    await store.lockRevocations(tx, caller.tenantId)
+    const row = await lockOwn(tx, caller, id)
+    const now = deps.now()
+    if (row.revoked_at !== null) return store.toApiKey(row, now)
+    if (await store.isLastAdminKey(tx, caller.tenantId, row.id)) throw fail('last_admin_key')
+    row.revoked_at = now
+    row.updated_at = now
+    await store.revokeApiKey(tx, row)
+    await spread(tx, deps, row, 'api_key.revoked', { caller, origin })
+    return store.toApiKey(row, now)
+  })
+}
+
+/**
+ * Gives a key a new value; id, scopes and all else stay. The old value works for `graceSeconds` more, by default not
+ * at all. Refused for a key wider than the caller's, whose value the answer would be.
+ * @throws not_found, insufficient_scope, api_key_not_active
+ */
+export async function rotateApiKey(
+  deps: Deps,
+  { caller, origin }: Call,
+  id: string,
+  input: RotateApiKey,
+): Promise<ApiKeyWithKey> {
+  return deps.db.tx(async (tx) => {
+    const row = await lockOwn(tx, caller, id)
+    refuseWider(caller, {
+      scopes: row.scopes,
+      appId: row.app_id,
+      allowedIps: row.allowed_ips,
+      expiresAt: row.expires_at,
+    })
+    const now = deps.now()
+    if (store.statusOf(row, now) !== 'active') throw fail('api_key_not_active')
+    const graceMs = (input.graceSeconds ?? 0) * 1000
+    const key = newApiKey(row.type)
+    const rotated: store.ApiKeyRow = {
+      ...row,
+      ...apiKeyHint(key),
+      hash: apiKeyHash(key),
+      previous_hash: graceMs > 0 ? row.hash : null,
+      previous_until: graceMs > 0 ? new Date(now.getTime() + graceMs) : null,
+      updated_at: now,
+    }
+    await store.rotateApiKey(tx, rotated)
+    await spread(tx, deps, rotated, 'api_key.rotated', { caller, origin })
+    return { ...store.toApiKey(rotated, now), key }
+  })
+}

@@ -1,0 +1,137 @@
+import { type Db, sql } from '../../platform/db/db.ts'
+import type { Id } from '../../platform/ids.ts'
+import type { KeyType } from '../../platform/security/api-key.ts'
+import type { ApiKey } from './schema.ts'
+
+/** An API key as the table holds it. */
+export interface ApiKeyRow {
+  tenant_id: Id<'ten'>
+  id: Id<'key'>
+  name: string
+  type: KeyType
+  scopes: string[]
+  app_id: Id<'app'> | null
+  hash: Buffer
+  previous_hash: Buffer | null
+  previous_until: Date | null
+  prefix: string
+  last4: string
+  allowed_ips: string[]
+  metadata: Record<string, string>
+  expires_at: Date | null
+  last_used_at: Date | null
+  revoked_at: Date | null
+  created_at: Date
+  updated_at: Date
+}
+
+/** A key's state at a time: revoked counts before expired. */
+export function statusOf(row: Pick<ApiKeyRow, 'revoked_at' | 'expires_at'>, now: Date): ApiKey['status'] {
+  if (row.revoked_at !== null) return 'revoked'
+  return row.expires_at !== null && row.expires_at <= now ? 'expired' : 'active'
+}
+
+/** A row as the wire shows it at a time. */
+export function toApiKey(row: ApiKeyRow, now: Date): ApiKey {
+  return {
+    id: row.id,
+    name: row.name,
+    type: row.type,
+    scopes: row.scopes,
+    appId: row.app_id,
+    prefix: row.prefix,
+    last4: row.last4,
+    allowedIps: row.allowed_ips,
+    expiresAt: row.expires_at?.toISOString() ?? null,
+    lastUsedAt: row.last_used_at?.toISOString() ?? null,
+    status: statusOf(row, now),
+    metadata: row.metadata,
+    createdAt: row.created_at.toISOString(),
+    updatedAt: row.updated_at.toISOString(),
+  }
+}
+
+/** Writes a new key. @throws the violation of api_keys_hash when this very key exists already */
+export async function insertApiKey(tx: Db, row: ApiKeyRow): Promise<void> {
+  await tx.run(sql`
+    insert into api_keys (tenant_id, id, name, type, scopes, app_id, hash, prefix, last4, allowed_ips, metadata, expires_at,
+      created_at, updated_at)
+    values (${row.tenant_id}, ${row.id}, ${row.name}, ${row.type}, ${row.scopes}, ${row.app_id}, ${row.hash}, ${row.prefix},
+      ${row.last4}, ${row.allowed_ips}, ${row.metadata}, ${row.expires_at}, ${row.created_at}, ${row.updated_at})`)
+}
+
+/** The key; with `onlyAppId` set, undefined unless it is bound to that app. */
+export function findApiKey(
+  db: Db,
+  tenantId: Id<'ten'>,
+  id: string,
+  onlyAppId: Id<'app'> | null,
+): Promise<ApiKeyRow | undefined> {
+  return db.one<ApiKeyRow>(sql`
+    select * from api_keys where tenant_id = ${tenantId} and id = ${id} and (${onlyAppId}::text is null or app_id = ${onlyAppId})`)
+}
+
+/** The same, locked until the transaction ends. */
+export function lockApiKey(
+  tx: Db,
+  tenantId: Id<'ten'>,
+  id: string,
+  onlyAppId: Id<'app'> | null,
+): Promise<ApiKeyRow | undefined> {
+  return tx.one<ApiKeyRow>(sql`
+    select * from api_keys where tenant_id = ${tenantId} and id = ${id} and (${onlyAppId}::text is null or app_id = ${onlyAppId})
+    for no key update`)
+}
+
+/** How many keys a list shows. */
+export async function countApiKeys(db: Db, tenantId: Id<'ten'>, onlyAppId: Id<'app'> | null): Promise<number> {
+  const row = await db.one<{ n: number }>(sql`
+    select count(*) as n from api_keys where tenant_id = ${tenantId} and (${onlyAppId}::text is null or app_id = ${onlyAppId})`)
+  return row?.n ?? 0
+}
+
+/** A page of keys, newest first. */
+export function listApiKeys(
+  db: Db,
+  tenantId: Id<'ten'>,
+  onlyAppId: Id<'app'> | null,
+  offset: number,
+  limit: number,
+): Promise<ApiKeyRow[]> {
+  return db.query<ApiKeyRow>(sql`
+    select * from api_keys where tenant_id = ${tenantId} and (${onlyAppId}::text is null or app_id = ${onlyAppId})
+    order by id desc offset ${offset} limit ${limit}`)
+}
+
+/** Lets one transaction after the other take admin keys away from a tenant; creating and using keys goes on. */
+export async function lockRevocations(tx: Db, tenantId: Id<'ten'>): Promise<void> {
+  await tx.run(sql`select from tenants where id = ${tenantId} for no key update`)
+}
+
+const ADMIN = sql`type = 'secret' and app_id is null and expires_at is null and revoked_at is null and '*' = any (scopes)`
+
+/**
+ * Whether this is an admin key (active, tenant-wide, non-expiring, `*`) and the tenant has no other that works from
+ * everywhere: one with `allowedIps` may be out of anybody's reach.
+ */
+export async function isLastAdminKey(tx: Db, tenantId: Id<'ten'>, id: Id<'key'>): Promise<boolean> {
+  const row = await tx.one(sql`
+    select 1 from api_keys where tenant_id = ${tenantId} and id = ${id} and ${ADMIN}
+      and not exists (select from api_keys where tenant_id = ${tenantId} and id <> ${id} and ${ADMIN} and allowed_ips = '{}')`)
+  return row !== undefined
+}
+
+/** Stores a revocation. */
+export async function revokeApiKey(tx: Db, row: ApiKeyRow): Promise<void> {
+  await tx.run(sql`
+    update api_keys set revoked_at = ${row.revoked_at}, previous_hash = null, previous_until = null, updated_at = ${row.updated_at}
+    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+}
+
+/** Stores a new value, and the old one beside it. */
+export async function rotateApiKey(tx: Db, row: ApiKeyRow): Promise<void> {
+  await tx.run(sql`
+    update api_keys set hash = ${row.hash}, prefix = ${row.prefix}, last4 = ${row.last4}, previous_hash = ${row.previous_hash},
+      previous_until = ${row.previous_until}, updated_at = ${row.updated_at}
+    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+}

@@ -1,0 +1,175 @@
+import { z } from 'zod'
+import { Metadata, Paging, Times } from '../../platform/http/route.ts'
+
+const LIST_ENTRIES_MAX = 100
+const URL_CHARS_MAX = 2048
+
+const expected = (text: string) => ({ 'x-expected': text })
+
+const Name = z
+  .string()
+  .max(200)
+  .regex(/\S/)
+  .meta({
+    description: 'What people call the app.',
+    example: 'Shop',
+    ...expected('text of 1 to 200 characters, not only spaces'),
+  })
+
+const AllowedOrigins = z
+  .array(z.string().max(URL_CHARS_MAX))
+  .max(LIST_ENTRIES_MAX)
+  .meta({
+    description:
+      'Origins from which browsers may use the publishable keys: `https://host[:port]`; in development also `http:` on loopback. Empty: none but loopback in development. The origin of the service itself is always allowed.',
+    example: ['https://shop.example.com'],
+    uniqueItems: true,
+    ...expected('a list of at most 100 different origins'),
+  })
+
+const AllowedRedirectUrls = z
+  .array(z.string().max(URL_CHARS_MAX))
+  .max(LIST_ENTRIES_MAX)
+  .meta({
+    description:
+      'Where sign-in may send the browser back to: `https:` URLs, private-use schemes of native apps in reverse-domain form (RFC 8252, section 7.1), in development also `http:` on loopback. Compared character by character.',
+    example: ['https://shop.example.com/signed-in', 'com.example.shop:/signed-in'],
+    uniqueItems: true,
+    ...expected('a list of at most 100 different URLs'),
+  })
+
+const RpId = z
+  .string()
+  .max(253)
+  // Labels of RFC 1123; the last one is no number, for an address is no relying party id (WebAuthn L3, section 5.1.2).
+  .regex(/^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*(?!\d+$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/)
+  .meta({
+    description:
+      'Relying party id: the host name, or a parent of it, where passkeys are used. By default the host of HALFKEY_PUBLIC_URL.',
+    example: 'example.com',
+    ...expected('a host name in lower case (international ones in punycode), no address, no port'),
+  })
+
+const RpName = z
+  .string()
+  .min(1)
+  .max(200)
+  .meta({ description: "What authenticators show. By default the app's name.", example: 'Shop' })
+const UserVerification = z
+  .enum(['required', 'preferred', 'discouraged'])
+  .meta({ description: 'Whether a passkey asks for a PIN or a fingerprint.' })
+const Provider = z.enum(['telegram']).meta({ description: 'The messaging platform.' })
+const BotUsername = z
+  .string()
+  .regex(/^[A-Za-z][A-Za-z0-9_]{3,31}$/)
+  .meta({
+    description: "The bot's name, without @.",
+    example: 'shop_login_bot',
+    ...expected('a bot name of 4 to 32 letters, digits and underscores, without @'),
+  })
+const BotToken = z
+  .string()
+  .regex(/^[1-9]\d{0,19}:[A-Za-z0-9_-]{8,256}$/)
+  .meta({
+    description: "The bot's token, as BotFather gave it. Written only, never shown; null removes it.",
+    example: '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw',
+    writeOnly: true,
+    ...expected('a bot token such as 110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'),
+  })
+const MfaPolicy = z.enum(['if_enrolled', 'always', 'never']).meta({
+  description: 'Whether sensitive calls need a second factor: of users who have one, of all users, of none.',
+})
+const EnforceForServer = z.boolean().meta({ description: 'Step-up also for calls with a secret key and `x-user-id`.' })
+const AccessTokenSeconds = z
+  .int()
+  .min(60)
+  .max(3600)
+  .meta({ description: 'How long an access token is valid, 60 to 3600.', example: 900 })
+const RefreshTokenDays = z
+  .int()
+  .min(1)
+  .max(365)
+  .meta({ description: 'How long a session lives without being used, 1 to 365 days.', example: 30 })
+const AllowServer = z.boolean().meta({
+  description: 'Lets calls with a secret key and `x-user-id` touch the keys of `shared` and `self_custody` wallets.',
+})
+const ServerCombine = z.boolean().meta({ description: 'Lets the service put a key together from its shares.' })
+
+/** An app, as every answer shows one. */
+export const App = z
+  .object({
+    id: z.string().meta({ example: 'app_01jb2m7x9kq4t8v6w0r3s5y1zb' }),
+    name: Name,
+    allowedOrigins: AllowedOrigins,
+    allowedRedirectUrls: AllowedRedirectUrls,
+    passkey: z.object({
+      rpId: z.string().meta({ example: 'example.com' }),
+      rpName: RpName,
+      userVerification: UserVerification,
+    }),
+    messenger: z.object({
+      provider: Provider,
+      botUsername: BotUsername.nullable(),
+      botId: z.string().nullable().meta({ description: 'The number in the bot token.', example: '110201543' }),
+      configured: z.boolean().meta({ description: 'Whether there is a bot token.' }),
+    }),
+    mfa: z.object({ policy: MfaPolicy, enforceForServer: EnforceForServer }),
+    sessions: z.object({ accessTokenSeconds: AccessTokenSeconds, refreshTokenDays: RefreshTokenDays }),
+    mpc: z.object({ allowServer: AllowServer }),
+    recovery: z.object({ serverCombine: ServerCombine }),
+    metadata: z.record(z.string(), z.string()),
+    ...Times,
+  })
+  .meta({ id: 'App' })
+export type App = z.infer<typeof App>
+
+const settings = {
+  allowedOrigins: AllowedOrigins.optional(),
+  allowedRedirectUrls: AllowedRedirectUrls.optional(),
+  passkey: z
+    .strictObject({ rpId: RpId.optional(), rpName: RpName.optional(), userVerification: UserVerification.optional() })
+    .optional(),
+  messenger: z
+    .strictObject({
+      provider: Provider.optional(),
+      botUsername: BotUsername.nullable().optional(),
+      botToken: BotToken.nullable().optional(),
+    })
+    .optional(),
+  mfa: z.strictObject({ policy: MfaPolicy.optional(), enforceForServer: EnforceForServer.optional() }).optional(),
+  sessions: z
+    .strictObject({ accessTokenSeconds: AccessTokenSeconds.optional(), refreshTokenDays: RefreshTokenDays.optional() })
+    .optional(),
+  mpc: z.strictObject({ allowServer: AllowServer.optional() }).optional(),
+  recovery: z.strictObject({ serverCombine: ServerCombine.optional() }).optional(),
+}
+
+/** What POST takes: a name, and any setting that is not to have its default. */
+export const CreateApp = z
+  .strictObject({ name: Name, ...settings, metadata: Metadata.optional() })
+  .meta({ id: 'CreateApp' })
+export type CreateApp = z.infer<typeof CreateApp>
+
+/** What PATCH takes: nested objects are merged field by field, arrays are replaced. */
+export const UpdateApp = z
+  .strictObject({
+    name: Name.optional(),
+    ...settings,
+    metadata: z
+      .record(z.string().max(200), z.string().nullable())
+      .optional()
+      .meta({ description: 'Merged by key; null removes one.', example: { plan: 'gold' } }),
+  })
+  .meta({ id: 'UpdateApp' })
+export type UpdateApp = z.infer<typeof UpdateApp>
+
+export const ListApps = z.strictObject({ ...Paging })
+export type ListApps = z.infer<typeof ListApps>
+
+export const DeleteApp = z.strictObject({
+  force: z
+    .enum(['true', 'false'])
+    .optional()
+    .meta({ description: '`true` deletes an app that has users, and all of them.' }),
+})
+export type DeleteApp = z.infer<typeof DeleteApp>

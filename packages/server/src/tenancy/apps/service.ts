@@ -1,0 +1,219 @@
+import { type Db, violatedConstraint } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { type EventInput, publish } from '../../platform/events/events.ts'
+import { failures, notFoundField } from '../../platform/http/errors.ts'
+import { type Caller, type Origin, type Page, paging } from '../../platform/http/route.ts'
+import { type Id, isId, newId } from '../../platform/ids.ts'
+import { raiseAuthEpoch } from '../../platform/security/authenticator.ts'
+import { accessTokensEnd } from '../../platform/security/revocations.ts'
+import { knownApps } from './known-apps.ts'
+import type { App, CreateApp, DeleteApp, ListApps, UpdateApp } from './schema.ts'
+import { appliedTo, changedFields, checkSettings, newAppRow, publicHost, sealBotToken } from './settings.ts'
+import * as store from './store.ts'
+
+export const APP_ERRORS = {
+  default_app: [409, "The tenant's default app can't be deleted. Make another app the default one first."],
+  app_not_empty: [409, 'The app has users. Delete them first, or all of them together with the app by ?force=true.'],
+} as const
+
+const fail = failures(APP_ERRORS)
+
+/** What an API call needs to be known of: the key for the rules, the origin for the audit log. */
+type Call = { caller: Caller; origin: Origin }
+
+function event(
+  row: store.AppRow,
+  type: 'app.created' | 'app.updated' | 'app.deleted',
+  cause: EventInput['cause'],
+  more: object = {},
+): EventInput {
+  return { tenantId: row.tenant_id, appId: row.id, type, data: { appId: row.id, name: row.name, ...more }, cause }
+}
+
+/** Makes API keys and known apps be read anew: in this process once it has committed, in the others within a second. */
+async function spread(tx: Db, deps: Deps): Promise<void> {
+  await raiseAuthEpoch(tx)
+  tx.afterCommit(() => {
+    deps.auth.forget()
+    knownApps(deps).forget()
+  })
+}
+
+/** A page of the apps that the key sees, newest first. */
+export async function listApps(deps: Deps, caller: Caller, query: ListApps): Promise<Page<App>> {
+  const { page, pageSize, offset } = paging(query)
+  const total = await store.countApps(deps.db, caller.tenantId, caller.appId)
+  const rows = await store.listApps(deps.db, caller.tenantId, caller.appId, offset, pageSize)
+  return { items: rows.map((row) => store.toApp(row, publicHost(deps))), total, page, pageSize }
+}
+
+/** @throws not_found, the same for another tenant's, another app's than the key's, and none */
+export async function getApp(deps: Deps, caller: Caller, id: string): Promise<App> {
+  const row = isId('app', id) ? await store.findApp(deps.db, caller.tenantId, id, caller.appId) : undefined
+  if (row === undefined) throw fail('not_found')
+  return store.toApp(row, publicHost(deps))
+}
+
+/** Creates an app; what is not given has its default. @throws validation_failed */
+export async function createApp(deps: Deps, { caller, origin }: Call, input: CreateApp): Promise<App> {
+  checkSettings(deps, input)
+  const id = newId('app')
+  const botToken = await sealBotToken(deps, caller.tenantId, id, input)
+  const row = appliedTo(newAppRow(caller.tenantId, id, input.name, deps.now()), input, botToken)
+  return deps.db.tx(async (tx) => {
+    await store.insertApp(tx, row)
+    if (row.passkey.rpId !== null) await store.claimRelyingParties(tx, caller.tenantId)
+    await publish(tx, deps, event(row, 'app.created', { caller, origin }))
+    return store.toApp(row, publicHost(deps))
+  })
+}
+
+/** Writes a new tenant's first app, within the transaction that makes the tenant. */
+export async function createFirstApp(
+  tx: Db,
+  deps: Deps,
+  app: { tenantId: Id<'ten'>; id: Id<'app'>; name: string; actor: string },
+): Promise<void> {
+  const row = newAppRow(app.tenantId, app.id, app.name, deps.now())
+  await store.insertApp(tx, row)
+  await publish(tx, deps, event(row, 'app.created', { actor: app.actor }))
+}
+
+/** Changes what is given; nothing changed, no event. @throws not_found, validation_failed */
+export async function updateApp(deps: Deps, { caller, origin }: Call, id: string, input: UpdateApp): Promise<App> {
+  if (!isId('app', id)) throw fail('not_found')
+  checkSettings(deps, input)
+  const botToken = await sealBotToken(deps, caller.tenantId, id, input)
+  return deps.db.tx(async (tx) => {
+    const before = await store.lockApp(tx, caller.tenantId, id, caller.appId)
+    if (before === undefined) throw fail('not_found')
+    const row = appliedTo(before, input, botToken)
+    const changed = changedFields(before, row)
+    if (changed.length === 0) return store.toApp(before, publicHost(deps))
+    row.updated_at = deps.now()
+    await store.updateApp(tx, row)
+    await publish(tx, deps, event(row, 'app.updated', { caller, origin }, { changed }))
+    if (changed.includes('passkey.rpId')) await store.claimRelyingParties(tx, caller.tenantId)
+    if (changed.includes('allowedOrigins')) await spread(tx, deps)
+    return store.toApp(row, publicHost(deps))
+  })
+}
+
+async function emptyApp(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>, force: boolean, forgetAt: Date): Promise<void> {
+  if (!force && (await store.hasUsers(tx, tenantId, id))) throw fail('app_not_empty')
+  const deleteUsers = async () => {
+    // Held, they begin no session that the next statement would not see.
+    await store.holdUsers(tx, tenantId, id)
+    await store.refuseSessions(tx, tenantId, id, forgetAt)
+    await store.deleteUsers(tx, tenantId, id)
+  }
+  // Most users go before the creation of others is locked out, so that this does not last as long as their deletion.
+  if (force) await deleteUsers()
+  await store.lockOutUsers(tx, tenantId, id)
+  if (!force) return
+  await deleteUsers()
+  await store.cancelCounts(tx, tenantId, id)
+}
+
+/**
+ * Deletes an app with its API keys and webhooks; with `force` also its users, guests included. `app.deleted` stands for
+ * all of it: there is no event for each user, key and webhook. Answers the record's final state.
+ * @throws not_found, default_app, app_not_empty
+ */
+export async function deleteApp(deps: Deps, { caller, origin }: Call, id: string, query: DeleteApp): Promise<App> {
+  if (!isId('app', id)) throw fail('not_found')
+  const { tenantId } = caller
+  const deleted = deps.db.tx(async (tx) => {
+    // Before the app, as a change of the default app locks them: tenant, then app.
+    const defaultAppId = await store.holdDefaultApp(tx, tenantId)
+    const row = await store.lockApp(tx, tenantId, id, caller.appId)
+    if (row === undefined) throw fail('not_found')
+    if (defaultAppId === id) throw fail('default_app')
+    const now = deps.now()
+    await emptyApp(tx, tenantId, id, query.force === 'true', accessTokensEnd(now))
+    tx.afterCommit(() => deps.revocations.distrust())
+    await store.revokeKeys(tx, tenantId, id, now)
+    await store.deleteWebhooks(tx, tenantId, id, now)
+    await store.holdLanes(tx, tenantId, id)
+    await store.deleteApp(tx, tenantId, id)
+    if (row.passkey.rpId !== null) await store.claimRelyingParties(tx, tenantId)
+    await publish(tx, deps, event(row, 'app.deleted', { caller, origin }))
+    await spread(tx, deps)
+    return store.toApp({ ...row, updated_at: now }, publicHost(deps))
+  })
+  const app = await deleted.catch((error: unknown): never => {
+    throw violatedConstraint(error) === 'users_app_fk' ? fail('app_not_empty') : error
+  })
+  await store
+    .deleteCounts(deps.db, tenantId, id)
+    .catch((error: unknown) => deps.log.warn({ err: error }, 'counts of a deleted app were left'))
+  return app
+}
+
+/** What signing in to an app needs to know of it. */
+export type SignInSettings = Pick<
+  App,
+  'id' | 'name' | 'allowedOrigins' | 'allowedRedirectUrls' | 'passkey' | 'messenger'
+> & {
+  /** The sealed bot token (context: `bot token`, tenant, app); null where there is none. */
+  botTokenSealed: Buffer | null
+}
+
+/** The settings of a tenant's app. @throws not_found (names `field`) */
+export async function signInSettings(
+  deps: Deps,
+  tenantId: Id<'ten'>,
+  appId: Id<'app'>,
+  field = 'appId',
+): Promise<SignInSettings> {
+  const row = await store.findApp(deps.db, tenantId, appId, null)
+  if (row === undefined) throw notFoundField(field)
+  return { ...store.toApp(row, publicHost(deps)), botTokenSealed: row.bot_token_sealed }
+}
+
+/** Whose app this is, for who comes without a key: the hosted page. Undefined for none. */
+export async function tenantOfApp(deps: Deps, appId: string): Promise<Id<'ten'> | undefined> {
+  return isId('app', appId) ? store.findTenantOfApp(deps.db, appId) : undefined
+}
+
+/** Whether the tenant has this app, which then stays until the transaction ends: for what is created in it. */
+export async function holdApp(tx: Db, tenantId: Id<'ten'>, appId: string): Promise<boolean> {
+  return isId('app', appId) && (await store.holdApp(tx, tenantId, appId))
+}
+
+/** The tenant's default app. From memory for at most a second. */
+export async function defaultApp(deps: Deps, tenantId: Id<'ten'>): Promise<Id<'app'>> {
+  const known = knownApps(deps)
+  const appId =
+    known.defaultOf(tenantId) ?? (await known.learn(tenantId, () => store.findDefaultApp(deps.db, tenantId), 'default'))
+  if (appId === undefined) throw new Error(`tenant ${tenantId} has no default app`)
+  return appId
+}
+
+/** Reads apps anew at the next question: for whoever changed the default app, or found an app gone that was known. */
+export function forgetApps(deps: Pick<Deps, 'auth'>): void {
+  knownApps(deps).forget()
+}
+
+/**
+ * Which app a call is about (product.md, section 2, rule 6): a bound key's own; otherwise the one that is named, or
+ * the default one. Asks the database at most once a second for each app. @throws not_found (404), names `field`
+ */
+export async function resolveApp(
+  deps: Deps,
+  caller: Caller,
+  appId: string | undefined,
+  field = 'appId',
+): Promise<Id<'app'>> {
+  if (caller.appId !== null) {
+    if (appId !== undefined && appId !== caller.appId) throw notFoundField(field)
+    return caller.appId
+  }
+  if (appId === undefined) return defaultApp(deps, caller.tenantId)
+  if (!isId('app', appId)) throw notFoundField(field)
+  const known = knownApps(deps)
+  if (known.has(caller.tenantId, appId)) return appId
+  const find = async () => (await store.findApp(deps.db, caller.tenantId, appId, null))?.id
+  if ((await known.learn(caller.tenantId, find, 'app')) === undefined) throw notFoundField(field)
+  return appId
+}

@@ -1,0 +1,225 @@
+import { type Db, sql } from '../../platform/db/db.ts'
+import type { Id } from '../../platform/ids.ts'
+import type { App } from './schema.ts'
+
+/** An app as the table holds it. */
+export interface AppRow {
+  tenant_id: Id<'ten'>
+  id: Id<'app'>
+  name: string
+  allowed_origins: string[]
+  allowed_redirect_urls: string[]
+  /** null: what follows from the service's URL and from the app's name. */
+  passkey: { rpId: string | null; rpName: string | null; userVerification: App['passkey']['userVerification'] }
+  messenger: { provider: App['messenger']['provider']; botUsername: string | null; botId: string | null }
+  bot_token_sealed: Buffer | null
+  mfa: App['mfa']
+  sessions: App['sessions']
+  mpc: App['mpc']
+  recovery: App['recovery']
+  metadata: Record<string, string>
+  created_at: Date
+  updated_at: Date
+}
+
+/** A row as the wire shows it. `publicHost` is the relying party of apps that name none. */
+export function toApp(row: AppRow, publicHost: string): App {
+  return {
+    id: row.id,
+    name: row.name,
+    allowedOrigins: row.allowed_origins,
+    allowedRedirectUrls: row.allowed_redirect_urls,
+    passkey: {
+      rpId: row.passkey.rpId ?? publicHost,
+      rpName: row.passkey.rpName ?? row.name,
+      userVerification: row.passkey.userVerification,
+    },
+    messenger: { ...row.messenger, configured: row.bot_token_sealed !== null },
+    mfa: row.mfa,
+    sessions: row.sessions,
+    mpc: row.mpc,
+    recovery: row.recovery,
+    metadata: row.metadata,
+    createdAt: row.created_at.toISOString(),
+    updatedAt: row.updated_at.toISOString(),
+  }
+}
+
+/** Writes a new app. */
+export async function insertApp(db: Db, row: AppRow): Promise<void> {
+  await db.run(sql`
+    insert into apps (tenant_id, id, name, allowed_origins, allowed_redirect_urls, passkey, messenger, bot_token_sealed, mfa,
+      sessions, mpc, recovery, metadata, created_at, updated_at)
+    values (${row.tenant_id}, ${row.id}, ${row.name}, ${row.allowed_origins}, ${row.allowed_redirect_urls}, ${row.passkey},
+      ${row.messenger}, ${row.bot_token_sealed}, ${row.mfa}, ${row.sessions}, ${row.mpc}, ${row.recovery}, ${row.metadata},
+      ${row.created_at}, ${row.updated_at})`)
+}
+
+/** The app; with `onlyId` set, undefined for any other one. */
+export function findApp(
+  db: Db,
+  tenantId: Id<'ten'>,
+  id: string,
+  onlyId: Id<'app'> | null,
+): Promise<AppRow | undefined> {
+  return db.one<AppRow>(sql`
+    select * from apps where tenant_id = ${tenantId} and id = ${id} and (${onlyId}::text is null or id = ${onlyId})`)
+}
+
+/** Whose app this is. */
+export async function findTenantOfApp(db: Db, id: Id<'app'>): Promise<Id<'ten'> | undefined> {
+  return (await db.one<{ tenant_id: Id<'ten'> }>(sql`select tenant_id from apps where id = ${id}`))?.tenant_id
+}
+
+/** The same, locked against other changes until the transaction ends; users may still be created in it. */
+export function lockApp(
+  tx: Db,
+  tenantId: Id<'ten'>,
+  id: string,
+  onlyId: Id<'app'> | null,
+): Promise<AppRow | undefined> {
+  return tx.one<AppRow>(sql`
+    select * from apps where tenant_id = ${tenantId} and id = ${id} and (${onlyId}::text is null or id = ${onlyId})
+    for no key update`)
+}
+
+/** Whether there is such an app, which then stays until the transaction ends. */
+export async function holdApp(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Promise<boolean> {
+  return (await tx.run(sql`select from apps where tenant_id = ${tenantId} and id = ${id} for share`)) === 1
+}
+
+/** How many apps a list shows; with `onlyId` set, that one at most. */
+export async function countApps(db: Db, tenantId: Id<'ten'>, onlyId: Id<'app'> | null): Promise<number> {
+  const row = await db.one<{ n: number }>(sql`
+    select count(*) as n from apps where tenant_id = ${tenantId} and (${onlyId}::text is null or id = ${onlyId})`)
+  return row?.n ?? 0
+}
+
+/** A page of apps, newest first. */
+export function listApps(
+  db: Db,
+  tenantId: Id<'ten'>,
+  onlyId: Id<'app'> | null,
+  offset: number,
+  limit: number,
+): Promise<AppRow[]> {
+  return db.query<AppRow>(sql`
+    select * from apps where tenant_id = ${tenantId} and (${onlyId}::text is null or id = ${onlyId})
+    order by id desc offset ${offset} limit ${limit}`)
+}
+
+/** Stores what a PATCH can change. */
+export async function updateApp(tx: Db, row: AppRow): Promise<void> {
+  await tx.run(sql`
+    update apps set name = ${row.name}, allowed_origins = ${row.allowed_origins}, allowed_redirect_urls = ${row.allowed_redirect_urls},
+      passkey = ${row.passkey}, messenger = ${row.messenger}, bot_token_sealed = ${row.bot_token_sealed}, mfa = ${row.mfa},
+      sessions = ${row.sessions}, mpc = ${row.mpc}, recovery = ${row.recovery}, metadata = ${row.metadata}, updated_at = ${row.updated_at}
+    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+}
+
+/** The tenant's default app; undefined when there is no such tenant. */
+export async function findDefaultApp(db: Db, tenantId: Id<'ten'>): Promise<Id<'app'> | undefined> {
+  const row = await db.one<{ default_app_id: Id<'app'> }>(
+    sql`select default_app_id from tenants where id = ${tenantId}`,
+  )
+  return row?.default_app_id
+}
+
+/** The same, and it stays the default one until the transaction ends. */
+export async function holdDefaultApp(tx: Db, tenantId: Id<'ten'>): Promise<Id<'app'> | undefined> {
+  const row = await tx.one<{ default_app_id: Id<'app'> }>(
+    sql`select default_app_id from tenants where id = ${tenantId} for share`,
+  )
+  return row?.default_app_id
+}
+
+/** Locks out the creation of users: whoever is at it has committed by now, whoever comes waits and finds no app. */
+export async function lockOutUsers(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Promise<void> {
+  await tx.run(sql`select from apps where tenant_id = ${tenantId} and id = ${id} for update`)
+}
+
+/** Whether the app has users, guests included. */
+export async function hasUsers(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Promise<boolean> {
+  return (await tx.run(sql`select from users where tenant_id = ${tenantId} and app_id = ${id} limit 1`)) === 1
+}
+
+/** Holds the app's users until the transaction ends. */
+export async function holdUsers(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Promise<void> {
+  await tx.run(sql`select from users where tenant_id = ${tenantId} and app_id = ${id} order by id for update`)
+}
+
+/** Refuses the access tokens of all sessions in the app, which go with their users. */
+export async function refuseSessions(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>, forgetAt: Date): Promise<void> {
+  await tx.run(sql`
+    insert into revoked_sessions (tenant_id, session_id, forget_at)
+    select s.tenant_id, s.id, ${forgetAt} from sessions s join users u on u.tenant_id = s.tenant_id and u.id = s.user_id
+    where u.tenant_id = ${tenantId} and u.app_id = ${id} on conflict do nothing`)
+}
+
+/**
+ * Deletes the app's users, guests included, and what hangs on them, with the challenges that know their emails; notes the
+ * events that do. Their counts stay: see `cancelCounts`.
+ */
+export async function deleteUsers(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Promise<void> {
+  await tx.run(sql`delete from challenges where tenant_id = ${tenantId} and app_id = ${id}`)
+  await tx.run(sql`
+    with gone as (
+      delete from users where tenant_id = ${tenantId} and app_id = ${id} returning tenant_id, created_event_id)
+    insert into erasures (tenant_id, event_id)
+    select tenant_id, created_event_id from gone where created_event_id is not null on conflict do nothing`)
+}
+
+/**
+ * Brings the app's counts to a sum of zero by rows of their own. To delete them here could wait for the creation of a
+ * user, which holds one and itself waits for the app: a deadlock.
+ */
+export async function cancelCounts(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Promise<void> {
+  await tx.run(sql`
+    insert into user_counts (tenant_id, app_id, trust_level, shard, n)
+    select tenant_id, app_id, trust_level, -1, -sum(n) from user_counts where tenant_id = ${tenantId} and app_id = ${id}
+    group by tenant_id, app_id, trust_level`)
+}
+
+/** Deletes the counts of an app that is gone. Their sum is zero, so that it matters to no list when this happens. */
+export async function deleteCounts(db: Db, tenantId: Id<'ten'>, id: Id<'app'>): Promise<void> {
+  await db.run(sql`delete from user_counts where tenant_id = ${tenantId} and app_id = ${id}`)
+}
+
+/** Revokes the app's API keys. */
+export async function revokeKeys(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>, now: Date): Promise<void> {
+  await tx.run(sql`
+    with mine as (
+      select id from api_keys where tenant_id = ${tenantId} and app_id = ${id} and revoked_at is null order by id for no key update)
+    update api_keys k set revoked_at = ${now}, updated_at = ${now}, previous_hash = null, previous_until = null
+    from mine where k.tenant_id = ${tenantId} and k.id = mine.id`)
+}
+
+/** Marks the app's webhooks as deleted; what is still to be delivered to them is cancelled by the engine. */
+export async function deleteWebhooks(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>, now: Date): Promise<void> {
+  await tx.run(sql`
+    update webhooks set deleted_at = ${now}, updated_at = ${now}
+    where tenant_id = ${tenantId} and app_id = ${id} and deleted_at is null`)
+}
+
+/** Holds the lanes of the app's webhooks, locked in the order in which all who lock several do. */
+export async function holdLanes(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Promise<void> {
+  await tx.run(sql`
+    with mine as (
+      select l.id from lanes l join webhooks w on w.tenant_id = l.tenant_id and w.id = l.webhook_id
+      where l.tenant_id = ${tenantId} and w.app_id = ${id} and not l.held order by l.id for update of l)
+    update lanes l set held = true from mine where l.tenant_id = ${tenantId} and l.id = mine.id`)
+}
+
+/** Notes for the tenant the relying parties that its apps name, as far as no other tenant has; gives back those that none does any more. */
+export async function claimRelyingParties(tx: Db, tenantId: Id<'ten'>): Promise<void> {
+  const named = sql`select passkey->>'rpId' from apps where tenant_id = ${tenantId} and passkey->>'rpId' is not null`
+  await tx.run(sql`delete from relying_parties where tenant_id = ${tenantId} and rp_id not in (${named})`)
+  await tx.run(sql`
+    insert into relying_parties (rp_id, tenant_id) select distinct n.rp_id, ${tenantId} from (${named}) as n(rp_id)
+    on conflict do nothing`)
+}
+
+/** Deletes the app's row. @throws the violation of users_app_fk while a user is in it */
+export async function deleteApp(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Promise<void> {
+  await tx.run(sql`delete from apps where tenant_id = ${tenantId} and id = ${id}`)
+}

@@ -1,0 +1,50 @@
+import { PAID_PLANS, type PaidPlan } from '../../platform/ports/payment-processor.ts'
+
+/** What is counted. `users` is how many there are now; the others, how many there were in the period. */
+export const METERS = ['users', 'transactions', 'deliveries', 'apiRequests'] as const
+export type Meter = (typeof METERS)[number]
+
+/** Every plan there is, with its quotas; null is unlimited. */
+export const PLANS = {
+  /** Where no payment processor is configured: nobody could pay for more. */
+  self_hosted: { users: null, transactions: null, deliveries: null, apiRequests: null },
+  free: { users: 500, transactions: 1_000, deliveries: 10_000, apiRequests: 100_000 },
+  pro: { users: 10_000, transactions: 50_000, deliveries: 1_000_000, apiRequests: 10_000_000 },
+  scale: { users: 250_000, transactions: 2_000_000, deliveries: 50_000_000, apiRequests: null },
+} as const satisfies Record<string, Record<Meter, number | null>>
+export type Plan = keyof typeof PLANS
+
+/** Whether a text names a plan that money buys. */
+export function isPaidPlan(name: string): name is PaidPlan {
+  return (PAID_PLANS as readonly string[]).includes(name)
+}
+
+/** The plan that counts for a tenant: without a processor all are unlimited, with one whoever has not bought is on `free`. */
+export function planInForce(stored: string, withProcessor: boolean): Plan {
+  if (!withProcessor) return 'self_hosted'
+  return isPaidPlan(stored) ? stored : 'free'
+}
+
+/** A span of time in which use is counted: from `start`, up to but without `end`. */
+export interface Period {
+  start: Date
+  end: Date
+}
+
+/**
+ * The period that a moment lies in. A subscription's periods follow each other without a gap, so the one that comes after
+ * the last known begins where that ends, whenever the processor tells of it. Without a subscription, or before it, the
+ * calendar month in UTC.
+ */
+export function periodAt(subscribed: Period | null, at: Date): Period {
+  if (subscribed !== null && at >= subscribed.start) {
+    const lengthMs = subscribed.end.getTime() - subscribed.start.getTime()
+    const past = lengthMs > 0 ? Math.floor((at.getTime() - subscribed.start.getTime()) / lengthMs) : 0
+    return {
+      start: new Date(subscribed.start.getTime() + past * lengthMs),
+      end: new Date(subscribed.end.getTime() + past * lengthMs),
+    }
+  }
+  const [year, month] = [at.getUTCFullYear(), at.getUTCMonth()]
+  return { start: new Date(Date.UTC(year, month, 1)), end: new Date(Date.UTC(year, month + 1, 1)) }
+}

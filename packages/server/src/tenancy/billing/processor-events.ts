@@ -1,0 +1,129 @@
+import type { Db } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { publish } from '../../platform/events/events.ts'
+import { failures } from '../../platform/http/errors.ts'
+import type { PlainRequest } from '../../platform/http/route.ts'
+import type { Id } from '../../platform/ids.ts'
+import { ProcessorError, type Subscription } from '../../platform/ports/payment-processor.ts'
+import { periodAt, planInForce } from './plans.ts'
+import { askProcessor, BILLING_ERRORS, processorOf } from './service.ts'
+import * as store from './store.ts'
+import { announce } from './usage.ts'
+
+const fail = failures(BILLING_ERRORS)
+
+/** Longer than the processor offers an event again, by itself or by hand. */
+const EVENTS_KEPT_MS = 30 * 86_400_000
+const DELETED_MAX = 1_000
+/** How often a state is asked for where no event tells of a change. */
+const ASKED_AGAIN_MS = 24 * 3_600_000
+const ASKED_MAX = 100
+/** Two are enough, as `takeOver` says; a third would be a mistake of ours. */
+const ROUNDS_MAX = 3
+
+/** The plan that a state gives, with its event if it is another one than before. In the transaction that stores the state. */
+async function changePlan(tx: Db, deps: Deps, tenantId: Id<'ten'>, state: Subscription | null): Promise<void> {
+  const stored = await store.lockPlan(tx, tenantId)
+  if (stored === undefined) return
+  const from = planInForce(stored, true)
+  const to = state?.plan ?? 'free'
+  if (from === to) return
+  await store.setPlan(tx, tenantId, to, deps.now())
+  const cause = { actor: 'processor' }
+  await publish(tx, deps, { tenantId, appId: null, type: 'billing.plan_changed', data: { from, to }, cause })
+  const [account] = await store.findAccounts(tx, [tenantId])
+  if (account === undefined) return
+  const { start } = periodAt(store.subscribedPeriod(account), deps.now())
+  // Against the new quotas the old figures are another part of the whole.
+  await announce(tx, deps, account, await store.resetAnnounced(tx, tenantId, start))
+}
+
+/**
+ * Takes over a state that was asked for when the row had `read.version`. An event says that something has changed, not
+ * what: events come late and in any order, while the present state is right whatever came before. What must not happen is
+ * that of two states the older one is written last. So a state is only written over the version that was there before it
+ * was asked for, which puts all of them in the order in which they were asked for. Where that fails, another one has been
+ * written meanwhile, and it is asked for again; where it fails twice since `first`, a state that was asked for after the
+ * event came has been written by somebody else, and covers it.
+ * Without an `id` it was no event that asked. @returns whether the event is done
+ */
+async function takeOver(
+  deps: Deps,
+  event: { id: string | null; first: number; read: store.SubscriptionRow },
+  state: Subscription | null,
+): Promise<boolean> {
+  return deps.db.tx(async (tx) => {
+    const { tenant_id: tenantId, version } = event.read
+    const row = await store.lockSubscription(tx, tenantId)
+    if (row === undefined) return true
+    const covered = row.version >= event.first + 2
+    if (row.version !== version && !covered) return false
+    const isFirst = event.id === null || (await store.takeEvent(tx, event.id, deps.now()))
+    if (!isFirst || covered) return true
+    await store.updateSubscription(tx, tenantId, state, deps.now())
+    await changePlan(tx, deps, tenantId, state)
+    return true
+  })
+}
+
+/** @throws ProcessorError */
+async function presentState(deps: Deps, customerId: string): Promise<Subscription | null> {
+  const state = await processorOf(deps).presentSubscription(customerId)
+  if (state !== null && state.plan === null && state.status === 'active')
+    deps.log.warn({ subscription: state.id }, 'a subscription is paid for whose price is no plan of ours')
+  return state
+}
+
+/** Asks for the state that an event hints at, and takes it over. @throws processor_unavailable, and the event comes again */
+async function follow(deps: Deps, { id, customerId }: { id: string; customerId: string }): Promise<void> {
+  let first: number | null = null
+  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+    // By the customer alone: whoever it may name otherwise, this is the tenant for whom the customer was made.
+    const read = await store.findSubscriptionOf(deps.db, customerId)
+    if (read === undefined || (await store.isTaken(deps.db, id))) return
+    first ??= read.version
+    const state = await askProcessor(deps, presentState(deps, customerId))
+    await deps.reached('state asked')
+    if (await takeOver(deps, { id, first, read }, state)) return
+  }
+  throw new Error('a state of the processor was overtaken again and again')
+}
+
+/**
+ * Takes what the processor posts: verified, each event once. What tells of no tenant or nothing that counts here is taken
+ * and ignored. @throws billing_not_configured, processor_signature_invalid, processor_unavailable
+ */
+export async function takeProcessorEvent(deps: Deps, { headers, body }: PlainRequest): Promise<void> {
+  const signature = headers['stripe-signature']
+  const event = processorOf(deps).readEvent(body, typeof signature === 'string' ? signature : '', deps.now())
+  if (event === 'forged') throw fail('processor_signature_invalid')
+  if (event !== null) await follow(deps, event)
+}
+
+/**
+ * Asks for states that were not asked for in a day, in case an event was lost: the processor gives up after some days, and
+ * forgets none that its endpoint was not set up for. What fails is asked for again the next time.
+ * @returns whether there may be more to do at once
+ */
+export async function reconcileSubscriptions(deps: Deps): Promise<boolean> {
+  if (deps.payments === null) return false
+  const rows = await store.findUnasked(deps.db, new Date(deps.now().getTime() - ASKED_AGAIN_MS), ASKED_MAX)
+  let failed = false
+  for (const read of rows)
+    try {
+      // Where somebody else was quicker, theirs is no older.
+      await takeOver(deps, { id: null, first: read.version, read }, await presentState(deps, read.customer_id))
+    } catch (error) {
+      if (!(error instanceof ProcessorError)) throw error
+      deps.log.warn({ tenantId: read.tenant_id, reason: error.message }, 'a subscription could not be asked for')
+      failed = true
+      // It would be no different with the others.
+      if (error.passing) break
+    }
+  return !failed && rows.length === ASKED_MAX
+}
+
+/** Forgets events that will not be offered again. @returns whether there may be more */
+export async function deleteOldEvents(db: Db, now: Date): Promise<boolean> {
+  return (await store.deleteEvents(db, new Date(now.getTime() - EVENTS_KEPT_MS), DELETED_MAX)) === DELETED_MAX
+}

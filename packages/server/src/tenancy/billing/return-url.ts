@@ -1,0 +1,26 @@
+import { invalid } from '../../platform/http/errors.ts'
+import { URL_CHARS_MAX } from './schema.ts'
+
+const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/
+
+/** Whether a URL's host is the machine itself. */
+export function isLoopback(url: URL): boolean {
+  return LOOPBACK.test(url.hostname)
+}
+
+/**
+ * A URL that a browser may be sent back to, spelled as browsers understand it, for others read some spellings otherwise.
+ * Whose it is, is another question. @throws validation_failed, naming the field
+ */
+export function parseReturnUrl(field: string, text: string, development: boolean): URL {
+  const url = URL.parse(text)
+  if (url === null) throw invalid(field, 'Must be an absolute URL, such as https://shop.example.com/billing.')
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url)))
+    throw invalid(field, 'Must start with https://.')
+  if (url.protocol === 'http:' && !development)
+    throw invalid(field, 'Must start with https://; http: on loopback is for development.')
+  if (url.username !== '' || url.password !== '') throw invalid(field, 'Must not hold a user name or password.')
+  if (url.href.length > URL_CHARS_MAX)
+    throw invalid(field, `Must be at most ${URL_CHARS_MAX} characters long once it is percent-encoded.`)
+  return url
+}

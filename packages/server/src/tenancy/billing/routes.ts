@@ -1,0 +1,66 @@
+import { one, type PlainRoute, type Route, route, secretKey } from '../../platform/http/route.ts'
+import { takeProcessorEvent } from './processor-events.ts'
+import { Checkout, CreateCheckout, CreatePortal, Portal, Usage } from './schema.ts'
+import { askCheckout, askPortal, openCheckout, openPortal } from './service.ts'
+import { getUsage } from './usage.ts'
+
+/** The endpoints of billing. */
+export const billingRoutes: Route[] = [
+  route(
+    'POST /billing/checkout',
+    {
+      summary: 'Buy a plan',
+      description:
+        'Answers a page of the payment processor. The plan changes once it tells that it is paid: wait for `billing.plan_changed`, not for the browser. Needs a key that is not bound to an app.',
+      callers: secretKey('billing:write', { tenantWide: true }),
+      body: CreateCheckout,
+      reply: one(Checkout),
+      status: 201,
+      secret: true,
+      errors: ['billing_not_configured', 'subscription_active', 'processor_unavailable'],
+    },
+    {
+      effect: (deps, { caller, body }) => askCheckout(deps, caller, body),
+      finish: (deps, { caller }, asked) => openCheckout(deps, caller, asked as never),
+    },
+  ),
+  route(
+    'POST /billing/portal',
+    {
+      summary: 'Manage the plan',
+      description:
+        'Answers a page of the payment processor with invoices, cards, and the plan to change or end. Needs a key that is not bound to an app.',
+      callers: secretKey('billing:write', { tenantWide: true }),
+      body: CreatePortal,
+      reply: one(Portal),
+      status: 201,
+      secret: true,
+      errors: ['billing_not_configured', 'billing_customer_missing', 'processor_unavailable'],
+    },
+    {
+      effect: (deps, { caller, body }) => askPortal(deps, caller, body),
+      finish: (deps, _, asked) => openPortal(deps, asked as never),
+    },
+  ),
+  route(
+    'GET /billing/usage',
+    {
+      summary: 'Get the usage',
+      description:
+        'The plan in force and what was used of it: users as they are now, the rest in the present period. Figures are a second or two behind.',
+      callers: secretKey('billing:read', { tenantWide: true }),
+      reply: one(Usage),
+    },
+    (deps, { caller }) => getUsage(deps, caller),
+  ),
+]
+
+/** Where the payment processor posts its events. */
+export const processorEventsRoute: PlainRoute = {
+  method: 'POST',
+  path: '/processor-events/stripe',
+  async handler(deps, request) {
+    await takeProcessorEvent(deps, request)
+    return { status: 200, contentType: 'application/json; charset=utf-8', body: '{"received":true}' }
+  },
+}

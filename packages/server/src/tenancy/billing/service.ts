@@ -1,0 +1,163 @@
+import { randomUUID } from 'node:crypto'
+import { publicUrl } from '../../platform/config.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { type ErrorTable, failures, invalid } from '../../platform/http/errors.ts'
+import type { Caller } from '../../platform/http/route.ts'
+import type { Id } from '../../platform/ids.ts'
+import type { PaidPlan } from '../../platform/ports/payment-processor.ts'
+import { type PaymentProcessor, ProcessorError } from '../../platform/ports/payment-processor.ts'
+import { QUOTA_ERRORS } from '../../platform/ports/quotas.ts'
+import { isPaidPlan } from './plans.ts'
+import { isLoopback, parseReturnUrl } from './return-url.ts'
+import type { Checkout, CreateCheckout, CreatePortal, Portal } from './schema.ts'
+import * as store from './store.ts'
+
+export const BILLING_ERRORS = {
+  ...QUOTA_ERRORS,
+  billing_not_configured: [400, 'This service takes no payments: no payment processor is configured.'],
+  billing_customer_missing: [
+    400,
+    'There is nothing to manage yet: no plan was ever bought. Begin with POST /billing/checkout.',
+  ],
+  processor_signature_invalid: [400, 'The signature does not fit the body, or is too old.'],
+  subscription_active: [
+    409,
+    'A plan is being paid for already. Change or end it at the page that POST /billing/portal answers.',
+  ],
+  processor_unavailable: [
+    500,
+    'The payment processor did not do it. Try again; the reason is in the log of the service.',
+  ],
+} as const satisfies ErrorTable
+
+const fail = failures(BILLING_ERRORS)
+
+const RETRY_AFTER_SECONDS = '5'
+
+/** @throws billing_not_configured */
+export function processorOf(deps: Deps): PaymentProcessor {
+  if (deps.payments === null) throw fail('billing_not_configured')
+  return deps.payments
+}
+
+/** What a call to the processor answers. Why it failed is for the operator, not for the caller. @throws processor_unavailable */
+export async function askProcessor<T>(deps: Deps, call: Promise<T>): Promise<T> {
+  return call.catch((error: unknown): never => {
+    if (!(error instanceof ProcessorError)) throw error
+    deps.log.error(
+      { processor: deps.payments?.name, passing: error.passing, reason: error.message },
+      'processor failed',
+    )
+    const message = error.passing
+      ? 'It could not be reached, or was busy. Try again in some seconds, with the same Idempotency-Key.'
+      : 'It refused, which the operator has to look into: the configured key, or a price, may be wrong.'
+    throw fail(
+      'processor_unavailable',
+      [{ code: 'processor_unavailable', message, retryable: error.passing }],
+      error.passing ? { 'retry-after': RETRY_AFTER_SECONDS } : {},
+    )
+  })
+}
+
+/** A return URL of the tenant's own. @throws validation_failed, naming the field */
+async function ownUrl(deps: Deps, tenantId: Id<'ten'>, field: string, text: string): Promise<string> {
+  const development = deps.config.env === 'development'
+  const url = parseReturnUrl(field, text, development)
+  if (url.origin === new URL(publicUrl(deps.config)).origin) return url.href
+  const own = await store.isOwnOrigin(deps.db, tenantId, url.origin, {
+    host: url.origin === `https://${url.hostname}` ? url.hostname : null,
+    // As at sign-in: in development an app that names no origin takes any on loopback.
+    anyLoopback: development && isLoopback(url),
+  })
+  if (own) return url.href
+  throw invalid(
+    field,
+    `${url.origin} is none of yours. Add it to an app's allowedOrigins, or verify it as a custom domain.`,
+    'foreign_url',
+  )
+}
+
+/** What a checkout or portal session will be, before the processor is asked: this much is kept for a repeat. */
+export interface Asked extends Record<string, unknown> {
+  /** Ours at the processor, so that whoever goes on with this makes no second one. */
+  repeatKey: string
+}
+
+/** @throws validation_failed, naming the plan and those that there are */
+function purchasable({ plans }: PaymentProcessor, plan: string): PaidPlan {
+  if (isPaidPlan(plan) && plans.includes(plan)) return plan
+  const message =
+    plans.length === 0 ? 'No plan can be bought: none has a price.' : `Must be one of ${plans.join(', ')}.`
+  throw invalid('plan', message, 'not_purchasable', { plans })
+}
+
+/**
+ * The first half of a checkout: everything that can be refused.
+ * @throws billing_not_configured, validation_failed, subscription_active
+ */
+export async function askCheckout(deps: Deps, { tenantId }: Caller, input: CreateCheckout): Promise<Asked> {
+  const plan = purchasable(processorOf(deps), input.plan)
+  const successUrl = await ownUrl(deps, tenantId, 'successUrl', input.successUrl)
+  const cancelUrl = await ownUrl(deps, tenantId, 'cancelUrl', input.cancelUrl)
+  const row = await store.findSubscription(deps.db, tenantId)
+  // A second subscription would be paid for beside the first.
+  if (row?.in_force === true) throw fail('subscription_active')
+  return { repeatKey: randomUUID(), plan, successUrl, cancelUrl }
+}
+
+/**
+ * The tenant's customer at the processor, made at its first checkout, and again where it knows the one no more that is
+ * `gone`. Of many that ask at once all get the same one.
+ */
+async function customerOf(deps: Deps, tenantId: Id<'ten'>, gone: string | null): Promise<string> {
+  const known = await store.findSubscription(deps.db, tenantId)
+  if (known !== undefined && known.customer_id !== gone) return known.customer_id
+  const customerId = await askProcessor(deps, processorOf(deps).createCustomer(tenantId, gone))
+  await deps.reached('customer made')
+  await store.putCustomer(deps.db, tenantId, { customerId, gone }, deps.now())
+  const noted = await store.findSubscription(deps.db, tenantId)
+  // What is paid by it would count for whoever it is.
+  if (noted === undefined) throw new Error('the processor gave a customer that is another tenant’s')
+  return noted.customer_id
+}
+
+const isGone = (error: unknown) => error instanceof ProcessorError && error.customerGone
+
+/** The second half: the page at the processor. @throws processor_unavailable */
+export async function openCheckout(deps: Deps, { tenantId }: Caller, asked: Asked): Promise<Checkout> {
+  const { repeatKey, plan, successUrl, cancelUrl } = asked as Asked & {
+    plan: PaidPlan
+    successUrl: string
+    cancelUrl: string
+  }
+  const open = (customerId: string) =>
+    processorOf(deps).createCheckout({ tenantId, customerId, plan, successUrl, cancelUrl, repeatKey })
+  const customerId = await customerOf(deps, tenantId, null)
+  const opened = open(customerId).catch(async (error: unknown) => {
+    if (!isGone(error)) throw error
+    return open(await customerOf(deps, tenantId, customerId))
+  })
+  const page = await askProcessor(deps, opened)
+  await deps.reached('page made')
+  return { id: page.id, url: page.url, plan, expiresAt: page.expiresAt.toISOString() }
+}
+
+/** The first half of a visit to the portal. @throws billing_not_configured, validation_failed, billing_customer_missing */
+export async function askPortal(deps: Deps, { tenantId }: Caller, input: CreatePortal): Promise<Asked> {
+  processorOf(deps)
+  const returnUrl = await ownUrl(deps, tenantId, 'returnUrl', input.returnUrl)
+  const row = await store.findSubscription(deps.db, tenantId)
+  if (row === undefined) throw fail('billing_customer_missing')
+  return { repeatKey: randomUUID(), customerId: row.customer_id, returnUrl }
+}
+
+/** The second half. @throws processor_unavailable, billing_customer_missing */
+export async function openPortal(deps: Deps, asked: Asked): Promise<Portal> {
+  const { customerId, returnUrl, repeatKey } = asked as Asked & { customerId: string; returnUrl: string }
+  const opened = processorOf(deps)
+    .createPortal({ customerId, returnUrl, repeatKey })
+    .catch((error: unknown): never => {
+      throw isGone(error) ? fail('billing_customer_missing') : error
+    })
+  return { url: await askProcessor(deps, opened) }
+}

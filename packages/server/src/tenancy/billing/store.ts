@@ -1,0 +1,209 @@
+import { type Db, sql } from '../../platform/db/db.ts'
+import type { Id } from '../../platform/ids.ts'
+import type { Subscription } from '../../platform/ports/payment-processor.ts'
+import type { Meter, Period } from './plans.ts'
+
+/** What quotas follow from. */
+export interface AccountRow {
+  tenant_id: Id<'ten'>
+  /** As stored, not what is in force: see `planInForce`. */
+  plan: string
+  period_start: Date | null
+  period_end: Date | null
+}
+
+/** The periods of a tenant's subscription, or null where it has none. */
+export function subscribedPeriod({ period_start: start, period_end: end }: AccountRow): Period | null {
+  return start === null || end === null ? null : { start, end }
+}
+
+/** The accounts of these tenants; of those that are gone, none. */
+export function findAccounts(db: Db, tenantIds: readonly Id<'ten'>[]): Promise<AccountRow[]> {
+  return db.query<AccountRow>(sql`
+    select t.id as tenant_id, t.plan, s.period_start, s.period_end
+    from tenants t left join subscriptions s on s.tenant_id = t.id where t.id = any(${tenantIds}::text[])`)
+}
+
+/** What a processor knows of a tenant, as the table holds it. */
+export interface SubscriptionRow {
+  tenant_id: Id<'ten'>
+  customer_id: string
+  /** Whether a plan is being paid for. */
+  in_force: boolean
+  version: number
+}
+
+/** A tenant's row, which there is from its first checkout on. */
+export function findSubscription(db: Db, tenantId: Id<'ten'>): Promise<SubscriptionRow | undefined> {
+  return db.one<SubscriptionRow>(sql`
+    select tenant_id, customer_id, period_start is not null as in_force, version from subscriptions where tenant_id = ${tenantId}`)
+}
+
+/** The tenant that is this customer of the processor's: a processor knows no tenants. */
+export function findSubscriptionOf(db: Db, customerId: string): Promise<SubscriptionRow | undefined> {
+  return db.one<SubscriptionRow>(sql`
+    select tenant_id, customer_id, period_start is not null as in_force, version from subscriptions where customer_id = ${customerId}`)
+}
+
+/** A tenant's row, locked until the transaction ends. */
+export function lockSubscription(tx: Db, tenantId: Id<'ten'>): Promise<SubscriptionRow | undefined> {
+  return tx.one<SubscriptionRow>(sql`
+    select tenant_id, customer_id, period_start is not null as in_force, version from subscriptions
+    where tenant_id = ${tenantId} for update`)
+}
+
+/** Rows whose state was not asked for since a time, any `limit` of them: so none can keep the others back. */
+export function findUnasked(db: Db, since: Date, limit: number): Promise<SubscriptionRow[]> {
+  return db.query<SubscriptionRow>(sql`
+    select tenant_id, customer_id, period_start is not null as in_force, version from subscriptions
+    where updated_at < ${since} order by random() limit ${limit}`)
+}
+
+/** Notes a tenant's customer, in the place of one that is `gone`; who was quicker stays. */
+export async function putCustomer(
+  db: Db,
+  tenantId: Id<'ten'>,
+  { customerId, gone }: { customerId: string; gone: string | null },
+  now: Date,
+): Promise<void> {
+  // Whatever it conflicts with: of two at once the later may meet the customer before it meets the tenant.
+  const added = await db.run(sql`
+    insert into subscriptions (tenant_id, customer_id, created_at, updated_at)
+    values (${tenantId}, ${customerId}, ${now}, ${now}) on conflict do nothing`)
+  if (added === 1 || gone === null) return
+  // The next version: what was asked for about the old customer is of no use for the new one.
+  await db.run(sql`
+    update subscriptions set
+      customer_id = ${customerId}, subscription_id = null, status = null, version = version + 1, updated_at = ${now}
+    where tenant_id = ${tenantId} and customer_id = ${gone} and period_start is null`)
+}
+
+/** Takes over a state, as the next version; with null, that no subscription is left. */
+export async function updateSubscription(
+  tx: Db,
+  tenantId: Id<'ten'>,
+  state: Subscription | null,
+  now: Date,
+): Promise<void> {
+  const period = state?.plan == null ? null : { start: state.periodStart, end: state.periodEnd }
+  await tx.run(sql`
+    update subscriptions set
+      subscription_id = coalesce(${state?.id ?? null}, subscription_id),
+      status = coalesce(${state?.status ?? null}, case when subscription_id is not null then 'canceled' end),
+      period_start = ${period?.start ?? null}, period_end = ${period?.end ?? null},
+      version = version + 1, updated_at = ${now}
+    where tenant_id = ${tenantId}`)
+}
+
+/** The plan as stored, locked against other changes of the tenant until the transaction ends. */
+export async function lockPlan(tx: Db, tenantId: Id<'ten'>): Promise<string | undefined> {
+  const row = await tx.one<{ plan: string }>(sql`select plan from tenants where id = ${tenantId} for no key update`)
+  return row?.plan
+}
+
+export async function setPlan(tx: Db, tenantId: Id<'ten'>, plan: string, now: Date): Promise<void> {
+  await tx.run(sql`update tenants set plan = ${plan}, updated_at = ${now} where id = ${tenantId}`)
+}
+
+/** Whether an event of the processor's was taken. Without a lock. */
+export async function isTaken(db: Db, eventId: string): Promise<boolean> {
+  return (await db.one(sql`select 1 from processor_events where id = ${eventId}`)) !== undefined
+}
+
+/** Takes an event. @returns false if it was taken before */
+export async function takeEvent(tx: Db, eventId: string, now: Date): Promise<boolean> {
+  return (
+    (await tx.run(sql`
+      insert into processor_events (id, received_at) values (${eventId}, ${now}) on conflict (id) do nothing`)) === 1
+  )
+}
+
+/** Forgets, of the events taken before a time, at most `limit`. @returns how many */
+export function deleteEvents(db: Db, before: Date, limit: number): Promise<number> {
+  return db.run(sql`
+    delete from processor_events where id in
+      (select id from processor_events where received_at < ${before} order by received_at limit ${limit})`)
+}
+
+/** Whether a browser may be sent to an origin on a tenant's behalf: it is one of its apps', or of a domain that is its own. */
+export async function isOwnOrigin(
+  db: Db,
+  tenantId: Id<'ten'>,
+  origin: string,
+  { host, anyLoopback }: { host: string | null; anyLoopback: boolean },
+): Promise<boolean> {
+  const row = await db.one<{ own: boolean }>(sql`
+    select exists (
+      select 1 from apps where tenant_id = ${tenantId} and (
+        ${origin} = any(allowed_origins) or (${anyLoopback}::boolean and allowed_origins = '{}') or exists (
+          select 1 from unnest(allowed_redirect_urls) as u(url) where url = ${origin} or starts_with(url, ${`${origin}/`}))))
+    or exists (
+      select 1 from custom_domains where tenant_id = ${tenantId} and status = 'verified' and domain = ${host}) as own`)
+  return row?.own === true
+}
+
+/** A meter of a period, after something was added to it. `announced` is the highest percentage that was told of. */
+export interface MeterRow {
+  tenant_id: Id<'ten'>
+  meter: Meter
+  /** Null for a figure of now, which has no period. */
+  period_start: Date | null
+  used: number
+  announced: number
+}
+
+/** Something to be added to a meter. */
+export type Addition = Pick<MeterRow, 'tenant_id' | 'meter' | 'used'> & { period_start: Date }
+
+/** Adds to meters, at most one addition to each; answers them as they then are, locked. */
+export function addToMeters(tx: Db, additions: readonly Addition[]): Promise<MeterRow[]> {
+  // In one order whoever adds, so that none waits for another in a circle.
+  return tx.query<MeterRow>(sql`
+    insert into usage_meters as m (tenant_id, meter, period_start, used)
+    select a.* from unnest(
+      ${additions.map((one) => one.tenant_id)}::text[], ${additions.map((one) => one.meter)}::text[],
+      ${additions.map((one) => one.period_start.toISOString())}::timestamptz[], ${additions.map((one) => one.used)}::bigint[]
+    ) as a(tenant_id, meter, period_start, used) order by 1, 2, 3
+    on conflict (tenant_id, meter, period_start) do update set used = m.used + excluded.used
+    returning m.tenant_id, m.meter, m.period_start, m.used, m.announced`)
+}
+
+/** Sets the meter of users to how many lists show, by the exact counters that are kept with them. */
+export async function setUsersMeter(tx: Db, tenantId: Id<'ten'>): Promise<MeterRow[]> {
+  // Locked before it is counted: who waits here for another would else write over a newer figure with an older one.
+  await tx.run(sql`
+    insert into usage_meters as m (tenant_id, meter, period_start) values (${tenantId}, 'users', '-infinity')
+    on conflict (tenant_id, meter, period_start) do update set used = m.used`)
+  return tx.query<MeterRow>(sql`
+    update usage_meters set used = (select coalesce(sum(n), 0) from user_counts where tenant_id = ${tenantId})
+    where tenant_id = ${tenantId} and meter = 'users' and period_start = '-infinity'
+    returning tenant_id, meter, null::timestamptz as period_start, used, announced`)
+}
+
+/** A tenant's figures of now, and of the period that begins then. */
+export function findMeters(db: Db, tenantId: Id<'ten'>, periodStart: Date): Promise<MeterRow[]> {
+  return db.query<MeterRow>(sql`
+    select tenant_id, meter, nullif(period_start, '-infinity') as period_start, used, announced from usage_meters
+    where tenant_id = ${tenantId} and period_start in ('-infinity', ${periodStart})`)
+}
+
+/** Notes which percentage of a meter was told of last. */
+export async function setAnnounced(tx: Db, row: MeterRow): Promise<void> {
+  await tx.run(sql`
+    update usage_meters set announced = ${row.announced}
+    where tenant_id = ${row.tenant_id} and meter = ${row.meter}
+      and period_start = coalesce(${row.period_start}::timestamptz, '-infinity')`)
+}
+
+/** Forgets what was told of a tenant's meters: under another plan it is told anew. Answers those that `findMeters` would. */
+export function resetAnnounced(tx: Db, tenantId: Id<'ten'>, periodStart: Date): Promise<MeterRow[]> {
+  // In the order in which the others lock them: those of a period by their names, then the users.
+  return tx.query<MeterRow>(sql`
+    with locked as materialized (
+      select meter, period_start from usage_meters
+      where tenant_id = ${tenantId} and period_start in ('-infinity', ${periodStart})
+      order by period_start = '-infinity', meter for update)
+    update usage_meters m set announced = 0 from locked
+    where m.tenant_id = ${tenantId} and m.meter = locked.meter and m.period_start = locked.period_start
+    returning m.tenant_id, m.meter, nullif(m.period_start, '-infinity') as period_start, m.used, m.announced`)
+}

@@ -1,0 +1,185 @@
+import { type Db, sql } from '../../platform/db/db.ts'
+import type { Id } from '../../platform/ids.ts'
+import { domainOrigins } from '../../platform/security/domain-origins.ts'
+import { RECORD_LABEL } from './domain-name.ts'
+import type { CustomDomain } from './schema.ts'
+
+/** A custom domain as the table holds it. */
+export interface DomainRow {
+  tenant_id: Id<'ten'>
+  id: Id<'dom'>
+  app_id: Id<'app'>
+  domain: string
+  status: CustomDomain['status']
+  token: string
+  error: CustomDomain['error']
+  last_checked_at: Date | null
+  next_check_at: Date | null
+  missing_since: Date | null
+  verified_at: Date | null
+  created_at: Date
+  updated_at: Date
+}
+
+/** The name of the record that proves a domain. */
+export const recordName = (row: Pick<DomainRow, 'domain'>): string => `${RECORD_LABEL}.${row.domain}`
+
+/** A row as the wire shows it. `target` is the host that domains are to point at. */
+export function toCustomDomain(row: DomainRow, target: string): CustomDomain {
+  return {
+    id: row.id,
+    domain: row.domain,
+    appId: row.app_id,
+    status: row.status,
+    verification: { type: 'TXT', name: recordName(row), value: row.token },
+    target: { type: 'CNAME', name: row.domain, value: target },
+    lastCheckedAt: row.last_checked_at?.toISOString() ?? null,
+    missingSince: row.missing_since?.toISOString() ?? null,
+    error: row.error,
+    createdAt: row.created_at.toISOString(),
+    updatedAt: row.updated_at.toISOString(),
+  }
+}
+
+/** Writes a new domain. @throws the violation of custom_domains_domain, or of custom_domains_app_fk */
+export async function insertDomain(tx: Db, row: DomainRow): Promise<void> {
+  await tx.run(sql`
+    insert into custom_domains (tenant_id, id, app_id, domain, status, token, error, last_checked_at, next_check_at,
+      missing_since, verified_at, created_at, updated_at)
+    values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.domain}, ${row.status}, ${row.token}, ${row.error},
+      ${row.last_checked_at}, ${row.next_check_at}, ${row.missing_since}, ${row.verified_at}, ${row.created_at}, ${row.updated_at})`)
+}
+
+/** The domain; with `onlyAppId` set, undefined unless it is that app's. */
+export function findDomain(
+  db: Db,
+  tenantId: Id<'ten'>,
+  id: Id<'dom'>,
+  onlyAppId: Id<'app'> | null,
+): Promise<DomainRow | undefined> {
+  return db.one<DomainRow>(sql`
+    select * from custom_domains
+    where tenant_id = ${tenantId} and id = ${id} and (${onlyAppId}::text is null or app_id = ${onlyAppId})`)
+}
+
+/** The same by its name. */
+export function findDomainByName(
+  db: Db,
+  tenantId: Id<'ten'>,
+  domain: string,
+  onlyAppId: Id<'app'> | null,
+): Promise<DomainRow | undefined> {
+  return db.one<DomainRow>(sql`
+    select * from custom_domains
+    where tenant_id = ${tenantId} and domain = ${domain} and (${onlyAppId}::text is null or app_id = ${onlyAppId})`)
+}
+
+/** The domain, locked until the transaction ends. */
+export function lockDomain(tx: Db, tenantId: Id<'ten'>, id: Id<'dom'>): Promise<DomainRow | undefined> {
+  return tx.one<DomainRow>(
+    sql`select * from custom_domains where tenant_id = ${tenantId} and id = ${id} for no key update`,
+  )
+}
+
+/** How many domains a tenant has, counted no further than `most`. */
+export async function countUpTo(tx: Db, tenantId: Id<'ten'>, most: number): Promise<number> {
+  return tx.run(sql`select from custom_domains where tenant_id = ${tenantId} limit ${most}`)
+}
+
+/** Which domains a list shows; null does not narrow it. */
+export interface DomainFilter {
+  tenantId: Id<'ten'>
+  appId: Id<'app'> | null
+  status: CustomDomain['status'] | null
+}
+
+/** A page of domains, newest first, and how many there are. */
+export async function listDomains(
+  db: Db,
+  { tenantId, appId, status }: DomainFilter,
+  offset: number,
+  limit: number,
+): Promise<{ rows: DomainRow[]; total: number }> {
+  const fits = sql`tenant_id = ${tenantId} and (${appId}::text is null or app_id = ${appId})
+    and (${status}::text is null or status = ${status})`
+  const count = await db.one<{ n: number }>(sql`select count(*) as n from custom_domains where ${fits}`)
+  const rows = await db.query<DomainRow>(
+    sql`select * from custom_domains where ${fits} order by id desc offset ${offset} limit ${limit}`,
+  )
+  return { rows, total: count?.n ?? 0 }
+}
+
+/** Stores what a look has changed. @throws the violation of custom_domains_verified when another tenant was first */
+export async function updateChecked(tx: Db, row: DomainRow): Promise<void> {
+  await tx.run(sql`
+    update custom_domains set status = ${row.status}, error = ${row.error}, last_checked_at = ${row.last_checked_at},
+      next_check_at = ${row.next_check_at}, missing_since = ${row.missing_since}, verified_at = ${row.verified_at},
+      updated_at = ${row.updated_at}
+    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+}
+
+/** Deletes a domain by its name. @returns what it was; undefined where there is none, or it is another app's than `onlyAppId` */
+export function deleteDomain(
+  tx: Db,
+  tenantId: Id<'ten'>,
+  domain: string,
+  onlyAppId: Id<'app'> | null,
+): Promise<DomainRow | undefined> {
+  return tx.one<DomainRow>(sql`
+    delete from custom_domains
+    where tenant_id = ${tenantId} and domain = ${domain} and (${onlyAppId}::text is null or app_id = ${onlyAppId})
+    returning *`)
+}
+
+/** Whether somebody has verified this name. Across tenants: it can be one's alone. */
+export async function isVerified(db: Db, domain: string): Promise<boolean> {
+  return (await db.run(sql`select from custom_domains where domain = ${domain} and status = 'verified'`)) === 1
+}
+
+/**
+ * Takes a portion of the domains that are to be looked at, of all tenants, the longest due first, and puts them off until
+ * `until`: another process takes others, and whoever dies over them leaves them due again then.
+ */
+export function takeDue(db: Db, now: Date, until: Date, limit: number): Promise<DomainRow[]> {
+  return db.query<DomainRow>(sql`
+    with due as materialized (
+      select tenant_id, id from custom_domains where next_check_at <= ${now} order by next_check_at limit ${limit}
+      for no key update skip locked)
+    update custom_domains d set next_check_at = ${until} from due
+    where d.tenant_id = due.tenant_id and d.id = due.id returning d.*`)
+}
+
+/**
+ * The origins that apps with this relying party allow, and those of their custom domains: the apps of the tenant that has
+ * verified it as a domain, or else named it first, or, for the service's own host, of the first tenant. Browsers ask without
+ * a key, and no tenant is to speak for another's passkeys.
+ */
+export async function listRelatedOrigins(
+  db: Db,
+  of: { rpId: string; isDefault: boolean; prefix: string; limit: number },
+): Promise<string[]> {
+  const rows = await db.query<{ origin: string }>(sql`
+    with owner as (
+      select case when ${of.isDefault}::boolean then (select id from tenants order by id limit 1)
+        else coalesce((select tenant_id from custom_domains where domain = ${of.rpId} and status = 'verified'),
+          (select tenant_id from relying_parties where rp_id = ${of.rpId})) end as tenant_id)
+    select distinct o.origin from owner join apps a on a.tenant_id = owner.tenant_id,
+      unnest(a.allowed_origins || ${domainOrigins(sql`a.tenant_id`, sql`a.id`)}) as o(origin)
+    where (a.passkey->>'rpId' = ${of.rpId} or (${of.isDefault}::boolean and a.passkey->>'rpId' is null))
+      and o.origin like ${`${of.prefix}%`}
+    order by o.origin limit ${of.limit}`)
+  return rows.map(({ origin }) => origin)
+}
+
+/** How many of an app's passkeys, counted up to `counted`, belong to which relying party; the most first. */
+export function countByRelyingParty(
+  db: Db,
+  tenantId: Id<'ten'>,
+  appId: Id<'app'>,
+  { counted, limit }: { counted: number; limit: number },
+): Promise<{ rpId: string; count: number }[]> {
+  return db.query<{ rpId: string; count: number }>(sql`
+    select rp_id as "rpId", count(*) as count
+    from (select rp_id from passkeys where tenant_id = ${tenantId} and app_id = ${appId} limit ${counted}) as looked_at
+    group by rp_id order by count(*) desc, rp_id limit ${limit}`)
+}

@@ -1,0 +1,168 @@
+import { generateKeyPairSync } from 'node:crypto'
+import type { Db } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { note } from '../../platform/events/audit-only-entries.ts'
+import { publish } from '../../platform/events/events.ts'
+import { failures, notFoundField } from '../../platform/http/errors.ts'
+import type { Caller, Origin } from '../../platform/http/route.ts'
+import { type Id, isId, newId } from '../../platform/ids.ts'
+import { keyFingerprint } from '../../platform/ports/party.ts'
+import type { Authenticator } from '../../platform/security/authenticator.ts'
+import { seal } from '../../platform/security/crypto.ts'
+import { createAdminKey } from '../api-keys/service.ts'
+import { createFirstApp, defaultApp, forgetApps, holdApp } from '../apps/service.ts'
+import type { Tenant, UpdateTenant } from './schema.ts'
+import * as store from './store.ts'
+
+const fail = failures({})
+
+const NAMESPACES_MAX = 10_000
+const RAW_KEY_BYTES = 32
+
+/** The caller's own tenant. */
+export async function getTenant(deps: Deps, caller: Caller): Promise<Tenant> {
+  const row = await store.findTenant(deps.db, caller.tenantId)
+  if (row === undefined) throw fail('not_found')
+  return store.toTenant(row)
+}
+
+/** Changes what is given; nothing changed, no event. @throws not_found (names `settings.defaultAppId`) */
+export async function updateTenant(
+  deps: Deps,
+  { caller, origin }: { caller: Caller; origin: Origin },
+  input: UpdateTenant,
+): Promise<Tenant> {
+  return deps.db.tx(async (tx) => {
+    const before = await store.lockTenant(tx, caller.tenantId)
+    if (before === undefined) throw fail('not_found')
+    const row = {
+      ...before,
+      name: input.name?.trim().normalize('NFC') ?? before.name,
+      default_app_id: (input.settings?.defaultAppId ?? before.default_app_id) as Id<'app'>,
+    }
+    const changed = [
+      ...(row.name !== before.name ? ['name'] : []),
+      ...(row.default_app_id !== before.default_app_id ? ['settings.defaultAppId'] : []),
+    ]
+    if (changed.length === 0) return store.toTenant(before)
+    if (row.default_app_id !== before.default_app_id && !(await holdApp(tx, caller.tenantId, row.default_app_id))) {
+      throw notFoundField('settings.defaultAppId')
+    }
+    row.updated_at = deps.now()
+    await store.updateTenant(tx, row)
+    await publish(tx, deps, {
+      tenantId: caller.tenantId,
+      appId: null,
+      type: 'tenant.updated',
+      data: { tenantId: caller.tenantId, changed },
+      cause: { caller, origin },
+    })
+    tx.afterCommit(() => forgetApps(deps))
+    return store.toTenant(row)
+  })
+}
+
+/** What a new tenant comes with. `key` is shown only here. */
+export interface NewTenant {
+  tenantId: Id<'ten'>
+  appId: Id<'app'>
+  key: string
+}
+
+/** `adminKey` gives the key's value; `actor` is who did it, for the audit log. */
+export interface CreateTenant {
+  name: string
+  adminKey?: string | null
+  actor?: 'cli' | 'first start'
+}
+
+/** A new Ed25519 key of a ledger node: the public one raw, the private one as PKCS #8, sealed. */
+async function newNodeKey(deps: Deps, tenantId: Id<'ten'>): Promise<{ nodePublicKey: Buffer; nodeKeySealed: Buffer }> {
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519')
+  const pkcs8 = privateKey.export({ type: 'pkcs8', format: 'der' })
+  const nodeKeySealed = await seal(deps.keys, pkcs8, ['node key', tenantId])
+  pkcs8.fill(0)
+  // RFC 8410, section 4: the key is the end of its SubjectPublicKeyInfo.
+  return { nodePublicKey: publicKey.export({ type: 'spki', format: 'der' }).subarray(-RAW_KEY_BYTES), nodeKeySealed }
+}
+
+async function writeTenant(
+  tx: Db,
+  deps: Deps,
+  tenantId: Id<'ten'>,
+  nodeKey: Awaited<ReturnType<typeof newNodeKey>>,
+  input: CreateTenant,
+): Promise<NewTenant> {
+  const actor = input.actor ?? 'first start'
+  const appId = newId('app')
+  await store.insertTenant(tx, {
+    id: tenantId,
+    name: input.name.trim().normalize('NFC'),
+    defaultAppId: appId,
+    ...nodeKey,
+    now: deps.now(),
+  })
+  await note(tx, deps, { tenantId, appId: null, action: 'tenant.created', target: tenantId, cause: { actor } })
+  await createFirstApp(tx, deps, { tenantId, id: appId, name: 'Default', actor })
+  const { key } = await createAdminKey(tx, deps, { tenantId, key: input.adminKey ?? undefined, actor })
+  return { tenantId, appId, key }
+}
+
+/**
+ * Makes a tenant with its ledger node's key, its app `Default` and its `*` secret key `Admin`, all or nothing.
+ * @throws Error when `adminKey` is another key's already
+ */
+export async function createTenant(deps: Deps, input: CreateTenant): Promise<NewTenant> {
+  const tenantId = newId('ten')
+  const nodeKey = await newNodeKey(deps, tenantId)
+  return deps.db.tx((tx) => writeTenant(tx, deps, tenantId, nodeKey, input))
+}
+
+/** Whether there is no tenant yet. */
+export async function isEmptyInstallation(db: Db): Promise<boolean> {
+  return (await store.listTenants(db, 1)).length === 0
+}
+
+/** The oldest tenants, at most `limit`: for the command line, which belongs to no tenant. */
+export function listTenants(db: Db, limit: number): Promise<{ id: Id<'ten'>; name: string }[]> {
+  return store.listTenants(db, limit)
+}
+
+/** Whether there is such a tenant. */
+export async function isTenant(db: Db, id: string): Promise<boolean> {
+  return isId('ten', id) && (await store.findTenant(db, id)) !== undefined
+}
+
+/** What creating a user needs to know of a tenant. */
+export interface TenantContext {
+  defaultAppId: Id<'app'>
+  /** Fingerprint of its ledger node's key: what its users' parties end with. */
+  namespace: string
+}
+
+const namespacesByProcess = new WeakMap<Authenticator, Map<Id<'ten'>, string>>()
+
+async function namespaceOf(deps: Deps, tenantId: Id<'ten'>): Promise<string> {
+  // Fixed for life, so it is remembered without an end; per process, as the authenticator is.
+  const known = namespacesByProcess.get(deps.auth) ?? new Map<Id<'ten'>, string>()
+  namespacesByProcess.set(deps.auth, known)
+  const remembered = known.get(tenantId)
+  if (remembered !== undefined) return remembered
+  const namespace = keyFingerprint(await nodePublicKey(deps, tenantId))
+  if (known.size >= NAMESPACES_MAX) known.delete(known.keys().next().value as Id<'ten'>)
+  known.set(tenantId, namespace)
+  return namespace
+}
+
+/** The raw public key of the tenant's ledger node, fixed for life. */
+export async function nodePublicKey(deps: Deps, tenantId: Id<'ten'>): Promise<Buffer> {
+  const publicKey = await store.findNodePublicKey(deps.db, tenantId)
+  if (publicKey === undefined) throw new Error(`there is no tenant ${tenantId}`)
+  return publicKey
+}
+
+/** The default app, from memory for at most a second, and the namespace of the tenant's parties, from memory. */
+export async function tenantContext(deps: Deps, tenantId: Id<'ten'>): Promise<TenantContext> {
+  const namespace = await namespaceOf(deps, tenantId)
+  return { defaultAppId: await defaultApp(deps, tenantId), namespace }
+}

@@ -1,0 +1,72 @@
+import { type Db, sql } from '../../platform/db/db.ts'
+import type { Id } from '../../platform/ids.ts'
+import type { Tenant } from './schema.ts'
+
+/** A tenant as the table holds it, without its node's keys. */
+export interface TenantRow {
+  id: Id<'ten'>
+  name: string
+  plan: string
+  default_app_id: Id<'app'>
+  created_at: Date
+  updated_at: Date
+}
+
+/** A row as the wire shows it. */
+export function toTenant(row: TenantRow): Tenant {
+  return {
+    id: row.id,
+    name: row.name,
+    plan: row.plan,
+    settings: { defaultAppId: row.default_app_id },
+    createdAt: row.created_at.toISOString(),
+    updatedAt: row.updated_at.toISOString(),
+  }
+}
+
+/** Writes a new tenant. Its default app may follow in the same transaction. */
+export async function insertTenant(
+  tx: Db,
+  tenant: {
+    id: Id<'ten'>
+    name: string
+    defaultAppId: Id<'app'>
+    nodePublicKey: Buffer
+    nodeKeySealed: Buffer
+    now: Date
+  },
+): Promise<void> {
+  await tx.run(sql`
+    insert into tenants (id, name, default_app_id, node_public_key, node_key_sealed, created_at, updated_at)
+    values (${tenant.id}, ${tenant.name}, ${tenant.defaultAppId}, ${tenant.nodePublicKey}, ${tenant.nodeKeySealed}, ${tenant.now}, ${tenant.now})`)
+}
+
+/** The tenant, or undefined. */
+export function findTenant(db: Db, id: Id<'ten'>): Promise<TenantRow | undefined> {
+  return db.one<TenantRow>(
+    sql`select id, name, plan, default_app_id, created_at, updated_at from tenants where id = ${id}`,
+  )
+}
+
+/** The same, locked against other changes until the transaction ends. */
+export function lockTenant(tx: Db, id: Id<'ten'>): Promise<TenantRow | undefined> {
+  return tx.one<TenantRow>(sql`
+    select id, name, plan, default_app_id, created_at, updated_at from tenants where id = ${id} for no key update`)
+}
+
+/** Stores what a PATCH can change. */
+export async function updateTenant(tx: Db, row: TenantRow): Promise<void> {
+  await tx.run(sql`
+    update tenants set name = ${row.name}, default_app_id = ${row.default_app_id}, updated_at = ${row.updated_at} where id = ${row.id}`)
+}
+
+/** The raw public key of the tenant's ledger node, fixed for life. */
+export async function findNodePublicKey(db: Db, id: Id<'ten'>): Promise<Buffer | undefined> {
+  return (await db.one<{ node_public_key: Buffer }>(sql`select node_public_key from tenants where id = ${id}`))
+    ?.node_public_key
+}
+
+/** The oldest tenants, at most `limit`. */
+export function listTenants(db: Db, limit: number): Promise<{ id: Id<'ten'>; name: string }[]> {
+  return db.query<{ id: Id<'ten'>; name: string }>(sql`select id, name from tenants order by id limit ${limit}`)
+}

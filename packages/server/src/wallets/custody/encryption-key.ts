@@ -1,0 +1,111 @@
+import { FlattenedSign } from 'jose'
+import type { Db } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { failures } from '../../platform/http/errors.ts'
+import type { Caller } from '../../platform/http/route.ts'
+import { canonicalJson } from '../../platform/security/canonical-json.ts'
+import { open, seal } from '../../platform/security/crypto.ts'
+import * as threshold from '../../platform/security/threshold/threshold.ts'
+import { CUSTODY_ERRORS } from './errors.ts'
+import type { MpcConfig, SealedToClient, SealedToService } from './schema.ts'
+import * as store from './store.ts'
+
+const fail = failures(CUSTODY_ERRORS)
+
+const DAY_MS = 86_400_000
+/** A key can be sealed to for so long. */
+const KEY_MS = 90 * DAY_MS
+/** The next one is made so long before, so that whoever has read the last one can still use it. */
+const NEXT_MS = 30 * DAY_MS
+
+const keyContext = (kid: string) => ['encryption key', kid]
+
+/** The keys by which something can be opened now, the newest first; one that lasts is among them. */
+async function currentKeys(deps: Deps): Promise<store.EncryptionKeyRow[]> {
+  const now = deps.now()
+  const until = new Date(now.getTime() + NEXT_MS)
+  const rows = await store.encryptionKeys(deps.db, now)
+  if (rows.some((row) => row.not_after > until)) return rows
+  const { publicKey, privateKey } = await threshold.newEncryptionKey()
+  const id = threshold.toHex(publicKey).slice(0, 16)
+  const row = {
+    id,
+    public_key: Buffer.from(publicKey),
+    private_key_sealed: await seal(deps.keys, Buffer.from(privateKey.buffer), keyContext(id)),
+    created_at: now,
+    not_after: new Date(now.getTime() + KEY_MS),
+  }
+  privateKey.fill(0)
+  await deps.db.tx((tx) => store.addEncryptionKey(tx, row, until))
+  return store.encryptionKeys(deps.db, now)
+}
+
+/** What clients seal to, signed so that who pins the signing keys notices another one's. */
+export async function mpcConfig(deps: Deps, caller: Caller): Promise<MpcConfig> {
+  const keys = (await currentKeys(deps)).map(({ id, public_key: key, not_after: notAfter }) => ({
+    kid: id,
+    publicKey: key.toString('hex'),
+    notAfter: notAfter.toISOString(),
+  }))
+  const told = { suite: threshold.HPKE_SUITE, tenantId: caller.tenantId, keys }
+  const { id, privateKey } = await deps.signingKeys.current()
+  const { protected: head, signature } = await new FlattenedSign(Buffer.from(canonicalJson(told)))
+    .setProtectedHeader({ alg: 'EdDSA', kid: id, typ: 'halfkey-mpc-config' })
+    .sign(privateKey)
+  return { ...told, signature: `${head}..${signature}` }
+}
+
+/** One of the service's keys by its id. @throws validation_failed (names `field`.kid) */
+async function keyOf(db: Db, deps: Deps, kid: string, field: string): Promise<store.EncryptionKeyRow> {
+  const rows = await store.encryptionKeys(db, deps.now())
+  const row = rows.find(({ id }) => id === kid)
+  if (row !== undefined) return row
+  throw fail('validation_failed', [
+    { field: `${field}.kid`, code: 'unknown_key', message: 'No key of this id is in use. Read GET /mpc/config again.' },
+  ])
+}
+
+/**
+ * Opens what a client has sealed to the service. `contextOf` gets the public key (hex) that it was sealed to.
+ * @throws validation_failed (names `field`.kid), seal_invalid (names `field`)
+ */
+export async function openFromClient(
+  db: Db,
+  deps: Deps,
+  { kid, enc, ct }: SealedToService,
+  of: { purpose: threshold.SealPurpose; contextOf(recipientKey: string): threshold.SealContext; field: string },
+): Promise<Uint8Array> {
+  const row = await keyOf(db, deps, kid, of.field)
+  const privateKey = await open(deps.keys, row.private_key_sealed, keyContext(row.id))
+  const context = of.contextOf(row.public_key.toString('hex'))
+  try {
+    const box = { enc: Buffer.from(enc, 'base64url'), ct: Buffer.from(ct, 'base64url') }
+    return await threshold.openSealed(privateKey, { purpose: of.purpose, context }, box)
+  } catch (error) {
+    if (!(error instanceof threshold.ShareError)) throw error
+    const message = 'Does not open: it was sealed to another key or for another context, or it was changed.'
+    throw fail('seal_invalid', [{ field: of.field, code: 'seal_invalid', message }])
+  } finally {
+    privateKey.fill(0)
+  }
+}
+
+/** An X25519 public key as it came over the wire. */
+export function encryptionKeyBytes(text: string): Buffer {
+  return Buffer.from(text, text.length === 64 ? 'hex' : 'base64url')
+}
+
+/** Seals bytes to a key that a client gave. @throws validation_failed (names `field`) for what is no key */
+export async function sealToClient(
+  recipient: Buffer,
+  { purpose, context, field }: { purpose: threshold.SealPurpose; context: threshold.SealContext; field: string },
+  plaintext: Uint8Array,
+): Promise<SealedToClient> {
+  try {
+    const { enc, ct } = await threshold.sealTo(recipient, { purpose, context }, plaintext)
+    return { enc: threshold.toBase64Url(enc), ct: threshold.toBase64Url(ct) }
+  } catch (error) {
+    if (!(error instanceof threshold.ShareError)) throw error
+    throw fail('validation_failed', [{ field, code: 'invalid', message: 'Is not an X25519 public key to seal to.' }])
+  }
+}

@@ -1,0 +1,152 @@
+import { type Db, sql } from '../../platform/db/db.ts'
+import type { Id } from '../../platform/ids.ts'
+import type { KeyShare } from './schema.ts'
+
+/** A key share as the table holds it. */
+export interface ShareRow {
+  tenant_id: Id<'ten'>
+  id: Id<'shr'>
+  wallet_id: Id<'wal'>
+  generation: number
+  index: number
+  holder: KeyShare['holder']
+  threshold: number
+  total: number
+  scheme: string
+  curve: KeyShare['curve']
+  commitments: Buffer[]
+  verifying_share: Buffer
+  protection: KeyShare['protection']
+  status: KeyShare['status']
+  /** The share, where the service can open it. */
+  share_sealed: Buffer | null
+  /** The share as the client sealed it; null where it is not kept here. */
+  client_ciphertext: ClientCiphertext | null
+  last_used_at: Date | null
+  created_at: Date
+  updated_at: Date
+}
+
+/** A way to the data key of what a client sealed: by a passkey, or by a password. */
+export interface Wrap {
+  wrappedDek: string
+  credentialId?: string | undefined
+  rpId?: string | undefined
+  prfSalt?: string | undefined
+  salt?: string | undefined
+  memoryKiB?: number | undefined
+  iterations?: number | undefined
+  parallelism?: number | undefined
+}
+
+/** A share as a client sealed it. */
+export interface ClientCiphertext {
+  v: number
+  alg: 'prf-hkdf-sha256-aes256gcm' | 'argon2id-aes256gcm'
+  iv: string
+  ct: string
+  wraps: Wrap[]
+}
+
+/** Writes a new share. */
+export async function insertShare(tx: Db, row: ShareRow): Promise<void> {
+  const ciphertext = row.client_ciphertext && JSON.stringify(row.client_ciphertext)
+  await tx.run(sql`
+    insert into key_shares (tenant_id, id, wallet_id, generation, index, holder, threshold, total, scheme, curve, commitments,
+      verifying_share, protection, status, share_sealed, client_ciphertext, last_used_at, created_at, updated_at)
+    values (${row.tenant_id}, ${row.id}, ${row.wallet_id}, ${row.generation}, ${row.index}, ${row.holder}, ${row.threshold},
+      ${row.total}, ${row.scheme}, ${row.curve}, ${row.commitments}::bytea[], ${row.verifying_share}, ${row.protection},
+      ${row.status}, ${row.share_sealed}, ${ciphertext}::json, ${row.last_used_at}, ${row.created_at}, ${row.updated_at})`)
+}
+
+/** What of a wallet's shares is there, all generations, by generation and index; deleted and superseded ones too. */
+export function sharesOf(db: Db, tenantId: Id<'ten'>, walletId: Id<'wal'>): Promise<ShareRow[]> {
+  return db.query<ShareRow>(sql`
+    select * from key_shares where tenant_id = ${tenantId} and wallet_id = ${walletId} order by generation, index, id`)
+}
+
+/** A user's live shares that their client encrypted, of whichever wallet. */
+export function clientSharesOf(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<ShareRow[]> {
+  return tx.query<ShareRow>(sql`
+    select s.* from key_shares s join wallets w on w.tenant_id = s.tenant_id and w.id = s.wallet_id
+    where w.tenant_id = ${tenantId} and w.user_id = ${userId} and s.status in ('pending', 'active')
+      and s.client_ciphertext is not null
+    order by s.id for no key update of s`)
+}
+
+/** A wallet's live share at one place. */
+export function findShare(
+  db: Db,
+  of: { tenantId: Id<'ten'>; walletId: Id<'wal'>; generation: number; index: number },
+): Promise<ShareRow | undefined> {
+  return db.one<ShareRow>(sql`
+    select * from key_shares
+    where tenant_id = ${of.tenantId} and wallet_id = ${of.walletId} and generation = ${of.generation} and index = ${of.index}
+      and status in ('pending', 'active')`)
+}
+
+/** Stores what can change of a share. */
+export async function updateShare(tx: Db, row: ShareRow): Promise<void> {
+  const ciphertext = row.client_ciphertext && JSON.stringify(row.client_ciphertext)
+  await tx.run(sql`
+    update key_shares set protection = ${row.protection}, status = ${row.status}, share_sealed = ${row.share_sealed},
+      client_ciphertext = ${ciphertext}::json, last_used_at = ${row.last_used_at}, updated_at = ${row.updated_at}
+    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+}
+
+/** Ends a wallet's live shares of some generations and destroys what is kept of them. @returns them as they are then */
+export function endShares(
+  tx: Db,
+  now: Date,
+  of: { tenantId: Id<'ten'>; walletId: Id<'wal'>; generations: readonly number[]; status: 'superseded' | 'deleted' },
+): Promise<ShareRow[]> {
+  return tx.query<ShareRow>(sql`
+    update key_shares set status = ${of.status}, share_sealed = null, client_ciphertext = null, updated_at = ${now}
+    where tenant_id = ${of.tenantId} and wallet_id = ${of.walletId} and generation = any(${of.generations}::integer[])
+      and status in ('pending', 'active')
+    returning *`)
+}
+
+/** Destroys the service's new share of a resharing that is yet to be confirmed: it never can be. */
+export async function dropResharing(
+  tx: Db,
+  now: Date,
+  of: { tenantId: Id<'ten'>; walletId: Id<'wal'> },
+): Promise<void> {
+  await tx.run(sql`
+    update resharings set share_sealed = null, expires_at = ${now}
+    where tenant_id = ${of.tenantId} and wallet_id = ${of.walletId} and confirmed_at is null`)
+}
+
+/** An HPKE key of the service as the table holds it. */
+export interface EncryptionKeyRow {
+  id: string
+  /** Raw. */
+  public_key: Buffer
+  private_key_sealed: Buffer
+  created_at: Date
+  not_after: Date
+}
+
+/** The keys by which something can be opened now, the newest first. */
+export function encryptionKeys(db: Db, now: Date): Promise<EncryptionKeyRow[]> {
+  return db.query<EncryptionKeyRow>(sql`
+    select * from encryption_keys where not_after > ${now} order by not_after desc, id`)
+}
+
+const LOCK = 4_812_570_361
+
+/** Adds a key unless there is one that lasts past `until`, whoever else is at it. */
+export async function addEncryptionKey(tx: Db, row: EncryptionKeyRow, until: Date): Promise<void> {
+  await tx.run(sql`select pg_advisory_xact_lock(${LOCK}::bigint)`)
+  await tx.run(sql`
+    insert into encryption_keys (id, public_key, private_key_sealed, created_at, not_after)
+    select ${row.id}, ${row.public_key}::bytea, ${row.private_key_sealed}::bytea, ${row.created_at}::timestamptz, ${row.not_after}::timestamptz
+    where not exists (select from encryption_keys where not_after > ${until})`)
+}
+
+/** Deletes keys whose time was over a day ago: what was sealed to them is for nobody any more. */
+export async function deleteOldEncryptionKeys(db: Db): Promise<boolean> {
+  await db.run(sql`delete from encryption_keys where not_after < now() - interval '1 day'`)
+  return false
+}

@@ -1,0 +1,281 @@
+import { randomBytes } from 'node:crypto'
+import { type Db, violatedConstraint } from '../../../platform/db/db.ts'
+import type { Id } from '../../../platform/ids.ts'
+import {
+  type Contract,
+  type ContractPage,
+  type ContractQuery,
+  type Effect,
+  type Ledger,
+  LedgerError,
+  type LedgerSignature,
+  type Prepared,
+  type PrepareRequest,
+  type Receipt,
+  type Update,
+} from '../../../platform/ports/ledger.ts'
+import { partyOf } from '../../../platform/ports/party.ts'
+import { isSignedFor } from '../../../platform/ports/signature.ts'
+import { canonicalJson } from '../../../platform/security/canonical-json.ts'
+import type { KeyProvider } from '../../../platform/security/key-provider.ts'
+import { createNodeKeys } from '../../../platform/security/node-keys.ts'
+import { type Input, inputsOf, interpret } from './interpret.ts'
+import { contractIdOf, type Decoded, decode, prepared } from './prepared.ts'
+import * as store from './store.ts'
+import { createTemplates } from './templates.ts'
+
+const SEED_BYTES = 32
+/** Contracts, and their size as JSON, that one call looks at: a page may hold fewer than it was asked for. */
+const LOOKED_AT_MAX = 2_000
+const LOOKED_AT_BYTES_MAX = 1024 * 1024
+const BATCH = 100
+
+const updateIdOf = (digest: Buffer) => `1220${digest.toString('hex')}`
+
+const signaturesJson = (signatures: readonly LedgerSignature[]) =>
+  signatures.map(({ party, publicKey, signature }) => ({
+    party,
+    publicKey: publicKey.toString('hex'),
+    signature: signature.toString('hex'),
+  }))
+
+function placeOf(cursor: string | null): store.Place | null {
+  if (cursor === null) return null
+  const match = /^(\d{1,15})\.(00[0-9a-f]{64})$/.exec(Buffer.from(cursor, 'base64url').toString())
+  if (match === null) throw new LedgerError('arguments_invalid', 'This is no cursor of ours.', { field: 'cursor' })
+  return { offset: Number(match[1]), contractId: match[2] as string }
+}
+
+const cursorAt = (place: store.Place | null) =>
+  place === null ? null : Buffer.from(`${place.offset}.${place.contractId}`).toString('base64url')
+
+/** A party's contracts, newest first, looked at in batches until there are enough or it has been enough work. */
+async function queryContracts(db: Db, query: ContractQuery): Promise<ContractPage> {
+  const { accept, limit } = query
+  const contracts: Contract[] = []
+  const batch = accept === null ? limit : BATCH
+  let place = placeOf(query.cursor)
+  let bytes = 0
+  for (let looked = 0; looked < LOOKED_AT_MAX && bytes < LOOKED_AT_BYTES_MAX; looked += batch) {
+    // One more than a batch says whether more follow.
+    const found = await store.contractsBefore(db, query, place, batch + 1)
+    for (const contract of found.slice(0, batch)) {
+      if (contracts.length === limit || bytes >= LOOKED_AT_BYTES_MAX) return { contracts, nextCursor: cursorAt(place) }
+      bytes += JSON.stringify(contract).length
+      place = { offset: contract.createdAtOffset, contractId: contract.contractId }
+      if (accept === null || accept(contract)) contracts.push(contract)
+    }
+    if (found.length <= batch) return { contracts, nextCursor: null }
+  }
+  return { contracts, nextCursor: cursorAt(place) }
+}
+
+async function follow(
+  db: Db,
+  tenantId: Id<'ten'>,
+  cursor: string | null,
+  limit: number,
+): Promise<{ updates: Update[]; cursor: string | null }> {
+  const match = /^(\d{1,20})\.(\d{1,15})$/.exec(cursor ?? '0.0')
+  if (match === null) throw new LedgerError('arguments_invalid', 'This is no cursor of ours.', { field: 'cursor' })
+  const rows = await store.updatesAfter(db, tenantId, { xid: match[1] as string, offset: Number(match[2]) }, limit)
+  const last = rows.at(-1)
+  return {
+    updates: rows.map((row) => ({
+      updateId: row.update_id,
+      offset: row.offset,
+      recordedAt: row.recorded_at,
+      commandId: row.command_id,
+      actAs: row.act_as,
+      effects: decode(row.prepared).effects,
+    })),
+    cursor: last === undefined ? cursor : `${last.xid}.${last.offset}`,
+  }
+}
+
+interface Parts {
+  templates: ReturnType<typeof createTemplates>
+}
+
+/** What a transaction was prepared from. */
+interface Ground {
+  inputs: ReadonlyMap<string, Input>
+  offset: number
+}
+
+const grounds = new WeakMap<Prepared, Ground>()
+
+async function interpreted(
+  { templates }: Parts,
+  db: Db,
+  { tenantId, actAs, commands, seed }: Pick<Decoded, 'tenantId' | 'actAs' | 'commands' | 'seed'>,
+  read: store.Ground | undefined,
+): Promise<Ground & { effects: Effect[] }> {
+  const known = await templates.forCommands(db, tenantId, commands)
+  const { inputs: found, offset } = read ?? (await store.readGround(db, tenantId, inputsOf(commands)))
+  if (found === null)
+    throw new LedgerError('arguments_invalid', 'These contracts are too large for one transaction.', { field: '' })
+  const inputs = new Map(found.map((input) => [input.contractId, input]))
+  const scene = { actor: actAs, inputs, templates: known, contractId: (n: number) => contractIdOf(seed, n) }
+  return { inputs, offset, effects: interpret(commands, scene) }
+}
+
+async function prepare(
+  parts: Parts,
+  db: Db,
+  request: PrepareRequest,
+  read: store.Ground | undefined,
+): Promise<Decoded> {
+  const { tenantId, commandId, actAs, expiresAt } = request
+  const seed = randomBytes(SEED_BYTES).toString('hex')
+  const commands = [...request.commands]
+  const { effects, ...ground } = await interpreted(parts, db, { tenantId, actAs, commands, seed }, read)
+  const document = { tenantId, commandId, actAs, commands, effects, seed, expiresAt: expiresAt.toISOString() }
+  const transaction = prepared(document)
+  grounds.set(transaction, ground)
+  return transaction
+}
+
+/** Those signatures that count: what is kept beside a transaction has been verified. @throws signature_invalid without any */
+function verified({ actAs, digest }: Prepared, signatures: readonly LedgerSignature[]): LedgerSignature[] {
+  const right = signatures.filter((each) => each.party === actAs && isSignedFor(actAs, digest, each))
+  if (right.length === 0)
+    throw new LedgerError('signature_invalid', 'The signature is not one of the acting party over this digest.')
+  return right
+}
+
+/** A transaction whose signature has been verified, as the tables take it. */
+function updateOf(
+  decoded: Decoded,
+  { inputs, offset }: Ground,
+  signatures: readonly LedgerSignature[],
+  now: Date,
+): store.NewUpdate {
+  const { tenantId, actAs, commandId, effects } = decoded
+  return {
+    tenantId,
+    offset,
+    updateId: updateIdOf(decoded.digest),
+    actAs,
+    commandId,
+    prepared: decoded.bytes,
+    signatures: signaturesJson(signatures),
+    recordedAt: now,
+    inputs: [...inputs.keys()],
+    archived: effects.flatMap((effect) => (effect.type === 'archived' ? [inputs.get(effect.contractId) as Input] : [])),
+    created: effects.filter((effect) => effect.type === 'created'),
+  }
+}
+
+const receiptOf = (row: Pick<store.UpdateRow, 'update_id' | 'offset' | 'recorded_at'>): Receipt => ({
+  updateId: row.update_id,
+  offset: row.offset,
+  recordedAt: row.recorded_at,
+})
+
+/** What this ledger prepared a moment ago, from contracts that the statement itself finds unchanged. */
+function submission(prepared: Prepared, signatures: readonly LedgerSignature[], now: Date) {
+  const ground = grounds.get(prepared)
+  if (ground === undefined) throw new LedgerError('prepared_invalid', 'This was not prepared here.')
+  const update = updateOf(prepared as Decoded, ground, verified(prepared, signatures), now)
+  const { updateId, offset } = update
+  return { receipt: { updateId, offset, recordedAt: now }, writes: store.updateWrites(update) }
+}
+
+/** The receipt of the same transaction, if it happened before. @throws duplicate_command where another one did */
+async function repeated(tx: Db, { tenantId, actAs, commandId, digest }: Decoded): Promise<Receipt | undefined> {
+  const row = await store.findUpdate(tx, tenantId, actAs, commandId)
+  if (row !== undefined && row.update_id !== updateIdOf(digest))
+    throw new LedgerError('duplicate_command', 'Another transaction has this command id.')
+  return row && receiptOf(row)
+}
+
+/** What a transaction does now. Where its inputs are gone, a repeat of its own may have taken them: then null. */
+async function meaning(parts: Parts, db: Db, decoded: Decoded): Promise<(Ground & { effects: Effect[] }) | null> {
+  try {
+    return await interpreted(parts, db, decoded, undefined)
+  } catch (error) {
+    if (!(error instanceof LedgerError)) throw error
+    if ((await store.findUpdate(db, decoded.tenantId, decoded.actAs, decoded.commandId)) === undefined) throw error
+    return null
+  }
+}
+
+/** Contract ids follow from the seed: bytes that somebody else made may have one that was used before. */
+function refuseUsedSeed(error: unknown): never {
+  if (violatedConstraint(error) === 'ledger_contracts_pkey')
+    throw new LedgerError('prepared_invalid', 'There are contracts of this seed. Prepare it again.')
+  throw error
+}
+
+/** Others that change the same contracts at the same time are few: who loses to them looks again. */
+const TURNS_MAX = 20
+
+/**
+ * Makes happen what anybody prepared, at any time, and signed: what was signed is what the commands mean now, or it is
+ * refused.
+ */
+async function submit(
+  parts: Parts,
+  db: Db,
+  tenantId: Id<'ten'>,
+  bytes: Buffer,
+  signatures: readonly LedgerSignature[],
+  now: Date,
+): Promise<Receipt> {
+  const decoded = decode(bytes)
+  if (decoded.tenantId !== tenantId) throw new LedgerError('prepared_invalid', 'This is not of this ledger.')
+  const right = verified(decoded, signatures)
+  for (let turn = 0; turn < TURNS_MAX; turn += 1) {
+    const before = await repeated(db, decoded)
+    if (before !== undefined) return before
+    if (decoded.expiresAt <= now)
+      throw new LedgerError('prepared_expired', 'This transaction has expired. Prepare it again.')
+    const meant = await meaning(parts, db, decoded)
+    if (meant === null) continue
+    const { effects, ...ground } = meant
+    // The bytes say what was signed; what happens is what the commands mean now. They must be the same.
+    if (canonicalJson(effects) !== canonicalJson(decoded.effects))
+      throw new LedgerError('prepared_invalid', 'These commands no longer do what was signed.')
+    const update = updateOf(decoded, ground, right, now)
+    if (await store.insertUpdate(db, update).catch(refuseUsedSeed))
+      return { updateId: update.updateId, offset: update.offset, recordedAt: now }
+  }
+  throw new LedgerError('ledger_unavailable', 'Too much is changing at once. Try again.', { retryable: true })
+}
+
+/**
+ * The ledger in the service's own database. It locks nothing while a transaction is prepared and signed: the one statement
+ * that writes it locks what it was made of and finds that unchanged, or writes nothing.
+ */
+export function createEmbeddedLedger({ keys }: { keys: KeyProvider }): Ledger {
+  const nodeKeys = createNodeKeys(keys)
+  const templates = createTemplates()
+  const parts = { templates }
+  return {
+    name: 'embedded',
+    joins: true,
+    deriveParty: partyOf,
+    prepareOnboarding: async (_, hint, publicKey) => ({ party: partyOf(hint, publicKey), digests: [] }),
+    completeOnboarding: async () => {},
+    prepare: (db, request, ground) => prepare(parts, db, request, ground as store.Ground | undefined),
+    ground: (tenantId, commands) => store.groundOf(tenantId, inputsOf(commands)),
+    decode,
+    async declaredConsequences(db, tenantId, templateId, choice) {
+      const known = await templates.find(db, tenantId, [templateId])
+      return known.get(templateId)?.choices.get(choice)?.consequences ?? null
+    },
+    sign: nodeKeys.sign,
+    submit: (db, tenantId, bytes, signatures, now) => submit(parts, db, tenantId, bytes, signatures, now),
+    submission,
+    async getTransaction(db, tenantId, actAs, commandId) {
+      const row = await store.findUpdate(db, tenantId, actAs, commandId)
+      return row === undefined ? null : receiptOf(row)
+    },
+    query: queryContracts,
+    follow,
+    async health(db) {
+      await store.probe(db)
+    },
+  }
+}

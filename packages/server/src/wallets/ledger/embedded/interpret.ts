@@ -1,0 +1,195 @@
+import { type Arguments, type Command, type Effect, LedgerError } from '../../../platform/ports/ledger.ts'
+import { readArguments } from './fields.ts'
+import type { Choice, NewContract, Template } from './template.ts'
+
+/** A contract that a transaction reads. */
+export interface Input {
+  contractId: string
+  templateId: string
+  arguments: Arguments
+  signatories: string[]
+  observers: string[]
+  createdOffset: number
+  archived: boolean
+}
+
+/** What commands are interpreted against. Pure: the same gives the same. */
+export interface Scene {
+  actor: string
+  inputs: ReadonlyMap<string, Input>
+  templates: ReadonlyMap<string, Template>
+  /** The id of the n-th contract that the transaction creates. */
+  contractId(n: number): string
+}
+
+/** Contracts that one transaction may consume, and effects that it may have. */
+const INPUTS_MAX = 500
+const EFFECTS_MAX = 2_000
+/** Characters that the effects of one transaction may hold: a choice could write one long text many times. */
+const EFFECT_CHARS_MAX = 2_000_000
+
+/** The ids of all contracts that commands read, each once, in order. @throws LedgerError arguments_invalid when there are too many */
+export function inputsOf(commands: readonly Command[]): string[] {
+  const ids = new Set<string>()
+  for (const command of commands) {
+    if (!('exercise' in command)) continue
+    ids.add(command.exercise.contractId)
+    const { contractIds } = command.exercise.arguments
+    if (Array.isArray(contractIds)) for (const id of contractIds) ids.add(id)
+  }
+  if (ids.size > INPUTS_MAX)
+    throw new LedgerError('arguments_invalid', `One transaction reads at most ${INPUTS_MAX} contracts.`, { field: '' })
+  return [...ids].sort()
+}
+
+/** A transaction as far as it has been interpreted. */
+interface State {
+  scene: Scene
+  effects: Effect[]
+  consumed: Set<string>
+  created: number
+  chars: number
+}
+
+function charsOf({ arguments: given, signatories, observers }: Effect): number {
+  let chars = 0
+  for (const value of [...Object.values(given), signatories, observers])
+    chars += typeof value === 'string' ? value.length : value.reduce((sum, each) => sum + each.length, 0)
+  return chars
+}
+
+function add(state: State, effect: Effect): void {
+  state.chars += charsOf(effect)
+  if (state.effects.length === EFFECTS_MAX || state.chars > EFFECT_CHARS_MAX)
+    throw new LedgerError(
+      'arguments_invalid',
+      `One transaction has at most ${EFFECTS_MAX} effects, of ${EFFECT_CHARS_MAX} characters together.`,
+      { field: '' },
+    )
+  state.effects.push(effect)
+}
+
+function templateOf(state: State, templateId: string, path: string): Template {
+  const template = state.scene.templates.get(templateId)
+  if (template === undefined)
+    throw new LedgerError('template_unknown', `There is no template "${templateId}" on this ledger.`, {
+      field: `${path}.templateId`,
+    })
+  return template
+}
+
+function choiceOf(template: Template, name: string, path: string): Choice {
+  const choice = template.choices.get(name)
+  if (choice === undefined)
+    throw new LedgerError('choice_unknown', `${template.templateId} has no choice "${name}".`, {
+      field: `${path}.choice`,
+    })
+  return choice
+}
+
+/** A contract that the actor sees and that is there to be used. */
+function find({ scene, consumed }: State, id: string, templateId: string, field: string): Input {
+  const input = scene.inputs.get(id)
+  const visible = input?.signatories.includes(scene.actor) || input?.observers.includes(scene.actor)
+  if (input === undefined || !visible || input.templateId !== templateId)
+    throw new LedgerError(
+      'contract_not_found',
+      `There is no contract of ${templateId} with this id that the wallet sees.`,
+      { field },
+    )
+  if (input.archived || consumed.has(id))
+    throw new LedgerError('contract_archived', 'This contract is not active any more: it was used up.', { field })
+  return input
+}
+
+/** Every signatory of what is created must have agreed: by acting, or by having signed what is consumed for it. */
+function create(state: State, command: number, made: NewContract, agreed: ReadonlySet<string>, path: string): void {
+  const { templateId } = made
+  const template = templateOf(state, templateId, path)
+  const contract = readArguments(template.fields, made.arguments, `${path}.arguments`)
+  const signatories = [...new Set(template.signatories(contract))].sort()
+  const missing = signatories.filter((party) => !agreed.has(party))
+  if (missing.length > 0)
+    throw new LedgerError('authorization_missing', `${templateId} needs the signature of ${missing.join(', ')}.`, {
+      field: path,
+    })
+  const observers = [...new Set(template.observers(contract))].filter((party) => !signatories.includes(party)).sort()
+  const contractId = state.scene.contractId(state.created)
+  state.created += 1
+  add(state, {
+    type: 'created',
+    command,
+    contractId,
+    templateId,
+    choice: null,
+    arguments: contract,
+    signatories,
+    observers,
+  })
+}
+
+function archive(state: State, command: number, input: Input): void {
+  state.consumed.add(input.contractId)
+  const { contractId, templateId, arguments: contract, signatories, observers } = input
+  add(state, {
+    type: 'archived',
+    command,
+    contractId,
+    templateId,
+    choice: null,
+    arguments: contract,
+    signatories,
+    observers,
+  })
+}
+
+type Asked = Extract<Command, { exercise: object }>['exercise']
+
+/** The contracts that a choice consumes beside its own, each once. */
+function othersOf(state: State, choice: Choice, asked: Asked, given: Arguments, path: string): Input[] {
+  const taken = new Set<string>([asked.contractId])
+  return (choice.consumes?.(given) ?? []).map((id, index) => {
+    const field = `${path}.arguments.contractIds.${index}`
+    if (taken.has(id)) throw new LedgerError('contract_archived', 'This contract is used twice.', { field })
+    taken.add(id)
+    return find(state, id, asked.templateId, field)
+  })
+}
+
+function exercise(state: State, command: number, asked: Asked): void {
+  const path = `${command}.exercise`
+  const { actor } = state.scene
+  const template = templateOf(state, asked.templateId, path)
+  const choice = choiceOf(template, asked.choice, path)
+  const given = readArguments(choice.fields, asked.arguments, `${path}.arguments`)
+  const input = find(state, asked.contractId, asked.templateId, `${path}.contractId`)
+  if (!choice.controllers(input.arguments).every((party) => party === actor))
+    throw new LedgerError('authorization_missing', `${asked.choice} is not this wallet's to exercise.`, {
+      field: `${path}.choice`,
+    })
+  const others = othersOf(state, choice, asked, given, path)
+  const run = choice.run({
+    contract: input.arguments,
+    arguments: given,
+    others: others.map((other) => other.arguments),
+    path: `${path}.arguments`,
+  })
+  const { contractId, templateId, signatories, observers } = input
+  const about = { command, contractId, templateId, signatories, observers }
+  add(state, { type: 'exercised', ...about, choice: asked.choice, arguments: run.arguments })
+  if (choice.consuming) archive(state, command, input)
+  for (const other of others) archive(state, command, other)
+  const agreed = new Set([actor, ...signatories, ...others.flatMap((other) => other.signatories)])
+  for (const made of run.creates) create(state, command, made, agreed, path)
+}
+
+/** What commands do, in order, or why they may not. @throws LedgerError, its field beginning with the command's number */
+export function interpret(commands: readonly Command[], scene: Scene): Effect[] {
+  const state: State = { scene, effects: [], consumed: new Set(), created: 0, chars: 0 }
+  const alone = new Set([scene.actor])
+  for (const [index, command] of commands.entries()) {
+    if ('create' in command) create(state, index, command.create, alone, `${index}.create`)
+    else exercise(state, index, command.exercise)
+  }
+  return state.effects
+}

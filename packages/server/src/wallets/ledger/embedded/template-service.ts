@@ -1,0 +1,70 @@
+import type { Db } from '../../../platform/db/db.ts'
+import type { Id } from '../../../platform/ids.ts'
+import { createdBy, type Definition, type Flaw, flawsOf } from './declared-template.ts'
+import * as store from './store.ts'
+import { BUILT_IN } from './templates.ts'
+
+export type { Definition } from './declared-template.ts'
+
+/** How many templates a tenant may declare. */
+export const TEMPLATES_MAX = 200
+
+/** A template that a tenant declared. */
+export interface DeclaredTemplate {
+  definition: Definition
+  createdAt: Date
+}
+
+const toDeclared = (row: store.TemplateRow): DeclaredTemplate => ({
+  definition: row.definition,
+  createdAt: row.created_at,
+})
+
+/** What is wrong with a definition on this tenant's ledger; nothing when it can be declared. */
+export async function findFlaws(db: Db, tenantId: Id<'ten'>, definition: Definition): Promise<Flaw[]> {
+  const rows = await store.findTemplates(db, tenantId, createdBy(definition))
+  const declared = new Map(rows.map((row) => [row.template_id, row.definition.fields]))
+  return flawsOf(definition, (templateId) => BUILT_IN.get(templateId)?.fields ?? declared.get(templateId))
+}
+
+/** Whether a name is one of the ledger's own. */
+export function isReserved(templateId: string): boolean {
+  return BUILT_IN.has(templateId) || /^(token|note)[^a-z0-9]*:/i.test(templateId)
+}
+
+/** Declares a template for good. `taken` where there is one of this name, `full` where there are too many. */
+export function declareTemplate(
+  db: Db,
+  tenantId: Id<'ten'>,
+  definition: Definition,
+  now: Date,
+): Promise<DeclaredTemplate | 'taken' | 'full'> {
+  return db.tx(async (tx) => {
+    // One after the other: whoever counts at the same time would find the same room.
+    await store.lockTemplates(tx, tenantId)
+    if ((await findTemplate(tx, tenantId, definition.templateId)) !== undefined) return 'taken'
+    if ((await store.countTemplates(tx, tenantId)) >= TEMPLATES_MAX) return 'full'
+    await store.insertTemplate(tx, tenantId, definition, now)
+    return { definition, createdAt: now }
+  })
+}
+
+/** One declared template. */
+export async function findTemplate(
+  db: Db,
+  tenantId: Id<'ten'>,
+  templateId: string,
+): Promise<DeclaredTemplate | undefined> {
+  const [row] = await store.findTemplates(db, tenantId, [templateId])
+  return row && toDeclared(row)
+}
+
+/** A page of the tenant's declared templates, newest first. */
+export async function listTemplates(
+  db: Db,
+  tenantId: Id<'ten'>,
+  page: { offset: number; pageSize: number },
+): Promise<{ items: DeclaredTemplate[]; total: number }> {
+  const { rows, total } = await store.listTemplates(db, tenantId, page)
+  return { items: rows.map(toDeclared), total }
+}

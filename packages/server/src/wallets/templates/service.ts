@@ -1,0 +1,88 @@
+import type { Deps } from '../../platform/deps.ts'
+import { type ErrorDetail, type ErrorTable, failures } from '../../platform/http/errors.ts'
+import { type Caller, type Page, paging } from '../../platform/http/route.ts'
+import {
+  type DeclaredTemplate,
+  type Definition,
+  declareTemplate,
+  findFlaws,
+  findTemplate,
+  isReserved,
+  listTemplates,
+  TEMPLATES_MAX,
+} from '../ledger/embedded/template-service.ts'
+import { type DeclareTemplate, type ListTemplates, TEMPLATE_ID_PATTERN, type Template } from './schema.ts'
+
+export const TEMPLATE_ERRORS = {
+  template_limit_reached: [409, `There are ${TEMPLATES_MAX} templates already, which is as many as a tenant may have.`],
+} as const satisfies ErrorTable
+
+const fail = failures(TEMPLATE_ERRORS)
+
+const toTemplate = ({ definition, createdAt }: DeclaredTemplate): Template => ({
+  ...(definition as DeclareTemplate),
+  description: definition.description ?? null,
+  observers: definition.observers ?? [],
+  choices: (definition.choices as Template['choices'] | undefined) ?? {},
+  createdAt: createdAt.toISOString(),
+})
+
+/** Sources that say nothing or more than one thing: what their schema cannot refuse. */
+function checkSources(input: DeclareTemplate): ErrorDetail[] {
+  return Object.entries(input.choices ?? {}).flatMap(([name, choice]) =>
+    (choice.creates ?? []).flatMap((created, index) =>
+      Object.entries(created.arguments)
+        .filter(([, source]) => Object.keys(source).length !== 1)
+        .map(([field]) => ({
+          field: `choices.${name}.creates.${index}.arguments.${field}`,
+          code: 'invalid',
+          message: 'Must have exactly one of "field", "argument" and "value".',
+        })),
+    ),
+  )
+}
+
+/**
+ * Declares a template of the embedded ledger, as data. It is never changed: contracts of it live on.
+ * @throws validation_failed, already_exists, template_limit_reached
+ */
+export async function createTemplate(deps: Deps, caller: Caller, input: DeclareTemplate): Promise<Template> {
+  const wrong = checkSources(input)
+  if (isReserved(input.templateId))
+    wrong.push({ field: 'templateId', code: 'reserved', message: "Names below Token: and Note: are the ledger's own." })
+  if (wrong.length > 0) throw fail('validation_failed', wrong)
+  const definition = input as Definition
+  const flaws = await findFlaws(deps.db, caller.tenantId, definition)
+  if (flaws.length > 0)
+    throw fail(
+      'validation_failed',
+      flaws.slice(0, 50).map((flaw) => ({ ...flaw, code: 'invalid' })),
+    )
+  const declared = await declareTemplate(deps.db, caller.tenantId, definition, deps.now())
+  if (declared === 'full') throw fail('template_limit_reached')
+  if (declared === 'taken')
+    throw fail('already_exists', [
+      {
+        field: 'templateId',
+        code: 'already_exists',
+        message: 'There is such a template, and templates never change: declare the next version under a new name.',
+      },
+    ])
+  return toTemplate(declared)
+}
+
+/** One declared template. @throws not_found */
+export async function getTemplate(deps: Deps, caller: Caller, templateId: string): Promise<Template> {
+  // A text that the database could not even hold is as unknown as any other.
+  const isId = TEMPLATE_ID_PATTERN.test(templateId)
+  const declared = isId ? await findTemplate(deps.db, caller.tenantId, templateId) : undefined
+  if (declared === undefined) throw fail('not_found')
+  return toTemplate(declared)
+}
+
+/** A page of the tenant's declared templates, newest first. */
+export async function pageTemplates(deps: Deps, caller: Caller, query: ListTemplates): Promise<Page<Template>> {
+  const { page, pageSize, offset } = paging(query)
+  const { items, total } = await listTemplates(deps.db, caller.tenantId, { offset, pageSize })
+  return { items: items.map(toTemplate), total, page, pageSize }
+}

@@ -1,0 +1,241 @@
+import { and, type Db, type Sql, sql } from '../../platform/db/db.ts'
+import { eventsWrites, type StoredEvent } from '../../platform/events/events.ts'
+import type { Id } from '../../platform/ids.ts'
+import type { Command, Effect } from '../../platform/ports/ledger.ts'
+import type { NonceCommitments } from '../custody/schema.ts'
+import type { CoSignature } from '../custody/service.ts'
+import type { Operation, Transaction, TransactionSummary } from './schema.ts'
+
+/** A part of a delegated session's caps that a transaction takes: see `spend.ts` there. */
+export interface Reserved {
+  entry: number
+  bucket: string
+  units: string
+}
+
+/** Why a transaction failed. */
+export interface Failure {
+  code: string
+  message: string
+  /** The status that the call was answered with. */
+  status: number
+  details: object[]
+}
+
+/** A signature as it is kept. */
+export interface KeptSignature {
+  party: string
+  publicKey: string
+  signature: string
+}
+
+/** What the service did for a signature by a shared key: what was asked of it, and its part once it is made. */
+export interface Cosigned {
+  /** Of the other signer. */
+  commitments: NonceCommitments
+  /** Null until the transaction is reserved: no part is made before. */
+  made: CoSignature | null
+}
+
+/** A transaction as the table holds it. */
+export interface TransactionRow {
+  tenant_id: Id<'ten'>
+  id: Id<'tx'>
+  app_id: Id<'app'>
+  user_id: Id<'usr'>
+  wallet_id: Id<'wal'>
+  party_id: string
+  delegated_session_id: Id<'dse'>
+  ledger: string
+  command_id: string
+  commands_hash: Buffer
+  status: Transaction['status']
+  operations: Operation[]
+  effects: Effect[]
+  spends: Reserved[]
+  /** Kept while it is open, as are what is prepared and signed. */
+  commands: Command[] | null
+  prepared: Buffer | null
+  signatures: KeptSignature[] | null
+  /** Where the wallet's key is shared, while it is open. */
+  cosigned: Cosigned | null
+  expires_at: Date | null
+  check_at: Date | null
+  /** What was left of the session's caps, as first answered. */
+  remaining: object | null
+  update_id: string | null
+  ledger_offset: number | null
+  error: Failure | null
+  created_at: Date
+  updated_at: Date
+  completed_at: Date | null
+}
+
+/** A row as lists show it. */
+export function toSummary(row: SummaryRow): TransactionSummary {
+  return {
+    id: row.id,
+    appId: row.app_id,
+    userId: row.user_id,
+    walletId: row.wallet_id,
+    partyId: row.party_id,
+    delegatedSessionId: row.delegated_session_id,
+    ledger: row.ledger,
+    commandId: row.command_id,
+    status: row.status,
+    operations: row.operations,
+    updateId: row.update_id,
+    offset: row.ledger_offset,
+    error: row.error && { code: row.error.code, message: row.error.message },
+    expiresAt: row.expires_at?.toISOString() ?? null,
+    completedAt: row.completed_at?.toISOString() ?? null,
+    createdAt: row.created_at.toISOString(),
+    updatedAt: row.updated_at.toISOString(),
+  }
+}
+
+/** A row as the wire shows it by itself. */
+export function toTransaction(row: TransactionRow): Transaction {
+  return { ...toSummary(row), effects: row.effects }
+}
+
+const json = (value: unknown) => (value === null ? null : JSON.stringify(value))
+
+/** A new transaction as a part of a `with`, if `condition` holds. */
+export function insertion(row: TransactionRow, condition: Sql): Sql {
+  return sql`
+    transaction_row as (
+      insert into transactions (tenant_id, id, app_id, user_id, wallet_id, party_id, delegated_session_id, ledger, command_id,
+        commands_hash, status, operations, effects, spends, commands, prepared, signatures, cosigned, expires_at, check_at, remaining,
+        update_id, ledger_offset, created_at, updated_at, completed_at)
+      select ${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.user_id}, ${row.wallet_id}, ${row.party_id},
+        ${row.delegated_session_id}, ${row.ledger}, ${row.command_id}, ${row.commands_hash}::bytea, ${row.status},
+        ${json(row.operations)}::json, ${json(row.effects)}::json, ${json(row.spends)}::json, ${json(row.commands)}::json,
+        ${row.prepared}::bytea, ${json(row.signatures)}::json, ${json(row.cosigned)}::json, ${row.expires_at}::timestamptz, ${row.check_at}::timestamptz,
+        ${json(row.remaining)}::json, ${row.update_id}, ${row.ledger_offset}::bigint, ${row.created_at}::timestamptz,
+        ${row.updated_at}::timestamptz, ${row.completed_at}::timestamptz
+      where ${condition})`
+}
+
+/** Stores what can change of an open transaction, as a part of a `with`. */
+export function change(row: TransactionRow): Sql {
+  return sql`
+    transaction_row as (
+      update transactions set status = ${row.status}, effects = ${json(row.effects)}::json, spends = ${json(row.spends)}::json,
+        commands = ${json(row.commands)}::json, prepared = ${row.prepared}, signatures = ${json(row.signatures)}::json,
+        cosigned = ${json(row.cosigned)}::json,
+        expires_at = ${row.expires_at}, check_at = ${row.check_at}, remaining = ${json(row.remaining)}::json,
+        update_id = ${row.update_id}, ledger_offset = ${row.ledger_offset}, error = ${json(row.error)}::json,
+        updated_at = ${row.updated_at}, completed_at = ${row.completed_at}
+      where tenant_id = ${row.tenant_id} and id = ${row.id})`
+}
+
+/** Writes a new transaction that takes nothing of its session yet. */
+export async function insertTransaction(tx: Db, row: TransactionRow): Promise<void> {
+  await tx.run(sql`with ${insertion(row, sql`true`)} select`)
+}
+
+/** Moves an open transaction on, with its event; the session's part of it follows elsewhere. */
+export async function updateTransaction(tx: Db, row: TransactionRow, event: StoredEvent): Promise<void> {
+  await tx.run(sql`with ${change(row)}, ${eventsWrites([event])} select`)
+}
+
+/** Puts off when it is to be looked at, if nobody has done anything about it since `row` was read. */
+export function putOff(db: Db, row: TransactionRow, until: Date): Promise<TransactionRow | undefined> {
+  return db.one<TransactionRow>(sql`
+    update transactions set check_at = ${until}
+    where tenant_id = ${row.tenant_id} and id = ${row.id} and status = ${row.status} and check_at = ${row.check_at}
+    returning *`)
+}
+
+/** The transaction of this id, if the caller's app has it. */
+export function findTransaction(
+  db: Db,
+  tenantId: Id<'ten'>,
+  appId: Id<'app'> | null,
+  id: Id<'tx'>,
+): Promise<TransactionRow | undefined> {
+  return db.one<TransactionRow>(sql`
+    select * from transactions
+    where tenant_id = ${tenantId} and id = ${id} and (${appId}::text is null or app_id = ${appId})`)
+}
+
+/** The same, locked until the transaction ends. Its session must be locked before. */
+export function lockTransaction(tx: Db, tenantId: Id<'ten'>, id: Id<'tx'>): Promise<TransactionRow | undefined> {
+  return tx.one<TransactionRow>(sql`select * from transactions where tenant_id = ${tenantId} and id = ${id} for update`)
+}
+
+/** What a delegated session made under a command id. */
+export function findByCommand(
+  db: Db,
+  tenantId: Id<'ten'>,
+  sessionId: Id<'dse'>,
+  commandId: string,
+): Promise<TransactionRow | undefined> {
+  return db.one<TransactionRow>(sql`
+    select * from transactions
+    where tenant_id = ${tenantId} and delegated_session_id = ${sessionId} and command_id = ${commandId}`)
+}
+
+/** Transactions of a session that are signed, by the service's part of a shared key's signature too, and open. */
+export function signedAndOpen(db: Db, tenantId: Id<'ten'>, sessionId: Id<'dse'>): Promise<TransactionRow[]> {
+  return db.query<TransactionRow>(sql`
+    select * from transactions
+    where tenant_id = ${tenantId} and delegated_session_id = ${sessionId} and check_at is not null
+      and (status = 'submitted' or (status = 'signature_required' and cosigned is not null))
+    order by id limit 1000`)
+}
+
+/**
+ * Takes open transactions that somebody should look at, of all tenants, and puts their next look off until `until`: of
+ * many that ask, one gets each.
+ */
+export function takeDue(db: Db, now: Date, until: Date, limit: number): Promise<TransactionRow[]> {
+  return db.query<TransactionRow>(sql`
+    with due as (
+      select tenant_id, id from transactions where check_at <= ${now} order by check_at limit ${limit} for update skip locked)
+    update transactions t set check_at = ${until} from due where t.tenant_id = due.tenant_id and t.id = due.id returning t.*`)
+}
+
+export interface TransactionFilter {
+  tenantId: Id<'ten'>
+  appId: Id<'app'> | null
+  status: string | null
+  walletId: string | null
+  userId: string | null
+  sessionId: string | null
+  commandId: string | null
+}
+
+/** What a list shows, and not what may be megabytes. */
+const SUMMARY = sql`
+  tenant_id, id, app_id, user_id, wallet_id, party_id, delegated_session_id, ledger, command_id, status, operations, expires_at,
+  update_id, ledger_offset, error, created_at, updated_at, completed_at`
+
+/** A transaction without its effects and what it keeps while it is open. */
+export type SummaryRow = Omit<
+  TransactionRow,
+  'effects' | 'commands_hash' | 'spends' | 'commands' | 'prepared' | 'signatures' | 'check_at' | 'remaining'
+>
+
+/** A page of the transactions that a filter finds, newest first, and how many it finds in all. */
+export async function listTransactions(
+  db: Db,
+  filter: TransactionFilter,
+  { offset, pageSize }: { offset: number; pageSize: number },
+): Promise<{ rows: SummaryRow[]; total: number }> {
+  const found = and([
+    sql`tenant_id = ${filter.tenantId}`,
+    ...(filter.appId === null ? [] : [sql`app_id = ${filter.appId}`]),
+    ...(filter.status === null ? [] : [sql`status = ${filter.status}`]),
+    ...(filter.walletId === null ? [] : [sql`wallet_id = ${filter.walletId}`]),
+    ...(filter.userId === null ? [] : [sql`user_id = ${filter.userId}`]),
+    ...(filter.sessionId === null ? [] : [sql`delegated_session_id = ${filter.sessionId}`]),
+    ...(filter.commandId === null ? [] : [sql`command_id = ${filter.commandId}`]),
+  ])
+  const counted = await db.one<{ n: number }>(sql`select count(*) as n from transactions where ${found}`)
+  const rows = await db.query<SummaryRow>(
+    sql`select ${SUMMARY} from transactions where ${found} order by id desc offset ${offset} limit ${pageSize}`,
+  )
+  return { rows, total: counted?.n ?? 0 }
+}

@@ -1,0 +1,128 @@
+import { setTrustLevel } from '../../identity/users/service.ts'
+import type { Db } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import type { EventType } from '../../platform/events/event-catalogue.ts'
+import { type EventInput, publish } from '../../platform/events/events.ts'
+import { failures, invalid } from '../../platform/http/errors.ts'
+import type { Id } from '../../platform/ids.ts'
+import type { Ledger } from '../../platform/ports/ledger.ts'
+import type { Call } from './access.ts'
+import { WALLET_ERRORS } from './errors.ts'
+import * as store from './store.ts'
+
+const fail = failures(WALLET_ERRORS)
+
+/** The ledger of this name, or the first. @throws validation_failed (names `ledger`) */
+export function ledgerOf(deps: Deps, name: string | undefined): Ledger {
+  const ledger = name === undefined ? deps.ledgers.values().next().value : deps.ledgers.get(name)
+  if (ledger !== undefined) return ledger
+  throw invalid('ledger', `Must be one of: ${[...deps.ledgers.keys()].join(', ')}.`, 'ledger_unknown')
+}
+
+/** @param more what the event tells beside the wallet and its user */
+export function walletEvent(
+  row: Pick<store.WalletRow, 'id' | 'tenant_id' | 'app_id' | 'user_id'>,
+  type: EventType,
+  cause: EventInput['cause'],
+  more: object = {},
+): EventInput {
+  const data = { walletId: row.id, userId: row.user_id, ...more }
+  return { tenantId: row.tenant_id, appId: row.app_id, type, data, cause }
+}
+
+/** A wallet to be made. */
+export interface NewWallet {
+  id: Id<'wal'>
+  ledger: Ledger
+  custody: store.WalletRow['custody']
+  partyId: string
+  publicKey: Buffer
+  /** Of a `shared` wallet: how its key came to be, and whether the user has shown to hold a share. */
+  shared?: { keyOrigin: 'dkg' | 'client_dealt'; threshold: number; total: number; proven: boolean }
+}
+
+/** From when on a wallet can be used: at once on a ledger that joins, else once its party is allocated. */
+function readiness(ledger: Ledger, proven: boolean, now: Date): Pick<store.WalletRow, 'status' | 'onboard_at'> {
+  if (!proven) return { status: 'pending', onboard_at: null }
+  return ledger.joins ? { status: 'ready', onboard_at: null } : { status: 'pending', onboard_at: now }
+}
+
+/**
+ * A shared key is one wallet's, of all users and tenants: the service would else count the shares of each alone.
+ * @throws already_exists (names `publicKey`)
+ */
+async function requireOwnShares(tx: Db, { custody, publicKey }: NewWallet): Promise<void> {
+  if (custody === 'embedded' || !(await store.isSharedElsewhere(tx, publicKey, custody))) return
+  const message = 'A wallet has this key already, and one of the two would share it. Make a new key.'
+  throw fail('already_exists', [{ field: 'publicKey', code: 'already_exists', message }])
+}
+
+/**
+ * Writes a user's one wallet with what tells of it, in the transaction that holds the user. A `shared` one whose user has
+ * not shown to hold a share stays pending. @throws wallet_exists
+ */
+export async function addWallet(
+  tx: Db,
+  deps: Deps,
+  { caller, origin, user }: Call,
+  wallet: NewWallet,
+): Promise<store.WalletRow> {
+  if (await store.findWalletOf(tx, caller.tenantId, user.id)) throw fail('wallet_exists')
+  await requireOwnShares(tx, wallet)
+  const now = deps.now()
+  const { ledger, custody, shared } = wallet
+  const row: store.WalletRow = {
+    tenant_id: caller.tenantId,
+    id: wallet.id,
+    app_id: user.appId,
+    user_id: user.id,
+    ledger: ledger.name,
+    custody,
+    party_id: wallet.partyId,
+    address: null,
+    public_key: wallet.publicKey,
+    curve: 'ed25519',
+    threshold: shared?.threshold ?? null,
+    total: shared?.total ?? null,
+    generation: shared === undefined ? null : 1,
+    key_origin: shared?.keyOrigin ?? null,
+    exported_at: null,
+    ...readiness(ledger, shared?.proven ?? true, now),
+    frozen_at: null,
+    onboard_attempts: 0,
+    created_at: now,
+    updated_at: now,
+  }
+  await store.insertWallet(tx, row)
+  await setTrustLevel(tx, deps, { tenantId: row.tenant_id, id: row.user_id, trustLevel: custody })
+  const cause = { caller, origin }
+  await publish(tx, deps, walletEvent(row, 'wallet.created', cause, { custody, ledger: ledger.name }))
+  if (row.status === 'ready') await publish(tx, deps, walletEvent(row, 'wallet.ready', cause))
+  return row
+}
+
+/** The user of a `shared` wallet has shown to hold a share: it can be used. In the transaction that holds its row. */
+export async function settleProven(
+  tx: Db,
+  deps: Deps,
+  before: store.WalletRow,
+  cause: EventInput['cause'],
+): Promise<store.WalletRow> {
+  if (before.status !== 'pending' || before.onboard_at !== null || before.onboard_attempts > 0) return before
+  const now = deps.now()
+  const row = { ...before, ...readiness(ledgerOf(deps, before.ledger), true, now), updated_at: now }
+  await store.setReadiness(tx, row)
+  if (row.status === 'ready') await publish(tx, deps, walletEvent(row, 'wallet.ready', cause))
+  return row
+}
+
+/** A share of a wallet in self-custody was stored: the wallet shows the newest generation. In the transaction that holds its row. */
+export async function noteSharing(
+  tx: Db,
+  deps: Deps,
+  { tenant_id, id, generation: before }: store.WalletRow,
+  { threshold, total, generation }: { threshold: number; total: number; generation: number },
+): Promise<void> {
+  if (before !== null && before >= generation) return
+  await store.setSharing(tx, { tenant_id, id, threshold, total, generation, updated_at: deps.now() })
+}

@@ -1,0 +1,83 @@
+import type { Deps } from '../../platform/deps.ts'
+import { publish } from '../../platform/events/events.ts'
+import { askLedger } from '../../platform/ports/ask-ledger.ts'
+import { LedgerError, type LedgerSignature } from '../../platform/ports/ledger.ts'
+import * as store from './store.ts'
+
+/** How many wallets one run takes on. */
+const PORTION = 10
+/** For so long a claimed wallet is left to whoever claimed it; more than a ledger may take to answer. */
+const CLAIM_MS = 2 * 60_000
+const BACK_OFF_FIRST_MS = 1_000
+const BACK_OFF_MAX_MS = 5 * 60_000
+const ERROR_CHARS_MAX = 500
+
+/** How long to wait after so many attempts that have failed: doubles each time. */
+function backOffMs(attempts: number): number {
+  return Math.min(BACK_OFF_MAX_MS, BACK_OFF_FIRST_MS * 2 ** Math.min(attempts - 1, 30))
+}
+
+/** Makes a wallet's party exist. Runs outside any transaction: the ledger is a network away. @throws LedgerError, Error */
+async function allocateParty(deps: Deps, row: store.WalletRow): Promise<void> {
+  const ledger = deps.ledgers.get(row.ledger)
+  if (ledger === undefined) throw new Error(`the ledger ${row.ledger} is not configured`)
+  if (row.public_key === null) throw new Error('the wallet has no key')
+  const { tenant_id: tenantId, party_id: party } = row
+  const hint = party.slice(0, party.indexOf('::'))
+  const publicKey = row.public_key
+  const onboarding = await askLedger(ledger, () => ledger.prepareOnboarding(tenantId, hint, publicKey))
+  // Nothing is signed for another party than the one that the wallet has been known by from the start.
+  if (onboarding.party !== party) throw new LedgerError('prepared_invalid', 'The ledger prepared another party.')
+  const signatures: LedgerSignature[] = []
+  // The key of a wallet in self-custody is the user's: what it would have to sign the ledger refuses.
+  if (row.custody === 'embedded')
+    for (const digest of onboarding.digests) signatures.push(...(await ledger.sign(deps.db, tenantId, party, digest)))
+  await askLedger(ledger, () => ledger.completeOnboarding(tenantId, onboarding, signatures))
+}
+
+/** Writes how it ended, with its event; once, however many were at it. */
+async function settle(deps: Deps, row: store.WalletRow, error: string | null): Promise<void> {
+  const data = { walletId: row.id, userId: row.user_id }
+  await deps.db.tx(async (tx) => {
+    if (!(await store.settlePending(tx, deps.now(), row, error === null ? 'ready' : 'failed'))) return
+    await publish(tx, deps, {
+      tenantId: row.tenant_id,
+      appId: row.app_id,
+      ...(error === null
+        ? { type: 'wallet.ready' as const, data }
+        : { type: 'wallet.failed' as const, data: { ...data, error } }),
+    })
+  })
+}
+
+/** Whether the ledger has refused for good: it did not happen, and the same will not succeed later. */
+const isRefusal = (error: unknown): error is LedgerError =>
+  error instanceof LedgerError && error.definite && !error.retryable
+
+async function onboard(deps: Deps, row: store.WalletRow): Promise<void> {
+  try {
+    await allocateParty(deps, row)
+  } catch (error) {
+    const about = { err: error, tenantId: row.tenant_id, walletId: row.id, ledger: row.ledger }
+    if (isRefusal(error)) {
+      deps.log.error(about, "a wallet's party was refused")
+      return settle(deps, row, error.message.slice(0, ERROR_CHARS_MAX))
+    }
+    deps.log.warn({ ...about, attempts: row.onboard_attempts }, "a wallet's party could not be allocated yet")
+    const until = new Date(deps.now().getTime() + backOffMs(row.onboard_attempts))
+    return store.postpone(deps.db, row, until)
+  }
+  await deps.reached('wallet onboarded')
+  return settle(deps, row, null)
+}
+
+/**
+ * Allocates the parties of a portion of the wallets, of all tenants, that wait for it. One whose ledger cannot be reached,
+ * or whose process dies meanwhile, is taken up again: allocation is repeatable. @returns whether there may be more
+ */
+export async function onboardWallets(deps: Deps): Promise<boolean> {
+  const now = deps.now()
+  const rows = await store.claimPending(deps.db, now, new Date(now.getTime() + CLAIM_MS), PORTION)
+  await Promise.all(rows.map((row) => onboard(deps, row)))
+  return rows.length === PORTION
+}

@@ -1,0 +1,56 @@
+import type { Ledger, LedgerSignature, Onboarding } from '../../platform/ports/ledger.ts'
+import { LedgerError } from '../../platform/ports/ledger.ts'
+import { partyOf } from '../../platform/ports/party.ts'
+import { isSignedBy } from '../../platform/ports/signature.ts'
+
+/** A ledger beyond a network, as far as onboarding goes: it knows parties once their key has signed for them. */
+export interface RemoteLedger extends Ledger {
+  parties: Set<string>
+  /** For whom the node's key was asked to sign. */
+  signed: string[]
+  /** How often it was asked. */
+  asked: number
+  /** What happens when it is asked; null where it answers. */
+  onAsk: ((party: string) => Promise<void>) | null
+  /** What it does about a party that it is to make, after it has made it. */
+  onMade: (() => Promise<void>) | null
+  /** Prepares this party in place of the one that it is asked for. */
+  prepares: string | null
+}
+
+/** @param node the ledger whose node's key it lets sign */
+export function newRemoteLedger(node: Ledger, name = 'remote'): RemoteLedger {
+  const digestOf = (party: string) => Buffer.from(`topology of ${party}`)
+  const signs = ({ publicKey, signature }: LedgerSignature, party: string) =>
+    partyOf(party.slice(0, party.indexOf('::')), publicKey) === party &&
+    isSignedBy(publicKey, digestOf(party), signature)
+  const ledger: RemoteLedger = {
+    ...node,
+    name,
+    joins: false,
+    parties: new Set(),
+    signed: [],
+    asked: 0,
+    onAsk: null,
+    onMade: null,
+    prepares: null,
+    async prepareOnboarding(_, hint, publicKey): Promise<Onboarding> {
+      const party = ledger.prepares ?? partyOf(hint, publicKey)
+      ledger.asked += 1
+      await ledger.onAsk?.(party)
+      return { party, digests: [digestOf(party)] }
+    },
+    sign(db, tenantId, party, digest) {
+      ledger.signed.push(party)
+      return node.sign(db, tenantId, party, digest)
+    },
+    async completeOnboarding(_, { party }, signatures): Promise<void> {
+      const [signature] = signatures
+      if (signature === undefined || !signs(signature, party))
+        throw new LedgerError('signature_invalid', 'The party has not signed for itself.')
+      ledger.parties.add(party)
+      await ledger.onMade?.()
+    },
+  }
+  return ledger
+}

@@ -1,0 +1,134 @@
+import { ownUser } from '../../identity/sessions/service.ts'
+import { holdUser } from '../../identity/users/service.ts'
+import { keepOutActs } from '../../platform/concurrency/user-lock.ts'
+import type { Db } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { note } from '../../platform/events/audit-only-entries.ts'
+import { type EventInput, publish } from '../../platform/events/events.ts'
+import { failures, HttpError, notFoundField } from '../../platform/http/errors.ts'
+import { type Caller, type Page, paging } from '../../platform/http/route.ts'
+import { type Id, isId } from '../../platform/ids.ts'
+import { resolveApp } from '../../tenancy/apps/service.ts'
+import type { Call } from './access.ts'
+import { WALLET_ERRORS } from './errors.ts'
+import { ledgerOf, walletEvent } from './new-wallet.ts'
+import type { ListWallets, Wallet } from './schema.ts'
+import * as store from './store.ts'
+
+export { type Call, findOwnWallet, hold, lockOwnWallet, requireOwnSession } from './access.ts'
+export { WALLET_ERRORS } from './errors.ts'
+export { noteExported, setGeneration } from './key-state.ts'
+export { addWallet, ledgerOf, noteSharing, settleProven, walletEvent } from './new-wallet.ts'
+export type { WalletRow } from './store.ts'
+
+const fail = failures(WALLET_ERRORS)
+
+/** A user's wallet as it is stored, or undefined. */
+export function findWalletOf(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<store.WalletRow | undefined> {
+  return store.findWalletOf(db, tenantId, userId)
+}
+
+/** The current user's wallet. @throws wallet_not_found */
+export async function getOwnWallet(deps: Deps, { caller, user }: Omit<Call, 'origin'>): Promise<Wallet> {
+  const row = await store.findWalletOf(deps.db, caller.tenantId, user.id)
+  if (row === undefined) throw fail('wallet_not_found')
+  return store.toWallet(row)
+}
+
+/** The wallet of a user, or of a guest, for a developer. @throws not_found, wallet_not_found */
+export async function getWalletOf(deps: Deps, caller: Caller, userId: string): Promise<Wallet> {
+  const id = await ownUser(deps, caller, userId)
+  const row = await store.findWalletOf(deps.db, caller.tenantId, id)
+  if (row === undefined) throw fail('wallet_not_found')
+  return store.toWallet(row)
+}
+
+async function findOwn(find: typeof store.findWallet, db: Db, caller: Caller, id: string): Promise<store.WalletRow> {
+  const row = isId('wal', id) ? await find(db, caller.tenantId, id, caller.appId) : undefined
+  if (row === undefined) throw fail('not_found')
+  return row
+}
+
+/** A wallet as it is stored. @throws not_found, as `getWallet` */
+export function getWalletRow(deps: Deps, caller: Caller, id: string): Promise<store.WalletRow> {
+  return findOwn(store.findWallet, deps.db, caller, id)
+}
+
+/** @throws not_found, the same for another tenant's, another app's and none */
+export async function getWallet(deps: Deps, caller: Caller, id: string): Promise<Wallet> {
+  return store.toWallet(await findOwn(store.findWallet, deps.db, caller, id))
+}
+
+async function seesUser(deps: Deps, caller: Caller, id: string): Promise<boolean> {
+  try {
+    await ownUser(deps, caller, id)
+    return true
+  } catch (error) {
+    if (error instanceof HttpError && error.code === 'not_found') return false
+    throw error
+  }
+}
+
+/** A page of the wallets that a filter finds, newest first. @throws not_found (names `app_id`, `user_id`) */
+export async function listWallets(deps: Deps, caller: Caller, query: ListWallets): Promise<Page<Wallet>> {
+  const { page, pageSize, offset } = paging(query)
+  const appId = query.app_id === undefined ? caller.appId : await resolveApp(deps, caller, query.app_id, 'app_id')
+  if (query.user_id !== undefined && !(await seesUser(deps, caller, query.user_id))) throw notFoundField('user_id')
+  const filter: store.WalletFilter = {
+    tenantId: caller.tenantId,
+    appId,
+    userId: query.user_id ?? null,
+    custody: query.custody ?? null,
+    status: query.status ?? null,
+    ledger: query.ledger === undefined ? null : ledgerOf(deps, query.ledger).name,
+  }
+  const { rows, total } = await store.listWallets(deps.db, filter, { offset, pageSize })
+  return { items: rows.map(store.toWallet), total, page, pageSize }
+}
+
+/** Freezes a wallet: it signs nothing any more. A frozen one is answered as it is, without an event. @throws not_found */
+export async function freezeWallet(deps: Deps, { caller, origin }: Omit<Call, 'user'>, id: string): Promise<Wallet> {
+  const { user_id: userId } = await findOwn(store.findWallet, deps.db, caller, id)
+  return deps.db.tx(async (tx) => {
+    await keepOutActs(tx, userId)
+    const before = await findOwn(store.lockWallet, tx, caller, id)
+    if (before.frozen_at !== null) return store.toWallet(before)
+    const now = deps.now()
+    const row = { ...before, frozen_at: now, updated_at: now }
+    await store.setFrozen(tx, row)
+    await publish(tx, deps, walletEvent(row, 'wallet.frozen', { caller, origin }))
+    return store.toWallet(row)
+  })
+}
+
+/**
+ * Lets a frozen wallet sign again; one that is not frozen is answered as it is. A guest's that has ended stays frozen.
+ * @throws not_found, guest_expired
+ */
+export async function unfreezeWallet(deps: Deps, cause: Omit<Call, 'user'>, id: string): Promise<Wallet> {
+  const { caller } = cause
+  const { user_id: userId } = await findOwn(store.findWallet, deps.db, caller, id)
+  return deps.db.tx(async (tx) => {
+    await keepOutActs(tx, userId)
+    // The user before the wallet, as for who ends a guest: what that freezes is not undone here.
+    const held = await holdUser(tx, deps, caller.tenantId, userId)
+    const before = await findOwn(store.lockWallet, tx, caller, id)
+    if (held?.ended === true) throw fail('guest_expired')
+    if (before.frozen_at === null) return store.toWallet(before)
+    const row = { ...before, frozen_at: null, updated_at: deps.now() }
+    await store.setFrozen(tx, row)
+    const { tenant_id: tenantId, app_id: appId } = row
+    await note(tx, deps, { tenantId, appId, action: 'wallet.unfrozen', target: row.id, userId, cause })
+    return store.toWallet(row)
+  })
+}
+
+/** Freezes a user's wallet, if there is one that is not frozen, in the transaction of what is the reason for it. */
+export async function freezeWalletOf(
+  tx: Db,
+  deps: Deps,
+  { tenantId, userId, cause }: { tenantId: Id<'ten'>; userId: Id<'usr'>; cause?: EventInput['cause'] },
+): Promise<void> {
+  const row = await store.freezeWalletOf(tx, deps.now(), tenantId, userId)
+  if (row !== undefined) await publish(tx, deps, walletEvent(row, 'wallet.frozen', cause))
+}
