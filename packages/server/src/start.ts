@@ -1,4 +1,4 @@
-import { chores, entrancesOf, followerNames, hooks, plainRoutes, routesOf } from './app.ts'
+import { entrancesOf, followerNames, hooks, maintenanceTasks, plainRoutes, routesOf } from './app.ts'
 import { ENGINE_SETTINGS, HASTY_SETTINGS } from './delivery/engine/connections.ts'
 import { createWorker, type Worker } from './delivery/engine/worker.ts'
 import { createLink, FIRST_LINK_HOURS } from './operations/dashboard/link.ts'
@@ -204,7 +204,7 @@ function startWorker(parts: Parts): { worker: Worker; closeListener(): Promise<v
     { ...deps, db: engineDb },
     {
       listening: () => listener.listening(),
-      chores: chores(deps),
+      chores: maintenanceTasks(deps),
       followers: followerNames(deps),
       hasty: hastyDb,
     },

@@ -1,0 +1,15 @@
+import { detached } from '../platform/maintenance.ts'
+import type { Slice } from '../platform/slice.ts'
+import { reconcileTransactions } from './remote/reconcile.ts'
+import { delegatedSessionRoutes } from './routes.ts'
+import { DELEGATED_SESSION_ERRORS, sweepDelegatedSessions } from './service.ts'
+
+/** Delegated sessions: execute and query within a policy. */
+export const delegationSlice: Slice = {
+  routes: delegatedSessionRoutes,
+  errors: DELEGATED_SESSION_ERRORS,
+  tasks: (deps) => [
+    (db) => sweepDelegatedSessions({ ...deps, db }),
+    detached(deps, (db) => reconcileTransactions({ ...deps, db })),
+  ],
+}

@@ -1,0 +1,9 @@
+import type { Slice } from '../../platform/slice.ts'
+import { passkeyRoutes } from './routes.ts'
+import { PASSKEY_ERRORS } from './service.ts'
+
+/** Passkeys: registration and sign-in (WebAuthn). */
+export const passkeySlice: Slice = {
+  routes: passkeyRoutes,
+  errors: PASSKEY_ERRORS,
+}

@@ -1,0 +1,13 @@
+import { hourly } from '../../platform/maintenance.ts'
+import { deleteOldChallenges } from '../../platform/security/challenges.ts'
+import type { Slice } from '../../platform/slice.ts'
+import { signInPages, signInRoutes } from './routes.ts'
+import { deleteOldCodes, SIGN_IN_ERRORS } from './service.ts'
+
+/** The hosted sign-in page and its codes. */
+export const signInSlice: Slice = {
+  routes: signInRoutes,
+  plainRoutes: signInPages,
+  errors: SIGN_IN_ERRORS,
+  tasks: () => [hourly(deleteOldCodes), hourly(deleteOldChallenges)],
+}

@@ -1,0 +1,10 @@
+import type { Slice } from '../../platform/slice.ts'
+import { keyGenerationRoutes } from './routes.ts'
+import { KEY_GENERATION_ERRORS, sweepKeyGenerations } from './service.ts'
+
+/** Distributed key generation between a client and the service. */
+export const keyGenerationSlice: Slice = {
+  routes: keyGenerationRoutes,
+  errors: KEY_GENERATION_ERRORS,
+  tasks: (deps) => [(db) => sweepKeyGenerations({ ...deps, db })],
+}

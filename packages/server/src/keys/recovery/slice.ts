@@ -1,0 +1,11 @@
+import type { Slice } from '../../platform/slice.ts'
+import { sweepResharings } from './reshare.ts'
+import { recoveryRoutes } from './routes.ts'
+import { RECOVERY_ERRORS } from './service.ts'
+
+/** Recovery: shares are released, combined or shared anew. */
+export const recoverySlice: Slice = {
+  routes: recoveryRoutes,
+  errors: RECOVERY_ERRORS,
+  tasks: (deps) => [(db) => sweepResharings({ ...deps, db })],
+}

@@ -1,0 +1,7 @@
+import type { Slice } from '../../platform/slice.ts'
+import { docsPages } from './routes.ts'
+
+/** The guides as pages. */
+export const docsSlice: Slice = {
+  plainRoutes: docsPages,
+}

@@ -1,0 +1,9 @@
+import type { Slice } from '../../platform/slice.ts'
+import { appRoutes } from './routes.ts'
+import { APP_ERRORS } from './service.ts'
+
+/** Apps: the settings under which users sign in. */
+export const appSlice: Slice = {
+  routes: appRoutes,
+  errors: APP_ERRORS,
+}

@@ -1,0 +1,13 @@
+import { detached } from '../../platform/maintenance.ts'
+import type { Slice } from '../../platform/slice.ts'
+import { onboardWallets } from './onboarding.ts'
+import { walletRoutes } from './routes.ts'
+import { freezeWalletOf, WALLET_ERRORS } from './service.ts'
+
+/** Wallets: one for each user. */
+export const walletSlice: Slice = {
+  routes: walletRoutes,
+  errors: WALLET_ERRORS,
+  hooks: { guestEnded: freezeWalletOf },
+  tasks: (deps) => [detached(deps, (db) => onboardWallets({ ...deps, db }))],
+}
