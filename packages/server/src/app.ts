@@ -23,7 +23,7 @@ import { docsSlice } from './operations/docs-site/slice.ts'
 import { healthSlice } from './operations/health/slice.ts'
 import type { Config } from './platform/config.ts'
 import type { Deps } from './platform/deps.ts'
-import { drainTallies } from './platform/events/counters.ts'
+import { drainCounters } from './platform/events/counters.ts'
 import type { Hooks } from './platform/hooks.ts'
 import type { ErrorTable } from './platform/http/errors.ts'
 import { openApiDocument } from './platform/http/openapi.ts'
@@ -142,6 +142,6 @@ export function maintenanceTasks(deps: Deps): MaintenanceTask[] {
     ...slices.flatMap((slice) => slice.tasks?.(deps) ?? []),
     ...followersOf(deps).map(({ follow }) => detached(deps, follow)),
     // By the requests' pool: the engine's has no connections to spare.
-    detached(deps, () => drainTallies(deps.db, sinks)),
+    detached(deps, () => drainCounters(deps.db, sinks)),
   ]
 }

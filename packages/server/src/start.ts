@@ -1,12 +1,12 @@
 import { entrancesOf, followerNames, hooks, maintenanceTasks, plainRoutes, routesOf } from './app.ts'
-import { ENGINE_SETTINGS, HASTY_SETTINGS } from './delivery/engine/connections.ts'
+import { ASYNC_COMMIT_SETTINGS, ENGINE_SETTINGS } from './delivery/engine/connections.ts'
 import { createWorker, type Worker } from './delivery/engine/worker.ts'
 import { createLink, FIRST_LINK_HOURS } from './operations/dashboard/link.ts'
 import { healthProbes } from './operations/health/routes.ts'
 import { readiness } from './operations/health/service.ts'
 import type { Config } from './platform/config.ts'
 import { type Database, openDatabase } from './platform/db/db.ts'
-import { checkInstallation, exclusively, type OpenedDatabase, openAndMigrate } from './platform/db/installation.ts'
+import { checkInstallation, type OpenedDatabase, openAndMigrate, withAdvisoryLock } from './platform/db/installation.ts'
 import type { Deps } from './platform/deps.ts'
 import { createEgress } from './platform/egress/egress.ts'
 import { createRequestCounter } from './platform/events/counters.ts'
@@ -56,7 +56,7 @@ export interface StartOptions {
   /** Further ledgers; tests bring some that fail. */
   ledgers?: (deps: Deps) => Ledger[]
   /** See `Deps.reached`. */
-  reached?: (step: string) => Promise<void>
+  failpoint?: (step: string) => Promise<void>
   /** Called before anything answers: the place to show the first start's key. */
   prepared?: (database: OpenedDatabase, first: FirstStart | null) => void
 }
@@ -67,7 +67,7 @@ export interface Parts {
   database: OpenedDatabase
   engineDb: Database
   /** The engine's connections whose commits need not be durable at once. */
-  hastyDb: Database
+  asyncCommitDb: Database
   /** All pools of this process by what they are for, for metrics. */
   pools: Readonly<Record<string, Database>>
   close(): Promise<void>
@@ -102,7 +102,7 @@ export async function openParts(
   })
   const engine = { ...shared, connectionsMax: engineConnections, applicationName: 'halfkey engine' }
   const engineDb = openDatabase({ ...engine, settings: ENGINE_SETTINGS })
-  const hastyDb = openDatabase({ ...engine, settings: HASTY_SETTINGS })
+  const asyncCommitDb = openDatabase({ ...engine, settings: ASYNC_COMMIT_SETTINGS })
   const probeDb = openDatabase({
     ...shared,
     connectionsMax: PROBE_CONNECTIONS,
@@ -114,7 +114,7 @@ export async function openParts(
   const threads = createThreads()
   const close = async () => {
     await threads.close()
-    await Promise.all([db.close(), engineDb.close(), hastyDb.close(), probeDb.close()])
+    await Promise.all([db.close(), engineDb.close(), asyncCommitDb.close(), probeDb.close()])
     await database.close()
   }
   try {
@@ -153,13 +153,13 @@ export async function openParts(
     probeDb,
     lifecycle: { startedAt: now(), draining: false, worker: null },
     now,
-    reached: options.reached ?? (async () => {}),
+    failpoint: options.failpoint ?? (async () => {}),
     wake: { outbox: () => notify('outbox'), due: () => notify('due') },
   }
   const more = options.ledgers?.(deps) ?? []
   deps.ledgers = new Map([...deps.ledgers, ...more.map((ledger) => [ledger.name, ledger] as const)])
-  const pools = { api: db, engine: engineDb, hasty: hastyDb, probe: probeDb }
-  return { deps, database, engineDb, hastyDb, pools, close }
+  const pools = { api: db, engine: engineDb, async_commit: asyncCommitDb, probe: probeDb }
+  return { deps, database, engineDb, asyncCommitDb, pools, close }
 }
 
 /** A started service. */
@@ -178,7 +178,7 @@ export interface Running {
 }
 
 async function firstStart(deps: Deps, db: Database): Promise<FirstStart | null> {
-  return exclusively(db, LOCK_FIRST_START, async () => {
+  return withAdvisoryLock(db, LOCK_FIRST_START, async () => {
     if (!(await isEmptyInstallation(deps.db))) return null
     const given = deps.config.adminKey
     const made = await createTenant(deps, { name: 'Default', ...(given === null ? {} : { adminKey: given }) })
@@ -198,20 +198,20 @@ async function firstLink(deps: Deps): Promise<string | null> {
 }
 
 function startWorker(parts: Parts): { worker: Worker; closeListener(): Promise<void> } {
-  const { deps, engineDb, hastyDb, database } = parts
+  const { deps, engineDb, asyncCommitDb, database } = parts
   const listener = { listening: () => false, close: async () => {} } as ReturnType<typeof listen>
   const worker = createWorker(
     { ...deps, db: engineDb },
     {
       listening: () => listener.listening(),
-      chores: maintenanceTasks(deps),
+      tasks: maintenanceTasks(deps),
       followers: followerNames(deps),
-      hasty: hastyDb,
+      asyncCommit: asyncCommitDb,
     },
   )
-  Object.assign(listener, listen(database.connection, worker.bells, deps.log))
-  // In this process the bell is at hand; the other processes' workers poll, and this one is awake already.
-  deps.wake = { outbox: worker.bells.outbox.ring, due: worker.bells.due.ring }
+  Object.assign(listener, listen(database.connection, worker.signals, deps.log))
+  // In this process the signal is at hand; the other processes' workers poll, and this one is awake already.
+  deps.wake = { outbox: worker.signals.outbox.raise, due: worker.signals.due.raise }
   deps.lifecycle.worker = worker
   return { worker, closeListener: () => listener.close() }
 }

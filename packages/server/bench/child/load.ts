@@ -80,7 +80,7 @@ function nextRequest(load: Load, connection: number, lastAnswer: string): string
   )
 }
 
-class Tally {
+class CounterIncrement {
   latencies: number[] = []
   succeeded = 0
   errors = 0
@@ -98,7 +98,7 @@ interface Clock {
 }
 
 /** Runs one connection until the clock is over; resolves when its last answer is there. */
-function drive(load: Load, connection: number, tally: Tally, { counts, isOver }: Clock): Promise<void> {
+function drive(load: Load, connection: number, increment: CounterIncrement, { counts, isOver }: Clock): Promise<void> {
   const everyMs = load.perSecond === undefined ? 0 : (load.connections / load.perSecond) * 1000
   return new Promise((resolve) => {
     let sentAt = 0
@@ -110,7 +110,7 @@ function drive(load: Load, connection: number, tally: Tally, { counts, isOver }:
     const finish = (failure?: string) => {
       if (ended) return
       ended = true
-      if (failure !== undefined) tally.fail(failure)
+      if (failure !== undefined) increment.fail(failure)
       socket.destroy()
       resolve()
     }
@@ -138,33 +138,33 @@ function drive(load: Load, connection: number, tally: Tally, { counts, isOver }:
       if (lengthAt === -1 || lengthAt > headEnd) return finish('an answer without content-length')
       const length = Number.parseInt(pending.slice(lengthAt + 16, lengthAt + 26), 10)
       if (pending.length < headEnd + 4 + length) return
-      if (Number(pending.slice(9, 12)) === load.expectedStatus) tally.succeeded += 1
-      else tally.fail(pending.slice(0, 15) + pending.slice(headEnd + 4, headEnd + 300))
+      if (Number(pending.slice(9, 12)) === load.expectedStatus) increment.succeeded += 1
+      else increment.fail(pending.slice(0, 15) + pending.slice(headEnd + 4, headEnd + 300))
       lastAnswer = load.refresh === undefined && load.chains === undefined ? '' : pending
       pending = ''
-      if (counts()) tally.latencies.push(performance.now() - sentAt)
+      if (counts()) increment.latencies.push(performance.now() - sentAt)
       sendWhenDue()
     })
   })
 }
 
 async function run(load: Load): Promise<LoadResult> {
-  const tally = new Tally()
+  const increment = new CounterIncrement()
   const startedAt = performance.now() + load.warmUpMs
   const overAt = startedAt + load.forMs
   const fromMs = Date.now() + load.warmUpMs
   const counts = () => performance.now() >= startedAt && performance.now() < overAt
   const isOver = () => performance.now() >= overAt
   await Promise.all(
-    Array.from({ length: load.connections }, (_, connection) => drive(load, connection, tally, { counts, isOver })),
+    Array.from({ length: load.connections }, (_, connection) => drive(load, connection, increment, { counts, isOver })),
   )
   return {
-    perSecond: (tally.latencies.length / load.forMs) * 1000,
-    answered: tally.latencies.length,
-    succeeded: tally.succeeded,
-    errors: tally.errors,
-    firstError: tally.firstError,
-    latencyMs: spread(tally.latencies),
+    perSecond: (increment.latencies.length / load.forMs) * 1000,
+    answered: increment.latencies.length,
+    succeeded: increment.succeeded,
+    errors: increment.errors,
+    firstError: increment.firstError,
+    latencyMs: spread(increment.latencies),
     fromMs,
     toMs: fromMs + load.forMs,
   }

@@ -2,7 +2,7 @@
 
 import { type Claimed, claim } from '../../src/delivery/engine/claim.ts'
 import { complete, type Outcome } from '../../src/delivery/engine/complete.ts'
-import { HASTY_SETTINGS } from '../../src/delivery/engine/connections.ts'
+import { ASYNC_COMMIT_SETTINGS } from '../../src/delivery/engine/connections.ts'
 import { type Database, openDatabase, sql } from '../../src/platform/db/db.ts'
 import type { Publisher } from '../../src/platform/events/events.ts'
 import { newId } from '../../src/platform/ids.ts'
@@ -63,7 +63,7 @@ async function claimMany(db: Database, dead: string, claims: number, aheadRows: 
     const claimed = await claim(db, workerId, limits)
     const endedAt = performance.now()
     const outcomes = claimed.rows.map((row) => outcome(row, dead))
-    await complete({ db, hasty: db }, publisher, outcomes, YEAR_MS)
+    await complete({ db, asyncCommit: db }, publisher, outcomes, YEAR_MS)
     if (turn < 0) continue
     done.emptyMs.push(startedAt - emptyAt)
     done.claimMs.push(endedAt - startedAt)
@@ -102,7 +102,7 @@ export async function claiming(stage: Stage): Promise<Row[]> {
     connectionsMax: 4,
     applicationName: 'bench claim',
     log,
-    settings: HASTY_SETTINGS,
+    settings: ASYNC_COMMIT_SETTINGS,
   })
   step('claiming')
   const what = `claim of ${ROWS} behind a backlog of ${whole(backlog)}`

@@ -1,5 +1,5 @@
 import { currentUser, eitherKey, IdParam, list, one, type Route, route, secretKey } from '../platform/http/route.ts'
-import { type Begun, beginExecution, finishExecution } from './execute/begin.ts'
+import { beginExecution, finishExecution, type StartedExecution } from './execute/begin.ts'
 import { queryContracts } from './execute/query.ts'
 import {
   Contracts,
@@ -125,7 +125,10 @@ export const delegatedSessionRoutes: Route[] = [
       effect: (deps, { caller, origin, delegate, params, body }) =>
         beginExecution(deps, { caller, origin, delegate }, params.id, body),
       finish: (deps, { caller, origin, delegate, params, body }, begun, replayed) =>
-        finishExecution(deps, { caller, origin, delegate }, params.id, body, { begun: begun as Begun, replayed }),
+        finishExecution(deps, { caller, origin, delegate }, params.id, body, {
+          begun: begun as StartedExecution,
+          replayed,
+        }),
       // What is still open has another answer later.
       isFinal: ({ status }) => !['received', 'reserved', 'submitted'].includes(status),
     },

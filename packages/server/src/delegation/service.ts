@@ -22,7 +22,7 @@ import type {
 } from './schema.ts'
 import * as store from './store.ts'
 
-export { decideAnew, endSessionsOf } from './manage/end.ts'
+export { endSessionsOf, invalidateDecisions } from './manage/end.ts'
 
 /** How many sessions of one wallet may be active. */
 const SESSIONS_MAX = 1_000
@@ -280,7 +280,8 @@ export async function revokeDelegatedSession(
     const now = deps.now()
     const open = await signedAndOpen(tx, before.tenant_id, before.id)
     // What waits for the delegate's part of a signature can be completed by the delegate alone, but on a ledger of ours.
-    const mayHappen = (row: (typeof open)[number]) => row.status === 'submitted' || !deps.ledgers.get(row.ledger)?.joins
+    const mayHappen = (row: (typeof open)[number]) =>
+      row.status === 'submitted' || !deps.ledgers.get(row.ledger)?.transactional
     const inFlight = open.filter(mayHappen).map((row) => ({
       transactionId: row.id,
       commandId: row.command_id,
@@ -309,7 +310,7 @@ export async function revoke(
 /** Ends a portion of the sessions whose time is over, of all tenants. @returns whether there may be more */
 export async function sweepDelegatedSessions(deps: Deps): Promise<boolean> {
   return deps.db.tx(async (tx) => {
-    const rows = await store.expireOver(tx, deps.now(), PORTION)
+    const rows = await store.expireDue(tx, deps.now(), PORTION)
     for (const row of rows) await publish(tx, deps, eventOf(row, 'delegated_session.expired', undefined))
     return rows.length === PORTION
   })

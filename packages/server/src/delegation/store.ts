@@ -1,4 +1,4 @@
-import { actingFor } from '../platform/concurrency/user-lock.ts'
+import { sharedActLock } from '../platform/concurrency/user-lock.ts'
 import { and, type Db, type Sql, sql } from '../platform/db/db.ts'
 import { eventsWrites, eventsWritesIf, type StoredEvent } from '../platform/events/events.ts'
 import type { Id } from '../platform/ids.ts'
@@ -67,17 +67,17 @@ export interface Reach {
   appId: Id<'app'> | null
 }
 
-const reached = ({ tenantId, appId }: Reach, id: string) => sql`
+const withinReach = ({ tenantId, appId }: Reach, id: string) => sql`
   s.tenant_id = ${tenantId} and s.id = ${id} and (${appId}::text is null or s.app_id = ${appId})`
 
 /** The session, whatever its state. */
 export function findSession(db: Db, reach: Reach, id: string): Promise<SessionRow | undefined> {
-  return db.one<SessionRow>(sql`select s.* from delegated_sessions s where ${reached(reach, id)}`)
+  return db.one<SessionRow>(sql`select s.* from delegated_sessions s where ${withinReach(reach, id)}`)
 }
 
 /** The same, locked until the transaction ends. */
 export function lockSession(tx: Db, reach: Reach, id: string): Promise<SessionRow | undefined> {
-  return tx.one<SessionRow>(sql`select s.* from delegated_sessions s where ${reached(reach, id)} for update`)
+  return tx.one<SessionRow>(sql`select s.* from delegated_sessions s where ${withinReach(reach, id)} for update`)
 }
 
 /**
@@ -99,7 +99,7 @@ const live = (now: Date, reach: Reach, which: Sql, held: Sql, by: Sql): Sql => s
 
 /** A session with its wallet's and user's state, as of now. */
 export function findLive(db: Db, now: Date, reach: Reach, id: string): Promise<LiveRow | undefined> {
-  return db.one<LiveRow>(live(now, reach, reached(reach, id), sql`offset 0`, sql``))
+  return db.one<LiveRow>(live(now, reach, withinReach(reach, id), sql`offset 0`, sql``))
 }
 
 /** A session with what executing a command by it needs to know. */
@@ -107,7 +107,7 @@ export interface ReadyRow extends LiveRow {
   /** The transaction that it made under the command id; null for none. */
   known_transaction: Id<'tx'> | null
   /** What its ledger reads, for who may execute: see `Ledger.ground`. */
-  ground: unknown
+  snapshot: unknown
 }
 
 /** The same, for executing: all that has to be read, in one statement. */
@@ -116,7 +116,7 @@ export function findReady(
   now: Date,
   reach: Reach,
   id: string,
-  { commandId, ground, tokenHash }: { commandId: string | null; ground: Sql; tokenHash: Buffer | null },
+  { commandId, snapshot, tokenHash }: { commandId: string | null; snapshot: Sql; tokenHash: Buffer | null },
 ): Promise<ReadyRow | undefined> {
   return db.one(sql`
     select l.*, (
@@ -124,8 +124,8 @@ export function findReady(
       where t.tenant_id = ${reach.tenantId} and t.delegated_session_id = l.id and t.command_id = ${commandId}) as known_transaction,
       case when l.status = 'active' and l.expires_at > ${now}
         and case when ${tokenHash}::bytea is null then l.server_execute else l.token_hash = ${tokenHash} end
-        then ${ground} end as ground
-    from (${live(now, reach, reached(reach, id), sql`offset 0`, sql``)}) l`)
+        then ${snapshot} end as ground
+    from (${live(now, reach, withinReach(reach, id), sql`offset 0`, sql``)}) l`)
 }
 
 /**
@@ -134,7 +134,7 @@ export function findReady(
  */
 const queued = (reach: Reach, id: string): Sql => sql`
   queued as materialized (
-    select s.id, ${actingFor(sql`s.user_id`)} from delegated_sessions s where ${reached(reach, id)})`
+    select s.id, ${sharedActLock(sql`s.user_id`)} from delegated_sessions s where ${withinReach(reach, id)})`
 
 const lockedLive = (now: Date, reach: Reach, by: Sql): Sql =>
   live(now, reach, sql`s.tenant_id = ${reach.tenantId} and s.id = (select id from queued)`, sql`for share`, by)
@@ -148,7 +148,7 @@ export function lockLive(tx: Db, now: Date, reach: Reach, id: string): Promise<L
 }
 
 /** The same for who only signs what was reserved: several may at once, but nobody beside who revokes. */
-export function holdLive(tx: Db, now: Date, reach: Reach, id: string): Promise<LiveRow | undefined> {
+export function lockLiveForShare(tx: Db, now: Date, reach: Reach, id: string): Promise<LiveRow | undefined> {
   return tx.one<LiveRow>(sql`with ${queued(reach, id)} ${lockedLive(now, reach, sql`for share of s`)}`)
 }
 
@@ -254,7 +254,7 @@ export async function countActive(
 }
 
 /** Takes sessions of all tenants whose time is over, but those that somebody else is at, and ends them. */
-export function expireOver(tx: Db, now: Date, limit: number): Promise<SessionRow[]> {
+export function expireDue(tx: Db, now: Date, limit: number): Promise<SessionRow[]> {
   return tx.query<SessionRow>(sql`
     with due as (
       select tenant_id, id from delegated_sessions where status = 'active' and expires_at <= ${now}
@@ -287,7 +287,7 @@ export async function raiseVersions(tx: Db, of: { tenantId: Id<'ten'>; walletId:
 }
 
 /** Writes events of sessions of one app, for changes that are written already. */
-export async function tell(tx: Db, events: readonly StoredEvent[]): Promise<void> {
+export async function publishEvents(tx: Db, events: readonly StoredEvent[]): Promise<void> {
   await tx.run(sql`with ${eventsWrites(events)} select`)
 }
 

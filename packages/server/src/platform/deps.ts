@@ -47,8 +47,8 @@ export interface Deps {
   /** The clock for everything that is stored or compared. */
   now(): Date
   /** Called between steps that a crash may separate; nothing but fault tests do anything there. */
-  reached(step: string): Promise<void>
-  /** Bells that wake the delivery engine, in this process and the others. */
+  failpoint(step: string): Promise<void>
+  /** Signals that wake the delivery engine, in this process and the others. */
   wake: { outbox(): void; due(): void }
 }
 

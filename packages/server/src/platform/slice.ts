@@ -1,6 +1,6 @@
 import type { Db } from './db/db.ts'
 import type { Deps } from './deps.ts'
-import type { TallySink } from './events/counters.ts'
+import type { CounterSink } from './events/counters.ts'
 import type { Hooks } from './hooks.ts'
 import type { ErrorTable } from './http/errors.ts'
 import type { PlainRoute, Route } from './http/route.ts'
@@ -26,7 +26,7 @@ export interface Slice {
   tasks?(deps: Deps): MaintenanceTask[]
   followers?(deps: Deps): FeedFollower[]
   /** Where counts of deliveries and requests are added. */
-  counterSinks?(deps: Deps): TallySink[]
+  counterSinks?(deps: Deps): CounterSink[]
   /** What it does in the transactions of lower slices. */
   hooks?: Partial<Hooks>
 }

@@ -23,7 +23,7 @@ const running = await start(config, openLog(config.logLevel), {
     remote.delayMs = { prepare: () => 5, submit: () => 5 }
     return [remote]
   },
-  reached: async (step) => {
+  failpoint: async (step) => {
     if (!existsSync(failAt) || readFileSync(failAt, 'utf8') !== step) return
     rmSync(failAt)
     process.kill(process.pid, 'SIGKILL')

@@ -104,7 +104,7 @@ export class UserLoad {
 }
 
 /** What arrived at a receiver, in view of what was acknowledged. */
-export interface Tally {
+export interface CounterIncrement {
   /** Distinct pairs of event and endpoint. */
   delivered: number
   duplicates: number
@@ -127,7 +127,7 @@ function newTally(receiver: Receiver, paths: readonly string[]) {
     of.set(userId, values.add(value))
     return isNew
   }
-  return (userIds: ReadonlyMap<number, string>): Tally => {
+  return (userIds: ReadonlyMap<number, string>): CounterIncrement => {
     for (; seen < receiver.received.length; seen++) {
       const { path, event } = receiver.received[seen]!
       if (event.type !== 'user.created') continue
@@ -150,8 +150,8 @@ export async function untilDelivered(
   paths: readonly string[],
   load: UserLoad,
   quietMs: number,
-): Promise<Tally> {
-  const tally = newTally(receiver, paths)
+): Promise<CounterIncrement> {
+  const increment = newTally(receiver, paths)
   let arrivals = 0
   let movedAt = performance.now()
   await eventually(
@@ -161,11 +161,11 @@ export async function untilDelivered(
       arrivals = receiver.received.length
       const enough = arrivals >= load.acknowledged.size * paths.length
       const stalled = performance.now() - movedAt > quietMs
-      return stalled || (enough && tally(load.acknowledged).missing.length === 0)
+      return stalled || (enough && increment(load.acknowledged).missing.length === 0)
     },
     DRAIN_MS,
   ).catch(() => {})
-  return tally(load.acknowledged)
+  return increment(load.acknowledged)
 }
 
 /** Users by email, as the list shows them: those whose email fits. */
@@ -201,7 +201,7 @@ export async function subscribe(url: string, key: string, receiver: Receiver, co
   return paths
 }
 
-export interface Settled extends Tally {
+export interface Settled extends CounterIncrement {
   /** Answers other than 201 to what was sent again. */
   refused: string[]
 }

@@ -167,7 +167,7 @@ export function createFaultyLedger(inner: Ledger, db: Db, name = 'remote'): Faul
   const ledger: FaultyLedger = {
     ...noFaults(),
     name,
-    joins: false,
+    transactional: false,
     deriveParty,
     decode,
     asked: [],

@@ -147,7 +147,7 @@ function tenantOf(
 /** Starts the service in this process on a database of its own. Settings are environment variables. */
 export async function startService(
   settings: Record<string, string> = {},
-  options: Pick<StartOptions, 'ledgers' | 'reached'> = {},
+  options: Pick<StartOptions, 'ledgers' | 'failpoint'> = {},
 ): Promise<Service> {
   const database = settings.DATABASE_URL === undefined ? await newDatabase() : null
   const dataDir = mkdtempSync(join(tmpdir(), 'halfkey-data-'))

@@ -1,37 +1,42 @@
 import type { Deps } from '../../platform/deps.ts'
-import { liveFor } from '../manage/access.ts'
+import { findLive } from '../manage/access.ts'
 import { checkSigned, continueRemote, continueSigned, type Received, receiveRemote } from '../remote/remote.ts'
 import type { Execute, Execution } from '../schema.ts'
 import * as store from '../store.ts'
 import { dryRun } from './dry-run.ts'
-import { type ExecuteCall, executeJoined, executeSigned, ledgerOf } from './execute.ts'
+import { type ExecuteCall, executeInTransaction, executeSigned, ledgerOf } from './execute.ts'
 import { readExecute } from './request.ts'
 
 /**
  * What the first half of a call leaves for the second: the answer, or what a network step goes on from; `asked` where that
  * is the call itself.
  */
-export type Begun = { answer: Execution } | { received: Received } | { asked: true }
+export type StartedExecution = { answer: Execution } | { received: Received } | { asked: true }
 
 /** Whether the session's ledger joins our transactions: where all do, nothing has to be read to know it. */
-async function joins(deps: Deps, call: ExecuteCall, id: string): Promise<boolean> {
-  if ([...deps.ledgers.values()].every((ledger) => ledger.joins)) return true
-  return ledgerOf(deps, await liveFor(store.findLive, deps.db, deps, call, id)).joins
+async function transactional(deps: Deps, call: ExecuteCall, id: string): Promise<boolean> {
+  if ([...deps.ledgers.values()].every((ledger) => ledger.transactional)) return true
+  return ledgerOf(deps, await findLive(store.findLive, deps.db, deps, call, id)).transactional
 }
 
 /**
  * Executes commands by a delegated session, or completes what its wallet's owner has signed; the whole of it, or where
  * the ledger is a network away as much as one database transaction can hold.
  */
-export async function beginExecution(deps: Deps, call: ExecuteCall, id: string, input: Execute): Promise<Begun> {
+export async function beginExecution(
+  deps: Deps,
+  call: ExecuteCall,
+  id: string,
+  input: Execute,
+): Promise<StartedExecution> {
   const asked = readExecute(input)
-  const joined = await joins(deps, call, id)
+  const joined = await transactional(deps, call, id)
   if ('signature' in asked) {
     if (joined) return { answer: await executeSigned(deps, call, id, asked) }
     await checkSigned(deps, call, id, asked)
     return { asked: true }
   }
-  if (joined) return { answer: await (asked.dryRun ? dryRun : executeJoined)(deps, call, id, asked) }
+  if (joined) return { answer: await (asked.dryRun ? dryRun : executeInTransaction)(deps, call, id, asked) }
   return asked.dryRun ? { asked: true } : { received: await receiveRemote(deps, call, id, asked) }
 }
 
@@ -41,7 +46,7 @@ export async function finishExecution(
   call: ExecuteCall,
   id: string,
   input: Execute,
-  { begun, replayed }: { begun: Begun; replayed: boolean },
+  { begun, replayed }: { begun: StartedExecution; replayed: boolean },
 ): Promise<Execution> {
   if ('answer' in begun) return begun.answer
   if ('received' in begun)

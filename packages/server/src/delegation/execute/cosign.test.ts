@@ -20,9 +20,9 @@ import {
 } from '../delegated.fixture.ts'
 
 let service: Service
-const reached: { at: ((step: string) => Promise<void>) | null } = { at: null }
+const failpoint: { at: ((step: string) => Promise<void>) | null } = { at: null }
 beforeAll(async () => {
-  service = await startService({}, { reached: async (step) => reached.at?.(step) })
+  service = await startService({}, { failpoint: async (step) => failpoint.at?.(step) })
 })
 afterAll(() => service.stop())
 
@@ -187,13 +187,13 @@ describe('the service’s part of a signature', () => {
     const { wire } = signer(split)
     const body = { commandId: 'a', commands: [transfer(holding, '3')], commitments: wire }
     const before = await traceOf(session)
-    reached.at = async (step) => {
+    failpoint.at = async (step) => {
       if (step === 'cosigned') throw new Error('the process died here')
     }
     try {
       expectError(await session.execute(body), 500, 'internal_error')
     } finally {
-      reached.at = null
+      failpoint.at = null
     }
     expect(await traceOf(session)).toBe(before)
     const asked = await ask(session, body)
@@ -202,13 +202,13 @@ describe('the service’s part of a signature', () => {
 
   test('does not leave where the share is destroyed while it is made', async () => {
     const { split, session, holding } = await begun()
-    reached.at = async (step) => {
+    failpoint.at = async (step) => {
       if (step !== 'cosigned') return
-      reached.at = null
+      failpoint.at = null
       expectStatus(await split.person.delete(`/mpc/shares/${split.walletId}`), 200)
     }
     const answer = await session.execute({ commands: [transfer(holding, '3')], commitments: signer(split).wire })
-    expect(reached.at).toBeNull()
+    expect(failpoint.at).toBeNull()
     expectError(answer, 409, 'share_missing')
   })
 

@@ -56,7 +56,7 @@ export function requireSameShares(session: store.LiveRow, { cosigned }: Pick<Tra
  * Counts a wrong signature by a shared key; who sends too many has lost the session, and the wallet is as it was. In the
  * transaction that holds the session's row.
  */
-export async function noteWrongSignature(
+export async function recordWrongSignature(
   tx: Db,
   deps: Deps,
   session: store.LiveRow,

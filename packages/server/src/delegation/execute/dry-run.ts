@@ -1,24 +1,24 @@
 import type { Deps } from '../../platform/deps.ts'
-import { askLedger } from '../../platform/ports/ask-ledger.ts'
+import { callLedger } from '../../platform/ports/call-ledger.ts'
 import type { Prepared } from '../../platform/ports/ledger.ts'
-import { liveFor, requireLive } from '../manage/access.ts'
+import { findLive, requireLive } from '../manage/access.ts'
 import { decideCommands } from '../policy/policy.ts'
 import { addCharges } from '../policy/spend.ts'
 import type { Decision, Execution } from '../schema.ts'
 import { policyOf, remainingIn } from '../service.ts'
 import * as store from '../store.ts'
-import { type ExecuteCall, ledgerOf, PREPARED_MS, repeatOf, requireUse } from './execute.ts'
+import { asAnswer, type Denial, evaluateCommands, evaluateEffects } from './evaluate.ts'
+import { type ExecuteCall, findRepeat, ledgerOf, PREPARED_MS, requireUse } from './execute.ts'
 import { ledgerCommandId, newTransaction } from './execution.ts'
-import { asAnswer, type Denial, judgeCommands, judgeEffects } from './judge.ts'
-import type { AskedCommands } from './request.ts'
+import type { RequestedCommands } from './request.ts'
 
 /**
  * What executing these commands now would do, and which rule decides; nothing is changed, locked or told. What the ledger
  * refuses and an ended session are answered as `execute` would.
  */
-export async function dryRun(deps: Deps, call: ExecuteCall, id: string, asked: AskedCommands): Promise<Execution> {
-  const session = await liveFor(store.findLive, deps.db, deps, call, id)
-  await repeatOf(deps.db, session, asked)
+export async function dryRun(deps: Deps, call: ExecuteCall, id: string, asked: RequestedCommands): Promise<Execution> {
+  const session = await findLive(store.findLive, deps.db, deps, call, id)
+  await findRepeat(deps.db, session, asked)
   const now = deps.now()
   requireLive(session, now)
   requireUse(session)
@@ -46,7 +46,7 @@ export async function dryRun(deps: Deps, call: ExecuteCall, id: string, asked: A
     message,
     trace,
   })
-  const denial = judgeCommands(policy, commands)
+  const denial = evaluateCommands(policy, commands)
   if (denial !== null) return answer(refused(denial), null, session)
   const ledger = ledgerOf(deps, session)
   const request = {
@@ -60,9 +60,9 @@ export async function dryRun(deps: Deps, call: ExecuteCall, id: string, asked: A
   const ask = async () => {
     // What stands in the bytes counts, as it does where they are signed.
     const prepared = ledger.decode((await ledger.prepare(deps.db, request)).bytes)
-    return { prepared, judged: await judgeEffects(deps.db, deps, ledger, session, commands, prepared) }
+    return { prepared, judged: await evaluateEffects(deps.db, deps, ledger, session, commands, prepared) }
   }
-  const { prepared, judged } = await askLedger(ledger, ask).catch((error: unknown): never => {
+  const { prepared, judged } = await callLedger(ledger, ask).catch((error: unknown): never => {
     throw asAnswer(error)
   })
   if ('denial' in judged) return answer(refused(judged.denial), prepared, session)

@@ -6,15 +6,15 @@ import { isId } from '../../platform/ids.ts'
 import { type Ledger, LedgerError, type Prepared } from '../../platform/ports/ledger.ts'
 import { canonicalJson } from '../../platform/security/canonical-json.ts'
 import { findByCommand, lockTransaction, type TransactionRow } from '../../wallets/transactions/service.ts'
-import { type Executor, liveFor, requireLive } from '../manage/access.ts'
+import { type Executor, findLive, requireLive } from '../manage/access.ts'
 import type { Execution } from '../schema.ts'
 import { DELEGATED_SESSION_ERRORS, policyOf, remainingIn } from '../service.ts'
 import * as store from '../store.ts'
-import { COSIGNING_MS, noteWrongSignature, requireCommitments, requireSameShares, withCoSignature } from './cosign.ts'
+import { COSIGNING_MS, recordWrongSignature, requireCommitments, requireSameShares, withCoSignature } from './cosign.ts'
+import { asAnswer, deny, evaluateCommands, evaluateEffects, ledgerFailure } from './evaluate.ts'
 import { ledgerCommandId, newTransaction, toExecution, withPrepared } from './execution.ts'
-import { asAnswer, deny, judgeCommands, judgeEffects, ledgerFailure } from './judge.ts'
-import { type AskedCommands, type AskedSignature, hashOf } from './request.ts'
-import { recordCompleted, reserveNew, settleCompleted, settleFailed } from './settle.ts'
+import { recordCompleted, recordFailed, reserveNew, writeCompleted } from './record.ts'
+import { hashOf, type RequestedCommands, type RequestedSignature } from './request.ts'
 
 const fail = failures(DELEGATED_SESSION_ERRORS)
 
@@ -49,10 +49,10 @@ export function answerOf(deps: Deps, session: store.LiveRow, row: TransactionRow
 }
 
 /** What was answered under this command id; undefined if nothing was. @throws duplicate_command, and why it failed */
-export async function repeatOf(
+export async function findRepeat(
   tx: Db,
   session: store.LiveRow,
-  { commandId, commands, commitments }: Omit<AskedCommands, 'dryRun'>,
+  { commandId, commands, commitments }: Omit<RequestedCommands, 'dryRun'>,
 ): Promise<TransactionRow | undefined> {
   if (commandId === null) return undefined
   const row = await findByCommand(tx, session.tenant_id, session.id, commandId)
@@ -87,7 +87,7 @@ async function executeNow(
 ): Promise<TransactionRow | null> {
   const ledger = ledgerOf(deps, session)
   const signatures = await ledger.sign(db, session.tenant_id, session.party_id, prepared.digest)
-  await deps.reached('signed')
+  await deps.failpoint('signed')
   const submission = ledger.submission?.(prepared, signatures, deps.now())
   if (submission === undefined) throw new Error(`the ledger ${ledger.name} joins and has no submission`)
   return recordCompleted(db, deps, session, row, submission, call)
@@ -118,7 +118,7 @@ async function attempt(
   deps: Deps,
   call: ExecuteCall,
   session: store.ReadyRow,
-  asked: AskedCommands,
+  asked: RequestedCommands,
 ): Promise<TransactionRow | null> {
   const now = deps.now()
   requireLive(session, now)
@@ -126,7 +126,7 @@ async function attempt(
   await deps.quotas.require(db, session.tenant_id, 'transactions')
   requireCommitments(session, asked.commitments)
   const { commands } = asked
-  const denial = judgeCommands(policyOf(session), commands)
+  const denial = evaluateCommands(policyOf(session), commands)
   if (denial !== null) return deny(db, deps, call, session, denial)
   const ledger = ledgerOf(deps, session)
   const row = newTransaction(session, asked, now)
@@ -138,14 +138,14 @@ async function attempt(
     now,
     expiresAt: new Date(now.getTime() + LIFETIME_MS[session.custody]),
   }
-  const prepared = await ledger.prepare(db, request, session.ground).catch((error: unknown): never => {
+  const prepared = await ledger.prepare(db, request, session.snapshot).catch((error: unknown): never => {
     throw asAnswer(error)
   })
-  const judged = await judgeEffects(db, deps, ledger, session, commands, prepared)
+  const judged = await evaluateEffects(db, deps, ledger, session, commands, prepared)
   if ('denial' in judged) return deny(db, deps, call, session, judged.denial)
-  await deps.reached('reserved')
+  await deps.failpoint('reserved')
   const cosigned = await withCoSignature(db, deps, session, row, prepared)
-  await deps.reached('cosigned')
+  await deps.failpoint('cosigned')
   const reserved = withPrepared(cosigned, prepared, judged.charges)
   return session.custody === 'embedded'
     ? executeNow(db, deps, call, session, reserved, prepared)
@@ -153,10 +153,10 @@ async function attempt(
 }
 
 /** What the ledger that joins reads for commands: with the session, so that it costs no statement of its own. */
-function groundFor(deps: Deps, { caller }: ExecuteCall, commands: AskedCommands['commands']): Sql {
-  const joined = [...deps.ledgers.values()].find((ledger) => ledger.ground !== undefined)
+function groundFor(deps: Deps, { caller }: ExecuteCall, commands: RequestedCommands['commands']): Sql {
+  const joined = [...deps.ledgers.values()].find((ledger) => ledger.snapshot !== undefined)
   try {
-    return joined?.ground?.(caller.tenantId, commands) as Sql
+    return joined?.snapshot?.(caller.tenantId, commands) as Sql
   } catch (error) {
     throw asAnswer(error)
   }
@@ -168,21 +168,21 @@ async function attemptOrRepeat(
   deps: Deps,
   call: ExecuteCall,
   id: string,
-  asked: AskedCommands,
+  asked: RequestedCommands,
 ): Promise<Execution | null> {
   const { commandId, commands } = asked
-  const ground = groundFor(deps, call, commands)
+  const snapshot = groundFor(deps, call, commands)
   const look = (on: Db, now: Date, reach: store.Reach, of: string) =>
-    store.findReady(on, now, reach, of, { commandId, ground, tokenHash: call.delegate?.tokenHash ?? null })
-  const session = await liveFor(look, db, deps, call, id)
-  const before = session.known_transaction === null ? undefined : await repeatOf(db, session, asked)
+    store.findReady(on, now, reach, of, { commandId, snapshot, tokenHash: call.delegate?.tokenHash ?? null })
+  const session = await findLive(look, db, deps, call, id)
+  const before = session.known_transaction === null ? undefined : await findRepeat(db, session, asked)
   if (before !== undefined) return answerOf(deps, session, before)
   try {
     const row = await attempt(db, deps, call, session, asked)
     return row && answerOf(deps, session, row)
   } catch (error) {
     // The first call under this command id may have been answered meanwhile, and used up what this one asks for.
-    const meanwhile = error instanceof HttpError ? await repeatOf(db, session, asked) : undefined
+    const meanwhile = error instanceof HttpError ? await findRepeat(db, session, asked) : undefined
     if (meanwhile === undefined) throw error
     return answerOf(deps, session, meanwhile)
   }
@@ -196,25 +196,25 @@ const ATTEMPTS_MAX = 10
  * transaction and events, or nothing. So no reservation can be stuck, and no cap be passed. Calls of one session take
  * turns in a process; who loses to another process looks again, with the session's row locked.
  */
-export async function executeJoined(
+export async function executeInTransaction(
   deps: Deps,
   call: ExecuteCall,
   id: string,
-  asked: AskedCommands,
+  asked: RequestedCommands,
 ): Promise<Execution> {
   let answer = await attemptOrRepeat(deps.db, deps, call, id, asked)
   for (let attempts = 1; answer === null && attempts < ATTEMPTS_MAX; attempts += 1)
     answer = await deps.db.tx(async (tx) => {
-      await liveFor(store.lockLive, tx, deps, call, id)
+      await findLive(store.lockLive, tx, deps, call, id)
       return attemptOrRepeat(tx, deps, call, id, asked)
     })
   if (answer === null) throw fail('ledger_unavailable')
-  await deps.reached('settled')
+  await deps.failpoint('settled')
   return answer
 }
 
 /** A session's transaction that a signature is for; locked where `look` locks. @throws not_found (names `signingRequestId`) */
-export async function askedFor(
+export async function requestedCommands(
   look: typeof lockTransaction,
   db: Db,
   session: store.LiveRow,
@@ -236,11 +236,11 @@ export async function executeSigned(
   deps: Deps,
   call: ExecuteCall,
   id: string,
-  { signingRequestId, signature }: AskedSignature,
+  { signingRequestId, signature }: RequestedSignature,
 ): Promise<Execution> {
   return deps.db.tx(async (tx) => {
-    const session = await liveFor(store.lockLive, tx, deps, call, id)
-    const row = await askedFor(lockTransaction, tx, session, signingRequestId)
+    const session = await findLive(store.lockLive, tx, deps, call, id)
+    const row = await requestedCommands(lockTransaction, tx, session, signingRequestId)
     if (row.status === 'completed' || row.status === 'failed') return answerOf(deps, session, row)
     if (row.status !== 'signature_required' || row.prepared === null) throw fail('transaction_settled')
     requireLive(session, deps.now())
@@ -249,18 +249,18 @@ export async function executeSigned(
     const signatures = [{ party: session.party_id, publicKey, signature }]
     try {
       const receipt = await ledgerOf(deps, session).submit(tx, session.tenant_id, row.prepared, signatures, deps.now())
-      const done = await settleCompleted(tx, deps, session, row, receipt, { cause: call, submitted: true })
+      const done = await writeCompleted(tx, deps, session, row, receipt, { cause: call, submitted: true })
       return answerOf(deps, session, done)
     } catch (error) {
       if (!(error instanceof LedgerError)) throw error
       const refusal = ledgerFailure(error)
       if (error.code === 'signature_invalid') {
-        await noteWrongSignature(tx, deps, session, call)
+        await recordWrongSignature(tx, deps, session, call)
         const detail = { field: 'signature', code: 'signature_invalid', message: error.message }
-        throw fail('signature_invalid', [detail]).keepingEffects()
+        throw fail('signature_invalid', [detail]).commitOnThrow()
       }
       const { status, code, message, details } = refusal
-      await settleFailed(
+      await recordFailed(
         tx,
         deps,
         session,
@@ -268,7 +268,7 @@ export async function executeSigned(
         { status, code, message, details: [...details] },
         { cause: call, reserved: true },
       )
-      throw refusal.keepingEffects()
+      throw refusal.commitOnThrow()
     }
   })
 }

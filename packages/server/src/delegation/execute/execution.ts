@@ -5,12 +5,12 @@ import { operationsOf, type TransactionRow } from '../../wallets/transactions/se
 import type { Charge } from '../policy/spend.ts'
 import type { Execution, Remaining } from '../schema.ts'
 import type { LiveRow } from '../store.ts'
-import { type AskedCommands, hashOf } from './request.ts'
+import { hashOf, type RequestedCommands } from './request.ts'
 
 /** A transaction that does not exist yet. */
 export function newTransaction(
   session: LiveRow,
-  { commandId, commands, commitments }: Pick<AskedCommands, 'commandId' | 'commands' | 'commitments'>,
+  { commandId, commands, commitments }: Pick<RequestedCommands, 'commandId' | 'commands' | 'commitments'>,
   now: Date,
 ): TransactionRow {
   const id: Id<'tx'> = newId('tx')

@@ -1,8 +1,8 @@
 import type { Deps } from '../../platform/deps.ts'
 import { failures } from '../../platform/http/errors.ts'
-import { askLedger } from '../../platform/ports/ask-ledger.ts'
+import { callLedger } from '../../platform/ports/call-ledger.ts'
 import { type Contract, type Ledger, LedgerError } from '../../platform/ports/ledger.ts'
-import { type Executor, liveFor, requireActive } from '../manage/access.ts'
+import { type Executor, findLive, requireActive } from '../manage/access.ts'
 import { checkConditions, compileConditions, matches } from '../policy/conditions.ts'
 import type { Contracts, QueryContracts } from '../schema.ts'
 import { DELEGATED_SESSION_ERRORS, policyOf } from '../service.ts'
@@ -37,7 +37,7 @@ export async function queryContracts(
   id: string,
   input: QueryContracts,
 ): Promise<Contracts> {
-  const row = await liveFor(store.findLive, deps.db, deps, executor, id)
+  const row = await findLive(store.findLive, deps.db, deps, executor, id)
   requireActive(row, deps.now())
   if (row.user_status !== 'active') throw fail('user_suspended')
   if (row.guest_over) throw fail('guest_expired')
@@ -56,7 +56,7 @@ export async function queryContracts(
     cursor: input.cursor ?? null,
   }
   try {
-    return await askLedger(ledger, () => ledger.query(deps.db, query))
+    return await callLedger(ledger, () => ledger.query(deps.db, query))
   } catch (error) {
     if (!(error instanceof LedgerError)) throw error
     if (error.code === 'ledger_unavailable') throw fail('ledger_unavailable')

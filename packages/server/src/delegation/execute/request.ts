@@ -7,7 +7,7 @@ import type { NonceCommitments } from '../../wallets/custody/schema.ts'
 import type { Execute } from '../schema.ts'
 
 /** Commands to be executed. */
-export interface AskedCommands {
+export interface RequestedCommands {
   /** Null where one is to be made. */
   commandId: string | null
   commands: Command[]
@@ -17,7 +17,7 @@ export interface AskedCommands {
 }
 
 /** The answer to a signing request. */
-export interface AskedSignature {
+export interface RequestedSignature {
   signingRequestId: string
   /** 64 bytes. */
   signature: Buffer
@@ -38,7 +38,7 @@ function commandsOf(input: NonNullable<Execute['commands']>): Command[] {
 }
 
 /** Which of its two forms a call of execute has. @throws validation_failed on a mixture */
-export function readExecute(input: Execute): AskedCommands | AskedSignature {
+export function readExecute(input: Execute): RequestedCommands | RequestedSignature {
   const { commandId, commands, commitments, dryRun, signingRequestId, signature } = input
   if (signingRequestId === undefined && signature === undefined) {
     if (commands === undefined)

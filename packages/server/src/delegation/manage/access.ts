@@ -19,7 +19,7 @@ export interface Executor {
  * The session that an executor may use, with its wallet's and user's state; locked where `look` locks.
  * @throws not_found, the same for another's and none; session_missing (401) where the token is needed
  */
-export async function liveFor<Row extends store.LiveRow>(
+export async function findLive<Row extends store.LiveRow>(
   look: (db: Db, now: Date, reach: store.Reach, id: string) => Promise<Row | undefined>,
   db: Db,
   deps: Deps,

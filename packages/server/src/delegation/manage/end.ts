@@ -12,7 +12,7 @@ const PORTION = 200
  * Lets nothing be written any more that an active session of a wallet had decided on: who is at it looks again. In the
  * transaction that keeps the user's acts out (`platform/concurrency/user-lock.ts`).
  */
-export async function decideAnew(tx: Db, of: { tenantId: Id<'ten'>; walletId: Id<'wal'> }): Promise<void> {
+export async function invalidateDecisions(tx: Db, of: { tenantId: Id<'ten'>; walletId: Id<'wal'> }): Promise<void> {
   await store.raiseVersions(tx, of)
 }
 
@@ -31,7 +31,7 @@ export async function endSessionsOf(
   for (let more = true; more; ) {
     const rows = await store.revokeActive(tx, now, of, PORTION)
     const events = rows.map((row) => sessionEvent(now, row, 'delegated_session.revoked', cause))
-    if (events.length > 0) await store.tell(tx, events)
+    if (events.length > 0) await store.publishEvents(tx, events)
     ended += rows.length
     more = rows.length === PORTION
   }

@@ -25,13 +25,13 @@ import {
 let service: Service
 let meanwhile: (() => Promise<unknown>) | undefined
 beforeAll(async () => {
-  const reached = async (step: string) => {
+  const failpoint = async (step: string) => {
     if (step !== 'signed') return
     const change = meanwhile
     meanwhile = undefined
     await change?.()
   }
-  service = await startService({ HALFKEY_ROLE: 'api' }, { reached })
+  service = await startService({ HALFKEY_ROLE: 'api' }, { failpoint })
 })
 afterAll(() => service.stop())
 
@@ -133,9 +133,9 @@ describe('what is used up meanwhile is not used twice:', () => {
 
   test('the last use', async () => {
     const { tenant, ada, session, holding } = await begun('10', { maxUses: 1 })
-    const note = create('Note:Note', { author: ada.party, text: 'x' })
+    const recordAuditOnly = create('Note:Note', { author: ada.party, text: 'x' })
     const answer = await overtaken(session, { commands: [transfer(holding, '1')] }, async () =>
-      expectStatus(await executeBeside(session, { commands: [note] }), 200),
+      expectStatus(await executeBeside(session, { commands: [recordAuditOnly] }), 200),
     )
     expectError(answer, 410, 'delegated_session_exhausted')
     expect(await completed(tenant)).toBe(1)

@@ -2,7 +2,7 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { failures, type HttpError } from '../../platform/http/errors.ts'
 import type { Caller, Origin } from '../../platform/http/route.ts'
-import { askLedger } from '../../platform/ports/ask-ledger.ts'
+import { callLedger } from '../../platform/ports/call-ledger.ts'
 import type { LedgerSignature, Receipt } from '../../platform/ports/ledger.ts'
 import {
   isUntouched,
@@ -12,7 +12,7 @@ import {
 } from '../../wallets/transactions/service.ts'
 import { ledgerOf } from '../execute/execute.ts'
 import { ledgerCommandId } from '../execute/execution.ts'
-import { settleCompleted, settleFailed } from '../execute/settle.ts'
+import { recordFailed, writeCompleted } from '../execute/record.ts'
 import { DELEGATED_SESSION_ERRORS } from '../service.ts'
 import * as store from '../store.ts'
 
@@ -28,7 +28,7 @@ export type Cause = { caller: Caller; origin: Origin } | undefined
 export const isOpen = ({ status }: TransactionRow) => status !== 'completed' && status !== 'failed'
 
 /** A transaction as it is now and its session, locked in this order; undefined where its user is gone. */
-export async function lockBoth(
+export async function lockSessionAndTransaction(
   tx: Db,
   deps: Deps,
   { tenant_id: tenantId, id, delegated_session_id: sessionId }: TransactionRow,
@@ -50,7 +50,7 @@ export const failureOf = ({ status, code, message, details }: HttpError) => ({
 export const expired = () => fail('prepared_expired')
 
 /** Signatures as they are stored beside what they are for. */
-export const keptSignatures = (signatures: readonly LedgerSignature[]): KeptSignature[] =>
+export const storedSignatures = (signatures: readonly LedgerSignature[]): KeptSignature[] =>
   signatures.map(({ party, publicKey, signature }) => ({
     party,
     publicKey: publicKey.toString('hex'),
@@ -66,14 +66,14 @@ export const signaturesOf = ({ signatures }: TransactionRow): LedgerSignature[] 
   }))
 
 /** Settles what the ledger says has happened, once, whoever else has found it out. @returns the transaction as it is then */
-export async function settleHappened(
+export async function recordHappened(
   deps: Deps,
   before: TransactionRow,
   receipt: Receipt,
   cause?: Cause,
 ): Promise<TransactionRow> {
   return deps.db.tx(async (tx) => {
-    const held = await lockBoth(tx, deps, before)
+    const held = await lockSessionAndTransaction(tx, deps, before)
     if (held === undefined) return before
     const { session, row } = held
     if (row.status === 'failed')
@@ -81,7 +81,7 @@ export async function settleHappened(
       deps.log.error({ transactionId: row.id, ledger: row.ledger, receipt }, 'a failed transaction has happened')
     if (!isOpen(row)) return row
     const submitted = row.status === 'signature_required'
-    return settleCompleted(tx, deps, session, row, receipt, { ...(cause && { cause }), submitted })
+    return writeCompleted(tx, deps, session, row, receipt, { ...(cause && { cause }), submitted })
   })
 }
 
@@ -89,19 +89,19 @@ export async function settleHappened(
  * Settles what certainly did not and will not happen, and releases what it had reserved; unless somebody has taken it or
  * moved it on since `before` was read. @returns the transaction as it is then
  */
-export async function settleNever(
+export async function releaseNever(
   deps: Deps,
   before: TransactionRow,
   error: HttpError,
   cause?: Cause,
 ): Promise<TransactionRow> {
   return deps.db.tx(async (tx) => {
-    const held = await lockBoth(tx, deps, before)
+    const held = await lockSessionAndTransaction(tx, deps, before)
     if (held === undefined) return before
     const { session, row } = held
     if (!isUntouched(row, before)) return row
     const reserved = row.status !== 'received'
-    return settleFailed(tx, deps, session, row, failureOf(error), { ...(cause && { cause }), reserved })
+    return recordFailed(tx, deps, session, row, failureOf(error), { ...(cause && { cause }), reserved })
   })
 }
 
@@ -109,15 +109,15 @@ export async function settleNever(
  * Asks the ledger what became of a transaction, and settles it where that is certain: a receipt is, and that there is none
  * once it is too late for one. @returns the transaction as it is then. @throws LedgerError where the ledger does not say
  */
-export async function settleByLedger(deps: Deps, before: TransactionRow, cause?: Cause): Promise<TransactionRow> {
+export async function resolveByLedger(deps: Deps, before: TransactionRow, cause?: Cause): Promise<TransactionRow> {
   const { tenant_id: tenantId, party_id: party, expires_at: expiresAt } = before
   const ledger = ledgerOf(deps, before)
   // Read before the question: until the answer comes it may have got too late.
   const askedAt = deps.now()
-  const receipt = await askLedger(ledger, () =>
+  const receipt = await callLedger(ledger, () =>
     ledger.getTransaction(deps.db, tenantId, party, ledgerCommandId(before)),
   )
-  if (receipt !== null) return settleHappened(deps, before, receipt, cause)
+  if (receipt !== null) return recordHappened(deps, before, receipt, cause)
   const isTooLate = expiresAt !== null && askedAt.getTime() >= expiresAt.getTime() + MARGIN_MS
-  return isTooLate ? settleNever(deps, before, expired(), cause) : before
+  return isTooLate ? releaseNever(deps, before, expired(), cause) : before
 }

@@ -1,10 +1,10 @@
 import type { Deps } from '../../platform/deps.ts'
 import { failures } from '../../platform/http/errors.ts'
-import { askLedger } from '../../platform/ports/ask-ledger.ts'
-import { putOff, type TransactionRow, takeDue } from '../../wallets/transactions/service.ts'
+import { callLedger } from '../../platform/ports/call-ledger.ts'
+import { postpone, type TransactionRow, takeDue } from '../../wallets/transactions/service.ts'
 import { ledgerOf } from '../execute/execute.ts'
 import { DELEGATED_SESSION_ERRORS } from '../service.ts'
-import { expired, settleByLedger, settleHappened, settleNever, signaturesOf } from './outcome.ts'
+import { expired, recordHappened, releaseNever, resolveByLedger, signaturesOf } from './outcome.ts'
 
 const fail = failures(DELEGATED_SESSION_ERRORS)
 
@@ -28,21 +28,21 @@ const abandoned = () =>
 async function lookLater(deps: Deps, row: TransactionRow): Promise<void> {
   const now = deps.now().getTime()
   const waitMs = Math.min(BACK_OFF_MAX_MS, Math.max(BACK_OFF_MIN_MS, now - row.updated_at.getTime()))
-  await putOff(deps.db, row, new Date(now + waitMs))
+  await postpone(deps.db, row, new Date(now + waitMs))
 }
 
 /** Sends again what was signed and may not have arrived; it happens once, however often it is sent. */
 async function sendAgain(deps: Deps, row: TransactionRow): Promise<TransactionRow> {
   const ledger = ledgerOf(deps, row)
   // That this one is refused says nothing of those before it, which may be under way still: the caller goes on asking.
-  const receipt = await askLedger(ledger, () =>
+  const receipt = await callLedger(ledger, () =>
     ledger.submit(deps.db, row.tenant_id, row.prepared as Buffer, signaturesOf(row), deps.now()),
   )
-  return settleHappened(deps, row, receipt)
+  return recordHappened(deps, row, receipt)
 }
 
 async function reconcileSigned(deps: Deps, row: TransactionRow): Promise<void> {
-  const known = await settleByLedger(deps, row)
+  const known = await resolveByLedger(deps, row)
   if (known !== row) return
   const canHappen = row.expires_at !== null && row.expires_at > deps.now()
   if (row.status === 'submitted' && canHappen && (await sendAgain(deps, row)) !== row) return
@@ -51,12 +51,12 @@ async function reconcileSigned(deps: Deps, row: TransactionRow): Promise<void> {
 
 async function reconcile(deps: Deps, row: TransactionRow): Promise<void> {
   if (row.status === 'received' || row.status === 'reserved') {
-    await settleNever(deps, row, abandoned())
+    await releaseNever(deps, row, abandoned())
     return
   }
   // Where nobody else can submit it, nobody has. What its owner has signed for a ledger beyond, they may have sent.
-  if (row.status === 'signature_required' && deps.ledgers.get(row.ledger)?.joins) {
-    await settleNever(deps, row, expired())
+  if (row.status === 'signature_required' && deps.ledgers.get(row.ledger)?.transactional) {
+    await releaseNever(deps, row, expired())
     return
   }
   await reconcileSigned(deps, row)

@@ -1,26 +1,34 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { failures, HttpError } from '../../platform/http/errors.ts'
-import { askLedger } from '../../platform/ports/ask-ledger.ts'
+import { callLedger } from '../../platform/ports/call-ledger.ts'
 import { type Command, LedgerError, type LedgerSignature, type Prepared } from '../../platform/ports/ledger.ts'
 import {
   findTransaction,
   isUntouched,
   lockTransaction,
-  putOff,
+  postpone,
   type TransactionRow,
   transactionEvent,
   updateTransaction,
 } from '../../wallets/transactions/service.ts'
 import { requireSameShares, withCoSignature } from '../execute/cosign.ts'
+import { asAnswer, type Denial, deny, evaluateActs, evaluateCost, ledgerFailure } from '../execute/evaluate.ts'
 import { type ExecuteCall, LIFETIME_MS, ledgerOf, requireUse } from '../execute/execute.ts'
 import { ledgerCommandId, withPrepared } from '../execute/execution.ts'
-import { asAnswer, type Denial, deny, judgeActs, judgeCost, ledgerFailure } from '../execute/judge.ts'
-import { reserve, settleFailed } from '../execute/settle.ts'
-import { liveFor, requireLive } from '../manage/access.ts'
+import { recordFailed, reserve } from '../execute/record.ts'
+import { findLive, requireLive } from '../manage/access.ts'
 import { DELEGATED_SESSION_ERRORS } from '../service.ts'
 import * as store from '../store.ts'
-import { expired, failureOf, keptSignatures, lockBoth, settleHappened, settleNever, signaturesOf } from './outcome.ts'
+import {
+  expired,
+  failureOf,
+  lockSessionAndTransaction,
+  recordHappened,
+  releaseNever,
+  signaturesOf,
+  storedSignatures,
+} from './outcome.ts'
 
 const fail = failures(DELEGATED_SESSION_ERRORS)
 
@@ -74,11 +82,11 @@ async function prepareRemote(
     now,
     expiresAt: later(now, LIFETIME_MS[session.custody]),
   }
-  return askLedger(ledger, async () => {
+  return callLedger(ledger, async () => {
     const { bytes } = await ledger.prepare(deps.db, request)
     const prepared = ledger.decode(bytes)
     const denial = strangeness(prepared, request.commandId, request.expiresAt)
-    return { prepared, denial: denial ?? (await judgeActs(deps.db, ledger, session, commands, prepared)) }
+    return { prepared, denial: denial ?? (await evaluateActs(deps.db, ledger, session, commands, prepared)) }
   })
 }
 
@@ -94,7 +102,7 @@ async function refuse(
     if (error instanceof HttpError) return error
     throw error
   })
-  await settleFailed(tx, deps, session, row, failureOf(refusal), { cause: call, reserved: false })
+  await recordFailed(tx, deps, session, row, failureOf(refusal), { cause: call, reserved: false })
   throw refusal
 }
 
@@ -106,7 +114,7 @@ async function reserveRemote(
   { prepared, denial, cosigned }: { prepared: Prepared; denial: Denial | null; cosigned: TransactionRow['cosigned'] },
 ): Promise<TransactionRow> {
   return deps.db.tx(async (tx) => {
-    const held = await lockBoth(tx, deps, before)
+    const held = await lockSessionAndTransaction(tx, deps, before)
     if (held === undefined) throw fail('not_found')
     const { session, row } = held
     if (!isUntouched(row, before)) return row
@@ -118,11 +126,11 @@ async function reserveRemote(
       requireSameShares(session, { cosigned })
     } catch (error) {
       if (!(error instanceof HttpError)) throw error
-      await settleFailed(tx, deps, session, row, failureOf(error), { cause: call, reserved: false })
-      throw error.keepingEffects()
+      await recordFailed(tx, deps, session, row, failureOf(error), { cause: call, reserved: false })
+      throw error.commitOnThrow()
     }
     if (denial !== null) return refuse(tx, deps, call, held, denial)
-    const judged = judgeCost(session, prepared, now)
+    const judged = evaluateCost(session, prepared, now)
     if ('denial' in judged) return refuse(tx, deps, call, held, judged.denial)
     const own = session.custody === 'embedded'
     const { bytes, expiresAt } = prepared
@@ -140,25 +148,25 @@ async function reserveRemote(
 }
 
 /** From received to reserved. What the ledger refuses for good is settled; what may pass leaves it received. */
-export async function takeToReserved(deps: Deps, call: ExecuteCall, row: TransactionRow): Promise<TransactionRow> {
-  const session = await liveFor(store.findLive, deps.db, deps, call, row.delegated_session_id)
+export async function advanceToReserved(deps: Deps, call: ExecuteCall, row: TransactionRow): Promise<TransactionRow> {
+  const session = await findLive(store.findLive, deps.db, deps, call, row.delegated_session_id)
   try {
     const made = await prepareRemote(deps, session, row)
     const { cosigned } = made.denial === null ? await withCoSignature(deps.db, deps, session, row, made.prepared) : row
-    await deps.reached('cosigned')
+    await deps.failpoint('cosigned')
     const reserved = await reserveRemote(deps, call, row, { ...made, cosigned })
-    await deps.reached('reserved')
+    await deps.failpoint('reserved')
     return reserved
   } catch (error) {
     // Without the service's part, which its commitments or shares do not allow, there is nothing to reserve. That the
     // service is too busy for it passes: who asks again goes on.
     if (error instanceof HttpError && row.cosigned !== null && error.code !== 'rate_limited')
-      await settleNever(deps, row, error, call)
+      await releaseNever(deps, row, error, call)
     if (!(error instanceof LedgerError)) throw error
     const about = { err: error, tenantId: row.tenant_id, transactionId: row.id, ledger: row.ledger }
     deps.log.warn(about, 'a transaction could not be prepared')
     if (error.retryable) throw asAnswer(error)
-    return settleNever(deps, row, ledgerFailure(error), call)
+    return releaseNever(deps, row, ledgerFailure(error), call)
   }
 }
 
@@ -179,7 +187,7 @@ async function signRemote(
   const ledger = ledgerOf(deps, before)
   const { tenant_id: tenantId, delegated_session_id: sessionId } = before
   return deps.db.tx(async (tx) => {
-    const session = await liveFor(store.holdLive, tx, deps, call, sessionId)
+    const session = await findLive(store.lockLiveForShare, tx, deps, call, sessionId)
     const row = await lockTransaction(tx, tenantId, before.id)
     if (row === undefined || !isUntouched(row, before)) return { row: row ?? before, isOurs: false }
     const now = deps.now()
@@ -190,7 +198,7 @@ async function signRemote(
     const signed: TransactionRow = {
       ...row,
       status: 'submitted',
-      signatures: keptSignatures(signatures),
+      signatures: storedSignatures(signatures),
       check_at: later(now, STEP_MS),
       updated_at: now,
     }
@@ -203,12 +211,12 @@ async function signRemote(
 async function send(deps: Deps, call: ExecuteCall, row: TransactionRow): Promise<TransactionRow> {
   const ledger = ledgerOf(deps, row)
   try {
-    const receipt = await askLedger(ledger, () =>
+    const receipt = await callLedger(ledger, () =>
       ledger.submit(deps.db, row.tenant_id, row.prepared as Buffer, signaturesOf(row), deps.now()),
     )
-    await deps.reached('submitted')
-    const settled = await settleHappened(deps, row, receipt, call)
-    await deps.reached('settled')
+    await deps.failpoint('submitted')
+    const settled = await recordHappened(deps, row, receipt, call)
+    await deps.failpoint('settled')
     return settled
   } catch (error) {
     if (!(error instanceof LedgerError)) throw error
@@ -217,8 +225,8 @@ async function send(deps: Deps, call: ExecuteCall, row: TransactionRow): Promise
     const isRefused = error.definite && !error.retryable
     // Only as long as nobody has sent it a second time does this answer speak for all that was sent. A delegate that has a
     // whole signature by a shared key can send it too, until it expires: until then it counts as spent.
-    if (isRefused && row.cosigned === null) return settleNever(deps, row, ledgerFailure(error), call)
-    const left = await putOff(deps.db, row, later(deps.now(), UNANSWERED_MS))
+    if (isRefused && row.cosigned === null) return releaseNever(deps, row, ledgerFailure(error), call)
+    const left = await postpone(deps.db, row, later(deps.now(), UNANSWERED_MS))
     if (isRefused) throw ledgerFailure(error)
     return left ?? readAgain(deps, row)
   }
@@ -234,10 +242,10 @@ export async function signAndSend(
   const { row, isOurs } = await signRemote(deps, call, before, sign).catch(async (error: unknown) => {
     // A part of a signature that has left may still be used, whatever became of the session: it is released once it can't.
     const mayHappen = before.cosigned !== null || (error instanceof HttpError && error.code === 'signature_invalid')
-    if (error instanceof HttpError && !mayHappen) await settleNever(deps, before, error, call)
+    if (error instanceof HttpError && !mayHappen) await releaseNever(deps, before, error, call)
     throw error
   })
   if (!isOurs) return row
-  await deps.reached('signed')
+  await deps.failpoint('signed')
   return send(deps, call, row)
 }

@@ -33,7 +33,7 @@ export async function startRemote(settings: Record<string, string> = {}): Promis
         remote = createFaultyLedger(embeddedOf(deps), deps.db)
         return [remote]
       },
-      reached: async (step) => steps[step]?.(),
+      failpoint: async (step) => steps[step]?.(),
     },
   )
   return {

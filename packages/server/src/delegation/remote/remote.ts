@@ -3,18 +3,23 @@ import { failures, HttpError } from '../../platform/http/errors.ts'
 import type { Id } from '../../platform/ids.ts'
 import { LedgerError } from '../../platform/ports/ledger.ts'
 import { isSignedFor } from '../../platform/ports/signature.ts'
-import { findTransaction, insertTransaction, putOff, type TransactionRow } from '../../wallets/transactions/service.ts'
-import { noteWrongSignature, requireCommitments, requireSameShares } from '../execute/cosign.ts'
-import { answerOf, askedFor, type ExecuteCall, ledgerOf, repeatOf, requireUse } from '../execute/execute.ts'
+import {
+  findTransaction,
+  insertTransaction,
+  postpone,
+  type TransactionRow,
+} from '../../wallets/transactions/service.ts'
+import { recordWrongSignature, requireCommitments, requireSameShares } from '../execute/cosign.ts'
+import { deny, evaluateCommands } from '../execute/evaluate.ts'
+import { answerOf, type ExecuteCall, findRepeat, ledgerOf, requestedCommands, requireUse } from '../execute/execute.ts'
 import { newTransaction } from '../execute/execution.ts'
-import { deny, judgeCommands } from '../execute/judge.ts'
-import type { AskedCommands, AskedSignature } from '../execute/request.ts'
-import { liveFor, requireLive } from '../manage/access.ts'
+import type { RequestedCommands, RequestedSignature } from '../execute/request.ts'
+import { findLive, requireLive } from '../manage/access.ts'
 import type { Execution } from '../schema.ts'
 import { DELEGATED_SESSION_ERRORS, policyOf } from '../service.ts'
 import * as store from '../store.ts'
-import { isOpen, settleByLedger } from './outcome.ts'
-import { later, RECEIVED_MS, readAgain, type Sign, STEP_MS, signAndSend, takeToReserved } from './remote-steps.ts'
+import { isOpen, resolveByLedger } from './outcome.ts'
+import { advanceToReserved, later, RECEIVED_MS, readAgain, type Sign, STEP_MS, signAndSend } from './remote-steps.ts'
 
 const fail = failures(DELEGATED_SESSION_ERRORS)
 
@@ -35,11 +40,11 @@ export async function receiveRemote(
   deps: Deps,
   call: ExecuteCall,
   id: string,
-  asked: AskedCommands,
+  asked: RequestedCommands,
 ): Promise<Received> {
   return deps.db.tx(async (tx) => {
-    const session = await liveFor(store.lockLive, tx, deps, call, id)
-    const before = await repeatOf(tx, session, asked)
+    const session = await findLive(store.lockLive, tx, deps, call, id)
+    const before = await findRepeat(tx, session, asked)
     if (before !== undefined) return { transactionId: before.id, isNew: false }
     const now = deps.now()
     requireLive(session, now)
@@ -47,7 +52,7 @@ export async function receiveRemote(
     await deps.quotas.require(tx, session.tenant_id, 'transactions')
     requireCommitments(session, asked.commitments)
     const { commands } = asked
-    const denial = judgeCommands(policyOf(session), commands)
+    const denial = evaluateCommands(policyOf(session), commands)
     if (denial !== null) return deny(tx, deps, call, session, denial)
     const row = { ...newTransaction(session, asked, now), commands, check_at: later(now, RECEIVED_MS) }
     await insertTransaction(tx, row)
@@ -74,13 +79,13 @@ const signByNode =
     ledgerOf(deps, session).sign(tx, session.tenant_id, session.party_id, digest)
 
 async function answer(deps: Deps, call: ExecuteCall, row: TransactionRow): Promise<Execution> {
-  return answerOf(deps, await liveFor(store.findLive, deps.db, deps, call, row.delegated_session_id), row)
+  return answerOf(deps, await findLive(store.findLive, deps.db, deps, call, row.delegated_session_id), row)
 }
 
 /** What became of what was signed; as it is known so far where the ledger does not say. */
 async function outcomeOf(deps: Deps, call: ExecuteCall, row: TransactionRow): Promise<TransactionRow> {
   try {
-    return await settleByLedger(deps, row, call)
+    return await resolveByLedger(deps, row, call)
   } catch (error) {
     if (!(error instanceof LedgerError)) throw error
     deps.log.warn({ err: error, transactionId: row.id, ledger: row.ledger }, 'the ledger does not say')
@@ -94,7 +99,7 @@ async function resume(deps: Deps, before: TransactionRow): Promise<{ row: Transa
   const row = isUnsigned(before) ? await awaitOthers(deps, before) : before
   if (!isUnsigned(row)) return { row, isOurs: true }
   const ms = row.status === 'received' ? RECEIVED_MS : STEP_MS
-  const taken = await putOff(deps.db, row, later(deps.now(), ms))
+  const taken = await postpone(deps.db, row, later(deps.now(), ms))
   return { row: taken ?? (await readAgain(deps, row)), isOurs: taken !== undefined }
 }
 
@@ -112,7 +117,7 @@ export async function continueRemote(
   let { row } = taken
   if (taken.isOurs) {
     if (row.status === 'submitted') row = await outcomeOf(deps, call, row)
-    if (row.status === 'received') row = await takeToReserved(deps, call, row)
+    if (row.status === 'received') row = await advanceToReserved(deps, call, row)
     if (row.status === 'reserved') row = await signAndSend(deps, call, row, signByNode(deps))
   }
   return answer(deps, call, row)
@@ -136,10 +141,10 @@ export async function checkSigned(
   deps: Deps,
   call: ExecuteCall,
   id: string,
-  { signingRequestId, signature }: AskedSignature,
+  { signingRequestId, signature }: RequestedSignature,
 ): Promise<void> {
-  const session = await liveFor(store.findLive, deps.db, deps, call, id)
-  const row = await askedFor(findTransaction, deps.db, session, signingRequestId)
+  const session = await findLive(store.findLive, deps.db, deps, call, id)
+  const row = await requestedCommands(findTransaction, deps.db, session, signingRequestId)
   if (row.status !== 'signature_required' || row.prepared === null) return
   requireSameShares(session, row)
   const { digest } = ledgerOf(deps, session).decode(row.prepared)
@@ -148,9 +153,9 @@ export async function checkSigned(
   } catch (error) {
     if (!(error instanceof HttpError)) throw error
     await deps.db.tx(async (tx) => {
-      await noteWrongSignature(tx, deps, await liveFor(store.lockLive, tx, deps, call, id), call)
+      await recordWrongSignature(tx, deps, await findLive(store.lockLive, tx, deps, call, id), call)
     })
-    throw error.keepingEffects()
+    throw error.commitOnThrow()
   }
 }
 
@@ -159,10 +164,10 @@ export async function continueSigned(
   deps: Deps,
   call: ExecuteCall,
   id: string,
-  { signingRequestId, signature }: AskedSignature,
+  { signingRequestId, signature }: RequestedSignature,
 ): Promise<Execution> {
-  const session = await liveFor(store.findLive, deps.db, deps, call, id)
-  const row = await askedFor(findTransaction, deps.db, session, signingRequestId)
+  const session = await findLive(store.findLive, deps.db, deps, call, id)
+  const row = await requestedCommands(findTransaction, deps.db, session, signingRequestId)
   if (!isOpen(row)) return answerOf(deps, session, row)
   if (row.status === 'submitted') return answer(deps, call, await outcomeOf(deps, call, row))
   if (row.status !== 'signature_required') throw fail('transaction_settled')

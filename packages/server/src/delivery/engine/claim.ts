@@ -188,9 +188,9 @@ function allowancesOf(lanes: readonly DueLane[], limits: ClaimLimits): Allowance
  * holds are passed over. Losing this commit in a crash only means that the rows are claimed again, so it is not waited
  * for; a send whose claim was lost is fenced off when it completes.
  */
-export function claim(hasty: Db, workerId: string, limits: ClaimLimits): Promise<Claim> {
+export function claim(asyncCommit: Db, workerId: string, limits: ClaimLimits): Promise<Claim> {
   const count = Math.min(LANES_A_CLAIM, limits.free)
-  return hasty.tx(async (tx) => {
+  return asyncCommit.tx(async (tx) => {
     const lanes = await lockDueLanes(tx, limits, count)
     if (lanes.length === 0) return { rows: [], databaseNowMs: 0, more: false, nextInMs: await untilNextLane(tx) }
     const allowances = allowancesOf(lanes, limits)

@@ -1,5 +1,5 @@
 import { type Db, isTransient, sql } from '../../platform/db/db.ts'
-import { tallyEnded } from '../../platform/events/counters.ts'
+import { countEnded } from '../../platform/events/counters.ts'
 import type { Publisher } from '../../platform/events/events.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { Claimed } from './claim.ts'
@@ -55,7 +55,7 @@ export interface EngineDbs {
   /** Commits are durable when they are answered. */
   db: Db
   /** Commits may be lost in a crash of the database: for what is then only done again. */
-  hasty: Db
+  asyncCommit: Db
 }
 
 const SLOW_MS = 5_000
@@ -96,7 +96,7 @@ function settleEnded(tx: Db, outcomes: readonly Outcome[], now: Date): Promise<S
     ended as (
       insert into deliveries_done (tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, test, created_at, done_at)
       select tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts + 1, lane_id <> webhook_id, created_at, clock_timestamp() from gone),
-    ${tallyEnded(sql`select tenant_id, app_id, status from gone where lane_id = webhook_id`, now)}
+    ${countEnded(sql`select tenant_id, app_id, status from gone where lane_id = webhook_id`, now)}
     select id, lane_id, status from gone`)
 }
 
@@ -220,7 +220,7 @@ async function completeSucceeded(
   const settled = await settleEnded(dbs.db, outcomes, now)
   // All lanes of the batch, fenced or not: when this statement failed before, the rows are gone by now, and a success
   // only wakes a lane and clears its failures.
-  return completedOf(settled, await settleLanes(dbs.hasty, byLane(outcomes), disableAfterMs))
+  return completedOf(settled, await settleLanes(dbs.asyncCommit, byLane(outcomes), disableAfterMs))
 }
 
 /** Stores a batch of outcomes, each fenced by its lease: a late worker changes and adds nothing. */

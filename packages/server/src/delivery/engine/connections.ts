@@ -10,4 +10,4 @@ export const ENGINE_SETTINGS = {
 }
 
 /** For work that a crash of the database may undo, because it is then only done again. */
-export const HASTY_SETTINGS = { ...ENGINE_SETTINGS, synchronous_commit: 'off' }
+export const ASYNC_COMMIT_SETTINGS = { ...ENGINE_SETTINGS, synchronous_commit: 'off' }

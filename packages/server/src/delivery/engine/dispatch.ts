@@ -1,14 +1,14 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { Publisher } from '../../platform/events/events.ts'
-import type { Bell } from '../../platform/events/signal.ts'
-import { createBell } from '../../platform/events/signal.ts'
+import type { Signal } from '../../platform/events/signal.ts'
+import { createSignal } from '../../platform/events/signal.ts'
 import { type Claim, type Claimed, claim, LEASE_SECONDS } from './claim.ts'
 import { completeEach, notSent, type Outcome } from './complete.ts'
+import { createDispatchQuota } from './dispatch-quota.ts'
 import { createGates } from './gates.ts'
-import type { Pulse } from './pulse.ts'
+import type { Heartbeat } from './heartbeat.ts'
 import { createSender, isSendable } from './send.ts'
-import { createSlots } from './slots.ts'
 import { disableFailing } from './sweep.ts'
 
 /** Between two visits to the database: what comes meanwhile goes along, so that load makes batches larger, not more. */
@@ -34,20 +34,23 @@ export interface Dispatch {
 
 export interface DispatchOptions {
   workerId: string
-  pulse: Pulse
-  due: Bell
+  heartbeat: Heartbeat
+  due: Signal
   publisher: Publisher
   /** See `EngineDbs`. */
-  hasty: Db
+  asyncCommit: Db
 }
 
 /** Claims, sends and completes: the middle of the engine, for one process. */
-export function createDispatch(deps: Deps, { workerId, pulse, due, publisher, hasty }: DispatchOptions): Dispatch {
+export function createDispatch(
+  deps: Deps,
+  { workerId, heartbeat, due, publisher, asyncCommit }: DispatchOptions,
+): Dispatch {
   const { db, log, metrics, config } = deps
-  const slots = createSlots()
+  const slots = createDispatchQuota()
   const gates = createGates()
   const send = createSender(deps)
-  const flush = createBell()
+  const flush = createSignal()
   const unflushed: Outcome[] = []
 
   /** Sends a row when its turn comes. Too late or out of touch, nothing is sent: the lease runs out or goes back. */
@@ -56,7 +59,7 @@ export function createDispatch(deps: Deps, { workerId, pulse, due, publisher, ha
     if (!isSendable(row)) return notSent(row, claimed.databaseNowMs, 'dead_letter', 'the event is past its retention')
     if (!(await gates.enter(row))) return notSent(row, claimed.databaseNowMs, 'released', null)
     try {
-      if (age() > LEASE_SECONDS * 1000 - LEASE_LEFT_MIN_MS || !pulse.alive()) return undefined
+      if (age() > LEASE_SECONDS * 1000 - LEASE_LEFT_MIN_MS || !heartbeat.alive()) return undefined
       const outcome = await send(row, claimed.databaseNowMs + age())
       gates.learn(row.lane_id, outcome.next.kind === 'succeeded', outcome.durationMs)
       metrics.attempts.inc({ outcome: outcome.next.kind })
@@ -72,12 +75,12 @@ export function createDispatch(deps: Deps, { workerId, pulse, due, publisher, ha
       const outcome = await attempt(row, claimed, leasedAt)
       if (outcome === undefined) return
       unflushed.push(outcome)
-      flush.ring()
+      flush.raise()
     } finally {
       slots.release(row)
       metrics.inFlight.set(slots.taken())
       // A process at its limit waits for a free slot, not for a due lane.
-      if (slots.wasFull()) due.ring()
+      if (slots.wasFull()) due.raise()
     }
   }
 
@@ -86,14 +89,14 @@ export function createDispatch(deps: Deps, { workerId, pulse, due, publisher, ha
 
   return {
     async claimTurn(pollMs) {
-      gates.letGo(false)
-      if (unflushed.length >= UNFLUSHED_MAX || !pulse.alive() || slots.free() === 0) {
+      gates.drain(false)
+      if (unflushed.length >= UNFLUSHED_MAX || !heartbeat.alive() || slots.free() === 0) {
         await due.wait(BLOCKED_PAUSE_MS)
         return
       }
       // Before the claim: the lease as this process counts it never outlasts the database's.
       const leasedAt = performance.now()
-      const claimed = await claim(hasty, workerId, {
+      const claimed = await claim(asyncCommit, workerId, {
         perLane: config.webhookConcurrency,
         free: slots.free(),
         withoutTenants: slots.fullTenants(),
@@ -117,20 +120,20 @@ export function createDispatch(deps: Deps, { workerId, pulse, due, publisher, ha
         return
       }
       const batch = unflushed.slice(0, OUTCOMES_A_FLUSH)
-      const done = await completeEach({ db, hasty }, publisher, batch, config.webhookDisableAfterMs, refused)
+      const done = await completeEach({ db, asyncCommit }, publisher, batch, config.webhookDisableAfterMs, refused)
       // Only now: while the database is away they stay, and are stored when it is back.
       unflushed.splice(0, batch.length)
       metrics.deadLetters.inc(done.deadLettered)
       if (done.settled < batch.length) {
         log.warn({ late: batch.length - done.settled }, 'outcomes came after their lease and were dropped')
       }
-      due.ring()
+      due.raise()
       for (const lane of done.failing) await disableFailing(db, publisher, lane, config.webhookDisableAfterMs)
     },
     busy: () => unflushed.length > 0 || slots.taken() > 0,
     windUp() {
-      gates.letGo(true)
-      flush.ring()
+      gates.drain(true)
+      flush.raise()
     },
   }
 }

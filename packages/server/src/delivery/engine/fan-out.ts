@@ -1,5 +1,5 @@
 import { type Db, sql } from '../../platform/db/db.ts'
-import { tallyEnded } from '../../platform/events/counters.ts'
+import { countEnded } from '../../platform/events/counters.ts'
 import { idTime } from '../../platform/ids.ts'
 
 /** How many webhooks of one event a transaction serves. */
@@ -107,7 +107,7 @@ async function insertDeliveries(tx: Db, matches: readonly Match[], now: Date): P
         on conflict do nothing returning tenant_id, event_id),
       a as (
         select * from unnest(${column(apps, 'event_id')}::text[], ${column(apps, 'app_id')}::text[]) as a(event_id, app_id)),
-      ${tallyEnded(sql`select tenant_id, app_id, 'dead_letter' from ended join a using (event_id)`, now)}
+      ${countEnded(sql`select tenant_id, app_id, 'dead_letter' from ended join a using (event_id)`, now)}
       select`)
   }
 }
@@ -168,13 +168,13 @@ export interface FannedOut {
  * not wait for the disk: lost in a crash of the database, the outbox rows are back, and the same deliveries follow. A
  * reader outside the database must not be told a feed position before it is durable.
  */
-export function createFanOut(hasty: Db, now: () => Date) {
+export function createFanOut(asyncCommit: Db, now: () => Date) {
   let limit = EVENTS_A_BATCH_MAX
   /** The tenants up to this one had their turn; the next batch begins behind it, and from the start when there is none. */
   let turnOf = ''
   return async function fanOut(everything: boolean): Promise<FannedOut> {
     const since = everything ? '' : `evt_${idTime(Date.now() - RECENT_MS)}`
-    return hasty.tx(async (tx) => {
+    return asyncCommit.tx(async (tx) => {
       const restart = turnOf !== ''
       const events = await takeEvents(tx, since, turnOf, limit)
       turnOf = events[0]?.tenants === TENANTS_A_BATCH ? (column(events, 'tenant_id').sort().at(-1) as string) : ''

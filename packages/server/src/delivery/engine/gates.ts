@@ -79,7 +79,7 @@ export function createGates() {
     waiting: () => waiting,
 
     /** Lets go of what has waited too long, and of what is known of its lane's pace; of everything, with `all`. */
-    letGo(all: boolean): void {
+    drain(all: boolean): void {
       const oldest = performance.now() - WAIT_MAX_MS
       for (const [laneId, gate] of gates) {
         // In order of arrival: where the first may stay, all may.

@@ -1,5 +1,5 @@
 import { type Db, isTransient, sql } from '../../platform/db/db.ts'
-import { tallyEnded } from '../../platform/events/counters.ts'
+import { countEnded } from '../../platform/events/counters.ts'
 import type { Publisher } from '../../platform/events/events.ts'
 import { announceDeadLetters, type DeadLetter } from './dead-letters.ts'
 import { lockLanes, makeLanesDue } from './lanes.ts'
@@ -11,7 +11,7 @@ const ROWS_A_REAP = 500
 const LEASES_LOST_MAX = 10
 
 /** Says that this worker lives, by the database's clock. */
-export async function heartbeat(db: Db, workerId: string): Promise<void> {
+export async function recordHeartbeat(db: Db, workerId: string): Promise<void> {
   await db.run(sql`
     insert into workers (id, started_at, heartbeat_at) values (${workerId}, clock_timestamp(), clock_timestamp())
     on conflict (id) do update set heartbeat_at = clock_timestamp()`)
@@ -98,7 +98,7 @@ function takeBack(db: Db, publisher: Publisher, found: readonly LostRow[]): Prom
         insert into deliveries_done (tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, test, created_at, done_at)
         select tenant_id, webhook_id, id, event_id, event_type, case when lane_id = webhook_id then 'dead_letter' else 'failed' end,
           cycle, retry, attempts + 1, lane_id <> webhook_id, created_at, clock_timestamp() from gone),
-      ${tallyEnded(
+      ${countEnded(
         sql`
         select g.tenant_id, e.app_id, 'dead_letter' from gone g left join events e on e.tenant_id = g.tenant_id and e.id = g.event_id
         where g.lane_id = g.webhook_id`,

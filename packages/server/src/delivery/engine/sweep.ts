@@ -1,5 +1,5 @@
 import { type Db, sql } from '../../platform/db/db.ts'
-import { tallyEnded } from '../../platform/events/counters.ts'
+import { countEnded } from '../../platform/events/counters.ts'
 import { type Publisher, publish } from '../../platform/events/events.ts'
 import type { FailingLane } from './complete.ts'
 import { lockLanes } from './lanes.ts'
@@ -8,7 +8,7 @@ const ROWS_A_SWEEP = 500
 const ROWS_A_DELETION = 5_000
 
 /** Only one process sweeps at a time; the others lose nothing by not waiting. */
-export async function alone(db: Db, lock: number, work: (tx: Db) => Promise<number>): Promise<number> {
+export async function withSweepLock(db: Db, lock: number, work: (tx: Db) => Promise<number>): Promise<number> {
   return db.tx(async (tx) => {
     const row = await tx.one<{ held: boolean }>(sql`select pg_try_advisory_xact_lock(${lock}::bigint) as held`)
     return row?.held === true ? await work(tx) : 0
@@ -47,7 +47,7 @@ export async function disableFailing(
  * webhook's state, so that a crash half-way only means that the next sweep goes on.
  * @returns how many ended now
  */
-export async function settleHeld(tx: Db, now: Date): Promise<number> {
+export async function endPaused(tx: Db, now: Date): Promise<number> {
   const ended = await tx.query<{ tenant_id: string; lane_id: string }>(sql`
     select d.tenant_id, d.lane_id from webhooks w
     cross join lateral (
@@ -72,7 +72,7 @@ export async function settleHeld(tx: Db, now: Date): Promise<number> {
     done as (
       insert into deliveries_done (tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, test, created_at, done_at)
       select tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, lane_id <> webhook_id, created_at, clock_timestamp() from gone),
-    ${tallyEnded(
+    ${countEnded(
       sql`
       select g.tenant_id, e.app_id, g.status from gone g left join events e on e.tenant_id = g.tenant_id and e.id = g.event_id
       where g.lane_id = g.webhook_id`,

@@ -1,12 +1,12 @@
 import { type Db, isOutage } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { type Bell, createBell } from '../../platform/events/signal.ts'
+import { createSignal, type Signal } from '../../platform/events/signal.ts'
 import { newId } from '../../platform/ids.ts'
 import { createDispatch, GAP_MS, pause } from './dispatch.ts'
 import { createFanOut } from './fan-out.ts'
+import { createHeartbeat, HEARTBEAT_MS } from './heartbeat.ts'
 import { signOff } from './leases.ts'
-import { createPulse, HEARTBEAT_MS } from './pulse.ts'
-import { type Chore, createUpkeep } from './upkeep.ts'
+import { createMaintenance, type EngineTask } from './maintenance.ts'
 
 const POLL_LISTENING_MS = 1_000
 const POLL_DEAF_MS = 250
@@ -19,15 +19,15 @@ const STOP_MS = 7_000
 export interface WorkerOptions {
   /** Whether other processes' rings are heard now. */
   listening(): boolean
-  chores: readonly Chore[]
+  tasks: readonly EngineTask[]
   /** Names of the feed's followers: no event goes before they have folded it. */
   followers: readonly string[]
   /** Connections whose commits need not be durable at once; `deps.db` has the others. */
-  hasty: Db
+  asyncCommit: Db
 }
 
 export interface Worker {
-  bells: { outbox: Bell; due: Bell }
+  signals: { outbox: Signal; due: Signal }
   start(): Promise<void>
   /** Claims nothing more, waits a while for what is in flight, stores its outcomes. */
   stop(): Promise<void>
@@ -35,17 +35,23 @@ export interface Worker {
   alive(): boolean
 }
 
-/** One process's share of the delivery engine: five loops, each with a bell of its own, for a bell has one listener. */
+/** One process's share of the delivery engine: five loops, each with its own signal, since a signal has one listener. */
 export function createWorker(deps: Deps, options: WorkerOptions): Worker {
   const { db, log, metrics } = deps
   const workerId = newId('job')
-  const bells = { outbox: createBell(), due: createBell() }
-  const rest = { beat: createBell(), upkeep: createBell() }
-  const pulse = createPulse(db, workerId)
-  const publisher = { now: deps.now, wake: { outbox: bells.outbox.ring } }
-  const dispatch = createDispatch(deps, { workerId, pulse, due: bells.due, publisher, hasty: options.hasty })
-  const fanOut = createFanOut(options.hasty, deps.now)
-  const upkeep = createUpkeep(deps, publisher, pulse, options)
+  const signals = { outbox: createSignal(), due: createSignal() }
+  const rest = { beat: createSignal(), upkeep: createSignal() }
+  const heartbeat = createHeartbeat(db, workerId)
+  const publisher = { now: deps.now, wake: { outbox: signals.outbox.raise } }
+  const dispatch = createDispatch(deps, {
+    workerId,
+    heartbeat,
+    due: signals.due,
+    publisher,
+    asyncCommit: options.asyncCommit,
+  })
+  const fanOut = createFanOut(options.asyncCommit, deps.now)
+  const upkeep = createMaintenance(deps, publisher, heartbeat, options)
   const pollMs = () => (options.listening() ? POLL_LISTENING_MS : POLL_DEAF_MS)
   let stopping = false
   let abandoned = false
@@ -58,7 +64,7 @@ export function createWorker(deps: Deps, options: WorkerOptions): Worker {
       try {
         await turn()
       } catch (error) {
-        if (isOutage(error)) pulse.fault()
+        if (isOutage(error)) heartbeat.fault()
         log.warn({ err: error, loop: name }, 'delivery engine waits')
         await pause(FAULT_PAUSE_MS)
       }
@@ -70,27 +76,27 @@ export function createWorker(deps: Deps, options: WorkerOptions): Worker {
     const done = await fanOut(everything)
     if (everything) everythingAt = performance.now()
     metrics.fannedOut.inc(done.events)
-    if (done.deliveries > 0) bells.due.ring()
+    if (done.deliveries > 0) signals.due.raise()
     if (done.more) return
     await pause(GAP_MS)
-    await bells.outbox.wait(pollMs())
+    await signals.outbox.wait(pollMs())
   }
 
   async function upkeepTurn(): Promise<void> {
     const done = await upkeep()
-    if (done.due) bells.due.ring()
+    if (done.due) signals.due.raise()
     if (!done.more) await rest.upkeep.wait(UPKEEP_MS)
   }
 
   async function beatTurn(): Promise<void> {
-    await pulse.beat()
+    await heartbeat.beat()
     await rest.beat.wait(HEARTBEAT_MS)
   }
 
   return {
-    bells,
+    signals,
     async start() {
-      await pulse.beat()
+      await heartbeat.beat()
       loops = [
         loop('beat', beatTurn),
         loop('fan-out', fanOutTurn),
@@ -105,13 +111,13 @@ export function createWorker(deps: Deps, options: WorkerOptions): Worker {
     },
     async stop() {
       stopping = true
-      for (const bell of [bells.outbox, bells.due, rest.beat, rest.upkeep]) bell.ring()
+      for (const signal of [signals.outbox, signals.due, rest.beat, rest.upkeep]) signal.raise()
       dispatch.windUp()
       // What a receiver that hangs still holds is left to the lease: it is sent again, not waited for.
       await Promise.race([Promise.all(loops), pause(STOP_MS)])
       abandoned = true
       await signOff(db, workerId).catch((error: unknown) => log.warn({ err: error }, 'worker not signed off'))
     },
-    alive: pulse.alive,
+    alive: heartbeat.alive,
   }
 }

@@ -80,7 +80,7 @@ export async function retryDelivery(deps: Deps, caller: Caller, id: string, deli
     if (delivery.attempts.length > seen.length) return delivery
     if (!(await store.restartDelivery(tx, ...own))) {
       if (await store.isDone(tx, ...own)) throw fail('delivery_not_retryable')
-      await store.hastenDelivery(tx, ...own)
+      await store.sendNow(tx, ...own)
     }
     await makeLanesDue(tx, [{ ...lane, inMs: 0 }])
     tx.afterCommit(deps.wake.due)

@@ -177,7 +177,7 @@ export async function restartDelivery(tx: Db, tenantId: Id<'ten'>, webhookId: Id
 }
 
 /** Brings a waiting delivery's next send forward to now; one that is being sent is left alone. */
-export async function hastenDelivery(tx: Db, tenantId: Id<'ten'>, webhookId: Id<'wh'>, id: string): Promise<void> {
+export async function sendNow(tx: Db, tenantId: Id<'ten'>, webhookId: Id<'wh'>, id: string): Promise<void> {
   await tx.run(sql`
     update deliveries set next_at = now() where tenant_id = ${tenantId} and webhook_id = ${webhookId} and id = ${id} and lease_id is null and next_at > now()`)
 }

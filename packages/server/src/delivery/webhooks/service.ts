@@ -1,15 +1,15 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { EgressRefused } from '../../platform/egress/egress.ts'
-import type { NotedAction } from '../../platform/events/audit-actions.ts'
-import { note } from '../../platform/events/audit-only-entries.ts'
+import type { AuditOnlyAction } from '../../platform/events/audit-actions.ts'
+import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
 import { EVENT_CATALOGUE, EVENT_TYPES } from '../../platform/events/event-catalogue.ts'
 import { failures, invalid, notFoundField } from '../../platform/http/errors.ts'
 import { changeMetadata, mergeMetadata } from '../../platform/http/metadata.ts'
 import { type Caller, type Origin, type Page, paging } from '../../platform/http/route.ts'
 import { isId, newId } from '../../platform/ids.ts'
 import { newWebhookSecret, seal } from '../../platform/security/crypto.ts'
-import { holdApp, resolveApp } from '../../tenancy/apps/service.ts'
+import { lockAppForShare, resolveApp } from '../../tenancy/apps/service.ts'
 import { webhookSecretContext } from '../engine/send.ts'
 import type { CreateWebhook, RotateWebhook, UpdateWebhook, Webhook } from './schema.ts'
 import * as store from './store.ts'
@@ -56,8 +56,8 @@ interface Call {
 }
 
 /** Has the audit log tell what was done to a webhook, which nothing is sent of. */
-function tell(tx: Db, deps: Deps, cause: Call, action: NotedAction, row: store.WebhookRow): Promise<void> {
-  return note(tx, deps, { tenantId: row.tenant_id, appId: row.app_id, action, target: row.id, cause })
+function tell(tx: Db, deps: Deps, cause: Call, action: AuditOnlyAction, row: store.WebhookRow): Promise<void> {
+  return recordAuditOnly(tx, deps, { tenantId: row.tenant_id, appId: row.app_id, action, target: row.id, cause })
 }
 
 async function sealSecret(deps: Deps, tenantId: string, id: string, secret: string): Promise<Buffer> {
@@ -96,7 +96,7 @@ export async function createWebhook(
     updated_at: now,
   }
   await deps.db.tx(async (tx) => {
-    if (appId !== null && !(await holdApp(tx, caller.tenantId, appId))) throw notFoundField('appId')
+    if (appId !== null && !(await lockAppForShare(tx, caller.tenantId, appId))) throw notFoundField('appId')
     // Without a lock, which every creation would wait for: what is created at the same moment may go past the limit.
     const most = deps.config.webhooksPerTenant
     if ((await store.countWebhooks(tx, caller.tenantId, most)) >= most)
@@ -159,7 +159,7 @@ export async function updateWebhook(deps: Deps, call: Call, id: string, input: U
     await store.updateWebhook(tx, row)
     await tell(tx, deps, call, 'webhook.updated', row)
     if (row.status !== before.status) {
-      await store.holdLane(tx, row, row.status !== 'active')
+      await store.pauseLane(tx, row, row.status !== 'active')
       tx.afterCommit(deps.wake.due)
     }
     return store.toWebhook(row)

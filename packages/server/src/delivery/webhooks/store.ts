@@ -107,7 +107,7 @@ export async function updateWebhook(tx: Db, row: WebhookRow): Promise<void> {
 }
 
 /** Holds a webhook's lane, or lets it go and makes it due: its health starts anew. */
-export async function holdLane(tx: Db, row: Pick<WebhookRow, 'tenant_id' | 'id'>, held: boolean): Promise<void> {
+export async function pauseLane(tx: Db, row: Pick<WebhookRow, 'tenant_id' | 'id'>, held: boolean): Promise<void> {
   await tx.run(
     held
       ? sql`update lanes set held = true where tenant_id = ${row.tenant_id} and id = ${row.id}`

@@ -18,7 +18,7 @@ const MINUTE_MS = 60_000
  * What follows from a guest's end, in the transaction that writes it: no token of theirs counts, their wallet is frozen,
  * and `guest.expired`.
  */
-export async function settleExpiry(
+export async function finishExpiry(
   tx: Db,
   deps: Deps,
   row: store.GuestRow,
@@ -47,7 +47,7 @@ export async function cleanUpGuests(
   input: CleanUpGuests,
 ): Promise<ExpiredGuests> {
   const now = deps.now()
-  const which: store.Doomed = {
+  const which: store.ExpiryFilter = {
     tenantId: caller.tenantId,
     appId: caller.appId,
     createdUntil:
@@ -55,28 +55,28 @@ export async function cleanUpGuests(
     now,
   }
   if (input.dryRun === true) {
-    const expired = await store.countDoomed(deps.db, which)
+    const expired = await store.countExpiring(deps.db, which)
     return { expired, hasMore: expired > CLEANUP_MAX }
   }
   let expired = 0
   while (expired < CLEANUP_MAX) {
     const ended = await deps.db.tx(async (tx) => {
-      const rows = await store.expireDoomed(tx, which, Math.min(PORTION, CLEANUP_MAX - expired))
-      for (const row of rows) await settleExpiry(tx, deps, row, { caller, origin })
+      const rows = await store.expireMatching(tx, which, Math.min(PORTION, CLEANUP_MAX - expired))
+      for (const row of rows) await finishExpiry(tx, deps, row, { caller, origin })
       return rows.length
     })
     expired += ended
     // Fewer than were asked for is no sign of the end: one that was just converted is passed over.
     if (ended === 0) return { expired, hasMore: false }
   }
-  return { expired, hasMore: (await store.countDoomed(deps.db, which)) > 0 }
+  return { expired, hasMore: (await store.countExpiring(deps.db, which)) > 0 }
 }
 
 /** Ends a portion of the guests whose time is over, of all tenants. @returns whether there may be more */
 export async function sweepGuests(deps: Deps): Promise<boolean> {
   return deps.db.tx(async (tx) => {
-    const rows = await store.expireOver(tx, deps.now(), PORTION)
-    for (const row of rows) await settleExpiry(tx, deps, row)
+    const rows = await store.expireDue(tx, deps.now(), PORTION)
+    for (const row of rows) await finishExpiry(tx, deps, row)
     return rows.length === PORTION
   })
 }

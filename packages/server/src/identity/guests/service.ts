@@ -6,9 +6,9 @@ import { mergeMetadata } from '../../platform/http/metadata.ts'
 import { type Caller, type CurrentUser, type Origin, type Page, paging } from '../../platform/http/route.ts'
 import { isId, newId } from '../../platform/ids.ts'
 import { resolveApp } from '../../tenancy/apps/service.ts'
-import { settleSession, startSession } from '../sessions/service.ts'
-import { addGuest, findUserRecord, welcomeGuest } from '../users/service.ts'
-import { settleExpiry } from './expiry.ts'
+import { confirmSession, startSession } from '../sessions/service.ts'
+import { addGuest, findUserRecord, promoteGuest } from '../users/service.ts'
+import { finishExpiry } from './expiry.ts'
 import type { ConvertedGuest, ConvertGuest, CreateGuest, Guest, GuestWithTokens, ListGuests } from './schema.ts'
 import * as store from './store.ts'
 
@@ -106,7 +106,7 @@ export async function expireGuest(deps: Deps, call: Call, id: string): Promise<G
     if (before.status === 'expired') return store.toGuest(before, now)
     const row: store.GuestRow = { ...before, status: 'expired', updated_at: now }
     await store.setStatus(tx, row)
-    await settleExpiry(tx, deps, row, call)
+    await finishExpiry(tx, deps, row, call)
     return store.toGuest(row, now)
   })
 }
@@ -114,7 +114,7 @@ export async function expireGuest(deps: Deps, call: Call, id: string): Promise<G
 /** A session of the user that a guest became: the one that calls, or for a server a new one. @throws session_revoked */
 async function sessionOf(tx: Db, deps: Deps, { caller, origin, user }: Call, row: store.GuestRow) {
   const { tenant_id: tenantId, app_id: appId, user_id: userId } = row
-  const settled = await settleSession(tx, deps, tenantId, userId, user?.sessionId ?? null)
+  const settled = await confirmSession(tx, deps, tenantId, userId, user?.sessionId ?? null)
   if (settled !== undefined) return settled
   // Logged out since the access token was checked.
   if (user !== null) throw fail('session_revoked')
@@ -142,10 +142,10 @@ export async function convertGuest(deps: Deps, call: Call, id: string, input: Co
     if ((await findUserRecord(inTx, before.tenant_id, before.user_id))?.status === 'suspended')
       throw fail('user_suspended')
     if (before.status === 'converted') throw fail('already_converted')
-    if (store.isOver(before, now)) throw fail('guest_expired')
+    if (store.isExpired(before, now)) throw fail('guest_expired')
     await deps.quotas.require(tx, before.tenant_id, 'users')
     const row: store.GuestRow = { ...before, status: 'converted', updated_at: now }
-    await welcomeGuest(tx, deps, call, row.user_id, input)
+    await promoteGuest(tx, deps, call, row.user_id, input)
     await store.setStatus(tx, row)
     await publish(tx, deps, {
       tenantId: row.tenant_id,

@@ -18,7 +18,7 @@ export interface GuestRow {
 }
 
 /** Whether a guest can neither act nor be converted any more, be it swept or not. */
-export function isOver(row: GuestRow, now: Date): boolean {
+export function isExpired(row: GuestRow, now: Date): boolean {
   return row.status === 'expired' || (row.status === 'active' && row.expires_at <= now)
 }
 
@@ -29,7 +29,7 @@ export function toGuest(row: GuestRow, now: Date): Guest {
     userId: row.user_id,
     partyId: row.party_id,
     appId: row.app_id,
-    status: isOver(row, now) ? 'expired' : row.status,
+    status: isExpired(row, now) ? 'expired' : row.status,
     expiresAt: row.expires_at.toISOString(),
     metadata: row.metadata,
     createdAt: row.created_at.toISOString(),
@@ -52,18 +52,18 @@ export interface Reach {
   userId: Id<'usr'> | null
 }
 
-const reached = ({ tenantId, appId, userId }: Reach, id: string) => sql`
+const withinReach = ({ tenantId, appId, userId }: Reach, id: string) => sql`
   tenant_id = ${tenantId} and id = ${id} and (${appId}::text is null or app_id = ${appId})
   and (${userId}::text is null or user_id = ${userId})`
 
 /** The guest session, whatever its state. */
 export function findGuest(db: Db, reach: Reach, id: string): Promise<GuestRow | undefined> {
-  return db.one<GuestRow>(sql`select * from guests where ${reached(reach, id)}`)
+  return db.one<GuestRow>(sql`select * from guests where ${withinReach(reach, id)}`)
 }
 
 /** The same, locked until the transaction ends. */
 export function lockGuest(tx: Db, reach: Reach, id: string): Promise<GuestRow | undefined> {
-  return tx.one<GuestRow>(sql`select * from guests where ${reached(reach, id)} for update`)
+  return tx.one<GuestRow>(sql`select * from guests where ${withinReach(reach, id)} for update`)
 }
 
 /** Stores a guest session's end. */
@@ -105,19 +105,19 @@ export async function listGuests(
 }
 
 /** Which of the guests that have not ended are to end: those created until then, or those whose time is over. */
-export interface Doomed {
+export interface ExpiryFilter {
   tenantId: Id<'ten'>
   appId: Id<'app'> | null
   createdUntil: Date | null
   now: Date
 }
 
-const doomed = ({ tenantId, appId, createdUntil, now }: Doomed) => sql`
+const doomed = ({ tenantId, appId, createdUntil, now }: ExpiryFilter) => sql`
   status = 'active' and tenant_id = ${tenantId} and (${appId}::text is null or app_id = ${appId})
   and ${createdUntil === null ? sql`expires_at <= ${now}` : sql`created_at <= ${createdUntil}`}`
 
 /** How many a cleanup would end. */
-export async function countDoomed(db: Db, which: Doomed): Promise<number> {
+export async function countExpiring(db: Db, which: ExpiryFilter): Promise<number> {
   return (await db.one<{ n: number }>(sql`select count(*) as n from guests where ${doomed(which)}`))?.n ?? 0
 }
 
@@ -127,14 +127,14 @@ const expire = (due: Sql, now: Date) => sql`
   where g.tenant_id = due.tenant_id and g.id = due.id returning g.*`
 
 /** Ends a tenant's guests, those whose time is over first; waits for those that are just being converted. @returns those that this ended */
-export function expireDoomed(tx: Db, which: Doomed, limit: number): Promise<GuestRow[]> {
+export function expireMatching(tx: Db, which: ExpiryFilter, limit: number): Promise<GuestRow[]> {
   const due = sql`
     select tenant_id, id from guests where ${doomed(which)} order by expires_at, id limit ${limit} for update`
   return tx.query<GuestRow>(expire(due, which.now))
 }
 
 /** Ends guests of all tenants whose time is over, but those that somebody else is at. @returns those that this ended */
-export function expireOver(tx: Db, now: Date, limit: number): Promise<GuestRow[]> {
+export function expireDue(tx: Db, now: Date, limit: number): Promise<GuestRow[]> {
   const due = sql`
     select tenant_id, id from guests where status = 'active' and expires_at <= ${now}
     order by expires_at, id limit ${limit} for update skip locked`

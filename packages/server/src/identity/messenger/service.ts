@@ -54,7 +54,7 @@ async function userOf(
   const account = { tenantId: call.caller.tenantId, appId, subject, username }
   const known = await store.findUserOf(tx, account)
   if (known !== undefined) return { userId: known, isNewUser: false }
-  await store.holdAccount(tx, account)
+  await store.lockAccount(tx, account)
   // Whoever held it before us has made the user.
   const madeMeanwhile = await store.findUserOf(tx, account)
   if (madeMeanwhile !== undefined) return { userId: madeMeanwhile, isNewUser: false }

@@ -32,7 +32,7 @@ export async function findUserOf(tx: Db, account: Account): Promise<Id<'usr'> | 
 }
 
 /** Makes others who want to do the same for this account wait until the transaction ends. */
-export async function holdAccount(tx: Db, { tenantId, appId, subject }: Account): Promise<void> {
+export async function lockAccount(tx: Db, { tenantId, appId, subject }: Account): Promise<void> {
   const name = JSON.stringify([PROVIDER, tenantId, appId, subject])
   await tx.run(sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`)
 }

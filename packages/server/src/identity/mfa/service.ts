@@ -10,7 +10,12 @@ import { isId } from '../../platform/ids.ts'
 import { createChallenge } from '../../platform/security/challenges.ts'
 import { open, seal } from '../../platform/security/crypto.ts'
 import { signInSettings } from '../../tenancy/apps/service.ts'
-import { forgetVerifications, noteVerification, requireFreshSignIn, requireVerification } from '../sessions/service.ts'
+import {
+  forgetVerifications,
+  recordVerification,
+  requireFreshSignIn,
+  requireVerification,
+} from '../sessions/service.ts'
 import { findUserRecord, setMfaEnabled } from '../users/service.ts'
 import { newRecoveryCode, RECOVERY_CODES, recoveryCodeHash } from './recovery-code.ts'
 import type {
@@ -62,7 +67,7 @@ function withFactor<T>(
   body: (inTx: Deps, factor: store.FactorRow | undefined) => Promise<T>,
 ): Promise<T> {
   return deps.db.tx(async (tx) => {
-    if (!(await store.holdUser(tx, ownerOf(call)))) throw fail('session_revoked')
+    if (!(await store.lockUser(tx, ownerOf(call)))) throw fail('session_revoked')
     return body({ ...deps, db: tx }, await store.lockFactor(tx, ownerOf(call)))
   })
 }
@@ -124,13 +129,13 @@ async function countWrong(
   const failuresNow = factor.failures + 1
   const locks = failuresNow >= FAILURES_MAX
   const lockedUntil = locks ? new Date(inTx.now().getTime() + LOCK_MS) : null
-  await store.noteWrong(inTx.db, ownerOf(call), locks ? 0 : failuresNow, lockedUntil)
+  await store.recordWrongCode(inTx.db, ownerOf(call), locks ? 0 : failuresNow, lockedUntil)
   if (lockedUntil !== null) await tell(inTx, call, 'mfa.locked', { lockedUntil: lockedUntil.toISOString() })
   const attemptsRemaining = FAILURES_MAX - failuresNow
   const message = locks
     ? 'It was the last one that is heard for 15 minutes.'
     : `${attemptsRemaining} more can be tried.`
-  return fail('invalid_code', [{ field, code: 'invalid_code', message, attemptsRemaining }]).keepingEffects()
+  return fail('invalid_code', [{ field, code: 'invalid_code', message, attemptsRemaining }]).commitOnThrow()
 }
 
 /**
@@ -156,7 +161,7 @@ export async function verifySetup(deps: Deps, call: Call, input: VerifyMfaSetup)
     await store.activate(inTx.db, owner, step, now)
     await store.putRecoveryCodes(inTx.db, owner, hashes)
     await setMfaEnabled(inTx.db, owner.tenantId, owner.userId, true)
-    await noteVerification(inTx.db, inTx, call.caller, call.user, 'otp')
+    await recordVerification(inTx.db, inTx, call.caller, call.user, 'otp')
     await tell(inTx, call, 'mfa.enabled')
     return { recoveryCodes }
   })
@@ -190,7 +195,7 @@ async function accept(inTx: Deps, call: Call, factor: store.FactorRow, sealed: B
   if (input.recoveryCode !== undefined) {
     const hash = recoveryCodeHash(owner.userId, input.recoveryCode)
     if (hash === null || !(await store.useRecoveryCode(inTx.db, owner, hash, inTx.now()))) return false
-    await store.noteRight(inTx.db, owner, null)
+    await store.recordCorrectCode(inTx.db, owner, null)
     const recoveryCodesRemaining = await store.countRecoveryCodes(inTx.db, owner)
     await tell(inTx, call, 'mfa.recovery_code_used', { recoveryCodesRemaining })
     return true
@@ -199,7 +204,7 @@ async function accept(inTx: Deps, call: Call, factor: store.FactorRow, sealed: B
   const step = stepOf(secret, input.code ?? '', inTx.now(), factor.last_step)
   secret.fill(0)
   if (step === null) return false
-  await store.noteRight(inTx.db, owner, step)
+  await store.recordCorrectCode(inTx.db, owner, step)
   return true
 }
 
@@ -227,7 +232,7 @@ export async function verify(deps: Deps, call: Call, input: VerifyMfa): Promise<
     if (!(await accept(inTx, call, factor, factor.secret_sealed, input)))
       throw await countWrong(inTx, call, factor, byRecovery ? 'recoveryCode' : 'code')
     await store.endChallenge(inTx.db, owner, challengeId, now)
-    const noted = await noteVerification(inTx.db, inTx, call.caller, call.user, byRecovery ? 'kba' : 'otp')
+    const noted = await recordVerification(inTx.db, inTx, call.caller, call.user, byRecovery ? 'kba' : 'otp')
     return {
       verified: true,
       accessToken: noted.accessToken,

@@ -23,7 +23,7 @@ export interface Owner {
  * Lets nobody else deal with this user's second factor until the transaction ends. The user comes first, as for who
  * deletes one. @returns whether the user is there
  */
-export async function holdUser(tx: Db, { tenantId, userId }: Owner): Promise<boolean> {
+export async function lockUser(tx: Db, { tenantId, userId }: Owner): Promise<boolean> {
   const row = await tx.one(sql`select 1 from users where tenant_id = ${tenantId} and id = ${userId} for no key update`)
   return row !== undefined
 }
@@ -53,14 +53,14 @@ export async function activate(tx: Db, { tenantId, userId }: Owner, step: number
 }
 
 /** Notes a right answer: no wrong one counts any more. `step`: that of the code, null for a recovery code. */
-export async function noteRight(tx: Db, { tenantId, userId }: Owner, step: number | null): Promise<void> {
+export async function recordCorrectCode(tx: Db, { tenantId, userId }: Owner, step: number | null): Promise<void> {
   await tx.run(sql`
     update mfa_factors set failures = 0, last_step = greatest(last_step, ${step}::bigint)
     where tenant_id = ${tenantId} and user_id = ${userId}`)
 }
 
 /** Notes how many wrong answers there have been, and until when no other is heard. */
-export async function noteWrong(
+export async function recordWrongCode(
   tx: Db,
   { tenantId, userId }: Owner,
   failures: number,

@@ -8,7 +8,7 @@ import { CHALLENGE_MS, createChallenge, takeChallenge } from '../../platform/sec
 import { hmacSha256 } from '../../platform/security/crypto.ts'
 import { isAllowedOrigin } from '../../platform/security/web-origin.ts'
 import { resolveApp, signInSettings } from '../../tenancy/apps/service.ts'
-import { type SignIn, startSessionAlongside } from '../sessions/service.ts'
+import { type SignIn, startSessionWith } from '../sessions/service.ts'
 import type { SignedIn } from '../users/schema.ts'
 import { findUserByEmail } from '../users/service.ts'
 import { type StoredCredential, verifyAssertion } from './ceremony.ts'
@@ -134,7 +134,7 @@ async function judged(deps: Deps, attempt: store.LoginAttempt, { credential }: L
 
 function assertionInvalid(): HttpError {
   const detail = { field: 'credential', code: 'assertion_invalid', message: 'Could not be verified.' }
-  return fail('assertion_invalid', [detail]).keepingEffects()
+  return fail('assertion_invalid', [detail]).commitOnThrow()
 }
 
 /** Uses the challenge up with the refusal, which commits it. @returns what to throw */
@@ -147,8 +147,8 @@ async function refusal(
   const { tenantId, appId } = caller
   const taken = await takeChallenge(deps.db, deps.now(), { tenantId, appId, kind: 'passkey_login', id })
   // Another answer to it was first.
-  if (taken?.over !== false) return fail('challenge_expired').keepingEffects()
-  return code === 'assertion_invalid' ? assertionInvalid() : fail(code).keepingEffects()
+  if (taken?.over !== false) return fail('challenge_expired').commitOnThrow()
+  return code === 'assertion_invalid' ? assertionInvalid() : fail(code).commitOnThrow()
 }
 
 /**
@@ -185,10 +185,10 @@ export async function loginVerify(deps: Deps, call: Call, input: LoginVerify): P
     { signCount: assertion.signCount, backedUp: assertion.backedUp, at: now },
   )
   // One time for all that is written and answered.
-  const begun = await startSessionAlongside({ ...deps, now: () => now }, session, counted)
+  const begun = await startSessionWith({ ...deps, now: () => now }, session, counted)
   if (begun.tokens === null) {
     // Since it was read, another answer took the challenge; or another assertion counted, or the user was suspended.
-    if (!begun.firstHeld) throw fail('challenge_expired').keepingEffects()
+    if (!begun.firstHeld) throw fail('challenge_expired').commitOnThrow()
     throw assertionInvalid()
   }
   return { user: { ...passkey.user, lastSeenAt: now.toISOString() }, isNewUser: false, ...begun.tokens }

@@ -122,8 +122,8 @@ async function take(deps: Deps, { caller, user }: Call, id: string): Promise<Cha
       })
     : undefined
   if (taken === undefined || (user !== null && user.id !== taken.userId))
-    throw notFoundField('challengeId').keepingEffects()
-  if (taken.over) throw fail('challenge_expired').keepingEffects()
+    throw notFoundField('challengeId').commitOnThrow()
+  if (taken.over) throw fail('challenge_expired').commitOnThrow()
   return taken
 }
 
@@ -209,7 +209,7 @@ export async function registerVerify(deps: Deps, call: Call, input: RegisterVeri
   })
   if (made === null) {
     const detail = { field: 'credential', code: 'attestation_invalid', message: 'Could not be verified.' }
-    throw fail('attestation_invalid', [detail]).keepingEffects()
+    throw fail('attestation_invalid', [detail]).commitOnThrow()
   }
   return deps.db.tx(async (tx) => {
     const owner = await settleOwner(tx, deps, call, challenge)

@@ -1,7 +1,7 @@
 import { type Db, sql } from '../../platform/db/db.ts'
 import type { Id } from '../../platform/ids.ts'
 import { domainOrigins } from '../../platform/security/domain-origins.ts'
-import type { Alongside } from '../sessions/service.ts'
+import type { ExtraWrites } from '../sessions/service.ts'
 import type { User } from '../users/schema.ts'
 import type { Ceremony, StoredCredential } from './ceremony.ts'
 import type { Passkey } from './schema.ts'
@@ -303,7 +303,7 @@ export async function findLogin(
 export function countedUse(
   of: { tenantId: Id<'ten'>; userId: Id<'usr'>; id: Id<'pky'>; challengeId: Id<'chl'> },
   use: { signCount: number; backedUp: boolean; at: Date },
-): Alongside {
+): ExtraWrites {
   const taken = sql`
     taken as (
       update challenges set used_at = ${use.at}

@@ -12,14 +12,14 @@ import * as store from './store.ts'
 
 export {
   forgetVerifications,
-  noteVerification,
+  recordVerification,
   requireFreshSignIn,
   requireStepUp,
   requireUpheld,
   requireVerification,
 } from './step-up.ts'
 
-export { type Alongside, deleteOldSessions } from './store.ts'
+export { deleteOldSessions, type ExtraWrites } from './store.ts'
 
 const fail = failures({})
 
@@ -65,10 +65,10 @@ export interface NoSession {
 }
 
 /** Begins a session and emits `user.signed_in` where there is a method, in one statement that takes `alongside` with it. */
-export async function startSessionAlongside(
+export async function startSessionWith(
   deps: Deps,
   input: SignIn,
-  alongside: store.Alongside | undefined,
+  extraWrites: store.ExtraWrites | undefined,
 ): Promise<{ tokens: Tokens } | NoSession> {
   const { tenantId, appId, userId, caller, origin } = input
   const now = deps.now()
@@ -89,7 +89,7 @@ export async function startSessionAlongside(
     input.method === null
       ? null
       : newEvent(now, { tenantId, appId, type: 'user.signed_in', data, cause: { caller, origin } })
-  const { accessSeconds, firstHeld } = await store.insertSession(deps.db, row, event, alongside)
+  const { accessSeconds, firstHeld } = await store.insertSession(deps.db, row, event, extraWrites)
   if (accessSeconds === null) return { tokens: null, firstHeld }
   if (event !== null) deps.db.afterCommit(deps.wake.outbox)
   return { tokens: await tokensOf(deps, { ...row, generation: 0 }, accessSeconds) }
@@ -97,7 +97,7 @@ export async function startSessionAlongside(
 
 /** The same with nothing beside it. @throws user_suspended */
 export async function startSession(deps: Deps, input: SignIn): Promise<Tokens> {
-  const { tokens } = await startSessionAlongside(deps, input, undefined)
+  const { tokens } = await startSessionWith(deps, input, undefined)
   if (tokens === null) throw fail('user_suspended')
   return tokens
 }
@@ -165,7 +165,7 @@ async function judge(
   const { caller } = call
   const now = deps.now()
   return deps.db.tx(async (tx) => {
-    const row = await store.judgeSession(tx, caller.tenantId, sessionId, caller.appId, now)
+    const row = await store.classifyRefresh(tx, caller.tenantId, sessionId, caller.appId, now)
     // A generation of the future: the database is older than the token, as after a restore. Nobody's fault.
     if (row === undefined || generation > row.generation) throw fail('session_invalid')
     if (row.user_status === 'suspended') throw fail('user_suspended')
@@ -175,7 +175,7 @@ async function judge(
     const lost = generation === row.generation - 1 && now.getTime() - row.refreshed_at.getTime() <= GRACE_MS
     if (lost) return tokensOf(deps, row, row.access_seconds)
     await revokeSessions({ ...deps, db: tx }, call, row.user_id, row.id, 'session.reuse_detected')
-    throw fail('session_revoked').keepingEffects()
+    throw fail('session_revoked').commitOnThrow()
   })
 }
 
@@ -204,7 +204,7 @@ export async function renewSession(
   sessionId: Id<'ses'>,
 ): Promise<{ tokens: Tokens; userId: Id<'usr'>; isNewUser: boolean } | undefined> {
   const now = deps.now()
-  const before = await store.judgeSession(deps.db, tenantId, sessionId, null, now)
+  const before = await store.classifyRefresh(deps.db, tenantId, sessionId, null, now)
   if (before === undefined) return undefined
   const row = await store.advanceSession(deps.db, tenantId, sessionId, null, before.generation, now)
   if (row === undefined) return undefined
@@ -215,7 +215,7 @@ export async function renewSession(
  * Turns a guest's session into a user's, as fresh as a sign-in: all of the user's sessions lose the guest's end, and this
  * one, if there is one, gets new tokens. In the transaction that converts the guest.
  */
-export async function settleSession(
+export async function confirmSession(
   tx: Db,
   deps: Deps,
   tenantId: Id<'ten'>,
@@ -224,7 +224,7 @@ export async function settleSession(
 ): Promise<Tokens | undefined> {
   await store.unboundSessions(tx, tenantId, userId)
   if (sessionId === null) return undefined
-  const row = await store.settleSession(tx, tenantId, sessionId, deps.now())
+  const row = await store.confirmSession(tx, tenantId, sessionId, deps.now())
   return row && tokensOf(deps, row, row.access_seconds)
 }
 

@@ -48,7 +48,7 @@ export async function requireUpheld(
   caller: Caller,
   of: { userId: Id<'usr'>; appId: Id<'app'>; sessionId: Id<'ses'> },
 ): Promise<void> {
-  if (!(await store.holdSession(deps.db, caller.tenantId, of.sessionId))) throw fail('session_revoked')
+  if (!(await store.lockSessionForShare(deps.db, caller.tenantId, of.sessionId))) throw fail('session_revoked')
   const row = await read(deps, caller, { id: of.userId, appId: of.appId, sessionId: of.sessionId, ended: false })
   if (row.mfa_enabled && row.policy !== 'never' && row.mfa_at === null) throw fail('mfa_required')
 }
@@ -73,7 +73,7 @@ export interface Verification {
 }
 
 /** Notes that the current user has just verified a second factor (`otp`, or `kba` for a recovery code, RFC 8176). */
-export async function noteVerification(
+export async function recordVerification(
   tx: Db,
   deps: Deps,
   caller: Caller,
@@ -83,10 +83,10 @@ export async function noteVerification(
   const now = deps.now()
   const mfaExpiresAt = new Date(now.getTime() + FRESH_MS)
   if (user.sessionId === null) {
-    await store.noteServerVerification(tx, caller.tenantId, caller.keyId, user.id, now)
+    await store.recordServerVerification(tx, caller.tenantId, caller.keyId, user.id, now)
     return { accessToken: null, expiresInSeconds: null, mfaExpiresAt }
   }
-  const row = await store.noteVerification(tx, caller.tenantId, user.sessionId, method, now)
+  const row = await store.recordVerification(tx, caller.tenantId, user.sessionId, method, now)
   if (row === undefined) throw fail('session_revoked')
   const accessToken = await signAccessToken(deps, store.toClaims(row), row.access_seconds)
   return { accessToken, expiresInSeconds: row.access_seconds, mfaExpiresAt }

@@ -80,7 +80,7 @@ export type NewSession = Pick<
  * `first` comes before the user's row is touched, `second` after it (`exists (select from seen)`): whoever locks several
  * rows takes them in that order.
  */
-export interface Alongside {
+export interface ExtraWrites {
   first: { writes: Sql; holds: Sql }
   second: { writes: Sql; holds: Sql }
 }
@@ -98,7 +98,7 @@ export async function insertSession(
   db: Db,
   row: NewSession,
   event: StoredEvent | null,
-  { first, second }: Alongside = { first: NOTHING_FIRST, second: NOTHING_SECOND },
+  { first, second }: ExtraWrites = { first: NOTHING_FIRST, second: NOTHING_SECOND },
 ): Promise<{ accessSeconds: number | null; firstHeld: boolean }> {
   const told = event === null ? sql`no_event as (select)` : eventWritesIf(event, sql`exists (select from begun)`)
   const found = await db.one<{ access_seconds: number | null; first_held: boolean }>(sql`
@@ -148,17 +148,17 @@ export function advanceSession(
 }
 
 /** A session with what decides why it can't go on. */
-export type JudgedRow = RefreshedRow & { user_status: string; guest_over: boolean }
+export type ClassifiedRow = RefreshedRow & { user_status: string; guest_over: boolean }
 
 /** The session, locked until the transaction ends, with the state of its user. */
-export function judgeSession(
+export function classifyRefresh(
   tx: Db,
   tenantId: Id<'ten'>,
   id: Id<'ses'>,
   appId: Id<'app'> | null,
   now: Date,
-): Promise<JudgedRow | undefined> {
-  return tx.one<JudgedRow>(sql`
+): Promise<ClassifiedRow | undefined> {
+  return tx.one<ClassifiedRow>(sql`
     select s.*, u.status as user_status, (a.sessions->>'accessTokenSeconds')::int as access_seconds,
       ${guestOver(now)} as guest_over
     from sessions s join users u on u.tenant_id = s.tenant_id and u.id = s.user_id
@@ -212,7 +212,7 @@ export function revokeSessions(
 }
 
 /** Makes a session one that no guest's end cuts short, freshly signed in, and moves it on. */
-export function settleSession(
+export function confirmSession(
   tx: Db,
   tenantId: Id<'ten'>,
   id: Id<'ses'>,
@@ -264,14 +264,14 @@ export function findStepUp(
 }
 
 /** Whether the session is not revoked, which it then stays until the transaction ends. */
-export async function holdSession(tx: Db, tenantId: Id<'ten'>, id: Id<'ses'>): Promise<boolean> {
+export async function lockSessionForShare(tx: Db, tenantId: Id<'ten'>, id: Id<'ses'>): Promise<boolean> {
   const held = await tx.run(sql`
     select from sessions where tenant_id = ${tenantId} and id = ${id} and revoked_at is null for share`)
   return held === 1
 }
 
 /** Notes a verified second factor in a session. @returns the session, and its access tokens' lifetime */
-export function noteVerification(
+export function recordVerification(
   tx: Db,
   tenantId: Id<'ten'>,
   id: Id<'ses'>,
@@ -287,7 +287,7 @@ export function noteVerification(
 }
 
 /** The same for a secret key that acts for the user. */
-export async function noteServerVerification(
+export async function recordServerVerification(
   tx: Db,
   tenantId: Id<'ten'>,
   keyId: Id<'key'>,

@@ -69,12 +69,12 @@ export async function exchange(deps: Deps, call: Call, input: Exchange): Promise
     if (row.used_at !== null) {
       const userId = await store.findSessionUser(tx, tenantId, row.session_id)
       if (userId !== undefined) await revokeSessions(inTx, call, userId, row.session_id)
-      throw fail('code_invalid').keepingEffects()
+      throw fail('code_invalid').commitOnThrow()
     }
     if (row.expires_at <= deps.now()) throw fail('code_expired')
     await store.useCode(tx, tenantId, row.hash, deps.now())
     // Used up by a wrong answer too: who has the code and not the verifier gets one try.
-    if (!isAnswered(row, input)) throw fail('code_invalid').keepingEffects()
+    if (!isAnswered(row, input)) throw fail('code_invalid').commitOnThrow()
     const renewed = await renewSession(inTx, tenantId, row.session_id)
     if (renewed === undefined) throw fail('session_revoked')
     const { tokens, userId, isNewUser } = renewed

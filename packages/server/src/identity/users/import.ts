@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import { type Db, violatedConstraint } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { note } from '../../platform/events/audit-only-entries.ts'
+import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
 import { newEvent } from '../../platform/events/events.ts'
 import { HttpError } from '../../platform/http/errors.ts'
 import { validator } from '../../platform/http/schema.ts'
 import { type Id, idTime, newId } from '../../platform/ids.ts'
-import { holdApp } from '../../tenancy/apps/service.ts'
+import { lockAppForShare } from '../../tenancy/apps/service.ts'
 import { tenantContext } from '../../tenancy/tenant/service.ts'
 import { type FileRecord, ImportFile, ImportFileError, type ImportSource, type Problem } from './import-file.ts'
 import * as store from './import-store.ts'
@@ -270,7 +270,7 @@ async function importAll(run: Run, begun: store.ImportRow, records: number): Pro
       await file.checkUnchanged()
       at = await importPortion(run, at, portion)
       progress.add(portion.length)
-      await deps.reached('users.import.portion')
+      await deps.failpoint('users.import.portion')
     }
   } catch (error) {
     throw violatedConstraint(error) === 'users_app_fk' ? new ImportFileError(APP_GONE) : error
@@ -280,7 +280,13 @@ async function importAll(run: Run, begun: store.ImportRow, records: number): Pro
   await deps.db.tx(async (tx) => {
     const finished = await store.finishImport(tx, deps.now(), at.id)
     if (finished && at.state.imported > 0)
-      await note(tx, deps, { tenantId, appId, action: 'users.imported', target: appId, cause: { actor: 'cli' } })
+      await recordAuditOnly(tx, deps, {
+        tenantId,
+        appId,
+        action: 'users.imported',
+        target: appId,
+        cause: { actor: 'cli' },
+      })
   })
   return at.state
 }
@@ -338,7 +344,8 @@ async function runImport(run: Run): Promise<ImportReport> {
 export async function importUsers(deps: Deps, request: ImportRequest, progress: ImportProgress): Promise<ImportReport> {
   const file = await ImportFile.open(request)
   try {
-    if (!(await deps.db.tx((tx) => holdApp(tx, request.tenantId, request.appId)))) throw new ImportFileError(APP_GONE)
+    if (!(await deps.db.tx((tx) => lockAppForShare(tx, request.tenantId, request.appId))))
+      throw new ImportFileError(APP_GONE)
     const { namespace } = await tenantContext(deps, request.tenantId)
     const place = { tenantId: request.tenantId, namespace, now: deps.now(), appId: request.appId }
     return await runImport({ deps, request, file, place, problems: createProblems(), progress })

@@ -1,4 +1,4 @@
-import { keepOutActs } from '../../platform/concurrency/user-lock.ts'
+import { lockOutActs } from '../../platform/concurrency/user-lock.ts'
 import { type Db, violatedConstraint } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { newEvent, publish } from '../../platform/events/events.ts'
@@ -85,7 +85,7 @@ export async function addGuest(deps: Deps, tenantId: Id<'ten'>, appId: Id<'app'>
  * Makes a guest a user: the record, its party and what hangs on it stay; `user.created` is told now. In the transaction
  * that converts the guest. @throws already_exists (409, names the field)
  */
-export async function welcomeGuest(
+export async function promoteGuest(
   tx: Db,
   deps: Deps,
   call: Call,
@@ -106,7 +106,7 @@ export async function welcomeGuest(
     search_text: draft.search_text,
     updated_at: deps.now(),
   }
-  await store.welcomeGuest(tx, row, created(row, row.updated_at, call)).catch((error: unknown) => {
+  await store.promoteGuest(tx, row, created(row, row.updated_at, call)).catch((error: unknown) => {
     throw conflict(error)
   })
   tx.afterCommit(deps.wake.outbox)
@@ -133,7 +133,7 @@ export async function findUserByEmail(
 
 /** Lets no session of a guest begin any more, in the transaction that ends the guest. */
 export async function endGuest(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<void> {
-  await keepOutActs(tx, id)
+  await lockOutActs(tx, id)
   await store.endGuest(tx, tenantId, id)
 }
 
@@ -143,7 +143,7 @@ export async function setMfaEnabled(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>, 
 }
 
 /** A user, be it a guest or not, whom nobody else changes until the transaction ends. */
-export interface HeldUser {
+export interface LockedUser {
   appId: Id<'app'>
   partyId: string
   suspended: boolean
@@ -152,8 +152,13 @@ export interface HeldUser {
 }
 
 /** Keeps a user as it is until the transaction ends: deletion, suspension, conversion and a guest's end wait. */
-export async function holdUser(tx: Db, deps: Deps, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<HeldUser | undefined> {
-  const row = await store.holdUser(tx, deps.now(), tenantId, id)
+export async function lockUser(
+  tx: Db,
+  deps: Deps,
+  tenantId: Id<'ten'>,
+  id: Id<'usr'>,
+): Promise<LockedUser | undefined> {
+  const row = await store.lockUserWithStatus(tx, deps.now(), tenantId, id)
   if (row === undefined) return undefined
   return { appId: row.app_id, partyId: row.party_id, suspended: row.status === 'suspended', ended: row.over }
 }
@@ -192,7 +197,7 @@ export async function listUsers(deps: Deps, caller: Caller, query: ListUsers): P
 
 async function lockOwn(tx: Db, caller: Caller, id: string): Promise<store.UserRow> {
   if (!isId('usr', id)) throw fail('not_found')
-  await keepOutActs(tx, id)
+  await lockOutActs(tx, id)
   const row = await store.lockUser(tx, caller.tenantId, id, caller.appId)
   if (row === undefined) throw fail('not_found')
   return row

@@ -83,7 +83,7 @@ function given(rows: readonly UserRow[]): Sql {
 }
 
 /**
- * Writes users of one app in one statement with their count and their events; without events they are told of by a tally.
+ * Writes users of one app in one statement with their count and their events; without events a counter increment counts them.
  * @returns the ids of those that were written: the others have an email or external id that somebody has
  */
 export async function insertUsers(
@@ -95,7 +95,7 @@ export async function insertUsers(
   if (first === undefined) return new Set()
   const told =
     events === null
-      ? sql`tallied as (
+      ? sql`counted as (
           insert into tallies (tenant_id, app_id, metric, n, at)
           select ${first.tenant_id}, ${first.app_id}, 'users_imported', count(*), ${first.updated_at}::timestamptz from added having count(*) > 0)`
       : eventsWritesIf(events, sql`e.id in (select created_event_id from added)`)
@@ -121,7 +121,7 @@ export async function insertGuest(db: Db, row: UserRow): Promise<void> {
 }
 
 /** Makes a guest a user that lists show, with its count and its event in one statement. */
-export async function welcomeGuest(tx: Db, row: UserRow, event: StoredEvent): Promise<void> {
+export async function promoteGuest(tx: Db, row: UserRow, event: StoredEvent): Promise<void> {
   await tx.run(sql`
     with ${eventWrites(event)}, ${countWrite(row, 1)}
     update users set guest = false, email = ${row.email}, email_key = ${row.email_key}, name = ${row.name},
@@ -141,7 +141,7 @@ export function lockAnyUser(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise
 }
 
 /** The same with whether it is a guest that has ended. What it waited for to commit is in the answer. */
-export function holdUser(
+export function lockUserWithStatus(
   tx: Db,
   now: Date,
   tenantId: Id<'ten'>,

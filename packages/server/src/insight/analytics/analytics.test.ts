@@ -165,7 +165,7 @@ describe('what counts', () => {
       return rows.length === 3
     })
     const counted = (totals: Counts) => [totals.deliveriesSucceeded, totals.deliveriesFailed]
-    await eventually('all that was tallied is counted', async () => {
+    await eventually('all increments are counted', async () => {
       const left = `select 1 from tallies where tenant_id = $1 and metric <> 'api_requests'`
       return (await service.sql(left, [tenant.tenantId])).length === 0
     })
@@ -312,5 +312,5 @@ describe('whose figures', () => {
 })
 
 test('whatever happened above was folded without an error', () => {
-  expect(service.logs()).not.toMatch(/a chore failed|could not fold|request counts wait/)
+  expect(service.logs()).not.toMatch(/a maintenance task failed|could not fold|request counts wait/)
 })

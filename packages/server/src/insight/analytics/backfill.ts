@@ -2,7 +2,7 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { Id } from '../../platform/ids.ts'
 import { addDays, countEvent, type Day, dayOf, daysBetween, gatherCounts, startOf } from './counters.ts'
-import { FOLLOWER, noteActivities } from './follow.ts'
+import { FOLLOWER, recordActivities } from './follow.ts'
 import * as store from './store.ts'
 
 /** Days that are left as they are, for some of their events are past their retention. */
@@ -73,7 +73,7 @@ export async function backfillDay(deps: Deps, tenantId: Id<'ten'>, day: Day): Pr
           active.add(userId)
           counts.add(tenantId, appId, day, 'active_users', 1)
         }
-        await noteActivities(tx, tenantId, activities, counts, false)
+        await recordActivities(tx, tenantId, activities, counts, false)
       }
       // After the reading: what went before or during it has left its gap by now.
       const since = await store.keptSince(tx, tenantId)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { addDays, daysBetween, noteActive } from './counters.ts'
+import { addDays, daysBetween, recordActive } from './counters.ts'
 
 test('days are counted over the ends of months and years', () => {
   expect(addDays('2026-12-31', 1)).toBe('2027-01-01')
@@ -18,10 +18,10 @@ test('a user is new on each day once, in whatever order the days come', () => {
       return state % below
     }
     const seen = new Set<string>()
-    let known: ReturnType<typeof noteActive>['active'] | undefined
+    let known: ReturnType<typeof recordActive>['active'] | undefined
     for (let step = 0; step < 40; step += 1) {
       const day = addDays(start, next(31))
-      const { active, isNew } = noteActive(known, day)
+      const { active, isNew } = recordActive(known, day)
       expect(isNew, `seed ${seed}, step ${step}`).toBe(!seen.has(day))
       seen.add(day)
       known = active
@@ -32,10 +32,10 @@ test('a user is new on each day once, in whatever order the days come', () => {
 })
 
 test('days further apart than the bits reach are told apart, and one from before them counts for nothing', () => {
-  const first = noteActive(undefined, '2026-01-01').active
-  const later = noteActive(first, '2026-02-01')
+  const first = recordActive(undefined, '2026-01-01').active
+  const later = recordActive(first, '2026-02-01')
   expect(later).toEqual({ active: { lastDay: '2026-02-01', days: 1 }, isNew: true })
-  expect(noteActive(first, '2026-01-31').active.days).toBe(2 ** 30 + 1)
-  expect(noteActive(later.active, '2026-01-01')).toEqual({ active: later.active, isNew: false })
-  expect(noteActive(noteActive(first, '2036-01-01').active, '2035-12-31').isNew).toBe(true)
+  expect(recordActive(first, '2026-01-31').active.days).toBe(2 ** 30 + 1)
+  expect(recordActive(later.active, '2026-01-01')).toEqual({ active: later.active, isNew: false })
+  expect(recordActive(recordActive(first, '2036-01-01').active, '2035-12-31').isNew).toBe(true)
 })

@@ -126,7 +126,7 @@ const ALL_BITS = 0x7fff_ffff
  * Notes an active day. `isNew`: the user was not active on it before. Of days longer past than the bits reach nobody knows
  * any more: they count as noted.
  */
-export function noteActive(known: ActiveDays | undefined, day: Day): { active: ActiveDays; isNew: boolean } {
+export function recordActive(known: ActiveDays | undefined, day: Day): { active: ActiveDays; isNew: boolean } {
   if (known === undefined) return { active: { lastDay: day, days: 1 }, isNew: true }
   const later = daysBetween(known.lastDay, day)
   if (later > 0) {

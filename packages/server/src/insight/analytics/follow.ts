@@ -1,5 +1,5 @@
 import type { Db } from '../../platform/db/db.ts'
-import type { TallySink } from '../../platform/events/counters.ts'
+import type { CounterSink } from '../../platform/events/counters.ts'
 import type { FeedEvent, Follower } from '../../platform/events/feed.ts'
 import type { Id } from '../../platform/ids.ts'
 import {
@@ -10,7 +10,7 @@ import {
   dayOf,
   type Gathered,
   gatherCounts,
-  noteActive,
+  recordActive,
 } from './counters.ts'
 import * as store from './store.ts'
 
@@ -26,7 +26,7 @@ const USERS_A_DELETION = 5_000
  * later one, and, unless the days' active users are counted otherwise, how many were not noted on it before. The caller
  * holds the tenant's cursor.
  */
-export async function noteActivities(
+export async function recordActivities(
   tx: Db,
   tenantId: Id<'ten'>,
   activities: readonly Activity[],
@@ -38,7 +38,7 @@ export async function noteActivities(
   const kept = new Map<string, store.KeptActivity>()
   for (const { userId, appId, day } of activities) {
     const before = kept.get(userId) ?? known.get(userId)
-    const { active, isNew } = noteActive(before, day)
+    const { active, isNew } = recordActive(before, day)
     if (!isNew) continue
     if (countsActive) counts.add(tenantId, appId, day, 'active_users', 1)
     if (active.lastDay !== before?.lastDay) {
@@ -55,23 +55,23 @@ async function fold(tx: Db, tenantId: Id<'ten'>, events: readonly FeedEvent[]): 
   const activities = events.flatMap((event) =>
     countEvent(counts, tenantId, { ...event, actor: event.context.actor ?? null }),
   )
-  await noteActivities(tx, tenantId, activities, counts)
+  await recordActivities(tx, tenantId, activities, counts)
   await store.addCounts(tx, counts.rows())
 }
 
 /** Counts events by the day on which they happened. */
-export const analyticsFollower: Follower = { name: FOLLOWER, hasty: true, fold }
+export const analyticsFollower: Follower = { name: FOLLOWER, asyncCommit: true, fold }
 
 /** Counts deliveries and requests by the day on which they ended, and users who were imported without events. */
-export const analyticsTallies: TallySink = {
-  async add(tx, tallies) {
+export const analyticsCounters: CounterSink = {
+  async add(tx, increments) {
     const counts = gatherCounts()
-    for (const { tenantId, appId, metric, at, n } of tallies) counts.add(tenantId, appId, dayOf(at), metric, n)
+    for (const { tenantId, appId, metric, at, n } of increments) counts.add(tenantId, appId, dayOf(at), metric, n)
     await store.addCounts(tx, counts.rows())
   },
 }
 
-/** Makes the chore that forgets when users were active who were not for longer than any period; a portion a call. */
+/** Makes the task that forgets when users were active who were not for longer than any period; a portion a call. */
 export function createActivitySweep(now: () => Date): (db: Db) => Promise<boolean> {
   const start = { tenantId: '', userId: '' }
   let after: store.ActivePlace = start

@@ -4,10 +4,10 @@ import { createUser, insertEvents } from '../../delivery/engine/delivery.fixture
 import { createFanOut } from '../../delivery/engine/fan-out.ts'
 import { deleteExpired } from '../../delivery/engine/sweep.ts'
 import type { Db } from '../../platform/db/db.ts'
-import { createRequestCounter, drainTallies, type TallySink } from '../../platform/events/counters.ts'
+import { type CounterSink, createRequestCounter, drainCounters } from '../../platform/events/counters.ts'
 import { type Follower, followFeed } from '../../platform/events/feed.ts'
 import { openLog } from '../../platform/observability/log.ts'
-import { analyticsFollower, analyticsTallies, createActivitySweep } from './follow.ts'
+import { analyticsCounters, analyticsFollower, createActivitySweep } from './follow.ts'
 
 const DAY_MS = 86_400_000
 
@@ -195,7 +195,7 @@ describe('tallies', () => {
     const today = `${api.deps.now().toISOString().slice(0, 10)}T00:00:00.000Z`
     const yesterday = new Date(Date.parse(today) - 1).toISOString()
     let total = 0
-    const other: TallySink = {
+    const other: CounterSink = {
       async add(tx, rows) {
         const n = rows.filter(({ tenantId }) => tenantId === tenant.tenantId).reduce((sum, row) => sum + row.n, 0)
         tx.afterCommit(() => {
@@ -205,7 +205,7 @@ describe('tallies', () => {
     }
     let done = false
     const draining = Array.from({ length: 20 }, async () => {
-      while (!done) await drainTallies(api.deps.db, [analyticsTallies, other])
+      while (!done) await drainCounters(api.deps.db, [analyticsCounters, other])
     })
     await Promise.all([
       ...Array.from({ length: 10 }, () => insert(tenant, 'deliveries_succeeded', 1_200, today)),
@@ -224,11 +224,11 @@ describe('tallies', () => {
   test('that a sink refuses stay, and reach all sinks later', async () => {
     const tenant = await api.newTenant()
     await insert(tenant, 'deliveries_failed', 3, api.deps.now().toISOString())
-    const refusing: TallySink = { add: () => Promise.reject(new Error('full')) }
-    await expect(drainTallies(api.deps.db, [analyticsTallies, refusing])).rejects.toThrow('full')
+    const refusing: CounterSink = { add: () => Promise.reject(new Error('full')) }
+    await expect(drainCounters(api.deps.db, [analyticsCounters, refusing])).rejects.toThrow('full')
     const failed = async () => (await tenant.get('/analytics')).body.data.totals.deliveriesFailed
     expect(await failed()).toBe(0)
-    while (await drainTallies(api.deps.db, [analyticsTallies]));
+    while (await drainCounters(api.deps.db, [analyticsCounters]));
     expect(await failed()).toBe(6)
   })
 

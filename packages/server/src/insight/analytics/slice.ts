@@ -1,7 +1,7 @@
 import { followFeed } from '../../platform/events/feed.ts'
 import { hourly } from '../../platform/maintenance.ts'
 import type { Slice } from '../../platform/slice.ts'
-import { analyticsFollower, analyticsTallies, createActivitySweep } from './follow.ts'
+import { analyticsCounters, analyticsFollower, createActivitySweep } from './follow.ts'
 import { analyticsRoutes } from './routes.ts'
 
 /** Daily counters for each app. */
@@ -9,5 +9,5 @@ export const analyticsSlice: Slice = {
   routes: analyticsRoutes,
   tasks: (deps) => [hourly(createActivitySweep(deps.now))],
   followers: (deps) => [{ name: analyticsFollower.name, follow: () => followFeed(deps.db, analyticsFollower) }],
-  counterSinks: () => [analyticsTallies],
+  counterSinks: () => [analyticsCounters],
 }

@@ -98,7 +98,7 @@ export function actOfEvent(tenantId: Id<'ten'>, event: FeedEvent): NewAct {
 }
 
 /** A note as the table holds it. */
-export interface NoteRow {
+export interface AuditOnlyRow {
   id: Id<'aud'>
   at: Date
   action: string
@@ -109,7 +109,7 @@ export interface NoteRow {
 }
 
 /** What the log tells of an act that is no event. */
-export function actOfNote(row: NoteRow): NewAct {
+export function actOfAuditOnly(row: AuditOnlyRow): NewAct {
   const { context } = row
   return {
     id: row.id,

@@ -6,7 +6,7 @@ import { type Follower, followFeed } from '../../platform/events/feed.ts'
 import { type Caller, type Page, paging } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { type NodeSigner, nodeSigner } from '../../platform/security/node-signer.ts'
-import { actOfEvent, actOfNote, type NewAct } from './act.ts'
+import { actOfAuditOnly, actOfEvent, type NewAct } from './act.ts'
 import {
   type AuditRecord,
   type ChainPlace,
@@ -127,14 +127,14 @@ const followerOf = (deps: Appending): Follower => ({
 
 /** Makes entries of what was noted beside events. @returns whether there is more at once */
 async function followNotes(db: Db, deps: Appending): Promise<boolean> {
-  const tenants = await store.tenantsWithNotes(db, TENANTS_A_ROUND)
+  const tenants = await store.tenantsWithAuditOnlyEntries(db, TENANTS_A_ROUND)
   let more = tenants.length === TENANTS_A_ROUND
   const errors: unknown[] = []
   for (const tenantId of tenants) {
     try {
       const taken = await db.tx(async (tx) => {
-        const notes = await store.takeNotes(tx, tenantId, NOTES_A_TURN)
-        await appendOrTell(tx, deps, tenantId, notes.map(actOfNote))
+        const notes = await store.takeAuditOnlyEntries(tx, tenantId, NOTES_A_TURN)
+        await appendOrTell(tx, deps, tenantId, notes.map(actOfAuditOnly))
         return notes.length
       })
       if (taken === NOTES_A_TURN) more = true

@@ -1,6 +1,6 @@
 import { and, type Db, type Sql, sql, unprepared } from '../../platform/db/db.ts'
 import { type Id, isId } from '../../platform/ids.ts'
-import type { NoteRow } from './act.ts'
+import type { AuditOnlyRow } from './act.ts'
 import type { AuditRecord, SignedHead } from './chain.ts'
 import type { AuditEntry } from './schema.ts'
 
@@ -135,14 +135,14 @@ export async function eraseAddresses(tx: Db, tenantId: Id<'ten'>, ids: readonly 
 }
 
 /** Tenants with notes that are not entries yet, at most `limit`. */
-export async function tenantsWithNotes(db: Db, limit: number): Promise<Id<'ten'>[]> {
+export async function tenantsWithAuditOnlyEntries(db: Db, limit: number): Promise<Id<'ten'>[]> {
   const rows = await db.query<{ tenant_id: Id<'ten'> }>(sql`select distinct tenant_id from audit_notes limit ${limit}`)
   return rows.map((row) => row.tenant_id)
 }
 
 /** Takes the oldest notes of a tenant out of their table. */
-export async function takeNotes(tx: Db, tenantId: Id<'ten'>, limit: number): Promise<NoteRow[]> {
-  const rows = await tx.query<NoteRow>(sql`
+export async function takeAuditOnlyEntries(tx: Db, tenantId: Id<'ten'>, limit: number): Promise<AuditOnlyRow[]> {
+  const rows = await tx.query<AuditOnlyRow>(sql`
     delete from audit_notes where tenant_id = ${tenantId} and id in (
       select id from audit_notes where tenant_id = ${tenantId} order by id limit ${limit})
     returning id, at, action, target, user_id, app_id, context`)

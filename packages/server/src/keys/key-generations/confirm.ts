@@ -3,7 +3,14 @@ import type { Deps } from '../../platform/deps.ts'
 import { failures, invalid } from '../../platform/http/errors.ts'
 import * as threshold from '../../platform/security/threshold/threshold.ts'
 import { addShare, CUSTODY_ERRORS, isProven, shareInvalid } from '../../wallets/custody/service.ts'
-import { addWallet, type Call, getOwnWallet, hold, ledgerOf, type WalletRow } from '../../wallets/wallets/service.ts'
+import {
+  addWallet,
+  type Call,
+  getOwnWallet,
+  ledgerOf,
+  lockOwner,
+  type WalletRow,
+} from '../../wallets/wallets/service.ts'
 import { KEY_GENERATION_ERRORS } from './errors.ts'
 import type { ConfirmedKeyGeneration, ConfirmKeyGeneration } from './schema.ts'
 import {
@@ -11,7 +18,7 @@ import {
   findOwn,
   lockOwn,
   openState,
-  requireGoingOn,
+  requireInProgress,
   requireSameTranscript,
   subjectOf,
   wiped,
@@ -110,7 +117,7 @@ async function makeWallet(tx: Db, deps: Deps, call: Call, row: KeyGenerationRow,
   }
   const after = { ...wiped(row), status: 'confirmed' as const, updated_at: deps.now() }
   await updateKeyGeneration(tx, after)
-  await deps.reached('dkg written')
+  await deps.failpoint('dkg written')
 }
 
 /**
@@ -126,15 +133,15 @@ export async function confirmKeyGeneration(
   input: ConfirmKeyGeneration,
 ): Promise<ConfirmedKeyGeneration> {
   const found = await findOwn(deps, call, id)
-  requireGoingOn(found, deps.now())
+  requireInProgress(found, deps.now())
   const sharing = sharingOf(found)
   requireSameTranscript(found, input.transcriptHash)
   requireSameKey(sharing, input)
   requireProofs(found, sharing, input)
   return deps.db.tx(async (tx) => {
-    await hold(tx, deps, call)
+    await lockOwner(tx, deps, call)
     const row = await lockOwn(tx, call, found)
-    requireGoingOn(row, deps.now())
+    requireInProgress(row, deps.now())
     if (row.status !== 'confirmed') await makeWallet(tx, deps, call, row, sharing)
     return { wallet: await getOwnWallet({ ...deps, db: tx }, call) }
   })

@@ -13,7 +13,7 @@ import {
   lockOwn,
   openState,
   readRound1,
-  requireGoingOn,
+  requireInProgress,
   requireSameTranscript,
   sealState,
   subjectOf,
@@ -135,16 +135,16 @@ export async function exchangeSubshares(
   input: SealedSubshares,
 ): Promise<AnsweredSubshares> {
   const found = await findOwn(deps, call, id)
-  requireGoingOn(found, deps.now())
+  requireInProgress(found, deps.now())
   const asked = hashOf(input)
   if (found.status !== 'round1') return answeredBefore(found, asked)
   requireSameTranscript(found, input.transcriptHash)
   const after = await afterRound2(deps, found, input)
-  await deps.reached('dkg computed')
+  await deps.failpoint('dkg computed')
   return deps.db.tx(async (tx) => {
     const before = await lockOwn(tx, call, found)
     const now = deps.now()
-    requireGoingOn(before, now)
+    requireInProgress(before, now)
     if (before.status !== 'round1') return answeredBefore(before, asked)
     await updateKeyGeneration(tx, { ...after, updated_at: now })
     return after.round2 as AnsweredSubshares

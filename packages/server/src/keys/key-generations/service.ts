@@ -9,8 +9,8 @@ import { asRefusal, CUSTODY_ERRORS, encryptionKeyBytes, sealToClient } from '../
 import {
   type Call,
   findWalletOf,
-  hold,
   ledgerOf,
+  lockOwner,
   requireOwnSession,
   WALLET_ERRORS,
 } from '../../wallets/wallets/service.ts'
@@ -83,7 +83,7 @@ function toKeyGeneration(row: store.KeyGenerationRow, now: Date): KeyGeneration 
 }
 
 /** @throws dkg_expired once it is canceled, or its time is over before it was confirmed */
-export function requireGoingOn(row: store.KeyGenerationRow, now: Date): void {
+export function requireInProgress(row: store.KeyGenerationRow, now: Date): void {
   if (row.status === 'canceled') throw fail('dkg_expired')
   if (row.status !== 'confirmed' && isExpired(row, now)) throw fail('dkg_expired')
 }
@@ -201,7 +201,7 @@ export async function beginKeyGeneration(deps: Deps, call: Call, input: BeginKey
   await limitAccount(deps, `dkg ${user.id}`)
   const row = await newRow(deps, call, input)
   await deps.db.tx(async (tx) => {
-    await hold(tx, deps, call)
+    await lockOwner(tx, deps, call)
     if (await findWalletOf(tx, tenantId, user.id)) throw fail('wallet_exists')
     await store.cancelOlder(tx, row.created_at, { tenantId, userId: user.id, keep: OPEN_MAX - 1 })
     await store.forgetOlder(tx, { tenantId, userId: user.id, keep: CANCELED_MAX })

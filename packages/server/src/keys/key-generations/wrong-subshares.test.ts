@@ -35,16 +35,16 @@ function plus(scalar: Uint8Array, add: bigint): Uint8Array {
 }
 
 describe('the second round refuses, and changes nothing', () => {
-  interface Begun {
+  interface StartedExecution {
     person: Person
     dkg: BegunDkg
   }
-  const begun = async (): Promise<Begun> => {
+  const begun = async (): Promise<StartedExecution> => {
     const person = await newPerson()
     return { person, dkg: await beginDkg(person) }
   }
   /** That a body is refused, and the right one taken afterwards. */
-  async function refused({ person, dkg }: Begun, body: object, code: string) {
+  async function refused({ person, dkg }: StartedExecution, body: object, code: string) {
     const before = await stateOf(service, person)
     const [detail] = expectRefusal(await person.post(`${dkg.path}/round2`, body), code)
     expect(await stateOf(service, person)).toBe(before)
@@ -52,7 +52,7 @@ describe('the second round refuses, and changes nothing', () => {
     await finishDkg(dkg, expectData(answer, 200))
     return detail
   }
-  const sealed = async (change: (of: Begun) => SealChanges | Promise<SealChanges>, code: string) => {
+  const sealed = async (change: (of: StartedExecution) => SealChanges | Promise<SealChanges>, code: string) => {
     const of = await begun()
     return refused(of, await round2Body(of.person, of.dkg, await change(of)), code)
   }

@@ -1,7 +1,7 @@
-import { decideAnew } from '../../delegation/service.ts'
+import { invalidateDecisions } from '../../delegation/service.ts'
 import { credentialIdsOf } from '../../identity/passkeys/service.ts'
 import { requireStepUp } from '../../identity/sessions/service.ts'
-import { keepOutActs } from '../../platform/concurrency/user-lock.ts'
+import { lockOutActs } from '../../platform/concurrency/user-lock.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { publish } from '../../platform/events/events.ts'
 import { failures, invalid, notFoundField } from '../../platform/http/errors.ts'
@@ -76,7 +76,7 @@ export async function deleteShares(deps: Deps, call: Call, id: string, query: De
   await ownWallet(deps, call, id, 'path')
   await requireStepUp(deps, call.caller, call.user)
   return deps.db.tx(async (tx) => {
-    await keepOutActs(tx, call.user.id)
+    await lockOutActs(tx, call.user.id)
     const wallet = await lockedWallet(tx, deps, call, id, 'path')
     const { tenant_id: tenantId } = wallet
     const rows = await sharesOf(tx, tenantId, wallet.id)
@@ -87,7 +87,7 @@ export async function deleteShares(deps: Deps, call: Call, id: string, query: De
     const of = { tenantId, walletId: wallet.id, generations: [first.generation], status: 'deleted' as const }
     const deleted = (await endShares(tx, deps.now(), of)).length
     // A part of a signature that the share has just made does not leave any more.
-    await decideAnew(tx, of)
+    await invalidateDecisions(tx, of)
     // What was begun before would bring a share back.
     await dropResharing(tx, deps.now(), of)
     const cause = { caller: call.caller, origin: call.origin }

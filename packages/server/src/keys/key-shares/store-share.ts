@@ -18,7 +18,7 @@ import {
   verifyingSharesOf,
 } from '../../wallets/custody/service.ts'
 import type { Call, WalletRow } from '../../wallets/wallets/service.ts'
-import { noteSharing, settleProven, walletEvent } from '../../wallets/wallets/service.ts'
+import { activateProven, recordSharing, walletEvent } from '../../wallets/wallets/service.ts'
 import { GENERATIONS_MAX, KEY_SHARE_ERRORS, RECORDS_MAX } from './errors.ts'
 import { isLive, lockedWallet, ownWallet, requireRoom } from './own-wallet.ts'
 import type { StoreShare } from './schema.ts'
@@ -195,8 +195,8 @@ export async function storeShare(deps: Deps, call: Call, input: StoreShare): Pro
       const { index, holder, generation } = row
       const cause = { caller: call.caller, origin: call.origin }
       await publish(tx, deps, walletEvent(wallet, 'key_share.stored', cause, { holder, index, generation }))
-      if (wallet.custody === 'self_custody') await noteSharing(tx, deps, wallet, row)
-      else if (index === device) await settleProven(tx, deps, wallet, cause)
+      if (wallet.custody === 'self_custody') await recordSharing(tx, deps, wallet, row)
+      else if (index === device) await activateProven(tx, deps, wallet, cause)
       return toShare(row)
     })
   } finally {

@@ -1,5 +1,5 @@
 import { requireStepUp } from '../../identity/sessions/service.ts'
-import { keepOutActs } from '../../platform/concurrency/user-lock.ts'
+import { lockOutActs } from '../../platform/concurrency/user-lock.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { failures, HttpError, notFoundField } from '../../platform/http/errors.ts'
@@ -32,7 +32,7 @@ export async function findRecoverable(deps: Deps, call: Call, walletId: string):
 /** The same wallet, which nobody else changes or acts for until the transaction ends. @throws not_found, wallet_frozen */
 export async function lockRecoverable(tx: Db, deps: Deps, call: Call, walletId: string): Promise<KeyWallet> {
   // Before any row is locked, as who executes does: what they sign is signed before this, or not at all.
-  await keepOutActs(tx, call.user.id)
+  await lockOutActs(tx, call.user.id)
   const wallet = await lockOwnWallet(tx, deps, call, walletId)
   if (wallet === undefined || wallet.public_key === null) throw notFoundField('walletId')
   if (wallet.frozen_at !== null) throw fail('wallet_frozen')
@@ -84,13 +84,13 @@ export async function attempt<Made>(deps: Deps, call: Call, of: Attempt<Made>): 
     await useChallenge(tx, deps, { ...of, wallet })
     const which = { tenantId: wallet.tenant_id, walletId: wallet.id }
     if (deps.config.rateLimits) await store.setTries(tx, which, afterTry(tries, deps.now()))
-    if ('refused' in outcome) throw outcome.refused.keepingEffects()
+    if ('refused' in outcome) throw outcome.refused.commitOnThrow()
     return of.effect(tx, wallet, outcome.made)
   })
 }
 
 /** Notes that shares which the service keeps were used, if all are still there. @throws share_missing */
-export async function noteUse(tx: Db, deps: Deps, rows: readonly ShareRow[]): Promise<void> {
+export async function recordShareUse(tx: Db, deps: Deps, rows: readonly ShareRow[]): Promise<void> {
   const now = deps.now()
   for (const { tenant_id: tenantId, wallet_id: walletId, generation, index, id } of rows) {
     const row = await findShare(tx, { tenantId, walletId, generation, index })

@@ -11,9 +11,9 @@ import {
   sealToClient,
 } from '../../wallets/custody/service.ts'
 import type { Call } from '../../wallets/wallets/service.ts'
-import { attempt, findRecoverable, type KeyWallet, NOTHING, noteUse, type With } from './attempt.ts'
+import { attempt, findRecoverable, type KeyWallet, NOTHING, recordShareUse, type With } from './attempt.ts'
 import { RECOVERY_ERRORS } from './errors.ts'
-import { noteExport } from './export.ts'
+import { recordExport } from './export.ts'
 import { type Known, knownShares } from './kept.ts'
 import type { Recovery } from './schema.ts'
 
@@ -104,8 +104,8 @@ export async function combine(
     generation: input.generation,
     work: (subject) => sealKey(deps, wallet, subject, input),
     async effect(tx, locked, { known, generation, sealedKey }) {
-      await noteUse(tx, deps, known.kept)
-      await noteExport(tx, deps, call, locked, 'combine')
+      await recordShareUse(tx, deps, known.kept)
+      await recordExport(tx, deps, call, locked, 'combine')
       const { sharing } = known
       return {
         ...NOTHING,

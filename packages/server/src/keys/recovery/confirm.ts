@@ -15,7 +15,7 @@ import {
   verifyingSharesOf,
 } from '../../wallets/custody/service.ts'
 import type { Call } from '../../wallets/wallets/service.ts'
-import { setGeneration, settleProven, walletEvent } from '../../wallets/wallets/service.ts'
+import { activateProven, setGeneration, walletEvent } from '../../wallets/wallets/service.ts'
 import { findRecoverable, type KeyWallet, lockRecoverable, NOTHING, type With } from './attempt.ts'
 import { subjectOf } from './challenge.ts'
 import { RECOVERY_ERRORS } from './errors.ts'
@@ -88,7 +88,7 @@ async function switchShares(tx: Db, deps: Deps, row: store.ResharingRow, verifyi
   } finally {
     scalar.fill(0)
   }
-  await store.settleResharing(tx, deps.now(), row)
+  await store.finishResharing(tx, deps.now(), row)
 }
 
 async function answerOf(tx: Db, wallet: KeyWallet, row: store.ResharingRow): Promise<Recovery> {
@@ -126,9 +126,9 @@ export async function confirmReshare(deps: Deps, call: Call, input: Confirm): Pr
     if (row.confirmed_at !== null) return answerOf(tx, locked, row)
     await switchShares(tx, deps, row, verifyingShares)
     const after = await setGeneration(tx, deps, locked, row.generation + 1)
-    await settleProven(tx, deps, after, { caller, origin })
+    await activateProven(tx, deps, after, { caller, origin })
     await publish(tx, deps, walletEvent(locked, 'key.recovered', { caller, origin }, { mode: 'reshare' }))
-    await deps.reached('reshared')
+    await deps.failpoint('reshared')
     return answerOf(tx, locked, row)
   })
 }

@@ -182,7 +182,7 @@ export async function dealAnew(
 }
 
 /** A resharing that only has to be confirmed. */
-export interface Begun {
+export interface StartedExecution {
   data: Json
   /** What the user holds once it is. */
   next: Held
@@ -190,7 +190,7 @@ export interface Begun {
 }
 
 /** What the user's side makes of the service's answer, each part of it checked. */
-export async function receive(dealt: Dealt, data: Json): Promise<Begun> {
+export async function receive(dealt: Dealt, data: Json): Promise<StartedExecution> {
   const { held, set, asked, participants, nonces, commitments } = dealt
   const dealings: keys.Dealing[] = dealt.dealt.map(({ dealing }) => dealing)
   const parts = dealt.dealt.flatMap(({ subshares }) => subshares)
@@ -249,7 +249,7 @@ export async function receive(dealt: Dealt, data: Json): Promise<Begun> {
 }
 
 /** Starts a resharing by these old shares. */
-export async function start(held: Held, set: readonly number[]): Promise<Begun & { dealt: Dealt }> {
+export async function start(held: Held, set: readonly number[]): Promise<StartedExecution & { dealt: Dealt }> {
   const dealt = await dealAnew(held, set)
   const data = expectData(await held.person.post('/mpc/recover', dealt.body), 200)
   return { dealt, ...(await receive(dealt, data)) }

@@ -12,9 +12,9 @@ import {
   verifyingSharesOf,
 } from '../../wallets/custody/service.ts'
 import type { Call } from '../../wallets/wallets/service.ts'
-import { attempt, findRecoverable, type KeyWallet, NOTHING, noteUse, type With } from './attempt.ts'
+import { attempt, findRecoverable, type KeyWallet, NOTHING, recordShareUse, type With } from './attempt.ts'
 import { RECOVERY_ERRORS } from './errors.ts'
-import { noteExport } from './export.ts'
+import { recordExport } from './export.ts'
 import { type Known, knownShares } from './kept.ts'
 import { requireProofs } from './proof.ts'
 import type { Recovery } from './schema.ts'
@@ -87,8 +87,8 @@ export async function release(
     generation: input.generation,
     work: (subject) => sealShare(deps, wallet, subject, input),
     async effect(tx, locked, { known, row, sealedShare }) {
-      await noteUse(tx, deps, [row])
-      await noteExport(tx, deps, call, locked, 'release')
+      await recordShareUse(tx, deps, [row])
+      await recordExport(tx, deps, call, locked, 'release')
       return {
         ...NOTHING,
         mode: 'release',

@@ -20,7 +20,7 @@ import {
 } from '../../wallets/custody/service.ts'
 import type { Call } from '../../wallets/wallets/service.ts'
 import { walletEvent } from '../../wallets/wallets/service.ts'
-import { attempt, findRecoverable, type KeyWallet, NOTHING, noteUse, type With } from './attempt.ts'
+import { attempt, findRecoverable, type KeyWallet, NOTHING, recordShareUse, type With } from './attempt.ts'
 import { RECOVERY_ERRORS } from './errors.ts'
 import { knownShares } from './kept.ts'
 import type { Recovery } from './schema.ts'
@@ -218,7 +218,7 @@ export async function startReshare(deps: Deps, call: Call, input: Start): Promis
     challengeId: input.challengeId,
     work: (subject) => dealAnew(deps, wallet, subject, input),
     async effect(tx, locked, { row, used, answer }) {
-      await noteUse(tx, deps, used)
+      await recordShareUse(tx, deps, used)
       await tellDealt(tx, deps, call, locked, used)
       await store.putResharing(tx, row)
       return {

@@ -67,7 +67,7 @@ export async function putResharing(tx: Db, row: ResharingRow): Promise<void> {
 }
 
 /** Notes that a resharing counts; the share is kept elsewhere by now. */
-export async function settleResharing(tx: Db, now: Date, row: ResharingRow): Promise<void> {
+export async function finishResharing(tx: Db, now: Date, row: ResharingRow): Promise<void> {
   await tx.run(sql`
     update resharings set share_sealed = null, confirmed_at = ${now}
     where tenant_id = ${row.tenant_id} and wallet_id = ${row.wallet_id} and id = ${row.id}`)

@@ -1,4 +1,4 @@
-import { aloneOrNot } from '../../platform/db/installation.ts'
+import { withTryLock } from '../../platform/db/installation.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { reconcileSubscriptions } from '../../tenancy/billing/processor-events.ts'
 import { discardImport, type Imported, importTenant } from '../transfer/import.ts'
@@ -17,7 +17,7 @@ const OPTIONS = {
 async function alone<T>(deps: Deps, work: (goOn: () => void) => Promise<T>): Promise<T> {
   let done: { value: T } | undefined
   // By the pool that has a connection to spare for as long as it takes.
-  await aloneOrNot(deps.probeDb, LOCK, async (goOn) => {
+  await withTryLock(deps.probeDb, LOCK, async (goOn) => {
     done = { value: await work(goOn) }
   })
   if (done !== undefined) return done.value

@@ -1,4 +1,4 @@
-import { aloneOrNot, checkInstallation, noteSealingKeys } from '../../platform/db/installation.ts'
+import { checkInstallation, recordSealingKeys, withTryLock } from '../../platform/db/installation.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { type KeyFile, openKeyFile } from '../../platform/security/key-provider.ts'
 import {
@@ -140,7 +140,7 @@ async function rotate(deps: Deps, options: RotationOptions, goOn: () => void): P
     await wait(progress, 'Waiting until what began under the old key has ended', options.settleMs, goOn)
     rewrapped += await rewrapUntilNone(run)
   }
-  await noteSealingKeys(deps.db, [keys.keyId])
+  await recordSealingKeys(deps.db, [keys.keyId])
   if (drops) await dropOldKeys(path, keys)
   return { keyId: keys.keyId, isNew, rewrapped, oldKeyIds, dropped: drops }
 }
@@ -153,7 +153,7 @@ async function rotate(deps: Deps, options: RotationOptions, goOn: () => void): P
 export async function rotateKek(deps: Deps, options: RotationOptions): Promise<KekRotation> {
   try {
     // By the pool that has a connection to spare for as long as it takes.
-    const done = await aloneOrNot(deps.probeDb, REWRAP_LOCK, (goOn) => rotate(deps, options, goOn))
+    const done = await withTryLock(deps.probeDb, REWRAP_LOCK, (goOn) => rotate(deps, options, goOn))
     if (done !== undefined) return done
   } finally {
     options.progress.end()

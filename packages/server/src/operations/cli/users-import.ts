@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto'
 import { extname } from 'node:path'
 import { type ImportReport, type ImportRequest, importUsers } from '../../identity/users/import.ts'
 import { type ImportFormat, KNOWN_COLUMNS, type Problem } from '../../identity/users/import-file.ts'
-import { aloneOrNot } from '../../platform/db/installation.ts'
+import { withTryLock } from '../../platform/db/installation.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { Id } from '../../platform/ids.ts'
-import { defaultApp, holdApp } from '../../tenancy/apps/service.ts'
+import { defaultApp, lockAppForShare } from '../../tenancy/apps/service.ts'
 import {
   type Command,
   CommandError,
@@ -48,7 +48,7 @@ function delimiterOf(text: string | undefined): string | undefined {
 
 async function appOf(deps: Deps, tenantId: Id<'ten'>, appId: string | undefined): Promise<Id<'app'>> {
   if (appId === undefined) return defaultApp(deps, tenantId)
-  if (await deps.db.tx((tx) => holdApp(tx, tenantId, appId))) return appId as Id<'app'>
+  if (await deps.db.tx((tx) => lockAppForShare(tx, tenantId, appId))) return appId as Id<'app'>
   throw new CommandError(`Tenant ${tenantId} has no app ${appId}.`)
 }
 
@@ -56,7 +56,7 @@ async function appOf(deps: Deps, tenantId: Id<'ten'>, appId: string | undefined)
 async function alone<T>(deps: Deps, { tenantId, appId }: ImportRequest, work: () => Promise<T>): Promise<T> {
   const lock = createHash('sha256').update(`users import ${tenantId} ${appId}`).digest().readUIntBE(0, 6)
   // By the pool that has a connection to spare for as long as it takes.
-  const done = await aloneOrNot(deps.probeDb, lock, async () => ({ value: await work() }))
+  const done = await withTryLock(deps.probeDb, lock, async () => ({ value: await work() }))
   if (done !== undefined) return done.value
   throw new CommandError(
     'Another `halfkey users import` into this app is at work. Wait for its end, and run this again.',

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { publicUrl } from '../../platform/config.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { note } from '../../platform/events/audit-only-entries.ts'
+import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
 import { OPERATOR } from '../../platform/events/events.ts'
 import { invalid } from '../../platform/http/errors.ts'
 import { addressIn } from '../../platform/http/request.ts'
@@ -157,7 +157,13 @@ function noteAct(
   action: 'dashboard.signed_in' | 'dashboard.signed_out',
 ): Promise<void> {
   const cause = { caller: holder, origin }
-  return note(tx, deps, { tenantId: tenant.id, appId: holder.appId, action, target: row.key_id ?? tenant.id, cause })
+  return recordAuditOnly(tx, deps, {
+    tenantId: tenant.id,
+    appId: holder.appId,
+    action,
+    target: row.key_id ?? tenant.id,
+    cause,
+  })
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Db } from '../../platform/db/db.ts'
-import type { TallyMetric } from '../../platform/events/counters.ts'
+import type { CounterMetric } from '../../platform/events/counters.ts'
 import { composed, quoted, staged, type Table } from './table.ts'
 
 /*
@@ -15,7 +15,7 @@ const METRICS = Object.keys({
   deliveries_failed: true,
   api_requests: true,
   users_imported: true,
-} satisfies Record<TallyMetric, true>)
+} satisfies Record<CounterMetric, true>)
 
 /** A time that stands for no moment: the period of figures of now. */
 const TIMELESS = 'usage_meters.period_start'

@@ -11,7 +11,7 @@ import { TransferError } from './errors.ts'
 import type { Progress } from './export.ts'
 import * as store from './imports-store.ts'
 import { handOver, openTransferKey } from './keys.ts'
-import { exactTexts, hasty, isSealed, keepWrappingKey, patience } from './rows-store.ts'
+import { asyncCommit, exactTexts, isSealed, keepWrappingKey, patience } from './rows-store.ts'
 import * as staging from './staging-store.ts'
 import type { Table } from './table.ts'
 
@@ -158,7 +158,7 @@ async function stageAll(run: Run, id: string, from: number, dryRun: boolean): Pr
     await db
       .tx(async (tx) => {
         await exactTexts(tx)
-        await hasty(tx)
+        await asyncCommit(tx)
         await staging.stageRows(tx, id, tenantId, portion.table, rows)
         if (dryRun) return
         if (!(await store.advanceImport(tx, id, portion.position, portion.position + rows.length)))
@@ -166,7 +166,7 @@ async function stageAll(run: Run, id: string, from: number, dryRun: boolean): Pr
       })
       .catch((error: unknown) => blameFile(error, `in ${portion.table.name}`))
     options.progress.add(rows.length)
-    await run.deps.reached('import portion staged')
+    await run.deps.failpoint('import portion staged')
   }
   return counts
 }

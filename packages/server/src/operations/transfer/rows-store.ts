@@ -43,7 +43,7 @@ export async function keepWrappingKey(tx: Db): Promise<boolean> {
 }
 
 /** Does not wait for the disk: what a crash of the database undoes is undone whole, and done again. */
-export async function hasty(tx: Db): Promise<void> {
+export async function asyncCommit(tx: Db): Promise<void> {
   await tx.run(sql`set local synchronous_commit = off`)
 }
 

@@ -80,7 +80,7 @@ async function expectRefused(path: string, words: RegExp): Promise<void> {
 }
 
 const NOW = '2026-11-21 12:00:00+00'
-const tally = { app_id: null, metric: 'api_requests', n: '1', at: NOW }
+const increment = { app_id: null, metric: 'api_requests', n: '1', at: NOW }
 const done = { status: 'dead_letter', cycle: '0', retry: '0', attempts: '1', test: 'f', created_at: NOW, done_at: NOW }
 const pending = { cycle: '0', retry: '0', attempts: '0', leases_lost: '0', next_at: NOW, created_at: NOW }
 const delivery = { webhook_id: 'wh_1', id: 'dlv_1', event_id: 'evt_1', event_type: 'app.created' }
@@ -96,7 +96,7 @@ describe('a file does not stop what is done for all tenants together', () => {
     ]
     for (const change of wrong)
       await expectRefused(
-        await rewritten({ tallies: added({ ...tally, ...change }) }),
+        await rewritten({ tallies: added({ ...increment, ...change }) }),
         /no service writes:\n {2}tallies: /,
       )
     const meter = { meter: 'apiRequests', period_start: NOW, used: '9223372036854775807', announced: '0' }
@@ -244,7 +244,7 @@ test('a migration that is applied while an import is at work stops it before any
   }
   at = await startService(
     { HALFKEY_ROLE: 'api' },
-    { reached: async (step) => (step === 'import portion staged' ? migrated() : undefined) },
+    { failpoint: async (step) => (step === 'import portion staged' ? migrated() : undefined) },
   )
   onTestFinished(async () => at?.stop())
   const { exitCode, err } = await importFrom(at, file, keyFile)

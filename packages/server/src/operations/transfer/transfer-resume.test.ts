@@ -122,7 +122,7 @@ test('an import that is killed half-way goes on where it stopped, and nothing is
   expect(await stagedSchemas(after)).toEqual([])
 }, 120_000)
 
-test('half-way nobody can sign in or execute, nothing is delivered, and no chore finds anything', async () => {
+test('half-way nobody can sign in or execute, nothing is delivered, and no maintenance task finds anything', async () => {
   let seen: { key: number; page: number; tables: string[] } | undefined
   const receiver = await startReceiver()
   onTestFinished(() => receiver.close())
@@ -138,7 +138,7 @@ test('half-way nobody can sign in or execute, nothing is delivered, and no chore
   after = await started(
     {},
     {
-      reached: async (step) => {
+      failpoint: async (step) => {
         if (step !== 'import portion staged' || after === undefined || seen !== undefined) return
         seen = await look(after)
         throw new Error('stopped half-way')
@@ -165,7 +165,7 @@ test('an import that is given up leaves nothing, and can be begun anew', async (
   const after = await started(
     {},
     {
-      reached: async (step) => {
+      failpoint: async (step) => {
         if (step !== 'import portion staged') return
         tries += 1
         if (tries === 2) throw new Error('stopped half-way')
@@ -207,7 +207,7 @@ test('an import whose database connection is cut ends with words, and goes on wh
   after = await started(
     {},
     {
-      reached: async (step) => {
+      failpoint: async (step) => {
         if (step !== 'import portion staged' || after === undefined || cut) return
         cut = true
         await after.sql(
@@ -246,7 +246,7 @@ test('a key-encryption key that is rotated while an import is half-way costs it 
   after = await started(
     { HALFKEY_KEK_FILE: path },
     {
-      reached: async (step) => {
+      failpoint: async (step) => {
         if (step !== 'import portion staged' || after === undefined || rotated) return
         const [found] = await stagedSchemas(after)
         const staged = await after.sql(`select 1 from ${found?.nspname}.tenants`)

@@ -8,11 +8,11 @@ import type { Id } from '../ids.ts'
  */
 
 /** An expression that takes a place among those who act for a user, until the transaction ends. */
-export function actingFor(userId: Sql): Sql {
+export function sharedActLock(userId: Sql): Sql {
   return sql`pg_advisory_xact_lock_shared(hashtextextended(${userId}, 0))`
 }
 
 /** Waits for those who act for a user and keeps further ones out, until the transaction ends. Before their rows are locked. */
-export async function keepOutActs(tx: Db, userId: Id<'usr'>): Promise<void> {
+export async function lockOutActs(tx: Db, userId: Id<'usr'>): Promise<void> {
   await tx.run(sql`select pg_advisory_xact_lock(hashtextextended(${userId}, 0))`)
 }

@@ -74,7 +74,7 @@ export async function checkInstallation(db: Db, held: HeldKeys, config: Config):
 }
 
 /** Runs `work` while no other process does, e.g. the first start's set-up. */
-export async function exclusively<T>(db: Database, lock: number, work: () => Promise<T>): Promise<T> {
+export async function withAdvisoryLock<T>(db: Database, lock: number, work: () => Promise<T>): Promise<T> {
   return db.tx(async (tx) => {
     await tx.run(sql`select pg_advisory_xact_lock(${lock}::bigint)`)
     return work()
@@ -82,7 +82,7 @@ export async function exclusively<T>(db: Database, lock: number, work: () => Pro
 }
 
 /** Notes that these keys, and no others, seal this database. */
-export async function noteSealingKeys(db: Db, keyIds: readonly string[]): Promise<void> {
+export async function recordSealingKeys(db: Db, keyIds: readonly string[]): Promise<void> {
   await db.run(sql`update installation set kek_ids = ${keyIds}`)
 }
 
@@ -93,7 +93,7 @@ const SIGN_OF_LIFE_MS = 1_000
  * Runs long work while no other process does; answers undefined, without having run it, where another one does.
  * `stillAlone` throws once the connection that keeps the others out is lost: the work asks it before each step.
  */
-export async function aloneOrNot<T>(
+export async function withTryLock<T>(
   db: Db,
   lock: number,
   work: (stillAlone: () => void) => Promise<T>,

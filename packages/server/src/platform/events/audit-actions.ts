@@ -1,7 +1,7 @@
 import { EVENT_TYPES } from './event-catalogue.ts'
 
 /** Acts that the audit log tells of and that are no events: nobody can subscribe to them. */
-export const NOTED_ACTIONS = [
+export const AUDIT_ONLY_ACTIONS = [
   'tenant.created',
   'webhook.created',
   'webhook.updated',
@@ -13,10 +13,10 @@ export const NOTED_ACTIONS = [
   'dashboard.signed_out',
 ] as const
 
-export type NotedAction = (typeof NOTED_ACTIONS)[number]
+export type AuditOnlyAction = (typeof AUDIT_ONLY_ACTIONS)[number]
 
 /** What an entry's `action` can be. */
-export const AUDIT_ACTIONS: readonly string[] = [...EVENT_TYPES, ...NOTED_ACTIONS]
+export const AUDIT_ACTIONS: readonly string[] = [...EVENT_TYPES, ...AUDIT_ONLY_ACTIONS]
 
 const familyOf = (action: string) => action.slice(0, action.indexOf('.'))
 

@@ -1,14 +1,14 @@
 import { type Db, sql } from '../db/db.ts'
 import { type Id, newId } from '../ids.ts'
-import type { NotedAction } from './audit-actions.ts'
+import type { AuditOnlyAction } from './audit-actions.ts'
 import { contextOf, type EventInput } from './events.ts'
 
 /** An act that is no event and has its place in the audit log. */
-export interface Note {
+export interface AuditOnlyEntry {
   tenantId: Id<'ten'>
   /** The app it happened in; null for what belongs to the tenant itself. */
   appId: Id<'app'> | null
-  action: NotedAction
+  action: AuditOnlyAction
   /** The id of the record that it is about. */
   target: string
   /** The user whose record that is. */
@@ -17,7 +17,7 @@ export interface Note {
 }
 
 /** Notes an act in the transaction that does it: it is in the audit log within a second or so of the commit. */
-export async function note(tx: Db, { now }: { now(): Date }, input: Note): Promise<void> {
+export async function recordAuditOnly(tx: Db, { now }: { now(): Date }, input: AuditOnlyEntry): Promise<void> {
   await tx.run(sql`
     insert into audit_notes (tenant_id, id, at, action, target, user_id, app_id, context)
     values (${input.tenantId}, ${newId('aud')}, ${now()}, ${input.action}, ${input.target}, ${input.userId ?? null},

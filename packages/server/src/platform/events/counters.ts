@@ -3,39 +3,39 @@ import type { Id } from '../ids.ts'
 import type { Logger } from '../observability/log.ts'
 
 /** What is counted without being an event. */
-export type TallyMetric = 'deliveries_succeeded' | 'deliveries_failed' | 'api_requests' | 'users_imported'
+export type CounterMetric = 'deliveries_succeeded' | 'deliveries_failed' | 'api_requests' | 'users_imported'
 
 /** So many of something happened within one second. */
-export interface Tally {
+export interface CounterIncrement {
   tenantId: Id<'ten'>
   /** The app it belongs to; null for the tenant's own. */
   appId: Id<'app'> | null
-  metric: TallyMetric
+  metric: CounterMetric
   /** By the service's clock, to the second. */
   at: Date
   n: number
 }
 
-/** Something that tallies are added to. */
-export interface TallySink {
-  /** In the transaction that takes the tallies away: each reaches every sink once. In order of tenant, app, metric, time. */
-  add(tx: Db, rows: readonly Tally[]): Promise<void>
+/** A destination that increments are added to. */
+export interface CounterSink {
+  /** Runs in the transaction that removes the increments: each reaches every sink once. Ordered by tenant, app, metric, time. */
+  add(tx: Db, rows: readonly CounterIncrement[]): Promise<void>
 }
 
 const ROWS_A_DRAIN = 5_000
 
 /**
- * Moves a portion of the tallies into what they are added to, all in one transaction. Several processes may do it at
- * once, each with tallies of its own. @returns whether there may be more
+ * Moves a portion of the increments into every sink, in one transaction. Several processes may do so at once, each with
+ * other increments. @returns whether there may be more
  */
-export function drainTallies(db: Db, sinks: readonly TallySink[]): Promise<boolean> {
+export function drainCounters(db: Db, sinks: readonly CounterSink[]): Promise<boolean> {
   return db.tx(async (tx) => {
     // Undone by a crash of the database, it is only done again.
     await tx.run(sql`select set_config('synchronous_commit', 'off', true)`)
     const rows = await tx.query<{
       tenant_id: Id<'ten'>
       app_id: Id<'app'> | null
-      metric: TallyMetric
+      metric: CounterMetric
       at: Date
       n: number
       taken: number
@@ -45,21 +45,27 @@ export function drainTallies(db: Db, sinks: readonly TallySink[]): Promise<boole
       select tenant_id, app_id, metric, date_trunc('second', at) as at, sum(n)::bigint as n, (sum(count(*)) over ())::bigint as taken
       from gone group by tenant_id, app_id, metric, date_trunc('second', at) order by 1, 2, 3, 4`)
     if (rows.length === 0) return false
-    const tallies = rows.map(
-      ({ tenant_id, app_id, metric, at, n }): Tally => ({ tenantId: tenant_id, appId: app_id, metric, at, n }),
+    const increments = rows.map(
+      ({ tenant_id, app_id, metric, at, n }): CounterIncrement => ({
+        tenantId: tenant_id,
+        appId: app_id,
+        metric,
+        at,
+        n,
+      }),
     )
-    for (const sink of sinks) await sink.add(tx, tallies)
+    for (const sink of sinks) await sink.add(tx, increments)
     return rows[0]?.taken === ROWS_A_DRAIN
   })
 }
 
 /**
- * A `with` part, `tallied`: counts the deliveries that the statement ends. `ended` selects `tenant_id`, `app_id` (of the
+ * A `with` part, `counted`: counts the deliveries that the statement ends. `ended` selects `tenant_id`, `app_id` (of the
  * event) and `status` of those that are no tests.
  */
-export function tallyEnded(ended: Sql, at: Date): Sql {
+export function countEnded(ended: Sql, at: Date): Sql {
   return sql`
-    tallied as (
+    counted as (
       insert into tallies (tenant_id, app_id, metric, n, at)
       select tenant_id, app_id, case status when 'succeeded' then 'deliveries_succeeded' else 'deliveries_failed' end, count(*), ${at}::timestamptz
       from (${ended}) as ended (tenant_id, app_id, status) where status in ('succeeded', 'dead_letter') group by 1, 2, 3)`
@@ -120,7 +126,7 @@ export function createRequestCounter(deps: { db: Db; log: Logger; now(): Date })
     await db.tx(async (tx) => {
       const { rows } = batch
       const row = await tx.one<{ id: string }>(sql`
-        with tallied as (
+        with counted as (
           insert into tallies (tenant_id, app_id, metric, n, at)
           select tenant_id, app_id, 'api_requests', n, at
           from unnest(${rows.map((each) => each.tenantId)}::text[], ${rows.map((each) => each.appId)}::text[],

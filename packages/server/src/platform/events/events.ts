@@ -111,7 +111,7 @@ export function eventWritesIf(event: StoredEvent, condition: Sql): Sql {
       where ${condition})`
 }
 
-/** What a publisher needs of the process: the clock, and the bell that wakes the fan-out. */
+/** What a publisher needs of the process: the clock, and the signal that wakes the fan-out. */
 export interface Publisher {
   now(): Date
   wake: { outbox(): void }

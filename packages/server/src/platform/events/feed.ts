@@ -29,7 +29,7 @@ export interface Follower {
   /** Names its cursor. */
   name: string
   /** What a crash of the database undoes is only folded again, cursor and all, so its commits need not wait for the disk. */
-  hasty?: boolean
+  asyncCommit?: boolean
   /** In the transaction that moves the cursor. Reads and writes nothing but the database. */
   fold(tx: Db, tenantId: Id<'ten'>, events: readonly FeedEvent[]): Promise<void>
 }
@@ -65,7 +65,7 @@ async function readFeed(tx: Db, tenantId: Id<'ten'>, after: number, limit: numbe
 
 async function foldSome(tx: Db, follower: Follower, tenantId: Id<'ten'>): Promise<boolean> {
   const cursor = await tx.one<{ seq: number }>(sql`
-    select seq, case when ${follower.hasty === true} then set_config('synchronous_commit', 'off', true) end from feed_cursors
+    select seq, case when ${follower.asyncCommit === true} then set_config('synchronous_commit', 'off', true) end from feed_cursors
     where tenant_id = ${tenantId} and follower = ${follower.name} for update skip locked`)
   // Another process is at it.
   if (cursor === undefined) return false

@@ -4,30 +4,30 @@ import { sql } from '../db/db.ts'
 import type { Logger } from '../observability/log.ts'
 
 const CHANNEL = 'halfkey'
-/** Rings of one interval are sent as one: a notification costs every commit a moment of a global lock. */
+/** Signals of one interval are sent as one: a notification costs every commit a moment of a global lock. */
 const COALESCE_MS = 20
 const RECONNECT_MS = 500
 
-export type BellName = 'outbox' | 'due'
+export type SignalName = 'outbox' | 'due'
 
-/** A bell: rung by whoever makes work, waited for by whoever does it. A ring while nobody waits is not lost. */
-export interface Bell {
-  ring(): void
-  /** Until the next ring, at most `timeoutMs`. */
+/** Raised by a producer of work and awaited by one worker. Raising it while nobody waits is not lost. */
+export interface Signal {
+  raise(): void
+  /** Resolves when the signal is raised, or after `timeoutMs`. */
   wait(timeoutMs: number): Promise<void>
 }
 
-export function createBell(): Bell {
-  let rung = false
+export function createSignal(): Signal {
+  let raised = false
   let waiter: (() => void) | undefined
   return {
-    ring() {
-      rung = true
+    raise() {
+      raised = true
       waiter?.()
     },
     wait(timeoutMs) {
-      if (rung || timeoutMs <= 0) {
-        rung = false
+      if (raised || timeoutMs <= 0) {
+        raised = false
         return Promise.resolve()
       }
       return new Promise((resolve) => {
@@ -35,7 +35,7 @@ export function createBell(): Bell {
         waiter = () => {
           clearTimeout(timer)
           waiter = undefined
-          rung = false
+          raised = false
           resolve()
         }
       })
@@ -43,12 +43,12 @@ export function createBell(): Bell {
   }
 }
 
-/** Rings the bells of other processes: after the commit, never in its transaction, and at most once an interval. */
-export function createNotifier(db: Db, log: Logger): (bell: BellName) => void {
-  const pending = new Set<BellName>()
+/** Raises the signals of other processes: after the commit, never in its transaction, at most once per interval. */
+export function createNotifier(db: Db, log: Logger): (signal: SignalName) => void {
+  const pending = new Set<SignalName>()
   let timer: NodeJS.Timeout | undefined
-  return (bell) => {
-    pending.add(bell)
+  return (signal) => {
+    pending.add(signal)
     if (timer !== undefined) return
     timer = setTimeout(() => {
       timer = undefined
@@ -68,8 +68,8 @@ export interface Listener {
   close(): Promise<void>
 }
 
-/** Hears other processes' rings on a connection of its own, reconnecting for as long as it is open. */
-export function listen(connection: Connection, bells: Record<BellName, Bell>, log: Logger): Listener {
+/** Receives other processes' signals on a dedicated connection, and reconnects until it is closed. */
+export function listen(connection: Connection, signals: Record<SignalName, Signal>, log: Logger): Listener {
   let client: pg.Client | undefined
   let heard = false
   let closed = false
@@ -80,12 +80,12 @@ export function listen(connection: Connection, bells: Record<BellName, Bell>, lo
     client = next
     next.on('error', () => lost(next))
     next.on('end', () => lost(next))
-    next.on('notification', ({ payload }) => bells[payload as BellName]?.ring())
+    next.on('notification', ({ payload }) => signals[payload as SignalName]?.raise())
     await next.connect()
     await next.query(`listen ${CHANNEL}`)
     heard = true
-    // Whatever was rung before we listened.
-    for (const bell of Object.values(bells)) bell.ring()
+    // Signals raised before we listened.
+    for (const signal of Object.values(signals)) signal.raise()
   }
 
   function lost(which: pg.Client): void {

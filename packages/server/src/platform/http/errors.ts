@@ -65,7 +65,7 @@ export class HttpError extends Error {
   }
 
   /** Refuses, but lets the transaction commit: for what a refusal itself does, such as counting a wrong code. */
-  keepingEffects(): this {
+  commitOnThrow(): this {
     this.keepsEffects = true
     return this
   }

@@ -1,7 +1,8 @@
 import { availableParallelism } from 'node:os'
 import ipaddr from 'ipaddr.js'
+import pLimit from 'p-limit'
 import { z } from 'zod'
-import { createSlots, createTurns } from '../concurrency/keyed-mutex.ts'
+import { createKeyedMutex } from '../concurrency/keyed-mutex.ts'
 import type { Deps } from '../deps.ts'
 import { allows } from '../security/api-key.ts'
 import type { KeyHolder } from '../security/authenticator.ts'
@@ -115,11 +116,11 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
     return { status, body: write({ data: items, total, page, pageSize, hasMore: page * pageSize < total }) }
   }
 
-  const turns = createTurns()
-  const inSlot = createSlots(SLOTS_A_CORE * availableParallelism())
+  const mutex = createKeyedMutex()
+  const inSlot = pLimit(SLOTS_A_CORE * availableParallelism())
   const inTurn = async <T>(input: Input<never, never, never, never>, work: () => Promise<T>): Promise<T> => {
     if (route.turn === undefined) return work()
-    const done = await turns.take(route.turn(input), () => inSlot(work))
+    const done = await mutex.run(route.turn(input), () => inSlot(work))
     if (done === null) throw fail('rate_limited', [], { 'retry-after': '1' })
     return done
   }

@@ -161,7 +161,7 @@ export interface PrepareRequest {
  */
 export interface Ledger {
   readonly name: string
-  readonly joins: boolean
+  readonly transactional: boolean
   /** Computed, not asked for: known before the ledger knows it. `publicKey` is raw. */
   deriveParty(hint: string, publicKey: Buffer): string
   /** What a party's key has to sign before the party exists. Repeatable. */
@@ -169,12 +169,12 @@ export interface Ledger {
   /** Makes the party exist. Repeatable. */
   completeOnboarding(tenantId: Id<'ten'>, onboarding: Onboarding, signatures: readonly LedgerSignature[]): Promise<void>
   /** Interprets commands as of now, or as of when `ground` was read. Nothing changes. */
-  prepare(db: Db, request: PrepareRequest, ground?: unknown): Promise<Prepared>
+  prepare(db: Db, request: PrepareRequest, snapshot?: unknown): Promise<Prepared>
   /**
    * For ledgers that join: what preparing these commands reads, as an expression of one JSON value for a statement of the
    * caller's, who hands the value on to `prepare`. @throws arguments_invalid when it is too much
    */
-  ground?(tenantId: Id<'ten'>, commands: readonly Command[]): Sql
+  snapshot?(tenantId: Id<'ten'>, commands: readonly Command[]): Sql
   /** Reads a prepared transaction out of its bytes; nothing that came beside them is believed. */
   decode(bytes: Buffer): Prepared
   /** Templates of which a choice may create or archive contracts; null for an unknown choice. */

@@ -88,7 +88,7 @@ function holderOf(row: KeyRow): KeyHolder & { endsAtMs: number | null } {
 function createUses(db: Db, log: Logger) {
   const used = new Map<string, { tenantId: string; atMs: number }>()
   return {
-    note(key: Pick<Caller, 'tenantId' | 'keyId'>, atMs: number): void {
+    record(key: Pick<Caller, 'tenantId' | 'keyId'>, atMs: number): void {
       used.set(key.keyId, { tenantId: key.tenantId, atMs })
     },
     async store(): Promise<void> {
@@ -185,7 +185,7 @@ export function createAuthenticator({ db, log, now }: AuthenticatorOptions): Aut
   function live(found: Found): KeyHolder | null {
     const nowMs = now().getTime()
     if (found.endsAtMs !== null && found.endsAtMs <= nowMs) return null
-    uses.note(found, nowMs)
+    uses.record(found, nowMs)
     return found
   }
 

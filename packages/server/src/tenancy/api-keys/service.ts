@@ -6,7 +6,7 @@ import { type Caller, type Origin, type Page, paging } from '../../platform/http
 import { type Id, isId, newId } from '../../platform/ids.ts'
 import { apiKeyHash, apiKeyHint, newApiKey } from '../../platform/security/api-key.ts'
 import { raiseAuthEpoch } from '../../platform/security/authenticator.ts'
-import { holdApp } from '../apps/service.ts'
+import { lockAppForShare } from '../apps/service.ts'
 import { type KeyLimits, readKey, type WantedKey, widerThan } from './limits.ts'
 import type { ApiKey, ApiKeyWithKey, CreateApiKey, ListApiKeys, RotateApiKey } from './schema.ts'
 import * as store from './store.ts'
@@ -47,7 +47,7 @@ async function issue(
   wanted: WantedKey,
   options: { key?: string | undefined; cause: EventInput['cause'] },
 ): Promise<ApiKeyWithKey> {
-  if (wanted.appId !== null && !(await holdApp(tx, tenantId, wanted.appId))) throw notFoundField('appId')
+  if (wanted.appId !== null && !(await lockAppForShare(tx, tenantId, wanted.appId))) throw notFoundField('appId')
   const key = options.key ?? newApiKey(wanted.type)
   const now = deps.now()
   const row: store.ApiKeyRow = {

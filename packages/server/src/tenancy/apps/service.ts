@@ -103,7 +103,7 @@ async function emptyApp(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>, force: boole
   if (!force && (await store.hasUsers(tx, tenantId, id))) throw fail('app_not_empty')
   const deleteUsers = async () => {
     // Held, they begin no session that the next statement would not see.
-    await store.holdUsers(tx, tenantId, id)
+    await store.lockUsers(tx, tenantId, id)
     await store.refuseSessions(tx, tenantId, id, forgetAt)
     await store.deleteUsers(tx, tenantId, id)
   }
@@ -125,7 +125,7 @@ export async function deleteApp(deps: Deps, { caller, origin }: Call, id: string
   const { tenantId } = caller
   const deleted = deps.db.tx(async (tx) => {
     // Before the app, as a change of the default app locks them: tenant, then app.
-    const defaultAppId = await store.holdDefaultApp(tx, tenantId)
+    const defaultAppId = await store.lockDefaultAppForShare(tx, tenantId)
     const row = await store.lockApp(tx, tenantId, id, caller.appId)
     if (row === undefined) throw fail('not_found')
     if (defaultAppId === id) throw fail('default_app')
@@ -134,7 +134,7 @@ export async function deleteApp(deps: Deps, { caller, origin }: Call, id: string
     tx.afterCommit(() => deps.revocations.distrust())
     await store.revokeKeys(tx, tenantId, id, now)
     await store.deleteWebhooks(tx, tenantId, id, now)
-    await store.holdLanes(tx, tenantId, id)
+    await store.pauseLanes(tx, tenantId, id)
     await store.deleteApp(tx, tenantId, id)
     if (row.passkey.rpId !== null) await store.claimRelyingParties(tx, tenantId)
     await publish(tx, deps, event(row, 'app.deleted', { caller, origin }))
@@ -177,8 +177,8 @@ export async function tenantOfApp(deps: Deps, appId: string): Promise<Id<'ten'> 
 }
 
 /** Whether the tenant has this app, which then stays until the transaction ends: for what is created in it. */
-export async function holdApp(tx: Db, tenantId: Id<'ten'>, appId: string): Promise<boolean> {
-  return isId('app', appId) && (await store.holdApp(tx, tenantId, appId))
+export async function lockAppForShare(tx: Db, tenantId: Id<'ten'>, appId: string): Promise<boolean> {
+  return isId('app', appId) && (await store.lockAppForShare(tx, tenantId, appId))
 }
 
 /** The tenant's default app. From memory for at most a second. */

@@ -84,7 +84,7 @@ export function lockApp(
 }
 
 /** Whether there is such an app, which then stays until the transaction ends. */
-export async function holdApp(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Promise<boolean> {
+export async function lockAppForShare(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Promise<boolean> {
   return (await tx.run(sql`select from apps where tenant_id = ${tenantId} and id = ${id} for share`)) === 1
 }
 
@@ -126,7 +126,7 @@ export async function findDefaultApp(db: Db, tenantId: Id<'ten'>): Promise<Id<'a
 }
 
 /** The same, and it stays the default one until the transaction ends. */
-export async function holdDefaultApp(tx: Db, tenantId: Id<'ten'>): Promise<Id<'app'> | undefined> {
+export async function lockDefaultAppForShare(tx: Db, tenantId: Id<'ten'>): Promise<Id<'app'> | undefined> {
   const row = await tx.one<{ default_app_id: Id<'app'> }>(
     sql`select default_app_id from tenants where id = ${tenantId} for share`,
   )
@@ -144,7 +144,7 @@ export async function hasUsers(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Prom
 }
 
 /** Holds the app's users until the transaction ends. */
-export async function holdUsers(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Promise<void> {
+export async function lockUsers(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Promise<void> {
   await tx.run(sql`select from users where tenant_id = ${tenantId} and app_id = ${id} order by id for update`)
 }
 
@@ -202,7 +202,7 @@ export async function deleteWebhooks(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>,
 }
 
 /** Holds the lanes of the app's webhooks, locked in the order in which all who lock several do. */
-export async function holdLanes(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Promise<void> {
+export async function pauseLanes(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Promise<void> {
   await tx.run(sql`
     with mine as (
       select l.id from lanes l join webhooks w on w.tenant_id = l.tenant_id and w.id = l.webhook_id

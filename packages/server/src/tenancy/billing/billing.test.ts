@@ -121,10 +121,10 @@ describe('a checkout', () => {
   test('that was begun by a process that died is finished under its key, with one customer and one page', async () => {
     for (const step of ['customer made', 'page made']) {
       let dies = true
-      const reached = async (at: string) => {
+      const failpoint = async (at: string) => {
         if (at === step && dies) throw new Error('killed')
       }
-      const own = await startService({ ...stripe.settings }, { reached })
+      const own = await startService({ ...stripe.settings }, { failpoint })
       try {
         const tenant = await newShop(own)
         const headers = { 'idempotency-key': 'buy-1' }

@@ -11,10 +11,10 @@ let service: Service
 let stripe: StripeFake
 beforeAll(async () => {
   stripe = await startStripeFake()
-  const reached = async (step: string) => {
+  const failpoint = async (step: string) => {
     if (step === 'state asked') await atStateAsked()
   }
-  service = await startService(stripe.settings, { reached })
+  service = await startService(stripe.settings, { failpoint })
 })
 afterAll(async () => {
   await service.stop()

@@ -6,7 +6,7 @@ import type { PlainRequest } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { ProcessorError, type Subscription } from '../../platform/ports/payment-processor.ts'
 import { periodAt, planInForce } from './plans.ts'
-import { askProcessor, BILLING_ERRORS, processorOf } from './service.ts'
+import { BILLING_ERRORS, callProcessor, processorOf } from './service.ts'
 import * as store from './store.ts'
 import { announce } from './usage.ts'
 
@@ -82,8 +82,8 @@ async function follow(deps: Deps, { id, customerId }: { id: string; customerId: 
     const read = await store.findSubscriptionOf(deps.db, customerId)
     if (read === undefined || (await store.isTaken(deps.db, id))) return
     first ??= read.version
-    const state = await askProcessor(deps, presentState(deps, customerId))
-    await deps.reached('state asked')
+    const state = await callProcessor(deps, presentState(deps, customerId))
+    await deps.failpoint('state asked')
     if (await takeOver(deps, { id, first, read }, state)) return
   }
   throw new Error('a state of the processor was overtaken again and again')

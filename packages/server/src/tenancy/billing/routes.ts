@@ -1,7 +1,7 @@
 import { one, type PlainRoute, type Route, route, secretKey } from '../../platform/http/route.ts'
 import { takeProcessorEvent } from './processor-events.ts'
 import { Checkout, CreateCheckout, CreatePortal, Portal, Usage } from './schema.ts'
-import { askCheckout, askPortal, openCheckout, openPortal } from './service.ts'
+import { openCheckout, openPortal, requestCheckout, requestPortal } from './service.ts'
 import { getUsage } from './usage.ts'
 
 /** The endpoints of billing. */
@@ -20,7 +20,7 @@ export const billingRoutes: Route[] = [
       errors: ['billing_not_configured', 'subscription_active', 'processor_unavailable'],
     },
     {
-      effect: (deps, { caller, body }) => askCheckout(deps, caller, body),
+      effect: (deps, { caller, body }) => requestCheckout(deps, caller, body),
       finish: (deps, { caller }, asked) => openCheckout(deps, caller, asked as never),
     },
   ),
@@ -38,7 +38,7 @@ export const billingRoutes: Route[] = [
       errors: ['billing_not_configured', 'billing_customer_missing', 'processor_unavailable'],
     },
     {
-      effect: (deps, { caller, body }) => askPortal(deps, caller, body),
+      effect: (deps, { caller, body }) => requestPortal(deps, caller, body),
       finish: (deps, _, asked) => openPortal(deps, asked as never),
     },
   ),

@@ -41,7 +41,7 @@ export function processorOf(deps: Deps): PaymentProcessor {
 }
 
 /** What a call to the processor answers. Why it failed is for the operator, not for the caller. @throws processor_unavailable */
-export async function askProcessor<T>(deps: Deps, call: Promise<T>): Promise<T> {
+export async function callProcessor<T>(deps: Deps, call: Promise<T>): Promise<T> {
   return call.catch((error: unknown): never => {
     if (!(error instanceof ProcessorError)) throw error
     deps.log.error(
@@ -95,7 +95,7 @@ function purchasable({ plans }: PaymentProcessor, plan: string): PaidPlan {
  * The first half of a checkout: everything that can be refused.
  * @throws billing_not_configured, validation_failed, subscription_active
  */
-export async function askCheckout(deps: Deps, { tenantId }: Caller, input: CreateCheckout): Promise<Asked> {
+export async function requestCheckout(deps: Deps, { tenantId }: Caller, input: CreateCheckout): Promise<Asked> {
   const plan = purchasable(processorOf(deps), input.plan)
   const successUrl = await ownUrl(deps, tenantId, 'successUrl', input.successUrl)
   const cancelUrl = await ownUrl(deps, tenantId, 'cancelUrl', input.cancelUrl)
@@ -112,8 +112,8 @@ export async function askCheckout(deps: Deps, { tenantId }: Caller, input: Creat
 async function customerOf(deps: Deps, tenantId: Id<'ten'>, gone: string | null): Promise<string> {
   const known = await store.findSubscription(deps.db, tenantId)
   if (known !== undefined && known.customer_id !== gone) return known.customer_id
-  const customerId = await askProcessor(deps, processorOf(deps).createCustomer(tenantId, gone))
-  await deps.reached('customer made')
+  const customerId = await callProcessor(deps, processorOf(deps).createCustomer(tenantId, gone))
+  await deps.failpoint('customer made')
   await store.putCustomer(deps.db, tenantId, { customerId, gone }, deps.now())
   const noted = await store.findSubscription(deps.db, tenantId)
   // What is paid by it would count for whoever it is.
@@ -137,13 +137,13 @@ export async function openCheckout(deps: Deps, { tenantId }: Caller, asked: Aske
     if (!isGone(error)) throw error
     return open(await customerOf(deps, tenantId, customerId))
   })
-  const page = await askProcessor(deps, opened)
-  await deps.reached('page made')
+  const page = await callProcessor(deps, opened)
+  await deps.failpoint('page made')
   return { id: page.id, url: page.url, plan, expiresAt: page.expiresAt.toISOString() }
 }
 
 /** The first half of a visit to the portal. @throws billing_not_configured, validation_failed, billing_customer_missing */
-export async function askPortal(deps: Deps, { tenantId }: Caller, input: CreatePortal): Promise<Asked> {
+export async function requestPortal(deps: Deps, { tenantId }: Caller, input: CreatePortal): Promise<Asked> {
   processorOf(deps)
   const returnUrl = await ownUrl(deps, tenantId, 'returnUrl', input.returnUrl)
   const row = await store.findSubscription(deps.db, tenantId)
@@ -159,5 +159,5 @@ export async function openPortal(deps: Deps, asked: Asked): Promise<Portal> {
     .catch((error: unknown): never => {
       throw isGone(error) ? fail('billing_customer_missing') : error
     })
-  return { url: await askProcessor(deps, opened) }
+  return { url: await callProcessor(deps, opened) }
 }

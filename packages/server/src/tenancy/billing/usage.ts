@@ -1,6 +1,6 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import type { TallyMetric, TallySink } from '../../platform/events/counters.ts'
+import type { CounterMetric, CounterSink } from '../../platform/events/counters.ts'
 import type { EventType } from '../../platform/events/event-catalogue.ts'
 import { publish } from '../../platform/events/events.ts'
 import type { Follower } from '../../platform/events/feed.ts'
@@ -16,7 +16,7 @@ const FORGETS_BELOW = 60
 
 /** What adds one to a meter of the period. */
 const COUNTED_EVENTS: Partial<Record<EventType, Meter>> = { 'tx.completed': 'transactions' }
-const COUNTED_TALLIES: Record<Exclude<TallyMetric, 'users_imported'>, Meter> = {
+const COUNTED_TALLIES: Record<Exclude<CounterMetric, 'users_imported'>, Meter> = {
   deliveries_succeeded: 'deliveries',
   deliveries_failed: 'deliveries',
   api_requests: 'apiRequests',
@@ -24,7 +24,7 @@ const COUNTED_TALLIES: Record<Exclude<TallyMetric, 'users_imported'>, Meter> = {
 /** After which the number of users may be another one. */
 const MOVES_USERS = new Set<EventType>(['user.created', 'user.deleted', 'app.deleted'])
 
-const reached = ({ used }: store.MeterRow, limit: number, percent: number) => used * 100 >= limit * percent
+const hasReached = ({ used }: store.MeterRow, limit: number, percent: number) => used * 100 >= limit * percent
 
 /** Tells of the thresholds that meters have newly reached, each once. The rows are locked by who added to them. */
 export async function announce(
@@ -39,13 +39,13 @@ export async function announce(
     const limit = quotas[row.meter]
     // What is added late to a period that is over is of no use to anybody.
     if (limit === null || (row.period_start !== null && row.period_start < present.start)) continue
-    const due = THRESHOLDS.filter((percent) => row.announced < percent && reached(row, limit, percent))
+    const due = THRESHOLDS.filter((percent) => row.announced < percent && hasReached(row, limit, percent))
     const { meter, used } = row
     for (const percent of due) {
       const data = { meter, used, limit, percent }
       await publish(tx, deps, { tenantId: row.tenant_id, appId: null, type: 'usage.threshold_reached', data })
     }
-    const forgets = row.period_start === null && row.announced > 0 && !reached(row, limit, FORGETS_BELOW)
+    const forgets = row.period_start === null && row.announced > 0 && !hasReached(row, limit, FORGETS_BELOW)
     const announced = forgets ? 0 : (due.at(-1) ?? row.announced)
     if (announced !== row.announced) await store.setAnnounced(tx, { ...row, announced })
   }
@@ -112,14 +112,14 @@ export function usageFollower(deps: Deps): Follower {
 }
 
 /** Adds deliveries that have ended, delivered or given up, and requests to the meters; looks at users who were imported. */
-export function usageSink(deps: Deps): TallySink {
+export function usageSink(deps: Deps): CounterSink {
   return {
-    async add(tx, tallies) {
-      const counted = tallies.flatMap(({ tenantId, metric, at, n }): Counted[] =>
+    async add(tx, increments) {
+      const counted = increments.flatMap(({ tenantId, metric, at, n }): Counted[] =>
         metric === 'users_imported' ? [] : [{ tenantId, meter: COUNTED_TALLIES[metric], at, n }],
       )
       await addCounted(tx, deps, counted)
-      const grown = tallies.filter(({ metric }) => metric === 'users_imported').map(({ tenantId }) => tenantId)
+      const grown = increments.filter(({ metric }) => metric === 'users_imported').map(({ tenantId }) => tenantId)
       for (const tenantId of new Set(grown)) await takeUsersOver(tx, deps, tenantId)
     },
   }

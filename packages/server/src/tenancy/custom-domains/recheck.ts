@@ -2,7 +2,7 @@ import type { Deps } from '../../platform/deps.ts'
 import { DnsBusy } from './dns-records.ts'
 import type { DomainRow } from './store.ts'
 import * as store from './store.ts'
-import { readRecord, settle } from './verify.ts'
+import { readRecord, recordCheck } from './verify.ts'
 
 /** How many domains are looked at together. */
 const PORTION = 20
@@ -18,7 +18,7 @@ export async function recheckDomains(deps: Deps): Promise<boolean> {
   const rows = await store.takeDue(deps.db, now, new Date(now.getTime() + TAKEN_MS), PORTION)
   const one = async (row: DomainRow) => {
     try {
-      await settle(deps, row, await readRecord(deps, row, 'recheck'))
+      await recordCheck(deps, row, await readRecord(deps, row, 'recheck'))
     } catch (error) {
       // It is due again when it is no longer left to us.
       if (error instanceof DnsBusy) return

@@ -1,4 +1,4 @@
-import { createSlots } from '../../platform/concurrency/keyed-mutex.ts'
+import pLimit from 'p-limit'
 import { type Config, publicUrl } from '../../platform/config.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { PlainAnswer, PlainRequest } from '../../platform/http/route.ts'
@@ -72,7 +72,7 @@ type Counts = Promise<{ rpId: string; count: number }[]>
 
 function createCounts() {
   const flying = new Map<Id<'app'>, Counts>()
-  const inSlot = createSlots(COUNTS_AT_ONCE)
+  const inSlot = pLimit(COUNTS_AT_ONCE)
   return (deps: Deps, tenantId: Id<'ten'>, appId: Id<'app'>): Counts => {
     const known = flying.get(appId)
     if (known !== undefined) return known

@@ -10,9 +10,9 @@ import { raiseAuthEpoch } from '../../platform/security/authenticator.ts'
 import { forgetApps, resolveApp } from '../apps/service.ts'
 import { canonicalDomain, refuseUnownable } from './domain-name.ts'
 import { CUSTOM_DOMAIN_ERRORS } from './errors.ts'
+import { firstCheckAt } from './next-check.ts'
 import type { CreateCustomDomain, CustomDomain, ListCustomDomains, RemoveCustomDomain } from './schema.ts'
 import * as store from './store.ts'
-import { firstCheckAt } from './verdict.ts'
 
 const fail = failures(CUSTOM_DOMAIN_ERRORS)
 

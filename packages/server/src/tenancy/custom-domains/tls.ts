@@ -1,4 +1,4 @@
-import { createSlots } from '../../platform/concurrency/keyed-mutex.ts'
+import pLimit from 'p-limit'
 import type { Deps } from '../../platform/deps.ts'
 import type { PlainAnswer, PlainRequest } from '../../platform/http/route.ts'
 import type { Authenticator } from '../../platform/security/authenticator.ts'
@@ -20,7 +20,7 @@ interface Entry {
 /** What this process knows without asking the database. */
 function createKnown(auth: Authenticator) {
   const entries = new Map<string, Entry>()
-  const inSlot = createSlots(QUERIES_AT_ONCE)
+  const inSlot = pLimit(QUERIES_AT_ONCE)
   let generation = auth.generation()
   let waiting = 0
 

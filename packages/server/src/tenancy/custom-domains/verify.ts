@@ -5,10 +5,10 @@ import { failures, type HttpError, notFoundField } from '../../platform/http/err
 import { DnsBusy, DnsUnavailable, dnsRecords } from './dns-records.ts'
 import { canonicalDomain } from './domain-name.ts'
 import { CUSTOM_DOMAIN_ERRORS } from './errors.ts'
+import { afterCheck, type DomainCheck } from './next-check.ts'
 import type { CustomDomain, VerifyCustomDomain } from './schema.ts'
 import { type Call, domainEvent, spread, taken, targetHost } from './service.ts'
 import * as store from './store.ts'
-import { afterLook, type Look } from './verdict.ts'
 
 const fail = failures(CUSTOM_DOMAIN_ERRORS)
 
@@ -29,13 +29,13 @@ export async function readRecord(deps: Deps, row: store.DomainRow, owner: string
 async function settleAs(
   deps: Deps,
   { tenant_id, id }: Pick<store.DomainRow, 'tenant_id' | 'id'>,
-  lookAt: (row: store.DomainRow) => Look,
+  lookAt: (row: store.DomainRow) => DomainCheck,
   cause: EventInput['cause'],
 ): Promise<store.DomainRow | undefined> {
   return deps.db.tx(async (tx) => {
     const before = await store.lockDomain(tx, tenant_id, id)
     if (before === undefined) return undefined
-    const row = afterLook(before, lookAt(before), deps.now())
+    const row = afterCheck(before, lookAt(before), deps.now())
     await store.updateChecked(tx, row)
     if (row.status === before.status) return row
     const type = row.status === 'verified' ? 'custom_domain.verified' : 'custom_domain.failed'
@@ -49,13 +49,13 @@ async function settleAs(
  * Draws the conclusions from what was read at a domain's record, and tells of them if its status changes. Of several at
  * once one does. @returns the row; undefined when it was removed meanwhile
  */
-export async function settle(
+export async function recordCheck(
   deps: Deps,
   found: store.DomainRow,
   texts: readonly string[] | null,
   cause?: EventInput['cause'],
 ): Promise<store.DomainRow | undefined> {
-  const look = ({ token }: store.DomainRow): Look => {
+  const look = ({ token }: store.DomainRow): DomainCheck => {
     if (texts === null) return 'unanswered'
     return texts.some((text) => text.trim() === token) ? 'found' : 'missing'
   }
@@ -112,7 +112,7 @@ export async function verifyCustomDomain(
   const found = await store.findDomainByName(deps.db, caller.tenantId, domain, caller.appId)
   if (found === undefined) throw notFoundField('domain')
   const texts = await readRecordFor(deps, found)
-  const row = await settle(deps, found, texts, { caller, origin })
+  const row = await recordCheck(deps, found, texts, { caller, origin })
   if (row === undefined) throw notFoundField('domain')
   if (row.error === 'domain_taken') throw taken()
   if (texts === null) throw unavailable(row)

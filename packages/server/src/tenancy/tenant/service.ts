@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { note } from '../../platform/events/audit-only-entries.ts'
+import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
 import { publish } from '../../platform/events/events.ts'
 import { failures, notFoundField } from '../../platform/http/errors.ts'
 import type { Caller, Origin } from '../../platform/http/route.ts'
@@ -10,7 +10,7 @@ import { keyFingerprint } from '../../platform/ports/party.ts'
 import type { Authenticator } from '../../platform/security/authenticator.ts'
 import { seal } from '../../platform/security/crypto.ts'
 import { createAdminKey } from '../api-keys/service.ts'
-import { createFirstApp, defaultApp, forgetApps, holdApp } from '../apps/service.ts'
+import { createFirstApp, defaultApp, forgetApps, lockAppForShare } from '../apps/service.ts'
 import type { Tenant, UpdateTenant } from './schema.ts'
 import * as store from './store.ts'
 
@@ -45,7 +45,10 @@ export async function updateTenant(
       ...(row.default_app_id !== before.default_app_id ? ['settings.defaultAppId'] : []),
     ]
     if (changed.length === 0) return store.toTenant(before)
-    if (row.default_app_id !== before.default_app_id && !(await holdApp(tx, caller.tenantId, row.default_app_id))) {
+    if (
+      row.default_app_id !== before.default_app_id &&
+      !(await lockAppForShare(tx, caller.tenantId, row.default_app_id))
+    ) {
       throw notFoundField('settings.defaultAppId')
     }
     row.updated_at = deps.now()
@@ -102,7 +105,13 @@ async function writeTenant(
     ...nodeKey,
     now: deps.now(),
   })
-  await note(tx, deps, { tenantId, appId: null, action: 'tenant.created', target: tenantId, cause: { actor } })
+  await recordAuditOnly(tx, deps, {
+    tenantId,
+    appId: null,
+    action: 'tenant.created',
+    target: tenantId,
+    cause: { actor },
+  })
   await createFirstApp(tx, deps, { tenantId, id: appId, name: 'Default', actor })
   const { key } = await createAdminKey(tx, deps, { tenantId, key: input.adminKey ?? undefined, actor })
   return { tenantId, appId, key }

@@ -10,7 +10,7 @@ import {
   isReserved,
   listTemplates,
   TEMPLATES_MAX,
-} from '../ledger/embedded/template-service.ts'
+} from '../ledger/embedded/template-catalogue.ts'
 import { type DeclareTemplate, type ListTemplates, TEMPLATE_ID_PATTERN, type Template } from './schema.ts'
 
 export const TEMPLATE_ERRORS = {

@@ -118,8 +118,8 @@ export function isUntouched(row: store.TransactionRow, before: store.Transaction
 }
 
 /** Keeps an open transaction for oneself until then, if it is untouched since `row` was read; undefined if it is not. */
-export function putOff(db: Db, row: store.TransactionRow, until: Date): Promise<store.TransactionRow | undefined> {
-  return store.putOff(db, row, until)
+export function postpone(db: Db, row: store.TransactionRow, until: Date): Promise<store.TransactionRow | undefined> {
+  return store.postpone(db, row, until)
 }
 
 /** What a delegated session made under a command id. */

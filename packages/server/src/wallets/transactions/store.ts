@@ -141,7 +141,7 @@ export async function updateTransaction(tx: Db, row: TransactionRow, event: Stor
 }
 
 /** Puts off when it is to be looked at, if nobody has done anything about it since `row` was read. */
-export function putOff(db: Db, row: TransactionRow, until: Date): Promise<TransactionRow | undefined> {
+export function postpone(db: Db, row: TransactionRow, until: Date): Promise<TransactionRow | undefined> {
   return db.one<TransactionRow>(sql`
     update transactions set check_at = ${until}
     where tenant_id = ${row.tenant_id} and id = ${row.id} and status = ${row.status} and check_at = ${row.check_at}

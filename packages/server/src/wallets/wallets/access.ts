@@ -1,4 +1,4 @@
-import { type HeldUser, holdUser } from '../../identity/users/service.ts'
+import { type LockedUser, lockUser } from '../../identity/users/service.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { failures, notFoundField } from '../../platform/http/errors.ts'
@@ -28,8 +28,8 @@ export async function requireOwnSession(deps: Deps, { caller, user }: Omit<Call,
  * The user, who from here on neither goes nor ends nor gets a wallet by another call.
  * @throws session_revoked, user_suspended, guest_expired
  */
-export async function hold(tx: Db, deps: Deps, { caller, user }: Omit<Call, 'origin'>): Promise<HeldUser> {
-  const held = await holdUser(tx, deps, caller.tenantId, user.id)
+export async function lockOwner(tx: Db, deps: Deps, { caller, user }: Omit<Call, 'origin'>): Promise<LockedUser> {
+  const held = await lockUser(tx, deps, caller.tenantId, user.id)
   if (held === undefined) throw user.sessionId === null ? notFoundField('x-user-id') : fail('session_revoked')
   if (held.suspended) throw fail('user_suspended')
   if (held.ended) throw fail('guest_expired')
@@ -56,7 +56,7 @@ export async function lockOwnWallet(
   call: Omit<Call, 'origin'>,
   id: string,
 ): Promise<store.WalletRow | undefined> {
-  await hold(tx, deps, call)
+  await lockOwner(tx, deps, call)
   const row = isId('wal', id)
     ? await store.lockWallet(tx, call.caller.tenantId, id as Id<'wal'>, call.user.appId)
     : undefined

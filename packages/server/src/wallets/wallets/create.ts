@@ -6,7 +6,7 @@ import { isId, newId } from '../../platform/ids.ts'
 import { isSignedBy, signatureBytes } from '../../platform/ports/signature.ts'
 import { CHALLENGE_MS, createChallenge, takeChallenge } from '../../platform/security/challenges.ts'
 import { nodePublicKey } from '../../tenancy/tenant/service.ts'
-import { type Call, hold, requireOwnSession } from './access.ts'
+import { type Call, lockOwner, requireOwnSession } from './access.ts'
 import { type Dealt, dealtOf, storeDealt } from './dealt.ts'
 import { keyProblem } from './ed25519.ts'
 import { WALLET_ERRORS } from './errors.ts'
@@ -84,7 +84,7 @@ async function createEmbedded(deps: Deps, call: Call, input: CreateWallet): Prom
   const ledger = ledgerOf(deps, input.ledger)
   const publicKey = await nodePublicKey(deps, call.caller.tenantId)
   return deps.db.tx(async (tx) => {
-    const { partyId } = await hold(tx, deps, call)
+    const { partyId } = await lockOwner(tx, deps, call)
     const wallet = { id: newId('wal'), ledger, custody: 'embedded', partyId, publicKey } as const
     return toWallet(await addWallet(tx, deps, call, wallet))
   })
@@ -110,7 +110,7 @@ async function createOwned(deps: Deps, call: Call, input: CreateWallet, answer: 
   await requireOwnSession(deps, call)
   const dealt: Dealt | null = answer.custody === 'shared' ? await dealtOf(deps, call, input) : null
   const create = async (tx: Db): Promise<Wallet> => {
-    await hold(tx, deps, call)
+    await lockOwner(tx, deps, call)
     const taken = await takeOwnChallenge(tx, deps, call, input, answer)
     const ledger = ledgerOf(deps, taken.data.ledger)
     const publicKey = Buffer.from(answer.publicKey, 'hex')
@@ -122,7 +122,7 @@ async function createOwned(deps: Deps, call: Call, input: CreateWallet, answer: 
     if (taken.over) throw fail('challenge_expired')
     if (!isSignedBy(publicKey, Buffer.from(taken.data.message), signatureBytes(answer.proof))) {
       const message = "Is not the key's signature over the challenge's message. The challenge is used up."
-      throw fail('signature_invalid', [{ field: 'proof', code: 'signature_invalid', message }]).keepingEffects()
+      throw fail('signature_invalid', [{ field: 'proof', code: 'signature_invalid', message }]).commitOnThrow()
     }
     const row = await addWallet(tx, deps, call, wallet)
     if (dealt !== null) await storeDealt(tx, deps, row, dealt)

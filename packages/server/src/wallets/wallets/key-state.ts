@@ -7,7 +7,7 @@ import * as store from './store.ts'
  * Notes that the user has been given what makes the whole key: from now on they sign without the service. In the
  * transaction that holds the user and the wallet's row.
  */
-export async function noteExported(tx: Db, deps: Deps, before: store.WalletRow): Promise<store.WalletRow> {
+export async function recordExported(tx: Db, deps: Deps, before: store.WalletRow): Promise<store.WalletRow> {
   const now = deps.now()
   const row = { ...before, exported_at: before.exported_at ?? now, updated_at: now }
   await store.setKeyState(tx, row)

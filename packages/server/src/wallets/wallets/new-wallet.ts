@@ -44,7 +44,7 @@ export interface NewWallet {
 /** From when on a wallet can be used: at once on a ledger that joins, else once its party is allocated. */
 function readiness(ledger: Ledger, proven: boolean, now: Date): Pick<store.WalletRow, 'status' | 'onboard_at'> {
   if (!proven) return { status: 'pending', onboard_at: null }
-  return ledger.joins ? { status: 'ready', onboard_at: null } : { status: 'pending', onboard_at: now }
+  return ledger.transactional ? { status: 'ready', onboard_at: null } : { status: 'pending', onboard_at: now }
 }
 
 /**
@@ -102,7 +102,7 @@ export async function addWallet(
 }
 
 /** The user of a `shared` wallet has shown to hold a share: it can be used. In the transaction that holds its row. */
-export async function settleProven(
+export async function activateProven(
   tx: Db,
   deps: Deps,
   before: store.WalletRow,
@@ -117,7 +117,7 @@ export async function settleProven(
 }
 
 /** A share of a wallet in self-custody was stored: the wallet shows the newest generation. In the transaction that holds its row. */
-export async function noteSharing(
+export async function recordSharing(
   tx: Db,
   deps: Deps,
   { tenant_id, id, generation: before }: store.WalletRow,

@@ -178,7 +178,7 @@ describe('what happens meanwhile', () => {
     const dies = async () => {
       throw new Error('killed')
     }
-    await expect(onboardWallets({ ...service.deps, reached: dies })).rejects.toThrow('killed')
+    await expect(onboardWallets({ ...service.deps, failpoint: dies })).rejects.toThrow('killed')
     expect([remote.parties.size, await statusOf(tenant, person)]).toEqual([1, 'pending'])
     await onboardWallets(service.deps)
     expect(remote.asked).toBe(1)

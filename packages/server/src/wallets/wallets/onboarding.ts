@@ -1,6 +1,6 @@
 import type { Deps } from '../../platform/deps.ts'
 import { publish } from '../../platform/events/events.ts'
-import { askLedger } from '../../platform/ports/ask-ledger.ts'
+import { callLedger } from '../../platform/ports/call-ledger.ts'
 import { LedgerError, type LedgerSignature } from '../../platform/ports/ledger.ts'
 import * as store from './store.ts'
 
@@ -25,21 +25,21 @@ async function allocateParty(deps: Deps, row: store.WalletRow): Promise<void> {
   const { tenant_id: tenantId, party_id: party } = row
   const hint = party.slice(0, party.indexOf('::'))
   const publicKey = row.public_key
-  const onboarding = await askLedger(ledger, () => ledger.prepareOnboarding(tenantId, hint, publicKey))
+  const onboarding = await callLedger(ledger, () => ledger.prepareOnboarding(tenantId, hint, publicKey))
   // Nothing is signed for another party than the one that the wallet has been known by from the start.
   if (onboarding.party !== party) throw new LedgerError('prepared_invalid', 'The ledger prepared another party.')
   const signatures: LedgerSignature[] = []
   // The key of a wallet in self-custody is the user's: what it would have to sign the ledger refuses.
   if (row.custody === 'embedded')
     for (const digest of onboarding.digests) signatures.push(...(await ledger.sign(deps.db, tenantId, party, digest)))
-  await askLedger(ledger, () => ledger.completeOnboarding(tenantId, onboarding, signatures))
+  await callLedger(ledger, () => ledger.completeOnboarding(tenantId, onboarding, signatures))
 }
 
 /** Writes how it ended, with its event; once, however many were at it. */
 async function settle(deps: Deps, row: store.WalletRow, error: string | null): Promise<void> {
   const data = { walletId: row.id, userId: row.user_id }
   await deps.db.tx(async (tx) => {
-    if (!(await store.settlePending(tx, deps.now(), row, error === null ? 'ready' : 'failed'))) return
+    if (!(await store.finishOnboarding(tx, deps.now(), row, error === null ? 'ready' : 'failed'))) return
     await publish(tx, deps, {
       tenantId: row.tenant_id,
       appId: row.app_id,
@@ -67,7 +67,7 @@ async function onboard(deps: Deps, row: store.WalletRow): Promise<void> {
     const until = new Date(deps.now().getTime() + backOffMs(row.onboard_attempts))
     return store.postpone(deps.db, row, until)
   }
-  await deps.reached('wallet onboarded')
+  await deps.failpoint('wallet onboarded')
   return settle(deps, row, null)
 }
 

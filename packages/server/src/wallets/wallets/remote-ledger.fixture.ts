@@ -27,7 +27,7 @@ export function newRemoteLedger(node: Ledger, name = 'remote'): RemoteLedger {
   const ledger: RemoteLedger = {
     ...node,
     name,
-    joins: false,
+    transactional: false,
     parties: new Set(),
     signed: [],
     asked: 0,

@@ -1,9 +1,9 @@
 import { ownUser } from '../../identity/sessions/service.ts'
-import { holdUser } from '../../identity/users/service.ts'
-import { keepOutActs } from '../../platform/concurrency/user-lock.ts'
+import { lockUser } from '../../identity/users/service.ts'
+import { lockOutActs } from '../../platform/concurrency/user-lock.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { note } from '../../platform/events/audit-only-entries.ts'
+import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
 import { type EventInput, publish } from '../../platform/events/events.ts'
 import { failures, HttpError, notFoundField } from '../../platform/http/errors.ts'
 import { type Caller, type Page, paging } from '../../platform/http/route.ts'
@@ -15,10 +15,10 @@ import { ledgerOf, walletEvent } from './new-wallet.ts'
 import type { ListWallets, Wallet } from './schema.ts'
 import * as store from './store.ts'
 
-export { type Call, findOwnWallet, hold, lockOwnWallet, requireOwnSession } from './access.ts'
+export { type Call, findOwnWallet, lockOwner, lockOwnWallet, requireOwnSession } from './access.ts'
 export { WALLET_ERRORS } from './errors.ts'
-export { noteExported, setGeneration } from './key-state.ts'
-export { addWallet, ledgerOf, noteSharing, settleProven, walletEvent } from './new-wallet.ts'
+export { recordExported, setGeneration } from './key-state.ts'
+export { activateProven, addWallet, ledgerOf, recordSharing, walletEvent } from './new-wallet.ts'
 export type { WalletRow } from './store.ts'
 
 const fail = failures(WALLET_ERRORS)
@@ -90,7 +90,7 @@ export async function listWallets(deps: Deps, caller: Caller, query: ListWallets
 export async function freezeWallet(deps: Deps, { caller, origin }: Omit<Call, 'user'>, id: string): Promise<Wallet> {
   const { user_id: userId } = await findOwn(store.findWallet, deps.db, caller, id)
   return deps.db.tx(async (tx) => {
-    await keepOutActs(tx, userId)
+    await lockOutActs(tx, userId)
     const before = await findOwn(store.lockWallet, tx, caller, id)
     if (before.frozen_at !== null) return store.toWallet(before)
     const now = deps.now()
@@ -109,16 +109,16 @@ export async function unfreezeWallet(deps: Deps, cause: Omit<Call, 'user'>, id: 
   const { caller } = cause
   const { user_id: userId } = await findOwn(store.findWallet, deps.db, caller, id)
   return deps.db.tx(async (tx) => {
-    await keepOutActs(tx, userId)
+    await lockOutActs(tx, userId)
     // The user before the wallet, as for who ends a guest: what that freezes is not undone here.
-    const held = await holdUser(tx, deps, caller.tenantId, userId)
+    const held = await lockUser(tx, deps, caller.tenantId, userId)
     const before = await findOwn(store.lockWallet, tx, caller, id)
     if (held?.ended === true) throw fail('guest_expired')
     if (before.frozen_at === null) return store.toWallet(before)
     const row = { ...before, frozen_at: null, updated_at: deps.now() }
     await store.setFrozen(tx, row)
     const { tenant_id: tenantId, app_id: appId } = row
-    await note(tx, deps, { tenantId, appId, action: 'wallet.unfrozen', target: row.id, userId, cause })
+    await recordAuditOnly(tx, deps, { tenantId, appId, action: 'wallet.unfrozen', target: row.id, userId, cause })
     return store.toWallet(row)
   })
 }

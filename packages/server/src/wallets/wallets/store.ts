@@ -202,7 +202,7 @@ export function claimPending(db: Db, now: Date, until: Date, limit: number): Pro
 }
 
 /** Ends the allocation of a wallet's party. @returns whether it was still pending */
-export async function settlePending(
+export async function finishOnboarding(
   tx: Db,
   now: Date,
   row: Pick<WalletRow, 'tenant_id' | 'id'>,

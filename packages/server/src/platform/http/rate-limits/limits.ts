@@ -11,7 +11,7 @@ export type RateHeaders = Record<string, string>
 /** At once where the limits are this process's own, and a promise where they are shared. */
 type Counted = RateHeaders | Promise<RateHeaders>
 
-function judge(deps: Deps, name: string, policy: Rate, verdict: RateVerdict): RateHeaders {
+function enforce(deps: Deps, name: string, policy: Rate, verdict: RateVerdict): RateHeaders {
   const headers = {
     'ratelimit-policy': `"${name}";q=${policy.burst};w=${Math.ceil(policy.burst / policy.perSecond)}`,
     ratelimit: `"${name}";r=${verdict.remaining};t=${verdict.resetSeconds}`,
@@ -25,8 +25,8 @@ function take(deps: Deps, name: string, policy: Rate, entry: string): Counted {
   if (!deps.config.rateLimits) return {}
   const verdict = deps.limiter.take(`${name} ${entry}`, { name, ...policy })
   return verdict instanceof Promise
-    ? verdict.then((known) => judge(deps, name, policy, known))
-    : judge(deps, name, policy, verdict)
+    ? verdict.then((known) => enforce(deps, name, policy, known))
+    : enforce(deps, name, policy, verdict)
 }
 
 /** Who an address stands for: of IPv6 one household has a /64 (RFC 6177), of which each call may come from another. */

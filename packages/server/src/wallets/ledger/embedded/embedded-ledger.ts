@@ -98,21 +98,21 @@ interface Parts {
 }
 
 /** What a transaction was prepared from. */
-interface Ground {
+interface Snapshot {
   inputs: ReadonlyMap<string, Input>
   offset: number
 }
 
-const grounds = new WeakMap<Prepared, Ground>()
+const grounds = new WeakMap<Prepared, Snapshot>()
 
 async function interpreted(
   { templates }: Parts,
   db: Db,
   { tenantId, actAs, commands, seed }: Pick<Decoded, 'tenantId' | 'actAs' | 'commands' | 'seed'>,
-  read: store.Ground | undefined,
-): Promise<Ground & { effects: Effect[] }> {
+  read: store.Snapshot | undefined,
+): Promise<Snapshot & { effects: Effect[] }> {
   const known = await templates.forCommands(db, tenantId, commands)
-  const { inputs: found, offset } = read ?? (await store.readGround(db, tenantId, inputsOf(commands)))
+  const { inputs: found, offset } = read ?? (await store.readSnapshot(db, tenantId, inputsOf(commands)))
   if (found === null)
     throw new LedgerError('arguments_invalid', 'These contracts are too large for one transaction.', { field: '' })
   const inputs = new Map(found.map((input) => [input.contractId, input]))
@@ -124,15 +124,15 @@ async function prepare(
   parts: Parts,
   db: Db,
   request: PrepareRequest,
-  read: store.Ground | undefined,
+  read: store.Snapshot | undefined,
 ): Promise<Decoded> {
   const { tenantId, commandId, actAs, expiresAt } = request
   const seed = randomBytes(SEED_BYTES).toString('hex')
   const commands = [...request.commands]
-  const { effects, ...ground } = await interpreted(parts, db, { tenantId, actAs, commands, seed }, read)
+  const { effects, ...snapshot } = await interpreted(parts, db, { tenantId, actAs, commands, seed }, read)
   const document = { tenantId, commandId, actAs, commands, effects, seed, expiresAt: expiresAt.toISOString() }
   const transaction = prepared(document)
-  grounds.set(transaction, ground)
+  grounds.set(transaction, snapshot)
   return transaction
 }
 
@@ -147,7 +147,7 @@ function verified({ actAs, digest }: Prepared, signatures: readonly LedgerSignat
 /** A transaction whose signature has been verified, as the tables take it. */
 function updateOf(
   decoded: Decoded,
-  { inputs, offset }: Ground,
+  { inputs, offset }: Snapshot,
   signatures: readonly LedgerSignature[],
   now: Date,
 ): store.NewUpdate {
@@ -175,9 +175,9 @@ const receiptOf = (row: Pick<store.UpdateRow, 'update_id' | 'offset' | 'recorded
 
 /** What this ledger prepared a moment ago, from contracts that the statement itself finds unchanged. */
 function submission(prepared: Prepared, signatures: readonly LedgerSignature[], now: Date) {
-  const ground = grounds.get(prepared)
-  if (ground === undefined) throw new LedgerError('prepared_invalid', 'This was not prepared here.')
-  const update = updateOf(prepared as Decoded, ground, verified(prepared, signatures), now)
+  const snapshot = grounds.get(prepared)
+  if (snapshot === undefined) throw new LedgerError('prepared_invalid', 'This was not prepared here.')
+  const update = updateOf(prepared as Decoded, snapshot, verified(prepared, signatures), now)
   const { updateId, offset } = update
   return { receipt: { updateId, offset, recordedAt: now }, writes: store.updateWrites(update) }
 }
@@ -191,7 +191,7 @@ async function repeated(tx: Db, { tenantId, actAs, commandId, digest }: Decoded)
 }
 
 /** What a transaction does now. Where its inputs are gone, a repeat of its own may have taken them: then null. */
-async function meaning(parts: Parts, db: Db, decoded: Decoded): Promise<(Ground & { effects: Effect[] }) | null> {
+async function meaning(parts: Parts, db: Db, decoded: Decoded): Promise<(Snapshot & { effects: Effect[] }) | null> {
   try {
     return await interpreted(parts, db, decoded, undefined)
   } catch (error) {
@@ -233,11 +233,11 @@ async function submit(
       throw new LedgerError('prepared_expired', 'This transaction has expired. Prepare it again.')
     const meant = await meaning(parts, db, decoded)
     if (meant === null) continue
-    const { effects, ...ground } = meant
+    const { effects, ...snapshot } = meant
     // The bytes say what was signed; what happens is what the commands mean now. They must be the same.
     if (canonicalJson(effects) !== canonicalJson(decoded.effects))
       throw new LedgerError('prepared_invalid', 'These commands no longer do what was signed.')
-    const update = updateOf(decoded, ground, right, now)
+    const update = updateOf(decoded, snapshot, right, now)
     if (await store.insertUpdate(db, update).catch(refuseUsedSeed))
       return { updateId: update.updateId, offset: update.offset, recordedAt: now }
   }
@@ -254,12 +254,12 @@ export function createEmbeddedLedger({ keys }: { keys: KeyProvider }): Ledger {
   const parts = { templates }
   return {
     name: 'embedded',
-    joins: true,
+    transactional: true,
     deriveParty: partyOf,
     prepareOnboarding: async (_, hint, publicKey) => ({ party: partyOf(hint, publicKey), digests: [] }),
     completeOnboarding: async () => {},
-    prepare: (db, request, ground) => prepare(parts, db, request, ground as store.Ground | undefined),
-    ground: (tenantId, commands) => store.groundOf(tenantId, inputsOf(commands)),
+    prepare: (db, request, snapshot) => prepare(parts, db, request, snapshot as store.Snapshot | undefined),
+    snapshot: (tenantId, commands) => store.snapshotOf(tenantId, inputsOf(commands)),
     decode,
     async declaredConsequences(db, tenantId, templateId, choice) {
       const known = await templates.find(db, tenantId, [templateId])

@@ -15,7 +15,7 @@ interface ContractRow {
 }
 
 /** What a transaction is made of: contracts as they were read, and the offset taken for it. */
-export interface Ground {
+export interface Snapshot {
   /** Null where they are more than a transaction may be made of. */
   inputs: Input[] | null
   offset: number
@@ -27,7 +27,7 @@ const GROUND_BYTES_MAX = 1024 * 1024
  * Contracts by their ids, active or not, as they are now, and an offset for what is made of them, greater than those of
  * all that is seen: a `Ground` as one JSON value.
  */
-export function groundOf(tenantId: Id<'ten'>, ids: readonly string[]): Sql {
+export function snapshotOf(tenantId: Id<'ten'>, ids: readonly string[]): Sql {
   return sql`
     json_build_object('offset', nextval('ledger_offsets'), 'inputs', (
       select case when coalesce(sum(octet_length(arguments::text)), 0) <= ${GROUND_BYTES_MAX}::bigint then coalesce(json_agg(json_build_object('contractId', contract_id, 'templateId', template_id, 'arguments', arguments,
@@ -37,9 +37,9 @@ export function groundOf(tenantId: Id<'ten'>, ids: readonly string[]): Sql {
 }
 
 /** The same, read by itself. */
-export async function readGround(db: Db, tenantId: Id<'ten'>, ids: readonly string[]): Promise<Ground> {
-  const row = await db.one<{ ground: Ground }>(sql`select ${groundOf(tenantId, ids)} as ground`)
-  return row?.ground as Ground
+export async function readSnapshot(db: Db, tenantId: Id<'ten'>, ids: readonly string[]): Promise<Snapshot> {
+  const row = await db.one<{ snapshot: Snapshot }>(sql`select ${snapshotOf(tenantId, ids)} as ground`)
+  return row?.snapshot as Snapshot
 }
 
 /** A transaction to be written, with the contracts that it archives as they were read. */

@@ -1,12 +1,12 @@
 import type { Db } from '../../platform/db/db.ts'
-import { heartbeat } from './leases.ts'
+import { recordHeartbeat } from './leases.ts'
 
 export const HEARTBEAT_MS = 5_000
 const TRUST_MS = 10_000
 const SILENCE_AFTER_FAULT_MS = 15_000
 
 /** What a worker knows of its own touch with the database. All times are this process's monotonic clock. */
-export interface Pulse {
+export interface Heartbeat {
   beat(): Promise<void>
   /** Whether a heartbeat was confirmed lately: without one, others may have taken this worker for dead. */
   alive(): boolean
@@ -19,13 +19,13 @@ export interface Pulse {
 }
 
 /** Follows one worker's heartbeats. */
-export function createPulse(db: Db, workerId: string): Pulse {
+export function createHeartbeat(db: Db, workerId: string): Heartbeat {
   let confirmedAt = Number.NEGATIVE_INFINITY
   let faultAt = Number.NEGATIVE_INFINITY
   return {
     async beat() {
       const startedAt = performance.now()
-      await heartbeat(db, workerId)
+      await recordHeartbeat(db, workerId)
       confirmedAt = startedAt
     },
     alive: () => performance.now() - confirmedAt < TRUST_MS,

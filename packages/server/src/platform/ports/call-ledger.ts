@@ -15,12 +15,12 @@ const inTime = <T>(work: Promise<T>): Promise<T> =>
  * Asks a ledger. Of one that is a network away it waits for a while and no longer, and what fails is a `LedgerError`: where
  * it is not the ledger's own verdict, it is one that may pass, and that leaves open what happened.
  */
-export function askLedger<T>(ledger: Ledger, ask: () => Promise<T>): Promise<T> {
+export function callLedger<T>(ledger: Ledger, ask: () => Promise<T>): Promise<T> {
   return inSpan(`ledger ${ledger.name}`, 'client', { 'halfkey.ledger': ledger.name }, () => answerOf(ledger, ask))
 }
 
 async function answerOf<T>(ledger: Ledger, ask: () => Promise<T>): Promise<T> {
-  if (ledger.joins) return ask()
+  if (ledger.transactional) return ask()
   try {
     return await inTime(ask())
   } catch (error) {

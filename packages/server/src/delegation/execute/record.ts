@@ -116,7 +116,7 @@ export async function recordCompleted(
  * Settles an open transaction that happened. In the transaction that holds the session's row and the transaction's.
  * `submitted` says whether `tx.submitted` is still to be told.
  */
-export async function settleCompleted(
+export async function writeCompleted(
   tx: Db,
   deps: Deps,
   before: store.LiveRow,
@@ -140,7 +140,7 @@ export async function settleCompleted(
  * Settles an open transaction that certainly did not and will not happen: what it had reserved is the session's again.
  * In the transaction that holds the session's row and the transaction's.
  */
-export async function settleFailed(
+export async function recordFailed(
   tx: Db,
   deps: Deps,
   before: store.LiveRow,

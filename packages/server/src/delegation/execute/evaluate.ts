@@ -33,7 +33,7 @@ const denialBy = ({ rule, command, message }: Decision): Denial => ({
 })
 
 /** Whether the policy denies commands as they were asked for. */
-export function judgeCommands(policy: CompiledPolicy, commands: readonly Command[]): Denial | null {
+export function evaluateCommands(policy: CompiledPolicy, commands: readonly Command[]): Denial | null {
   const decision = decideCommands(policy, commands)
   return decision.allowed ? null : denialBy(decision)
 }
@@ -55,7 +55,7 @@ async function declaredBy(
 }
 
 /** Whether the policy denies what a prepared transaction does, apart from what it costs. Asks the ledger. */
-export async function judgeActs(
+export async function evaluateActs(
   db: Db,
   ledger: Ledger,
   row: store.LiveRow,
@@ -68,7 +68,7 @@ export async function judgeActs(
 }
 
 /** What a prepared transaction takes of the session's caps as they are in `row`, or why it may not. */
-export function judgeCost(
+export function evaluateCost(
   row: store.LiveRow,
   prepared: Prepared,
   now: Date,
@@ -80,7 +80,7 @@ export function judgeCost(
 }
 
 /** Whether the policy denies what a prepared transaction does; if not, what it takes of the session's caps. */
-export async function judgeEffects(
+export async function evaluateEffects(
   db: Db,
   deps: Deps,
   ledger: Ledger,
@@ -88,8 +88,8 @@ export async function judgeEffects(
   commands: readonly Command[],
   prepared: Prepared,
 ): Promise<{ denial: Denial } | { charges: Charge[] }> {
-  const denial = await judgeActs(db, ledger, row, commands, prepared)
-  return denial === null ? judgeCost(row, prepared, deps.now()) : { denial }
+  const denial = await evaluateActs(db, ledger, row, commands, prepared)
+  return denial === null ? evaluateCost(row, prepared, deps.now()) : { denial }
 }
 
 /** A denial as an error. */
@@ -116,7 +116,7 @@ export async function deny(
   // In memory most of the time: who is denied again and again costs no write.
   const lately = row.denials[rule] !== undefined && Date.parse(row.denials[rule]) > since.getTime()
   if (!lately && (await store.recordDenial(db, row, rule, { now, since, event }))) db.afterCommit(deps.wake.outbox)
-  throw denied(denial).keepingEffects()
+  throw denied(denial).commitOnThrow()
 }
 
 /** A ledger's refusal as an answer; its field is below `commands`. */

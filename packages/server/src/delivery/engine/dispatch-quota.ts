@@ -11,7 +11,7 @@ interface Holder {
 }
 
 /** Counts a process's sends, so that neither one tenant nor all the slow receivers together can use it up. */
-export function createSlots() {
+export function createDispatchQuota() {
   const byTenant = new Map<string, number>()
   let taken = 0
   let slow = 0

@@ -1,23 +1,23 @@
 import { type Db, isOutage } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { Publisher } from '../../platform/events/events.ts'
+import type { Heartbeat } from './heartbeat.ts'
 import { forgetDeadWorkers, reap, wakeStrandedLanes } from './leases.ts'
-import type { Pulse } from './pulse.ts'
-import { alone, deleteExpired, deleteExpiredAnswers, removeDeleted, settleHeld } from './sweep.ts'
+import { deleteExpired, deleteExpiredAnswers, endPaused, removeDeleted, withSweepLock } from './sweep.ts'
 
 const MINUTE_MS = 60_000
 const LOCK_SWEEP = 4_812_570_347
 const LOCK_RETENTION = 4_812_570_348
 
 /** More periodic work of a worker, such as recover jobs; answers whether there is more at once. */
-export type Chore = (db: Db) => Promise<boolean>
+export type EngineTask = (db: Db) => Promise<boolean>
 
-/** What keeps the engine's tables in order: lost leases, held lanes, chores, and each minute what is past its time. */
-export function createUpkeep(
+/** What keeps the engine's tables in order: lost leases, paused lanes, maintenance tasks, and each minute the retention. */
+export function createMaintenance(
   deps: Deps,
   publisher: Publisher,
-  pulse: Pulse,
-  { chores, followers }: { chores: readonly Chore[]; followers: readonly string[] },
+  heartbeat: Heartbeat,
+  { tasks, followers }: { tasks: readonly EngineTask[]; followers: readonly string[] },
 ) {
   const { db, log, metrics, config } = deps
   let minuteAt = performance.now()
@@ -40,7 +40,7 @@ export function createUpkeep(
   async function everyMinute(): Promise<void> {
     const stranded = await step('stranded lanes', () => wakeStrandedLanes(db))
     if (stranded > 0) log.warn({ stranded }, 'lanes had due work and were not due')
-    await step('deleted webhooks', () => alone(db, LOCK_SWEEP, removeDeleted))
+    await step('deleted webhooks', () => withSweepLock(db, LOCK_SWEEP, removeDeleted))
     await step('dead workers', () => forgetDeadWorkers(db))
     pending.events = true
     pending.answers = true
@@ -51,7 +51,7 @@ export function createUpkeep(
     const { retentionMs, deadLetterRetentionMs } = config
     if (pending.events) {
       const retention = { retentionMs, deadLetterRetentionMs, followers }
-      const events = () => alone(db, LOCK_RETENTION, (tx) => deleteExpired(tx, retention))
+      const events = () => withSweepLock(db, LOCK_RETENTION, (tx) => deleteExpired(tx, retention))
       pending.events = (await step('retention', events)) > 0
     }
     if (pending.answers) pending.answers = (await step('idempotency keys', () => deleteExpiredAnswers(db))) > 0
@@ -59,19 +59,19 @@ export function createUpkeep(
 
   /** One round. @returns whether deliveries became due, and whether there is more to do at once */
   return async function upkeep(): Promise<{ due: boolean; more: boolean }> {
-    const lost = pulse.settled() ? await step('lost leases', () => reap(db, publisher, refused)) : 0
+    const lost = heartbeat.settled() ? await step('lost leases', () => reap(db, publisher, refused)) : 0
     if (lost > 0) {
       metrics.leasesLost.inc(lost)
       log.warn({ lost }, 'leases lost')
     }
-    const held = await step('held lanes', () => alone(db, LOCK_SWEEP, (tx) => settleHeld(tx, deps.now())))
-    let chored = 0
-    for (const chore of chores) chored += await step('chore', () => chore(db))
+    const held = await step('held lanes', () => withSweepLock(db, LOCK_SWEEP, (tx) => endPaused(tx, deps.now())))
+    let worked = 0
+    for (const task of tasks) worked += await step('maintenance task', () => task(db))
     if (performance.now() - minuteAt > MINUTE_MS) {
       minuteAt = performance.now()
       await everyMinute()
     }
     await expire()
-    return { due: lost + chored > 0, more: held + chored > 0 || pending.events || pending.answers }
+    return { due: lost + worked > 0, more: held + worked > 0 || pending.events || pending.answers }
   }
 }

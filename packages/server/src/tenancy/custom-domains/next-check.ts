@@ -17,14 +17,14 @@ const PENDING_AGAIN_MS_MAX = 6 * HOUR_MS
 const PENDING_MS_MAX = 7 * DAY_MS
 
 /** What a look at a domain's record came to. `taken`: found, but another tenant has the domain. */
-export type Look = 'found' | 'missing' | 'unanswered' | 'taken'
+export type DomainCheck = 'found' | 'missing' | 'unanswered' | 'taken'
 
 const ERRORS = {
   found: null,
   missing: 'dns_record_missing',
   unanswered: 'dns_unavailable',
   taken: 'domain_taken',
-} as const satisfies Record<Look, DomainRow['error']>
+} as const satisfies Record<DomainCheck, DomainRow['error']>
 
 /** When a new domain is looked at for the first time without being asked. */
 export const firstCheckAt = (now: Date): Date => new Date(now.getTime() + PENDING_AGAIN_MS_MIN)
@@ -35,7 +35,7 @@ function nextCheckOfPending(row: DomainRow, now: Date): Date | null {
   return new Date(now.getTime() + Math.min(PENDING_AGAIN_MS_MAX, Math.max(PENDING_AGAIN_MS_MIN, ageMs)))
 }
 
-function nextCheckOfVerified(look: Look, missingSince: Date | null, now: Date): Date {
+function nextCheckOfVerified(look: DomainCheck, missingSince: Date | null, now: Date): Date {
   if (look === 'found') return new Date(now.getTime() + FOUND_AGAIN_MS)
   const again = now.getTime() + (look === 'missing' ? MISSING_AGAIN_MS : UNANSWERED_AGAIN_MS)
   if (missingSince === null) return new Date(again)
@@ -48,7 +48,7 @@ function nextCheckOfVerified(look: Look, missingSince: Date | null, now: Date): 
  * A domain after a look at its record. Only a record that is known to be missing counts against it: of servers that do not
  * answer, nothing follows.
  */
-export function afterLook(row: DomainRow, look: Look, now: Date): DomainRow {
+export function afterCheck(row: DomainRow, look: DomainCheck, now: Date): DomainRow {
   const looked = { ...row, error: ERRORS[look], last_checked_at: now, updated_at: now }
   if (look === 'found') {
     const verifiedAt = row.status === 'verified' ? row.verified_at : now
