@@ -86,8 +86,15 @@ export function routesOf(config: Config): readonly Route[] {
 /** Every error beyond the common ones, by its code. */
 export const errors: ErrorTable = Object.assign({}, ...slices.map((slice) => slice.errors))
 
-/** What higher slices do in the transactions of lower ones: each hook is answered by one slice. */
-export const hooks: Hooks = Object.assign({}, ...slices.map((slice) => slice.hooks))
+const appDeletions = slices.flatMap((slice) => slice.hooks?.appDeleted ?? [])
+
+/** What higher slices do in the transactions of lower ones: one slice answers each, and several the deletion of an app. */
+export const hooks: Hooks = {
+  ...Object.assign({}, ...slices.map((slice) => slice.hooks)),
+  appDeleted: async (tx, deps, of) => {
+    for (const deletion of appDeletions) await deletion(tx, deps, of)
+  },
+}
 
 /** The API's description, as served and as committed. */
 export function describeApi(): object {

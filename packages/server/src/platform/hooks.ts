@@ -1,4 +1,4 @@
-import type { Db } from './db/db.ts'
+import type { Db, Sql } from './db/db.ts'
 import type { Deps } from './deps.ts'
 import type { EventInput } from './events/events.ts'
 import type { Id } from './ids.ts'
@@ -10,13 +10,30 @@ interface OfUser {
   cause?: EventInput['cause']
 }
 
+/** An app that is being deleted. */
+export interface OfApp {
+  tenantId: Id<'ten'>
+  appId: Id<'app'>
+}
+
 /**
  * What a lower slice lets the slices above it do in its own transactions, so that it does not import them. Each slice
  * hands in the hooks that it answers in its `slice.ts`.
  */
 export interface Hooks {
+  /** An app is to be deleted with its users; called twice, before and after the creation of others is locked out. */
+  appEmptied(tx: Db, deps: Deps, of: OfApp): Promise<void>
+  /** An app that has no users is about to be deleted; answered by every slice that keeps records of apps. */
+  appDeleted(tx: Db, deps: Deps, of: OfApp): Promise<void>
+  /** The deletion of an app has committed. */
+  appGone(deps: Deps, of: OfApp): Promise<void>
   /** A guest's session ended; their user is locked. */
   guestEnded(tx: Db, deps: Deps, of: OfUser): Promise<void>
   /** A passkey is about to be removed; its user is locked. @throws to keep it */
   passkeyRemoved(tx: Db, deps: Deps, of: OfUser & { credentialId: Buffer }): Promise<void>
+  /**
+   * A `with` part, `seen`, for the statement that begins a session: it marks the user as seen and is empty unless they are
+   * active and the condition holds.
+   */
+  userSeen(of: { tenantId: Id<'ten'>; userId: Id<'usr'>; at: Date }, condition: Sql): Sql
 }

@@ -1,9 +1,10 @@
 import { type Db, isOutage } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { Publisher } from '../../platform/events/events.ts'
+import { deleteExpiredAnswers } from '../../platform/http/idempotency.ts'
 import type { Heartbeat } from './heartbeat.ts'
 import { forgetDeadWorkers, reap, wakeStrandedLanes } from './leases.ts'
-import { deleteExpired, deleteExpiredAnswers, endPaused, removeDeleted, withSweepLock } from './sweep.ts'
+import { deleteExpired, endPaused, removeDeleted, withSweepLock } from './sweep.ts'
 
 const MINUTE_MS = 60_000
 const LOCK_SWEEP = 4_812_570_347

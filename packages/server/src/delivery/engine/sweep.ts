@@ -182,10 +182,3 @@ export async function deleteExpired(tx: Db, retention: Retention): Promise<numbe
   const deliveries = await deleteOldDeliveries(tx, retentionMs, deadLetterRetentionMs)
   return deliveries + (await deleteOldEvents(tx, retentionMs, followers))
 }
-
-/** Deletes a portion of the idempotency answers that nobody can ask for any more. @returns how many */
-export function deleteExpiredAnswers(db: Db): Promise<number> {
-  return db.run(sql`
-    delete from idempotency_keys where (tenant_id, scope_hash) in (
-      select tenant_id, scope_hash from idempotency_keys where expires_at < now() order by expires_at limit ${ROWS_A_DELETION})`)
-}

@@ -4,6 +4,7 @@ import { EgressRefused } from '../../platform/egress/egress.ts'
 import type { AuditOnlyAction } from '../../platform/events/audit-actions.ts'
 import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
 import { EVENT_CATALOGUE, EVENT_TYPES } from '../../platform/events/event-catalogue.ts'
+import type { OfApp } from '../../platform/hooks.ts'
 import { failures, invalid, notFoundField } from '../../platform/http/errors.ts'
 import { changeMetadata, mergeMetadata } from '../../platform/http/metadata.ts'
 import { type Caller, type Origin, type Page, paging } from '../../platform/http/route.ts'
@@ -216,4 +217,10 @@ export function eventTypes(query: { page?: string | undefined; page_size?: strin
     example: EVENT_CATALOGUE[type].data as Record<string, unknown>,
   }))
   return { items, total: EVENT_TYPES.length, page, pageSize }
+}
+
+/** Ends the webhooks of an app that is being deleted. */
+export async function deleteWebhooksOfApp(tx: Db, deps: Deps, { tenantId, appId }: OfApp): Promise<void> {
+  await store.deleteWebhooksOfApp(tx, tenantId, appId, deps.now())
+  await store.pauseLanesOfApp(tx, tenantId, appId)
 }

@@ -2,11 +2,12 @@ import type { Slice } from '../../platform/slice.ts'
 import { DELIVERY_ERRORS } from './deliveries.ts'
 import { stepRecovery } from './recover.ts'
 import { webhookRoutes } from './routes.ts'
-import { WEBHOOK_ERRORS } from './service.ts'
+import { deleteWebhooksOfApp, WEBHOOK_ERRORS } from './service.ts'
 
 /** Webhooks and their deliveries. */
 export const webhookSlice: Slice = {
   routes: webhookRoutes,
   errors: { ...WEBHOOK_ERRORS, ...DELIVERY_ERRORS },
+  hooks: { appDeleted: deleteWebhooksOfApp },
   tasks: (deps) => [(db) => stepRecovery(db, deps.log)],
 }

@@ -130,3 +130,19 @@ export async function markDeleted(tx: Db, row: Pick<WebhookRow, 'tenant_id' | 'i
     sql`update webhooks set deleted_at = ${now}, updated_at = ${now} where tenant_id = ${row.tenant_id} and id = ${row.id}`,
   )
 }
+
+/** Marks an app's webhooks as deleted; the engine cancels what is still to be delivered to them. */
+export async function deleteWebhooksOfApp(tx: Db, tenantId: Id<'ten'>, appId: Id<'app'>, now: Date): Promise<void> {
+  await tx.run(sql`
+    update webhooks set deleted_at = ${now}, updated_at = ${now}
+    where tenant_id = ${tenantId} and app_id = ${appId} and deleted_at is null`)
+}
+
+/** Pauses the lanes of an app's webhooks, locked in the order in which everyone locks several. */
+export async function pauseLanesOfApp(tx: Db, tenantId: Id<'ten'>, appId: Id<'app'>): Promise<void> {
+  await tx.run(sql`
+    with mine as (
+      select l.id from lanes l join webhooks w on w.tenant_id = l.tenant_id and w.id = l.webhook_id
+      where l.tenant_id = ${tenantId} and w.app_id = ${appId} and not l.held order by l.id for update of l)
+    update lanes l set held = true from mine where l.tenant_id = ${tenantId} and l.id = mine.id`)
+}

@@ -7,7 +7,7 @@ import { type ErrorTable, failures, type HttpError, invalid, notFoundField } fro
 import { limitAccount } from '../../platform/http/rate-limits/limits.ts'
 import type { Caller, CurrentUser, Origin } from '../../platform/http/route.ts'
 import { isId } from '../../platform/ids.ts'
-import { createChallenge } from '../../platform/security/challenges.ts'
+import { createChallenge, endChallenge, lockMfaChallenge } from '../../platform/security/challenges.ts'
 import { open, seal } from '../../platform/security/crypto.ts'
 import { signInSettings } from '../../tenancy/apps/service.ts'
 import {
@@ -222,7 +222,7 @@ export async function verify(deps: Deps, call: Call, input: VerifyMfa): Promise<
   return withFactor(deps, call, async (inTx, factor) => {
     const now = inTx.now()
     const asked = isId('chl', challengeId)
-      ? await store.lockChallenge(inTx.db, owner, call.user.appId, challengeId)
+      ? await lockMfaChallenge(inTx.db, { ...owner, appId: call.user.appId, id: challengeId })
       : undefined
     if (asked === undefined || !isId('chl', challengeId)) throw notFoundField('challengeId')
     if (factor === undefined || factor.secret_sealed === null) throw fail('mfa_not_enabled')
@@ -231,7 +231,7 @@ export async function verify(deps: Deps, call: Call, input: VerifyMfa): Promise<
     const byRecovery = input.recoveryCode !== undefined
     if (!(await accept(inTx, call, factor, factor.secret_sealed, input)))
       throw await countWrong(inTx, call, factor, byRecovery ? 'recoveryCode' : 'code')
-    await store.endChallenge(inTx.db, owner, challengeId, now)
+    await endChallenge(inTx.db, owner.tenantId, challengeId, now)
     const noted = await recordVerification(inTx.db, inTx, call.caller, call.user, byRecovery ? 'kba' : 'otp')
     return {
       verified: true,

@@ -114,21 +114,3 @@ export function findStatus(
       where r.tenant_id = f.tenant_id and r.user_id = f.user_id and r.used_at is null) as remaining
     from mfa_factors f where f.tenant_id = ${tenantId} and f.user_id = ${userId} and f.secret_sealed is not null`)
 }
-
-/** The user's challenge of this id, locked until the transaction ends. */
-export function lockChallenge(
-  tx: Db,
-  { tenantId, userId }: Owner,
-  appId: Id<'app'>,
-  id: Id<'chl'>,
-): Promise<{ used_at: Date | null; expires_at: Date } | undefined> {
-  return tx.one(sql`
-    select used_at, expires_at from challenges
-    where tenant_id = ${tenantId} and id = ${id} and kind = 'mfa' and app_id = ${appId} and user_id = ${userId} for update`)
-}
-
-/** Uses the challenge up. */
-export async function endChallenge(tx: Db, { tenantId, userId }: Owner, id: Id<'chl'>, now: Date): Promise<void> {
-  await tx.run(sql`
-    update challenges set used_at = ${now} where tenant_id = ${tenantId} and user_id = ${userId} and id = ${id}`)
-}

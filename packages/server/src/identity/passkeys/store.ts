@@ -1,5 +1,6 @@
 import { type Db, sql } from '../../platform/db/db.ts'
 import type { Id } from '../../platform/ids.ts'
+import { challengeTaken } from '../../platform/security/challenges.ts'
 import { domainOrigins } from '../../platform/security/domain-origins.ts'
 import type { ExtraWrites } from '../sessions/service.ts'
 import type { User } from '../users/schema.ts'
@@ -304,10 +305,6 @@ export function countedUse(
   of: { tenantId: Id<'ten'>; userId: Id<'usr'>; id: Id<'pky'>; challengeId: Id<'chl'> },
   use: { signCount: number; backedUp: boolean; at: Date },
 ): ExtraWrites {
-  const taken = sql`
-    taken as (
-      update challenges set used_at = ${use.at}
-      where tenant_id = ${of.tenantId} and id = ${of.challengeId} and used_at is null returning 1)`
   const counted = sql`
     counted as (
       update passkeys set sign_count = ${use.signCount}::bigint, last_used_at = ${use.at}, backed_up = ${use.backedUp}
@@ -315,7 +312,7 @@ export function countedUse(
         and (sign_count < ${use.signCount}::bigint or (sign_count = 0 and ${use.signCount}::bigint = 0))
       returning 1)`
   return {
-    first: { writes: taken, holds: sql`exists (select from taken)` },
+    first: { writes: challengeTaken(of, use.at), holds: sql`exists (select from taken)` },
     second: { writes: counted, holds: sql`exists (select from counted)` },
   }
 }

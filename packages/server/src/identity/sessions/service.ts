@@ -64,7 +64,7 @@ export interface NoSession {
   firstHeld: boolean
 }
 
-/** Begins a session and emits `user.signed_in` where there is a method, in one statement that takes `alongside` with it. */
+/** Begins a session and emits `user.signed_in` where there is a method, in one statement together with `extraWrites`. */
 export async function startSessionWith(
   deps: Deps,
   input: SignIn,
@@ -89,7 +89,13 @@ export async function startSessionWith(
     input.method === null
       ? null
       : newEvent(now, { tenantId, appId, type: 'user.signed_in', data, cause: { caller, origin } })
-  const { accessSeconds, firstHeld } = await store.insertSession(deps.db, row, event, extraWrites)
+  const { accessSeconds, firstHeld } = await store.insertSession(
+    deps.db,
+    row,
+    event,
+    (condition) => deps.hooks.userSeen({ tenantId, userId, at: now }, condition),
+    extraWrites,
+  )
   if (accessSeconds === null) return { tokens: null, firstHeld }
   if (event !== null) deps.db.afterCommit(deps.wake.outbox)
   return { tokens: await tokensOf(deps, { ...row, generation: 0 }, accessSeconds) }

@@ -90,7 +90,7 @@ const NOTHING_SECOND = { writes: sql`second_nothing as (select)`, holds: sql`tru
 
 /**
  * Begins a session of a user who is active, and no guest that has ended: writes it, when the user was last seen, and the
- * event, in one statement.
+ * event, in one statement. `seen` is the part of the same name that marks the user as seen if a condition holds.
  * @returns the lifetime of its access tokens in seconds, null where there is none because user or conditions do not hold;
  * and whether the first condition did
  */
@@ -98,6 +98,7 @@ export async function insertSession(
   db: Db,
   row: NewSession,
   event: StoredEvent | null,
+  seen: (condition: Sql) => Sql,
   { first, second }: ExtraWrites = { first: NOTHING_FIRST, second: NOTHING_SECOND },
 ): Promise<{ accessSeconds: number | null; firstHeld: boolean }> {
   const told = event === null ? sql`no_event as (select)` : eventWritesIf(event, sql`exists (select from begun)`)
@@ -105,10 +106,7 @@ export async function insertSession(
     with app as (
       select sessions from apps where tenant_id = ${row.tenant_id} and id = ${row.app_id}),
     ${first.writes},
-    seen as (
-      update users set last_seen_at = ${row.signed_in_at}
-      where tenant_id = ${row.tenant_id} and id = ${row.user_id} and status = 'active' and not guest_ended and ${first.holds}
-      returning 1),
+    ${seen(first.holds)},
     ${second.writes},
     begun as (
       insert into sessions (tenant_id, id, app_id, user_id, amr, signed_in_at, refreshed_at, ends_at, expires_at, is_new_user,

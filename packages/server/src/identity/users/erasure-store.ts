@@ -1,5 +1,6 @@
 import { type Db, sql } from '../../platform/db/db.ts'
 import type { Id } from '../../platform/ids.ts'
+import { deleteChallengesOfUser } from '../../platform/security/challenges.ts'
 
 /** Who is erased. */
 interface ErasedUser {
@@ -13,8 +14,7 @@ interface ErasedUser {
  * their `user.created` for `blankEvents`. Before the row goes.
  */
 export async function eraseTraces(tx: Db, { tenant_id, id, created_event_id }: ErasedUser): Promise<void> {
-  await tx.run(sql`
-    delete from challenges where tenant_id = ${tenant_id} and (user_id = ${id} or data->'signUp'->>'userId' = ${id})`)
+  await deleteChallengesOfUser(tx, tenant_id, id)
   if (created_event_id === null) return
   await tx.run(sql`
     insert into erasures (tenant_id, event_id) values (${tenant_id}, ${created_event_id}) on conflict do nothing`)

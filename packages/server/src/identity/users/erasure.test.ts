@@ -3,7 +3,7 @@ import { newAuthenticator, signUp } from '../../../test/harness/authenticator.ts
 import { type CallOptions, eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
 import { answer, type Receiver, startReceiver } from '../../../test/harness/receiver.ts'
 import { create, everything, sessionOf } from '../../delegation/delegated.fixture.ts'
-import { deleteExpired, deleteExpiredAnswers } from '../../delivery/engine/sweep.ts'
+import { deleteExpired } from '../../delivery/engine/sweep.ts'
 import {
   deal,
   newSharedWallet,
@@ -13,6 +13,7 @@ import {
   spellingsOf,
   storeShare,
 } from '../../keys/key-shares/key-shares.fixture.ts'
+import { deleteExpiredAnswers } from '../../platform/http/idempotency.ts'
 import { bearer, newGuest } from '../guests/guests.fixture.ts'
 import { newShop, type Shop, widget } from '../messenger/messenger.fixture.ts'
 import { enrol, stepUp } from '../mfa/mfa.fixture.ts'

@@ -18,6 +18,7 @@ import type { CreateUser, ListUsers, UpdateUser, User } from './schema.ts'
 import * as store from './store.ts'
 
 export { signIn } from './sign-in.ts'
+export { userSeen } from './store.ts'
 
 const fail = failures({})
 

@@ -1,9 +1,12 @@
 import type { Slice } from '../../platform/slice.ts'
+import { deleteCounts, emptyApp, forgetCounts } from './app-deletion.ts'
 import { blankErased } from './erasure.ts'
 import { userRoutes } from './routes.ts'
+import { userSeen } from './service.ts'
 
 /** Users, their import and their erasure. */
 export const userSlice: Slice = {
   routes: userRoutes,
+  hooks: { userSeen, appEmptied: emptyApp, appDeleted: forgetCounts, appGone: deleteCounts },
   tasks: () => [blankErased],
 }

@@ -1,4 +1,5 @@
 import { and, type Db, type Sql, sql, unprepared } from '../../platform/db/db.ts'
+import { countImported } from '../../platform/events/counters.ts'
 import { eventsWritesIf, eventWrites, type StoredEvent } from '../../platform/events/events.ts'
 import type { Id } from '../../platform/ids.ts'
 import { guestOver } from '../../platform/security/current-user.ts'
@@ -95,9 +96,7 @@ export async function insertUsers(
   if (first === undefined) return new Set()
   const told =
     events === null
-      ? sql`counted as (
-          insert into tallies (tenant_id, app_id, metric, n, at)
-          select ${first.tenant_id}, ${first.app_id}, 'users_imported', count(*), ${first.updated_at}::timestamptz from added having count(*) > 0)`
+      ? countImported(first.tenant_id, first.app_id, first.updated_at)
       : eventsWritesIf(events, sql`e.id in (select created_event_id from added)`)
   const added = await tx.query<{ id: Id<'usr'> }>(sql`
     with added as (
@@ -315,4 +314,16 @@ export async function listUsers(db: Db, filter: UserFilter, offset: number, limi
   if (filter.search !== null) return searchUsers(db, filter, offset, limit)
   const total = await countUsers(db, filter)
   return { rows: await usersAt(db, filter, offset, limit, total), total }
+}
+
+/** A `with` part, `seen`, that marks a user as seen now; empty unless they are active and the condition holds. */
+export function userSeen(
+  { tenantId, userId, at }: { tenantId: Id<'ten'>; userId: Id<'usr'>; at: Date },
+  condition: Sql,
+): Sql {
+  return sql`
+    seen as (
+      update users set last_seen_at = ${at}
+      where tenant_id = ${tenantId} and id = ${userId} and status = 'active' and not guest_ended and ${condition}
+      returning 1)`
 }

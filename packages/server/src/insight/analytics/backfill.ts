@@ -1,5 +1,6 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
+import { lockCursor } from '../../platform/events/feed.ts'
 import type { Id } from '../../platform/ids.ts'
 import { addDays, countEvent, type Day, dayOf, daysBetween, gatherCounts, startOf } from './counters.ts'
 import { FOLLOWER, recordActivities } from './follow.ts'
@@ -62,7 +63,7 @@ class NotKept extends Error {}
 export async function backfillDay(deps: Deps, tenantId: Id<'ten'>, day: Day): Promise<boolean> {
   try {
     await deps.db.tx(async (tx) => {
-      const upTo = await store.lockCursor(tx, tenantId, FOLLOWER)
+      const upTo = await lockCursor(tx, tenantId, FOLLOWER)
       const counts = gatherCounts()
       const active = new Set<string>()
       const where = { tenantId, upTo, from: startOf(day), until: startOf(addDays(day, 1)) }
@@ -91,7 +92,7 @@ export async function backfillDay(deps: Deps, tenantId: Id<'ten'>, day: Day): Pr
 /** Puts right, out of what is kept of each user, how many were last active on which day. */
 export async function backfillLastActive(deps: Deps, tenantId: Id<'ten'>): Promise<void> {
   await deps.db.tx(async (tx) => {
-    await store.lockCursor(tx, tenantId, FOLLOWER)
+    await lockCursor(tx, tenantId, FOLLOWER)
     await store.recountLastActive(tx, tenantId)
   })
 }

@@ -71,6 +71,14 @@ export function countEnded(ended: Sql, at: Date): Sql {
       from (${ended}) as ended (tenant_id, app_id, status) where status in ('succeeded', 'dead_letter') group by 1, 2, 3)`
 }
 
+/** A `with` part, `counted`: counts the rows of the part `added` as users that an import brought. */
+export function countImported(tenantId: Id<'ten'>, appId: Id<'app'>, at: Date): Sql {
+  return sql`
+    counted as (
+      insert into tallies (tenant_id, app_id, metric, n, at)
+      select ${tenantId}, ${appId}, 'users_imported', count(*), ${at}::timestamptz from added having count(*) > 0)`
+}
+
 /** Counts a process's requests in its memory, and writes the counts down every second. */
 export interface RequestCounter {
   /** Costs no more than an addition. */

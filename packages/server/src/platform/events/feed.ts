@@ -103,3 +103,12 @@ export async function followFeed(db: Db, follower: Follower): Promise<boolean> {
   if (errors.length > 0) throw new AggregateError(errors, `${follower.name} could not fold ${errors.length} feeds`)
   return more
 }
+
+/** Keeps a follower from a tenant's feed until the transaction ends. @returns how far it has got */
+export async function lockCursor(tx: Db, tenantId: Id<'ten'>, follower: string): Promise<number> {
+  await tx.run(sql`
+    insert into feed_cursors (tenant_id, follower, seq) values (${tenantId}, ${follower}, 0) on conflict do nothing`)
+  const row = await tx.one<{ seq: number }>(sql`
+    select seq from feed_cursors where tenant_id = ${tenantId} and follower = ${follower} for update`)
+  return row?.seq ?? 0
+}

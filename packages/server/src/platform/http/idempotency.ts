@@ -168,3 +168,12 @@ export async function runOnceInSteps(
   if (isFinal) await store.complete(deps.db, answer.status, answer.body)
   return { ...answer, replayed }
 }
+
+const ANSWERS_A_DELETION = 5_000
+
+/** Deletes a portion of the idempotency answers that nobody can ask for any more. @returns how many */
+export function deleteExpiredAnswers(db: Db): Promise<number> {
+  return db.run(sql`
+    delete from idempotency_keys where (tenant_id, scope_hash) in (
+      select tenant_id, scope_hash from idempotency_keys where expires_at < now() order by expires_at limit ${ANSWERS_A_DELETION})`)
+}

@@ -1,4 +1,4 @@
-import { type Db, sql } from '../db/db.ts'
+import { type Db, type Sql, sql } from '../db/db.ts'
 import type { Id } from '../ids.ts'
 import { newId } from '../ids.ts'
 
@@ -96,4 +96,38 @@ export async function deleteOldChallenges(db: Db): Promise<boolean> {
     delete from challenges where (tenant_id, id) in (
       select tenant_id, id from challenges where expires_at < now() - interval '10 minutes' limit ${CHALLENGES_A_DELETION})`)
   return gone === CHALLENGES_A_DELETION
+}
+
+/** The user's MFA challenge of this id, locked until the transaction ends. */
+export function lockMfaChallenge(
+  tx: Db,
+  of: { tenantId: Id<'ten'>; appId: Id<'app'>; userId: Id<'usr'>; id: Id<'chl'> },
+): Promise<{ used_at: Date | null; expires_at: Date } | undefined> {
+  return tx.one(sql`
+    select used_at, expires_at from challenges
+    where tenant_id = ${of.tenantId} and id = ${of.id} and kind = 'mfa' and app_id = ${of.appId} and user_id = ${of.userId} for update`)
+}
+
+/** Uses up a challenge that the transaction has locked. */
+export async function endChallenge(tx: Db, tenantId: Id<'ten'>, id: Id<'chl'>, now: Date): Promise<void> {
+  await tx.run(sql`update challenges set used_at = ${now} where tenant_id = ${tenantId} and id = ${id}`)
+}
+
+/** A `with` part, `taken`, that uses up a challenge; empty where it was used before. */
+export function challengeTaken(of: { tenantId: Id<'ten'>; challengeId: Id<'chl'> }, at: Date): Sql {
+  return sql`
+    taken as (
+      update challenges set used_at = ${at}
+      where tenant_id = ${of.tenantId} and id = ${of.challengeId} and used_at is null returning 1)`
+}
+
+/** Deletes the challenges that know a user, that of their sign-up included. */
+export async function deleteChallengesOfUser(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<void> {
+  await tx.run(sql`
+    delete from challenges where tenant_id = ${tenantId} and (user_id = ${userId} or data->'signUp'->>'userId' = ${userId})`)
+}
+
+/** Deletes all challenges of an app. */
+export async function deleteChallengesOfApp(tx: Db, tenantId: Id<'ten'>, appId: Id<'app'>): Promise<void> {
+  await tx.run(sql`delete from challenges where tenant_id = ${tenantId} and app_id = ${appId}`)
 }

@@ -27,7 +27,7 @@ interface RevokedRow {
 }
 
 /** By when every access token of now has expired. */
-export const accessTokensEnd = (now: Date): Date =>
+const accessTokensEnd = (now: Date): Date =>
   new Date(now.getTime() + (ACCESS_TOKEN_SECONDS_MAX + MARGIN_SECONDS) * 1000)
 
 /** Refuses the access tokens of these sessions, from the transaction's end on: see `Revocations.add`. */
@@ -40,6 +40,14 @@ export async function refuseAccessTokens(
   await tx.run(sql`
     insert into revoked_sessions (tenant_id, session_id, forget_at)
     select ${tenantId}, id, ${accessTokensEnd(now)} from unnest(${sessionIds}::text[]) as id on conflict do nothing`)
+}
+
+/** Refuses the access tokens of all sessions in an app. */
+export async function refuseTokensOfApp(tx: Db, tenantId: Id<'ten'>, appId: Id<'app'>, now: Date): Promise<void> {
+  await tx.run(sql`
+    insert into revoked_sessions (tenant_id, session_id, forget_at)
+    select s.tenant_id, s.id, ${accessTokensEnd(now)} from sessions s join users u on u.tenant_id = s.tenant_id and u.id = s.user_id
+    where u.tenant_id = ${tenantId} and u.app_id = ${appId} on conflict do nothing`)
 }
 
 const FORGOTTEN_A_TIME = 5_000

@@ -1,6 +1,7 @@
 import { type Db, violatedConstraint } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { type EventInput, publish } from '../../platform/events/events.ts'
+import type { OfApp } from '../../platform/hooks.ts'
 import { failures, notFoundField } from '../../platform/http/errors.ts'
 import { type Caller, type Origin, type Page, paging } from '../../platform/http/route.ts'
 import { type Id, isId, newId } from '../../platform/ids.ts'
@@ -188,4 +189,9 @@ export async function rotateApiKey(
     await spread(tx, deps, rotated, 'api_key.rotated', { caller, origin })
     return { ...store.toApiKey(rotated, now), key }
   })
+}
+
+/** Revokes the keys of an app that is being deleted. */
+export async function revokeKeysOfApp(tx: Db, deps: Deps, { tenantId, appId }: OfApp): Promise<void> {
+  await store.revokeKeysOfApp(tx, tenantId, appId, deps.now())
 }

@@ -135,3 +135,12 @@ export async function rotateApiKey(tx: Db, row: ApiKeyRow): Promise<void> {
       previous_until = ${row.previous_until}, updated_at = ${row.updated_at}
     where tenant_id = ${row.tenant_id} and id = ${row.id}`)
 }
+
+/** Revokes all keys of an app. */
+export async function revokeKeysOfApp(tx: Db, tenantId: Id<'ten'>, appId: Id<'app'>, now: Date): Promise<void> {
+  await tx.run(sql`
+    with mine as (
+      select id from api_keys where tenant_id = ${tenantId} and app_id = ${appId} and revoked_at is null order by id for no key update)
+    update api_keys k set revoked_at = ${now}, updated_at = ${now}, previous_hash = null, previous_until = null
+    from mine where k.tenant_id = ${tenantId} and k.id = mine.id`)
+}

@@ -1,11 +1,11 @@
 import { type Db, violatedConstraint } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { type EventInput, publish } from '../../platform/events/events.ts'
+import type { OfApp } from '../../platform/hooks.ts'
 import { failures, notFoundField } from '../../platform/http/errors.ts'
 import { type Caller, type Origin, type Page, paging } from '../../platform/http/route.ts'
 import { type Id, isId, newId } from '../../platform/ids.ts'
 import { raiseAuthEpoch } from '../../platform/security/authenticator.ts'
-import { accessTokensEnd } from '../../platform/security/revocations.ts'
 import { knownApps } from './known-apps.ts'
 import type { App, CreateApp, DeleteApp, ListApps, UpdateApp } from './schema.ts'
 import { appliedTo, changedFields, checkSettings, newAppRow, publicHost, sealBotToken } from './settings.ts'
@@ -99,20 +99,12 @@ export async function updateApp(deps: Deps, { caller, origin }: Call, id: string
   })
 }
 
-async function emptyApp(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>, force: boolean, forgetAt: Date): Promise<void> {
-  if (!force && (await store.hasUsers(tx, tenantId, id))) throw fail('app_not_empty')
-  const deleteUsers = async () => {
-    // Held, they begin no session that the next statement would not see.
-    await store.lockUsers(tx, tenantId, id)
-    await store.refuseSessions(tx, tenantId, id, forgetAt)
-    await store.deleteUsers(tx, tenantId, id)
-  }
+async function emptyApp(tx: Db, deps: Deps, of: OfApp, force: boolean): Promise<void> {
+  if (!force && (await store.hasUsers(tx, of.tenantId, of.appId))) throw fail('app_not_empty')
   // Most users go before the creation of others is locked out, so that this does not last as long as their deletion.
-  if (force) await deleteUsers()
-  await store.lockOutUsers(tx, tenantId, id)
-  if (!force) return
-  await deleteUsers()
-  await store.cancelCounts(tx, tenantId, id)
+  if (force) await deps.hooks.appEmptied(tx, deps, of)
+  await store.lockOutUsers(tx, of.tenantId, of.appId)
+  if (force) await deps.hooks.appEmptied(tx, deps, of)
 }
 
 /**
@@ -123,30 +115,26 @@ async function emptyApp(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>, force: boole
 export async function deleteApp(deps: Deps, { caller, origin }: Call, id: string, query: DeleteApp): Promise<App> {
   if (!isId('app', id)) throw fail('not_found')
   const { tenantId } = caller
+  const of = { tenantId, appId: id }
   const deleted = deps.db.tx(async (tx) => {
     // Before the app, as a change of the default app locks them: tenant, then app.
     const defaultAppId = await store.lockDefaultAppForShare(tx, tenantId)
     const row = await store.lockApp(tx, tenantId, id, caller.appId)
     if (row === undefined) throw fail('not_found')
     if (defaultAppId === id) throw fail('default_app')
-    const now = deps.now()
-    await emptyApp(tx, tenantId, id, query.force === 'true', accessTokensEnd(now))
+    await emptyApp(tx, deps, of, query.force === 'true')
     tx.afterCommit(() => deps.revocations.distrust())
-    await store.revokeKeys(tx, tenantId, id, now)
-    await store.deleteWebhooks(tx, tenantId, id, now)
-    await store.pauseLanes(tx, tenantId, id)
+    await deps.hooks.appDeleted(tx, deps, of)
     await store.deleteApp(tx, tenantId, id)
     if (row.passkey.rpId !== null) await store.claimRelyingParties(tx, tenantId)
     await publish(tx, deps, event(row, 'app.deleted', { caller, origin }))
     await spread(tx, deps)
-    return store.toApp({ ...row, updated_at: now }, publicHost(deps))
+    return store.toApp({ ...row, updated_at: deps.now() }, publicHost(deps))
   })
   const app = await deleted.catch((error: unknown): never => {
     throw violatedConstraint(error) === 'users_app_fk' ? fail('app_not_empty') : error
   })
-  await store
-    .deleteCounts(deps.db, tenantId, id)
-    .catch((error: unknown) => deps.log.warn({ err: error }, 'counts of a deleted app were left'))
+  await deps.hooks.appGone(deps, of)
   return app
 }
 

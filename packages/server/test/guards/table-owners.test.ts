@@ -1,0 +1,170 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { codeOf, files, type SourceFile } from './source-graph.ts'
+
+const MIGRATIONS = join(import.meta.dirname, '../../migrations')
+
+/** One slice owns each table and alone writes it. The delivery room owns its tables as one. */
+const TABLES: Record<string, readonly string[]> = {
+  delegation: ['delegated_sessions'],
+  delivery: ['attempts', 'deliveries', 'deliveries_done', 'feed', 'feed_heads', 'lanes', 'webhooks', 'workers'],
+  'identity/guests': ['guests'],
+  'identity/messenger': ['identities', 'messenger_payloads'],
+  'identity/mfa': ['mfa_factors', 'recovery_codes'],
+  'identity/passkeys': ['passkeys'],
+  'identity/sessions': ['server_verifications', 'sessions'],
+  'identity/sign-in': ['sign_in_codes'],
+  'identity/users': ['erasures', 'user_counts', 'users'],
+  'insight/analytics': ['analytics_active_users', 'analytics_daily'],
+  'insight/audit': ['audit_counts', 'audit_entries', 'audit_heads'],
+  'keys/key-generations': ['key_generations'],
+  'operations/dashboard': ['dashboard_links', 'dashboard_sessions'],
+  'operations/transfer': ['imports'],
+  platform: [
+    'audit_notes',
+    'auth_epoch',
+    'challenges',
+    'events',
+    'feed_cursors',
+    'idempotency_keys',
+    'installation',
+    'jobs',
+    'outbox',
+    'revoked_sessions',
+    'signing_keys',
+    'tallies',
+  ],
+  'tenancy/api-keys': ['api_keys'],
+  'tenancy/apps': ['apps', 'relying_parties'],
+  'tenancy/billing': ['processor_events', 'subscriptions', 'usage_meters'],
+  'tenancy/custom-domains': ['custom_domains'],
+  'tenancy/tenant': ['tenants'],
+  'wallets/custody': ['encryption_keys', 'key_shares', 'resharings'],
+  'wallets/ledger': ['ledger_contracts', 'ledger_stakes', 'ledger_templates', 'ledger_updates'],
+  'wallets/transactions': ['transactions'],
+  'wallets/wallets': ['wallets'],
+}
+
+/** Who else writes a table, and why its owner has no function for it. */
+const FOREIGN_WRITES: Record<string, string> = {
+  'api_keys ← platform': 'the authenticator stores in batches when keys were last used',
+  'audit_notes ← insight/audit': 'takes the entries into the chain',
+  'events ← delivery': 'events of webhook tests; retention',
+  'outbox ← delivery': 'the fan-out takes what was published',
+  'attempts ← identity/users': 'the erasure of a user blanks what receivers answered',
+  'events ← identity/users': 'the erasure of a user blanks the bodies that name them',
+  'imports ← identity/users': 'an import of users keeps its progress beside that of tenants',
+  'analytics_daily ← operations/seed': 'a past that no API can write',
+  'api_keys ← operations/seed': 'a past that no API can write',
+  'users ← operations/seed': 'a past that no API can write',
+}
+
+const AUTHENTICATION = 'who is calling is found in one statement, before anything else'
+const ONE_STATEMENT = 'a check or a lock in the statement that does the work: one round trip'
+const FIGURES = 'figures for operators'
+
+/** Who reads a table of others, and why. */
+const FOREIGN_READS: Record<string, string> = {
+  'apps ← identity/passkeys': ONE_STATEMENT,
+  'apps ← identity/sessions': ONE_STATEMENT,
+  'apps ← insight/analytics': 'whether the app that figures are asked of exists',
+  'apps ← operations/doctor': FIGURES,
+  'apps ← operations/seed': 'finds the app that samples go to',
+  'apps ← platform': AUTHENTICATION,
+  'apps ← tenancy/billing': 'return URLs are held against the origins of the apps',
+  'apps ← tenancy/custom-domains': 'related origins are those of the apps',
+  'api_keys ← operations/dashboard': 'a dashboard session stands for its key',
+  'challenges ← identity/passkeys': ONE_STATEMENT,
+  'custom_domains ← platform': AUTHENTICATION,
+  'custom_domains ← tenancy/billing': 'return URLs may lie on verified domains',
+  'deliveries ← identity/users': 'an erasure waits for deliveries that are under way',
+  'deliveries ← operations/doctor': FIGURES,
+  'deliveries ← platform': FIGURES,
+  'deliveries_done ← identity/users': 'an erasure blanks dead letters',
+  'deliveries_done ← operations/doctor': FIGURES,
+  'events ← insight/analytics': 'counters are filled again from the feed',
+  'events ← insight/audit': 'entries name the events they are made of',
+  'feed ← insight/analytics': 'counters are filled again from the feed',
+  'feed ← platform': 'followers read the feed',
+  'feed_cursors ← delivery': 'an event is kept until every follower has read it',
+  'feed_heads ← insight/analytics': 'counters are filled again from the feed',
+  'feed_heads ← platform': 'followers read the feed',
+  'guests ← delegation': ONE_STATEMENT,
+  'guests ← identity/passkeys': ONE_STATEMENT,
+  'guests ← identity/sessions': ONE_STATEMENT,
+  'guests ← identity/users': ONE_STATEMENT,
+  'guests ← platform': AUTHENTICATION,
+  'identities ← identity/passkeys': 'the last way to sign in stays',
+  'imports ← operations/doctor': FIGURES,
+  'installation ← operations/doctor': FIGURES,
+  'lanes ← platform': FIGURES,
+  'outbox ← identity/users': 'an erasure waits for deliveries that are under way',
+  'outbox ← insight/analytics': 'counters are filled again from the feed',
+  'passkeys ← tenancy/custom-domains': 'the plan for a domain counts the passkeys of each relying party',
+  'relying_parties ← tenancy/custom-domains': 'related origins of a relying party are those of its tenant',
+  'sessions ← identity/sign-in': 'a code stands for a session',
+  'sessions ← platform': AUTHENTICATION,
+  'tenants ← insight/analytics': 'counters are filled again tenant by tenant',
+  'tenants ← operations/dashboard': 'operators choose a tenant',
+  'tenants ← operations/transfer': 'an import looks whether the tenant is there',
+  'tenants ← platform': AUTHENTICATION,
+  'tenants ← tenancy/api-keys': 'revocations of one tenant wait for each other',
+  'tenants ← tenancy/apps': 'the default app stands with the tenant',
+  'tenants ← tenancy/custom-domains': 'the first tenant owns the relying party of the service itself',
+  'tenants ← wallets/ledger': 'declarations of one tenant wait for each other',
+  'transactions ← delegation': ONE_STATEMENT,
+  'user_counts ← tenancy/billing': 'the meter of users is their count',
+  'users ← delegation': ONE_STATEMENT,
+  'users ← identity/mfa': ONE_STATEMENT,
+  'users ← identity/passkeys': ONE_STATEMENT,
+  'users ← identity/sessions': ONE_STATEMENT,
+  'users ← platform': AUTHENTICATION,
+  'users ← tenancy/apps': 'an app that has users is not deleted',
+  'wallets ← delegation': ONE_STATEMENT,
+  'wallets ← operations/transfer': 'an import holds keys of shares against the wallets',
+  'wallets ← wallets/custody': ONE_STATEMENT,
+  'webhooks ← operations/doctor': FIGURES,
+  'workers ← operations/health': 'readiness asks for a live worker',
+  'workers ← platform': FIGURES,
+}
+
+const declared = new Set(
+  globSync('*.sql', { cwd: MIGRATIONS }).flatMap((name) => {
+    const text = readFileSync(join(MIGRATIONS, name), 'utf8')
+    return [...text.matchAll(/^create (?:unlogged )?table (?:if not exists )?([a-z_]+)/gm)].map(
+      ([, table]) => table as string,
+    )
+  }),
+)
+
+const ownerOf = new Map(Object.entries(TABLES).flatMap(([slice, tables]) => tables.map((table) => [table, slice])))
+const STATEMENT =
+  /(?<!for (?:no key )?)\b(insert\s+into|update|delete\s+from|truncate|from|join)\s+(?:only\s+)?([a-z_]+)\b/g
+const sliceOf = ({ room, slice }: SourceFile) => (room === 'delivery' && slice !== 'delivery/events' ? room : slice)
+
+/** Every `table ← slice` in which a slice touches a table of another slice. */
+function touched(verbs: RegExp): string[] {
+  const found = new Set<string>()
+  for (const file of files)
+    for (const [, verb, table] of codeOf(file).matchAll(STATEMENT)) {
+      const owner = ownerOf.get(table as string)
+      const from = file.room === 'delivery' ? 'delivery' : sliceOf(file)
+      if (owner !== undefined && owner !== from && verbs.test(verb as string)) found.add(`${table} ← ${from}`)
+    }
+  return [...found].sort()
+}
+
+test('every table has one owner', () => {
+  expect([...ownerOf.keys()].sort()).toEqual([...declared].filter((table) => table !== 'migrations').sort())
+  expect(ownerOf.size).toBe(Object.values(TABLES).flat().length)
+})
+
+test('only the owner writes a table, but for the writes that are listed with a reason', () => {
+  expect(touched(/insert|update|delete|truncate/)).toEqual(Object.keys(FOREIGN_WRITES).sort())
+})
+
+test('who reads a table of another slice is listed with a reason', () => {
+  const writers = Object.keys(FOREIGN_WRITES)
+  expect(touched(/from|join/).filter((pair) => !writers.includes(pair))).toEqual(Object.keys(FOREIGN_READS).sort())
+})
