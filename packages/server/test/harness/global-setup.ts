@@ -1,9 +1,10 @@
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
 import { openEmbedded } from '../../src/platform/db/embedded/embedded.ts'
+import { migrate } from '../../src/platform/db/migrate.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -12,9 +13,28 @@ declare module 'vitest' {
   }
 }
 
-/** Starts one real PostgreSQL for the whole run. Each service under test gets a database of its own in it. */
+const MEMORY = '/dev/shm'
+const MEMORY_BYTES_MIN = 2 ** 31
+
+/** For a run's PostgreSQL only: its data is thrown away with the run. Fault tests start servers of their own. */
+const SETTINGS = { fsync: 'off', full_page_writes: 'off', max_wal_size: "'512MB'" }
+
+/** The folder for databases: in memory where there is room, because there each takes a fifteenth of the time to make. */
+function databasesFolder(): string {
+  try {
+    const { bavail, bsize } = statfsSync(MEMORY)
+    return bavail * bsize >= MEMORY_BYTES_MIN ? MEMORY : tmpdir()
+  } catch {
+    return tmpdir()
+  }
+}
+
+/**
+ * Starts one real PostgreSQL for the whole run. Each service under test gets a database of its own in it: a clone of
+ * `migrated`, which has this release's schema and nothing else.
+ */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const folder = mkdtempSync(join(tmpdir(), 'halfkey-test-'))
+  const folder = mkdtempSync(join(databasesFolder(), 'halfkey-test-'))
   // Passable, so that the server finds its data here even where root lends it to another user.
   chmodSync(folder, 0o755)
   const embedded = await openEmbedded({ dataDir: folder, role: 'all', log: () => {} })
@@ -29,7 +49,11 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   })
   await admin.connect()
   await admin.query('alter role halfkey createdb')
+  for (const [name, value] of Object.entries(SETTINGS)) await admin.query(`alter system set ${name} = ${value}`)
+  await admin.query('select pg_reload_conf()')
+  await admin.query('create database migrated owner halfkey')
   await admin.end()
+  await migrate({ ...embedded.connection, database: 'migrated' })
   project.provide('postgres', embedded.connection)
   return async () => {
     await embedded.detach()

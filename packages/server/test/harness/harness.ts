@@ -65,22 +65,27 @@ export interface Service {
   stop(): Promise<void>
 }
 
-/** Makes an empty database in the run's PostgreSQL. */
-export async function newDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
+/** Makes a database in the run's PostgreSQL: an empty one, or a clone of the template that has this release's schema. */
+export async function newDatabase(template?: 'migrated'): Promise<{ url: string; drop(): Promise<void> }> {
   const { host, port, user, password, database } = inject('postgres')
   const name = newId('job').toLowerCase()
-  const admin = new pg.Client({ host, port, user, password, database })
-  await admin.connect()
-  await admin.query(`create database ${name}`)
-  await admin.end()
+  const run = async (statement: string) => {
+    const admin = new pg.Client({ host, port, user, password, database })
+    await admin.connect()
+    try {
+      await admin.query(statement)
+    } finally {
+      await admin.end()
+    }
+  }
+  // Copying the files of a template takes a fraction of the time that writing them to the log does.
+  await run(`create database ${name}${template === undefined ? '' : ` template ${template} strategy file_copy`}`)
   return {
     url: `postgres://${user}:${encodeURIComponent(password)}@${encodeURIComponent(host)}:${port}/${name}`,
     async drop() {
-      const again = new pg.Client({ host, port, user, password, database })
-      await again.connect()
       // Refused while an autovacuum worker, which is the superuser's, is in it.
       const dropped = () =>
-        again.query(`drop database ${name} with (force)`).then(
+        run(`drop database ${name} with (force)`).then(
           () => true,
           (error: { code?: string }) => {
             if (error.code !== '42501') throw error
@@ -88,7 +93,6 @@ export async function newDatabase(): Promise<{ url: string; drop(): Promise<void
           },
         )
       await eventually('the database is dropped', dropped)
-      await again.end()
     },
   }
 }
@@ -149,7 +153,7 @@ export async function startService(
   settings: Record<string, string> = {},
   options: Pick<StartOptions, 'ledgers' | 'failpoint'> = {},
 ): Promise<Service> {
-  const database = settings.DATABASE_URL === undefined ? await newDatabase() : null
+  const database = settings.DATABASE_URL === undefined ? await newDatabase('migrated') : null
   const dataDir = mkdtempSync(join(tmpdir(), 'halfkey-data-'))
   const lines: string[] = []
   const sink = new Writable({
