@@ -1,10 +1,33 @@
 import { defineConfig } from 'vitest/config'
 
+/** What takes long: races, faults, killed processes, memory, every way of going wrong. `npm run test:all` runs them too. */
+const LONG = 'packages/*/{src,test}/**/*.long.test.ts'
+/** Tests that run for a few representative endpoints in `npm test`, and in the long run for every one (test/matrix.ts). */
+const MATRICES = ['**/every-endpoint.test.ts', '**/every-endpoint-input.test.ts', '**/dashboard-routes.test.ts']
+
+const shared = {
+  globalSetup: ['packages/server/test/harness/global-setup.ts'],
+  testTimeout: 120_000,
+  hookTimeout: 180_000,
+  // The service is loaded once for each worker, not for each file: whatever a test fakes, it puts back.
+  isolate: false,
+}
+
 export default defineConfig({
   test: {
-    include: ['packages/*/src/**/*.test.ts', 'packages/*/test/**/*.test.ts'],
-    globalSetup: ['packages/server/test/harness/global-setup.ts'],
-    testTimeout: 120_000,
-    hookTimeout: 180_000,
+    // One for each of two cores; PostgreSQL works beside them.
+    maxWorkers: 2,
+    projects: [
+      {
+        test: {
+          ...shared,
+          name: 'ordinary',
+          include: ['packages/*/{src,test}/**/*.test.ts'],
+          exclude: [LONG],
+          provide: { everyRoute: false },
+        },
+      },
+      { test: { ...shared, name: 'long', include: [LONG, ...MATRICES], provide: { everyRoute: true } } },
+    ],
   },
 })

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { routes } from '../../src/app.ts'
 import type { Route } from '../../src/platform/http/route.ts'
 import { expectError, expectRefusal } from '../harness/envelope.ts'
 import { eventually, type Service, startService, type Tenant } from '../harness/harness.ts'
+import { subjects } from '../matrix.ts'
 import {
   type AskOptions,
   actAs,
@@ -33,8 +33,8 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** As in every-endpoint.test.ts, every test runs for every endpoint that there is. */
-const all = routes.map((route) => [nameOf(route), route] as const)
+/** As in every-endpoint.test.ts, in the long run every test runs for every endpoint. */
+const all = subjects.map((route) => [nameOf(route), route] as const)
 const some = (fits: (route: Route) => boolean) => all.filter(([, route]) => fits(route))
 const isList = (route: Route) => route.reply.kind === 'list'
 

@@ -1,0 +1,73 @@
+// The matrices ask representatives for what every endpoint promises. This is why that is enough.
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { entrancesOf, plainRoutes, routes, routesOf } from '../src/app.ts'
+import { loadConfig } from '../src/config.ts'
+import { enterFromPage } from '../src/identity/sign-in/serve-page.ts'
+import { enterDashboard } from '../src/operations/dashboard/service.ts'
+import type { Route } from '../src/platform/http/route.ts'
+import { nameOf } from './matrix/requests.ts'
+import { REPRESENTATIVES } from './matrix.ts'
+
+const SRC = join(import.meta.dirname, '../src')
+const config = loadConfig({})
+
+/** The files of the source, relative to it, in which a pattern is found, and how often. */
+function uses(pattern: RegExp): Record<string, number> {
+  const files = globSync('**/*.ts', { cwd: SRC }).filter((path) => !/\.(test|fixture)\.ts$/.test(path))
+  const counts = files.map((path) => [path, readFileSync(join(SRC, path), 'utf8').match(pattern)?.length ?? 0] as const)
+  return Object.fromEntries(counts.filter(([, count]) => count > 0))
+}
+
+test('every route of a table is served by endpoint(), in one place', () => {
+  // Its definition aside.
+  expect(uses(/(?<!function )\bendpoint\(/g)).toEqual({ 'core/server.ts': 1 })
+  expect(uses(/\baddRoute\(app, deps, route/g)).toEqual({ 'core/server.ts': 2 })
+  expect(uses(/\b(app|scope|server|instance)\.(route|get|post|put|patch|delete|all)\(/g)).toEqual({
+    'core/plain-routes.ts': 2,
+    'core/server.ts': 1,
+  })
+  expect(uses(/\bapp\.register\(/g)).toEqual({ 'core/openapi-page.ts': 1, 'core/plain-routes.ts': 1 })
+})
+
+test('the dashboard has the routes of /v1, the sign-in page some of them, and each page one way in', () => {
+  const [page, dashboard, ...others] = entrancesOf(config)
+  expect(others).toEqual([])
+  expect(dashboard).toMatchObject({ base: '/dashboard/api', limit: 'secret' })
+  expect(dashboard?.routes).toEqual(routesOf(config))
+  expect(dashboard?.enter).toBe(enterDashboard)
+  expect(page).toMatchObject({ base: '/signin/api', limit: 'publishable' })
+  expect(page?.enter).toBe(enterFromPage)
+})
+
+test('no keyless route lies below /v1 or where a page calls endpoints', () => {
+  const endpoints = new Set([
+    ...routes.map((route) => `${route.method} /v1${route.path}`),
+    ...entrancesOf(config).flatMap(({ base, routes: own }) =>
+      own.map(({ method, path }) => `${method} ${base}${path}`),
+    ),
+  ])
+  for (const { method = 'GET', path } of plainRoutes) {
+    expect(path).not.toMatch(/^\/v1(\/|$)/)
+    expect([...endpoints]).not.toContain(`${method} ${path}`)
+  }
+})
+
+test('the representatives hold every kind of callers, of answers and of methods that there is', () => {
+  const kindsOf = (route: Route) => {
+    const { kind, user, tenantWide } = { user: null, tenantWide: null, ...route.callers }
+    return [
+      JSON.stringify({ kind, user, tenantWide }),
+      `reply ${route.reply.kind}`,
+      `method ${route.method}`,
+      `secret ${route.secret ?? false}`,
+      `steps ${route.steps !== undefined}`,
+      `turn ${route.turn !== undefined}`,
+      `limit ${route.limit ?? null}`,
+    ]
+  }
+  const byName = new Map(routes.map((route) => [nameOf(route), route]))
+  const held = new Set(REPRESENTATIVES.flatMap((name) => kindsOf(byName.get(name) as Route)))
+  for (const route of routes) for (const kind of kindsOf(route)) expect(held, nameOf(route)).toContain(kind)
+})
