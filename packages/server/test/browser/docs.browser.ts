@@ -1,32 +1,22 @@
 import { AxeBuilder } from '@axe-core/playwright'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { type Service, startService } from '../harness/harness.ts'
-import { startChromium } from './person.ts'
+import type { Page } from 'playwright-core'
+import { afterEach, expect, test } from 'vitest'
+import { SMOKE, useStage } from './stage.ts'
 
 const PHONE = { width: 360, height: 740 }
 const DESKTOP = { width: 1280, height: 900 }
 
-let service: Service
-let browser: Browser
+const stage = useStage()
 let page: Page
 let requested: string[]
 let complaints: string[]
-beforeAll(async () => {
-  service = await startService()
-  browser = await startChromium()
-})
-afterAll(async () => {
-  await browser.close()
-  await service.stop()
-})
 afterEach(async () => {
   await page.context().close()
   expect(complaints).toEqual([])
 })
 
 async function open(path: string, viewport = DESKTOP): Promise<Page> {
-  const context = await browser.newContext({ viewport, reducedMotion: 'reduce' })
+  const context = await stage.browser.newContext({ viewport, reducedMotion: 'reduce' })
   page = await context.newPage()
   requested = []
   complaints = []
@@ -35,7 +25,7 @@ async function open(path: string, viewport = DESKTOP): Promise<Page> {
   page.on('console', (message) => {
     if (message.type() === 'error' && !message.text().includes('404')) complaints.push(message.text())
   })
-  await page.goto(service.url + path)
+  await page.goto(stage.service.url + path)
   return page
 }
 
@@ -68,14 +58,14 @@ test.each(KINDS)('%s is accessible, light on a desktop and dark on a phone, and 
   }
 })
 
-test('nothing is asked of another server', async () => {
+test('nothing is asked of another server', SMOKE, async () => {
   await open('/docs/concepts')
   await page.getByRole('searchbox').fill('custody')
   await page
     .getByRole('link', { name: /Wallets: who can move what/ })
     .first()
     .waitFor()
-  expect(requested.filter((url) => !url.startsWith(service.url) && !url.startsWith('data:'))).toEqual([])
+  expect(requested.filter((url) => !url.startsWith(stage.service.url) && !url.startsWith('data:'))).toEqual([])
 })
 
 test('the filter finds pages and headings, by keyboard alone', async () => {
@@ -110,17 +100,17 @@ test('the skip link leads past the list of pages, which on a phone is closed', a
   expect(await page.getByRole('navigation', { name: 'Documentation' }).isVisible()).toBe(false)
   await page.getByText('All pages').click()
   await page.getByRole('navigation', { name: 'Documentation' }).waitFor()
-  await page.goto(`${service.url}/docs/webhooks`)
+  await page.goto(`${stage.service.url}/docs/webhooks`)
   await page.keyboard.press('Tab')
   await page.keyboard.press('Enter')
   expect(await page.evaluate('document.activeElement.id')).toBe('site-content')
 })
 
 test('without scripts every page can be read and reached', async () => {
-  const context = await browser.newContext({ javaScriptEnabled: false })
+  const context = await stage.browser.newContext({ javaScriptEnabled: false })
   page = await context.newPage()
   complaints = []
-  await page.goto(`${service.url}/docs`)
+  await page.goto(`${stage.service.url}/docs`)
   await page.getByRole('link', { name: 'Receiving events' }).first().click()
   expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Receiving events')
   expect(await page.getByRole('searchbox').count()).toBe(0)
@@ -129,5 +119,5 @@ test('without scripts every page can be read and reached', async () => {
 test('the API reference is drawn where it says, and leads nowhere else', async () => {
   await open('/docs/api')
   await page.getByRole('heading', { name: 'Halfkey API' }).first().waitFor()
-  expect(requested.filter((url) => !url.startsWith(service.url) && !/^(data|blob):/.test(url))).toEqual([])
+  expect(requested.filter((url) => !url.startsWith(stage.service.url) && !/^(data|blob):/.test(url))).toEqual([])
 })

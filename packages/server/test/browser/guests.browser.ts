@@ -1,32 +1,9 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { type Service, startService } from '../harness/harness.ts'
-import { newPerson, openSignIn, type Person, signOut, startChromium } from './person.ts'
+import type { Page } from 'playwright-core'
+import { expect, test } from 'vitest'
+import { signOut } from './person.ts'
+import { SMOKE, useSignIn } from './stage.ts'
 
-let service: Service
-let browser: Browser
-let person: Person | undefined
-beforeAll(async () => {
-  service = await startService()
-  browser = await startChromium()
-})
-afterAll(async () => {
-  await browser.close()
-  await service.stop()
-})
-afterEach(async () => {
-  const leaving = person
-  person = undefined
-  await leaving?.leave()
-})
-
-async function arrive() {
-  const tenant = await service.newTenant()
-  await tenant.patch(`/apps/${tenant.appId}`, { name: 'Acme Wallet' })
-  person = await newPerson(browser)
-  await openSignIn(person, service, tenant)
-  return { ada: person, page: person.page, tenant }
-}
+const { arrive } = useSignIn()
 
 async function goOnAsGuest(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Continue as guest' }).click()
@@ -34,25 +11,29 @@ async function goOnAsGuest(page: Page): Promise<void> {
   await page.getByRole('heading', { name: 'Save your account' }).waitFor()
 }
 
-test('a guest saves the account under an email, makes a passkey, and comes back with it as the same user', async () => {
-  const { ada, page, tenant } = await arrive()
-  await goOnAsGuest(page)
-  await page.getByText('This device', { exact: true }).waitFor()
-  await ada.look('guest')
-  const [guest] = (await tenant.get('/guests')).body.data
-  await page.getByLabel('Email').fill('ada@example.com')
-  await page.getByRole('button', { name: 'Save your account' }).click()
-  await page.getByRole('heading', { name: 'Your account is saved' }).waitFor()
-  await ada.look('guest-saved')
-  await page.getByRole('button', { name: 'Create a passkey' }).click()
-  await page.getByText('Your account is saved, and your passkey is ready.').waitFor()
-  await page.getByRole('button', { name: /^Rename/ }).waitFor()
-  await ada.look('guest-done')
-  expect((await tenant.get('/users')).body.data).toMatchObject([{ id: guest.userId, email: 'ada@example.com' }])
-  await signOut(ada)
-  await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
-  await page.getByText('ada@example.com').waitFor()
-})
+test(
+  'a guest saves the account under an email, makes a passkey, and comes back with it as the same user',
+  SMOKE,
+  async () => {
+    const { ada, page, tenant } = await arrive()
+    await goOnAsGuest(page)
+    await page.getByText('This device', { exact: true }).waitFor()
+    await ada.look('guest')
+    const [guest] = (await tenant.get('/guests')).body.data
+    await page.getByLabel('Email').fill('ada@example.com')
+    await page.getByRole('button', { name: 'Save your account' }).click()
+    await page.getByRole('heading', { name: 'Your account is saved' }).waitFor()
+    await ada.look('guest-saved')
+    await page.getByRole('button', { name: 'Create a passkey' }).click()
+    await page.getByText('Your account is saved, and your passkey is ready.').waitFor()
+    await page.getByRole('button', { name: /^Rename/ }).waitFor()
+    await ada.look('guest-done')
+    expect((await tenant.get('/users')).body.data).toMatchObject([{ id: guest.userId, email: 'ada@example.com' }])
+    await signOut(ada)
+    await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+    await page.getByText('ada@example.com').waitFor()
+  },
+)
 
 test('the passkey can wait', async () => {
   const { page } = await arrive()

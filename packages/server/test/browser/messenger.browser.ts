@@ -1,27 +1,11 @@
 import { createHash, createHmac } from 'node:crypto'
-import type { Browser } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { type Service, startService } from '../harness/harness.ts'
-import { newPerson, openSignIn, originOf, type Person, startChromium } from './person.ts'
+import { expect, test } from 'vitest'
+import { originOf } from './person.ts'
+import { useSignIn } from './stage.ts'
 
 const BOT_TOKEN = '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'
 
-let service: Service
-let browser: Browser
-let person: Person | undefined
-beforeAll(async () => {
-  service = await startService()
-  browser = await startChromium()
-})
-afterAll(async () => {
-  await browser.close()
-  await service.stop()
-})
-afterEach(async () => {
-  const leaving = person
-  person = undefined
-  await leaving?.leave()
-})
+const stage = useSignIn()
 
 const lines = (fields: Record<string, string | number>) =>
   Object.keys(fields)
@@ -43,7 +27,7 @@ function initData(fields: Record<string, string>): string {
   return new URLSearchParams({ ...fields, hash }).toString()
 }
 
-const now = () => Math.floor(service.deps.now().getTime() / 1000)
+const now = () => Math.floor(stage.service.deps.now().getTime() / 1000)
 const grace = () => ({
   id: 4_294_967_296,
   first_name: 'Grace',
@@ -53,19 +37,16 @@ const grace = () => ({
 })
 
 async function arrive() {
-  const tenant = await service.newTenant()
   const messenger = { botUsername: 'acme_login_bot', botToken: BOT_TOKEN }
-  const patched = await tenant.patch(`/apps/${tenant.appId}`, { name: 'Acme Wallet', messenger })
-  expect(patched.status, patched.text).toBe(200)
-  person = await newPerson(browser)
-  await openSignIn(person, service, tenant)
-  const url = person.page.url()
+  const arrival = await stage.arrive({ app: { messenger } })
+  const { page } = arrival
+  const url = page.url()
   /** Another arrival, with a fragment: a new document, as a link that somebody follows. */
   const openWith = async (fragment: string) => {
-    await person?.page.goto('about:blank')
-    await person?.page.goto(`${url}#${fragment}`)
+    await page.goto('about:blank')
+    await page.goto(`${url}#${fragment}`)
   }
-  return { ada: person, page: person.page, tenant, url, openWith }
+  return { ...arrival, url, openWith }
 }
 
 test('Telegram signs in: there, back, and the fragment is gone', async () => {
@@ -81,7 +62,7 @@ test('Telegram signs in: there, back, and the fragment is gone', async () => {
   const query = new URL(asked).searchParams
   expect([query.get('bot_id'), query.get('origin'), query.get('return_to')]).toEqual([
     '110201543',
-    originOf(service),
+    originOf(stage.service),
     url,
   ])
   expect(page.url()).toBe(url)

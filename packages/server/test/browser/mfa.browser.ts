@@ -1,45 +1,22 @@
 import { generate } from 'otplib'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { type Service, startService, type Tenant } from '../harness/harness.ts'
-import { newPerson, openSignIn, type Person, signOut, signUp, startChromium } from './person.ts'
+import { expect, test } from 'vitest'
+import { type Person, signOut, signUp } from './person.ts'
+import { SMOKE, useSignIn } from './stage.ts'
 
 const STEP_MS = 30_000
 const MINUTE_MS = 60_000
 const RECOVERY_CODES = 10
 const WRONG_CODES_MAX = 5
 
-let service: Service
-let browser: Browser
-let person: Person | undefined
-beforeAll(async () => {
-  service = await startService()
-  browser = await startChromium()
-})
-afterAll(async () => {
-  await browser.close()
-  await service.stop()
-})
-afterEach(async () => {
-  const leaving = person
-  person = undefined
-  await leaving?.leave()
-})
+const stage = useSignIn()
+const { arrive } = stage
 
 const ADA = { email: 'ada@example.com', name: 'Ada Lovelace' }
 
-async function arrive(settings: object = {}): Promise<{ ada: Person; page: Page; tenant: Tenant }> {
-  const tenant = await service.newTenant()
-  await tenant.patch(`/apps/${tenant.appId}`, { name: 'Acme Wallet', ...settings })
-  person = await newPerson(browser)
-  await openSignIn(person, service, tenant)
-  return { ada: person, page: person.page, tenant }
-}
-
 /** What the authenticator app shows next: a code that was not used yet. */
 async function nextCode(secret: string): Promise<string> {
-  service.advance(STEP_MS)
-  return generate({ secret, epoch: Math.floor(service.deps.now().getTime() / 1000) })
+  stage.service.advance(STEP_MS)
+  return generate({ secret, epoch: Math.floor(stage.service.deps.now().getTime() / 1000) })
 }
 
 /** Fills in the set-up dialog and returns what it showed. */
@@ -68,7 +45,7 @@ async function enrol(ada: Person) {
 const wrongCode = async (secret: string) =>
   ((Number(await nextCode(secret)) + 1) % 1_000_000).toString().padStart(6, '0')
 
-test('two-step verification is turned on, and then asked for at the next sign-in', async () => {
+test('two-step verification is turned on, and then asked for at the next sign-in', SMOKE, async () => {
   const { ada, page } = await arrive()
   await signUp(ada, ADA)
   const { secret, recoveryCodes } = await enrol(ada)
@@ -105,7 +82,7 @@ test('removing a passkey asks for a code when the last one is five minutes old, 
   const { ada, page } = await arrive()
   await signUp(ada, ADA)
   const { secret } = await enrol(ada)
-  service.advance(6 * MINUTE_MS)
+  stage.service.advance(6 * MINUTE_MS)
   await ada.takeAnotherDevice()
   await page.getByRole('button', { name: 'Add a passkey' }).click()
   const dialog = page.getByRole('dialog', { name: 'Confirm it’s you' })
@@ -114,7 +91,7 @@ test('removing a passkey asks for a code when the last one is five minutes old, 
   await dialog.getByLabel('6-digit code').fill(await nextCode(secret))
   await dialog.getByRole('button', { name: 'Verify' }).click()
   await page.getByText('Passkey added.').waitFor()
-  service.advance(6 * MINUTE_MS)
+  stage.service.advance(6 * MINUTE_MS)
   await page.getByRole('button', { name: 'Remove Linux computer' }).first().click()
   await page.getByRole('button', { name: 'Remove passkey' }).click()
   await dialog.getByRole('button', { name: 'Cancel' }).click()
@@ -164,7 +141,7 @@ test('after five wrong codes it is said for how long none is heard', async () =>
   await page.getByRole('button', { name: 'Verify' }).click()
   await page.getByText(/Too many wrong codes\..*try again in 1[45] minutes/).waitFor()
   await ada.look('mfa-locked')
-  service.advance(16 * MINUTE_MS)
+  stage.service.advance(16 * MINUTE_MS)
   await page.getByLabel('6-digit code').fill(await nextCode(secret))
   await page.getByRole('button', { name: 'Verify' }).click()
   await page.getByText('Ada Lovelace').waitFor()
@@ -187,7 +164,7 @@ test('two-step verification is turned off with a fresh code', async () => {
   const { ada, page } = await arrive()
   await signUp(ada, ADA)
   const { secret } = await enrol(ada)
-  service.advance(6 * MINUTE_MS)
+  stage.service.advance(6 * MINUTE_MS)
   await page.getByRole('button', { name: 'Turn off two-step verification' }).click()
   await ada.look('mfa-turn-off')
   await page.getByRole('dialog').getByRole('button', { name: 'Turn off' }).click()
@@ -201,7 +178,7 @@ test('two-step verification is turned off with a fresh code', async () => {
 })
 
 test('where the app asks a second factor of everybody, it is set up on the way', async () => {
-  const { ada, page } = await arrive({ mfa: { policy: 'always' } })
+  const { ada, page } = await arrive({ app: { mfa: { policy: 'always' } } })
   await signUp(ada, ADA)
   await page.getByText('Ada Lovelace').waitFor()
   await ada.takeAnotherDevice()

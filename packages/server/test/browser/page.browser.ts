@@ -1,41 +1,18 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Browser } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { call, type Service, startService } from '../harness/harness.ts'
-import { newPerson, openSignIn, originOf, type Person, type PersonOptions, signUp, startChromium } from './person.ts'
+import { expect, test } from 'vitest'
+import { call } from '../harness/harness.ts'
+import { originOf, signUp } from './person.ts'
+import { useSignIn } from './stage.ts'
 
 const ASSETS = join(import.meta.dirname, '../../assets/signin')
 const HOSTILE = `<img src=x onerror=alert(1)>"'&</script><script>alert(2)</script>\u2028 ]]> -->`
 
-let service: Service
-let browser: Browser
-let person: Person | undefined
-beforeAll(async () => {
-  service = await startService()
-  browser = await startChromium()
-})
-afterAll(async () => {
-  await browser.close()
-  await service.stop()
-})
-afterEach(async () => {
-  const leaving = person
-  person = undefined
-  await leaving?.leave()
-})
-
-async function arrive(name = 'Acme Wallet', options: PersonOptions = {}) {
-  const tenant = await service.newTenant()
-  const patched = await tenant.patch(`/apps/${tenant.appId}`, { name })
-  expect(patched.status, patched.text).toBe(200)
-  person = await newPerson(browser, options)
-  await openSignIn(person, service, tenant)
-  return { ada: person, page: person.page, tenant }
-}
+const stage = useSignIn()
+const { arrive } = stage
 
 test("hostile names of app and user stay text, in every place they're shown", async () => {
-  const { ada, page } = await arrive(HOSTILE)
+  const { ada, page } = await arrive({ app: { name: HOSTILE } })
   const heading = await page.getByRole('heading').textContent()
   expect(heading).toBe(`Sign in to ${HOSTILE}`)
   expect(await page.title()).toContain('<img src=x onerror=alert(1)>')
@@ -52,7 +29,7 @@ test("hostile names of app and user stay text, in every place they're shown", as
 
 test('the page allows no inline script, nothing of other servers, and no frame around it', async () => {
   const { tenant } = await arrive()
-  const answer = await call(originOf(service), 'GET', `/signin?app=${tenant.appId}`)
+  const answer = await call(originOf(stage.service), 'GET', `/signin?app=${tenant.appId}`)
   const policy = answer.headers.get('content-security-policy') ?? ''
   for (const directive of ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "form-action 'none'"])
     expect(policy.split(/;\s*/)).toContain(directive)
@@ -64,11 +41,11 @@ test('the page allows no inline script, nothing of other servers, and no frame a
 
 test('a page of others that frames it shows nothing of it', async () => {
   const { tenant } = await arrive()
-  const page = await browser.newPage()
+  const page = await stage.browser.newPage()
   await page.route('https://evil.example/', (route) =>
     route.fulfill({
       contentType: 'text/html',
-      body: `<iframe src="${originOf(service)}/signin?app=${tenant.appId}"></iframe>`,
+      body: `<iframe src="${originOf(stage.service)}/signin?app=${tenant.appId}"></iframe>`,
     }),
   )
   await page.goto('https://evil.example/')
@@ -116,7 +93,7 @@ test('signing up and out needs no mouse', async () => {
 })
 
 test('a browser without passkeys is told so and keeps the other ways', async () => {
-  const { ada, page } = await arrive('Acme Wallet', { withoutPasskeys: true })
+  const { ada, page } = await arrive({ withoutPasskeys: true })
   await page.getByText('This browser cannot use passkeys').waitFor()
   await ada.look('without-passkeys')
   expect(await page.getByRole('button', { name: /passkey|account/ }).count()).toBe(0)
@@ -177,7 +154,7 @@ test('while something is under way, its button says so and the others wait', asy
 
 test('the document asks for every module of the page at once, and for none that is not there', async () => {
   const { tenant } = await arrive()
-  const { text } = await call(originOf(service), 'GET', `/signin?app=${tenant.appId}`)
+  const { text } = await call(originOf(stage.service), 'GET', `/signin?app=${tenant.appId}`)
   const named = [...text.matchAll(/"\/signin\/([\w-]+\.js)"/g)].map((match) => match[1])
   const modules = readdirSync(ASSETS).filter((name) => name.endsWith('.js'))
   expect(named.sort()).toEqual([...modules, 'webauthn.js'].sort())

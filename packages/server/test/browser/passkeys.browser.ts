@@ -1,38 +1,15 @@
-import type { Browser } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { type Service, startService, type Tenant } from '../harness/harness.ts'
-import { newPerson, openSignIn, type Person, type PersonOptions, signOut, signUp, startChromium } from './person.ts'
+import { expect, test } from 'vitest'
+import { signOut, signUp } from './person.ts'
+import { SMOKE, useSignIn } from './stage.ts'
 
 const MINUTE_MS = 60_000
 
-let service: Service
-let browser: Browser
-let person: Person | undefined
-beforeAll(async () => {
-  service = await startService()
-  browser = await startChromium()
-})
-afterAll(async () => {
-  await browser.close()
-  await service.stop()
-})
-afterEach(async () => {
-  const leaving = person
-  person = undefined
-  await leaving?.leave()
-})
-
-async function arrive(options: PersonOptions = {}): Promise<{ ada: Person; page: Person['page']; tenant: Tenant }> {
-  const tenant = await service.newTenant()
-  await tenant.patch(`/apps/${tenant.appId}`, { name: 'Acme Wallet' })
-  person = await newPerson(browser, options)
-  await openSignIn(person, service, tenant)
-  return { ada: person, page: person.page, tenant }
-}
+const stage = useSignIn()
+const { arrive } = stage
 
 const ADA = { email: 'ada@example.com', name: 'Ada Lovelace' }
 
-test('signing up with a passkey makes a user who is signed in', async () => {
+test('signing up with a passkey makes a user who is signed in', SMOKE, async () => {
   const { ada, page, tenant } = await arrive()
   await page.getByRole('heading', { name: 'Sign in to Acme Wallet' }).waitFor()
   await ada.look('sign-in')
@@ -56,7 +33,7 @@ test('email and name can be left out', async () => {
   expect((await tenant.get('/users')).body.data).toMatchObject([{ email: null, name: null }])
 })
 
-test('who signed out signs in again with the passkey, by its choice on the device or by email', async () => {
+test('who signed out signs in again with the passkey, by its choice on the device or by email', SMOKE, async () => {
   const { ada, page, tenant } = await arrive()
   await signUp(ada, ADA)
   await page.getByText('Ada Lovelace').waitFor()
@@ -219,7 +196,7 @@ test('an access token that ran out is renewed without anybody noticing', async (
   const { ada, page } = await arrive()
   await signUp(ada, ADA)
   await page.getByRole('button', { name: /^Rename/ }).click()
-  service.advance(16 * MINUTE_MS)
+  stage.service.advance(16 * MINUTE_MS)
   await page.getByLabel('Name of the passkey').fill('Laptop')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByText('Passkey renamed.').waitFor()
@@ -244,7 +221,7 @@ test('after five minutes something sensitive asks to sign in again, and then goe
   const { ada, page } = await arrive()
   await signUp(ada, ADA)
   await page.getByRole('button', { name: 'Set up two-step verification' }).waitFor()
-  service.advance(6 * MINUTE_MS)
+  stage.service.advance(6 * MINUTE_MS)
   await page.getByRole('button', { name: 'Set up two-step verification' }).click()
   await page.getByRole('dialog', { name: 'Sign in again' }).waitFor()
   await ada.look('sign-in-again')

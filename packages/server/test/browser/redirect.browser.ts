@@ -2,23 +2,19 @@ import { createHash, randomBytes } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { generate } from 'otplib'
-import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { expectError } from '../harness/envelope.ts'
-import { type Service, startService, type Tenant } from '../harness/harness.ts'
-import { newPerson, openSignIn, type Person, signUp, startChromium } from './person.ts'
+import type { Tenant } from '../harness/harness.ts'
+import { openSignIn, signUp } from './person.ts'
+import { SMOKE, useSignIn } from './stage.ts'
 
 const STATE = 'a b&c=ü'
 
-let service: Service
-let browser: Browser
+const stage = useSignIn()
 let shop: Server
-let person: Person | undefined
 /** What the app's server was asked for. */
 let visits: string[] = []
 beforeAll(async () => {
-  service = await startService()
-  browser = await startChromium()
   shop = createServer((request, response) => {
     // Browsers ask for an icon by themselves.
     if (request.url !== '/favicon.ico') visits.push(request.url ?? '')
@@ -28,36 +24,31 @@ beforeAll(async () => {
   })
   await new Promise<void>((done) => shop.listen(0, '127.0.0.1', done))
 })
-afterAll(async () => {
-  await browser.close()
-  await service.stop()
+afterAll(() => {
   shop.closeAllConnections()
   shop.close()
 })
-afterEach(async () => {
+afterEach(() => {
   visits = []
-  const leaving = person
-  person = undefined
-  await leaving?.leave()
 })
 
 const shopUrl = () => `http://127.0.0.1:${(shop.address() as AddressInfo).port}/signed-in?from=halfkey%20page`
 
 /** A link as an app makes it, followed. */
 async function follow(query: Record<string, string> = {}, settings: object = {}) {
-  const tenant = await service.newTenant()
   const redirectUri = shopUrl()
-  await tenant.patch(`/apps/${tenant.appId}`, { name: 'Shop', allowedRedirectUrls: [redirectUri], ...settings })
   const codeVerifier = randomBytes(32).toString('base64url')
-  person = await newPerson(browser)
-  await openSignIn(person, service, tenant, {
-    redirect_uri: redirectUri,
-    state: STATE,
-    code_challenge: createHash('sha256').update(codeVerifier).digest('base64url'),
-    code_challenge_method: 'S256',
-    ...query,
+  const arrival = await stage.arrive({
+    app: { name: 'Shop', allowedRedirectUrls: [redirectUri], ...settings },
+    query: {
+      redirect_uri: redirectUri,
+      state: STATE,
+      code_challenge: createHash('sha256').update(codeVerifier).digest('base64url'),
+      code_challenge_method: 'S256',
+      ...query,
+    },
   })
-  return { ada: person, page: person.page, tenant, exchange: { codeVerifier, redirectUri } }
+  return { ...arrival, exchange: { codeVerifier, redirectUri } }
 }
 
 /** The code that the app's server was visited with. */
@@ -72,20 +63,24 @@ function codeOf(visit: string | undefined): string {
 const isLive = async (tenant: Tenant, accessToken: string) =>
   (await tenant.get('/auth/sessions', { headers: { authorization: `Bearer ${accessToken}` } })).status === 200
 
-test('an app gets its user back with a code for the session, once; a second exchange ends the session', async () => {
-  const { ada, page, tenant, exchange } = await follow()
-  await page.getByRole('heading', { name: 'Sign in to Shop' }).waitFor()
-  await signUp(ada, { email: 'ada@example.com' })
-  await page.getByRole('heading', { name: 'Back in the shop' }).waitFor()
-  expect(visits).toHaveLength(1)
-  const code = codeOf(visits[0])
-  const first = await tenant.post('/auth/exchange', { code, ...exchange })
-  expect(first.status, first.text).toBe(200)
-  expect(first.body.data).toMatchObject({ user: { email: 'ada@example.com' }, isNewUser: true })
-  expect(await isLive(tenant, first.body.data.accessToken)).toBe(true)
-  expectError(await tenant.post('/auth/exchange', { code, ...exchange }), 400, 'code_invalid')
-  expect(await isLive(tenant, first.body.data.accessToken)).toBe(false)
-})
+test(
+  'an app gets its user back with a code for the session, once; a second exchange ends the session',
+  SMOKE,
+  async () => {
+    const { ada, page, tenant, exchange } = await follow()
+    await page.getByRole('heading', { name: 'Sign in to Shop' }).waitFor()
+    await signUp(ada, { email: 'ada@example.com' })
+    await page.getByRole('heading', { name: 'Back in the shop' }).waitFor()
+    expect(visits).toHaveLength(1)
+    const code = codeOf(visits[0])
+    const first = await tenant.post('/auth/exchange', { code, ...exchange })
+    expect(first.status, first.text).toBe(200)
+    expect(first.body.data).toMatchObject({ user: { email: 'ada@example.com' }, isNewUser: true })
+    expect(await isLive(tenant, first.body.data.accessToken)).toBe(true)
+    expectError(await tenant.post('/auth/exchange', { code, ...exchange }), 400, 'code_invalid')
+    expect(await isLive(tenant, first.body.data.accessToken)).toBe(false)
+  },
+)
 
 test('the way back leaves no sign-in page in the history, and no referrer', async () => {
   const { ada, page } = await follow()
@@ -111,11 +106,11 @@ test('who has a second factor is asked for it before the way back', async () => 
   const first = await tenant.post('/auth/exchange', { code: codeOf(visits[0]), ...exchange })
   const headers = { authorization: `Bearer ${first.body.data.accessToken}` }
   const { secret } = (await tenant.post('/mfa/setup', {}, { headers })).body.data
-  const codeNow = () => generate({ secret, epoch: Math.floor(service.deps.now().getTime() / 1000) })
+  const codeNow = () => generate({ secret, epoch: Math.floor(stage.service.deps.now().getTime() / 1000) })
   expect((await tenant.post('/mfa/verify-setup', { code: await codeNow() }, { headers })).status).toBe(200)
-  service.advance(30_000)
+  stage.service.advance(30_000)
   visits = []
-  await openSignIn(ada, service, tenant, {
+  await openSignIn(ada, stage.service, tenant, {
     redirect_uri: exchange.redirectUri,
     state: STATE,
     code_challenge: createHash('sha256').update(exchange.codeVerifier).digest('base64url'),

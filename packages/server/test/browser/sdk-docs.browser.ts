@@ -4,25 +4,16 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Page } from 'playwright-core'
+import { expect, test } from 'vitest'
 import { bundle, FROM_SOURCES } from '../../../sdk/test/bundle.ts'
-import { type Service, startService } from '../harness/harness.ts'
-import { newPerson, type Person, startChromium } from './person.ts'
+import { newPerson, type Person } from './person.ts'
+import { useStage } from './stage.ts'
 
 const ROOT = fileURLToPath(new URL('../../../../', import.meta.url))
 const PAGE = 'docs/sdk.md'
 
-let service: Service
-let browser: Browser
-beforeAll(async () => {
-  service = await startService()
-  browser = await startChromium()
-})
-afterAll(async () => {
-  await browser.close()
-  await service.stop()
-})
+const stage = useStage()
 
 /** The one block of the guide in this language. */
 function sample(language: string): string {
@@ -34,11 +25,11 @@ function sample(language: string): string {
 
 /** The sample as a site of its own, of an app of this service, with somebody at it. */
 async function openSample(language: 'js' | 'jsx', html: string): Promise<{ ada: Person; close(): Promise<void> }> {
-  const key = await (await service.newTenant()).newKey({ publishable: true })
+  const key = await (await stage.service.newTenant()).newKey({ publishable: true })
   const folder = mkdtempSync(join(tmpdir(), 'halfkey-sample-'))
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'), 'dir')
   const entry = join(folder, `sample.${language}`)
-  const code = sample(language).replaceAll('https://wallets.example.com', service.url).replaceAll('hk_pk_…', key)
+  const code = sample(language).replaceAll('https://wallets.example.com', stage.service.url).replaceAll('hk_pk_…', key)
   writeFileSync(entry, code)
   const script = await bundle(entry, { alias: FROM_SOURCES })
   rmSync(folder, { recursive: true })
@@ -49,13 +40,13 @@ async function openSample(language: 'js' | 'jsx', html: string): Promise<{ ada: 
         .writeHead(200, {
           'content-type': 'text/html; charset=utf-8',
           // What the guide says is enough.
-          'content-security-policy': `default-src 'none'; script-src 'self'; connect-src ${service.url}; require-trusted-types-for 'script'`,
+          'content-security-policy': `default-src 'none'; script-src 'self'; connect-src ${stage.service.url}; require-trusted-types-for 'script'`,
         })
         .end(`<!doctype html><html lang="en"><title>Shop</title>${html}<script type="module" src="/page.js"></script>`)
     else response.writeHead(204).end()
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const ada = await newPerson(browser)
+  const ada = await newPerson(stage.browser)
   const complaints: string[] = []
   ada.page.on('pageerror', (error) => complaints.push(String(error)))
   ada.page.on('console', (message) => {

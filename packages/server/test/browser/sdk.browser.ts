@@ -5,11 +5,12 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { bundle, FROM_SOURCES } from '../../../sdk/test/bundle.ts'
-import { eventually, type Service, startService, type Tenant } from '../harness/harness.ts'
-import { newPerson, type Person, type PersonOptions, signUp as signUpOnHostedPage, startChromium } from './person.ts'
+import { eventually, type Service, type Tenant } from '../harness/harness.ts'
+import { newPerson, type Person, type PersonOptions, signUp as signUpOnHostedPage } from './person.ts'
+import { SMOKE, useStage } from './stage.ts'
 
 const MINUTE_MS = 60_000
 const BOT_TOKEN = '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'
@@ -47,19 +48,14 @@ async function openSite(service: Service): Promise<{ origin: string; close(): Pr
   }
 }
 
-let service: Service
-let browser: Browser
+const stage = useStage()
 let site: Awaited<ReturnType<typeof openSite>>
 let person: Person | undefined
 beforeAll(async () => {
-  service = await startService()
-  browser = await startChromium()
-  site = await openSite(service)
+  site = await openSite(stage.service)
 })
 afterAll(async () => {
-  await browser.close()
   await site.close()
-  await service.stop()
 })
 afterEach(async () => {
   const leaving = person
@@ -77,8 +73,8 @@ interface Arrival {
 }
 
 async function arrive(options: PersonOptions & { query?: string; script?: string } = {}): Promise<Arrival> {
-  const tenant = await service.newTenant()
-  person = await newPerson(browser, options)
+  const tenant = await stage.service.newTenant()
+  person = await newPerson(stage.browser, options)
   if (options.script !== undefined) await person.context.addInitScript(options.script)
   const { page } = person
   const complaints: string[] = []
@@ -87,7 +83,7 @@ async function arrive(options: PersonOptions & { query?: string; script?: string
     if (message.type() === 'error' && !message.text().startsWith('Failed to load')) complaints.push(message.text())
   })
   const key = await tenant.newKey({ publishable: true })
-  const url = `${site.origin}/?${new URLSearchParams({ service: service.url, key })}${options.query ?? ''}`
+  const url = `${site.origin}/?${new URLSearchParams({ service: stage.service.url, key })}${options.query ?? ''}`
   await page.goto(url)
   await page.locator('#session', { hasText: 'signed_out' }).waitFor()
   return { ada: person, page, tenant, url, complaints }
@@ -109,7 +105,7 @@ const inPage = (page: Page, code: string) =>
   )
 
 describe('the hooks', () => {
-  test('somebody signs up by a passkey, gets a wallet, stays signed in, signs out and in again', async () => {
+  test('somebody signs up by a passkey, gets a wallet, stays signed in, signs out and in again', SMOKE, async () => {
     const { ada, page, complaints } = await arrive()
     await signUp(page, 'ada@example.com')
     expect(await ada.passkeys()).toBe(1)
@@ -145,7 +141,7 @@ describe('the hooks', () => {
     ada.context.on('request', (request) => {
       if (request.url().endsWith('/v1/auth/refresh') && request.method() === 'POST') renewals.push(request.url())
     })
-    service.advance(16 * MINUTE_MS)
+    stage.service.advance(16 * MINUTE_MS)
     const reads = 'Promise.all(Array.from({ length: 10 }, () => app.client.api.wallet.get())).then((all) => all.length)'
     expect(await Promise.all([inPage(page, reads), inPage(other, reads)])).toEqual([10, 10])
     expect(renewals).toHaveLength(1)
@@ -225,7 +221,7 @@ describe('a passkey', () => {
   })
 
   test('is waited for until the signal aborts or another prompt takes its place', async ({ onTestFinished }) => {
-    const context = await browser.newContext()
+    const context = await stage.browser.newContext()
     onTestFinished(() => context.close())
     const page = await context.newPage()
     // A device that waits for a touch, which does not come.
@@ -238,8 +234,8 @@ describe('a passkey', () => {
     } as const
     await cdp.send('WebAuthn.enable')
     await cdp.send('WebAuthn.addVirtualAuthenticator', { options: { ...options, automaticPresenceSimulation: false } })
-    const key = await (await service.newTenant()).newKey({ publishable: true })
-    await page.goto(`${site.origin}/?${new URLSearchParams({ service: service.url, key })}`)
+    const key = await (await stage.service.newTenant()).newKey({ publishable: true })
+    await page.goto(`${site.origin}/?${new URLSearchParams({ service: stage.service.url, key })}`)
     await shows(page, 'session', 'signed_out')
     const waiting = await inPage(
       page,
@@ -317,7 +313,7 @@ describe('Telegram', () => {
     const fields = {
       id: 4_294_967_296,
       first_name: 'Grace ⚓',
-      auth_date: Math.floor(service.deps.now().getTime() / 1000),
+      auth_date: Math.floor(stage.service.deps.now().getTime() / 1000),
     }
     const secret = createHash('sha256').update(BOT_TOKEN).digest()
     const hash = createHmac('sha256', secret).update(lines(fields)).digest('hex')
@@ -326,7 +322,7 @@ describe('Telegram', () => {
 
   function initData(): string {
     const user = JSON.stringify({ id: 77, first_name: 'Grace' })
-    const fields = { auth_date: String(Math.floor(service.deps.now().getTime() / 1000)), user }
+    const fields = { auth_date: String(Math.floor(stage.service.deps.now().getTime() / 1000)), user }
     const secret = createHmac('sha256', 'WebAppData').update(BOT_TOKEN).digest()
     const hash = createHmac('sha256', secret).update(lines(fields)).digest('hex')
     return new URLSearchParams({ ...fields, hash }).toString()
@@ -386,7 +382,7 @@ describe('Telegram', () => {
     await shows(page, 'session', 'signed_in')
     const other = `app.signInToMiniApp(app.client, ${JSON.stringify(initData())}).then((result) => result.isNewUser)`
     await inPage(page, 'app.client.forget()')
-    service.advance(1_000)
+    stage.service.advance(1_000)
     expect(await inPage(page, other.replace(/auth_date=\d+/, 'auth_date=1'))).toBe(
       'failed: messenger_signature_invalid',
     )

@@ -1,25 +1,20 @@
 import { createPublicKey, verify } from 'node:crypto'
-import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core'
+import type { BrowserContext, CDPSession, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { type Service, startService, type Tenant } from '../harness/harness.ts'
+import type { Tenant } from '../harness/harness.ts'
 import { openSite, type Site } from './app-site.ts'
-import { startChromium } from './person.ts'
+import { SMOKE, useStage } from './stage.ts'
 
 const BOB = `bob::1220${'b0'.repeat(32)}`
 
-let service: Service
-let browser: Browser
+const stage = useStage()
 let site: Site
 let context: BrowserContext | undefined
 beforeAll(async () => {
-  service = await startService()
-  browser = await startChromium()
   site = await openSite('shared-keys-page.js')
 })
 afterAll(async () => {
-  await browser.close()
   await site.close()
-  await service.stop()
 })
 afterEach(async () => {
   await context?.close()
@@ -54,7 +49,7 @@ class Visitor {
   }
 
   static async arrive(tenant: Tenant): Promise<Visitor> {
-    context = await browser.newContext()
+    context = await stage.browser.newContext()
     const page = await context.newPage()
     const cdp = await context.newCDPSession(page)
     await cdp.send('WebAuthn.enable')
@@ -62,7 +57,7 @@ class Visitor {
     const visitor = new Visitor(
       page,
       tenant,
-      `${site.origin}/?${new URLSearchParams({ service: service.url, key })}`,
+      `${site.origin}/?${new URLSearchParams({ service: stage.service.url, key })}`,
       cdp,
     )
     await visitor.takeDevice()
@@ -95,7 +90,7 @@ class Visitor {
 
 /** A user with a shared wallet, a device share that a passkey seals, a recovery sheet, and a hundred tokens. */
 async function begun() {
-  const tenant = await service.newTenant()
+  const tenant = await stage.service.newTenant()
   const ada = await Visitor.arrive(tenant)
   await ada.do('signUp', 'ada@example.com')
   const { wallet, sheet } = await ada.do('createWallet')
@@ -127,7 +122,7 @@ const isSignedBy = (publicKey: string, text: string, signature: string) => {
   return verify(null, Buffer.from(text), key, Buffer.from(signature, 'hex'))
 }
 
-test('a share sealed by a passkey comes back on a new visit, and pays together with the service', async () => {
+test('a share sealed by a passkey comes back on a new visit, and pays together with the service', SMOKE, async () => {
   const { ada, pays } = await begun()
   await pays()
   await ada.reload()

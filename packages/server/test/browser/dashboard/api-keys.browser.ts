@@ -2,6 +2,7 @@ import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { newApp } from '../../../src/identity/sessions/sessions.fixture.ts'
 import { call, type Tenant } from '../../harness/harness.ts'
+import { SMOKE } from '../stage.ts'
 import { type DashboardOptions, useDashboard } from './support.ts'
 
 const HOSTILE = `<img src=x onerror=alert(1)>"'&</script>`
@@ -29,40 +30,44 @@ const newKey = async (tenant: Tenant, body: object) => {
   return answer.body.data
 }
 
-test('a secret key is made with the scopes, addresses and end that were chosen, and its value is shown once', async () => {
-  const tenant = await stage.service.newTenant()
-  const { page, look } = await open(tenant)
-  await page.getByText('this session').waitFor()
-  await look('api-keys')
-  await button(page, 'Create key').click()
-  await look('api-key-create')
-  await dialog(page).getByRole('button', { name: 'Create key' }).click()
-  await dialog(page).getByRole('alert').first().waitFor()
-  await nameField(page).fill('Backend')
-  await dialog(page).getByLabel('Allowed addresses').fill('203.0.113.0/24\nnowhere')
-  await dialog(page).getByRole('group', { name: 'Users' }).getByRole('radio', { name: 'Write' }).check()
-  await dialog(page).getByRole('group', { name: 'Users' }).getByRole('checkbox', { name: 'Act for users' }).check()
-  await dialog(page).getByRole('group', { name: 'Audit log' }).getByRole('radio', { name: 'Read' }).check()
-  await choose(page, 'Ends', 'In 90 days')
-  await dialog(page).getByRole('button', { name: 'Create key' }).click()
-  await dialog(page).getByText('Must be').waitFor()
-  expect(await nameField(page).inputValue()).toBe('Backend')
-  await look('api-key-create-refused')
-  await dialog(page).getByLabel('Allowed addresses').fill('203.0.113.0/24\n127.0.0.1')
-  await dialog(page).getByRole('button', { name: 'Create key' }).click()
-  await page.getByText('This is shown only now.').waitFor()
-  const value = await shownKey(page)
-  await look('api-key-value')
-  await button(page, 'I have saved it').click()
-  await page.getByRole('link', { name: 'Backend' }).waitFor()
-  expect(await page.getByText(value).count()).toBe(0)
-  const made = await keyNamed(tenant, 'Backend')
-  expect(made.scopes.toSorted()).toEqual(['audit:read', 'users:act_as', 'users:write'])
-  expect(made.allowedIps.length).toBe(2)
-  expect(Math.round((Date.parse(made.expiresAt) - Date.now()) / 86_400_000)).toBe(90)
-  expect((await call(stage.service.url, 'GET', '/v1/users', { key: value })).status).toBe(200)
-  expect((await call(stage.service.url, 'GET', '/v1/webhooks', { key: value })).status).toBe(403)
-})
+test(
+  'a secret key is made with the scopes, addresses and end that were chosen, and its value is shown once',
+  SMOKE,
+  async () => {
+    const tenant = await stage.service.newTenant()
+    const { page, look } = await open(tenant)
+    await page.getByText('this session').waitFor()
+    await look('api-keys')
+    await button(page, 'Create key').click()
+    await look('api-key-create')
+    await dialog(page).getByRole('button', { name: 'Create key' }).click()
+    await dialog(page).getByRole('alert').first().waitFor()
+    await nameField(page).fill('Backend')
+    await dialog(page).getByLabel('Allowed addresses').fill('203.0.113.0/24\nnowhere')
+    await dialog(page).getByRole('group', { name: 'Users' }).getByRole('radio', { name: 'Write' }).check()
+    await dialog(page).getByRole('group', { name: 'Users' }).getByRole('checkbox', { name: 'Act for users' }).check()
+    await dialog(page).getByRole('group', { name: 'Audit log' }).getByRole('radio', { name: 'Read' }).check()
+    await choose(page, 'Ends', 'In 90 days')
+    await dialog(page).getByRole('button', { name: 'Create key' }).click()
+    await dialog(page).getByText('Must be').waitFor()
+    expect(await nameField(page).inputValue()).toBe('Backend')
+    await look('api-key-create-refused')
+    await dialog(page).getByLabel('Allowed addresses').fill('203.0.113.0/24\n127.0.0.1')
+    await dialog(page).getByRole('button', { name: 'Create key' }).click()
+    await page.getByText('This is shown only now.').waitFor()
+    const value = await shownKey(page)
+    await look('api-key-value')
+    await button(page, 'I have saved it').click()
+    await page.getByRole('link', { name: 'Backend' }).waitFor()
+    expect(await page.getByText(value).count()).toBe(0)
+    const made = await keyNamed(tenant, 'Backend')
+    expect(made.scopes.toSorted()).toEqual(['audit:read', 'users:act_as', 'users:write'])
+    expect(made.allowedIps.length).toBe(2)
+    expect(Math.round((Date.parse(made.expiresAt) - Date.now()) / 86_400_000)).toBe(90)
+    expect((await call(stage.service.url, 'GET', '/v1/users', { key: value })).status).toBe(200)
+    expect((await call(stage.service.url, 'GET', '/v1/webhooks', { key: value })).status).toBe(403)
+  },
+)
 
 test('a key for everything is warned of', async () => {
   const tenant = await stage.service.newTenant()

@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { deliveriesOf } from '../../../src/delivery/engine/delivery.fixture.ts'
 import { eventually } from '../../harness/harness.ts'
+import { SMOKE } from '../stage.ts'
 import { useWebhookTests } from './webhooks.fixture.ts'
 
 // Each state is looked at four times.
@@ -116,7 +117,7 @@ test('dead letters are purged only after the word was typed', async () => {
   expect(receiver.received).toEqual([])
 })
 
-test('a disabled webhook says why, and is activated again', async () => {
+test('a disabled webhook says why, and is activated again', SMOKE, async () => {
   const tenant = await newTenant()
   const { webhook } = await withDeadLetters(tenant, 1)
   const reason = 'Every delivery has failed since 2026-11-16T08:30:00.000Z.'

@@ -2,6 +2,7 @@
 import type { Locator } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { BOB, newSession, transfer, transfers } from '../../../src/delegation/delegated.fixture.ts'
+import { SMOKE } from '../stage.ts'
 import { button, dataOf, HOSTILE, heading, notice, TOKENS, withAda } from './custody.fixture.ts'
 import { useDashboard } from './support.ts'
 
@@ -15,68 +16,73 @@ async function type(field: Locator, text: string): Promise<void> {
   await field.press('Tab')
 }
 
-test('a session is begun from a preset, its token is shown once, and a dry run says which rule decides', async () => {
-  const { tenant, ada } = await withAda(stage.service)
-  const dash = await stage.arrive(tenant, { path: '/delegated-sessions' })
-  const { page } = dash
-  await page.getByRole('link', { name: 'New session' }).click()
-  await dash.look('new-session')
-  await page.getByRole('combobox', { name: 'User' }).fill('ada@')
-  await page.getByRole('option', { name: /Ada Lovelace/ }).click()
-  await page.getByText('Embedded wallet').waitFor()
-  expect(page.url()).toContain(`user_id=${ada.userId}`)
-  await button(page, /^Transfer up to 10 USDX a day/).click()
-  await page.getByText('at most 10 USDX in any 24 hours').waitFor()
-  await dash.look('new-session-preset')
-  await page.getByLabel('Name (optional)').fill('Shopping agent')
-  await page.getByLabel('Uses (optional)').fill('5')
-  await page.getByRole('switch', { name: 'A server may act without the token' }).click()
-  await button(page, 'Begin the session').click()
-  const shown = page.getByRole('status', { name: 'Session token' })
-  const token = (await shown.textContent()) ?? ''
-  expect(token).toMatch(/^dst_/)
-  await dash.look('session-token')
-  const [made] = await dataOf(tenant, '/delegated-sessions')
-  expect(made).toMatchObject({ name: 'Shopping agent', maxUses: 5, serverExecute: false, userId: ada.userId })
-  expect(made.policy.spend).toEqual([
-    { asset: { issuer: ada.issuer, symbol: 'USDX' }, amount: '10', window: 'rolling_24h' },
-  ])
-  await button(page, 'I have saved it').click()
+test(
+  'a session is begun from a preset, its token is shown once, and a dry run says which rule decides',
+  SMOKE,
+  async () => {
+    const { tenant, ada } = await withAda(stage.service)
+    const dash = await stage.arrive(tenant, { path: '/delegated-sessions' })
+    const { page } = dash
+    await page.getByRole('link', { name: 'New session' }).click()
+    await dash.look('new-session')
+    await page.getByRole('combobox', { name: 'User' }).fill('ada@')
+    await page.getByRole('option', { name: /Ada Lovelace/ }).click()
+    await page.getByText('Embedded wallet').waitFor()
+    expect(page.url()).toContain(`user_id=${ada.userId}`)
+    await button(page, /^Transfer up to 10 USDX a day/).click()
+    await page.getByText('at most 10 USDX in any 24 hours').waitFor()
+    await dash.look('new-session-preset')
+    await page.getByLabel('Name (optional)').fill('Shopping agent')
+    await page.getByLabel('Uses (optional)').fill('5')
+    await page.getByRole('switch', { name: 'A server may act without the token' }).click()
+    await button(page, 'Begin the session').click()
+    const shown = page.getByRole('status', { name: 'Session token' })
+    const token = (await shown.textContent()) ?? ''
+    expect(token).toMatch(/^dst_/)
+    await dash.look('session-token')
+    const [made] = await dataOf(tenant, '/delegated-sessions')
+    expect(made).toMatchObject({ name: 'Shopping agent', maxUses: 5, serverExecute: false, userId: ada.userId })
+    expect(made.policy.spend).toEqual([
+      { asset: { issuer: ada.issuer, symbol: 'USDX' }, amount: '10', window: 'rolling_24h' },
+    ])
+    await button(page, 'I have saved it').click()
 
-  await heading(page, /Shopping agent/).waitFor()
-  const commands = page.getByLabel('Commands')
-  await button(page, `Transfer on ${TOKENS}`).click()
-  await button(page, 'Dry run').click()
-  await page.getByText('This would be executed').waitFor()
-  await page.getByText('10 → 9').waitFor()
-  await page.getByText('5 → 4').waitFor()
-  await dash.look('session-dry-run')
-  await commands.fill((await commands.inputValue()).replace('"amount": "1"', '"amount": "11"'))
-  await button(page, 'Dry run').click()
-  await page.getByText('This would be refused').waitFor()
-  await page.getByText('spend_limit_exceeded').waitFor()
-  await page.getByText('May spend at most 10 USDX in any 24 hours.').waitFor()
-  await dash.look('session-dry-run-refused')
-  await commands.fill('[{]')
-  await button(page, 'Dry run').click()
-  await page.getByRole('alert').filter({ hasText: 'This is no JSON' }).waitFor()
-  await commands.fill(JSON.stringify([{ create: { templateId: 'Note:Note', arguments: {} } }]))
-  await button(page, 'Dry run').click()
-  await page.getByText('No rule of the policy allows this').waitFor()
-  expect((await dataOf(tenant, `/delegated-sessions/${made.id}`)).uses).toBe(0)
+    await heading(page, /Shopping agent/).waitFor()
+    const commands = page.getByLabel('Commands')
+    await button(page, `Transfer on ${TOKENS}`).click()
+    await button(page, 'Dry run').click()
+    await page.getByText('This would be executed').waitFor()
+    await page.getByText('10 → 9').waitFor()
+    await page.getByText('5 → 4').waitFor()
+    await dash.look('session-dry-run')
+    await commands.fill((await commands.inputValue()).replace('"amount": "1"', '"amount": "11"'))
+    await button(page, 'Dry run').click()
+    await page.getByText('This would be refused').waitFor()
+    await page.getByText('spend_limit_exceeded').waitFor()
+    await page.getByText('May spend at most 10 USDX in any 24 hours.').waitFor()
+    await dash.look('session-dry-run-refused')
+    await commands.fill('[{]')
+    await button(page, 'Dry run').click()
+    await page.getByRole('alert').filter({ hasText: 'This is no JSON' }).waitFor()
+    await commands.fill(JSON.stringify([{ create: { templateId: 'Note:Note', arguments: {} } }]))
+    await button(page, 'Dry run').click()
+    await page.getByText('No rule of the policy allows this').waitFor()
+    expect((await dataOf(tenant, `/delegated-sessions/${made.id}`)).uses).toBe(0)
 
-  await page.reload()
-  await page.getByText('This needs the session’s token.').waitFor()
-  expect(await page.evaluate('JSON.stringify({ ...localStorage, ...sessionStorage })')).not.toContain('dst_')
-  await page.getByLabel('Session token').fill('dst_wrong')
-  await button(page, 'Dry run').click()
-  await page.getByRole('alert').filter({ hasText: 'token' }).first().waitFor()
-  await heading(page, /Shopping agent/).waitFor()
-  await page.getByLabel('Session token').fill(token)
-  await button(page, `Transfer on ${TOKENS}`).click()
-  await button(page, 'Dry run').click()
-  await page.getByText('This would be executed').waitFor()
-}, 240_000)
+    await page.reload()
+    await page.getByText('This needs the session’s token.').waitFor()
+    expect(await page.evaluate('JSON.stringify({ ...localStorage, ...sessionStorage })')).not.toContain('dst_')
+    await page.getByLabel('Session token').fill('dst_wrong')
+    await button(page, 'Dry run').click()
+    await page.getByRole('alert').filter({ hasText: 'token' }).first().waitFor()
+    await heading(page, /Shopping agent/).waitFor()
+    await page.getByLabel('Session token').fill(token)
+    await button(page, `Transfer on ${TOKENS}`).click()
+    await button(page, 'Dry run').click()
+    await page.getByText('This would be executed').waitFor()
+  },
+  240_000,
+)
 
 test('what the server does not take is said at its field, and all that was typed stays', async () => {
   const { tenant, ada } = await withAda(stage.service)

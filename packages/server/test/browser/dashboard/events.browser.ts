@@ -2,6 +2,7 @@ import { afterAll, expect, test, vi } from 'vitest'
 import { createUser, deliveriesIn, subscribe } from '../../../src/delivery/engine/delivery.fixture.ts'
 import type { Tenant } from '../../harness/harness.ts'
 import { answer, type Receiver, startReceiver } from '../../harness/receiver.ts'
+import { SMOKE } from '../stage.ts'
 import { type DashboardOptions, openDashboard, useDashboard } from './support.ts'
 
 // Each state is looked at four times.
@@ -22,7 +23,7 @@ async function open(tenant: Tenant, path: string, options: DashboardOptions = {}
   return { page, rows, look, go }
 }
 
-test('events appear as they happen, the newest on top', async () => {
+test('events appear as they happen, the newest on top', SMOKE, async () => {
   const tenant = await stage.service.newTenant()
   const { page, rows, look } = await open(tenant, '/events')
   await page.getByText('Nobody has used this tenant yet').waitFor()

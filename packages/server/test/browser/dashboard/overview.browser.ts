@@ -1,30 +1,35 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { eventually } from '../../harness/harness.ts'
+import { SMOKE } from '../stage.ts'
 import { useDashboard } from './support.ts'
 
 const stage = useDashboard()
 
-test('a new tenant is led through its first steps, each of which shows as done once it has happened', async () => {
-  const tenant = await stage.service.newTenant()
-  const { page, look } = await stage.arrive(tenant)
-  const steps = page.getByRole('region').or(page.locator('section')).filter({ hasText: 'First steps' })
-  await steps.getByRole('link', { name: 'Subscribe to events' }).waitFor()
-  await look('overview-new')
-  expect(await steps.getByLabel('Not done yet').count()).toBe(3)
-  await tenant.post('/webhooks', { url: 'http://127.0.0.1:3999/hook', events: ['*'] })
-  await steps.getByLabel('Done', { exact: true }).waitFor()
-  // The next command is the one that is shown now, and it really makes a user.
-  const command = await steps.locator('pre').textContent()
-  expect(command).toContain('/v1/users')
-  await tenant.post('/users', { email: 'ada@example.com' })
-  await eventually('two steps are done', async () => (await steps.getByLabel('Done', { exact: true }).count()) === 2)
-  await steps.getByRole('button', { name: 'Put away' }).click()
-  await page.getByText('First steps').waitFor({ state: 'detached' })
-  await page.reload()
-  await page.getByText('New users today').waitFor()
-  expect(await page.getByText('First steps').count()).toBe(0)
-})
+test(
+  'a new tenant is led through its first steps, each of which shows as done once it has happened',
+  SMOKE,
+  async () => {
+    const tenant = await stage.service.newTenant()
+    const { page, look } = await stage.arrive(tenant)
+    const steps = page.getByRole('region').or(page.locator('section')).filter({ hasText: 'First steps' })
+    await steps.getByRole('link', { name: 'Subscribe to events' }).waitFor()
+    await look('overview-new')
+    expect(await steps.getByLabel('Not done yet').count()).toBe(3)
+    await tenant.post('/webhooks', { url: 'http://127.0.0.1:3999/hook', events: ['*'] })
+    await steps.getByLabel('Done', { exact: true }).waitFor()
+    // The next command is the one that is shown now, and it really makes a user.
+    const command = await steps.locator('pre').textContent()
+    expect(command).toContain('/v1/users')
+    await tenant.post('/users', { email: 'ada@example.com' })
+    await eventually('two steps are done', async () => (await steps.getByLabel('Done', { exact: true }).count()) === 2)
+    await steps.getByRole('button', { name: 'Put away' }).click()
+    await page.getByText('First steps').waitFor({ state: 'detached' })
+    await page.reload()
+    await page.getByText('New users today').waitFor()
+    expect(await page.getByText('First steps').count()).toBe(0)
+  },
+)
 
 test('the overview shows what happens while one looks', async () => {
   const tenant = await stage.service.newTenant()

@@ -7,6 +7,7 @@ import { newSharedWallet } from '../../../src/keys/key-shares/key-shares.fixture
 import { newWallet } from '../../../src/wallets/wallets/wallets.fixture.ts'
 import { register, signUp } from '../../harness/authenticator.ts'
 import { call, eventually, type Tenant } from '../../harness/harness.ts'
+import { SMOKE } from '../stage.ts'
 import { type DashboardOptions, useDashboard } from './support.ts'
 
 const HOSTILE = `<img src=x onerror=alert(1)>"'&</script><script>alert(2)</script>`
@@ -33,7 +34,7 @@ async function newUser(tenant: Tenant, body: object = {}) {
   return answer.body.data
 }
 
-test('an empty list of users holds a command that makes one, and the list shows them by itself', async () => {
+test('an empty list of users holds a command that makes one, and the list shows them by itself', SMOKE, async () => {
   const tenant = await stage.service.newTenant()
   const { page, look } = await open(tenant, '/users')
   await page.getByText('No users yet').waitFor()

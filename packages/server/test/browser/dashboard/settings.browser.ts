@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from 'vitest'
 import { type DnsServer, startDnsServer } from '../../harness/dns-server.ts'
 import { eventually } from '../../harness/harness.ts'
+import { SMOKE } from '../stage.ts'
 import { useDashboard } from './support.ts'
 
 const HOSTILE = `<img src=x onerror=alert(1)>"'&</script>`
@@ -52,7 +53,7 @@ test('a domain is registered, its records copied, found missing, set, verified a
   expect((await tenant.get('/custom-domains')).body.total).toBe(0)
 })
 
-test('the tenant is renamed and gets another default app', async () => {
+test('the tenant is renamed and gets another default app', SMOKE, async () => {
   const tenant = await stage.service.newTenant()
   const shop = (await tenant.post('/apps', { name: 'Shop' })).body.data.id
   const { page, look } = await stage.arrive(tenant, { path: '/settings' })

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { createLink } from '../../../src/operations/dashboard/link.ts'
 import { eventually } from '../../harness/harness.ts'
 import { originOf } from '../person.ts'
+import { SMOKE } from '../stage.ts'
 import { openDashboard, useDashboard } from './support.ts'
 
 const FIRST_LOAD_BYTES_MAX = 300_000
@@ -38,19 +39,23 @@ test('a one-time link signs in once, leaves the address at once, and says what t
   await context.close()
 })
 
-test('a wrong key is refused in words at its field, and a right one opens the page that was asked for', async () => {
-  const tenant = await stage.service.newTenant()
-  const page = await (await stage.browser.newContext()).newPage()
-  await page.goto(`${originOf(stage.service)}/dashboard/audit-log?action=user.*`)
-  await page.getByLabel('Secret key').fill('hk_sk_wrong')
-  await page.getByRole('button', { name: 'Sign in' }).click()
-  await page.getByRole('alert').getByText('not valid').waitFor()
-  await page.getByLabel('Secret key').fill(tenant.key)
-  await page.keyboard.press('Enter')
-  await page.getByRole('heading', { name: 'Audit log' }).waitFor()
-  expect(page.url()).toContain('/audit-log?action=user.*')
-  await page.context().close()
-})
+test(
+  'a wrong key is refused in words at its field, and a right one opens the page that was asked for',
+  SMOKE,
+  async () => {
+    const tenant = await stage.service.newTenant()
+    const page = await (await stage.browser.newContext()).newPage()
+    await page.goto(`${originOf(stage.service)}/dashboard/audit-log?action=user.*`)
+    await page.getByLabel('Secret key').fill('hk_sk_wrong')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('alert').getByText('not valid').waitFor()
+    await page.getByLabel('Secret key').fill(tenant.key)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Audit log' }).waitFor()
+    expect(page.url()).toContain('/audit-log?action=user.*')
+    await page.context().close()
+  },
+)
 
 test('the way in is for everybody: axe, phone, dark', async () => {
   const tenant = await stage.service.newTenant()
@@ -260,7 +265,7 @@ test('a page that does not exist says so, and the first link leads past the menu
   expect(await page.evaluate('document.activeElement.id')).toBe('content')
 })
 
-test('the first load is less than 300 kB, all from this server, and nothing of it is inline', async () => {
+test('the first load is less than 300 kB, all from this server, and nothing of it is inline', SMOKE, async () => {
   const tenant = await stage.service.newTenant()
   // Apart from the stage: the page will complain of the script that it refuses.
   const { page } = await openDashboard(stage.browser, stage.service, tenant)

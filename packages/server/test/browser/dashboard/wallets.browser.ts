@@ -5,6 +5,7 @@ import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { holdingsOf, newKeyHolder, newSession, transfer, transfers } from '../../../src/delegation/delegated.fixture.ts'
 import { eventually, type Tenant } from '../../harness/harness.ts'
+import { SMOKE } from '../stage.ts'
 import { button, dataOf, heading, notice, TOKENS, withAda } from './custody.fixture.ts'
 import { useDashboard } from './support.ts'
 
@@ -19,24 +20,29 @@ async function paste(tenant: Tenant, page: Page): Promise<string> {
   return stdout
 }
 
-test('the commands in empty lists work as they are, and what they make appears without a reload', async () => {
-  const tenant = await stage.service.newTenant()
-  const dash = await stage.arrive(tenant, { path: '/wallets' })
-  const { page } = dash
-  for (const [path, title, kind] of [
-    ['/wallets', 'No wallets yet', 'wallets'],
-    ['/delegated-sessions', 'No delegated sessions yet', 'delegated-sessions'],
-    ['/transactions', 'No transactions yet', 'transactions'],
-  ] as const) {
-    await dash.go(path)
-    await page.getByText(title).waitFor()
-    await dash.look(`${kind}-empty`)
-    await paste(tenant, page)
-    await page.getByRole('table').getByRole('row').nth(1).waitFor()
-    expect((await dataOf(tenant, `/${kind}`)).length).toBeGreaterThan(0)
-    await dash.look(kind)
-  }
-}, 240_000)
+test(
+  'the commands in empty lists work as they are, and what they make appears without a reload',
+  SMOKE,
+  async () => {
+    const tenant = await stage.service.newTenant()
+    const dash = await stage.arrive(tenant, { path: '/wallets' })
+    const { page } = dash
+    for (const [path, title, kind] of [
+      ['/wallets', 'No wallets yet', 'wallets'],
+      ['/delegated-sessions', 'No delegated sessions yet', 'delegated-sessions'],
+      ['/transactions', 'No transactions yet', 'transactions'],
+    ] as const) {
+      await dash.go(path)
+      await page.getByText(title).waitFor()
+      await dash.look(`${kind}-empty`)
+      await paste(tenant, page)
+      await page.getByRole('table').getByRole('row').nth(1).waitFor()
+      expect((await dataOf(tenant, `/${kind}`)).length).toBeGreaterThan(0)
+      await dash.look(kind)
+    }
+  },
+  240_000,
+)
 
 test('wallets are listed with their owners, and filters stand in the address', async () => {
   const { tenant, ada } = await withAda(stage.service)

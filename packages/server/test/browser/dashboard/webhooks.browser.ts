@@ -9,6 +9,7 @@ import { verifyWebhook } from '../../../../sdk/src/index.ts'
 import { createUser, deliveriesIn, subscribe } from '../../../src/delivery/engine/delivery.fixture.ts'
 import { eventually } from '../../harness/harness.ts'
 import { answer, startReceiver } from '../../harness/receiver.ts'
+import { SMOKE } from '../stage.ts'
 import { useWebhookTests } from './webhooks.fixture.ts'
 
 // Each state is looked at four times.
@@ -36,7 +37,7 @@ async function shownSecret(page: Page, label = 'Signing secret'): Promise<string
   return (await secret.textContent()) as string
 }
 
-test('a webhook registered in the dashboard receives, signed with the secret that is shown once', async () => {
+test('a webhook registered in the dashboard receives, signed with the secret that is shown once', SMOKE, async () => {
   const tenant = await newTenant()
   const receiver = await newReceiver()
   const { page, look } = await open(tenant, '/webhooks')
