@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
 import { answer, type Receiver, startReceiver } from '../../../test/harness/receiver.ts'
-import { createUser, deliveriesIn, deliveryOf, insertDue, insertEvents, subscribe } from './delivery.fixture.ts'
-import { createFanOut } from './fan-out.ts'
+import { createUser, deliveriesIn, deliveriesOf, deliveryOf, insertDue, subscribe } from './delivery.fixture.ts'
 
 // These tests wait far more than they work.
 vi.setConfig({ maxConcurrency: 12 })
@@ -41,25 +40,6 @@ const after =
 
 const idsOf = (receiver: Receiver) => receiver.received.map((got) => got.event.id as string)
 
-/** Waits until every event of a tenant has its place in the feed: each exactly once, from 1 on without a gap. */
-async function expectWholeFeed(tenant: Tenant): Promise<void> {
-  const feed = await eventually('all are in the feed', async () => {
-    const [left] = await service.sql<{ n: number }>('select count(*)::int as n from outbox where tenant_id = $1', [
-      tenant.tenantId,
-    ])
-    return (
-      left?.n === 0 &&
-      service.sql<{ seq: number; event_id: string }>(
-        'select seq::int, event_id from feed where tenant_id = $1 order by seq',
-        [tenant.tenantId],
-      )
-    )
-  })
-  const events = await service.sql<{ id: string }>('select id from events where tenant_id = $1', [tenant.tenantId])
-  expect(feed.map((row) => row.seq)).toEqual(Array.from({ length: events.length }, (_, n) => n + 1))
-  expect(feed.map((row) => row.event_id).sort()).toEqual(events.map((row) => row.id).sort())
-}
-
 describe('one endpoint', () => {
   test('never has more than eight requests at once, with two workers too, and gets each event once', async () => {
     const tenant = await service.newTenant()
@@ -97,17 +77,14 @@ describe('one endpoint', () => {
     await subscribe(tenant, healthy.url)
     await insertDue(service, tenant, stuck.id, 3_000)
     await hanging.count('its places are taken', 8)
-    const slowest: number[] = []
     for (let n = 0; n < 40; n += 1) {
-      const startedAt = performance.now()
       const user = await createUser(tenant)
       await healthy.until('the next', (got) => got.event.data.userId === user)
-      slowest.push(performance.now() - startedAt)
     }
-    slowest.sort((a, b) => b - a)
-    expect(slowest[0]).toBeLessThan(10_000)
-    expect(slowest[20]).toBeLessThan(300)
-    expect(hanging.received).toHaveLength(8)
+    // It hangs still, with nearly all of its backlog before it.
+    expect(hanging.mostAtOnce()).toBe(8)
+    expect(await deliveriesOf(tenant, stuck.id, '&status=succeeded')).toEqual([])
+    expect(hanging.received.length).toBeLessThan(1_000)
     await tenant.delete(`/webhooks/${stuck.id}`)
   })
 
@@ -135,90 +112,6 @@ describe('one endpoint', () => {
     await receiver.count('all', 300)
     expect(new Set(idsOf(receiver)).size).toBe(300)
   })
-})
-
-describe('fan-out', () => {
-  test('brings one event to each of 1 200 endpoints exactly once', async () => {
-    const tenant = await service.newTenant()
-    const receiver = await newReceiver()
-    const paths = Array.from({ length: 1_200 }, (_, n) => `/many-${n}`)
-    for (let from = 0; from < paths.length; from += 40) {
-      await Promise.all(paths.slice(from, from + 40).map((path) => subscribe(tenant, receiver.url + path)))
-    }
-    const startedAt = performance.now()
-    const user = await createUser(tenant)
-    expect(performance.now() - startedAt).toBeLessThan(5_000)
-    await receiver.count('all', 1_200, () => true, 20_000)
-    expect(receiver.received.every((got) => got.event.data.userId === user)).toBe(true)
-    expect(receiver.received.map((got) => got.path).sort()).toEqual([...paths].sort())
-    const done = await eventually('all are stored', async () => {
-      const rows = await service.sql('select webhook_id from deliveries_done where tenant_id = $1', [tenant.tenantId])
-      return rows.length >= 1_200 && rows
-    })
-    expect(done).toHaveLength(1_200)
-    // An empty lane that stayed due would be visited for ever.
-    await eventually('no lane is due', async () => {
-      const [due] = await service.sql<{ n: number }>(
-        `select count(*)::int as n from lanes where tenant_id = $1 and due_at < 'infinity'`,
-        [tenant.tenantId],
-      )
-      return due?.n === 0
-    })
-    await expectWholeFeed(tenant)
-  })
-
-  test('four at a time over the same endpoints neither lock each other out nor lose or double an event', async () => {
-    const tenant = await service.newTenant()
-    const receiver = await newReceiver()
-    const webhooks = await Promise.all(Array.from({ length: 40 }, () => subscribe(tenant, receiver.url)))
-    for (const { id } of webhooks) await tenant.patch(`/webhooks/${id}`, { status: 'paused' })
-    const fanOuts = Array.from({ length: 4 }, () => createFanOut(service.deps.db, service.deps.now))
-    for (let round = 0; round < 5; round += 1) {
-      await Promise.all([insertEvents(service, tenant, 15), insertEvents(service, tenant, 15)])
-      // Beside the two workers' own. A deadlock would be an error here.
-      await Promise.all(fanOuts.map((fanOut) => fanOut(true)))
-    }
-    const rows = await eventually('all are there', async () => {
-      const found = await service.sql<{ n: number }>(
-        'select count(*)::int as n from deliveries where tenant_id = $1 group by webhook_id',
-        [tenant.tenantId],
-      )
-      return found.reduce((sum, row) => sum + row.n, 0) >= 150 * 40 && found
-    })
-    expect(rows.map((row) => row.n)).toEqual(Array(40).fill(150))
-    await expectWholeFeed(tenant)
-    expect(service.logs() + second.logs()).not.toContain('deadlock')
-  })
-
-  test('writes a feed without gaps that holds each event once, under parallel writers', async () => {
-    const tenant = await service.newTenant()
-    const writers = Array.from({ length: 10 }, async () => {
-      for (let n = 0; n < 20; n += 1) await createUser(tenant)
-    })
-    await Promise.all(writers)
-    await expectWholeFeed(tenant)
-  })
-})
-
-test.concurrent('an event that meets an idle lane is sent at once, three hundred times', async () => {
-  const tenant = await service.newTenant()
-  const receiver = await newReceiver()
-  const { id } = await subscribe(tenant, receiver.url)
-  let slow = 0
-  for (let round = 0; round < 300; round += 1) {
-    const startedAt = performance.now()
-    const user = await createUser(tenant)
-    await receiver.until(`event ${round}`, (got) => got.event.data.userId === user)
-    if (performance.now() - startedAt > 600) slow += 1
-  }
-  // The poll would find it within a second; it is the net, not the way.
-  expect(slow).toBeLessThanOrEqual(30)
-  expect(receiver.received).toHaveLength(300)
-  const total = await eventually('all are stored', async () => {
-    const page = await tenant.get(`/webhooks/${id}/deliveries?status=succeeded`)
-    return page.body.total === 300 && page.body.total
-  })
-  expect(total).toBe(300)
 })
 
 describe.concurrent('a lease', () => {
@@ -332,10 +225,16 @@ describe.concurrent('a failed send, by the specification’s delays', () => {
     const inMs = Date.parse(waiting.nextAttemptAt) - failedAtMs
     expect(inMs).toBeGreaterThanOrEqual(59_999)
     expect(inMs).toBeLessThanOrEqual(80_000)
-    receiver.behave(answer(200))
+    // Whoever asks after it has arrived asks for another: it arrives once all ten have asked.
+    const { promise: asked, resolve: allHaveAsked } = Promise.withResolvers<void>()
+    receiver.behave(async (_, response) => {
+      await asked
+      response.end()
+    })
     const answers = await Promise.all(
       Array.from({ length: 10 }, () => tenant.post(`/webhooks/${id}/deliveries/${waiting.id}/retry`)),
     )
+    allHaveAsked()
     expect(answers.map((each) => each.status)).toEqual(Array(10).fill(200))
     const [done] = await deliveriesIn(tenant, id, 'succeeded')
     expect(done).toMatchObject({ id: waiting.id, retryCount: 1, nextAttemptAt: null })

@@ -115,12 +115,11 @@ describe.concurrent('the test event', () => {
     const { id } = await subscribe(tenant, hanging.url)
     await Promise.all(Array.from({ length: 40 }, () => createUser(tenant)))
     await hanging.count('all its places are taken', 8)
-    const startedAt = performance.now()
     const overtaking = await tenant.post(`/webhooks/${id}/test`, { eventType: 'tx.completed' })
     expect(overtaking.body.data.status).toBe('succeeded')
-    expect(performance.now() - startedAt).toBeLessThan(8_000)
+    expect(await deliveriesOf(tenant, id, '&status=delivering')).toHaveLength(8)
     const hung = await Promise.all([tenant.post(`/webhooks/${id}/test`), tenant.post(`/webhooks/${id}/test`)])
-    expect(performance.now() - startedAt).toBeLessThan(25_000)
+    // Answered while the receiver still hangs.
     for (const each of hung) {
       expect(each.status).toBe(200)
       expect(each.body.data).toMatchObject({ status: 'delivering', attempts: [] })
@@ -362,9 +361,10 @@ describe('where no worker runs', () => {
     expect(refused.body.details).toEqual([
       { code: 'too_many_tests', message: expect.stringContaining('10 test events'), docs: expect.any(String) },
     ])
-    const startedAt = performance.now()
+    let answered = 0
+    for (const each of waiting) each.then(() => (answered += 1))
     const unwaited = await tenant.post(`/webhooks/${ids[5]}/test`)
-    expect(performance.now() - startedAt).toBeLessThan(5_000)
+    expect(answered).toBeLessThan(50)
     expect([unwaited.status, unwaited.body.data.status]).toEqual([200, 'pending'])
     const waited = await Promise.all(waiting)
     expect(waited.every((each) => each.status === 200 && each.body.data.status === 'pending')).toBe(true)

@@ -81,7 +81,6 @@ test(
     await button(page, 'Dry run').click()
     await page.getByText('This would be executed').waitFor()
   },
-  240_000,
 )
 
 test('what the server does not take is said at its field, and all that was typed stays', async () => {
