@@ -3,7 +3,7 @@ import type { Route } from '../../src/platform/http/route.ts'
 import { openAsOperator, openPage, type Page } from '../harness/dashboard-page.ts'
 import { expectError } from '../harness/envelope.ts'
 import { type Answer, call, type Service, startService, type Tenant } from '../harness/harness.ts'
-import { subjects } from '../matrix.ts'
+import { subjects } from './matrix.ts'
 import {
   actAs,
   bodyFor,

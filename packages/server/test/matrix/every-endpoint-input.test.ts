@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Route } from '../../src/platform/http/route.ts'
 import { expectError, expectRefusal } from '../harness/envelope.ts'
 import { eventually, type Service, startService, type Tenant } from '../harness/harness.ts'
-import { subjects } from '../matrix.ts'
+import { subjects } from './matrix.ts'
 import {
   type AskOptions,
   actAs,

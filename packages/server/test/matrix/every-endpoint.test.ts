@@ -4,7 +4,7 @@ import type { Route } from '../../src/platform/http/route.ts'
 import { newApiKey, SCOPES } from '../../src/platform/security/api-key.ts'
 import { expectError, expectRefusal } from '../harness/envelope.ts'
 import { type Answer, type CallOptions, call, type Service, startService, type Tenant } from '../harness/harness.ts'
-import { subjects } from '../matrix.ts'
+import { subjects } from './matrix.ts'
 import {
   type AskOptions,
   actAs,

@@ -2,15 +2,15 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { entrancesOf, plainRoutes, routes, routesOf } from '../src/app.ts'
-import { loadConfig } from '../src/config.ts'
-import { enterFromPage } from '../src/identity/sign-in/serve-page.ts'
-import { enterDashboard } from '../src/operations/dashboard/service.ts'
-import type { Route } from '../src/platform/http/route.ts'
-import { nameOf } from './matrix/requests.ts'
+import { entrancesOf, plainRoutes, routes, routesOf } from '../../src/app.ts'
+import { loadConfig } from '../../src/config.ts'
+import { enterFromPage } from '../../src/identity/sign-in/serve-page.ts'
+import { enterDashboard } from '../../src/operations/dashboard/service.ts'
+import type { Route } from '../../src/platform/http/route.ts'
+import { nameOf } from './requests.ts'
 import { REPRESENTATIVES } from './matrix.ts'
 
-const SRC = join(import.meta.dirname, '../src')
+const SRC = join(import.meta.dirname, '../../src')
 const config = loadConfig({})
 
 /** The files of the source, relative to it, in which a pattern is found, and how often. */

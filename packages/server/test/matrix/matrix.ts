@@ -3,9 +3,9 @@
  * route passes (one-way-in.test.ts). So `npm test` asks representatives, and the long run every endpoint there is.
  */
 import { inject } from 'vitest'
-import { routes } from '../src/app.ts'
-import type { Route } from '../src/platform/http/route.ts'
-import { nameOf } from './matrix/requests.ts'
+import { routes } from '../../src/app.ts'
+import type { Route } from '../../src/platform/http/route.ts'
+import { nameOf } from './requests.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
