@@ -337,7 +337,7 @@ test('the commands of docs/moving.md move a tenant between two running services 
   )
   const mine = (await one?.call(one.key, 'GET', '/tenant'))?.body.data.id as string
   const shell = async (folder: DataFolder, code: string) => {
-    const halfkey = `halfkey() { ${process.execPath} ${fileURLToPath(new URL('../../main.ts', import.meta.url))} "$@"; }`
+    const halfkey = `halfkey() { "${process.execPath}" "${fileURLToPath(new URL('../../main.ts', import.meta.url))}" "$@"; }`
     const run = new ServiceProcess({
       cwd: shared.path,
       env: folder.env(),
