@@ -2,11 +2,11 @@
 //   npm run quickstart                                        starts a service of its own and clears it away
 //   HALFKEY_URL=http://127.0.0.1:8080 HALFKEY_KEY=hk_sk_… npm run quickstart      uses one that runs on this machine
 import { spawn } from 'node:child_process'
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, lstatSync, mkdtempSync, readlinkSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 // In an app of yours: from '@halfkey/sdk'.
 import {
@@ -40,6 +40,14 @@ function within<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {
   return Promise.race([promise, over]).finally(() => clearTimeout(timer))
 }
 
+/** Clears the service's folder away, and the database that root's service keeps elsewhere where that folder is closed. */
+function clear(folder: string): void {
+  const database = join(folder, 'data/postgres')
+  if (lstatSync(database, { throwIfNoEntry: false })?.isSymbolicLink())
+    rmSync(dirname(readlinkSync(database)), { recursive: true, force: true })
+  rmSync(folder, { recursive: true, force: true })
+}
+
 /** Starts the service on a temporary folder, with a database of its own, on a free port. */
 async function startService(): Promise<Service> {
   const folder = mkdtempSync(join(tmpdir(), 'halfkey-quickstart-'))
@@ -52,7 +60,7 @@ async function startService(): Promise<Service> {
   const stop = async () => {
     child.kill('SIGTERM')
     await exited
-    rmSync(folder, { recursive: true, force: true })
+    clear(folder)
   }
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => {
