@@ -2,12 +2,13 @@
 // is published stands alone.
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const PACKAGE = fileURLToPath(new URL('../', import.meta.url))
 const DIST = join(PACKAGE, 'dist')
+/** The repository's own: this package has an older TypeScript too, for tools that need its JavaScript interface. */
+const TSC = join(PACKAGE, '../../node_modules/typescript/bin/tsc')
 const GUIDES = join(PACKAGE, '../../docs')
 /** Where `src/core` finds the keys in the repository, and where in `dist/core`. */
 const [FROM, TO] = ['../../../keys/src/', '../keys/']
@@ -17,8 +18,7 @@ execFileSync(process.execPath, [join(PACKAGE, '../dashboard/scripts/build-if-sta
 
 const draft = mkdtempSync(join(PACKAGE, '.build-'))
 try {
-  const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
-  execFileSync(process.execPath, [tsc, '-p', 'tsconfig.build.json', '--outDir', draft], {
+  execFileSync(process.execPath, [TSC, '-p', 'tsconfig.build.json', '--outDir', draft], {
     cwd: PACKAGE,
     stdio: 'inherit',
   })
