@@ -1,19 +1,17 @@
-import type { Id } from '../../platform/ids.ts'
 import type { App } from '../../tenancy/apps/schema.ts'
 import { makeDelegations } from '../seed/agents.ts'
 import { makeGuests, makeSignIns, makeUsers, makeWallets } from '../seed/crowd.ts'
 import { makeDeliveries } from '../seed/deliveries.ts'
-import { arrivals, makeHistory } from '../seed/history.ts'
-import { describe, listen, pause, sampleWebhooks } from '../seed/listen.ts'
+import { makeHistory } from '../seed/history.ts'
+import { describe, listen, pause } from '../seed/listen.ts'
 import { isMarked, STATE } from '../seed/mark.ts'
 import { createDice } from '../seed/people.ts'
-import { type SampleReceiver, startSampleReceiver } from '../seed/receiver.ts'
+import { startSampleReceiver } from '../seed/receiver.ts'
 import { type Removed, removeSample } from '../seed/remove.ts'
 import { makeSample, type Seeding } from '../seed/sample.ts'
 import { openService, type SeededService } from '../seed/service.ts'
-import { backdateUsers, hasApp } from '../seed/store.ts'
 import { type CliContext, type Command, CommandError, type Result, readOptions, UsageError } from './command.ts'
-import { createProgress, type Progress } from './progress.ts'
+import { createProgress } from './progress.ts'
 
 const USERS_DEFAULT = 60
 const [USERS_MIN, USERS_MAX] = [10, 1_000]
@@ -55,31 +53,11 @@ function read(args: string[]): Options {
   }
 }
 
-/** What was made, in figures. */
-interface Made {
-  users: number
-  guests: number
-  passkeys: number
-  wallets: number
-  sessions: number
-  transactions: number
-  denied: number
-  deliveries: { succeeded: number; retrying: number; deadLetters: number }
-  eventsVerified: number
-  /** Whose signature did not fit: none. */
-  eventsRefused: number
-  /** Whether the past was written too. */
-  history: boolean
-}
+const sumOf = (counts: Iterable<number>) => [...counts].reduce((sum, n) => sum + n, 0)
 
-async function fill(
-  service: SeededService,
-  options: Options,
-  receiver: SampleReceiver,
-  progress: Progress,
-): Promise<Made> {
-  const { api, deps, tenantId } = service
-  const seeding: Seeding = { api, dice: createDice(options.number), progress, receiver }
+/** @returns what was made, in figures; `history`: whether the past was written too */
+async function fill({ api, deps, tenantId }: SeededService, options: Options, seeding: Seeding) {
+  const { receiver, progress } = seeding
   const sample = await makeSample(seeding)
   const members = await makeUsers(seeding, sample, options.users)
   const signedIn = await makeSignIns(seeding, members)
@@ -87,18 +65,8 @@ async function fill(
   const { guests, converted } = await makeGuests(seeding, sample, options.users)
   const delegated = await makeDelegations(seeding, holders)
   const deliveries = await makeDeliveries(seeding, sample)
-  if (deps !== null) {
-    // A copy of another installation's database has the same tenant.
-    if (!(await hasApp(deps.db, tenantId as Id<'ten'>, sample.shop.id)))
-      throw new CommandError(
-        'The database that DATABASE_URL or HALFKEY_DATA_DIR names is not that of the service, so nothing was written to it. Set them as the service has them, take away what was made by halfkey seed --remove, and begin anew.',
-      )
-    progress.begin('The past')
-    const at = arrivals(seeding.dice, deps.now(), members.length)
-    const came = members.map(({ user }, index) => ({ id: user.id, createdAt: at[index] as Date }))
-    await backdateUsers(deps.db, tenantId as Id<'ten'>, came)
-    await makeHistory(deps, seeding, { tenantId, sample })
-  }
+  const users = members.map(({ user }) => user)
+  if (deps !== null) await makeHistory(deps, seeding, { tenantId, sample, users })
   for (const { id } of [sample.shop, sample.courier])
     await api.patch(`/apps/${id}`, { metadata: { [STATE]: 'filled' } })
   progress.end()
@@ -109,11 +77,13 @@ async function fill(
     wallets: holders.length + others.length,
     ...delegated,
     deliveries,
-    eventsVerified: [...receiver.verified.values()].reduce((sum, n) => sum + n, 0),
+    eventsVerified: sumOf(receiver.verified.values()),
     eventsRefused: receiver.refused(),
     history: deps !== null,
   }
 }
+
+type Made = Awaited<ReturnType<typeof fill>>
 
 function describeMade(made: Made, url: string): string[] {
   const { succeeded, retrying, deadLetters } = made.deliveries
@@ -133,7 +103,7 @@ function describeMade(made: Made, url: string): string[] {
 
 function describeRemoved(removed: Removed): string[] {
   const { apps, users, guests, webhooks, domains, keys, historyDays, kept } = removed
-  if (apps + users + guests + webhooks + domains + keys + historyDays === 0 && kept.length === 0)
+  if (sumOf([apps, users, guests, webhooks, domains, keys, historyDays, kept.length]) === 0)
     return ['There are no sample data here.']
   return [
     `Removed ${apps} apps, ${users} users, ${guests} guests, ${webhooks} webhooks, ${domains} custom domains, ${keys} API keys` +
@@ -162,24 +132,27 @@ async function fillOnce(service: SeededService, options: Options, context: CliCo
     context.out(context.json === true ? JSON.stringify({ kind: 'received', ...event }) : describe(event, new Date()))
   })
   const progress = createProgress(context)
+  const { api, url, tenantId } = service
   try {
-    const made = state === undefined ? await fill(service, options, receiver, progress) : null
+    const made =
+      state === undefined
+        ? await fill(service, options, { api, dice: createDice(options.number), progress, receiver })
+        : null
     const lines =
       made === null
         ? ['There are sample data here already; nothing was added. To make them anew: halfkey seed --remove']
-        : describeMade(made, service.url)
-    const { api, url, tenantId } = service
+        : describeMade(made, url)
     const data = { tenantId, url, seeded: made !== null, ...made }
     if (!options.listen) {
-      if (made !== null) await pause(api, await sampleWebhooks(api))
+      if (made !== null) await pause(api)
       return { data, lines }
     }
     for (const line of lines) context.err(line)
     await service.closeDatabase()
     listening = true
-    const before = new Map(receiver.verified)
+    const before = sumOf(receiver.verified.values())
     await listen(api, receiver, context)
-    const count = [...receiver.verified].reduce((sum, [path, n]) => sum + n - (before.get(path) ?? 0), 0)
+    const count = sumOf(receiver.verified.values()) - before
     return { data: { ...data, received: count }, lines: [`Received ${count} signed events while listening.`] }
   } finally {
     progress.end()

@@ -1,10 +1,9 @@
 import type { DelegatedSessionWithToken, Execution } from '../../delegation/schema.ts'
-import type { Dripped } from '../../wallets/faucet/schema.ts'
 import { CallError } from './api.ts'
 import type { Holder } from './crowd.ts'
-import { type Seeding, VOUCHER } from './sample.ts'
+import { makeEach, type Seeding, VOUCHER } from './sample.ts'
 
-/** A sample session, by what is to be seen of it. */
+/** A sample session, by what can be seen of it. */
 interface Story {
   name: string
   /** What it may spend. */
@@ -34,98 +33,82 @@ const STORIES: readonly Story[] = [
 const DAY_SECONDS = 86_400
 const HOLDING = 'Token:Holding'
 
-/** What came of the sessions. */
-export interface Delegated {
-  sessions: number
-  transactions: number
-  denied: number
-}
-
-const policyFor = ({ issuer, symbol }: Dripped, cap: string) => ({
+const policyFor = ({ holding: { issuer, symbol } }: Holder, cap: string) => ({
   allow: [{ templateId: HOLDING, actions: ['exercise'], choices: ['Transfer', 'Split', 'Merge'] }],
   deny: [{ templateId: HOLDING, where: [{ path: 'amount', op: 'gt', value: '50' }] }],
   spend: [{ asset: { issuer, symbol }, amount: cap }],
   query: { templateIds: [HOLDING] },
 })
 
-/** The holding that is left to the party, out of what a transfer did. */
-function restOf({ effects }: Execution, party: string): string | undefined {
-  return effects.find(({ type, templateId, arguments: held }) => {
-    return type === 'created' && templateId === HOLDING && held.owner === party
-  })?.contractId
-}
+/** The holding that a transfer leaves to its sender. */
+const restOf = ({ effects }: Execution, party: string): string | undefined =>
+  effects.find(
+    ({ type, templateId, arguments: held }) => type === 'created' && templateId === HOLDING && held.owner === party,
+  )?.contractId
 
 const isDenied = (error: unknown) =>
   error instanceof CallError && ['spend_limit_exceeded', 'policy_denied'].includes(error.code)
 
-/** Plays a session's story: its transfers go to another holder, so that nothing leaves the sample. */
-async function play({ api }: Seeding, story: Story, from: Holder, to: Holder): Promise<Delegated> {
-  const { name, cap, spends, maxUses, expiresInDays = 1, denied } = story
-  const session = await from.api.post<DelegatedSessionWithToken>('/delegated-sessions', {
+/** Plays a session's story: its transfers go to another holder, so that nothing leaves the sample. @returns refused ones */
+async function play({ api }: Seeding, story: Story, from: Holder, to: Holder): Promise<number> {
+  const { name, cap, spends, maxUses, expiresInDays = 1, denied, revoked } = story
+  const { id } = await from.api.post<DelegatedSessionWithToken>('/delegated-sessions', {
     name,
-    policy: policyFor(from.holding, cap),
+    policy: policyFor(from, cap),
     expiresInSeconds: expiresInDays * DAY_SECONDS,
-    ...(maxUses === undefined ? {} : { maxUses }),
+    maxUses,
   })
   let contractId: string | undefined = from.holding.contractId
   const transfer = (amount: string) => {
     const given = { receiver: to.wallet.partyId, amount }
     const exercise = { templateId: HOLDING, contractId, choice: 'Transfer', arguments: given }
-    return api.post<Execution>(`/delegated-sessions/${session.id}/execute`, { commands: [{ exercise }] })
+    return api.post<Execution>(`/delegated-sessions/${id}/execute`, { commands: [{ exercise }] })
   }
   for (const amount of spends) contractId = restOf(await transfer(amount), from.wallet.partyId)
-  let refused = 0
-  if (denied !== undefined) {
-    await transfer(denied).catch((error: unknown) => {
-      if (!isDenied(error)) throw error
-      refused = 1
-    })
-  }
-  if (story.revoked === true) await api.delete(`/delegated-sessions/${session.id}`)
-  return { sessions: 1, transactions: spends.length, denied: refused }
+  if (revoked) await api.delete(`/delegated-sessions/${id}`)
+  if (denied === undefined) return 0
+  const error = await transfer(denied).then(
+    () => null,
+    (reason: unknown) => reason,
+  )
+  if (error !== null && !isDenied(error)) throw error
+  return error === null ? 0 : 1
 }
 
-/** A session that writes vouchers by the tenant's own template. */
-async function writeVouchers({ api }: Seeding, { api: own, wallet, holding }: Holder): Promise<Delegated> {
-  const session = await own.post<DelegatedSessionWithToken>('/delegated-sessions', {
+const VOUCHERS = [
+  { value: '5', note: 'Welcome' },
+  { value: '12.5', note: 'Thank you for your patience' },
+]
+
+/** A session that writes vouchers by the tenant's own template, in one transaction. */
+async function writeVouchers({ api }: Seeding, { api: own, wallet, holding: { issuer } }: Holder): Promise<void> {
+  const { id } = await own.post<DelegatedSessionWithToken>('/delegated-sessions', {
     name: 'Voucher printer',
     policy: { allow: [{ templateId: VOUCHER }], query: { templateIds: [VOUCHER] } },
     expiresInSeconds: 30 * DAY_SECONDS,
   })
-  const commands = [
-    ['5', 'Welcome'],
-    ['12.5', 'Thank you for your patience'],
-  ].map(([value, note]) => ({
-    create: { templateId: VOUCHER, arguments: { issuer: holding.issuer, owner: wallet.partyId, value, note } },
+  const commands = VOUCHERS.map((voucher) => ({
+    create: { templateId: VOUCHER, arguments: { issuer, owner: wallet.partyId, ...voucher } },
   }))
-  await api.post(`/delegated-sessions/${session.id}/execute`, { commands })
-  return { sessions: 1, transactions: 1, denied: 0 }
+  await api.post(`/delegated-sessions/${id}/execute`, { commands })
 }
 
-/** Delegated sessions in every state that takes no waiting, with what they did; one wallet is frozen, one user suspended. */
-export async function makeDelegations(seeding: Seeding, holders: readonly Holder[]): Promise<Delegated> {
-  const { api, progress } = seeding
-  const sum: Delegated = { sessions: 0, transactions: 0, denied: 0 }
-  const add = (one: Delegated) => {
-    sum.sessions += one.sessions
-    sum.transactions += one.transactions
-    sum.denied += one.denied
-    progress.add(1)
-  }
-  // The last holder's wallet is to be frozen: nothing acts for it.
-  const [last, ...rest] = [...holders].reverse()
-  const active = rest.reverse()
+/** Delegated sessions in every state that takes no waiting, with their transactions; one wallet is frozen, one user suspended. */
+export async function makeDelegations(seeding: Seeding, holders: readonly Holder[]) {
+  // The last holder's wallet is frozen: no session uses it.
+  const active = holders.slice(0, -1)
+  const [last, writer] = [holders.at(-1), active.at(-1)]
+  if (last === undefined || writer === undefined) throw new Error('a seed has at least two holders')
   const played = STORIES.slice(0, active.length)
-  progress.begin('Delegated sessions', played.length + 1)
-  for (const [index, story] of played.entries()) {
-    const [from, to] = [active[index], active[(index + 1) % active.length]]
-    if (from !== undefined && to !== undefined) add(await play(seeding, story, from, to))
+  const refused = await makeEach(seeding, 'Delegated sessions', played, (story, index) =>
+    play(seeding, story, active[index] as Holder, active[(index + 1) % active.length] as Holder),
+  )
+  await writeVouchers(seeding, writer)
+  await seeding.api.post(`/wallets/${last.wallet.id}/freeze`)
+  await seeding.api.patch(`/users/${last.user.id}`, { status: 'suspended' })
+  return {
+    sessions: played.length + 1,
+    transactions: played.flatMap(({ spends }) => spends).length + 1,
+    denied: refused.reduce((sum, n) => sum + n, 0),
   }
-  const writer = active.at(-1)
-  if (writer !== undefined) add(await writeVouchers(seeding, writer))
-  if (last !== undefined) {
-    await api.post(`/wallets/${last.wallet.id}/freeze`)
-    await api.patch(`/users/${last.user.id}`, { status: 'suspended' })
-  }
-  return sum
 }

@@ -7,20 +7,20 @@ import type { Wallet } from '../../wallets/wallets/schema.ts'
 import type { Api } from './api.ts'
 import { createSamplePasskey, type SamplePasskey } from './authenticator.ts'
 import { marked } from './mark.ts'
-import { makeDevice, makePerson } from './people.ts'
-import type { Sample, SampleApp, Seeding } from './sample.ts'
+import { DEVICES, makePerson } from './people.ts'
+import { makeEach, type Sample, type SampleApp, type Seeding } from './sample.ts'
 
 /** A sample user. */
 export interface Member {
   user: User
   app: SampleApp
+  /** Calls for the user, by a server. */
+  api: Api
 }
 
 /** A sample user with a wallet that the service signs for, and what is in it. */
 export interface Holder extends Member {
   wallet: Wallet
-  /** Calls for the user, by a server. */
-  api: Api
   holding: Dripped
 }
 
@@ -30,20 +30,17 @@ const PASSKEYS_MAX = 12
 const GUESTS = 6
 
 /** Creates users of both apps: three in ten are the courier's. */
-export async function makeUsers({ api, dice, progress }: Seeding, sample: Sample, count: number): Promise<Member[]> {
-  progress.begin('Users', count)
-  const members: Member[] = []
-  for (let index = 0; index < count; index += 1) {
+export function makeUsers(seeding: Seeding, sample: Sample, count: number): Promise<Member[]> {
+  const { api, dice } = seeding
+  return makeEach(seeding, 'Users', Array.from({ length: count }), async (_, index) => {
     const app = index % 10 > 6 ? sample.courier : sample.shop
     const person = makePerson(dice, index)
-    const body = { ...person, appId: app.id, metadata: marked(person.metadata) }
-    members.push({ app, user: await api.post<User>('/users', body) })
-    progress.add(1)
-  }
-  return members
+    const user = await api.post<User>('/users', { ...person, appId: app.id, metadata: marked(person.metadata) })
+    return { app, user, api: api.as({ 'x-user-id': user.id }) }
+  })
 }
 
-/** Somebody who is signed in by a passkey. */
+/** A user who is signed in by a passkey. */
 export interface SignedInMember extends Member {
   /** By the publishable key and the user's own access token. */
   own: Api
@@ -54,54 +51,35 @@ interface Challenge<PublicKey> {
   publicKey: PublicKey
 }
 
-/** Where the page would be. Apps without allowed origins take any on loopback. */
-function pageOrigin(rpId: string): string {
-  return rpId === 'localhost' || rpId.startsWith('127.') ? `http://${rpId}:3000` : `https://${rpId}`
-}
-
 async function signInAgain(browser: Api, passkey: SamplePasskey): Promise<string> {
-  const asked = await browser.get<Challenge<{ challenge: string; rpId: string }>>('/auth/passkey/login-options')
-  const credential = passkey.get(asked.publicKey)
-  const { sessionId } = await browser.post<{ sessionId: string }>('/auth/passkey/login-verify', {
-    challengeId: asked.challengeId,
-    credential,
-  })
-  return sessionId
+  const { challengeId, publicKey } =
+    await browser.get<Challenge<Parameters<SamplePasskey['get']>[0]>>('/auth/passkey/login-options')
+  const answer = { challengeId, credential: passkey.get(publicKey) }
+  return (await browser.post<{ sessionId: string }>('/auth/passkey/login-verify', answer)).sessionId
 }
 
-/** Gives a user a passkey of a device of theirs, and signs them in by it. */
-async function addPasskey({ api, dice }: Seeding, { user, app }: Member): Promise<SignedInMember> {
-  const device = makeDevice(dice)
-  const origin = pageOrigin(app.rpId)
-  const passkey = createSamplePasskey(origin)
-  const asServer = api.as({ 'x-user-id': user.id })
-  const asked = await asServer.post<Challenge<Parameters<SamplePasskey['create']>[0]>>('/auth/passkey/register-options')
-  const browser = app.browser.as({ 'user-agent': device.userAgent, origin })
-  const { accessToken } = await browser.post<{ accessToken: string }>('/auth/passkey/register-verify', {
-    challengeId: asked.challengeId,
-    credential: passkey.create(asked.publicKey),
-    deviceName: device.name,
-  })
+/** Gives a user a passkey on one of their devices, and signs them in by it. */
+async function addPasskey({ dice }: Seeding, member: Member): Promise<SignedInMember> {
+  const { app, api } = member
+  const { name: deviceName, userAgent } = dice.pick(DEVICES)
+  const passkey = createSamplePasskey(app.origin)
+  const { challengeId, publicKey } = await api.post<Challenge<Parameters<SamplePasskey['create']>[0]>>(
+    '/auth/passkey/register-options',
+  )
+  const browser = app.browser.as({ 'user-agent': userAgent, origin: app.origin })
+  const answer = { challengeId, credential: passkey.create(publicKey), deviceName }
+  const { accessToken } = await browser.post<{ accessToken: string }>('/auth/passkey/register-verify', answer)
   const own = browser.as({ authorization: `Bearer ${accessToken}` })
   if (dice.chance(0.5)) await signInAgain(browser, passkey)
-  // Somebody signed out a device they had lost.
+  // The user signs out a device that they lost.
   if (dice.chance(0.25)) await own.delete(`/auth/sessions/${await signInAgain(browser, passkey)}`)
-  return { user, app, own }
+  return { ...member, own }
 }
 
-/** Sign-ins by passkeys, really made and really verified. */
-export async function makeSignIns(seeding: Seeding, members: readonly Member[]): Promise<SignedInMember[]> {
+/** Sign-ins by passkeys, which the service really verifies. */
+export function makeSignIns(seeding: Seeding, members: readonly Member[]): Promise<SignedInMember[]> {
   const chosen = members.filter((_, index) => index % PASSKEY_EVERY === 2).slice(0, PASSKEYS_MAX)
-  seeding.progress.begin('Passkeys and sign-ins', chosen.length)
-  const signedIn: SignedInMember[] = []
-  for (const member of chosen) {
-    const { app } = member
-    if (!pageOrigin(app.rpId).startsWith('http:'))
-      await seeding.api.patch(`/apps/${app.id}`, { allowedOrigins: [pageOrigin(app.rpId)] })
-    signedIn.push(await addPasskey(seeding, member))
-    seeding.progress.add(1)
-  }
-  return signedIn
+  return makeEach(seeding, 'Passkeys and sign-ins', chosen, (member) => addPasskey(seeding, member))
 }
 
 async function enrol({ own }: SignedInMember): Promise<void> {
@@ -109,20 +87,17 @@ async function enrol({ own }: SignedInMember): Promise<void> {
   await own.post('/mfa/verify-setup', { code: new TOTP({ secret: Secret.fromBase32(secret) }).generate() })
 }
 
-/** A wallet whose key is its owner's alone: here it is thrown away, for what it holds is worth nothing. */
+/** A wallet whose key only its owner has. The key is thrown away: what the wallet holds is worth nothing. */
 async function makeOwnWallet({ own }: SignedInMember): Promise<Wallet> {
   const { publicKey: key, privateKey } = generateKeyPairSync('ed25519')
   const publicKey = key.export({ type: 'spki', format: 'der' }).subarray(-32).toString('hex')
   const about = { custody: 'self_custody', publicKey }
-  const { challengeId, message } = await own.post<{ challengeId: string; message: string }>(
-    '/users/me/wallet/challenge',
-    about,
-  )
-  const proof = sign(null, Buffer.from(message), privateKey).toString('hex')
-  return own.post<Wallet>('/users/me/wallet', { ...about, challengeId, proof })
+  const asked = await own.post<{ challengeId: string; message: string }>('/users/me/wallet/challenge', about)
+  const proof = sign(null, Buffer.from(asked.message), privateKey).toString('hex')
+  return own.post<Wallet>('/users/me/wallet', { ...about, challengeId: asked.challengeId, proof })
 }
 
-/** A wallet whose key service and user made together, and nobody has. */
+/** A wallet whose key the service and the user made together. */
 async function makeSharedWallet({ own }: SignedInMember): Promise<Wallet> {
   const { createSharedWallet } = await import('../../platform/security/threshold/threshold.ts')
   type Calls = Parameters<typeof createSharedWallet<Wallet>>[0]
@@ -133,68 +108,49 @@ async function makeSharedWallet({ own }: SignedInMember): Promise<Wallet> {
     confirmDkg: (id, body) => own.post(`/mpc/dkg/${id}/confirm`, body),
   }
   // Making a wallet takes these calls alone.
-  const { wallet } = await createSharedWallet<Wallet>({ mpc } as Calls)
-  return wallet
+  return (await createSharedWallet<Wallet>({ mpc } as Calls)).wallet
 }
+
+/** What the first users who are signed in do with their account: one thing each. */
+const OWN_WALLETS = [makeOwnWallet, makeSharedWallet, makeOwnWallet]
 
 const SYMBOL = 'USDX'
 
-async function makeHolder({ api: server, dice }: Seeding, { user, app }: Member): Promise<Holder> {
-  const api = server.as({ 'x-user-id': user.id })
-  const wallet = await api.post<Wallet>('/users/me/wallet', {})
+async function makeHolder({ api: server, dice }: Seeding, member: Member): Promise<Holder> {
+  const wallet = await member.api.post<Wallet>('/users/me/wallet', {})
   const drip = (symbol: string, amount: string) =>
-    server.post<Dripped>('/dev/faucet', { userId: user.id, symbol, amount })
+    server.post<Dripped>('/dev/faucet', { userId: member.user.id, symbol, amount })
   const holding = await drip(SYMBOL, `${50 + dice.below(450)}.${10 + dice.below(90)}`)
   if (dice.chance(0.25)) await drip('LOYALTY', String(10 * (1 + dice.below(90))))
-  return { user, app, wallet, api, holding }
+  return { ...member, wallet, holding }
 }
 
-/** The wallets: a few of each custody among those who are signed in, and embedded ones for two thirds of the others. */
-export async function makeWallets(
-  seeding: Seeding,
-  members: readonly Member[],
-  signedIn: readonly SignedInMember[],
-): Promise<{ holders: Holder[]; others: Wallet[] }> {
-  const others: Wallet[] = []
-  const [first, second, third, fourth] = signedIn
-  const special = [first, second, third].filter((one) => one !== undefined)
-  const owners = members.filter(({ user }, index) => index % 3 !== 1 && !special.some((one) => one.user.id === user.id))
-  seeding.progress.begin('Wallets', owners.length + special.length)
-  for (const [one, make] of [
-    [first, makeOwnWallet],
-    [second, makeSharedWallet],
-    [third, makeOwnWallet],
-  ] as const) {
-    if (one === undefined) continue
-    others.push(await make(one))
-    seeding.progress.add(1)
-  }
-  if (fourth !== undefined) await enrol(fourth)
-  const holders: Holder[] = []
-  for (const member of owners) {
-    holders.push(await makeHolder(seeding, member))
-    seeding.progress.add(1)
-  }
+/** The wallets: a few whose users hold the key, or a share of it, and embedded ones for two thirds of the others. */
+export async function makeWallets(seeding: Seeding, members: readonly Member[], signedIn: readonly SignedInMember[]) {
+  const special = signedIn.slice(0, OWN_WALLETS.length)
+  const next = signedIn[OWN_WALLETS.length]
+  if (next !== undefined) await enrol(next)
+  const others = await makeEach(seeding, 'Wallets by their users', special, (member, index) =>
+    (OWN_WALLETS[index] as typeof makeOwnWallet)(member),
+  )
+  const isSpecial = ({ user }: Member) => special.some((one) => one.user === user)
+  const owners = members.filter((member, index) => index % 3 !== 1 && !isSpecial(member))
+  const holders = await makeEach(seeding, 'Wallets', owners, (member) => makeHolder(seeding, member))
   return { holders, others }
 }
 
 /** Guests of the shop: some became users, one has ended. @returns how many guests there are, and how many became users */
-export async function makeGuests({ api, dice, progress }: Seeding, { shop }: Sample, from: number) {
-  progress.begin('Guests', GUESTS)
-  let converted = 0
-  for (let index = 0; index < GUESTS; index += 1) {
-    const body = {
-      appId: shop.id,
-      ttlMinutes: 1_440 * (1 + dice.below(20)),
-      metadata: marked({ basket: String(dice.below(9)) }),
-    }
-    const guest = await api.post<GuestWithTokens>('/guests', body)
-    if (index % 3 === 1) {
-      const { metadata, ...person } = makePerson(dice, from + index)
-      await api.post(`/guests/${guest.id}/convert`, { ...person, metadata: marked(metadata) })
-      converted += 1
-    } else if (index % 3 === 2 && index > 3) await api.delete(`/guests/${guest.id}`)
-    progress.add(1)
-  }
-  return { guests: GUESTS, converted }
+export async function makeGuests(seeding: Seeding, { shop }: Sample, from: number) {
+  const { api, dice } = seeding
+  const fates = await makeEach(seeding, 'Guests', Array.from({ length: GUESTS }), async (_, index) => {
+    const ttlMinutes = 1_440 * (1 + dice.below(20))
+    const metadata = marked({ basket: String(dice.below(9)) })
+    const { id } = await api.post<GuestWithTokens>('/guests', { appId: shop.id, ttlMinutes, metadata })
+    if (index === GUESTS - 1) await api.delete(`/guests/${id}`)
+    if (index % 3 !== 1) return 'guest'
+    const person = makePerson(dice, from + index)
+    await api.post(`/guests/${id}/convert`, { ...person, metadata: marked(person.metadata) })
+    return 'user'
+  })
+  return { guests: GUESTS, converted: fates.filter((fate) => fate === 'user').length }
 }

@@ -1,17 +1,17 @@
-/** What `halfkey seed` makes carries this in its metadata, and nothing else may be removed by it. */
+/** In the metadata of every record that `halfkey seed` makes. Only such records are removed by it. */
 export const MARK = 'halfkey:seed'
 
-/** In the metadata of an app of the seed's: whether it has been filled. */
+/** In the metadata of a sample app: whether it has been filled. */
 export const STATE = 'halfkey:seed:state'
 
-/** In the metadata of an app of the seed's: from which day on it has a history, in the counters, that never happened. */
+/** In the metadata of a sample app: the first day of its invented counters. */
 export const HISTORY = 'halfkey:seed:history'
 
-/** In the metadata of a webhook of the seed's: at which path of the sample receiver it is. */
+/** In the metadata of a sample webhook: its path on the sample receiver. */
 export const PATH = 'halfkey:seed:path'
 
 /** Metadata of a new sample record. */
 export const marked = (more: Record<string, string> = {}): Record<string, string> => ({ ...more, [MARK]: '1' })
 
-/** Whether a record is one of the seed's. */
+/** Whether a record was made by a seed. */
 export const isMarked = ({ metadata }: { metadata: Record<string, string> }): boolean => metadata[MARK] === '1'

@@ -25,30 +25,45 @@ export function createDice(seed: number): Dice {
   }
 }
 
-/** Given and family names that go together. */
-const NAMES: readonly { given: readonly string[]; family: readonly string[] }[] = [
-  { given: ['Amara', 'Chidi', 'Ngozi', 'Tunde'], family: ['Okafor', 'Adeyemi', 'Eze', 'Balogun'] },
-  { given: ['Sofía', 'Mateo', 'Lucía', 'Joaquín'], family: ['García Ruiz', 'Fernández', 'Ibáñez', 'Peña'] },
-  { given: ['Yuki', '美咲', 'Haruto', 'Sakura'], family: ['Tanaka', 'Satō', 'Kobayashi', 'Mori'] },
-  { given: ['Priya', 'Arjun', 'Ananya', 'Rohan'], family: ['Sharma', 'Iyer', 'Patel', 'Banerjee'] },
-  { given: ['Léa', 'Étienne', 'Chloé', 'Théo'], family: ['Dubois', 'Lefèvre', 'Moreau', 'Garnier'] },
-  { given: ['Fatima', 'Youssef', 'Layla', 'Omar'], family: ['Al-Masri', 'Haddad', 'Benali', 'Nasser'] },
-  { given: ['Wei', 'Mei', '小龙', 'Jing'], family: ['Chen', 'Wang', 'Liu', 'Zhao'] },
-  { given: ['Astrid', 'Søren', 'Freja', 'Nils'], family: ['Lindqvist', 'Østergaard', 'Holm', 'Åkesson'] },
-  { given: ['Olena', 'Taras', 'Ірина', 'Bohdan'], family: ['Shevchenko', 'Koval', 'Melnyk', 'Bondar'] },
-  { given: ['Aroha', 'Tane', 'Mere', 'Wiremu'], family: ['Ngata', 'Parata', 'Walker', 'Tūhoe'] },
-  { given: ['Beatriz', 'Thiago', 'Inês', 'João'], family: ['da Silva', 'Carvalho', 'Araújo', 'Nunes'] },
-  { given: ['Zeynep', 'Emre', 'Elif', 'Can'], family: ['Yılmaz', 'Demir', 'Şahin', 'Kaya'] },
-  { given: ['Thandiwe', 'Sipho', 'Naledi', 'Lwazi'], family: ['Mokoena', 'Dlamini', 'Nkosi', 'van Wyk'] },
-  { given: ['Siobhán', 'Cillian', 'Aoife', 'Declan'], family: ["O'Brien", 'Ní Dhomhnaill', 'Byrne', 'Walsh'] },
-  { given: ['Minh', 'Linh', 'Thảo', 'Đức'], family: ['Nguyễn', 'Trần', 'Lê', 'Phạm'] },
-  { given: ['Noa', 'Eitan', 'Tamar', 'Avi'], family: ['Cohen', 'Mizrahi', 'Friedman', 'Azoulay'] },
+/** Given and family names that go together, and the country they come from. */
+const NAMES: readonly { country: string; given: readonly string[]; family: readonly string[] }[] = [
+  { country: 'NG', given: ['Amara', 'Chidi', 'Ngozi', 'Tunde'], family: ['Okafor', 'Adeyemi', 'Eze', 'Balogun'] },
+  {
+    country: 'ES',
+    given: ['Sofía', 'Mateo', 'Lucía', 'Joaquín'],
+    family: ['García Ruiz', 'Fernández', 'Ibáñez', 'Peña'],
+  },
+  { country: 'JP', given: ['Yuki', '美咲', 'Haruto', 'Sakura'], family: ['Tanaka', 'Satō', 'Kobayashi', 'Mori'] },
+  { country: 'IN', given: ['Priya', 'Arjun', 'Ananya', 'Rohan'], family: ['Sharma', 'Iyer', 'Patel', 'Banerjee'] },
+  { country: 'FR', given: ['Léa', 'Étienne', 'Chloé', 'Théo'], family: ['Dubois', 'Lefèvre', 'Moreau', 'Garnier'] },
+  { country: 'EG', given: ['Fatima', 'Youssef', 'Layla', 'Omar'], family: ['Al-Masri', 'Haddad', 'Benali', 'Nasser'] },
+  { country: 'TW', given: ['Wei', 'Mei', '小龙', 'Jing'], family: ['Chen', 'Wang', 'Liu', 'Zhao'] },
+  {
+    country: 'SE',
+    given: ['Astrid', 'Søren', 'Freja', 'Nils'],
+    family: ['Lindqvist', 'Østergaard', 'Holm', 'Åkesson'],
+  },
+  { country: 'UA', given: ['Olena', 'Taras', 'Ірина', 'Bohdan'], family: ['Shevchenko', 'Koval', 'Melnyk', 'Bondar'] },
+  { country: 'NZ', given: ['Aroha', 'Tane', 'Mere', 'Wiremu'], family: ['Ngata', 'Parata', 'Walker', 'Tūhoe'] },
+  { country: 'BR', given: ['Beatriz', 'Thiago', 'Inês', 'João'], family: ['da Silva', 'Carvalho', 'Araújo', 'Nunes'] },
+  { country: 'TR', given: ['Zeynep', 'Emre', 'Elif', 'Can'], family: ['Yılmaz', 'Demir', 'Şahin', 'Kaya'] },
+  {
+    country: 'ZA',
+    given: ['Thandiwe', 'Sipho', 'Naledi', 'Lwazi'],
+    family: ['Mokoena', 'Dlamini', 'Nkosi', 'van Wyk'],
+  },
+  {
+    country: 'IE',
+    given: ['Siobhán', 'Cillian', 'Aoife', 'Declan'],
+    family: ["O'Brien", 'Ní Dhomhnaill', 'Byrne', 'Walsh'],
+  },
+  { country: 'VN', given: ['Minh', 'Linh', 'Thảo', 'Đức'], family: ['Nguyễn', 'Trần', 'Lê', 'Phạm'] },
+  { country: 'IL', given: ['Noa', 'Eitan', 'Tamar', 'Avi'], family: ['Cohen', 'Mizrahi', 'Friedman', 'Azoulay'] },
 ]
 
 /** Hosts that belong to nobody (RFC 2606). */
 const MAIL_HOSTS = ['example.com', 'example.org', 'example.net']
 const PLANS = ['free', 'free', 'free', 'plus', 'plus', 'family']
-const COUNTRIES = ['NG', 'ES', 'JP', 'IN', 'FR', 'EG', 'TW', 'SE', 'UA', 'NZ', 'BR', 'TR', 'ZA', 'IE', 'VN', 'IL']
 
 /** Somebody who exists nowhere. */
 export interface Person {
@@ -70,28 +85,36 @@ const plain = (name: string) =>
 
 /** The `index`-th of an app's people; of one app no two share an email. */
 export function makePerson(dice: Dice, index: number): Person {
-  const at = dice.below(NAMES.length)
-  const { given, family } = NAMES[at] as (typeof NAMES)[number]
+  const { country, given, family } = dice.pick(NAMES)
   const [first, last] = [dice.pick(given), dice.pick(family)]
   const letters = [plain(first), plain(last)].filter((part) => part !== '').join('.')
   return {
     name: `${first} ${last}`,
     email: `${letters}.${index + 1}@${dice.pick(MAIL_HOSTS)}`,
     externalId: `customer-${1001 + index}`,
-    metadata: { plan: dice.pick(PLANS), country: COUNTRIES[at] as string, newsletter: dice.chance(0.4) ? 'yes' : 'no' },
+    metadata: { plan: dice.pick(PLANS), country, newsletter: dice.chance(0.4) ? 'yes' : 'no' },
   }
 }
 
-const AGENTS = [
-  'Mozilla/5.0 (iPhone; CPU iPhone OS 19_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/19.1 Mobile/15E148 Safari/604.1',
-  'Mozilla/5.0 (Linux; Android 16; Pixel 10) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/146.0.0.0 Mobile Safari/537.36',
-  'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/146.0.0.0 Safari/537.36',
-  'Mozilla/5.0 (X11; Linux x86_64; rv:149.0) Gecko/20100101 Firefox/149.0',
+/** What people sign in with: the browser's user agent, and their name for the device. */
+export const DEVICES = [
+  {
+    name: 'Phone',
+    userAgent:
+      'Mozilla/5.0 (iPhone; CPU iPhone OS 19_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/19.1 Mobile/15E148 Safari/604.1',
+  },
+  {
+    name: 'Pixel',
+    userAgent:
+      'Mozilla/5.0 (Linux; Android 16; Pixel 10) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/146.0.0.0 Mobile Safari/537.36',
+  },
+  {
+    name: 'Laptop',
+    userAgent:
+      'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/146.0.0.0 Safari/537.36',
+  },
+  {
+    name: 'Work computer',
+    userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:149.0) Gecko/20100101 Firefox/149.0',
+  },
 ]
-const DEVICES = ['Phone', 'Pixel', 'Laptop', 'Work computer']
-
-/** What somebody signs in with: the browser's own words, and how its owner calls it. */
-export function makeDevice(dice: Dice): { userAgent: string; name: string } {
-  const at = dice.below(AGENTS.length)
-  return { userAgent: AGENTS[at] as string, name: DEVICES[at] as string }
-}

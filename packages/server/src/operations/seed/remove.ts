@@ -10,7 +10,7 @@ import type { Progress } from '../cli/progress.ts'
 import { type Api, CallError } from './api.ts'
 import { removeHistory } from './history.ts'
 import { HISTORY, isMarked, MARK, STATE } from './mark.ts'
-import { DOMAINS } from './sample.ts'
+import { APPS } from './sample.ts'
 import type { SeededService } from './service.ts'
 import { forgetKeys } from './store.ts'
 
@@ -28,11 +28,12 @@ export interface Removed {
   kept: { id: string; name: string; why: string }[]
 }
 
-const AT_ONCE = 6
+const CONCURRENCY = 6
+const DOMAINS = Object.values(APPS).map(({ domain }) => domain)
 
-/** Somebody else, the API's user in the dashboard say, may have been faster. */
-async function gone(call: Promise<unknown>): Promise<boolean> {
-  return call.then(
+/** @returns false where it was gone already: a user of the dashboard may have been faster */
+async function remove(api: Api, path: string): Promise<boolean> {
+  return api.delete(path).then(
     () => true,
     (error: unknown) => {
       if (error instanceof CallError && error.status === 404) return false
@@ -41,107 +42,87 @@ async function gone(call: Promise<unknown>): Promise<boolean> {
   )
 }
 
-/** Deletes them a few at a time. @returns how many were there */
-async function removeAll(progress: Progress, what: string, deletions: (() => Promise<unknown>)[]): Promise<number> {
-  if (deletions.length === 0) return 0
-  progress.begin(what, deletions.length)
-  const left = [...deletions]
+/** A record in a sample app: where it is deleted, and whether the seed made it. */
+interface Content {
+  path: string
+  ours: boolean
+}
+
+/** Deletes those that the seed made, a few at a time. @returns how many were there */
+async function removeAll(api: Api, progress: Progress, stage: string, contents: readonly Content[]): Promise<number> {
+  const paths = contents.filter(({ ours }) => ours).map(({ path }) => path)
+  if (paths.length === 0) return 0
+  progress.begin(stage, paths.length)
   let removed = 0
+  const queue = paths.values()
   const work = async () => {
-    for (let next = left.pop(); next !== undefined; next = left.pop()) {
-      if (await gone(next())) removed += 1
+    for (const path of queue) {
+      if (await remove(api, path)) removed += 1
       progress.add(1)
     }
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, work))
+  await Promise.all(Array.from({ length: CONCURRENCY }, work))
   return removed
 }
 
-/** Everything in an app, by whether the seed made it. */
-async function contentsOf(api: Api, { id }: Pick<App, 'id'>, allKeys: readonly ApiKey[]) {
-  const of = `app_id=${id}`
-  const users = await api.all<User>(`/users?${of}`)
-  const guests = (await api.all<Guest>(`/guests?${of}`)).filter(({ status }) => status !== 'converted')
-  const webhooks = await api.all<Webhook>(`/webhooks?${of}`)
-  const domains = await api.all<CustomDomain>(`/custom-domains?${of}`)
-  const keys = allKeys.filter(({ appId, status }) => appId === id && status === 'active')
-  const isOurs = ({ domain }: CustomDomain) => Object.values<string>(DOMAINS).includes(domain)
-  const all = [...users, ...guests, ...webhooks, ...keys]
-  const others = all.filter((one) => !isMarked(one)).length + domains.filter((one) => !isOurs(one)).length
+/** Everything in an app. */
+async function contentsOf(api: Api, { id }: App, allKeys: readonly ApiKey[]) {
+  const list = <T>(path: string) => api.all<T>(`${path}?app_id=${id}`)
+  const at = (path: string) => (one: { id: string; metadata: Record<string, string> }) => ({
+    path: `${path}/${one.id}`,
+    ours: isMarked(one),
+  })
   return {
-    users: users.filter(isMarked),
-    guests: guests.filter(isMarked),
-    webhooks: webhooks.filter(isMarked),
-    keys: keys.filter(isMarked),
-    domains: domains.filter(isOurs),
-    others,
+    webhooks: (await list<Webhook>('/webhooks')).map(at('/webhooks')),
+    keys: allKeys.filter(({ appId, status }) => appId === id && status === 'active').map(at('/api-keys')),
+    domains: (await list<CustomDomain>('/custom-domains')).map(({ domain }) => ({
+      path: `/custom-domains?domain=${domain}`,
+      ours: DOMAINS.includes(domain),
+    })),
+    users: (await list<User>('/users')).map(at('/users')),
+    guests: (await list<Guest>('/guests')).filter(({ status }) => status !== 'converted').map(at('/guests')),
   }
 }
 
 async function removeApp(api: Api, app: App, keys: readonly ApiKey[], progress: Progress, removed: Removed) {
-  const found = await contentsOf(api, app, keys)
-  const remove = (what: string, paths: string[]) =>
-    removeAll(
-      progress,
-      `${app.name}: ${what}`,
-      paths.map((path) => () => api.delete(path)),
-    )
-  // It is no longer the seed's, which may begin anew.
+  const contents = await contentsOf(api, app, keys)
+  // Without the mark a later seed makes its own.
   const keep = async (why: string) => {
     await api.patch(`/apps/${app.id}`, { metadata: { [MARK]: null, [STATE]: null, [HISTORY]: null } })
     removed.kept.push({ id: app.id, name: app.name, why })
   }
-  // First, so that nobody is told of what follows.
-  removed.webhooks += await remove(
-    'webhooks',
-    found.webhooks.map(({ id }) => `/webhooks/${id}`),
-  )
-  removed.keys += await remove(
-    'keys',
-    found.keys.map(({ id }) => `/api-keys/${id}`),
-  )
-  const domains = found.domains.map(({ domain }) => `/custom-domains?domain=${domain}`)
-  removed.domains += await remove('domains', domains)
-  removed.users += await remove(
-    'users',
-    found.users.map(({ id }) => `/users/${id}`),
-  )
-  if (found.others > 0) {
-    // What is not of the sample needs the app: its guests are ended and stay.
-    await remove(
-      'guests',
-      found.guests.map(({ id }) => `/guests/${id}`),
-    )
-    await keep(`it holds ${found.others} records that are not of the sample`)
-    return
+  const clear = (kind: keyof typeof contents) => removeAll(api, progress, `${app.name}: ${kind}`, contents[kind])
+  // Webhooks first, so that they are not told of the rest.
+  for (const kind of ['webhooks', 'keys', 'domains', 'users'] as const) removed[kind] += await clear(kind)
+  const others = Object.values(contents)
+    .flat()
+    .filter(({ ours }) => !ours).length
+  if (others > 0) {
+    // These records need the app. Its sample guests are ended, and stay.
+    await clear('guests')
+    return keep(`it holds ${others} records that are not of the sample`)
   }
-  // By now nobody is in it but sample guests, whom nothing else deletes.
-  const deleted = gone(api.delete(`/apps/${app.id}?force=true`)).catch(async (error: unknown) => {
+  // Only sample guests are left, which are deleted with the app alone.
+  try {
+    if (!(await remove(api, `/apps/${app.id}?force=true`))) return
+  } catch (error) {
     if (!(error instanceof CallError) || error.code !== 'default_app') throw error
-    await keep("it is the tenant's default app")
-    return false
-  })
-  if (!(await deleted)) return
-  removed.guests += found.guests.length
+    return keep("it is the tenant's default app")
+  }
+  removed.guests += contents.guests.length
   removed.apps += 1
 }
 
-/** The apps that have, or had, something of the seed's: of one that was deleted otherwise its keys still tell. */
-function appsOf(apps: readonly App[], keys: readonly ApiKey[]): { id: string; createdAt: string }[] {
-  const known = new Map<string, string>()
+/** The apps that may have invented counters: of an app that was deleted otherwise, its sample keys are still listed. */
+function appsWithHistory(apps: readonly App[], keys: readonly ApiKey[]): { id: string; createdAt: string }[] {
+  const created = new Map<string, string>()
   // Newest first: the earliest time stays, that of the app itself where it is still there.
-  for (const { appId, createdAt } of keys.filter(isMarked)) if (appId !== null) known.set(appId, createdAt)
-  for (const { id, createdAt } of apps) known.set(id, createdAt)
-  return [...known].map(([id, createdAt]) => ({ id, createdAt }))
+  for (const { appId, createdAt } of keys.filter(isMarked)) if (appId !== null) created.set(appId, createdAt)
+  for (const { id, createdAt } of apps) created.set(id, createdAt)
+  return [...created].map(([id, createdAt]) => ({ id, createdAt }))
 }
 
-/** Revokes the keys that seeds made for themselves and were killed before they revoked them. */
-async function revokeStrays(api: Api, keys: readonly ApiKey[], own: string | null): Promise<void> {
-  const strays = keys.filter((key) => isMarked(key) && key.appId === null && key.status === 'active' && key.id !== own)
-  for (const { id } of strays) await gone(api.delete(`/api-keys/${id}`))
-}
-
-/** Takes away what a seed made, however far it had got, and nothing else. @throws CommandError */
+/** Removes what a seed made, also one that was interrupted, and nothing else. @throws CommandError */
 export async function removeSample(
   { api, deps, tenantId, keyId }: SeededService,
   progress: Progress,
@@ -154,11 +135,13 @@ export async function removeSample(
     )
   const removed: Removed = { apps: 0, users: 0, guests: 0, webhooks: 0, domains: 0, keys: 0, historyDays: 0, kept: [] }
   try {
-    // While the apps still say that there is something: an interrupted removal is to find it again.
+    // First, while the apps still show that there is a history: a removal that is interrupted must find it again.
     if (deps !== null)
-      for (const app of appsOf(apps, keys)) removed.historyDays += await removeHistory(deps, tenantId, app)
+      for (const app of appsWithHistory(apps, keys)) removed.historyDays += await removeHistory(deps, tenantId, app)
     for (const app of apps) await removeApp(api, app, keys, progress, removed)
-    await revokeStrays(api, keys, keyId)
+    // Seeds that were killed could not revoke the keys that they had made for themselves.
+    const strays = keys.filter((key) => isMarked(key) && key.appId === null && key.status === 'active')
+    for (const { id } of strays) if (id !== keyId) await remove(api, `/api-keys/${id}`)
     if (deps !== null) await forgetKeys(deps.db, tenantId as Id<'ten'>)
   } finally {
     progress.end()
