@@ -1,13 +1,14 @@
 import { inspectConfig } from '../../config.ts'
 import type { Config } from '../../platform/config.ts'
 import { redact } from '../../platform/observability/log.ts'
+import type { HeldKeys } from '../../platform/security/key-provider.ts'
 import { checkConfiguration, checkExposure, checkStripe } from '../doctor/configuration.ts'
 import { connectToLook, type Reached } from '../doctor/connect.ts'
 import { checkDatabase } from '../doctor/database.ts'
 import { checkDataFolder, checkDisk, checkKeyFile } from '../doctor/files.ts'
 import { type Finding, type Level, note, warning } from '../doctor/finding.ts'
 import { checkFollowers, checkImports, checkQueue, checkRelyingParties, checkSealing } from '../doctor/installation.ts'
-import { checkDns, checkEgress, checkRedis, checkTraces } from '../doctor/network.ts'
+import { checkDns, checkEgress, checkRedis } from '../doctor/network.ts'
 import { type Command, EXIT, readOptions } from './command.ts'
 
 /** A check that cannot be made is told of and keeps no other from being made. */
@@ -22,47 +23,50 @@ async function look(check: string, body: () => Finding[] | Promise<Finding[]>): 
   }
 }
 
-async function lookInside({ db, dataFolder }: Reached, config: Config, keys: Parameters<typeof checkSealing>[1]) {
+async function lookInside({ db, dataFolder }: Reached, config: Config, keys: HeldKeys | null): Promise<Finding[]> {
   if (db === null) {
-    const disk = dataFolder === null ? [] : await look('database.disk', () => [checkDisk(dataFolder)])
-    return [
-      note(
-        'database.inside',
-        'Schema, queues, workers, clock and passkeys were not looked at: that takes the database.',
-        null,
-      ),
-      ...disk,
-    ]
+    const seen = 'Schema, queues, workers, clock and passkeys were not looked at: that takes the database.'
+    const disk = dataFolder === null ? [] : await look('database.disk', () => checkDisk(dataFolder))
+    return [note('database.inside', seen, null), ...disk]
   }
+  let there = false
+  const findings = await look('database.server', async () => {
+    const found = await checkDatabase(db, config, dataFolder)
+    there = found.there
+    return found.findings
+  })
+  if (!there) return findings
+  const checks: [string, () => Promise<Finding[]>][] = [
+    ['key_file.database', () => checkSealing(db, keys)],
+    ['queue', () => checkQueue(db)],
+    ['followers', () => checkFollowers(db)],
+    ['imports', () => checkImports(db)],
+    ['passkeys', () => checkRelyingParties(db, config)],
+  ]
+  for (const [check, body] of checks) findings.push(...(await look(check, body)))
+  return findings
+}
+
+async function lookAtDatabase(config: Config, keys: HeldKeys | null): Promise<Finding[]> {
+  let reached: Reached = { findings: [], db: null, dataFolder: null }
   try {
-    let isThere = false
-    const server = await look('database.server', async () => {
-      const { findings, there } = await checkDatabase(db, config, dataFolder)
-      isThere = there
-      return findings
+    const findings = await look('database', async () => {
+      reached = await connectToLook(config)
+      return reached.findings
     })
-    if (!isThere) return server
-    return [
-      ...server,
-      ...(await look('key_file.database', () => checkSealing(db, keys))),
-      ...(await look('queue', () => checkQueue(db))),
-      ...(await look('followers', () => checkFollowers(db))),
-      ...(await look('imports', () => checkImports(db))),
-      ...(await look('passkeys', () => checkRelyingParties(db, config))),
-    ]
+    return [...findings, ...(await lookInside(reached, config, keys))]
   } finally {
-    await db.close()
+    await reached.db?.close()
   }
 }
 
 async function examine(): Promise<Finding[]> {
   const { config, problems } = inspectConfig()
-  let keys: Awaited<ReturnType<typeof checkKeyFile>>['keys'] = null
+  let keys: HeldKeys | null = null
   const own = [
     ...checkConfiguration(config, problems),
     ...(await look('public_url', () => checkExposure(config))),
     ...(await look('stripe', () => checkStripe(config))),
-    ...checkTraces(config),
     ...(await look('data_folder', () => checkDataFolder(config))),
     ...(await look('key_file', async () => {
       const found = await checkKeyFile(config)
@@ -71,20 +75,13 @@ async function examine(): Promise<Finding[]> {
     })),
   ]
   // What waits for a network waits together.
-  const [dns, egress, redis, database] = await Promise.all([
+  const others = await Promise.all([
     look('dns', () => checkDns(config)),
     look('egress', () => checkEgress(config)),
     look('redis', () => checkRedis(config)),
-    (async () => {
-      let reached: Reached = { findings: [], db: null, dataFolder: null }
-      const findings = await look('database', async () => {
-        reached = await connectToLook(config)
-        return reached.findings
-      })
-      return [...findings, ...(await lookInside(reached, config, keys))]
-    })(),
+    lookAtDatabase(config, keys),
   ])
-  return [...own, ...dns, ...egress, ...redis, ...database]
+  return [...own, ...others.flat()]
 }
 
 function describe(findings: readonly Finding[], counts: Record<Level, number>): string[] {

@@ -1,7 +1,7 @@
 import ipaddr from 'ipaddr.js'
 import { SETTINGS } from '../../config.ts'
 import { type Config, publicUrl } from '../../platform/config.ts'
-import { type Finding, note, ok, problem, warning } from './finding.ts'
+import { type Finding, firstOfEach, note, ok, problem, warning } from './finding.ts'
 
 /** Edits that turn one word into the other (Levenshtein); both are short. */
 function distance(one: string, other: string): number {
@@ -43,125 +43,120 @@ function unknownVariable(name: string): Finding {
 /** The environment: everything that is wrong with it, and what is odd. */
 export function checkConfiguration(config: Config, problems: readonly string[]): Finding[] {
   const set = Object.keys(SETTINGS).length - config.defaults.length
-  const findings = problems.map((each) =>
+  const mistakes = problems.map((each) =>
     problem(
       'configuration',
       `${each}.`,
       `Correct ${each.split(' ', 1)[0]} in the service's environment: docs/operating.md, "Settings".`,
     ),
   )
-  if (problems.length === 0) findings.push(ok('configuration', `${set} settings are set, the others have defaults.`))
-  findings.push(...config.unknown.map(unknownVariable))
-  if (config.env === 'development')
-    findings.push(
-      note(
-        'configuration.environment',
+  const odd = firstOfEach([
+    ok('configuration', problems.length === 0 && `${set} settings are set, the others have defaults.`),
+    note(
+      'configuration.environment',
+      config.env === 'development' &&
         'Development mode: loopback receivers, origins over http and the faucet are open.',
-        'export HALFKEY_ENV=production   # before anybody else can reach it',
-      ),
-    )
-  if (!config.rateLimits)
-    findings.push(warning('configuration.rate_limits', 'All rate limits are off.', 'unset HALFKEY_RATE_LIMITS'))
-  if (config.trustedProxies.some((range) => /\/0$/.test(range)))
-    findings.push(
-      problem(
-        'configuration.trusted_proxies',
+      'export HALFKEY_ENV=production   # before anybody else can reach it',
+    ),
+    warning('configuration.rate_limits', !config.rateLimits && 'All rate limits are off.', 'unset HALFKEY_RATE_LIMITS'),
+    problem(
+      'configuration.trusted_proxies',
+      config.trustedProxies.some((range) => range.endsWith('/0')) &&
         'HALFKEY_TRUSTED_PROXIES trusts every address: any client can choose the address it is limited and logged by.',
-        'export HALFKEY_TRUSTED_PROXIES=10.0.0.5   # the addresses of your proxies alone',
-      ),
-    )
-  return findings
+      'export HALFKEY_TRUSTED_PROXIES=10.0.0.5   # the addresses of your proxies alone',
+    ),
+  ])
+  return [...mistakes, ...config.unknown.map(unknownVariable), ...odd]
 }
 
 const isLoopback = (host: string) =>
   ['localhost', '127.0.0.1', '::1', '[::1]'].includes(host) || host.endsWith('.localhost')
 
-/** Where users reach the service, and who can read its metrics. */
-export function checkExposure(config: Config): Finding[] {
-  const url = new URL(publicUrl(config))
-  const findings: Finding[] = []
-  if (config.publicUrl === null && config.env === 'production')
-    findings.push(
-      warning(
-        'public_url',
-        `HALFKEY_PUBLIC_URL is not set: tokens name ${url.origin} as their issuer, and passkeys belong to ${url.hostname}.`,
-        'export HALFKEY_PUBLIC_URL=https://wallets.example.com   # the same for every process, before the first sign-in',
-      ),
-    )
-  else if (url.protocol !== 'https:' && !isLoopback(url.hostname))
-    findings.push(
-      problem(
-        'public_url',
-        `${url.origin} is not https: passkeys do not work there, and tokens travel in clear.`,
-        `export HALFKEY_PUBLIC_URL=https://${url.hostname}`,
-      ),
-    )
-  else if (ipaddr.isValid(url.hostname.replace(/^\[(.*)\]$/, '$1')) && !isLoopback(url.hostname))
-    findings.push(
-      problem(
-        'public_url',
-        `${url.hostname} is an address: passkeys need a name.`,
-        'export HALFKEY_PUBLIC_URL=https://wallets.example.com',
-      ),
-    )
-  else findings.push(ok('public_url', `${url.origin}.`))
-  findings.push(checkMetrics(config))
-  return findings
-}
-
-function checkMetrics({ env, host, metricsPort, metricsToken }: Config): Finding {
-  if (metricsToken !== null)
-    return metricsToken.length >= 16
-      ? ok('metrics', 'Metrics ask for a token.')
-      : warning('metrics', 'HALFKEY_METRICS_TOKEN is short enough to be guessed.', NEW_TOKEN)
-  if (metricsPort !== null && !isLoopback(host))
-    return warning('metrics', `Metrics are open to everybody who reaches port ${metricsPort} of ${host}.`, NEW_TOKEN)
-  if (metricsPort === null && env === 'production')
-    return note('metrics', 'Nobody can read the metrics: there is neither a token nor a port for them.', NEW_TOKEN)
-  return ok('metrics', 'Metrics are readable on loopback alone.')
-}
-
 const NEW_TOKEN = 'export HALFKEY_METRICS_TOKEN="$(openssl rand -hex 24)"   # and give it to Prometheus'
+
+/** Where users reach the service, who can read its metrics, and where its traces go. */
+export function checkExposure(config: Config): Finding[] {
+  const { env, host, metricsPort: port, metricsToken: token, otlpEndpoint, traceRatio } = config
+  const { origin, hostname, protocol } = new URL(publicUrl(config))
+  const isAway = !isLoopback(hostname)
+  return firstOfEach([
+    warning(
+      'public_url',
+      config.publicUrl === null &&
+        env === 'production' &&
+        `HALFKEY_PUBLIC_URL is not set: tokens name ${origin} as their issuer, and passkeys belong to ${hostname}.`,
+      'export HALFKEY_PUBLIC_URL=https://wallets.example.com   # the same for every process, before the first sign-in',
+    ),
+    problem(
+      'public_url',
+      isAway &&
+        protocol !== 'https:' &&
+        `${origin} is not https: passkeys do not work there, and tokens travel in clear.`,
+      `export HALFKEY_PUBLIC_URL=https://${hostname}`,
+    ),
+    problem(
+      'public_url',
+      isAway &&
+        ipaddr.isValid(hostname.replace(/^\[(.*)\]$/, '$1')) &&
+        `${hostname} is an address: passkeys need a name.`,
+      'export HALFKEY_PUBLIC_URL=https://wallets.example.com',
+    ),
+    ok('public_url', `${origin}.`),
+    ok('metrics', token !== null && token.length >= 16 && 'Metrics ask for a token.'),
+    warning('metrics', token !== null && 'HALFKEY_METRICS_TOKEN is short enough to be guessed.', NEW_TOKEN),
+    warning(
+      'metrics',
+      port !== null && !isLoopback(host) && `Metrics are open to everybody who reaches port ${port} of ${host}.`,
+      NEW_TOKEN,
+    ),
+    note(
+      'metrics',
+      port === null &&
+        env === 'production' &&
+        'Nobody can read the metrics: there is neither a token nor a port for them.',
+      NEW_TOKEN,
+    ),
+    ok('metrics', 'Metrics are readable on loopback alone.'),
+    note(
+      'traces',
+      otlpEndpoint !== null && `${traceRatio * 100} % of requests are traced to ${new URL(otlpEndpoint).origin}.`,
+      null,
+    ),
+  ])
+}
 
 /** Stripe's settings by their form: nothing is asked of Stripe. */
 export function checkStripe(config: Config): Finding[] {
-  const { stripeSecretKey: key, stripeWebhookSecret: secret, stripePrices, stripeApi, env } = config
+  const { stripeSecretKey: key, stripeWebhookSecret: secret, stripePrices: prices, stripeApi, env } = config
   if (key === null) return []
-  const findings: Finding[] = []
-  if (!/^(sk|rk)_(test|live)_\w{8,}$/.test(key))
-    findings.push(
-      problem(
-        'stripe.key',
+  const odd = [...prices].filter(([, price]) => !/^price_\w+$/.test(price)).map(([plan]) => plan)
+  const newPrices = 'export HALFKEY_STRIPE_PRICES=pro=price_…,scale=price_…'
+  const findings = firstOfEach([
+    problem(
+      'stripe.key',
+      !/^(sk|rk)_(test|live)_\w{8,}$/.test(key) &&
         "HALFKEY_STRIPE_SECRET_KEY is not of the form of Stripe's secret or restricted keys (sk_…, rk_…).",
-        'export HALFKEY_STRIPE_SECRET_KEY=rk_live_…   # dashboard.stripe.com, Developers, API keys',
-      ),
-    )
-  else if (key.includes('_test_') && env === 'production')
-    findings.push(
-      warning(
-        'stripe.key',
-        'A test key in production: nobody is charged.',
-        'export HALFKEY_STRIPE_SECRET_KEY=rk_live_…',
-      ),
-    )
-  if (secret !== null && !/^whsec_\S{8,}$/.test(secret))
-    findings.push(
-      problem(
-        'stripe.webhook_secret',
+      'export HALFKEY_STRIPE_SECRET_KEY=rk_live_…   # dashboard.stripe.com, Developers, API keys',
+    ),
+    warning(
+      'stripe.key',
+      key.includes('_test_') && env === 'production' && 'A test key in production: nobody is charged.',
+      'export HALFKEY_STRIPE_SECRET_KEY=rk_live_…',
+    ),
+    problem(
+      'stripe.webhook_secret',
+      secret !== null &&
+        !/^whsec_\S{8,}$/.test(secret) &&
         'HALFKEY_STRIPE_WEBHOOK_SECRET does not begin with whsec_: events of Stripe will all be refused.',
-        'export HALFKEY_STRIPE_WEBHOOK_SECRET=whsec_…   # dashboard.stripe.com, Developers, Webhooks, the endpoint',
-      ),
-    )
-  const odd = [...stripePrices].filter(([, price]) => !/^price_\w+$/.test(price)).map(([plan]) => plan)
-  if (odd.length > 0 || stripePrices.size === 0)
-    findings.push(
-      warning(
-        'stripe.prices',
-        stripePrices.size === 0 ? 'No plan can be bought.' : `Not the form of a price's id: ${odd.join(', ')}.`,
-        'export HALFKEY_STRIPE_PRICES=pro=price_…,scale=price_…',
-      ),
-    )
-  if (new URL(stripeApi).host !== 'api.stripe.com')
-    findings.push(note('stripe.api', `Stripe's API is asked at ${stripeApi}.`, 'unset HALFKEY_STRIPE_API'))
+      'export HALFKEY_STRIPE_WEBHOOK_SECRET=whsec_…   # dashboard.stripe.com, Developers, Webhooks, the endpoint',
+    ),
+    warning('stripe.prices', prices.size === 0 && 'No plan can be bought.', newPrices),
+    warning('stripe.prices', odd.length > 0 && `Not the form of a price's id: ${odd.join(', ')}.`, newPrices),
+    note(
+      'stripe.api',
+      new URL(stripeApi).host !== 'api.stripe.com' && `Stripe's API is asked at ${stripeApi}.`,
+      'unset HALFKEY_STRIPE_API',
+    ),
+  ])
   return findings.length > 0 ? findings : [ok('stripe', "Key, webhook secret and prices have Stripe's form.")]
 }

@@ -48,17 +48,17 @@ async function reach(connection: Connection): Promise<{ db: Database } | { code:
   }
 }
 
-/** In words that a person can act on, by SQLSTATE or Node's code. */
-function fixFor(code: string): string {
-  if (code === '28P01' || code === '28000')
-    return 'psql "$DATABASE_URL" -c "select 1"   # user and password of DATABASE_URL, pg_hba.conf'
-  if (code === '3D000') return 'createdb --owner halfkey halfkey   # the database that DATABASE_URL names'
-  if (code === '53300')
-    return 'psql "$DATABASE_URL" -c \'show max_connections\'   # all connections are taken: raise it, or lower HALFKEY_DATABASE_CONNECTIONS'
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
-    return 'getent hosts <host of DATABASE_URL>   # its name is not found'
-  return 'pg_isready -d "$DATABASE_URL"   # is it running, and can this machine reach it?'
+/** What to do, by SQLSTATE or Node's code. */
+const FIXES: Record<string, string> = {
+  '28P01': 'psql "$DATABASE_URL" -c "select 1"   # user and password of DATABASE_URL, pg_hba.conf',
+  '28000': 'psql "$DATABASE_URL" -c "select 1"   # user and password of DATABASE_URL, pg_hba.conf',
+  '3D000': 'createdb --owner halfkey halfkey   # the database that DATABASE_URL names',
+  '53300':
+    'psql "$DATABASE_URL" -c \'show max_connections\'   # all connections are taken: raise it, or lower HALFKEY_DATABASE_CONNECTIONS',
+  ENOTFOUND: 'getent hosts <host of DATABASE_URL>   # its name is not found',
+  EAI_AGAIN: 'getent hosts <host of DATABASE_URL>   # its name is not found',
 }
+const FIX_OTHERWISE = 'pg_isready -d "$DATABASE_URL"   # is it running, and can this machine reach it?'
 
 async function reachServer(url: string): Promise<Reached> {
   const at = URL.parse(url)
@@ -66,22 +66,25 @@ async function reachServer(url: string): Promise<Reached> {
     at === null ? 'The database of DATABASE_URL' : `PostgreSQL at ${at.host || 'a local socket'}${at.pathname}`
   const found = await reach({ connectionString: url })
   if ('db' in found) return { findings: [ok('database', `${name} answers.`)], db: found.db, dataFolder: null }
-  return nothing(problem('database', `${name} cannot be reached: ${found.message || found.code}.`, fixFor(found.code)))
+  return nothing(
+    problem(
+      'database',
+      `${name} cannot be reached: ${found.message || found.code}.`,
+      FIXES[found.code] ?? FIX_OTHERWISE,
+    ),
+  )
 }
 
 const ABSENT = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTSOCK'])
 
-const realPath = (path: string): string | null => {
+/** Whether the record is of this folder's server: one that was copied from elsewhere still names the server there. */
+function isOfFolder(dataDir: string, { dataDirectory }: DatabaseRecord): boolean {
   try {
-    return realpathSync(path)
+    return realpathSync(dataDirectory) === realpathSync(join(dataDir, 'postgres'))
   } catch {
-    return null
+    return false
   }
 }
-
-/** Whether the record is of this folder's server: one that was copied from elsewhere still names the server there. */
-const isOfFolder = (dataDir: string, { dataDirectory }: DatabaseRecord) =>
-  realPath(dataDirectory) === realPath(join(dataDir, 'postgres'))
 
 async function reachEmbedded(dataDir: string, record: DatabaseRecord): Promise<Reached> {
   const { host, port, user, password, database, dataDirectory } = record

@@ -6,7 +6,8 @@ export interface Server {
   version: string
   encoding: string
   inRecovery: boolean
-  settings: Record<'fsync' | 'full_page_writes' | 'synchronous_commit' | 'autovacuum' | 'track_counts', string>
+  /** Which of the settings that data depends on are off. */
+  off: string[]
   maxConnections: number
   /** Of those, not for roles such as ours. */
   reserved: number
@@ -18,83 +19,38 @@ export interface Server {
   pgTrgm: 'installed' | 'available' | 'missing'
   /** Whether the extension takes letters beyond ASCII for letters; null where it is not installed. */
   findsLetters: boolean | null
+  /** The oldest transaction of a session that this role may see. */
+  transactionSeconds: number | null
+  transactionPid: number | null
+  /** Transactions since this database was last frozen; PostgreSQL stops at two thousand millions. */
+  ageTransactions: number
 }
 
 /** One row about the server and this database. */
 export async function readServer(db: Db): Promise<Server> {
-  const [trgm] = await db.query<{ state: Server['pgTrgm'] }>(sql`
-    select case when exists (select from pg_extension where extname = 'pg_trgm') then 'installed'
-      when exists (select from pg_available_extensions where name = 'pg_trgm') then 'available' else 'missing' end as state`)
-  const row = await db.one<Server>(sql`
+  const row = await db.one<Omit<Server, 'findsLetters'>>(sql`
+    with oldest as (
+      select pid, extract(epoch from clock_timestamp() - xact_start)::float8 as seconds from pg_stat_activity
+      where pid <> pg_backend_pid() and usesysid is not null and xact_start is not null order by xact_start limit 1)
     select current_setting('server_version_num')::int as "versionNum", current_setting('server_version') as version,
       current_setting('server_encoding') as encoding, pg_is_in_recovery() as "inRecovery",
-      json_build_object('fsync', current_setting('fsync'), 'full_page_writes', current_setting('full_page_writes'),
-        'synchronous_commit', current_setting('synchronous_commit'), 'autovacuum', current_setting('autovacuum'),
-        'track_counts', current_setting('track_counts')) as settings,
+      array(select name from pg_settings where setting = 'off'
+        and name in ('fsync', 'full_page_writes', 'synchronous_commit', 'autovacuum')) as off,
       current_setting('max_connections')::int as "maxConnections",
       current_setting('superuser_reserved_connections')::int
         + coalesce(current_setting('reserved_connections', true)::int, 0) as reserved,
       (select count(*) from pg_stat_activity where usesysid is not null)::int as connections,
       (select count(*) from pg_stat_activity where usesysid is not null and application_name like 'halfkey%')::int as ours,
-      case when pg_has_role(current_user, 'pg_read_all_settings', 'usage') then current_setting('data_directory') end as "dataFolder"`)
-  const state = trgm?.state ?? 'missing'
+      case when pg_has_role(current_user, 'pg_read_all_settings', 'usage') then current_setting('data_directory') end as "dataFolder",
+      case when exists (select from pg_extension where extname = 'pg_trgm') then 'installed'
+        when exists (select from pg_available_extensions where name = 'pg_trgm') then 'available' else 'missing' end as "pgTrgm",
+      (select seconds from oldest) as "transactionSeconds", (select pid from oldest) as "transactionPid",
+      (select age(datfrozenxid) from pg_database where datname = current_database())::int as "ageTransactions"`)
   const letters =
-    state === 'installed'
+    row?.pgTrgm === 'installed'
       ? await db.one<{ found: boolean }>(sql`select cardinality(show_trgm('кот')) > 0 as found`)
       : undefined
-  return { ...(row as Server), pgTrgm: state, findsLetters: letters?.found ?? null }
-}
-
-/** What holds the server back now. Of other roles' sessions only what this role may see. */
-export interface Holdups {
-  oldestTransactionSeconds: number | null
-  oldestTransactionPid: number | null
-  idleInTransactionSeconds: number | null
-  idleInTransactionPid: number | null
-  preparedSeconds: number | null
-  preparedGid: string | null
-  /** The inactive replication slot that keeps most WAL. */
-  slotName: string | null
-  slotBytes: number | null
-  /** Transactions since this database was last frozen; PostgreSQL stops at two thousand millions. */
-  ageTransactions: number
-}
-
-/** Long transactions, forgotten slots, and how near the wraparound is. */
-export async function readHoldups(db: Db): Promise<Holdups> {
-  return (await db.one<Holdups>(sql`
-    with others as (select * from pg_stat_activity where pid <> pg_backend_pid() and usesysid is not null),
-    oldest as (select pid, xact_start from others where xact_start is not null order by xact_start limit 1),
-    idle as (select pid, state_change from others where state like 'idle in transaction%' order by state_change limit 1),
-    prepared as (select gid, prepared from pg_prepared_xacts where database = current_database() order by prepared limit 1),
-    slot as (
-      select slot_name, case when pg_is_in_recovery() then null else pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn) end as bytes
-      from pg_replication_slots where not active and restart_lsn is not null order by 2 desc nulls last limit 1)
-    select
-      (select extract(epoch from clock_timestamp() - xact_start)::float8 from oldest) as "oldestTransactionSeconds",
-      (select pid from oldest) as "oldestTransactionPid",
-      (select extract(epoch from clock_timestamp() - state_change)::float8 from idle) as "idleInTransactionSeconds",
-      (select pid from idle) as "idleInTransactionPid",
-      (select extract(epoch from clock_timestamp() - prepared)::float8 from prepared) as "preparedSeconds",
-      (select gid from prepared) as "preparedGid",
-      (select slot_name from slot) as "slotName", (select bytes::float8 from slot) as "slotBytes",
-      (select age(datfrozenxid) from pg_database where datname = current_database())::int as "ageTransactions"`)) as Holdups
-}
-
-/** A table with more dead rows than living ones; they cost time at every read. */
-export interface Bloat {
-  name: string
-  live: number
-  dead: number
-  bytes: number
-}
-
-/** Tables of this schema whose dead rows are many, the worst first; at most ten. */
-export function readBloat(db: Db, deadMin: number): Promise<Bloat[]> {
-  return db.query<Bloat>(sql`
-    select relname as name, n_live_tup as live, n_dead_tup as dead, pg_total_relation_size(relid) as bytes
-    from pg_stat_user_tables where schemaname = current_schema() and n_dead_tup > ${deadMin} and n_dead_tup > n_live_tup
-    order by n_dead_tup desc limit 10`)
+  return { ...(row as Server), findsLetters: letters?.found ?? null }
 }
 
 /** What was applied, by name, and when the last one was; null for a database without any. */

@@ -3,12 +3,12 @@ import { dirname, join, sep } from 'node:path'
 import type { Config } from '../../platform/config.ts'
 import { errorCode } from '../../platform/db/embedded/errors.ts'
 import { type HeldKeys, KeyFileError, openKeyFile } from '../../platform/security/key-provider.ts'
-import { type Finding, note, ok, problem, warning } from './finding.ts'
+import { type Finding, firstOfEach, note, ok, problem, warning } from './finding.ts'
 
 const GIB = 2 ** 30
-/** Below the first part or size writes will soon fail; below the second it is time to look. */
-const DISK_PROBLEM = { part: 0.03, bytes: GIB }
-const DISK_WARNING = { part: 0.1, bytes: 5 * GIB }
+/** Below the first part or size writes will soon fail; below the second it is time to look. `enough` is, whatever the part. */
+const DISK_PROBLEM = { part: 0.03, bytes: GIB, enough: 5 * GIB }
+const DISK_WARNING = { part: 0.1, bytes: 5 * GIB, enough: 20 * GIB }
 
 function look(path: string): Stats | 'missing' | 'closed' {
   try {
@@ -21,55 +21,55 @@ function look(path: string): Stats | 'missing' | 'closed' {
 const octal = (stats: Stats) => (stats.mode & 0o777).toString(8).padStart(4, '0')
 const quoted = (path: string) => (/^[\w./@+-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`)
 
+const isStats = (found: ReturnType<typeof look>): found is Stats => typeof found === 'object'
+
 /** The folder of the embedded database; nothing where DATABASE_URL takes its place. */
-export function checkDataFolder(config: Config): Finding[] {
-  if (config.databaseUrl !== null) return []
-  const { dataDir } = config
+export function checkDataFolder({ databaseUrl, dataDir }: Config): Finding[] {
+  if (databaseUrl !== null) return []
   const folder = look(dataDir)
-  if (folder === 'missing')
-    return [note('data_folder', `${dataDir} does not exist: the first start makes it.`, 'halfkey serve')]
-  if (folder === 'closed')
-    return [
-      problem(
-        'data_folder',
-        `${dataDir} cannot be reached by this user.`,
-        `ls -ld ${quoted(dataDir)}   # run the doctor as the user of the service`,
-      ),
-    ]
-  const findings: Finding[] = []
-  if ((folder.mode & 0o022) !== 0)
-    findings.push(
-      problem(
-        'data_folder',
-        `${dataDir} can be written by others (mode ${octal(folder)}): they could put another database in its place.`,
-        `chmod go-w ${quoted(dataDir)}`,
-      ),
-    )
   const record = join(dataDir, 'database.json')
   const stats = look(record)
-  if (typeof stats === 'object' && (stats.mode & 0o077) !== 0)
-    findings.push(
-      problem(
-        'data_folder.record',
-        `${record}, which holds a password, is open to others.`,
-        `chmod 600 ${quoted(record)}`,
-      ),
-    )
-  return findings.length > 0 ? findings : [ok('data_folder', `${dataDir}, mode ${octal(folder)}.`)]
+  return firstOfEach([
+    note(
+      'data_folder',
+      folder === 'missing' && `${dataDir} does not exist: the first start makes it.`,
+      'halfkey serve',
+    ),
+    problem(
+      'data_folder',
+      folder === 'closed' && `${dataDir} cannot be reached by this user.`,
+      `ls -ld ${quoted(dataDir)}   # run the doctor as the user of the service`,
+    ),
+    problem(
+      'data_folder',
+      isStats(folder) &&
+        (folder.mode & 0o022) !== 0 &&
+        `${dataDir} can be written by others (mode ${octal(folder)}): they could put another database in its place.`,
+      `chmod go-w ${quoted(dataDir)}`,
+    ),
+    ok('data_folder', isStats(folder) && `${dataDir}, mode ${octal(folder)}.`),
+    problem(
+      'data_folder.record',
+      isStats(stats) && (stats.mode & 0o077) !== 0 && `${record}, which holds a password, is open to others.`,
+      `chmod 600 ${quoted(record)}`,
+    ),
+  ])
 }
 
 /** Room where a folder of the database lies. */
-export function checkDisk(folder: string): Finding {
+export function checkDisk(folder: string): Finding[] {
   const disk = statfsSync(folder)
   const [free, all] = [disk.bavail * disk.bsize, disk.blocks * disk.bsize]
   const seen = `${(free / GIB).toFixed(1)} GiB of ${(all / GIB).toFixed(1)} GiB are free where the database lies (${folder}).`
-  const below = (limit: { part: number; bytes: number }) => free < limit.bytes || free / all < limit.part
   const fix = `df -h ${quoted(folder)}; make room or shorten HALFKEY_RETENTION: a full disk fails every write until there is some.`
-  if (free < DISK_PROBLEM.bytes || (free / all < DISK_PROBLEM.part && free < DISK_WARNING.bytes))
-    return problem('database.disk', seen, fix)
-  return below(DISK_WARNING) && free < 4 * DISK_WARNING.bytes
-    ? warning('database.disk', seen, fix)
-    : ok('database.disk', seen)
+  // Of a large disk a small part is still much room.
+  const below = (limit: { part: number; bytes: number; enough: number }) =>
+    free < limit.bytes || (free / all < limit.part && free < limit.enough)
+  return firstOfEach([
+    problem('database.disk', below(DISK_PROBLEM) && seen, fix),
+    warning('database.disk', below(DISK_WARNING) && seen, fix),
+    ok('database.disk', seen),
+  ])
 }
 
 /** The key file by itself; `keys` is null where it cannot be used. */
@@ -95,39 +95,39 @@ export async function checkKeyFile(config: Config): Promise<{ findings: Finding[
 }
 
 function describeKeyFile(config: Config, path: string, stats: Stats, keyIds: readonly string[]): Finding[] {
-  const findings = [ok('key_file', `${path}, mode ${octal(stats)}, holds ${keyIds.join(', ')}.`)]
   const me = process.getuid?.()
-  if (me !== undefined && stats.uid !== me && stats.uid !== 0)
-    findings.push(
-      warning(
-        'key_file.owner',
+  const parent = dirname(path)
+  const folder = look(parent)
+  return firstOfEach([
+    ok('key_file', `${path}, mode ${octal(stats)}, holds ${keyIds.join(', ')}.`),
+    warning(
+      'key_file.owner',
+      me !== undefined &&
+        stats.uid !== me &&
+        stats.uid !== 0 &&
         `${path} belongs to user ${stats.uid}, neither to root nor to this process's user (${me}): its owner can read every secret.`,
-        `chown "$(id -un)" ${quoted(path)}`,
-      ),
-    )
-  const folder = look(dirname(path))
-  if (typeof folder === 'object' && (folder.mode & 0o022) !== 0 && (folder.mode & 0o1000) === 0)
-    findings.push(
-      problem(
-        'key_file.folder',
-        `${dirname(path)} can be written by others: they could put another key file in its place.`,
-        `chmod go-w ${quoted(dirname(path))}`,
-      ),
-    )
-  if (config.env === 'production' && config.databaseUrl === null && path.startsWith(config.dataDir + sep))
-    findings.push(
-      warning(
-        'key_file.place',
+      `chown "$(id -un)" ${quoted(path)}`,
+    ),
+    problem(
+      'key_file.folder',
+      isStats(folder) &&
+        (folder.mode & 0o022) !== 0 &&
+        (folder.mode & 0o1000) === 0 &&
+        `${parent} can be written by others: they could put another key file in its place.`,
+      `chmod go-w ${quoted(parent)}`,
+    ),
+    warning(
+      'key_file.place',
+      config.env === 'production' &&
+        config.databaseUrl === null &&
+        path.startsWith(config.dataDir + sep) &&
         `${path} lies in the data folder: a backup of the folder holds the secrets together with their key.`,
-        `mv ${quoted(path)} /etc/halfkey/kek.key; export HALFKEY_KEK_FILE=/etc/halfkey/kek.key`,
-      ),
-    )
-  findings.push(
+      `mv ${quoted(path)} /etc/halfkey/kek.key; export HALFKEY_KEK_FILE=/etc/halfkey/kek.key`,
+    ),
     note(
       'key_file.backup',
       `Nothing here can tell whether a copy of ${path} is kept elsewhere. Without it no secret of the database can ever be read again.`,
       `sha256sum ${quoted(path)}   # and the same of your copy, kept apart from the database's backups`,
     ),
-  )
-  return findings
+  ])
 }

@@ -12,17 +12,35 @@ export interface Finding {
   fix: string | null
 }
 
-/** Nothing to do. */
-export const ok = (check: string, seen: string): Finding => ({ check, level: 'ok', seen, fix: null })
+/** A line of a table of checks: `seen` is false where it does not apply. */
+type Line = Omit<Finding, 'seen'> & { seen: string | false }
+type Seen<Text> = Omit<Finding, 'seen'> & { seen: Text }
 
-/** Good to know; `fix` may be null. */
-export const note = (check: string, seen: string, fix: string | null): Finding => ({ check, level: 'note', seen, fix })
+const line =
+  (level: Level) =>
+  <Text extends string | false>(check: string, seen: Text, fix: string | null): Seen<Text> => ({
+    check,
+    level,
+    seen,
+    fix,
+  })
 
+/** Good to know. */
+export const note = line('note')
 /** May become a problem. */
-export const warning = (check: string, seen: string, fix: string): Finding => ({ check, level: 'warning', seen, fix })
-
+export const warning = line('warning')
 /** Is one now: the doctor ends with 1. */
-export const problem = (check: string, seen: string, fix: string): Finding => ({ check, level: 'problem', seen, fix })
+export const problem = line('problem')
+/** Nothing to do. */
+export const ok = <Text extends string | false>(check: string, seen: Text) => line('ok')(check, seen, null)
+
+/** Reads a table of checks: the first line of a check that applies is its finding. */
+export function firstOfEach(lines: readonly Line[]): Finding[] {
+  const found = new Map<string, Finding>()
+  for (const { seen, ...rest } of lines)
+    if (seen !== false && !found.has(rest.check)) found.set(rest.check, { ...rest, seen })
+  return [...found.values()]
+}
 
 /** Seconds in words that fit their size. */
 export function inWords(seconds: number): string {

@@ -4,7 +4,7 @@ import ipaddr from 'ipaddr.js'
 import { type Config, publicUrl } from '../../platform/config.ts'
 import { createEgress, EgressRefused } from '../../platform/egress/egress.ts'
 import { redact } from '../../platform/observability/log.ts'
-import { type Finding, note, ok, problem, warning } from './finding.ts'
+import { type Finding, firstOfEach, ok, problem, warning } from './finding.ts'
 
 const DNS_TIMEOUT_MS = 2_000
 const SERVERS_MAX = 16
@@ -70,16 +70,18 @@ function tooWide(entry: string): Finding[] {
   if (!entry.includes('/')) return []
   const [network, prefix] = ipaddr.parseCIDR(entry)
   const fix = 'export HALFKEY_EGRESS_ALLOW=10.1.2.3/32,hooks.internal   # the receivers alone'
-  if (prefix === 0)
-    return [
-      problem(
-        'egress.allow',
-        `HALFKEY_EGRESS_ALLOW opens every address (${entry}): a webhook can reach anything.`,
-        fix,
-      ),
-    ]
-  if (prefix >= PREFIX_MIN[network.kind()]) return []
-  return [warning('egress.allow', `HALFKEY_EGRESS_ALLOW opens the whole of ${entry} to any webhook.`, fix)]
+  return firstOfEach([
+    problem(
+      'egress.allow',
+      prefix === 0 && `HALFKEY_EGRESS_ALLOW opens every address (${entry}): a webhook can reach anything.`,
+      fix,
+    ),
+    warning(
+      'egress.allow',
+      prefix < PREFIX_MIN[network.kind()] && `HALFKEY_EGRESS_ALLOW opens the whole of ${entry} to any webhook.`,
+      fix,
+    ),
+  ])
 }
 
 /** Addresses that no webhook may reach unless the operator says so; the last is one that nothing opens. */
@@ -98,26 +100,25 @@ export async function checkEgress(config: Config): Promise<Finding[]> {
     const { port } = server.address() as { port: number }
     const url = `http://127.0.0.1:${port}/`
     await guard.post({ url, headers: {}, body: Buffer.from('{}'), timeoutMs: 2_000 })
-    const refused = await Promise.all(
-      INSIDE.map((address) =>
-        guard.assertAllowed(`https://${address}/`).then(
-          () => false,
-          (error: unknown) => error instanceof EgressRefused,
-        ),
-      ),
-    )
-    const open = INSIDE.filter((_, at) => !refused[at])
-    if (reached > 0) open.unshift('127.0.0.1')
+    const isOpen = (address: string) =>
+      guard.assertAllowed(`https://${address}/`).then(
+        () => true,
+        (error: unknown) => !(error instanceof EgressRefused),
+      )
+    const opened = await Promise.all(INSIDE.map(isOpen))
+    const open = [...(reached > 0 ? ['127.0.0.1'] : []), ...INSIDE.filter((_, at) => opened[at])]
     const fix = 'unset HALFKEY_EGRESS_ALLOW   # or list the receivers alone: 10.1.2.3/32,hooks.internal'
-    const wide = config.egressAllow.flatMap(tooWide)
-    if (open.includes('169.254.169.254'))
-      return [
-        problem('egress', 'The guard lets webhooks reach cloud metadata: report this as a security hole.', fix),
-        ...wide,
-      ]
-    if (open.length > 0)
-      return [warning('egress', `HALFKEY_EGRESS_ALLOW lets webhooks reach ${open.join(', ')}.`, fix), ...wide]
-    return [ok('egress', 'Webhooks are kept out of private networks and of this machine.'), ...wide]
+    const guarded = firstOfEach([
+      problem(
+        'egress',
+        open.includes('169.254.169.254') &&
+          'The guard lets webhooks reach cloud metadata: report this as a security hole.',
+        fix,
+      ),
+      warning('egress', open.length > 0 && `HALFKEY_EGRESS_ALLOW lets webhooks reach ${open.join(', ')}.`, fix),
+      ok('egress', 'Webhooks are kept out of private networks and of this machine.'),
+    ])
+    return [...guarded, ...config.egressAllow.flatMap(tooWide)]
   } finally {
     await guard.close()
     server.closeAllConnections()
@@ -149,10 +150,4 @@ export async function checkRedis(config: Config): Promise<Finding[]> {
   } finally {
     client?.destroy()
   }
-}
-
-/** Where traces go, by the setting alone. */
-export function checkTraces({ otlpEndpoint, traceRatio }: Config): Finding[] {
-  if (otlpEndpoint === null) return []
-  return [note('traces', `${traceRatio * 100} % of requests are traced to ${new URL(otlpEndpoint).origin}.`, null)]
 }
