@@ -34,11 +34,8 @@ const RECORD_CHARS_MAX = 256 * 1024
 const COLUMNS_MAX = 100
 const DELIMITERS = [',', ';', '\t', '|']
 const HEADER_BYTES = 64 * 1024
-const HASH_BYTES = 1024 * 1024
-const BYTE_ORDER_MARKS: [name: string, bytes: number[]][] = [
-  ['UTF-16', [0xff, 0xfe]],
-  ['UTF-16', [0xfe, 0xff]],
-]
+/** Byte order marks of UTF-16, either way round. */
+const UTF_16_MARKS = ['fffe', 'feff']
 
 const problem = (line: number, field: string, code: string, message: string): Problem => ({
   line,
@@ -50,15 +47,14 @@ const problem = (line: number, field: string, code: string, message: string): Pr
 const tooLong = (line: number): Problem =>
   problem(line, '', 'too_long', `Is longer than ${RECORD_CHARS_MAX / 1024} KiB, which no user is.`)
 
-/** From the file's beginning, whichever part of it was read before. */
+/** From the file's beginning, whatever was read before. */
 const streamOf = (file: FileHandle) => file.createReadStream({ start: 0, autoClose: false, highWaterMark: 256 * 1024 })
 
 async function firstBytes(file: FileHandle): Promise<Buffer> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(HEADER_BYTES), 0, HEADER_BYTES, 0)
   const start = buffer.subarray(0, bytesRead)
-  for (const [name, mark] of BYTE_ORDER_MARKS)
-    if (mark.every((byte, index) => start[index] === byte))
-      throw new ImportFileError(`The file is ${name}. Save it as UTF-8 and run this again.`)
+  if (UTF_16_MARKS.includes(start.toString('hex', 0, 2)))
+    throw new ImportFileError('The file is UTF-16. Save it as UTF-8 and run this again.')
   return start
 }
 
@@ -128,7 +124,7 @@ function recordOf(header: readonly string[], cells: readonly string[]): object {
   return value
 }
 
-/** What is wrong with a record that is no JSON of ours. */
+/** Why a record is not valid JSON. */
 function unreadable(line: number, error: unknown, field = ''): Problem {
   if (!(error instanceof HttpError)) throw error
   const [detail] = error.details
@@ -194,7 +190,7 @@ async function* readCsv(file: FileHandle, delimiter: string | undefined): AsyncG
   if (header === undefined) throw new ImportFileError('The file is empty: the first line has to name the columns.')
 }
 
-/** Past such a line nobody knows where the next one begins. */
+/** After such a line the beginning of the next one is unknown. */
 const unusable = ({ line, message }: Problem) =>
   new ImportFileError(`The file cannot be read past line ${line}: ${message}`)
 
@@ -202,30 +198,31 @@ const unusable = ({ line, message }: Problem) =>
 async function* linesOf(file: FileHandle): AsyncGenerator<Buffer | null> {
   let parts: Buffer[] = []
   let length = 0
-  const take = (): Buffer | null => {
-    const line = length > RECORD_CHARS_MAX ? null : Buffer.concat(parts)
-    parts = []
-    length = 0
-    return line
-  }
-  const add = (part: Buffer) => {
-    length += part.length
-    if (length <= RECORD_CHARS_MAX) parts.push(part)
-    else parts = []
-  }
   for await (const chunk of streamOf(file) as AsyncIterable<Buffer>) {
-    let start = 0
-    for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, start)) {
-      add(chunk.subarray(start, end))
-      yield take()
-      start = end + 1
+    for (let start = 0; start < chunk.length; ) {
+      const end = chunk.indexOf(10, start)
+      const part = chunk.subarray(start, end === -1 ? chunk.length : end)
+      length += part.length
+      if (length <= RECORD_CHARS_MAX) parts.push(part)
+      start += part.length + 1
+      if (end === -1) continue
+      yield length > RECORD_CHARS_MAX ? null : Buffer.concat(parts)
+      parts = []
+      length = 0
     }
-    add(chunk.subarray(start))
   }
-  if (length > 0) yield take()
+  if (length > 0) yield length > RECORD_CHARS_MAX ? null : Buffer.concat(parts)
 }
 
 const isBlank = (line: Buffer) => line.every((byte) => byte === 32 || byte === 9 || byte === 13)
+
+function readObject(line: number, bytes: Buffer): FileRecord {
+  try {
+    return { line, bytes: bytes.length + 1, value: parseJson(bytes) }
+  } catch (error) {
+    return unreadable(line, error)
+  }
+}
 
 async function* readJsonLines(file: FileHandle): AsyncGenerator<FileRecord> {
   await firstBytes(file)
@@ -233,15 +230,7 @@ async function* readJsonLines(file: FileHandle): AsyncGenerator<FileRecord> {
   for await (const bytes of linesOf(file)) {
     line += 1
     if (bytes === null) yield tooLong(line)
-    else if (!isBlank(bytes)) {
-      let record: FileRecord
-      try {
-        record = { line, bytes: bytes.length + 1, value: parseJson(bytes) }
-      } catch (error) {
-        record = unreadable(line, error)
-      }
-      yield record
-    }
+    else if (!isBlank(bytes)) yield readObject(line, bytes)
   }
 }
 
@@ -253,23 +242,23 @@ export interface ImportSource {
   delimiter: string | undefined
 }
 
+async function statOf(file: FileHandle) {
+  const { size, mtimeNs } = await file.stat({ bigint: true })
+  return { bytes: Number(size), version: `${size} ${mtimeNs}` }
+}
+
 /** A file that is read more than once, and must be the same each time. */
 export class ImportFile {
   readonly #file: FileHandle
   readonly #source: ImportSource
+  readonly #version: string
   readonly bytes: number
-  readonly #mark: string
 
-  private constructor(file: FileHandle, source: ImportSource, stat: { size: number; mark: string }) {
+  private constructor(file: FileHandle, source: ImportSource, stat: { bytes: number; version: string }) {
     this.#file = file
     this.#source = source
-    this.bytes = stat.size
-    this.#mark = stat.mark
-  }
-
-  static async #statOf(file: FileHandle) {
-    const { size, mtimeNs } = await file.stat({ bigint: true })
-    return { size: Number(size), mark: `${size} ${mtimeNs}` }
+    this.#version = stat.version
+    this.bytes = stat.bytes
   }
 
   /** @throws ImportFileError */
@@ -277,32 +266,25 @@ export class ImportFile {
     const file = await open(source.path, 'r').catch((error: NodeJS.ErrnoException) => {
       throw new ImportFileError(`${source.path} cannot be read (${error.code ?? error.message}).`)
     })
-    if (!(await file.stat()).isFile()) {
-      await file.close()
-      throw new ImportFileError(`${source.path} must be a file: it is read more than once.`)
-    }
-    return new ImportFile(file, source, await ImportFile.#statOf(file))
+    if ((await file.stat()).isFile()) return new ImportFile(file, source, await statOf(file))
+    await file.close()
+    throw new ImportFileError(`${source.path} must be a file: it is read more than once.`)
   }
 
   /** @throws ImportFileError */
   async checkUnchanged(): Promise<void> {
-    if ((await ImportFile.#statOf(this.#file)).mark !== this.#mark)
+    if ((await statOf(this.#file)).version !== this.#version)
       throw new ImportFileError('The file was changed while it was read. Run this again once it is complete.')
   }
 
   /** Of the content. */
   async hash(): Promise<string> {
     const hash = createHash('sha256')
-    const buffer = Buffer.alloc(HASH_BYTES)
-    for (let at = 0; ; ) {
-      const { bytesRead } = await this.#file.read(buffer, 0, HASH_BYTES, at)
-      if (bytesRead === 0) return hash.digest('hex')
-      hash.update(buffer.subarray(0, bytesRead))
-      at += bytesRead
-    }
+    for await (const chunk of streamOf(this.#file)) hash.update(chunk as Buffer)
+    return hash.digest('hex')
   }
 
-  /** One after the other, from the beginning: memory does not grow with the file. @throws ImportFileError where it cannot be read on */
+  /** In their order, from the beginning: memory does not grow with the file. @throws ImportFileError for an unreadable rest */
   records(): AsyncGenerator<FileRecord> {
     const { format, delimiter } = this.#source
     return format === 'csv' ? readCsv(this.#file, delimiter) : readJsonLines(this.#file)

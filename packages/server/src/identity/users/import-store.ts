@@ -6,7 +6,7 @@ export interface ImportState {
   /** With an event for each user. */
   events: boolean
   imported: number
-  /** Whose email or external id somebody had. */
+  /** Users whose email or external id another user has. */
   skipped: number
   /** Lines that were left out because something is wrong with them. */
   invalid: number
@@ -36,12 +36,12 @@ export function findImport(db: Db, id: string): Promise<ImportRow | undefined> {
   return db.one<ImportRow>(sql`select id, position, state, finished_at from imports where id = ${id}`)
 }
 
-/** Makes a finished import one that has not begun. */
+/** Deletes the record of a finished import, so that it can begin again. */
 export async function forgetImport(db: Db, id: string): Promise<void> {
   await db.run(sql`delete from imports where id = ${id} and finished_at is not null`)
 }
 
-/** Moves an import on, if it still is where the caller took it to be. Others wait until the transaction is over. */
+/** Advances an import, if it is still at the position that the caller read (optimistic lock). */
 export async function advanceImport(
   tx: Db,
   { id, from, to, state }: { id: string; from: number; to: number; state: ImportState },

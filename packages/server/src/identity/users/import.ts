@@ -111,7 +111,7 @@ function readUser(place: NewUserPlace & { appId: Id<'app'> }, record: FileRecord
   }
 }
 
-/** Told one by one up to a number, counted from there on. */
+/** Lists the first problems, and counts the rest. */
 function createProblems() {
   const problems: Problem[] = []
   let count = 0
@@ -186,8 +186,8 @@ interface Run {
 }
 
 /**
- * Looks through the whole file, and writes nothing. What somebody has already is not looked for in records before `from`,
- * which an earlier run has imported. `conflictsCount`: looks for that at all, in a transaction.
+ * Checks the whole file, and writes nothing. Conflicts with users are not looked for in records before `from`, which an
+ * earlier run has imported. `conflictsCount`: looks for conflicts at all, in a transaction.
  */
 async function check(db: Db, run: Run, from: number, conflictsCount: boolean): Promise<Checked> {
   const { request, file, problems, progress } = run
@@ -219,7 +219,7 @@ async function check(db: Db, run: Run, from: number, conflictsCount: boolean): P
 
 const APP_GONE = 'The app was deleted meanwhile.'
 
-/** Writes a portion and moves the import on, both or neither. */
+/** Writes a portion and advances the import, both or neither. */
 async function importPortion(
   run: Run,
   before: Pick<store.ImportRow, 'id' | 'position' | 'state'>,
@@ -291,7 +291,7 @@ async function importAll(run: Run, begun: store.ImportRow, records: number): Pro
   return at.state
 }
 
-/** An import that was begun, if it was in the same way; a finished one does not count where it is to be done again. @throws ImportFileError */
+/** An import that was begun with the same options. With `again`, a finished one does not count. @throws ImportFileError */
 async function takeUp({ deps, request }: Run, id: string): Promise<store.ImportRow | undefined> {
   const found = await store.findImport(deps.db, id)
   if (found?.finished_at != null && request.again) return undefined
@@ -337,9 +337,9 @@ async function runImport(run: Run): Promise<ImportReport> {
 }
 
 /**
- * Imports a file of users into an app: looks through all of it first, then writes it in portions, each a transaction that
- * also notes how far it has got. Ended at any point and run again with the same file, it goes on there.
- * @throws ImportFileError where it cannot be read, or not go on
+ * Imports a file of users into an app: checks all of it first, then writes it in portions. Each portion is a transaction
+ * that also records the position. If it is interrupted and run again with the same file, it resumes there.
+ * @throws ImportFileError where the file cannot be read, or the import not resumed
  */
 export async function importUsers(deps: Deps, request: ImportRequest, progress: ImportProgress): Promise<ImportReport> {
   const file = await ImportFile.open(request)

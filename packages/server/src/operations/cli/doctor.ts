@@ -99,7 +99,7 @@ function describe(findings: readonly Finding[], counts: Record<Level, number>): 
 /** `halfkey doctor` */
 export const doctor: Command = {
   name: 'doctor',
-  summary: 'Look at configuration, database, keys, network and queues, and say what to mend',
+  summary: 'Look at configuration, database, keys, network and queues, and say what to fix',
   usage: '',
   details: [
     'Run it with the environment and as the user of the service, whether that is running or not. It changes nothing: it makes',

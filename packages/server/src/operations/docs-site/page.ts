@@ -45,9 +45,8 @@ function section({ title, entries }: Section, page: PageParts): string {
 
 function around({ previous, next }: PageParts): string {
   if (previous === null && next === null) return ''
-  const back = previous === null ? '<span></span>' : link(previous, ' rel="prev"')
-  const on = next === null ? '<span></span>' : link(next, ' rel="next"')
-  return `<nav class="around" aria-label="Previous and next page">${back}${on}</nav>`
+  const side = (to: Entry | null, rel: string) => (to === null ? '<span></span>' : link(to, ` rel="${rel}"`))
+  return `<nav class="around" aria-label="Previous and next page">${side(previous, 'prev')}${side(next, 'next')}</nav>`
 }
 
 /** The whole page. All that it loads comes from below `/docs/assets`; without scripts it can still be read and navigated. */

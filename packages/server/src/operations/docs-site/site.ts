@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { PlainAnswer } from '../../platform/http/route.ts'
-import { escapeHtml, type Heading, readHeadings, readSections, renderMarkdown } from './markdown.ts'
+import { type Heading, type Resolve, readHeadings, readSections, renderMarkdown } from './markdown.ts'
 import { type Entry, renderPage, type Section } from './page.ts'
 
 /** In the package the guides lie beside the program; in the repository at its root. */
@@ -38,38 +38,35 @@ const INDEX = 'README.md'
 const pathOf = (file: string) => PATHS[file] ?? `/docs/${file.replace(/\.md$/, '')}`
 
 /** The guides' folder; null in an installation that came without. */
-function folder(): string | null {
-  return FOLDERS.find((path) => existsSync(join(path, 'README.md'))) ?? null
-}
+const ROOT = FOLDERS.find((path) => existsSync(join(path, INDEX))) ?? null
 
-function listFiles(root: string): string[] {
-  const pages = (path: string) => (existsSync(path) ? readdirSync(path).filter((name) => name.endsWith('.md')) : [])
-  return [...pages(root), ...pages(join(root, 'errors')).map((name) => `errors/${name}`)].sort()
-}
+const pagesIn = (path: string) => (existsSync(path) ? readdirSync(path).filter((name) => name.endsWith('.md')) : [])
 
-/** Every page's path with its file. Decisions are not among them: they are for who works on the program. */
-export function listPages(): { path: string; file: string }[] {
-  const root = folder()
-  return root === null ? [] : listFiles(root).map((file) => ({ path: pathOf(file), file }))
-}
+/** The guides, and a page for each error code. Decisions are not among them: they are for developers of Halfkey. */
+const FILES =
+  ROOT === null ? [] : [...pagesIn(ROOT), ...pagesIn(join(ROOT, 'errors')).map((name) => `errors/${name}`)].sort()
+
+const readGuide = (file: string) => readFileSync(join(ROOT ?? '', file), 'utf8')
+
+/** The paths of all pages. */
+export const listPages = (): string[] => FILES.map(pathOf)
 
 /** Where a link in a guide leads on the site; null for a file that it does not have. */
-function resolveIn(file: string, files: ReadonlySet<string>): (href: string) => string | null {
+function resolveIn(file: string): Resolve {
   return (href) => {
     if (href.startsWith('#')) return href
     if (href.startsWith(`${OWN_ORIGIN}/`)) return href.slice(OWN_ORIGIN.length)
     if (/^[a-z]+:/i.test(href)) return /^(https?|mailto):/i.test(href) ? href : null
     const { pathname, hash } = new URL(href, `file:///docs/${file}`)
     const target = pathname.replace(/^\/docs\//, '').replace(/(^|\/)$/, '$1README.md')
-    return files.has(target) ? pathOf(target) + hash : null
+    return FILES.includes(target) ? pathOf(target) + hash : null
   }
 }
 
 interface Guide {
+  file: string
   title: string
   headings: Heading[]
-  /** Its text as HTML. */
-  render(): string
 }
 
 interface Site {
@@ -77,44 +74,36 @@ interface Site {
   /** The order of previous and next: as in the list, then all others by their paths. */
   order: Entry[]
   guides: ReadonlyMap<string, Guide>
-}
-
-function readGuides(root: string | null): Map<string, Guide> {
-  const files = root === null ? [] : listFiles(root)
-  const known = new Set(files)
-  return new Map(
-    files.map((file) => {
-      const text = readFileSync(join(root as string, file), 'utf8')
-      const headings = readHeadings(text)
-      const render = () => renderMarkdown(text, resolveIn(file, known))
-      return [pathOf(file), { title: headings[0]?.text ?? file, headings, render }] as const
-    }),
-  )
+  /** Each page's title, path and headings with their anchors, as JSON. */
+  index: string
 }
 
 function readSite(): Site {
-  const root = folder()
-  const guides = readGuides(root)
-  const resolve = resolveIn(INDEX, new Set(root === null ? [] : listFiles(root)))
-  const listed = guides.has('/docs') ? readSections(readFileSync(join(root as string, INDEX), 'utf8')) : []
-  const sections = listed.map(({ title, links }) => ({
+  const guides = new Map<string, Guide>()
+  for (const file of FILES) {
+    const headings = readHeadings(readGuide(file))
+    guides.set(pathOf(file), { file, title: headings[0]?.text ?? file, headings })
+  }
+  const resolve = resolveIn(INDEX)
+  const sections = (ROOT === null ? [] : readSections(readGuide(INDEX))).map(({ title, links }) => ({
     title,
-    entries: links.flatMap((one) => {
-      const path = resolve(one.href)
-      return path?.startsWith('/docs') ? [{ title: one.text, path }] : []
-    }),
+    entries: links
+      .map((one) => ({ title: one.text, path: resolve(one.href) ?? '' }))
+      .filter(({ path }) => path.startsWith('/docs')),
   }))
-  const seen = new Set(['/docs', ...sections.flatMap(({ entries }) => entries.map(({ path }) => path))])
+  const listed = sections.flatMap(({ entries }) => entries)
+  const seen = new Set(['/docs', ...listed.map(({ path }) => path)])
   const others = [...guides].flatMap(([path, { title }]) => (seen.has(path) ? [] : [{ title, path }]))
   const isError = ({ path }: Entry) => path.startsWith('/docs/errors/')
   const forgotten = others.filter((entry) => !isError(entry))
   // A guide that the index forgot can still be found.
   if (forgotten.length > 0) sections.push({ title: 'More', entries: forgotten })
-  const order = [
-    ...sections.flatMap(({ entries }) => entries).filter(({ path }) => guides.has(path)),
-    ...others.filter(isError),
-  ]
-  return { sections, order, guides }
+  const order = [...listed.filter(({ path }) => guides.has(path)), ...forgotten, ...others.filter(isError)]
+  const index = order.map((entry) => {
+    const below = (guides.get(entry.path)?.headings ?? []).filter(({ depth }) => depth > 1)
+    return { ...entry, headings: below.map(({ text, anchor }) => [text, anchor]) }
+  })
+  return { sections, order, guides, index: JSON.stringify(index) }
 }
 
 let site: Site | undefined
@@ -145,7 +134,7 @@ export function docsPage(path: string): PlainAnswer {
   const body = renderPage({
     title: guide.title,
     headings: guide.headings,
-    html: guide.render(),
+    html: renderMarkdown(readGuide(guide.file), resolveIn(guide.file)),
     path,
     sections,
     previous: place > 0 ? (order[place - 1] as Entry) : null,
@@ -155,26 +144,14 @@ export function docsPage(path: string): PlainAnswer {
   return html(200, body)
 }
 
-/** A text that is made once. */
-function once(make: () => string): () => string {
-  let made: string | undefined
-  return () => {
-    made ??= make()
-    return made
-  }
-}
-
-const missingBody = once(() => {
+/** For every other path below `/docs`. It does not repeat the path, which may be an attacker's text. */
+export function missingPage(): PlainAnswer {
   const { sections, guides } = theSite()
   const hasGuides = guides.has('/docs')
-  const places = [
-    ...(hasGuides ? [{ path: '/docs', title: 'All guides' }] : []),
-    ...(hasGuides ? [{ path: '/docs/errors', title: 'Error codes' }] : []),
-    { path: '/docs/api', title: 'API reference' },
-  ]
-  const links = places.map(({ path, title }) => `<li><a href="${path}">${escapeHtml(title)}</a></li>`).join('')
+  const toGuides = '<li><a href="/docs">All guides</a></li><li><a href="/docs/errors">Error codes</a></li>'
+  const links = `${hasGuides ? toGuides : ''}<li><a href="/docs/api">API reference</a></li>`
   const said = hasGuides ? 'There is no such page here.' : 'The guides are not part of this installation.'
-  return renderPage({
+  const body = renderPage({
     title: 'Page not found',
     path: '',
     html: `<h1>Page not found</h1><p>${said} These are:</p><ul>${links}</ul>`,
@@ -183,40 +160,21 @@ const missingBody = once(() => {
     previous: null,
     next: null,
   })
-})
-
-/** For whatever else is asked for below `/docs`: never what was asked for, which anybody may have written. */
-export function missingPage(): PlainAnswer {
-  return html(404, missingBody())
+  return html(404, body)
 }
 
-const indexBody = once(() => {
-  const { order, guides } = theSite()
-  const pages = order.map(({ path, title }) => ({
-    path,
-    title,
-    headings: (guides.get(path)?.headings ?? [])
-      .filter(({ depth }) => depth > 1)
-      .map(({ text, anchor }) => [text, anchor]),
-  }))
-  return JSON.stringify(pages)
+/** What the filter searches. */
+export const docsIndex = (): PlainAnswer => ({
+  status: 200,
+  contentType: 'application/json; charset=utf-8',
+  headers: { 'cache-control': 'no-cache' },
+  body: theSite().index,
 })
-
-/** What the filter looks through: each page's title, path and headings with their anchors. */
-export function docsIndex(): PlainAnswer {
-  return {
-    status: 200,
-    contentType: 'application/json; charset=utf-8',
-    headers: { 'cache-control': 'no-cache' },
-    body: indexBody(),
-  }
-}
 
 /** The pages' style and script, and the guides' pictures, by name. */
 export function docsAssets(): { name: string; contentType: string; body: Buffer }[] {
-  const root = folder()
-  const images = root === null ? '' : join(root, 'images')
-  return [ASSETS, images].filter(existsSync).flatMap((path) =>
+  const folders = ROOT === null ? [ASSETS] : [ASSETS, join(ROOT, 'images')]
+  return folders.filter(existsSync).flatMap((path) =>
     readdirSync(path).map((name) => ({
       name,
       contentType: TYPES[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream',
