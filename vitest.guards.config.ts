@@ -5,7 +5,8 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: [
-      'packages/server/test/architecture.test.ts',
+      'packages/server/test/guards/architecture.test.ts',
+      'packages/server/test/guards/table-owners.test.ts',
       'packages/sdk/test/operations.test.ts',
       'packages/sdk/test/package.test.ts',
     ],
