@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Db, sql } from '../../platform/db/db.ts'
 import { TransferError } from './errors.ts'
-import type { TableShape } from './lines.ts'
-import type { Table } from './table.ts'
-import { REMADE, TABLES, tenantColumn } from './tables.ts'
+import { REMADE, TABLES, type Table, tenantColumn } from './tables.ts'
 
 /** Which schema a database has: its last migration, and a digest over all of them. */
 export async function schemaOf(db: Db): Promise<{ last: string; digest: string }> {
@@ -14,15 +12,13 @@ export async function schemaOf(db: Db): Promise<{ last: string; digest: string }
   return { last: rows.at(-1)?.name ?? '', digest: createHash('sha256').update(text).digest('hex') }
 }
 
-interface TableRow {
-  name: string
-  columns: TableShape['columns']
+interface TableRow extends Table {
   /** Tables that its rows refer to. */
   parents: string[]
 }
 
 /** Tables in an order in which none comes before what it refers to; by name otherwise. */
-function inOrder(rows: readonly (TableRow & Table)[]): Table[] {
+function inOrder(rows: readonly TableRow[]): Table[] {
   const done = new Set<string>()
   const ordered: Table[] = []
   for (let left = rows; left.length > 0; left = left.filter((row) => !done.has(row.name))) {
@@ -39,7 +35,7 @@ function inOrder(rows: readonly (TableRow & Table)[]): Table[] {
  * @throws TransferError when the schema has a table that this release does not know: a newer one's
  */
 export async function copiedTables(db: Db): Promise<Table[]> {
-  const rows = await db.query<TableRow & Table>(sql`
+  const rows = await db.query<TableRow>(sql`
     select c.relname::text as name,
       (select json_agg(json_build_object('name', a.attname, 'type', format_type(a.atttypid, a.atttypmod)) order by a.attname)
         from pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = '') as columns,

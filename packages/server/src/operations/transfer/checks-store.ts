@@ -1,10 +1,10 @@
 import type { Db } from '../../platform/db/db.ts'
-import type { CounterMetric } from '../../platform/events/counters.ts'
-import { composed, quoted, staged, type Table } from './table.ts'
+import type { TallyMetric } from '../../platform/events/counters.ts'
+import { composed, quoted, staged, type Table } from './tables.ts'
 
 /*
- * What a service writes keeps to rules that no constraint states, and work for all tenants together relies on them: one
- * row that breaks them would stop it for everybody.
+ * A service writes only rows that keep to these rules, which no constraint states. Work for all tenants together relies on
+ * them: one row that breaks a rule would stop it for everybody.
  */
 
 /** No counter of a service comes near it, and thousands of them can be added up. */
@@ -17,63 +17,67 @@ const METRICS = Object.keys({
   users_imported: true,
 } satisfies Record<CounterMetric, true>)
 
-/** A time that stands for no moment: the period of figures of now. */
+/** The one column that may hold -infinity: the period of figures of now. */
 const TIMELESS = 'usage_meters.period_start'
 
-/** When a column's value is out of bounds; null where its type has none. */
-function outOfBounds(table: string, { name, type }: Table['columns'][number]): string | null {
-  const value = quoted(name)
-  if (type === 'bigint') return `${value} not between -${COUNT_MAX} and ${COUNT_MAX}`
-  if (type !== 'date' && type !== 'timestamp with time zone') return null
-  const isOdd = `(${value} < '1900-01-01' or ${value} >= '10000-01-01')`
-  return `${table}.${name}` === TIMELESS ? `${isOdd} and ${value} <> '-infinity'` : isOdd
+/** A condition on a staged row `t` that breaks a rule, and what is told of it. */
+interface Rule {
+  table: string
+  broken: string
+  what: string
 }
 
-/** Rules that tie rows together: a condition on a row `t`, and what it breaks. */
-function rules(importId: string): { table: string; wrong: string; what: string }[] {
+/** When a column's value is out of bounds; none where its type has no bounds. */
+function outOfBounds(table: string, { name, type }: Table['columns'][number]): string[] {
+  const value = `t.${quoted(name)}`
+  if (type === 'bigint') return [`${value} not between -${COUNT_MAX} and ${COUNT_MAX}`]
+  if (type !== 'date' && type !== 'timestamp with time zone') return []
+  const exception = `${table}.${name}` === TIMELESS ? ` and ${value} <> '-infinity'` : ''
+  return [`(${value} < '1900-01-01' or ${value} >= '10000-01-01')${exception}`]
+}
+
+function rulesOf(importId: string, tables: readonly Table[]): Rule[] {
   const of = (table: string) => staged(importId, table)
   return [
+    ...tables.flatMap(({ name, columns }) => {
+      const odd = columns.flatMap((column) => outOfBounds(name, column))
+      return odd.length === 0 ? [] : [{ table: name, broken: odd.join(' or '), what: 'numbers or times out of bounds' }]
+    }),
     {
       table: 'feed',
-      wrong: `t.seq < 1 or t.seq > coalesce((select max(seq) from ${of('feed_heads')}), 0)`,
+      broken: `t.seq < 1 or t.seq > coalesce((select max(seq) from ${of('feed_heads')}), 0)`,
       what: 'events beyond the end of the feed',
     },
     {
       table: 'deliveries',
-      wrong: `exists (select from ${of('deliveries_done')} d where d.webhook_id = t.webhook_id and d.id = t.id)`,
+      broken: `exists (select from ${of('deliveries_done')} d where d.webhook_id = t.webhook_id and d.id = t.id)`,
       what: 'deliveries that have ended and have not',
     },
     {
       table: 'deliveries',
-      wrong: `not exists (select from ${of('lanes')} l where l.id = t.lane_id)`,
+      broken: `not exists (select from ${of('lanes')} l where l.id = t.lane_id)`,
       what: 'deliveries in lanes that are not of this export',
     },
     {
       table: 'tallies',
-      wrong: `t.n < 0 or t.metric not in (${METRICS.map((name) => `'${name}'`).join(', ')})`,
+      broken: `t.n < 0 or t.metric not in (${METRICS.map((name) => `'${name}'`).join(', ')})`,
       what: 'counts of what is not counted',
     },
   ]
 }
 
-/** What is staged and breaks a rule, as `table: what`. */
+/** The staged rows that break a rule, as `table: what`. */
 export async function findBroken(db: Db, importId: string, tables: readonly Table[]): Promise<string[]> {
   const found: string[] = []
-  const look = async (table: string, wrong: string, what: string) => {
-    const row = await db.one(composed(`select 1 from ${staged(importId, table)} t where ${wrong} limit 1`))
+  for (const { table, broken, what } of rulesOf(importId, tables)) {
+    const row = await db.one(composed(`select 1 from ${staged(importId, table)} t where ${broken} limit 1`))
     if (row !== undefined) found.push(`${table}: ${what}`)
   }
-  for (const { name, columns } of tables) {
-    const wrong = columns.flatMap((column) => outOfBounds(name, column) ?? [])
-    if (wrong.length > 0)
-      await look(name, wrong.map((one) => `(${one})`).join(' or '), 'numbers or times out of bounds')
-  }
-  for (const { table, wrong, what } of rules(importId)) await look(table, wrong, what)
   return found
 }
 
 /** The ledgers that staged rows are on, but for those of these names. */
-export async function findStrangeLedgers(db: Db, importId: string, known: readonly string[]): Promise<string[]> {
+export async function findUnknownLedgers(db: Db, importId: string, known: readonly string[]): Promise<string[]> {
   const rows = await db.query<{ ledger: string }>(
     composed(
       `select ledger from ${staged(importId, 'wallets')} where ledger <> all($1)
@@ -93,5 +97,5 @@ export async function findSharedElsewhere(db: Db, importId: string): Promise<str
       limit 5`,
     ),
   )
-  return rows.map(({ id }) => id)
+  return rows.map(({ id }) => `wallets (public_key): ${id}`)
 }

@@ -6,6 +6,8 @@ import { TransferError } from './errors.ts'
 
 /** A statement over a whole tenant may take as long. */
 const STATEMENT_MS = 86_400_000
+/** Values as texts that give exactly the same values again, whatever the database's settings are. */
+const EXACT_TEXTS = { datestyle: 'ISO', timezone: 'UTC', extra_float_digits: '1', bytea_output: 'hex' }
 
 function connectionOf(config: Config): Connection {
   if (config.databaseUrl !== null) return { connectionString: config.databaseUrl }
@@ -15,7 +17,7 @@ function connectionOf(config: Config): Connection {
   return { host, port, user, password, database }
 }
 
-/** Runs with a connection of its own, which has longer than those that requests share. */
+/** Runs with a separate connection, whose statements may take longer than those of requests. */
 export async function withConnection<T>(
   { config, log }: { config: Config; log: Logger },
   applicationName: string,
@@ -26,6 +28,7 @@ export async function withConnection<T>(
     connectionsMax: 1,
     applicationName,
     log,
+    settings: EXACT_TEXTS,
     statementTimeoutMs: STATEMENT_MS,
   })
   try {

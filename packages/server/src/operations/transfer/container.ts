@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { z } from 'zod'
 import type { KeyProvider } from '../../platform/security/key-provider.ts'
-import { TransferError } from './errors.ts'
+import { parseJson, TransferError } from './errors.ts'
 
 const MAGIC = Buffer.from('HALFKEY EXPORT\n')
 const LENGTH_BYTES = 4
@@ -20,29 +20,19 @@ const WRAP_AAD = Buffer.from('halfkey/v1/export-key')
 /** The form of the file. Raised when a release could not read what an older one wrote. */
 export const FORMAT = 1
 
-/** What stands in clear in front of an export, and is authenticated with every chunk of it. */
-export interface Header {
-  format: number
-  exportId: string
-  tenantId: string
-  /** The release that wrote it. */
-  halfkey: string
-  schema: { last: string; digest: string }
-  /** ISO 8601. */
-  createdAt: string
-  /** The file's own random key, wrapped by the transfer key. */
-  key: { keyId: string; wrapped: string }
-}
-
-const HeaderShape = z.strictObject({
+const Header = z.strictObject({
   format: z.literal(FORMAT),
   exportId: z.string().regex(/^[0-9a-f]{32}$/),
   tenantId: z.string().regex(/^ten_[0-9a-hjkmnp-tv-z]{26}$/),
+  /** The release that wrote it. */
   halfkey: z.string().max(40),
   schema: z.strictObject({ last: z.string().max(100), digest: z.string().regex(/^[0-9a-f]{64}$/) }),
   createdAt: z.iso.datetime(),
+  /** The file's own random key, wrapped by the transfer key. */
   key: z.strictObject({ keyId: z.string().regex(/^[0-9a-f]{16}$/), wrapped: z.base64().max(200) }),
 })
+/** The part of an export that is not encrypted. Every chunk authenticates it. */
+export type Header = z.infer<typeof Header>
 
 /** An opened export: its header, and how to go on. */
 export interface Opened {
@@ -138,21 +128,16 @@ async function readExactly(file: FileHandle, bytes: number, position: number): P
 
 /** @throws TransferError */
 function parseHeader(path: string, text: string): Header {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    throw new TransferError(`${path} is damaged: its header cannot be read. Copy it again, or export again.`)
-  }
-  const format = (value as { format?: unknown } | null)?.format
+  const value = parseJson(text)
+  const format = (value as { format?: unknown } | null | undefined)?.format
   if (typeof format === 'number' && format !== FORMAT)
     throw new TransferError(
       `${path} has the form ${format}, and this release reads form ${FORMAT}. Use the release that wrote it, or a newer one.`,
     )
-  const parsed = HeaderShape.safeParse(value)
-  if (!parsed.success)
-    throw new TransferError(`${path} is damaged: its header has a wrong ${parsed.error.issues[0]?.path.join('.')}.`)
-  return parsed.data
+  const { data, error } = Header.safeParse(value)
+  if (data !== undefined) return data
+  const field = error.issues[0]?.path.join('.')
+  throw new TransferError(`${path} is damaged: its header${field ? `'s ${field}` : ''} cannot be read. Copy it again.`)
 }
 
 async function readClear(path: string): Promise<{ header: Header; clear: Buffer }> {

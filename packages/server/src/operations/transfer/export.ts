@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises'
+import { pipeline } from 'node:stream/promises'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { KeyProvider } from '../../platform/security/key-provider.ts'
@@ -8,10 +9,10 @@ import { copiedTables, schemaOf } from './catalogue-store.ts'
 import { withConnection } from './connection.ts'
 import { writeContainer } from './container.ts'
 import { TransferError } from './errors.ts'
-import { handOver, openTransferKey } from './keys.ts'
-import { compress, type Manifest } from './lines.ts'
-import { beginSnapshot, countRows, isSealed, keepWrappingKey, type ReadRow, readRows } from './rows-store.ts'
-import type { Table } from './table.ts'
+import { isSealed, openTransferKey, rewrapRows } from './keys.ts'
+import { compress, countsOf, type Manifest, totalOf } from './lines.ts'
+import { beginSnapshot, countRows, keepWrappingKey, readRows } from './rows-store.ts'
+import type { Table } from './tables.ts'
 
 /** How far long work has got. */
 export interface Progress {
@@ -40,17 +41,10 @@ export interface Exported {
   tables: Record<string, number>
 }
 
-/** A disk may stand still for so long before the database gives the snapshot up. */
-const IDLE_MS = 120_000
-
-/** A row with its sealed values handed over to the transfer key, as a line. */
-async function toLine(read: ReadRow, places: readonly number[], convert: (sealed: Buffer) => Promise<Buffer>) {
-  const values = JSON.parse(read.row) as (string | null)[]
-  for (const [nth, place] of places.entries()) {
-    const sealed = read.sealed[nth] ?? null
-    if (sealed !== null) values[place] = `\\x${(await convert(sealed)).toString('hex')}`
-  }
-  return JSON.stringify(values)
+/** Both keys: the values of the first are handed over to the second. */
+interface Keys {
+  own: KeyProvider
+  transfer: KeyProvider
 }
 
 async function* writeText(
@@ -58,40 +52,30 @@ async function* writeText(
   { tenantId, progress }: ExportOptions,
   manifest: Manifest,
   tables: readonly Table[],
-  convert: (sealed: Buffer) => Promise<Buffer>,
+  { own, transfer }: Keys,
 ): AsyncGenerator<string> {
   yield `${JSON.stringify(manifest)}\n`
   for (const table of tables) {
-    const places = table.columns.flatMap((column, at) => (isSealed(column) ? [at] : []))
-    for await (const batch of readRows(tx, table, tenantId)) {
-      const lines = places.length === 0 ? batch : await Promise.all(batch.map((row) => toLine(row, places, convert)))
-      yield `${lines.map((line) => (typeof line === 'string' ? line : line.row)).join('\n')}\n`
-      progress.add(batch.length)
+    for await (const lines of readRows(tx, table, tenantId)) {
+      const rewrapped = table.columns.some(isSealed)
+        ? await rewrapRows(
+            table,
+            lines.map((line) => JSON.parse(line)),
+            own,
+            transfer,
+          )
+        : null
+      yield `${(rewrapped?.map((row) => JSON.stringify(row)) ?? lines).join('\n')}\n`
+      progress.add(lines.length)
     }
   }
-}
-
-async function count(tx: Db, tables: readonly Table[], tenantId: string): Promise<Manifest> {
-  const counted: Manifest['tables'] = []
-  for (const { name, columns } of tables) counted.push({ name, columns, rows: await countRows(tx, name, tenantId) })
-  return { tables: counted }
-}
-
-async function writeAll(file: FileHandle, parts: AsyncIterable<Buffer>): Promise<number> {
-  let bytes = 0
-  for await (const part of parts) {
-    await file.writeFile(part)
-    bytes += part.length
-  }
-  await file.sync()
-  return bytes
 }
 
 async function exportInto(
   db: Db,
   file: FileHandle,
   options: ExportOptions,
-  keys: { own: KeyProvider; transfer: KeyProvider },
+  keys: Keys,
   createdAt: Date,
 ): Promise<Exported> {
   const { tenantId, progress } = options
@@ -100,28 +84,30 @@ async function exportInto(
     // A transaction that is run once more would write behind what it has written.
     if (begun) throw new TransferError('The database has ended the export. Run it again.')
     begun = true
-    await beginSnapshot(tx, IDLE_MS)
+    await beginSnapshot(tx)
     if (!(await keepWrappingKey(tx)))
       throw new TransferError('The key-encryption key is being rotated just now. Run this again once that has ended.')
     const schema = await schemaOf(tx)
     const tables = await copiedTables(tx)
     progress.begin('Counting')
-    const manifest = await count(tx, tables, tenantId)
-    const counts = Object.fromEntries(manifest.tables.map(({ name, rows }) => [name, rows]))
-    if (counts.tenants !== 1) throw new TransferError(`There is no tenant ${tenantId}.`)
-    const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0)
+    const counts = await countRows(tx, tables, tenantId)
+    const manifest = { tables: tables.map(({ name, columns }, at) => ({ name, columns, rows: counts[at] ?? 0 })) }
+    if (countsOf(manifest).tenants !== 1) throw new TransferError(`There is no tenant ${tenantId}.`)
+    const rows = totalOf(manifest)
     progress.begin('Exporting rows', rows)
     const exportId = randomUUID().replaceAll('-', '')
-    const text = writeText(tx, options, manifest, tables, handOver(keys.own, keys.transfer))
     const about = { exportId, tenantId, halfkey: VERSION, schema, createdAt: createdAt.toISOString() }
-    const bytes = await writeAll(file, writeContainer(keys.transfer, about, compress(text)))
-    return { exportId, tenantId, rows, bytes, tables: counts }
+    const text = compress(writeText(tx, options, manifest, tables, keys))
+    const stream = file.createWriteStream({ autoClose: false })
+    await pipeline(writeContainer(keys.transfer, about, text), stream)
+    await file.sync()
+    return { exportId, tenantId, rows, bytes: stream.bytesWritten, tables: countsOf(manifest) }
   })
 }
 
 /**
  * Writes everything of a tenant, as it is at one moment, into an encrypted file of mode 0600, while the service runs. The
- * file has its name only once it is whole.
+ * file has its name only once it is complete.
  * @throws TransferError, KeyFileError
  */
 export async function exportTenant(deps: Deps, options: ExportOptions): Promise<Exported> {
@@ -130,7 +116,7 @@ export async function exportTenant(deps: Deps, options: ExportOptions): Promise<
   if ((await stat(options.out).catch(() => null)) !== null)
     throw new TransferError(`${options.out} is there already. Name another file, or take that one away.`)
   const file = await open(part, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
-    // Two that write one file would give it the name before it is whole.
+    // Two that write one file would give it the name before it is complete.
     if (error.code === 'EEXIST')
       throw new TransferError(`${part} is there: an export is at work, or one was ended. If none is, delete it.`)
     throw new TransferError(`${part} cannot be written: ${error.message}`)

@@ -1,6 +1,7 @@
 import { rewrap } from '../../platform/security/crypto.ts'
 import { type KeyFile, type KeyProvider, openKeyFile } from '../../platform/security/key-provider.ts'
 import { TransferError } from './errors.ts'
+import type { Row, Table } from './tables.ts'
 
 /** The key under which an export travels. @throws KeyFileError, TransferError when it is the installation's own */
 export async function openTransferKey(path: string, installation: KeyProvider): Promise<KeyFile> {
@@ -12,12 +13,29 @@ export async function openTransferKey(path: string, installation: KeyProvider): 
   return keys
 }
 
-/** Hands values that are sealed under one key over to another; their text stays as it is, unread. */
-export function handOver(from: KeyProvider, to: KeyProvider): (sealed: Buffer) => Promise<Buffer> {
+/** Whether a column's values are sealed: named so everywhere. */
+export const isSealed = ({ name, type }: Table['columns'][number]): boolean =>
+  type === 'bytea' && name.endsWith('_sealed')
+
+/**
+ * A table's rows with their sealed values under another key. What they seal is not opened.
+ * @throws Error at a value that no key of `from` wraps
+ */
+export async function rewrapRows(
+  { columns }: Table,
+  rows: readonly Row[],
+  from: KeyProvider,
+  to: KeyProvider,
+): Promise<Row[]> {
   const between: KeyProvider = {
     keyId: to.keyId,
     wrap: (dataKey, aad) => to.wrap(dataKey, aad),
     unwrap: (keyId, wrapped, aad) => from.unwrap(keyId, wrapped, aad),
   }
-  return (sealed) => rewrap(between, sealed)
+  const sealed = columns.map(isSealed)
+  const one = async (text: string | null, at: number) => {
+    if (text === null || !sealed[at]) return text
+    return `\\x${(await rewrap(between, Buffer.from(text.slice(2), 'hex'))).toString('hex')}`
+  }
+  return Promise.all(rows.map((row) => Promise.all(row.map(one))))
 }

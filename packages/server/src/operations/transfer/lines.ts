@@ -1,109 +1,147 @@
-import { pipeline } from 'node:stream/promises'
-import { StringDecoder } from 'node:string_decoder'
+import { pipeline } from 'node:stream'
 import { createGunzip, createGzip } from 'node:zlib'
 import { z } from 'zod'
-import { TransferError } from './errors.ts'
+import type { Opened } from './container.ts'
+import { parseJson, TransferError } from './errors.ts'
+import type { Row, Table } from './tables.ts'
 
 /** No row of the service comes near it. */
 const LINE_CHARS_MAX = 33_554_432
-const ROWS_MAX = Number.MAX_SAFE_INTEGER
+const PORTION_ROWS = 2_000
+const PORTION_CHARS = 1_048_576
 /** Of 1 to 9: most of the gain at a third of the time. */
 const GZIP_LEVEL = 3
 
-/** A table of an export: its columns, without whose row it is and without what is made anew. */
-export interface TableShape {
-  name: string
-  columns: { name: string; type: string }[]
-}
-
-/** What an export holds, in the order in which it does. */
-export interface Manifest {
-  tables: (TableShape & { rows: number })[]
-}
-
-const ManifestShape = z.strictObject({
+const Manifest = z.strictObject({
   tables: z
     .array(
       z.strictObject({
         name: z.string(),
         columns: z.array(z.strictObject({ name: z.string(), type: z.string() })).max(1_000),
-        rows: z.number().int().min(0).max(ROWS_MAX),
+        rows: z.number().int().min(0).max(Number.MAX_SAFE_INTEGER),
       }),
     )
     .max(1_000),
 })
+/** The first line of an export: its tables, in the order in which their rows follow. */
+export type Manifest = z.infer<typeof Manifest>
+
+/** How many rows each table has, by name. */
+export const countsOf = ({ tables }: Manifest): Record<string, number> =>
+  Object.fromEntries(tables.map(({ name, rows }) => [name, rows]))
+
+/** How many rows there are in all. */
+export const totalOf = ({ tables }: Manifest): number => tables.reduce((sum, { rows }) => sum + rows, 0)
 
 /** @throws TransferError */
-export function readManifest(line: string | undefined): Manifest {
-  let value: unknown
-  try {
-    value = JSON.parse(line ?? '')
-  } catch {
-    value = undefined
-  }
-  const parsed = ManifestShape.safeParse(value)
-  if (!parsed.success) throw new TransferError('The export does not begin with a list of its tables. Export again.')
-  return parsed.data
+export function readManifest(line = ''): Manifest {
+  const { data } = Manifest.safeParse(parseJson(line))
+  if (data === undefined) throw new TransferError('The export does not begin with a list of its tables. Export again.')
+  return data
 }
 
-/** The values of a row as text, null for NULL. @throws TransferError when it is no row of so many columns */
-export function readRow(line: string, table: TableShape): (string | null)[] {
-  let value: unknown
-  try {
-    value = JSON.parse(line)
-  } catch {
-    value = undefined
-  }
+const shapeOf = (tables: readonly Pick<Table, 'name' | 'columns'>[]) =>
+  JSON.stringify(tables.map(({ name, columns }) => [name, columns.map((column) => [column.name, column.type])]))
+
+/** @throws TransferError unless its tables are exactly those that move with a tenant */
+function checkManifest(manifest: Manifest, tables: readonly Table[]): void {
+  if (shapeOf(manifest.tables) !== shapeOf(tables))
+    throw new TransferError(
+      'The export has a table or column that does not belong here, or no table or column that must be there. Nothing was imported.',
+    )
+  if (countsOf(manifest).tenants !== 1)
+    throw new TransferError('The export does not hold exactly one tenant. Nothing was imported.')
+}
+
+/** @throws TransferError when it is no row of so many columns */
+function readRow(line: string, { name, columns }: Table): Row {
+  const value = parseJson(line)
   const isRow =
     Array.isArray(value) &&
-    value.length === table.columns.length &&
+    value.length === columns.length &&
     value.every((each) => each === null || (typeof each === 'string' && !each.includes('\0')))
-  if (!isRow)
-    throw new TransferError(`The export holds what is no row of the table ${table.name}. Nothing was imported.`)
-  return value as (string | null)[]
+  if (!isRow) throw new TransferError(`The export holds what is no row of the table ${name}. Nothing was imported.`)
+  return value
 }
 
 /** Text, compressed. */
 export async function* compress(text: AsyncIterable<string>): AsyncGenerator<Buffer> {
-  const gzip = createGzip({ level: GZIP_LEVEL })
-  const feeding = pipeline(text, gzip)
-  // The stream itself tells of it, too.
-  feeding.catch(() => {})
-  for await (const part of gzip) yield part as Buffer
-  await feeding
+  // An error of the text ends the last stream, whose reader gets it.
+  yield* pipeline(text, createGzip({ level: GZIP_LEVEL }), () => {})
 }
 
-/** Undoes `compress`, some lines at a time. @throws TransferError when it is no such text */
-export async function* decompress(content: AsyncIterable<Buffer>): AsyncGenerator<string[]> {
-  const gunzip = createGunzip()
-  const feeding = pipeline(content, gunzip)
-  feeding.catch(() => {})
+/** Undoes `compress`, line by line. @throws TransferError when it is no such text */
+export async function* decompress(content: AsyncIterable<Buffer>): AsyncGenerator<string> {
   try {
-    yield* splitLines(gunzip)
+    yield* splitLines(pipeline(content, createGunzip().setEncoding('utf8'), () => {}))
   } catch (error) {
     if (!String((error as { code?: unknown }).code).startsWith('Z_')) throw error
     throw new TransferError('The export cannot be decompressed. Export again.', { cause: error })
   }
-  await feeding
 }
 
-async function* splitLines(source: AsyncIterable<Buffer>): AsyncGenerator<string[]> {
-  const decoder = new StringDecoder('utf8')
-  let begun: string[] = []
-  let length = 0
-  for await (const part of source) {
-    const lines = decoder.write(part).split('\n')
-    const last = lines.pop() as string
-    if (lines.length > 0) {
-      lines[0] = begun.join('') + lines[0]
-      begun = []
-      length = 0
-      yield lines
-    }
-    begun.push(last)
-    length += last.length
-    if (length > LINE_CHARS_MAX)
+async function* splitLines(text: AsyncIterable<string>): AsyncGenerator<string> {
+  let line = ''
+  for await (const part of text) {
+    const [end, ...others] = part.split('\n')
+    line += end
+    if (line.length > LINE_CHARS_MAX)
       throw new TransferError('The export holds a row that is too large. Nothing was imported.')
+    for (const other of others) {
+      yield line
+      line = other
+    }
   }
-  if (length > 0) throw new TransferError('The export ends within a row. Nothing was imported.')
+  if (line !== '') throw new TransferError('The export ends within a row. Nothing was imported.')
+}
+
+/** Rows of one table that are staged in one transaction. */
+export interface Portion {
+  table: Table
+  rows: Row[]
+  /** How many rows of the whole file came before them. */
+  position: number
+}
+
+/**
+ * The rows of an export from a position on, a bounded number at a time. Rows before the position are authenticated, and
+ * not parsed.
+ * @param begun called once with the manifest
+ * @throws TransferError
+ */
+export async function* readPortions(
+  opened: Opened,
+  tables: readonly Table[],
+  from: number,
+  begun: (manifest: Manifest) => void,
+): AsyncGenerator<Portion> {
+  const lines = decompress(opened.content())
+  try {
+    const first = await lines.next()
+    if (first.done) throw new TransferError('The export holds fewer rows than it says. Nothing was imported.')
+    const manifest = readManifest(first.value)
+    checkManifest(manifest, tables)
+    begun(manifest)
+    let position = 0
+    for (const table of tables) {
+      let rows: Row[] = []
+      let chars = 0
+      for (let left = countsOf(manifest)[table.name] ?? 0; left > 0; left -= 1) {
+        const { done, value: line } = await lines.next()
+        if (done) throw new TransferError('The export holds fewer rows than it says. Nothing was imported.')
+        position += 1
+        if (position <= from) continue
+        rows.push(readRow(line, table))
+        chars += line.length
+        if (left > 1 && rows.length < PORTION_ROWS && chars < PORTION_CHARS) continue
+        yield { table, rows, position: position - rows.length }
+        rows = []
+        chars = 0
+      }
+    }
+    if (!(await lines.next()).done)
+      throw new TransferError('The export holds more rows than it says. Nothing was imported.')
+  } finally {
+    await lines.return(undefined)
+  }
 }

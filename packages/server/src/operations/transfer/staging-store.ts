@@ -2,44 +2,89 @@ import { type Db, sql } from '../../platform/db/db.ts'
 import { raiseAuthEpoch } from '../../platform/security/authenticator.ts'
 import { sealedPrefix } from '../../platform/security/crypto.ts'
 import { type SealedTable, sealedTables } from '../../platform/security/sealed-values.ts'
-import { composed, quoted, schemaName, staged, type Table } from './table.ts'
-import { REMADE, TABLES, tenantColumn } from './tables.ts'
+import {
+  composed,
+  quoted,
+  REMADE,
+  type Row,
+  staged,
+  stagingSchema,
+  TABLES,
+  type Table,
+  tenantColumn,
+} from './tables.ts'
 
-const names = (columns: readonly { name: string }[]) => columns.map((column) => quoted(column.name)).join(', ')
+/** An import as it stands: which file, and how many of its rows are staged. */
+export interface ImportRow {
+  id: string
+  tenant_id: string
+  position: number
+  state: { file: string }
+  finished_at: Date | null
+}
 
-/** Makes the empty tables of an import: their columns alone, without keys and references. */
-export async function createStaging(tx: Db, importId: string, tables: readonly Table[]): Promise<void> {
-  await tx.run(composed(`create schema ${quoted(schemaName(importId))}`))
+/** The import of this export, or an unfinished one of the same tenant; undefined without either. */
+export function findImport(db: Db, id: string, tenantId: string | null): Promise<ImportRow | undefined> {
+  // Imports of users stand in the same table; their state names no file.
+  return db.one<ImportRow>(sql`
+    select id, tenant_id, position, state, finished_at from imports
+    where state->>'file' is not null and (id = ${id} or (tenant_id = ${tenantId} and finished_at is null))
+    order by finished_at is null, id <> ${id}, created_at limit 1`)
+}
+
+/** Whether a tenant is here. */
+export async function hasTenant(db: Db, tenantId: string): Promise<boolean> {
+  return (await db.one(sql`select 1 as here from tenants where id = ${tenantId}`)) !== undefined
+}
+
+/** Begins an import, with empty tables: their columns alone, without keys and references. */
+export async function beginImport(
+  tx: Db,
+  { id, tenantId, file, now }: { id: string; tenantId: string; file: string; now: Date },
+  tables: readonly Table[],
+): Promise<void> {
+  await tx.run(sql`
+    insert into imports (id, tenant_id, state, created_at)
+    values (${id}, ${tenantId}, ${JSON.stringify({ file })}, ${now})`)
+  await tx.run(composed(`create schema ${stagingSchema(id)}`))
   for (const { name } of tables) {
-    await tx.run(composed(`create table ${staged(importId, name)} (like ${quoted(name)} including defaults)`))
+    await tx.run(composed(`create table ${staged(id, name)} (like ${quoted(name)} including defaults)`))
     for (const column of Object.keys(REMADE[name] ?? {}))
-      await tx.run(composed(`alter table ${staged(importId, name)} alter column ${quoted(column)} drop not null`))
+      await tx.run(composed(`alter table ${staged(id, name)} alter column ${quoted(column)} drop not null`))
   }
 }
 
-/** Takes away what an import has staged. */
-export async function dropStaging(tx: Db, importId: string): Promise<void> {
-  await tx.run(composed(`drop schema if exists ${quoted(schemaName(importId))} cascade`))
+/** Removes an unfinished import with all that it has staged. */
+export async function discardImport(tx: Db, id: string): Promise<void> {
+  await tx.run(composed(`drop schema if exists ${stagingSchema(id)} cascade`))
+  await tx.run(sql`delete from imports where id = ${id} and finished_at is null`)
 }
 
-/** Stages rows, their values as texts; each belongs to the tenant, whatever they say. */
+/**
+ * Stages rows, and moves the import's position on; each row belongs to the tenant, whatever it says.
+ * @returns false where the position is not what it was, since another process runs the same import
+ */
 export async function stageRows(
   tx: Db,
-  importId: string,
-  tenantId: string,
-  table: Table,
-  rows: readonly (readonly (string | null)[])[],
-): Promise<void> {
-  const { name, columns } = table
-  if (rows.length === 0) return
+  { id, tenantId, position }: { id: string; tenantId: string; position: number },
+  { name, columns }: Table,
+  rows: readonly Row[],
+): Promise<boolean> {
+  // Does not wait for the disk: what a crash of the database undoes is undone whole, and done again.
+  await tx.run(sql`set local synchronous_commit = off`)
+  const targets = [tenantColumn(name), ...columns.map((column) => column.name)]
+  const values = ['$1', ...columns.map(({ type }, at) => `x.c${at}::${type}`)]
   const places = columns.map((_, at) => `$${at + 2}::text[]`)
-  const values = columns.map(({ type }, at) => `x.c${at}::${type}`)
   await tx.run(
     composed(
-      `insert into ${staged(importId, name)} (${[quoted(tenantColumn(name)), names(columns)].filter((part) => part !== '').join(', ')})
-      select ${['$1', ...values].join(', ')} from unnest(${places.join(', ')}) as x(${columns.map((_, at) => `c${at}`).join(', ')})`,
+      `insert into ${staged(id, name)} (${targets.map(quoted).join(', ')})
+      select ${values.join(', ')} from unnest(${places.join(', ')}) as x(${columns.map((_, at) => `c${at}`).join(', ')})`,
       [tenantId, ...columns.map((_, at) => rows.map((row) => row[at] ?? null))],
     ),
+  )
+  return (
+    (await tx.run(sql`
+      update imports set position = ${position + rows.length} where id = ${id} and position = ${position}`)) === 1
   )
 }
 
@@ -93,50 +138,38 @@ export async function findClashes(db: Db, importId: string): Promise<string[]> {
   return found
 }
 
-/** The staged tables that hold sealed values. */
-async function sealedStaging(db: Db, importId: string): Promise<SealedTable[]> {
-  const found = await sealedTables(db)
-  const copied = found.filter(({ name }) => TABLES[name.replaceAll('"', '')] === 'copied')
-  return copied.map((table) => ({ ...table, name: `${quoted(schemaName(importId))}.${table.name}` }))
-}
-
-/** Those of them where a value is wrapped by another key than this one; each with a primary key, for going through it. */
-export async function staleStaging(db: Db, importId: string, keyId: string): Promise<SealedTable[]> {
+/** The staged tables that hold values wrapped by another key than this one, each with an index to walk it in portions. */
+export async function staleStaging(tx: Db, importId: string, keyId: string): Promise<SealedTable[]> {
   const prefix = sealedPrefix(keyId)
   const stale: SealedTable[] = []
-  for (const table of await sealedStaging(db, importId)) {
-    const differs = table.columns.map(({ name }) => `substring(${name} from 1 for ${prefix.length}) <> $1`)
-    const row = await db.one(composed(`select 1 from ${table.name} where ${differs.join(' or ')} limit 1`, [prefix]))
-    if (row !== undefined) stale.push(table)
+  for (const table of await sealedTables(tx)) {
+    if (TABLES[table.name.replaceAll('"', '')] !== 'copied') continue
+    const name = `${stagingSchema(importId)}.${table.name}`
+    const differs = table.columns.map((column) => `substring(${column.name} from 1 for ${prefix.length}) <> $1`)
+    const row = await tx.one(composed(`select 1 from ${name} where ${differs.join(' or ')} limit 1`, [prefix]))
+    if (row === undefined) continue
+    await tx.run(composed(`create index on ${name} (${table.key.map((part) => part.name).join(', ')})`))
+    stale.push({ ...table, name })
   }
   return stale
 }
 
-/** Gives staged tables their keys, so that they can be gone through in portions. */
-export async function addKeys(tx: Db, tables: readonly SealedTable[]): Promise<void> {
-  for (const { name, key } of tables) {
-    await tx.run(
-      composed(`create index if not exists halfkey_walk on ${name} (${key.map((part) => part.name).join(', ')})`),
-    )
-  }
-}
-
 /** Moves everything staged into the service's own tables: in the transaction that makes the tenant live. */
-export async function publishStaging(tx: Db, importId: string, tables: readonly Table[]): Promise<void> {
+export async function publishStaging(tx: Db, importId: string, tables: readonly Table[], now: Date): Promise<void> {
   for (const { name, columns } of tables) {
+    const columnsKept = [tenantColumn(name), ...columns.map((column) => column.name)].map(quoted)
     const remade = Object.entries(REMADE[name] ?? {}).filter(([, value]) => value !== null)
-    const targets = [tenantColumn(name), ...columns.map((column) => column.name), ...remade.map(([column]) => column)]
-    const values = [
-      ...[tenantColumn(name), ...columns.map((column) => column.name)].map(quoted),
-      ...remade.map(([, value]) => value as string),
-    ]
+    const targets = [...columnsKept, ...remade.map(([column]) => quoted(column))]
+    const values = [...columnsKept, ...remade.map(([, value]) => value)]
     await tx.run(
       composed(
-        `insert into ${quoted(name)} (${targets.map(quoted).join(', ')}) select ${values.join(', ')} from ${staged(importId, name)}`,
+        `insert into ${quoted(name)} (${targets.join(', ')}) select ${values.join(', ')} from ${staged(importId, name)}`,
       ),
     )
   }
   await raiseAuthEpoch(tx)
+  await tx.run(composed(`drop schema ${stagingSchema(importId)} cascade`))
+  await tx.run(sql`update imports set finished_at = ${now} where id = ${importId} and finished_at is null`)
 }
 
 /**

@@ -1,3 +1,28 @@
+import type { Sql } from '../../platform/db/db.ts'
+
+/** A table as it travels: its columns, without the tenant's id and without what is made anew. */
+export interface Table {
+  name: string
+  columns: { name: string; type: string }[]
+  /** Its primary key without the tenant, by which its rows are ordered. */
+  order: string[]
+}
+
+/** The values of a row as text, null for NULL. */
+export type Row = (string | null)[]
+
+/** A statement whose text follows from the schema. Never prepared, since such texts have no bound in the source. */
+export const composed = (text: string, values: readonly unknown[] = []): Sql => ({ text, values, name: '' })
+
+/** A name as it stands in SQL. */
+export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
+
+/** The schema in which the rows of an import wait until the tenant goes live. Nothing else reads it. */
+export const stagingSchema = (importId: string): string => quoted(`halfkey_import_${importId}`)
+
+/** A staged table as it stands in SQL. */
+export const staged = (importId: string, table: string): string => `${stagingSchema(importId)}.${quoted(table)}`
+
 /** Why a table stays behind. */
 export interface LeftOut {
   leftOut: string

@@ -84,7 +84,7 @@ export async function contentOf(
 ): Promise<{ manifest: Manifest; rows: Map<string, string[]> }> {
   const opened = await openContainer(file, await openKeyFile(keyFile, { create: false }))
   const lines: string[] = []
-  for await (const some of decompress(opened.content())) for (const line of some) lines.push(line)
+  for await (const line of decompress(opened.content())) lines.push(line)
   const manifest = readManifest(lines.shift())
   const rows = new Map(manifest.tables.map((table) => [table.name, lines.splice(0, table.rows)]))
   return { manifest, rows }
