@@ -98,9 +98,8 @@ async function exportInto(
     const exportId = randomUUID().replaceAll('-', '')
     const about = { exportId, tenantId, halfkey: VERSION, schema, createdAt: createdAt.toISOString() }
     const text = compress(writeText(tx, options, manifest, tables, keys))
-    const stream = file.createWriteStream({ autoClose: false })
+    const stream = file.createWriteStream({ flush: true })
     await pipeline(writeContainer(keys.transfer, about, text), stream)
-    await file.sync()
     return { exportId, tenantId, rows, bytes: stream.bytesWritten, tables: countsOf(manifest) }
   })
 }
@@ -124,7 +123,6 @@ export async function exportTenant(deps: Deps, options: ExportOptions): Promise<
   try {
     const keys = { own: deps.keys, transfer }
     const done = await withConnection(deps, 'halfkey export', (db) => exportInto(db, file, options, keys, deps.now()))
-    await file.close()
     await rename(part, options.out)
     return done
   } catch (error) {
