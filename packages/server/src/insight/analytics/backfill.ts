@@ -2,30 +2,29 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { lockCursor } from '../../platform/events/feed.ts'
 import type { Id } from '../../platform/ids.ts'
-import { addDays, countEvent, type Day, dayOf, daysBetween, gatherCounts, startOf } from './counters.ts'
-import { FOLLOWER, recordActivities } from './follow.ts'
+import { addDays, countEvent, type Day, dayOf, daysFrom, gatherCounts, startOf } from './counters.ts'
+import { FOLLOWER, noteActivities } from './follow.ts'
 import * as store from './store.ts'
 
-/** Days that are left as they are, for some of their events are past their retention. */
+/** Days that are not counted again, because some of their events were deleted after their retention. */
 export interface UnkeptDays {
   tenantId: Id<'ten'>
   from: Day
-  /** The last of them. */
+  /** The last of these days. */
   to: Day
 }
 
 /** What is to be counted again for one tenant. */
 export interface BackfillPlan {
-  tenantId: Id<'ten'>
   /** The earliest first, today last. */
   days: Day[]
   unkept: UnkeptDays[]
 }
 
-/** An event's time may lie so far from that of its neighbours in the feed. */
+/** How far the times of neighbours in the feed may be out of order. */
 const SKEW_MS = 60_000
 
-/** The first day of which everything is kept, by what `keptSince` says. */
+/** The first day of which all events are kept, by `keptSince`. */
 const firstKeptDay = (since: Date): Day => addDays(dayOf(new Date(since.getTime() + SKEW_MS)), 1)
 
 /** No earlier day is counted. */
@@ -33,32 +32,30 @@ const DAYS_MAX = 3_660
 
 const later = (a: Day, b: Day): Day => (a > b ? a : b)
 
-/** The tenants whose days can be counted again: the named one, or all that ever had an event. Undefined: there is none such. */
+/** Tenants with events: all, or the named one. Undefined if the named one does not exist. */
 export async function tenantsToBackfill(db: Db, tenantId: string | null): Promise<Id<'ten'>[] | undefined> {
   if (tenantId !== null && !(await store.hasTenant(db, tenantId))) return undefined
   return store.listFedTenants(db, tenantId)
 }
 
-/** Which of a tenant's days are wholly kept. `from`: none before it; null for the first that has an event. */
+/** The days of a tenant whose events are all kept. `from`: the first day to count; null for the first with an event. */
 export async function planBackfill(deps: Deps, tenantId: Id<'ten'>, from: Day | null): Promise<BackfillPlan> {
   const today = dayOf(deps.now())
   const first = await store.firstDay(deps.db, tenantId)
   const since = await store.keptSince(deps.db, tenantId)
   const start = later(from ?? first ?? today, addDays(today, -DAYS_MAX))
-  const kept = since === null ? start : firstKeptDay(since)
-  const begin = later(start, kept)
-  const days = Array.from({ length: Math.max(0, daysBetween(begin, today) + 1) }, (_, index) => addDays(begin, index))
-  const unkeptTo = kept > today ? today : addDays(kept, -1)
-  const isUnkept = since !== null && start <= unkeptTo
-  return { tenantId, days, unkept: isUnkept ? [{ tenantId, from: start, to: unkeptTo }] : [] }
+  if (since === null) return { days: daysFrom(start, today), unkept: [] }
+  const kept = firstKeptDay(since)
+  const to = kept > today ? today : addDays(kept, -1)
+  return { days: daysFrom(later(start, kept), today), unkept: start <= to ? [{ tenantId, from: start, to }] : [] }
 }
 
-/** The transaction is to be undone: retention took some of the day's events meanwhile. */
+/** Rolls the transaction back: retention deleted some of the day's events meanwhile. */
 class NotKept extends Error {}
 
 /**
- * Counts a day again from its events, in one transaction that keeps the follower away from the tenant: what that has not
- * folded yet is left to it. @returns false where the day is not wholly kept any more, and stays as it was
+ * Counts a day again from its events, in one transaction that locks the follower's cursor. Events that the follower has
+ * not folded yet are left to it. @returns false if events of the day were deleted: then its counts do not change
  */
 export async function backfillDay(deps: Deps, tenantId: Id<'ten'>, day: Day): Promise<boolean> {
   try {
@@ -76,7 +73,7 @@ export async function backfillDay(deps: Deps, tenantId: Id<'ten'>, day: Day): Pr
         }
         await recordActivities(tx, tenantId, activities, counts, false)
       }
-      // After the reading: what went before or during it has left its gap by now.
+      // Checked after reading, so that it covers events deleted before or during it.
       const since = await store.keptSince(tx, tenantId)
       if (since !== null && day < firstKeptDay(since)) throw new NotKept()
       await store.clearEventCounts(tx, tenantId, day)
@@ -89,7 +86,7 @@ export async function backfillDay(deps: Deps, tenantId: Id<'ten'>, day: Day): Pr
   }
 }
 
-/** Puts right, out of what is kept of each user, how many were last active on which day. */
+/** Corrects, from the users' rows, how many users were last active on each day. */
 export async function backfillLastActive(deps: Deps, tenantId: Id<'ten'>): Promise<void> {
   await deps.db.tx(async (tx) => {
     await lockCursor(tx, tenantId, FOLLOWER)

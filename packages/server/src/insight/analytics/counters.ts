@@ -20,10 +20,10 @@ export const COUNTERS = [
 ] as const
 export type Counter = (typeof COUNTERS)[number]
 
-/** A UTC day, `YYYY-MM-DD`: such texts stand in the order of their days. */
+/** A UTC day, `YYYY-MM-DD`, which sorts by time. */
 export type Day = string
 
-/** Stands in `analytics_daily` for all of a tenant's apps together, and what is of none. */
+/** The `app_id` in `analytics_daily` of the sum of all apps, and of what belongs to no app. */
 export const WHOLE_TENANT = ''
 
 const DAY_MS = 86_400_000
@@ -34,12 +34,16 @@ export const dayOf = (time: Date): Day => time.toISOString().slice(0, 10)
 /** When a day begins. */
 export const startOf = (day: Day): Date => new Date(`${day}T00:00:00.000Z`)
 
-/** So many days later; earlier with a negative number. */
+/** The day this many days later, or earlier if negative. */
 export const addDays = (day: Day, days: number): Day => dayOf(new Date(startOf(day).getTime() + days * DAY_MS))
 
-/** How many days `later` is behind `earlier`; negative where it is before it. */
+/** The number of days from `earlier` to `later`; negative in reverse. */
 export const daysBetween = (earlier: Day, later: Day): number =>
   Math.round((startOf(later).getTime() - startOf(earlier).getTime()) / DAY_MS)
+
+/** All days from one to another, both included; none if `to` is before `from`. */
+export const daysFrom = (from: Day, to: Day): Day[] =>
+  Array.from({ length: Math.max(0, daysBetween(from, to) + 1) }, (_, index) => addDays(from, index))
 
 /** A row of `analytics_daily`, or what is to be added to one. */
 export type DayCounts = { tenant_id: Id<'ten'>; app_id: string; day: Day } & Record<Counter, number>
@@ -48,11 +52,12 @@ export type DayCounts = { tenant_id: Id<'ten'>; app_id: string; day: Day } & Rec
 export interface Gathered {
   /** Adds to a day of the app and of the whole tenant. */
   add(tenantId: Id<'ten'>, appId: string | null, day: Day, counter: Counter, n: number): void
-  /** In order of tenant, app and day: whoever writes them locks rows in the same order as everyone else. */
+  /** Sorted by tenant, app and day, so that all writers lock rows in the same order. */
   rows(): DayCounts[]
 }
 
-const NOTHING = Object.fromEntries(COUNTERS.map((counter) => [counter, 0])) as Record<Counter, number>
+/** Every counter at zero. */
+export const NOTHING = Object.fromEntries(COUNTERS.map((counter) => [counter, 0])) as Record<Counter, number>
 
 export function gatherCounts(): Gathered {
   const byKey = new Map<string, DayCounts>()
@@ -74,7 +79,7 @@ export function gatherCounts(): Gathered {
   }
 }
 
-/** What is read of an event in order to count it. */
+/** The parts of an event that counting needs. */
 export type CountedEvent = Pick<FeedEvent, 'appId' | 'type' | 'body' | 'createdAt'> & { actor: string | null }
 
 const BY_TYPE: Partial<Record<FeedEvent['type'], Counter>> = {
@@ -86,17 +91,17 @@ const BY_TYPE: Partial<Record<FeedEvent['type'], Counter>> = {
   'tx.failed': 'transactions_failed',
 }
 
-/** The kinds of events whose body has to be looked into. */
+/** The event types whose body is read. */
 export const READ_TYPES: readonly FeedEvent['type'][] = ['user.signed_in', 'tx.completed']
 
-/** That a user did something on a day. */
+/** A user was active on a day. */
 export interface Activity {
   userId: string
   appId: string
   day: Day
 }
 
-/** Gathers what an event counts for, and answers who was active by it. Active users are not counted here. */
+/** Counts an event, and returns who was active. Active users are not counted here. */
 export function countEvent(counts: Gathered, tenantId: Id<'ten'>, event: CountedEvent): Activity[] {
   const { appId, type } = event
   const day = dayOf(event.createdAt)
@@ -106,13 +111,13 @@ export function countEvent(counts: Gathered, tenantId: Id<'ten'>, event: Counted
   const method = type === 'user.signed_in' ? data.method : undefined
   if (method === 'passkey') counts.add(tenantId, appId, day, 'sign_ins_passkey', 1)
   if (method === 'messenger') counts.add(tenantId, appId, day, 'sign_ins_messenger', 1)
-  // A user is always an app's.
+  // Every user belongs to an app.
   if (appId === null) return []
   const users = new Set([event.actor, data.userId].filter((id) => typeof id === 'string' && id.startsWith('usr_')))
   return [...users].map((userId) => ({ userId: userId as string, appId, day }))
 }
 
-/** Which days a user was active on, as `analytics_active_users` keeps it. */
+/** The days on which a user was active, as stored in `analytics_active_users`. */
 export interface ActiveDays {
   lastDay: Day
   /** Bit 0 is the last day, bit 30 the thirtieth before it. */
@@ -123,8 +128,8 @@ const KEPT_DAYS = 31
 const ALL_BITS = 0x7fff_ffff
 
 /**
- * Notes an active day. `isNew`: the user was not active on it before. Of days longer past than the bits reach nobody knows
- * any more: they count as noted.
+ * Adds an active day. `isNew`: the user was not active on it before. Days older than the bits reach are unknown and count
+ * as already added.
  */
 export function recordActive(known: ActiveDays | undefined, day: Day): { active: ActiveDays; isNew: boolean } {
   if (known === undefined) return { active: { lastDay: day, days: 1 }, isNew: true }

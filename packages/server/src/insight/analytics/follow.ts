@@ -14,17 +14,16 @@ import {
 } from './counters.ts'
 import * as store from './store.ts'
 
-/** Names the cursor. */
+/** The cursor's name. */
 export const FOLLOWER = 'analytics'
 
-/** Beyond the longest period, and with room for clocks that differ. */
+/** More than the longest period, with room for clocks that differ. */
 const ACTIVITY_KEPT_DAYS = 95
 const USERS_A_DELETION = 5_000
 
 /**
- * Keeps on which days users were active, and gathers what that changes: for each day how many of them were active on no
- * later one, and, unless the days' active users are counted otherwise, how many were not noted on it before. The caller
- * holds the tenant's cursor.
+ * Stores the days on which users were active, and counts what that changes: for each day the users whose last active day
+ * it is, and with `countsActive` those who were not active on it before. The caller has locked the tenant's cursor.
  */
 export async function recordActivities(
   tx: Db,
@@ -71,7 +70,7 @@ export const analyticsCounters: CounterSink = {
   },
 }
 
-/** Makes the task that forgets when users were active who were not for longer than any period; a portion a call. */
+/** Makes the maintenance task that deletes active days older than any period; a portion per call. */
 export function createActivitySweep(now: () => Date): (db: Db) => Promise<boolean> {
   const start = { tenantId: '', userId: '' }
   let after: store.ActivePlace = start

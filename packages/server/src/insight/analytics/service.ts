@@ -2,12 +2,12 @@ import type { Deps } from '../../platform/deps.ts'
 import { notFoundField } from '../../platform/http/errors.ts'
 import type { Caller } from '../../platform/http/route.ts'
 import { isId } from '../../platform/ids.ts'
-import { addDays, COUNTERS, type Counter, type Day, dayOf, daysBetween, WHOLE_TENANT } from './counters.ts'
+import { addDays, COUNTERS, type Counter, dayOf, daysFrom, NOTHING, WHOLE_TENANT } from './counters.ts'
 import type { Analytics, AnalyticsQuery, Counts } from './schema.ts'
 import { PERIODS } from './schema.ts'
 import { hasApp, listDays } from './store.ts'
 
-/** The app that is asked for, or all of them. @throws not_found, the same for another's and none */
+/** The requested app, or all. @throws not_found for an unknown app and for another tenant's */
 async function chooseApp(deps: Deps, caller: Caller, appId: string | undefined): Promise<string> {
   if (appId === undefined) return caller.appId ?? WHOLE_TENANT
   if (caller.appId !== null) {
@@ -39,16 +39,14 @@ export async function getAnalytics(deps: Deps, caller: Caller, query: AnalyticsQ
   const to = dayOf(deps.now())
   const from = addDays(to, 1 - PERIODS[period])
   const rows = new Map((await listDays(deps.db, caller.tenantId, appId, from, to)).map((row) => [row.day, row]))
-  const nothing = Object.fromEntries(COUNTERS.map((counter) => [counter, 0])) as Record<Counter, number>
-  const sums = { ...nothing }
+  const sums = { ...NOTHING }
   for (const row of rows.values()) for (const counter of COUNTERS) sums[counter] += row[counter]
-  const days: Day[] = Array.from({ length: daysBetween(from, to) + 1 }, (_, index) => addDays(from, index))
   return {
     period,
     from,
     to,
-    // Users whose last active day is in the period: each once, however many of its days they were active on.
+    // Users whose last active day is in the period: each counts once.
     totals: { ...toCounts(sums), activeUsers: sums.last_active_users },
-    series: days.map((day) => ({ date: day, ...toCounts(rows.get(day) ?? nothing) })),
+    series: daysFrom(from, to).map((day) => ({ date: day, ...toCounts(rows.get(day) ?? NOTHING) })),
   }
 }

@@ -1,42 +1,36 @@
-import { type Db, sql, unprepared } from '../../platform/db/db.ts'
-import type { FeedEvent } from '../../platform/events/feed.ts'
+import { type Db, type Sql, sql, unprepared } from '../../platform/db/db.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { ActiveDays, CountedEvent, Day, DayCounts } from './counters.ts'
-import { READ_TYPES, WHOLE_TENANT } from './counters.ts'
+import { COUNTERS, READ_TYPES, WHOLE_TENANT } from './counters.ts'
 
-/** Whether the app is the tenant's. */
+/** Whether the app belongs to the tenant. */
 export async function hasApp(db: Db, tenantId: Id<'ten'>, appId: string): Promise<boolean> {
   return (await db.one(sql`select 1 from apps where tenant_id = ${tenantId} and id = ${appId}`)) !== undefined
 }
 
-/** A tenant's or an app's rows of these days, the earliest first; there are none of days on which nothing was. */
+/** Part of a statement: the names of all counters. */
+const COLUMNS: Sql = { text: COUNTERS.join(', '), values: [], name: '' }
+
+/** A tenant's or an app's rows of these days, the earliest first; days without activity have no row. */
 export function listDays(db: Db, tenantId: Id<'ten'>, appId: string, from: Day, to: Day): Promise<DayCounts[]> {
   return db.query<DayCounts>(sql`
-    select tenant_id, app_id, day::text as day, new_users, users_imported, active_users, last_active_users, sign_ins_passkey, sign_ins_messenger, guests,
-      guests_converted, wallets_created, transactions_completed, transactions_failed, deliveries_succeeded, deliveries_failed, api_requests
-    from analytics_daily where tenant_id = ${tenantId} and app_id = ${appId} and day between ${from}::date and ${to}::date order by day`)
+    select tenant_id, app_id, day::text as day, ${COLUMNS} from analytics_daily
+    where tenant_id = ${tenantId} and app_id = ${appId} and day between ${from}::date and ${to}::date order by day`)
 }
 
-/** Adds to days. The rows come, and are locked, in their order. */
+/** Part of a statement: adds to each counter of a day. */
+const ADDED: Sql = {
+  text: COUNTERS.map((name) => `${name} = a.${name} + excluded.${name}`).join(', '),
+  values: [],
+  name: '',
+}
+
+/** Adds to days. Locks the rows in the given order. */
 export async function addCounts(tx: Db, rows: readonly DayCounts[]): Promise<void> {
   if (rows.length === 0) return
   await tx.run(sql`
     insert into analytics_daily as a select * from json_populate_recordset(null::analytics_daily, ${JSON.stringify(rows)})
-    on conflict (tenant_id, app_id, day) do update set
-      new_users = a.new_users + excluded.new_users,
-      users_imported = a.users_imported + excluded.users_imported,
-      active_users = a.active_users + excluded.active_users,
-      last_active_users = a.last_active_users + excluded.last_active_users,
-      sign_ins_passkey = a.sign_ins_passkey + excluded.sign_ins_passkey,
-      sign_ins_messenger = a.sign_ins_messenger + excluded.sign_ins_messenger,
-      guests = a.guests + excluded.guests,
-      guests_converted = a.guests_converted + excluded.guests_converted,
-      wallets_created = a.wallets_created + excluded.wallets_created,
-      transactions_completed = a.transactions_completed + excluded.transactions_completed,
-      transactions_failed = a.transactions_failed + excluded.transactions_failed,
-      deliveries_succeeded = a.deliveries_succeeded + excluded.deliveries_succeeded,
-      deliveries_failed = a.deliveries_failed + excluded.deliveries_failed,
-      api_requests = a.api_requests + excluded.api_requests`)
+    on conflict (tenant_id, app_id, day) do update set ${ADDED}`)
 }
 
 /** When these users were active, by id. */
@@ -45,10 +39,10 @@ export async function findActiveDays(
   tenantId: Id<'ten'>,
   userIds: readonly string[],
 ): Promise<Map<string, ActiveDays>> {
-  const rows = await tx.query<{ user_id: string; last_day: Day; days: number }>(sql`
-    select user_id, last_day::text as last_day, days from analytics_active_users
+  const rows = await tx.query<ActiveDays & { userId: string }>(sql`
+    select user_id as "userId", last_day::text as "lastDay", days from analytics_active_users
     where tenant_id = ${tenantId} and user_id = any (${userIds}::text[])`)
-  return new Map(rows.map((row) => [row.user_id, { lastDay: row.last_day, days: row.days }]))
+  return new Map(rows.map((row) => [row.userId, row]))
 }
 
 /** A user's active days, to be kept. */
@@ -57,7 +51,7 @@ export interface KeptActivity extends ActiveDays {
   appId: string
 }
 
-/** Keeps users' active days. Only whoever holds the tenant's cursor does. */
+/** Stores users' active days. The caller has locked the tenant's cursor. */
 export async function keepActiveDays(tx: Db, tenantId: Id<'ten'>, rows: readonly KeptActivity[]): Promise<void> {
   if (rows.length === 0) return
   await tx.run(sql`
@@ -75,8 +69,8 @@ export interface ActivePlace {
 }
 
 /**
- * Looks at the next `limit` users behind a place, and forgets those who were not active since `since`.
- * @returns the last one that it looked at; undefined at the end
+ * Reads the next `limit` users after a place, and deletes those who were not active since `since`.
+ * @returns the last user read; undefined at the end
  */
 export async function deleteOldActivity(
   db: Db,
@@ -84,18 +78,17 @@ export async function deleteOldActivity(
   since: Day,
   limit: number,
 ): Promise<ActivePlace | undefined> {
-  const row = await db.one<{ tenant_id: string; user_id: string }>(sql`
+  return db.one<ActivePlace>(sql`
     with seen as materialized (
       select tenant_id, user_id from analytics_active_users where (tenant_id, user_id) > (${after.tenantId}, ${after.userId})
       order by tenant_id, user_id limit ${limit}),
     gone as (
       delete from analytics_active_users a using seen s
       where a.tenant_id = s.tenant_id and a.user_id = s.user_id and a.last_day < ${since}::date)
-    select tenant_id, user_id from seen order by tenant_id desc, user_id desc limit 1`)
-  return row && { tenantId: row.tenant_id, userId: row.user_id }
+    select tenant_id as "tenantId", user_id as "userId" from seen order by tenant_id desc, user_id desc limit 1`)
 }
 
-/** The tenants that have ever had an event; of them the named one alone where `tenantId` is not null. */
+/** The tenants that ever had an event; with `tenantId`, only that one. */
 export async function listFedTenants(db: Db, tenantId: string | null): Promise<Id<'ten'>[]> {
   const rows = await db.query<{ tenant_id: Id<'ten'> }>(sql`
     select tenant_id from feed_heads where ${tenantId}::text is null or tenant_id = ${tenantId} order by tenant_id`)
@@ -107,12 +100,21 @@ export async function hasTenant(db: Db, tenantId: string): Promise<boolean> {
   return (await db.one(sql`select 1 from tenants where id = ${tenantId}`)) !== undefined
 }
 
-/** After every day that anyone asks for. */
+/** Locks the follower's cursor in a tenant's feed until the transaction ends. @returns its position */
+export async function lockCursor(tx: Db, tenantId: Id<'ten'>, follower: string): Promise<number> {
+  await tx.run(sql`
+    insert into feed_cursors (tenant_id, follower, seq) values (${tenantId}, ${follower}, 0) on conflict do nothing`)
+  const row = await tx.one<{ seq: number }>(sql`
+    select seq from feed_cursors where tenant_id = ${tenantId} and follower = ${follower} for update`)
+  return row?.seq ?? 0
+}
+
+/** Later than any requested day. */
 const NEVER = new Date('9000-01-01T00:00:00Z')
 
 /**
- * From when on a tenant's events are all there: behind the event of then its feed has no gap. Null where none has ever
- * gone.
+ * The time since which all events of a tenant are kept: its feed has no gap after the event of that time. Null if no event
+ * was ever deleted.
  */
 export async function keptSince(tx: Db, tenantId: Id<'ten'>): Promise<Date | null> {
   const row = await tx.one<{ since: Date | null; gap: boolean; empty: boolean }>(sql`
@@ -127,14 +129,14 @@ export async function keptSince(tx: Db, tenantId: Id<'ten'>): Promise<Date | nul
   return row?.gap === true ? (row.since ?? NEVER) : null
 }
 
-/** The day of the first event that a tenant has left; undefined if it has none. */
+/** The day of the oldest event of a tenant; undefined without events. */
 export async function firstDay(tx: Db, tenantId: Id<'ten'>): Promise<Day | undefined> {
   const row = await tx.one<{ day: Day }>(sql`
     select (created_at at time zone 'UTC')::date::text as day from events where tenant_id = ${tenantId} order by id limit 1`)
   return row?.day
 }
 
-/** Sets what is counted from events back to nothing, on one day of a tenant; `last_active_users` goes by the users' rows. */
+/** Resets the counters of a day that follow from events; `last_active_users` follows from the users' rows. */
 export async function clearEventCounts(tx: Db, tenantId: Id<'ten'>, day: Day): Promise<void> {
   await tx.run(sql`
     with held as materialized (
@@ -144,7 +146,7 @@ export async function clearEventCounts(tx: Db, tenantId: Id<'ten'>, day: Day): P
     from held h where a.tenant_id = ${tenantId} and a.app_id = h.app_id and a.day = ${day}::date`)
 }
 
-/** Counts anew on which day each of a tenant's users was last active, out of the users' rows. */
+/** Recounts from the users' rows how many of a tenant's users were last active on each day. */
 export async function recountLastActive(tx: Db, tenantId: Id<'ten'>): Promise<void> {
   await tx.run(sql`
     with held as materialized (
@@ -158,17 +160,9 @@ export async function recountLastActive(tx: Db, tenantId: Id<'ten'>): Promise<vo
     on conflict (tenant_id, app_id, day) do update set last_active_users = excluded.last_active_users`)
 }
 
-interface EventRow {
-  app_id: Id<'app'> | null
-  type: FeedEvent['type']
-  body: string
-  created_at: Date
-  actor: string | null
-}
-
 /**
- * The events of a tenant between two times that stand in its feed up to a place, a thousand at a time, in no order. Bodies
- * are there for the kinds alone that are looked into. Once a transaction.
+ * A tenant's events between two times and up to a place in its feed, a thousand at a time, in no order. Only types in
+ * `READ_TYPES` have their body. Once per transaction.
  */
 export async function* readEvents(
   tx: Db,
@@ -178,8 +172,8 @@ export async function* readEvents(
   await tx.run(
     unprepared(sql`
       declare counted_events no scroll cursor for
-      select e.app_id, e.type, case when e.type = any (${READ_TYPES}::text[]) then e.body else '' end as body, e.created_at,
-        e.context ->> 'actor' as actor
+      select e.app_id as "appId", e.type, case when e.type = any (${READ_TYPES}::text[]) then e.body else '' end as body,
+        e.created_at as "createdAt", e.context ->> 'actor' as actor
       from events e
       where e.tenant_id = ${tenantId} and e.created_at >= ${from}::timestamptz and e.created_at < ${until}::timestamptz
         and e.type <> 'webhook.test'
@@ -189,9 +183,9 @@ export async function* readEvents(
           select from feed f where f.tenant_id = ${tenantId} and f.seq > ${upTo} and f.event_id = e.id)`),
   )
   for (;;) {
-    const rows = await tx.query<EventRow>(unprepared(sql`fetch 1000 from counted_events`))
-    if (rows.length === 0) break
-    yield rows.map(({ app_id, created_at, ...row }) => ({ ...row, appId: app_id, createdAt: created_at }))
+    const events = await tx.query<CountedEvent>(unprepared(sql`fetch 1000 from counted_events`))
+    if (events.length === 0) break
+    yield events
   }
   await tx.run(unprepared(sql`close counted_events`))
 }

@@ -1,76 +1,81 @@
 import { hash } from 'node:crypto'
+import { z } from 'zod'
+import { keyFingerprint } from '../../platform/ports/party.ts'
 import { isSignedBy } from '../../platform/ports/signature.ts'
 import { canonicalJson } from '../../platform/security/canonical-json.ts'
 
-/** Stands in what is hashed: another form of entry is another chain. */
+/** Part of every hashed entry: another form of entry would be another chain. */
 const ENTRY_FORMAT = 'halfkey-audit-entry/1'
-/** Stands in what is signed: the node's key signs other things too. */
+/** Part of every signed head: the node's key also signs other things. */
 const HEAD_FORMAT = 'halfkey-audit-head/1'
-/** Of an address; as many random ones for each. */
+/** Of an address's salt, which is random for each entry. */
 export const SALT_BYTES = 16
 
-/** What is recorded of an act. */
-export interface Act {
-  id: string
-  /** ISO 8601, UTC, milliseconds. */
-  at: string
-  actor: string
-  keyId: string | null
-  action: string
-  target: string
-  userId: string | null
-  appId: string | null
-  eventId: string | null
-  requestId: string | null
-}
+const hex = (bytes: number) => z.string().regex(new RegExp(`^[0-9a-f]{${2 * bytes}}$`))
+const OrNull = z.string().nullable()
 
-/** An entry of the chain, as files hold it: bytes are hexadecimal. */
-export interface AuditRecord extends Act {
-  seq: number
-  /** Address and salt are null where there never was one and where it was erased. */
-  address: string | null
-  addressSalt: string | null
-  addressHash: string | null
+/** An entry of the chain, as files hold it: bytes are hexadecimal, times ISO 8601 in UTC with milliseconds. */
+export const AuditRecord = z.strictObject({
+  seq: z.int(),
+  id: z.string(),
+  at: z.string(),
+  actor: z.string(),
+  keyId: OrNull,
+  action: z.string(),
+  target: z.string(),
+  userId: OrNull,
+  appId: OrNull,
+  eventId: OrNull,
+  requestId: OrNull,
+  /** Address and salt are null if there was none, or if it was erased. */
+  address: OrNull,
+  addressSalt: hex(SALT_BYTES).nullable(),
+  addressHash: hex(32).nullable(),
   /** Null for the first entry. */
-  previousHash: string | null
-  hash: string
-}
+  previousHash: hex(32).nullable(),
+  hash: hex(32),
+})
+export type AuditRecord = z.infer<typeof AuditRecord>
 
-/** A place in the chain. */
+/** An act that is not in the chain yet. */
+export type NewAct = Omit<AuditRecord, 'seq' | 'addressSalt' | 'addressHash' | 'previousHash' | 'hash'>
+
+/** A place in the chain; `hash` is null before the first entry. */
 export interface ChainPlace {
   seq: number
-  /** Null before the first entry. */
   hash: string | null
 }
 
-/** The chain's end, signed. */
-export interface SignedHead {
-  seq: number
-  hash: string
-  signedAt: string
-  /** Ed25519, hexadecimal. */
-  signature: string
+/** The chain's end, signed with Ed25519. */
+export const SignedHead = z.strictObject({ seq: z.int(), hash: hex(32), signedAt: z.string(), signature: hex(64) })
+export type SignedHead = z.infer<typeof SignedHead>
+
+/** A log that was found to be unaltered. */
+export interface WholeLog {
+  tenantId: string
+  entries: number
+  /** Its end, to be noted elsewhere. Null without entries. */
+  head: { seq: number; hash: string } | null
+  /** Fingerprint of the key that signed the head: the ids of the tenant's parties end with it. */
+  signer: string
 }
 
-/** What stands in the chain for an address; the address cannot be found by it without the salt, 32 hexadecimal digits. */
+/** The hash that stands for an address in the chain; it does not reveal the address without the salt, 32 hex digits. */
 function hashAddress(salt: string, address: string): string {
   return hash('sha256', salt + address)
 }
 
-/** An address as an entry keeps it. `salt`: hexadecimal. */
-export function sealAddress(
-  address: string | null,
-  salt: string,
-): Pick<AuditRecord, 'address' | 'addressSalt' | 'addressHash'> {
-  if (address === null) return { address, addressSalt: null, addressHash: null }
-  return { address, addressSalt: salt, addressHash: hashAddress(salt, address) }
+/** What an entry keeps beside an address. `salt`: hexadecimal. */
+export function sealAddress(address: string | null, salt: string): Pick<AuditRecord, 'addressSalt' | 'addressHash'> {
+  if (address === null) return { addressSalt: null, addressHash: null }
+  return { addressSalt: salt, addressHash: hashAddress(salt, address) }
 }
 
-/** SHA-256 over the RFC 8785 form of an entry, the hash of the one before it included; address and salt are not in it. */
+/** SHA-256 over the RFC 8785 form of an entry, with the previous entry's hash, without address and salt. */
 export function hashEntry(tenantId: string, entry: Omit<AuditRecord, 'hash'>): string {
   const { seq, id, at, actor, keyId, action, target, userId, appId, eventId, requestId } = entry
   const { addressHash, previousHash } = entry
-  // With its names in order, and nothing but texts, whole numbers and null in it, JSON is in that form as it is written.
+  // JSON.stringify gives the RFC 8785 form here: names are sorted, values are texts, integers and null.
   const chained = {
     action,
     actor,
@@ -119,12 +124,10 @@ function checkAddress(record: AuditRecord): 'kept' | 'none' | 'erased' {
 
 /** Follows a chain from its first entry and throws at the first thing that is wrong with it. */
 export interface ChainCheck {
-  /** The next entry, by the order of `seq`. @throws AuditFault */
+  /** Checks the next entry, in the order of `seq`. @throws AuditFault */
   take(record: AuditRecord): void
-  /** After the last entry: that the chain ends where its signed head says. @throws AuditFault */
-  end(head: SignedHead | null): void
-  /** Where it has got. */
-  place(): ChainPlace
+  /** Checks, after the last entry, that the chain ends where its signed head says. @throws AuditFault */
+  end(head: SignedHead | null): WholeLog
 }
 
 /** What a chain is checked against. */
@@ -136,13 +139,16 @@ export interface ChainCheckOptions {
   noted: ChainPlace | null
 }
 
+/** The fault that entries between two numbers, both included, are missing. */
+function missing(from: number, to: number, why: string): AuditFault {
+  return new AuditFault(`${from === to ? `entry ${from} is` : `entries ${from} to ${to} are`} missing: ${why}.`)
+}
+
 function checkPlace(record: AuditRecord, last: AuditRecord | null): void {
   const expected = (last?.seq ?? 0) + 1
   if (record.seq > expected) {
-    const which = record.seq === expected + 1 ? `entry ${expected} is` : `entries ${expected} to ${record.seq - 1} are`
-    throw new AuditFault(
-      `${which} missing: ${last === null ? 'the first one is' : `after ${nameOf(last)} comes`} ${nameOf(record)}.`,
-    )
+    const after = last === null ? 'the first one is' : `after ${nameOf(last)} comes`
+    throw missing(expected, record.seq - 1, `${after} ${nameOf(record)}`)
   }
   if (record.seq < expected)
     throw new AuditFault(`${nameOf(record)} was inserted: it is entry ${expected} that follows.`)
@@ -152,7 +158,7 @@ function checkHash(tenantId: string, record: AuditRecord, last: AuditRecord | nu
   const isWhole = hashEntry(tenantId, record) === record.hash
   const follows = record.previousHash === (last?.hash ?? null)
   if (isWhole && follows) return
-  // It is as it was, and was written after another one than stands before it now.
+  // The entry is unaltered, and once followed another one than stands before it now.
   if (isWhole && last !== null && record.previousHash !== null)
     throw new AuditFault(
       `${nameOf(last)} was altered or inserted, and its hash with it: ${nameOf(record)} follows another one.`,
@@ -175,24 +181,21 @@ function checkHead(options: ChainCheckOptions, last: AuditRecord | null, head: S
       `entry ${head.seq} is the last one by the head, whose signature is not that of the tenant's key: the head was altered, or entries were written anew by somebody without that key.`,
     )
   const seq = last?.seq ?? 0
-  if (seq < head.seq) {
-    const which = head.seq === seq + 1 ? `entry ${head.seq} is` : `entries ${seq + 1} to ${head.seq} are`
-    throw new AuditFault(`${which} missing: the signed head says that there are ${head.seq}.`)
-  }
+  if (seq < head.seq) throw missing(seq + 1, head.seq, `the signed head says that there are ${head.seq}`)
   if (last !== null && seq > head.seq)
     throw new AuditFault(`${nameOf(last)} was inserted: by the signed head ${head.seq} is the last one.`)
   if (last !== null && last.hash !== head.hash)
     throw new AuditFault(`${nameOf(last)} was altered, and its hash with it: the signed head has another one.`)
 }
 
-/** Whether what is its target takes the addresses of users along: the user, or the app with its users. */
+/** Whether an action erases addresses: the deletion of a user, or of an app with its users. */
 export const isDeletion = (action: string): boolean => action === 'user.deleted' || action === 'app.deleted'
 
-/** Begins a check of one chain. It keeps one line of memory for each user whose addresses were erased. */
+/** Starts a check of one chain. Its memory grows with the number of users whose addresses were erased. */
 export function checkChain(options: ChainCheckOptions): ChainCheck {
   let last: AuditRecord | null = null
   const deleted = new Set<string>()
-  /** Erased entries of users whose deletion is yet to come, by user. */
+  /** Erased entries of users whose deletion has not been read yet, by user. */
   const erased = new Map<string, AuditRecord>()
 
   function checkErasure(record: AuditRecord): void {
@@ -218,16 +221,14 @@ export function checkChain(options: ChainCheckOptions): ChainCheck {
     },
     end(head) {
       checkHead(options, last, head)
-      const { noted } = options
+      const { tenantId, publicKey, noted } = options
       const seq = last?.seq ?? 0
-      if (noted !== null && noted.seq > seq) {
-        const which = noted.seq === seq + 1 ? `entry ${noted.seq} is` : `entries ${seq + 1} to ${noted.seq} are`
-        throw new AuditFault(`${which} missing: the log reached entry ${noted.seq} when you noted its head.`)
-      }
+      if (noted !== null && noted.seq > seq)
+        throw missing(seq + 1, noted.seq, `the log reached entry ${noted.seq} when you noted its head`)
       const [first] = erased.values()
       if (first !== undefined)
         throw new AuditFault(`${nameOf(first)} was altered: its address is gone, and its user was not deleted.`)
+      return { tenantId, entries: seq, head: last && { seq, hash: last.hash }, signer: keyFingerprint(publicKey) }
     },
-    place: () => ({ seq: last?.seq ?? 0, hash: last?.hash ?? null }),
   }
 }

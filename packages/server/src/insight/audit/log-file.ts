@@ -1,50 +1,44 @@
 import { createReadStream } from 'node:fs'
 import { z } from 'zod'
-import { AuditFault, type AuditRecord, type ChainPlace, checkChain, nameOf } from './chain.ts'
-import { type LogPart, type Watcher, type WholeLog, wholeLog } from './whole-log.ts'
+import {
+  AuditFault,
+  AuditRecord,
+  type ChainCheck,
+  type ChainPlace,
+  checkChain,
+  nameOf,
+  SignedHead,
+  type WholeLog,
+} from './chain.ts'
 
-/** The first line's `format`: what the lines after it are. */
+/** The first line's `format`, which says what the lines after it are. */
 const FORMAT = 'halfkey-audit/1'
 /** No line that this service writes comes near it. */
 const LINE_BYTES_MAX = 64 * 1024
 
-const hex = (bytes: number) => z.string().regex(new RegExp(`^[0-9a-f]{${2 * bytes}}$`))
-const Text = z.string().nullable()
-
 const Header = z.strictObject({
   format: z.literal(FORMAT),
   tenantId: z.string(),
-  publicKey: hex(32),
+  publicKey: z.string().regex(/^[0-9a-f]{64}$/),
   exportedAt: z.string(),
 })
-const Entry = z.strictObject({
-  seq: z.int(),
-  id: z.string(),
-  at: z.string(),
-  actor: z.string(),
-  keyId: Text,
-  action: z.string(),
-  target: z.string(),
-  userId: Text,
-  appId: Text,
-  eventId: Text,
-  requestId: Text,
-  address: Text,
-  addressSalt: hex(16).nullable(),
-  addressHash: hex(32).nullable(),
-  previousHash: hex(32).nullable(),
-  hash: hex(32),
-}) satisfies z.ZodType<AuditRecord>
-const SignedHead = z.strictObject({ seq: z.int(), hash: hex(32), signedAt: z.string(), signature: hex(64) })
 const End = z.strictObject({ head: SignedHead.nullable() })
 
-/** A part of a log as lines of a file. */
-export function linesOf(part: LogPart): string[] {
-  if (part.kind === 'entries') return part.records.map((record) => JSON.stringify(record))
-  if (part.kind === 'head') return [JSON.stringify({ head: part.head })]
-  const { tenantId, publicKey, at } = part
-  const header = { format: FORMAT, tenantId, publicKey: publicKey.toString('hex'), exportedAt: at.toISOString() }
-  return [JSON.stringify(header)]
+/** The first line of a file; an entry for each line follows, and then the signed head. */
+export function headerLine(tenantId: string, publicKey: Buffer, at: Date): string {
+  const header: z.output<typeof Header> = {
+    format: FORMAT,
+    tenantId,
+    publicKey: publicKey.toString('hex'),
+    exportedAt: at.toISOString(),
+  }
+  return JSON.stringify(header)
+}
+
+/** Receives the progress of long work. */
+export interface Watcher {
+  begin(entries: number): void
+  add(entries: number): void
 }
 
 /** The lines of a file, with their numbers, and how many bytes each has. @throws AuditFault on one that is too long */
@@ -73,10 +67,10 @@ function parse<T>(
 ): T {
   try {
     const value = schema.parse(JSON.parse(text))
-    // A name that stands there twice is read as one value here, and perhaps as the other one elsewhere.
+    // A duplicate name would be read as one value here, and perhaps as the other elsewhere.
     if (JSON.stringify(value) === text) return value
   } catch {
-    // Told of below, as what is well-formed and not as it was written.
+    // Reported below, like a line that is valid but not in its exported form.
   }
   throw new AuditFault(`Line ${number}${after} is not ${what} as it was exported: it was altered or cut off.`)
 }
@@ -87,13 +81,13 @@ const isEnd = (text: string) => text.startsWith('{"head":')
 export interface FileExpectation {
   /** A head that was noted earlier. */
   noted: ChainPlace | null
-  /** The fingerprint that the signer's key must have; null takes the key that the file names. */
+  /** The fingerprint that the signer's key must have; null accepts the key in the file. */
   signer: string | null
 }
 
 /**
- * Checks an exported log with nothing but the file. Whoever can write the file can name a key of their own in it: the
- * signer's fingerprint, or a head that was noted elsewhere, shows that.
+ * Checks an exported log with only the file. A forger of the file can put another key into it: only the signer's
+ * fingerprint, or a head that was noted elsewhere, shows that.
  * @throws AuditFault naming the first entry that is altered, missing or inserted
  */
 export async function verifyFile(
@@ -101,29 +95,25 @@ export async function verifyFile(
   { noted, signer }: FileExpectation,
   watcher: Watcher,
 ): Promise<WholeLog> {
-  let header: z.output<typeof Header> | undefined
-  let check: ReturnType<typeof checkChain> | undefined
+  let check: ChainCheck | undefined
   let last = ''
-  let ended = false
+  let log: WholeLog | undefined
   for await (const line of readLines(path)) {
     watcher.add(line.bytes)
-    if (header === undefined || check === undefined) {
-      header = parse(Header, line, `the header of an audit log in the format ${FORMAT}`, '')
-      check = checkChain({ tenantId: header.tenantId, publicKey: Buffer.from(header.publicKey, 'hex'), noted })
-    } else if (ended) throw new AuditFault(`Line ${line.number} stands after the log's end.`)
-    else if (isEnd(line.text)) {
-      check.end(parse(End, line, 'a signed head', last).head)
-      ended = true
-    } else {
-      const record: AuditRecord = parse(Entry, line, 'an entry', last)
+    if (check === undefined) {
+      const { tenantId, publicKey } = parse(Header, line, `the header of an audit log in the format ${FORMAT}`, '')
+      check = checkChain({ tenantId, publicKey: Buffer.from(publicKey, 'hex'), noted })
+    } else if (log !== undefined) throw new AuditFault(`Line ${line.number} stands after the log's end.`)
+    else if (isEnd(line.text)) log = check.end(parse(End, line, 'a signed head', last).head)
+    else {
+      const record = parse(AuditRecord, line, 'an entry', last)
       check.take(record)
       last = `, after ${nameOf(record)},`
     }
   }
-  if (header === undefined || check === undefined) throw new AuditFault('The file is empty.')
-  if (!ended)
+  if (check === undefined) throw new AuditFault('The file is empty.')
+  if (log === undefined)
     throw new AuditFault(`The file ends${last.replace(/,$/, '')} without the signed head: what followed is missing.`)
-  const log = wholeLog(header.tenantId, check.place(), Buffer.from(header.publicKey, 'hex'))
   if (signer !== null && signer !== log.signer)
     throw new AuditFault(`The log is signed by ${log.signer}, not by ${signer}: it was written anew by somebody else.`)
   return log

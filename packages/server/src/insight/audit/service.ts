@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { actionsOf } from '../../platform/events/audit-actions.ts'
-import { type Follower, followFeed } from '../../platform/events/feed.ts'
+import { type Follower, followFeed, TENANTS_A_ROUND, workForTenants } from '../../platform/events/feed.ts'
 import { type Caller, type Page, paging } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { type NodeSigner, nodeSigner } from '../../platform/security/node-signer.ts'
-import { actOfAuditOnly, actOfEvent, type NewAct } from './act.ts'
+import { actOfEvent, actOfNote } from './act.ts'
 import {
   type AuditRecord,
   type ChainPlace,
@@ -14,8 +14,8 @@ import {
   headMessage,
   isDeletion,
   isSignedHead,
+  type NewAct,
   SALT_BYTES,
-  type SignedHead,
   sealAddress,
 } from './chain.ts'
 import type { AuditEntry, ListAuditLog } from './schema.ts'
@@ -24,26 +24,24 @@ import * as store from './store.ts'
 /** Entries that are hashed and written at a time: the process answers requests in between. */
 const PORTION = 200
 const NOTES_A_TURN = 1_000
-const TENANTS_A_ROUND = 64
 
 type Appending = Pick<Deps, 'keys' | 'now' | 'log'>
 
 /** Acts as entries that follow a place in the chain. */
 function chain(tenantId: Id<'ten'>, after: ChainPlace, acts: readonly NewAct[]): AuditRecord[] {
-  // Drawn together: a draw costs much more than its bytes.
+  // Generated together: a call costs much more than its bytes.
   const salts = randomBytes(SALT_BYTES * acts.length)
   let place = after
   return acts.map((act, at) => {
-    const { address, ...what } = act
     const salt = salts.toString('hex', SALT_BYTES * at, SALT_BYTES * (at + 1))
-    const entry = { ...what, ...sealAddress(address, salt), seq: place.seq + 1, previousHash: place.hash }
+    const entry = { ...act, ...sealAddress(act.address, salt), seq: place.seq + 1, previousHash: place.hash }
     const record = { ...entry, hash: hashEntry(tenantId, entry) }
     place = record
     return record
   })
 }
 
-/** What the acts add to the counts. */
+/** The counts that acts add. */
 function countsOf(acts: readonly NewAct[]): store.Counted[] {
   const counts = new Map<string, store.Counted>()
   for (const { at, appId, action, actor } of acts) {
@@ -62,7 +60,7 @@ function countsOf(acts: readonly NewAct[]): store.Counted[] {
   return [...counts.values()]
 }
 
-/** Takes away the addresses of users whose deletion, or their app's, is in the log: among these acts, or before them. */
+/** Erases the addresses of users who were deleted, or whose app was, in these acts or before them. */
 async function erase(tx: Db, tenantId: Id<'ten'>, acts: readonly NewAct[]): Promise<void> {
   const deletedNow = acts.flatMap(({ action, target }) => (isDeletion(action) ? [target] : []))
   const addressed = acts.filter(({ userId, address }) => userId !== null && address !== null)
@@ -73,20 +71,20 @@ async function erase(tx: Db, tenantId: Id<'ten'>, acts: readonly NewAct[]): Prom
 }
 
 /**
- * The place that the chain goes on from. What this service did not sign is not gone on from: its signature would make
- * somebody else's chain its own. @throws Error
+ * The place after which entries are appended. @throws Error unless this service has signed it: otherwise its next
+ * signature would confirm a forged chain
  */
-async function placeOf(tx: Db, tenantId: Id<'ten'>, signer: NodeSigner): Promise<{ seq: number; hash: string | null }> {
-  const head = store.toHead(await store.lockHead(tx, tenantId))
+async function placeOf(tx: Db, tenantId: Id<'ten'>, signer: NodeSigner): Promise<ChainPlace> {
+  const head = await store.lockHead(tx, tenantId)
   if (head === null) return { seq: 0, hash: null }
   if (!isSignedHead(signer.publicKey, tenantId, head))
     throw new Error(
       `the audit log of ${tenantId} does not go on: its head was altered. Run: halfkey audit verify --tenant ${tenantId}`,
     )
-  return { seq: head.seq, hash: head.hash }
+  return head
 }
 
-/** Puts acts at the chain's end and signs it, all in this transaction. One after the other for each tenant. */
+/** Appends acts to the chain and signs its end, in this transaction. Transactions of one tenant are serialised. */
 async function append(tx: Db, deps: Appending, tenantId: Id<'ten'>, acts: readonly NewAct[]): Promise<void> {
   if (acts.length === 0) return
   const signer = await nodeSigner(tx, deps.keys, tenantId)
@@ -98,16 +96,12 @@ async function append(tx: Db, deps: Appending, tenantId: Id<'ten'>, acts: readon
   }
   await store.addCounts(tx, tenantId, countsOf(acts))
   await erase(tx, tenantId, acts)
-  const head: Omit<SignedHead, 'signature'> = {
-    seq: place.seq,
-    hash: place.hash as string,
-    signedAt: deps.now().toISOString(),
-  }
+  const head = { seq: place.seq, hash: place.hash as string, signedAt: deps.now().toISOString() }
   const signature = signer.sign(headMessage(tenantId, head)).toString('hex')
   await store.writeHead(tx, tenantId, { ...head, signature })
 }
 
-/** The same, telling the operator of whose log cannot go on: their events wait, and the others' logs go on. */
+/** The same, and logs for which tenant it fails. That tenant's events wait; other logs are not affected. */
 async function appendOrTell(tx: Db, deps: Appending, tenantId: Id<'ten'>, acts: readonly NewAct[]): Promise<void> {
   try {
     await append(tx, deps, tenantId, acts)
@@ -125,41 +119,30 @@ const followerOf = (deps: Appending): Follower => ({
   },
 })
 
-/** Makes entries of what was noted beside events. @returns whether there is more at once */
+/** Appends entries for audit-only entries that wait. @returns whether there are more */
 async function followNotes(db: Db, deps: Appending): Promise<boolean> {
-  const tenants = await store.tenantsWithAuditOnlyEntries(db, TENANTS_A_ROUND)
-  let more = tenants.length === TENANTS_A_ROUND
-  const errors: unknown[] = []
-  for (const tenantId of tenants) {
-    try {
-      const taken = await db.tx(async (tx) => {
-        const notes = await store.takeAuditOnlyEntries(tx, tenantId, NOTES_A_TURN)
-        await appendOrTell(tx, deps, tenantId, notes.map(actOfAuditOnly))
-        return notes.length
-      })
-      if (taken === NOTES_A_TURN) more = true
-    } catch (error) {
-      errors.push(error)
-    }
-  }
-  if (errors.length > 0) throw new AggregateError(errors, `notes of ${errors.length} tenants could not be taken`)
-  return more
+  const tenants = await store.tenantsWithNotes(db, TENANTS_A_ROUND)
+  return workForTenants(tenants, 'the audit log could not take notes', (tenantId) =>
+    db.tx(async (tx) => {
+      const notes = await store.takeNotes(tx, tenantId, NOTES_A_TURN)
+      await appendOrTell(tx, deps, tenantId, notes.map(actOfNote))
+      return notes.length === NOTES_A_TURN
+    }),
+  )
 }
 
 /**
- * Brings the audit logs up to what has happened: an entry for each event, in the feed's order, and for each note.
- * @returns whether there is more at once. @throws AggregateError of the tenants whose logs cannot go on, once the others did
+ * Brings the audit logs up to date: an entry for each event, in the feed's order, and for each audit-only entry.
+ * @returns whether there is more. @throws AggregateError for tenants that failed, after the others were processed
  */
 export async function followAudit(db: Db, deps: Appending): Promise<boolean> {
-  const errors: unknown[] = []
-  const told = (error: unknown) => {
-    errors.push(error)
-    return false
+  let more = false
+  try {
+    more = await followFeed(db, followerOf(deps))
+  } finally {
+    more = (await followNotes(db, deps)) || more
   }
-  const feed = await followFeed(db, followerOf(deps)).catch(told)
-  const notes = await followNotes(db, deps).catch(told)
-  if (errors.length > 0) throw new AggregateError(errors, 'audit logs that do not go on')
-  return feed || notes
+  return more
 }
 
 /** A page of the caller's tenant's log, newest first; for a key that is bound to an app, of that app's entries. */

@@ -4,72 +4,37 @@ import type { AuditOnlyRow } from './act.ts'
 import type { AuditRecord, SignedHead } from './chain.ts'
 import type { AuditEntry } from './schema.ts'
 
-interface EntryRow {
-  seq: number
-  id: string
-  at: Date
-  actor: string
-  key_id: string | null
-  action: string
-  target: string
-  user_id: string | null
-  app_id: string | null
-  event_id: string | null
-  request_id: string | null
-  address: string | null
-  address_salt: Buffer | null
-  address_hash: Buffer | null
-  previous_hash: Buffer | null
-  hash: Buffer
+/** A time as entries hold it. */
+const iso = (time: Sql) => sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+
+/** The columns of `audit_entries` that make an `AuditRecord`, in the order in which files have them. */
+const RECORD = sql`
+  seq, id, ${iso(sql`at`)} as at, actor, key_id as "keyId", action, target, user_id as "userId", app_id as "appId",
+  event_id as "eventId", request_id as "requestId", address, encode(address_salt, 'hex') as "addressSalt",
+  encode(address_hash, 'hex') as "addressHash", encode(previous_hash, 'hex') as "previousHash", encode(hash, 'hex') as hash`
+
+/** The columns of `audit_heads` that make a `SignedHead`; without a signature, `signature` is empty. */
+const HEAD = sql`
+  seq, encode(hash, 'hex') as hash, coalesce(${iso(sql`signed_at`)}, '') as "signedAt",
+  coalesce(encode(signature, 'hex'), '') as signature`
+
+/** Before the first entry, a row has no signature. */
+const headOf = (row: SignedHead | undefined): SignedHead | null =>
+  row === undefined || (row.seq === 0 && row.signature === '') ? null : row
+
+/** The tenant's signed head; null without entries. An altered head without a signature has an empty one. */
+export async function findHead(db: Db, tenantId: Id<'ten'>): Promise<SignedHead | null> {
+  return headOf(await db.one<SignedHead>(sql`select ${HEAD} from audit_heads where tenant_id = ${tenantId}`))
 }
 
-const hex = (bytes: Buffer | null) => bytes?.toString('hex') ?? null
-
-function toRecord(row: EntryRow): AuditRecord {
-  return {
-    seq: row.seq,
-    id: row.id,
-    at: row.at.toISOString(),
-    actor: row.actor,
-    keyId: row.key_id,
-    action: row.action,
-    target: row.target,
-    userId: row.user_id,
-    appId: row.app_id,
-    eventId: row.event_id,
-    requestId: row.request_id,
-    address: row.address,
-    addressSalt: hex(row.address_salt),
-    addressHash: hex(row.address_hash),
-    previousHash: hex(row.previous_hash),
-    hash: row.hash.toString('hex'),
-  }
-}
-
-/** An entry as the wire shows it: without what the address is hashed with. */
-function toEntry(row: EntryRow): AuditEntry {
-  const { addressSalt: _, addressHash: __, ...entry } = toRecord(row)
-  return entry
-}
-
-/** A tenant's head; `signature` and `signed_at` are null before the first entry. */
-export interface HeadRow {
-  seq: number
-  hash: Buffer
-  signature: Buffer | null
-  signed_at: Date | null
-}
-
-/** The tenant's head, locked until the transaction ends: whoever appends waits for the one before. */
-export async function lockHead(tx: Db, tenantId: Id<'ten'>): Promise<HeadRow> {
+/** The same, locked until the transaction ends: appends to one chain are serialised. */
+export async function lockHead(tx: Db, tenantId: Id<'ten'>): Promise<SignedHead | null> {
   await tx.run(sql`
     insert into audit_heads (tenant_id, seq, hash) values (${tenantId}, 0, ${Buffer.alloc(0)}) on conflict do nothing`)
-  const row = await tx.one<HeadRow>(sql`
-    select seq, hash, signature, signed_at from audit_heads where tenant_id = ${tenantId} for update`)
-  return row as HeadRow
+  return headOf(await tx.one<SignedHead>(sql`select ${HEAD} from audit_heads where tenant_id = ${tenantId} for update`))
 }
 
-/** Moves the head. */
+/** Stores the new head. */
 export async function writeHead(tx: Db, tenantId: Id<'ten'>, head: SignedHead): Promise<void> {
   await tx.run(sql`
     update audit_heads set seq = ${head.seq}, hash = ${Buffer.from(head.hash, 'hex')},
@@ -77,7 +42,7 @@ export async function writeHead(tx: Db, tenantId: Id<'ten'>, head: SignedHead): 
     where tenant_id = ${tenantId}`)
 }
 
-/** Writes entries. */
+/** Inserts entries. */
 export async function insertEntries(tx: Db, tenantId: Id<'ten'>, entries: readonly AuditRecord[]): Promise<void> {
   const column = (name: keyof AuditRecord) => entries.map((entry) => entry[name])
   await tx.run(sql`
@@ -93,7 +58,7 @@ export async function insertEntries(tx: Db, tenantId: Id<'ten'>, entries: readon
         address, address_salt, address_hash, previous_hash, hash)`)
 }
 
-/** So many entries of a day or an hour, of one kind. */
+/** The number of entries of one kind in a day or an hour. */
 export interface Counted {
   hours: 24 | 1
   begins: string
@@ -113,7 +78,7 @@ export async function addCounts(tx: Db, tenantId: Id<'ten'>, counts: readonly Co
     on conflict (tenant_id, hours, begins, app_id, action, actor) do update set n = c.n + excluded.n`)
 }
 
-/** Those of these users and apps that are deleted by what stands in the log. */
+/** Those of these users and apps whose deletion is in the log. */
 export async function findDeleted(tx: Db, tenantId: Id<'ten'>, ids: readonly string[]): Promise<string[]> {
   const rows = await tx.query<{ target: string }>(sql`
     select target from audit_entries
@@ -121,7 +86,7 @@ export async function findDeleted(tx: Db, tenantId: Id<'ten'>, ids: readonly str
   return rows.map((row) => row.target)
 }
 
-/** Takes addresses, and what they are hashed with, out of all entries of these users, and of all users of these apps. */
+/** Erases addresses and salts from all entries of these users, and of all users of these apps. */
 export async function eraseAddresses(tx: Db, tenantId: Id<'ten'>, ids: readonly string[]): Promise<void> {
   const [userIds, appIds] = [ids.filter((id) => isId('usr', id)), ids.filter((id) => isId('app', id))]
   if (userIds.length > 0)
@@ -134,22 +99,22 @@ export async function eraseAddresses(tx: Db, tenantId: Id<'ten'>, ids: readonly 
       where tenant_id = ${tenantId} and app_id = any(${appIds}::text[]) and user_id is not null and address is not null`)
 }
 
-/** Tenants with notes that are not entries yet, at most `limit`. */
-export async function tenantsWithAuditOnlyEntries(db: Db, limit: number): Promise<Id<'ten'>[]> {
+/** Tenants with audit-only entries that are not in the chain yet, at most `limit`. */
+export async function tenantsWithNotes(db: Db, limit: number): Promise<Id<'ten'>[]> {
   const rows = await db.query<{ tenant_id: Id<'ten'> }>(sql`select distinct tenant_id from audit_notes limit ${limit}`)
   return rows.map((row) => row.tenant_id)
 }
 
-/** Takes the oldest notes of a tenant out of their table. */
-export async function takeAuditOnlyEntries(tx: Db, tenantId: Id<'ten'>, limit: number): Promise<AuditOnlyRow[]> {
-  const rows = await tx.query<AuditOnlyRow>(sql`
+/** Removes the oldest audit-only entries of a tenant from their table, and returns them. */
+export async function takeNotes(tx: Db, tenantId: Id<'ten'>, limit: number): Promise<NoteRow[]> {
+  const rows = await tx.query<NoteRow>(sql`
     delete from audit_notes where tenant_id = ${tenantId} and id in (
       select id from audit_notes where tenant_id = ${tenantId} order by id limit ${limit})
     returning id, at, action, target, user_id, app_id, context`)
   return rows.sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
-/** What a list asks for; null for whatever there is. */
+/** The filter of a list; null does not narrow it. */
 export interface EntryFilter {
   tenantId: Id<'ten'>
   appId: Id<'app'> | null
@@ -162,10 +127,10 @@ export interface EntryFilter {
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
-/** The end of the day or the hour in which a moment lies, UTC. */
+/** The end of the day or hour that contains a moment, UTC. */
 const endOf = (at: Date, spanMs: number) => new Date((Math.floor(at.getTime() / spanMs) + 1) * spanMs)
 
-/** Users and delegated sessions: there are many, with a few entries each, and nothing is counted for them ahead. */
+/** Users and delegated sessions: many actors with a few entries each. Counts are not kept for them. */
 export const isOneOfMany = (actor: string): boolean => /^(usr|dse)_/.test(actor)
 
 function conditions(filter: EntryFilter, withActions = true): Sql {
@@ -186,7 +151,7 @@ async function countRows(db: Db, where: Sql): Promise<number> {
   return row?.n ?? 0
 }
 
-/** By the counts of days, of the hours of the day on which `since` lies, and by the entries of its hour. */
+/** Adds the counts of whole days, of whole hours on the day of `since`, and the entries in its hour. */
 async function countBySpans(db: Db, filter: EntryFilter): Promise<number> {
   const { tenantId, appId, actor, actions, since } = filter
   const [day, hour] = since === null ? [null, null] : [endOf(since, DAY_MS), endOf(since, HOUR_MS)]
@@ -205,7 +170,7 @@ async function countBySpans(db: Db, filter: EntryFilter): Promise<number> {
 const isUnfiltered = ({ appId, actor, target, actions, since }: EntryFilter) =>
   [appId, actor, target, actions, since].every((each) => each === null)
 
-/** How many entries a filter finds, exactly. */
+/** The exact number of entries that a filter finds. */
 async function countEntries(db: Db, filter: EntryFilter): Promise<number> {
   if (isUnfiltered(filter)) {
     const row = await db.one<{ seq: number }>(sql`select seq from audit_heads where tenant_id = ${filter.tenantId}`)
@@ -216,20 +181,20 @@ async function countEntries(db: Db, filter: EntryFilter): Promise<number> {
   return countBySpans(db, filter)
 }
 
-/** Places by a filter: `skip` of them left out, from the newest on or, with `oldest`, from the oldest on. */
+/** The places that a filter finds, after the first `skip`: newest first, or oldest first with `oldest`. */
 function placesOf(filter: EntryFilter, oldest: boolean, skip: number, rows: number): Sql {
   const order = oldest ? sql`order by seq asc` : sql`order by seq desc`
   const { actions, actor, target } = filter
   if (actions === null || actions.length === 1 || actor !== null || target !== null)
     return sql`select seq from audit_entries where ${conditions(filter)} ${order} offset ${skip} limit ${rows}`
-  // Each action has its own order in the index: the first ones of each, and the first of these.
+  // The index is ordered within each action: merge the first ones of each.
   return sql`
     select seq from unnest(${actions}::text[]) as a(name) cross join lateral (
       select seq from audit_entries where ${conditions(filter, false)} and action = a.name ${order} limit ${skip + rows}) p
     ${order} offset ${skip} limit ${rows}`
 }
 
-/** A page of the entries that a filter finds, newest first, and how many it finds in all. */
+/** A page of the entries that a filter finds, newest first, and their total number. */
 export async function listEntries(
   db: Db,
   filter: EntryFilter,
@@ -239,67 +204,41 @@ export async function listEntries(
   const total = await countEntries(db, filter)
   if (offset >= total) return { entries: [], total }
   const rows = Math.min(limit, total - offset)
-  // Without a filter the place is the number. Else a page in the second half is read from the other end.
+  // Without a filter the place is the number. Otherwise a page in the second half is read from the other end.
   const oldest = filter.since === null && offset > total / 2
   const places = isUnfiltered(filter)
     ? sql`select seq from audit_entries where tenant_id = ${filter.tenantId} and seq > ${total - offset - rows} and seq <= ${total - offset}`
     : placesOf(filter, oldest, oldest ? total - offset - rows : offset, rows)
-  const page = await db.query<EntryRow>(
+  const page = await db.query<AuditRecord>(
     unprepared(sql`
-      select e.* from (${places}) as page join audit_entries e on e.tenant_id = ${filter.tenantId} and e.seq = page.seq
-      order by e.seq desc`),
+      select ${RECORD} from (${places}) as page join audit_entries using (seq)
+      where tenant_id = ${filter.tenantId} order by seq desc`),
   )
-  return { entries: page.map(toEntry), total }
+  // The API does not return the salt and hash of an address.
+  return { entries: page.map(({ addressSalt: _, addressHash: __, ...entry }) => entry), total }
 }
 
-/** Makes what a transaction reads from here on one state of the database; nothing can be written in it. */
+/** Makes a transaction read-only, on one snapshot of the database. */
 export async function beginReading(tx: Db): Promise<void> {
   await tx.run(sql`set transaction isolation level repeatable read read only`)
-  // Whoever reads may wait for a disk or a pipe between two portions.
+  // The reader may wait for a disk or a pipe between two portions.
   await tx.run(sql`set local idle_in_transaction_session_timeout = '10min'`)
 }
 
-/** The tenant's signed head; null where there is none. A head without a signature, which no chain has, has an empty one. */
-export async function findHead(db: Db, tenantId: Id<'ten'>): Promise<SignedHead | null> {
-  const row = await db.one<HeadRow>(sql`
-    select seq, hash, signature, signed_at from audit_heads where tenant_id = ${tenantId}`)
-  return row === undefined ? null : toHead(row)
-}
-
-/** A head as files hold it; null before the first entry. */
-export function toHead(row: HeadRow): SignedHead | null {
-  if (row.seq === 0 && row.signature === null) return null
-  return {
-    seq: row.seq,
-    hash: row.hash.toString('hex'),
-    signedAt: row.signed_at?.toISOString() ?? '',
-    signature: hex(row.signature) ?? '',
-  }
-}
-
-/** How many entries there are, whatever the head says. */
+/** The number of entries in the table, which may differ from the head's. */
 export async function countAll(db: Db, tenantId: Id<'ten'>): Promise<number> {
   return countRows(db, sql`tenant_id = ${tenantId}`)
 }
 
-/** An entry beside what is kept of the event that it tells of. */
-export interface CheckedRecord {
-  record: AuditRecord
-  /** Whether the event, where it is still there, is of this kind, app and time. */
-  fitsEvent: boolean
-}
+/** An entry. `fitsEvent`: its event, where it is still kept, has this type, app and time. */
+export type CheckedRecord = AuditRecord & { fitsEvent: boolean }
 
 /** The next entries after a place, in the chain's order. */
-export async function entriesAfter(
-  db: Db,
-  tenantId: Id<'ten'>,
-  after: number,
-  limit: number,
-): Promise<CheckedRecord[]> {
-  const rows = await db.query<EntryRow & { fits: boolean }>(sql`
-    select a.*, e.id is null or (e.type = a.action and e.created_at = a.at and e.app_id is not distinct from a.app_id) as fits
-    from (select * from audit_entries where tenant_id = ${tenantId} and seq > ${after} order by seq limit ${limit}) a
-    left join events e on e.tenant_id = ${tenantId} and e.id = a.event_id
-    order by a.seq`)
-  return rows.map((row) => ({ record: toRecord(row), fitsEvent: row.fits }))
+export function entriesAfter(db: Db, tenantId: Id<'ten'>, after: number, limit: number): Promise<CheckedRecord[]> {
+  return db.query<CheckedRecord>(sql`
+    select ${RECORD}, fits as "fitsEvent" from (
+      select a.*, e.id is null or (e.type = a.action and e.created_at = a.at and e.app_id is not distinct from a.app_id) as fits
+      from (select * from audit_entries where tenant_id = ${tenantId} and seq > ${after} order by seq limit ${limit}) a
+      left join events e on e.tenant_id = ${tenantId} and e.id = a.event_id) checked
+    order by seq`)
 }

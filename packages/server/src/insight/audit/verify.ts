@@ -2,13 +2,21 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { Id } from '../../platform/ids.ts'
 import { freshNodeSigner } from '../../platform/security/node-signer.ts'
-import { AuditFault, type AuditRecord, type ChainPlace, checkChain, nameOf } from './chain.ts'
+import {
+  AuditFault,
+  type AuditRecord,
+  type ChainPlace,
+  checkChain,
+  nameOf,
+  type SignedHead,
+  type WholeLog,
+} from './chain.ts'
+import { headerLine, type Watcher } from './log-file.ts'
 import * as store from './store.ts'
-import { type LogPart, type Watcher, type WholeLog, wholeLog } from './whole-log.ts'
 
 const PORTION = 1_000
 
-/** The tenant's key as it can sign, and not as the database alone has it. @throws AuditFault */
+/** The public key of the tenant's private key. The column with the public key could have been altered. @throws AuditFault */
 async function trustedKey(tx: Db, deps: Deps, tenantId: Id<'ten'>): Promise<Buffer> {
   const signer = await freshNodeSigner(tx, deps.keys, tenantId).catch((error: unknown) => {
     throw new AuditFault(
@@ -24,20 +32,30 @@ async function trustedKey(tx: Db, deps: Deps, tenantId: Id<'ten'>): Promise<Buff
 
 /** All entries in the chain's order, a portion at a time. */
 async function* records(tx: Db, tenantId: Id<'ten'>): AsyncGenerator<store.CheckedRecord[]> {
-  // From before the first, so that one with a number that no entry has is met too.
+  // Starts before 1, to find entries with a number that no valid entry has.
   for (let after = Number.MIN_SAFE_INTEGER; ; ) {
     const portion = await store.entriesAfter(tx, tenantId, after, PORTION)
     yield portion
     if (portion.length < PORTION) return
-    after = portion.at(-1)?.record.seq as number
+    after = portion.at(-1)?.seq as number
   }
 }
 
+/** A log as it is at one moment, before its entries are read. */
+interface OpenLog {
+  tx: Db
+  publicKey: Buffer
+  head: SignedHead | null
+}
+
 /** Reads one state of the database, and writes nothing. */
-function reading<T>(deps: Deps, work: (tx: Db) => Promise<T>): Promise<T> {
+function reading<T>(deps: Deps, tenantId: Id<'ten'>, watcher: Watcher, work: (log: OpenLog) => Promise<T>): Promise<T> {
   return deps.db.tx(async (tx) => {
     await store.beginReading(tx)
-    return work(tx)
+    const publicKey = await trustedKey(tx, deps, tenantId)
+    const head = await store.findHead(tx, tenantId)
+    watcher.begin(await store.countAll(tx, tenantId))
+    return work({ tx, publicKey, head })
   })
 }
 
@@ -53,48 +71,42 @@ export function verifyLog(
   noted: ChainPlace | null,
   watcher: Watcher,
 ): Promise<WholeLog> {
-  return reading(deps, async (tx) => {
-    const publicKey = await trustedKey(tx, deps, tenantId)
-    const head = await store.findHead(tx, tenantId)
-    watcher.begin(await store.countAll(tx, tenantId))
+  return reading(deps, tenantId, watcher, async ({ tx, publicKey, head }) => {
     const check = checkChain({ tenantId, publicKey, noted })
     let unlike: AuditRecord | null = null
     for await (const portion of records(tx, tenantId)) {
-      for (const { record, fitsEvent } of portion) {
+      for (const { fitsEvent, ...record } of portion) {
         check.take(record)
         if (!fitsEvent) unlike ??= record
       }
       watcher.add(portion.length)
     }
-    check.end(head)
-    // The chain is whole, so it is the event that changed.
+    const log = check.end(head)
+    // The chain is unaltered, so it is the event that changed.
     if (unlike !== null)
       throw new AuditFault(
         `The event ${unlike.eventId} was altered: it is not the one that ${nameOf(unlike)} tells of.`,
       )
-    return wholeLog(tenantId, check.place(), publicKey)
+    return log
   })
 }
 
-/** Hands a tenant's log over part by part, as it is at one moment, without checking it. @returns how many entries */
+/** Writes a tenant's log as lines of a file, as it is at one moment, without checking it. @returns how many entries */
 export function readLog(
   deps: Deps,
   tenantId: Id<'ten'>,
-  take: (part: LogPart) => Promise<void>,
+  write: (line: string) => Promise<void>,
   watcher: Watcher,
 ): Promise<number> {
-  return reading(deps, async (tx) => {
-    const publicKey = await trustedKey(tx, deps, tenantId)
-    const head = await store.findHead(tx, tenantId)
-    watcher.begin(await store.countAll(tx, tenantId))
-    await take({ kind: 'header', tenantId, publicKey, at: deps.now() })
+  return reading(deps, tenantId, watcher, async ({ tx, publicKey, head }) => {
+    await write(headerLine(tenantId, publicKey, deps.now()))
     let entries = 0
     for await (const portion of records(tx, tenantId)) {
-      await take({ kind: 'entries', records: portion.map(({ record }) => record) })
+      for (const { fitsEvent: _, ...record } of portion) await write(JSON.stringify(record))
       entries += portion.length
       watcher.add(portion.length)
     }
-    await take({ kind: 'head', head })
+    await write(JSON.stringify({ head }))
     return entries
   })
 }

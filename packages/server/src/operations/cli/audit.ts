@@ -1,10 +1,9 @@
 import { createWriteStream } from 'node:fs'
 import { rename, rm, stat } from 'node:fs/promises'
 import { finished } from 'node:stream/promises'
-import { AuditFault, type ChainPlace } from '../../insight/audit/chain.ts'
-import { linesOf, verifyFile } from '../../insight/audit/log-file.ts'
+import { AuditFault, type ChainPlace, type WholeLog } from '../../insight/audit/chain.ts'
+import { verifyFile, type Watcher } from '../../insight/audit/log-file.ts'
 import { readLog, verifyLog } from '../../insight/audit/verify.ts'
-import type { Watcher, WholeLog } from '../../insight/audit/whole-log.ts'
 import type { Id } from '../../platform/ids.ts'
 import { listTenants } from '../../tenancy/tenant/service.ts'
 import { type CliContext, type Command, CommandError, readOptions, required, UsageError, withDeps } from './command.ts'
@@ -70,10 +69,7 @@ export const auditExport: Command = {
       const tenantId = await findTenant(deps, wanted)
       let entries = 0
       const write = async (line: (text: string) => Promise<void>) => {
-        const take: Parameters<typeof readLog>[2] = async (part) => {
-          for (const text of linesOf(part)) await line(text)
-        }
-        entries = await readLog(deps, tenantId, take, watcher)
+        entries = await readLog(deps, tenantId, line, watcher)
       }
       if (out === undefined) await write(async (text) => context.out(text))
       else await writeWhole(out, write)

@@ -3,7 +3,7 @@ import { type Db, sql } from '../../platform/db/db.ts'
 import { TransferError } from './errors.ts'
 import { REMADE, TABLES, type Table, tenantColumn } from './tables.ts'
 
-/** Which schema a database has: its last migration, and a digest over all of them. */
+/** The schema of a database: its last migration, and a digest over all of them. */
 export async function schemaOf(db: Db): Promise<{ last: string; digest: string }> {
   const rows = await db.query<{ name: string; checksum: string }>(
     sql`select name, checksum from migrations order by name`,
@@ -17,7 +17,7 @@ interface TableRow extends Table {
   parents: string[]
 }
 
-/** Tables in an order in which none comes before what it refers to; by name otherwise. */
+/** Tables in an order in which each follows the tables that it refers to; by name otherwise. */
 function inOrder(rows: readonly TableRow[]): Table[] {
   const done = new Set<string>()
   const ordered: Table[] = []
@@ -31,8 +31,8 @@ function inOrder(rows: readonly TableRow[]): Table[] {
 }
 
 /**
- * What of the schema moves with a tenant.
- * @throws TransferError when the schema has a table that this release does not know: a newer one's
+ * The tables that move with a tenant.
+ * @throws TransferError when the schema has a table that this release does not know
  */
 export async function copiedTables(db: Db): Promise<Table[]> {
   const rows = await db.query<TableRow>(sql`

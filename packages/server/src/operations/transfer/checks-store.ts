@@ -1,13 +1,14 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { TallyMetric } from '../../platform/events/counters.ts'
-import { composed, quoted, staged, type Table } from './tables.ts'
+import { composed, quoted } from '../../platform/security/sealed-values.ts'
+import { staged, type Table } from './tables.ts'
 
 /*
  * A service writes only rows that keep to these rules, which no constraint states. Work for all tenants together relies on
  * them: one row that breaks a rule would stop it for everybody.
  */
 
-/** No counter of a service comes near it, and thousands of them can be added up. */
+/** Far beyond any counter of a service, while thousands of them can be added up. */
 const COUNT_MAX = 2 ** 48
 
 const METRICS = Object.keys({
@@ -20,7 +21,7 @@ const METRICS = Object.keys({
 /** The one column that may hold -infinity: the period of figures of now. */
 const TIMELESS = 'usage_meters.period_start'
 
-/** A condition on a staged row `t` that breaks a rule, and what is told of it. */
+/** `broken` is a condition on a staged row `t` that breaks the rule; `what` describes it. */
 interface Rule {
   table: string
   broken: string
@@ -76,7 +77,7 @@ export async function findBroken(db: Db, importId: string, tables: readonly Tabl
   return found
 }
 
-/** The ledgers that staged rows are on, but for those of these names. */
+/** The ledgers of staged rows without the known ones. */
 export async function findUnknownLedgers(db: Db, importId: string, known: readonly string[]): Promise<string[]> {
   const rows = await db.query<{ ledger: string }>(
     composed(
@@ -88,7 +89,7 @@ export async function findUnknownLedgers(db: Db, importId: string, known: readon
   return rows.map(({ ledger }) => ledger)
 }
 
-/** Staged wallets with a key that another wallet here has, where one of both shares it: a shared key is one wallet's. */
+/** Staged wallets with the key of a wallet here, if either key is shared: a shared key belongs to one wallet. */
 export async function findSharedElsewhere(db: Db, importId: string): Promise<string[]> {
   const rows = await db.query<{ id: string }>(
     composed(

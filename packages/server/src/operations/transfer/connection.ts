@@ -4,9 +4,9 @@ import { readRecord } from '../../platform/db/embedded/record.ts'
 import type { Logger } from '../../platform/observability/log.ts'
 import { TransferError } from './errors.ts'
 
-/** A statement over a whole tenant may take as long. */
+/** A statement over a whole tenant may take this long. */
 const STATEMENT_MS = 86_400_000
-/** Values as texts that give exactly the same values again, whatever the database's settings are. */
+/** Texts of values are exact and do not depend on the database's settings. */
 const EXACT_TEXTS = { datestyle: 'ISO', timezone: 'UTC', extra_float_digits: '1', bytea_output: 'hex' }
 
 function connectionOf(config: Config): Connection {

@@ -1,12 +1,13 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { type FileHandle, open } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { z } from 'zod'
 import type { KeyProvider } from '../../platform/security/key-provider.ts'
 import { parseJson, TransferError } from './errors.ts'
 
 const MAGIC = Buffer.from('HALFKEY EXPORT\n')
 const LENGTH_BYTES = 4
+const PREFIX_BYTES = MAGIC.length + LENGTH_BYTES
 const HEADER_BYTES_MAX = 16_384
 const KEY_BYTES = 32
 const NONCE_BYTES = 12
@@ -14,10 +15,10 @@ const TAG_BYTES = 16
 /** Plaintext of a chunk; only the last one is shorter. */
 const CHUNK_BYTES = 65_536
 const SEALED_CHUNK_BYTES = CHUNK_BYTES + TAG_BYTES
-/** Tells the key of a file from anything else that a transfer key may ever wrap. */
+/** Separates the key of a file from anything else that a transfer key may wrap. */
 const WRAP_AAD = Buffer.from('halfkey/v1/export-key')
 
-/** The form of the file. Raised when a release could not read what an older one wrote. */
+/** The format of the file. Raised when a release could not read an older one. */
 export const FORMAT = 1
 
 const Header = z.strictObject({
@@ -34,10 +35,10 @@ const Header = z.strictObject({
 /** The part of an export that is not encrypted. Every chunk authenticates it. */
 export type Header = z.infer<typeof Header>
 
-/** An opened export: its header, and how to go on. */
+/** An opened export. */
 export interface Opened {
   header: Header
-  /** SHA-256 of what stands in clear: which file this is. */
+  /** SHA-256 of the clear part, which identifies the file. */
   digest: string
   /** The content, each piece authenticated before it is handed out. @throws TransferError */
   content(): AsyncGenerator<Buffer>
@@ -56,7 +57,7 @@ function sealChunk(key: Buffer, aad: Buffer, index: number, last: boolean, plain
   return Buffer.concat([cipher.update(plain), cipher.final(), cipher.getAuthTag()])
 }
 
-/** Null where it was not sealed so. */
+/** Null if the chunk is not authentic at this place. */
 function openChunk(key: Buffer, aad: Buffer, index: number, last: boolean, sealed: Buffer): Buffer | null {
   if (sealed.length < TAG_BYTES) return null
   const decipher = createDecipheriv('aes-256-gcm', key, nonceOf(index, last), { authTagLength: TAG_BYTES }).setAAD(aad)
@@ -69,7 +70,7 @@ function openChunk(key: Buffer, aad: Buffer, index: number, last: boolean, seale
   }
 }
 
-/** Cuts a stream into pieces of one size; only the last is shorter, and it is never empty unless there is nothing at all. */
+/** Cuts a stream into pieces of one size; only the last may be shorter, and is empty only if the stream is. */
 async function* pieces(source: AsyncIterable<Buffer>, bytes: number): AsyncGenerator<{ piece: Buffer; last: boolean }> {
   let held: Buffer[] = []
   let length = 0
@@ -79,7 +80,7 @@ async function* pieces(source: AsyncIterable<Buffer>, bytes: number): AsyncGener
     if (length <= bytes) continue
     const all = Buffer.concat(held)
     let from = 0
-    // What fills a piece exactly waits: it may be the last.
+    // A full piece is held back: it may be the last.
     for (; all.length - from > bytes; from += bytes) yield { piece: all.subarray(from, from + bytes), last: false }
     held = [all.subarray(from)]
     length = all.length - from
@@ -96,8 +97,8 @@ const clearPart = (header: Buffer) => {
 const digestOf = (clear: Buffer) => createHash('sha256').update(clear).digest()
 
 /**
- * An export's bytes: the header in clear, then the content in chunks by AES-256-GCM, each bound to the header, to its
- * place and to whether it is the last. The key is random and this file's alone, so that its nonces can count.
+ * An export's bytes: the header in clear, then the content in AES-256-GCM chunks, each bound to the header, to its
+ * place and to whether it is the last. The random key is used for this file only, so its nonces can be counters.
  */
 export async function* writeContainer(
   keys: KeyProvider,
@@ -121,11 +122,6 @@ export async function* writeContainer(
   }
 }
 
-async function readExactly(file: FileHandle, bytes: number, position: number): Promise<Buffer> {
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(bytes), 0, bytes, position)
-  return buffer.subarray(0, bytesRead)
-}
-
 /** @throws TransferError */
 function parseHeader(path: string, text: string): Header {
   const value = parseJson(text)
@@ -145,13 +141,12 @@ async function readClear(path: string): Promise<{ header: Header; clear: Buffer 
     throw new TransferError(`The file ${path} cannot be read: ${error.message}`)
   })
   try {
-    const start = await readExactly(file, MAGIC.length + LENGTH_BYTES, 0)
-    if (!start.subarray(0, MAGIC.length).equals(MAGIC) || start.length < MAGIC.length + LENGTH_BYTES)
+    const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(PREFIX_BYTES + HEADER_BYTES_MAX) })
+    if (bytesRead < PREFIX_BYTES || !buffer.subarray(0, MAGIC.length).equals(MAGIC))
       throw new TransferError(`${path} is no export of Halfkey.`)
-    const length = start.readUInt32BE(MAGIC.length)
-    const header = await readExactly(file, Math.min(length, HEADER_BYTES_MAX), start.length)
-    if (header.length !== length) throw new TransferError(`${path} is damaged: its header does not end where it says.`)
-    return { header: parseHeader(path, header.toString()), clear: Buffer.concat([start, header]) }
+    const end = PREFIX_BYTES + buffer.readUInt32BE(MAGIC.length)
+    if (end > bytesRead) throw new TransferError(`${path} is damaged: its header does not end where it says.`)
+    return { header: parseHeader(path, buffer.toString('utf8', PREFIX_BYTES, end)), clear: buffer.subarray(0, end) }
   } finally {
     await file.close()
   }
@@ -176,7 +171,7 @@ async function* readChunks(path: string, key: Buffer, clear: Buffer): AsyncGener
   }
 }
 
-/** Opens an export. @throws TransferError when it is none, is damaged, or is under a key that is not held */
+/** Opens an export. @throws TransferError when it is no export, is damaged, or needs another key */
 export async function openContainer(path: string, keys: KeyProvider): Promise<Opened> {
   const { header, clear } = await readClear(path)
   const key = await keys.unwrap(header.key.keyId, Buffer.from(header.key.wrapped, 'base64'), WRAP_AAD).catch(() => {
@@ -185,7 +180,7 @@ export async function openContainer(path: string, keys: KeyProvider): Promise<Op
     )
   })
   const content = () => readChunks(path, key, clear)
-  // Each chunk is bound to the header: with the first one, what it says is believed.
+  // Each chunk authenticates the header: check one before the header is used.
   for await (const _ of content()) break
   return { header, digest: digestOf(clear).toString('hex'), content }
 }

@@ -1,4 +1,4 @@
-/** An export or an import cannot be carried out as things are. The message says what to do. */
+/** An export or import cannot be carried out. The message says what to do. */
 export class TransferError extends Error {
   /** @param message may quote a file: control characters, which a terminal would obey, are replaced */
   constructor(message: string, options?: ErrorOptions) {

@@ -14,7 +14,7 @@ import { compress, countsOf, type Manifest, totalOf } from './lines.ts'
 import { beginSnapshot, countRows, keepWrappingKey, readRows } from './rows-store.ts'
 import type { Table } from './tables.ts'
 
-/** How far long work has got. */
+/** Receives the progress of long work. */
 export interface Progress {
   begin(what: string, total?: number | null): void
   add(count: number): void
@@ -31,17 +31,19 @@ export interface ExportOptions {
   progress: Progress
 }
 
-/** What was exported. */
-export interface Exported {
+/** What was exported or imported. */
+export interface Moved {
   exportId: string
   tenantId: string
   rows: number
-  bytes: number
-  /** By table. */
+  /** Rows by table. */
   tables: Record<string, number>
 }
 
-/** Both keys: the values of the first are handed over to the second. */
+/** What was exported, and the size of the file. */
+export type Exported = Moved & { bytes: number }
+
+/** The keys before and after rewrapping. */
 interface Keys {
   own: KeyProvider
   transfer: KeyProvider
@@ -81,7 +83,7 @@ async function exportInto(
   const { tenantId, progress } = options
   let begun = false
   return db.tx(async (tx) => {
-    // A transaction that is run once more would write behind what it has written.
+    // A retry of the transaction would append to the rows already written.
     if (begun) throw new TransferError('The database has ended the export. Run it again.')
     begun = true
     await beginSnapshot(tx)
@@ -105,8 +107,8 @@ async function exportInto(
 }
 
 /**
- * Writes everything of a tenant, as it is at one moment, into an encrypted file of mode 0600, while the service runs. The
- * file has its name only once it is complete.
+ * Writes everything of a tenant, as it is at one moment, to an encrypted file of mode 0600, while the service runs. The
+ * file gets its name once it is complete.
  * @throws TransferError, KeyFileError
  */
 export async function exportTenant(deps: Deps, options: ExportOptions): Promise<Exported> {
@@ -115,7 +117,7 @@ export async function exportTenant(deps: Deps, options: ExportOptions): Promise<
   if ((await stat(options.out).catch(() => null)) !== null)
     throw new TransferError(`${options.out} is there already. Name another file, or take that one away.`)
   const file = await open(part, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
-    // Two that write one file would give it the name before it is complete.
+    // Of two exports to one file, the first to end would name an incomplete file.
     if (error.code === 'EEXIST')
       throw new TransferError(`${part} is there: an export is at work, or one was ended. If none is, delete it.`)
     throw new TransferError(`${part} cannot be written: ${error.message}`)

@@ -8,7 +8,7 @@ import { findBroken, findSharedElsewhere, findUnknownLedgers } from './checks-st
 import { withConnection } from './connection.ts'
 import { type Opened, openContainer } from './container.ts'
 import { parseJson, TransferError } from './errors.ts'
-import type { Progress } from './export.ts'
+import type { Moved, Progress } from './export.ts'
 import { isSealed, openTransferKey, rewrapRows } from './keys.ts'
 import { countsOf, type Portion, readPortions, totalOf } from './lines.ts'
 import { allowIdle, keepWrappingKey } from './rows-store.ts'
@@ -28,15 +28,10 @@ export interface ImportOptions {
 }
 
 /** What was imported. */
-export interface Imported {
-  exportId: string
-  tenantId: string
-  rows: number
+export interface Imported extends Moved {
   /** How many rows an earlier run had staged. */
   resumedAt: number
   dryRun: boolean
-  /** By table. */
-  tables: Record<string, number>
 }
 
 const PROBE_AAD = Buffer.from('halfkey/v1/which-key-wraps')
@@ -85,7 +80,7 @@ async function findBegun(db: Db, { header, digest }: Opened): Promise<store.Impo
   return begun
 }
 
-/** Values that the database does not take are the file's fault. */
+/** Reports values that the database refuses as an error of the file. */
 function blameFile(error: unknown, where: string): never {
   const code = error instanceof Error ? String((error as { code?: unknown }).code) : ''
   if (!/^2[23]/.test(code)) throw error
@@ -106,7 +101,7 @@ function checkBodies({ table, rows }: Portion): void {
   }
 }
 
-/** The rows as they can stand here: with sealed values under this installation's key. */
+/** The rows with sealed values under this installation's key. */
 async function adopt({ deps, transfer }: Run, portion: Portion): Promise<Row[]> {
   const { table, rows } = portion
   if (table.name === 'events') checkBodies(portion)
@@ -116,7 +111,7 @@ async function adopt({ deps, transfer }: Run, portion: Portion): Promise<Row[]> 
   })
 }
 
-/** Stages all rows from a position on, each portion in a transaction with its position. @returns how many of each table */
+/** Stages all rows from a position on, each portion in a transaction with the new position. @returns counts by table */
 async function stageAll(run: Run, id: string, from: number): Promise<Record<string, number>> {
   const { db, opened, tables, options } = run
   const { tenantId } = opened.header
@@ -140,7 +135,7 @@ async function stageAll(run: Run, id: string, from: number): Promise<Record<stri
   return counts
 }
 
-/** @throws TransferError naming what cannot go live here, or is another tenant's already */
+/** @throws TransferError naming rows that cannot go live here, or that another tenant has already */
 async function checkStaged({ db, deps, tables, options }: Run, id: string): Promise<void> {
   const refuse = (why: string, found: readonly string[], way: string) => {
     if (found.length === 0) return
@@ -157,7 +152,7 @@ async function checkStaged({ db, deps, tables, options }: Run, id: string): Prom
   refuse('what is here already', clashes, 'Make room and run this again, or ')
 }
 
-/** Wraps anew what was staged under a key that has been rotated since. The transaction keeps rotations out. */
+/** Rewraps values that were staged before a key rotation. Rotations are locked out until the transaction ends. */
 async function renewStaged(tx: Db, { deps, options }: Run, id: string): Promise<void> {
   if (!(await keepWrappingKey(tx)))
     throw new TransferError('The key-encryption key is being rotated just now. Run this again once that has ended.')
@@ -171,7 +166,7 @@ async function renewStaged(tx: Db, { deps, options }: Run, id: string): Promise<
   }
 }
 
-/** The one transaction before which there is nothing of the tenant here, and after which there is everything. */
+/** Makes the whole tenant live in one transaction. */
 async function goLive(run: Run, id: string): Promise<void> {
   const { db, deps, tables, options } = run
   await store.passOffsets(db, id)
@@ -182,7 +177,7 @@ async function goLive(run: Run, id: string): Promise<void> {
       await allowIdle(tx)
       await renewStaged(tx, run, id)
       await store.publishStaging(tx, id, tables, deps.now())
-      // A migration that was applied meanwhile did not see these rows.
+      // A migration that was applied meanwhile did not change the staged rows.
       await checkFits(tx, run.opened)
     })
     .catch((error: unknown) => blameFile(error, 'among the rows that it refers to'))
@@ -234,8 +229,9 @@ async function carryOut(run: Run): Promise<Imported> {
 }
 
 /**
- * Brings an exported tenant into this installation. Rows are staged where nothing else reads them, a portion a transaction;
- * an interrupted import is resumed by the next run. The tenant goes live in one transaction at the end. One import at a time.
+ * Brings an exported tenant into this installation. Rows are staged where nothing else reads them, a portion per
+ * transaction, and the next run resumes an interrupted import. At the end one transaction makes the tenant live. One
+ * import at a time.
  * @throws TransferError, KeyFileError
  */
 export async function importTenant(deps: Deps, options: ImportOptions): Promise<Imported> {

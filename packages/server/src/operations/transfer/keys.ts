@@ -13,7 +13,7 @@ export async function openTransferKey(path: string, installation: KeyProvider): 
   return keys
 }
 
-/** Whether a column's values are sealed: named so everywhere. */
+/** Whether a column holds sealed values, by its name. */
 export const isSealed = ({ name, type }: Table['columns'][number]): boolean =>
   type === 'bytea' && name.endsWith('_sealed')
 

@@ -5,11 +5,11 @@ import type { Opened } from './container.ts'
 import { parseJson, TransferError } from './errors.ts'
 import type { Row, Table } from './tables.ts'
 
-/** No row of the service comes near it. */
+/** Far beyond any row of the service. */
 const LINE_CHARS_MAX = 33_554_432
 const PORTION_ROWS = 2_000
 const PORTION_CHARS = 1_048_576
-/** Of 1 to 9: most of the gain at a third of the time. */
+/** Of 1 to 9: most of the compression in a third of the time. */
 const GZIP_LEVEL = 3
 
 const Manifest = z.strictObject({
@@ -66,11 +66,11 @@ function readRow(line: string, { name, columns }: Table): Row {
 
 /** Text, compressed. */
 export async function* compress(text: AsyncIterable<string>): AsyncGenerator<Buffer> {
-  // An error of the text ends the last stream, whose reader gets it.
+  // An error in `text` destroys the last stream, and so reaches its reader.
   yield* pipeline(text, createGzip({ level: GZIP_LEVEL }), () => {})
 }
 
-/** Undoes `compress`, line by line. @throws TransferError when it is no such text */
+/** Reverses `compress`, line by line. @throws TransferError when the content is not compressed lines */
 export async function* decompress(content: AsyncIterable<Buffer>): AsyncGenerator<string> {
   try {
     yield* splitLines(pipeline(content, createGunzip().setEncoding('utf8'), () => {}))

@@ -1,8 +1,8 @@
 import { type Db, sql } from '../../platform/db/db.ts'
-import { REWRAP_LOCK } from '../../platform/security/sealed-values.ts'
-import { composed, quoted, type Table, tenantColumn } from './tables.ts'
+import { composed, quoted, REWRAP_LOCK } from '../../platform/security/sealed-values.ts'
+import { type Table, tenantColumn } from './tables.ts'
 
-/** About how much one fetch holds in memory. */
+/** Roughly the memory of one fetch. */
 const BATCH_CHARS = 1_048_576
 const BATCH_ROWS_MAX = 2_000
 /** Until it is known how large a table's rows are. */
@@ -10,7 +10,7 @@ const BATCH_ROWS_FIRST = 10
 /** How long a transaction may wait for the disk of the file between two statements. */
 const IDLE_MS = 120_000
 
-/** From here on the transaction reads the database as it is at one moment, and writes nothing. */
+/** Makes a transaction read-only, on one snapshot of the database. */
 export async function beginSnapshot(tx: Db): Promise<void> {
   await tx.run(sql`set transaction isolation level repeatable read, read only`)
   await allowIdle(tx)
@@ -43,7 +43,7 @@ export async function countRows(tx: Db, tables: readonly Table[], tenantId: stri
 /** A tenant's rows of a table in their order, each a JSON array of texts; a bounded number at a time. In a transaction. */
 export async function* readRows(tx: Db, table: Table, tenantId: string): AsyncGenerator<string[]> {
   const texts = table.columns.map((column) => `${quoted(column.name)}::text`)
-  // Without a key by their whole text, so that two exports of the same are the same.
+  // Without a key, rows are ordered by their text, so that exports are reproducible.
   const order = table.order.length > 0 ? table.order.map(quoted).join(', ') : '1'
   await tx.run(
     composed(

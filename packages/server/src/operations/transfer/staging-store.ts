@@ -1,20 +1,10 @@
 import { type Db, sql } from '../../platform/db/db.ts'
 import { raiseAuthEpoch } from '../../platform/security/authenticator.ts'
 import { sealedPrefix } from '../../platform/security/crypto.ts'
-import { type SealedTable, sealedTables } from '../../platform/security/sealed-values.ts'
-import {
-  composed,
-  quoted,
-  REMADE,
-  type Row,
-  staged,
-  stagingSchema,
-  TABLES,
-  type Table,
-  tenantColumn,
-} from './tables.ts'
+import { composed, quoted, type SealedTable, sealedTables } from '../../platform/security/sealed-values.ts'
+import { REMADE, type Row, staged, stagingSchema, TABLES, type Table, tenantColumn } from './tables.ts'
 
-/** An import as it stands: which file, and how many of its rows are staged. */
+/** The progress of an import. `position` is the number of rows staged. */
 export interface ImportRow {
   id: string
   tenant_id: string
@@ -32,12 +22,12 @@ export function findImport(db: Db, id: string, tenantId: string | null): Promise
     order by finished_at is null, id <> ${id}, created_at limit 1`)
 }
 
-/** Whether a tenant is here. */
+/** Whether a tenant exists. */
 export async function hasTenant(db: Db, tenantId: string): Promise<boolean> {
   return (await db.one(sql`select 1 as here from tenants where id = ${tenantId}`)) !== undefined
 }
 
-/** Begins an import, with empty tables: their columns alone, without keys and references. */
+/** Begins an import, with empty staging tables: columns only, without keys and references. */
 export async function beginImport(
   tx: Db,
   { id, tenantId, file, now }: { id: string; tenantId: string; file: string; now: Date },
@@ -61,8 +51,8 @@ export async function discardImport(tx: Db, id: string): Promise<void> {
 }
 
 /**
- * Stages rows, and moves the import's position on; each row belongs to the tenant, whatever it says.
- * @returns false where the position is not what it was, since another process runs the same import
+ * Stages rows under the given tenant, and advances the import's position.
+ * @returns false if the position has changed, because another process runs the same import
  */
 export async function stageRows(
   tx: Db,
@@ -70,7 +60,7 @@ export async function stageRows(
   { name, columns }: Table,
   rows: readonly Row[],
 ): Promise<boolean> {
-  // Does not wait for the disk: what a crash of the database undoes is undone whole, and done again.
+  // A crash of the database may undo whole portions, which are then staged again.
   await tx.run(sql`set local synchronous_commit = off`)
   const targets = [tenantColumn(name), ...columns.map((column) => column.name)]
   const values = ['$1', ...columns.map(({ type }, at) => `x.c${at}::${type}`)]
@@ -88,7 +78,7 @@ export async function stageRows(
   )
 }
 
-/** A unique index that leaves the tenant out: what it holds is one tenant's of the whole installation. */
+/** A unique index without the tenant: its values are unique across the installation. */
 interface GlobalIndex {
   table: string
   columns: string[]
@@ -96,7 +86,7 @@ interface GlobalIndex {
   has_id: boolean
 }
 
-/** Ids that are found without their tenant, so that no two tenants may share one. */
+/** Tables whose ids are looked up without their tenant, so that they must be unique across tenants. */
 const IDS_ALONE = ['delegated_sessions', 'lanes', 'wallets', 'webhooks']
 
 async function globalIndexes(db: Db): Promise<GlobalIndex[]> {
@@ -117,7 +107,7 @@ async function globalIndexes(db: Db): Promise<GlobalIndex[]> {
 
 const CLASHES_SHOWN_MAX = 5
 
-/** What is staged and another tenant has already, as `table (columns): row`; some of each kind. */
+/** Staged values that another tenant has already, as `table (columns): row`; some of each kind. */
 export async function findClashes(db: Db, importId: string): Promise<string[]> {
   const found: string[] = []
   for (const { table, columns, condition, has_id } of await globalIndexes(db)) {
@@ -138,7 +128,7 @@ export async function findClashes(db: Db, importId: string): Promise<string[]> {
   return found
 }
 
-/** The staged tables that hold values wrapped by another key than this one, each with an index to walk it in portions. */
+/** The staged tables with values that another key wraps, each with an index to read it in portions. */
 export async function staleStaging(tx: Db, importId: string, keyId: string): Promise<SealedTable[]> {
   const prefix = sealedPrefix(keyId)
   const stale: SealedTable[] = []
@@ -154,7 +144,7 @@ export async function staleStaging(tx: Db, importId: string, keyId: string): Pro
   return stale
 }
 
-/** Moves everything staged into the service's own tables: in the transaction that makes the tenant live. */
+/** Copies all staged rows into the service's tables, and ends the import. */
 export async function publishStaging(tx: Db, importId: string, tables: readonly Table[], now: Date): Promise<void> {
   for (const { name, columns } of tables) {
     const columnsKept = [tenantColumn(name), ...columns.map((column) => column.name)].map(quoted)
@@ -173,8 +163,8 @@ export async function publishStaging(tx: Db, importId: string, tables: readonly 
 }
 
 /**
- * Moves the ledger's sequence past what is staged, so that what comes after it has a greater offset. Whoever takes an
- * offset meanwhile waits: the sequence is never set back.
+ * Moves the ledger's sequence past the staged offsets, so that later offsets are greater. It is never set back: other
+ * users of the sequence wait meanwhile.
  */
 export async function passOffsets(db: Db, importId: string): Promise<void> {
   const row = await db.one<{ top: number | null }>(
@@ -187,7 +177,7 @@ export async function passOffsets(db: Db, importId: string): Promise<void> {
     ((await at.one<{ last_value: number }>(sql`select last_value from ledger_offsets`))?.last_value ?? 0) <= top
   if (!(await isBehind(db))) return
   await db.tx(async (tx) => {
-    // Changes nothing but takes the lock that `nextval` waits for.
+    // Takes the lock that `nextval` waits for, and changes nothing.
     await tx.run(composed('alter sequence ledger_offsets increment by 1'))
     if (await isBehind(tx)) await tx.run(composed(`alter sequence ledger_offsets restart with ${top + 1}`))
   })

@@ -1,6 +1,6 @@
-import type { Sql } from '../../platform/db/db.ts'
+import { quoted } from '../../platform/security/sealed-values.ts'
 
-/** A table as it travels: its columns, without the tenant's id and without what is made anew. */
+/** A table in an export: its columns without the tenant's id and those of `REMADE`. */
 export interface Table {
   name: string
   columns: { name: string; type: string }[]
@@ -11,19 +11,13 @@ export interface Table {
 /** The values of a row as text, null for NULL. */
 export type Row = (string | null)[]
 
-/** A statement whose text follows from the schema. Never prepared, since such texts have no bound in the source. */
-export const composed = (text: string, values: readonly unknown[] = []): Sql => ({ text, values, name: '' })
-
-/** A name as it stands in SQL. */
-export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
-
 /** The schema in which the rows of an import wait until the tenant goes live. Nothing else reads it. */
 export const stagingSchema = (importId: string): string => quoted(`halfkey_import_${importId}`)
 
 /** A staged table as it stands in SQL. */
 export const staged = (importId: string, table: string): string => `${stagingSchema(importId)}.${quoted(table)}`
 
-/** Why a table stays behind. */
+/** Why a table is not exported. */
 export interface LeftOut {
   leftOut: string
 }
@@ -33,8 +27,8 @@ const shortLived: LeftOut = { leftOut: 'counts for minutes; asked for again' }
 const underWay: LeftOut = { leftOut: 'what is under way ends with the old installation, and is begun again' }
 
 /**
- * Every table of the schema: whether a tenant's rows of it move with the tenant. A table that is not named here stops an
- * export, so that a later one is not forgotten.
+ * All tables of the schema, and whether a tenant's rows move with the tenant. An export stops at a table that is not
+ * listed here, so that new tables are not forgotten.
  */
 export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   analytics_active_users: 'copied',
@@ -99,22 +93,22 @@ export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   workers: ofInstallation,
 }
 
-/** The column that says whose a row is. */
+/** The column with the tenant of a row. */
 export const tenantColumn = (table: string): string => (table === 'tenants' ? 'id' : 'tenant_id')
 
 /**
- * Columns that mean something in their own installation only, by table: what they begin with in the next one, as SQL;
- * null for the column's default.
+ * Columns with a meaning in one installation only, by table, and their first value in the next one, as SQL; null for the
+ * column's default.
  */
 export const REMADE: Readonly<Record<string, Readonly<Record<string, string | null>>>> = {
   // Transaction ids count within one server.
   ledger_updates: { xid: null },
-  // What was being sent is sent again: nobody here has leased it.
+  // Deliveries that were being sent are sent again: no worker here has a lease.
   deliveries: { lease_id: null, lease_until: null },
   lanes: { due_at: 'now()', floor_at: null, saturated: null },
-  // Verified until its record is found to be missing: looked at once, since a file alone proves nothing.
+  // Stays verified until its record is missing. Checked at once, since the file proves nothing.
   custom_domains: { next_check_at: "case when status in ('pending', 'verified') then now() end", missing_since: null },
-  // What is paid for the processor alone says, which is asked for what has not been looked at in a day.
+  // Only the payment processor knows what is paid. It is asked, as for any state that is older than a day.
   tenants: { plan: null },
   subscriptions: { period_start: null, period_end: null, updated_at: 'to_timestamp(0)' },
 }

@@ -36,7 +36,8 @@ export interface Follower {
 
 /** How many events are folded in one transaction. */
 const EVENTS_A_FOLD = 1_000
-const TENANTS_A_ROUND = 64
+/** How many tenants are worked for in one round. */
+export const TENANTS_A_ROUND = 64
 
 interface FeedRow {
   head: number
@@ -79,6 +80,28 @@ async function foldSome(tx: Db, follower: Follower, tenantId: Id<'ten'>): Promis
 }
 
 /**
+ * Works for one tenant after the other; an error of one does not stop the others. `work` returns whether there is more.
+ * @returns whether there is more at once @throws AggregateError of all errors, at the end
+ */
+export async function workForTenants<T>(
+  tenants: readonly T[],
+  failure: string,
+  work: (tenant: T) => Promise<boolean>,
+): Promise<boolean> {
+  let more = tenants.length === TENANTS_A_ROUND
+  const errors: unknown[] = []
+  for (const tenant of tenants) {
+    try {
+      if (await work(tenant)) more = true
+    } catch (error) {
+      errors.push(error)
+    }
+  }
+  if (errors.length > 0) throw new AggregateError(errors, `${failure} of ${errors.length} tenants`)
+  return more
+}
+
+/**
  * Folds what is new in the feeds of some tenants into what a follower derives: a transaction for each tenant, so that one
  * whose events cannot be folded keeps no other's back. @returns whether there is more at once
  * @throws AggregateError of what could not be folded, once the others were
@@ -88,20 +111,12 @@ export async function followFeed(db: Db, follower: Follower): Promise<boolean> {
     select h.tenant_id, c.seq is not null as begun from feed_heads h
     left join feed_cursors c on c.tenant_id = h.tenant_id and c.follower = ${follower.name}
     where h.seq > coalesce(c.seq, 0) order by random() limit ${TENANTS_A_ROUND}`)
-  let more = behind.length === TENANTS_A_ROUND
-  const errors: unknown[] = []
-  for (const { tenant_id, begun } of behind) {
-    try {
-      if (!begun)
-        await db.run(sql`
-          insert into feed_cursors (tenant_id, follower, seq) values (${tenant_id}, ${follower.name}, 0) on conflict do nothing`)
-      if (await db.tx((tx) => foldSome(tx, follower, tenant_id))) more = true
-    } catch (error) {
-      errors.push(error)
-    }
-  }
-  if (errors.length > 0) throw new AggregateError(errors, `${follower.name} could not fold ${errors.length} feeds`)
-  return more
+  return workForTenants(behind, `${follower.name} could not fold feeds`, async ({ tenant_id, begun }) => {
+    if (!begun)
+      await db.run(sql`
+        insert into feed_cursors (tenant_id, follower, seq) values (${tenant_id}, ${follower.name}, 0) on conflict do nothing`)
+    return db.tx((tx) => foldSome(tx, follower, tenant_id))
+  })
 }
 
 /** Keeps a follower from a tenant's feed until the transaction ends. @returns how far it has got */

@@ -5,22 +5,22 @@ export type PaidPlan = (typeof PAID_PLANS)[number]
 /** A subscription as the processor has it now. */
 export interface Subscription {
   id: string
-  /** The processor's own word, such as `active` or `past_due`. */
+  /** In the processor's terms, such as `active` or `past_due`. */
   status: string
-  /** Null where its status gives none, or its price is none of ours. */
+  /** Null if its status gives no plan, or no plan has its price. */
   plan: PaidPlan | null
   periodStart: Date
   periodEnd: Date
 }
 
-/** What the processor tells of by itself: that something about a customer has changed. */
+/** A notice of the processor that something about a customer has changed. */
 export interface ProcessorEvent {
-  /** Unique at the processor; the same at every attempt to deliver it. */
+  /** Unique at the processor; the same at every delivery attempt. */
   id: string
   customerId: string
 }
 
-/** Where a person pays, and until when the page can be used. */
+/** The page at which a person pays, and when it expires. */
 export interface CheckoutPage {
   id: string
   url: string
@@ -28,11 +28,11 @@ export interface CheckoutPage {
 }
 
 /**
- * Takes payments and knows who has paid. Its calls wait for a network: never inside a transaction. Those that create
- * something take a key of ours, under which a repeat creates nothing more. Each may throw `ProcessorError`.
+ * Takes payments and knows who has paid. Its calls use the network: never call them inside a transaction. Calls that
+ * create something take an idempotency key. Each may throw `ProcessorError`.
  */
 export interface PaymentProcessor {
-  /** Beneath `/processor-events/`, the path that its events come in at. */
+  /** Its events arrive at the path `/processor-events/<name>`. */
   readonly name: string
   /** Plans that it has a price for. */
   readonly plans: readonly PaidPlan[]
@@ -48,17 +48,17 @@ export interface PaymentProcessor {
   }): Promise<CheckoutPage>
   /** @returns where a customer sees invoices, and changes or ends the subscription */
   createPortal(input: { customerId: string; returnUrl: string; repeatKey: string }): Promise<string>
-  /** Reads what was posted as an event: null if it is genuine and tells of nothing that counts here, `forged` otherwise. */
+  /** Reads a posted event: null if it is genuine but irrelevant here, `forged` if its signature is not valid. */
   readEvent(body: Buffer, signature: string, now: Date): ProcessorEvent | null | 'forged'
-  /** The one of a customer's subscriptions that counts, as it is at this moment; null if there is none that has not ended, or no such customer. */
+  /** The present state of a customer's best subscription; null if all have ended, or there is no such customer. */
   presentSubscription(customerId: string): Promise<Subscription | null>
 }
 
-/** The processor could not be asked, or refused. The message is for the log; nothing secret is in it. */
+/** The processor could not be reached, or refused. The message is for the log and holds no secret. */
 export class ProcessorError extends Error {
-  /** Whether the same call may succeed later without anybody doing anything. */
+  /** Whether the same call may succeed later without any change. */
   readonly passing: boolean
-  /** Whether it knows no such customer: deleted there, or made in another account or mode. */
+  /** Whether the customer does not exist: deleted, or created in another account or mode. */
   readonly customerGone: boolean
 
   constructor(message: string, { passing = false, customerGone = false } = {}) {

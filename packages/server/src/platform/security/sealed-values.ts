@@ -81,10 +81,11 @@ export async function sealedTables(db: Db): Promise<SealedTable[]> {
   })
 }
 
-const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`
+/** A name as it stands in SQL. */
+export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
-/** A statement whose text follows from the schema. Never prepared, since such texts have no bound in the source. */
-const composed = (text: string, values: readonly unknown[]): Sql => ({ text, values, name: '' })
+/** A statement whose text follows from the schema. Not prepared, since the number of such texts is unbounded. */
+export const composed = (text: string, values: readonly unknown[] = []): Sql => ({ text, values, name: '' })
 
 const list = <T>(items: readonly T[], each: (item: T, at: number) => string) => items.map(each).join(', ')
 

@@ -4,7 +4,7 @@ import { PAID_PLANS, type PaidPlan } from '../../platform/ports/payment-processo
 export const METERS = ['users', 'transactions', 'deliveries', 'apiRequests'] as const
 export type Meter = (typeof METERS)[number]
 
-/** Every plan there is, with its quotas; null is unlimited. */
+/** All plans with their quotas; null is unlimited. */
 export const PLANS = {
   /** Where no payment processor is configured: nobody could pay for more. */
   self_hosted: { users: null, transactions: null, deliveries: null, apiRequests: null },
@@ -14,27 +14,31 @@ export const PLANS = {
 } as const satisfies Record<string, Record<Meter, number | null>>
 export type Plan = keyof typeof PLANS
 
-/** Whether a text names a plan that money buys. */
+/** Plans that can be bought, the smallest first. */
+export const PAID_PLANS = ['pro', 'scale'] as const satisfies readonly Plan[]
+export type PaidPlan = (typeof PAID_PLANS)[number]
+
+/** Whether a name is that of a plan that can be bought. */
 export function isPaidPlan(name: string): name is PaidPlan {
   return (PAID_PLANS as readonly string[]).includes(name)
 }
 
-/** The plan that counts for a tenant: without a processor all are unlimited, with one whoever has not bought is on `free`. */
+/** The plan in force: unlimited without a payment processor; with one, `free` until a plan is bought. */
 export function planInForce(stored: string, withProcessor: boolean): Plan {
   if (!withProcessor) return 'self_hosted'
   return isPaidPlan(stored) ? stored : 'free'
 }
 
-/** A span of time in which use is counted: from `start`, up to but without `end`. */
+/** A span of time in which use is counted: `start` included, `end` excluded. */
 export interface Period {
   start: Date
   end: Date
 }
 
 /**
- * The period that a moment lies in. A subscription's periods follow each other without a gap, so the one that comes after
- * the last known begins where that ends, whenever the processor tells of it. Without a subscription, or before it, the
- * calendar month in UTC.
+ * The period that contains a moment. A subscription's periods follow each other without a gap, so the next one begins
+ * where the last known one ends, before the processor reports it. Without a subscription, or before it, the calendar
+ * month in UTC.
  */
 export function periodAt(subscribed: Period | null, at: Date): Period {
   if (subscribed !== null && at >= subscribed.start) {

@@ -12,16 +12,16 @@ import { announce } from './usage.ts'
 
 const fail = failures(BILLING_ERRORS)
 
-/** Longer than the processor offers an event again, by itself or by hand. */
+/** Longer than the processor redelivers an event, automatically or by hand. */
 const EVENTS_KEPT_MS = 30 * 86_400_000
 const DELETED_MAX = 1_000
 /** How often a state is asked for where no event tells of a change. */
 const ASKED_AGAIN_MS = 24 * 3_600_000
 const ASKED_MAX = 100
-/** Two are enough, as `takeOver` says; a third would be a mistake of ours. */
+/** `takeOver` needs two at most; a third would be an error of ours. */
 const ROUNDS_MAX = 3
 
-/** The plan that a state gives, with its event if it is another one than before. In the transaction that stores the state. */
+/** Stores the plan that a state gives, and publishes a change. In the transaction that stores the state. */
 async function changePlan(tx: Db, deps: Deps, tenantId: Id<'ten'>, state: Subscription | null): Promise<void> {
   const stored = await store.lockPlan(tx, tenantId)
   if (stored === undefined) return
@@ -31,21 +31,17 @@ async function changePlan(tx: Db, deps: Deps, tenantId: Id<'ten'>, state: Subscr
   await store.setPlan(tx, tenantId, to, deps.now())
   const cause = { actor: 'processor' }
   await publish(tx, deps, { tenantId, appId: null, type: 'billing.plan_changed', data: { from, to }, cause })
-  const [account] = await store.findAccounts(tx, [tenantId])
-  if (account === undefined) return
-  const { start } = periodAt(store.subscribedPeriod(account), deps.now())
-  // Against the new quotas the old figures are another part of the whole.
-  await announce(tx, deps, account, await store.resetAnnounced(tx, tenantId, start))
+  const account = (await store.findAccounts(tx, [tenantId])).get(tenantId)
+  const { start } = periodAt(account?.subscribed ?? null, deps.now())
+  // Against the new quotas the same use is another percentage.
+  await announce(tx, deps, await store.resetAnnounced(tx, tenantId, start))
 }
 
 /**
- * Takes over a state that was asked for when the row had `read.version`. An event says that something has changed, not
- * what: events come late and in any order, while the present state is right whatever came before. What must not happen is
- * that of two states the older one is written last. So a state is only written over the version that was there before it
- * was asked for, which puts all of them in the order in which they were asked for. Where that fails, another one has been
- * written meanwhile, and it is asked for again; where it fails twice since `first`, a state that was asked for after the
- * event came has been written by somebody else, and covers it.
- * Without an `id` it was no event that asked. @returns whether the event is done
+ * Stores a state that was asked for at `read.version`, by an optimistic lock on the version: an older state never replaces
+ * a newer one, in whatever order events come. Two versions after `first`, the version when the event came, the stored
+ * state was asked for after the event, and covers it. Without an `id` no event asked.
+ * @returns false where the version has changed, and the state must be asked for again
  */
 async function takeOver(
   deps: Deps,
@@ -74,11 +70,11 @@ async function presentState(deps: Deps, customerId: string): Promise<Subscriptio
   return state
 }
 
-/** Asks for the state that an event hints at, and takes it over. @throws processor_unavailable, and the event comes again */
+/** Asks for the present state after an event, and stores it. @throws processor_unavailable: the processor redelivers */
 async function follow(deps: Deps, { id, customerId }: { id: string; customerId: string }): Promise<void> {
   let first: number | null = null
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
-    // By the customer alone: whoever it may name otherwise, this is the tenant for whom the customer was made.
+    // By the customer alone: whatever else the event names, the customer was made for this tenant.
     const read = await store.findSubscriptionOf(deps.db, customerId)
     if (read === undefined || (await store.isTaken(deps.db, id))) return
     first ??= read.version
@@ -90,8 +86,8 @@ async function follow(deps: Deps, { id, customerId }: { id: string; customerId: 
 }
 
 /**
- * Takes what the processor posts: verified, each event once. What tells of no tenant or nothing that counts here is taken
- * and ignored. @throws billing_not_configured, processor_signature_invalid, processor_unavailable
+ * Verifies what the processor posts, and processes each event once. Events about no tenant or no plan are accepted and
+ * ignored. @throws billing_not_configured, processor_signature_invalid, processor_unavailable
  */
 export async function takeProcessorEvent(deps: Deps, { headers, body }: PlainRequest): Promise<void> {
   const signature = headers['stripe-signature']
@@ -102,7 +98,7 @@ export async function takeProcessorEvent(deps: Deps, { headers, body }: PlainReq
 
 /**
  * Asks for states that were not asked for in a day, in case an event was lost: the processor gives up after some days, and
- * forgets none that its endpoint was not set up for. What fails is asked for again the next time.
+ * sends none before its endpoint is set up. A failed call is repeated the next time.
  * @returns whether there may be more to do at once
  */
 export async function reconcileSubscriptions(deps: Deps): Promise<boolean> {
@@ -111,19 +107,19 @@ export async function reconcileSubscriptions(deps: Deps): Promise<boolean> {
   let failed = false
   for (const read of rows)
     try {
-      // Where somebody else was quicker, theirs is no older.
+      // A state that another process has stored meanwhile is no older.
       await takeOver(deps, { id: null, first: read.version, read }, await presentState(deps, read.customer_id))
     } catch (error) {
       if (!(error instanceof ProcessorError)) throw error
       deps.log.warn({ tenantId: read.tenant_id, reason: error.message }, 'a subscription could not be asked for')
       failed = true
-      // It would be no different with the others.
+      // The others would fail the same way.
       if (error.passing) break
     }
   return !failed && rows.length === ASKED_MAX
 }
 
-/** Forgets events that will not be offered again. @returns whether there may be more */
+/** Deletes events that will not be redelivered. @returns whether there may be more */
 export async function deleteOldEvents(db: Db, now: Date): Promise<boolean> {
   return (await store.deleteEvents(db, new Date(now.getTime() - EVENTS_KEPT_MS), DELETED_MAX)) === DELETED_MAX
 }

@@ -4,26 +4,19 @@ import { failures } from '../../platform/http/errors.ts'
 import type { Id } from '../../platform/ids.ts'
 import { PAID_PLANS } from '../../platform/ports/payment-processor.ts'
 import { QUOTA_ERRORS, type Quotas, type RefusedMeter } from '../../platform/ports/quotas.ts'
-import { isPaidPlan, type Period, PLANS, type Plan, periodAt, planInForce } from './plans.ts'
-import * as store from './store.ts'
+import { isPaidPlan, PAID_PLANS, PLANS, type Plan } from './plans.ts'
+import { type Figures, readFigures } from './usage.ts'
 
 const fail = failures(QUOTA_ERRORS)
 
-/** How long figures are believed. */
+/** How long figures are cached. */
 const FRESH_MS = 1_000
 const TENANTS_MAX = 10_000
 
-interface Figures {
-  readAtMs: number
-  plan: Plan
-  period: Period
-  used: ReadonlyMap<string, number>
-}
-
-/** What has no period frees itself by nothing but deleting. */
+/** A meter without a period falls only when something is deleted. */
 const hasPeriod = (meter: RefusedMeter) => meter !== 'users'
 
-/** How a tenant gets more. A plan that is paid for is changed where it is paid, not bought a second time. */
+/** How a tenant gets more. A paid plan is changed in the portal, not bought a second time. */
 function biggerThan(plan: Plan): string {
   if (plan === PAID_PLANS.at(-1)) return 'There is no larger plan: ask whoever runs this service'
   return `Buy a larger plan with POST /billing/${isPaidPlan(plan) ? 'portal' : 'checkout'}`
@@ -42,9 +35,9 @@ function refusal(now: Date, { plan, period }: Figures, meter: RefusedMeter, used
   )
 }
 
-/** Quotas where a payment processor is configured: by the meters, each tenant's kept in memory for a second. */
+/** Quotas with a payment processor, by the meters. Each tenant's figures are cached for a second. */
 export function createQuotas(deps: Pick<Deps, 'now'>): Quotas {
-  const known = new Map<Id<'ten'>, Figures>()
+  const known = new Map<Id<'ten'>, { readAtMs: number; figures: Figures }>()
 
   function check(figures: Figures, meter: RefusedMeter): void {
     const limit = PLANS[figures.plan][meter]
@@ -54,29 +47,20 @@ export function createQuotas(deps: Pick<Deps, 'now'>): Quotas {
 
   async function read(db: Db, tenantId: Id<'ten'>): Promise<Figures> {
     const readAtMs = performance.now()
-    const [account] = await store.findAccounts(db, [tenantId])
-    const subscribed = account === undefined ? null : store.subscribedPeriod(account)
-    const period = periodAt(subscribed, deps.now())
-    const rows = await store.findMeters(db, tenantId, period.start)
-    const figures = {
-      readAtMs,
-      plan: planInForce(account?.plan ?? '', true),
-      period,
-      used: new Map(rows.map((row) => [row.meter, row.used])),
-    }
+    const figures = await readFigures({ db, now: deps.now }, tenantId, true)
     known.delete(tenantId)
     if (known.size >= TENANTS_MAX) known.delete(known.keys().next().value as Id<'ten'>)
-    known.set(tenantId, figures)
+    known.set(tenantId, { readAtMs, figures })
     return figures
   }
 
   return {
     require(db, tenantId, meter) {
-      const figures = known.get(tenantId)
-      // The period may have ended since: by the service's clock, which is not the one that figures age by.
-      const fresh =
-        figures !== undefined && performance.now() - figures.readAtMs < FRESH_MS && deps.now() < figures.period.end
-      return fresh ? check(figures, meter) : read(db, tenantId).then((now) => check(now, meter))
+      const entry = known.get(tenantId)
+      // The period ends by the service's clock; cache entries age by the monotonic clock.
+      if (entry !== undefined && performance.now() - entry.readAtMs < FRESH_MS && deps.now() < entry.figures.period.end)
+        return check(entry.figures, meter)
+      return read(db, tenantId).then((figures) => check(figures, meter))
     },
   }
 }

@@ -1,16 +1,14 @@
 import { invalid } from '../../platform/http/errors.ts'
 import { URL_CHARS_MAX } from './schema.ts'
 
-const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/
-
-/** Whether a URL's host is the machine itself. */
-export function isLoopback(url: URL): boolean {
-  return LOOPBACK.test(url.hostname)
+/** Whether a URL's host is a loopback address. */
+export function isLoopback({ hostname }: URL): boolean {
+  return /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
 /**
- * A URL that a browser may be sent back to, spelled as browsers understand it, for others read some spellings otherwise.
- * Whose it is, is another question. @throws validation_failed, naming the field
+ * A URL that a browser may be sent back to, in the normal form of browsers: other parsers read some spellings differently.
+ * Does not check whose URL it is. @throws validation_failed, naming the field
  */
 export function parseReturnUrl(field: string, text: string, development: boolean): URL {
   const url = URL.parse(text)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Time } from '../../platform/http/route.ts'
 
-/** Of a return URL, as it is given and as it is once it is percent-encoded: processors take none of any length. */
+/** Limit of a return URL, as given and as percent-encoded: processors limit the length, too. */
 export const URL_CHARS_MAX = 2_000
 const ReturnUrl = z.string().max(URL_CHARS_MAX)
 

@@ -40,8 +40,8 @@ export function processorOf(deps: Deps): PaymentProcessor {
   return deps.payments
 }
 
-/** What a call to the processor answers. Why it failed is for the operator, not for the caller. @throws processor_unavailable */
-export async function callProcessor<T>(deps: Deps, call: Promise<T>): Promise<T> {
+/** The result of a call to the processor. The reason of a failure is logged, not returned. @throws processor_unavailable */
+export async function askProcessor<T>(deps: Deps, call: Promise<T>): Promise<T> {
   return call.catch((error: unknown): never => {
     if (!(error instanceof ProcessorError)) throw error
     deps.log.error(
@@ -59,14 +59,14 @@ export async function callProcessor<T>(deps: Deps, call: Promise<T>): Promise<T>
   })
 }
 
-/** A return URL of the tenant's own. @throws validation_failed, naming the field */
+/** A return URL that belongs to the tenant. @throws validation_failed, naming the field */
 async function ownUrl(deps: Deps, tenantId: Id<'ten'>, field: string, text: string): Promise<string> {
   const development = deps.config.env === 'development'
   const url = parseReturnUrl(field, text, development)
   if (url.origin === new URL(publicUrl(deps.config)).origin) return url.href
   const own = await store.isOwnOrigin(deps.db, tenantId, url.origin, {
     host: url.origin === `https://${url.hostname}` ? url.hostname : null,
-    // As at sign-in: in development an app that names no origin takes any on loopback.
+    // As at sign-in: in development an app without allowed origins accepts any loopback origin.
     anyLoopback: development && isLoopback(url),
   })
   if (own) return url.href
@@ -77,13 +77,13 @@ async function ownUrl(deps: Deps, tenantId: Id<'ten'>, field: string, text: stri
   )
 }
 
-/** What a checkout or portal session will be, before the processor is asked: this much is kept for a repeat. */
+/** The input of a checkout or portal session, stored before the processor is called so that a repeat uses it again. */
 export interface Asked extends Record<string, unknown> {
-  /** Ours at the processor, so that whoever goes on with this makes no second one. */
+  /** The idempotency key at the processor: a repeat creates no second session. */
   repeatKey: string
 }
 
-/** @throws validation_failed, naming the plan and those that there are */
+/** @throws validation_failed, listing the plans that can be bought */
 function purchasable({ plans }: PaymentProcessor, plan: string): PaidPlan {
   if (isPaidPlan(plan) && plans.includes(plan)) return plan
   const message =
@@ -92,7 +92,7 @@ function purchasable({ plans }: PaymentProcessor, plan: string): PaidPlan {
 }
 
 /**
- * The first half of a checkout: everything that can be refused.
+ * The first half of a checkout: all checks.
  * @throws billing_not_configured, validation_failed, subscription_active
  */
 export async function requestCheckout(deps: Deps, { tenantId }: Caller, input: CreateCheckout): Promise<Asked> {
@@ -100,14 +100,14 @@ export async function requestCheckout(deps: Deps, { tenantId }: Caller, input: C
   const successUrl = await ownUrl(deps, tenantId, 'successUrl', input.successUrl)
   const cancelUrl = await ownUrl(deps, tenantId, 'cancelUrl', input.cancelUrl)
   const row = await store.findSubscription(deps.db, tenantId)
-  // A second subscription would be paid for beside the first.
+  // A second subscription would be charged in addition to the first.
   if (row?.in_force === true) throw fail('subscription_active')
   return { repeatKey: randomUUID(), plan, successUrl, cancelUrl }
 }
 
 /**
- * The tenant's customer at the processor, made at its first checkout, and again where it knows the one no more that is
- * `gone`. Of many that ask at once all get the same one.
+ * The tenant's customer at the processor, created at its first checkout, and again if the processor no longer knows
+ * `gone`. Concurrent calls get the same customer.
  */
 async function customerOf(deps: Deps, tenantId: Id<'ten'>, gone: string | null): Promise<string> {
   const known = await store.findSubscription(deps.db, tenantId)
@@ -116,7 +116,7 @@ async function customerOf(deps: Deps, tenantId: Id<'ten'>, gone: string | null):
   await deps.failpoint('customer made')
   await store.putCustomer(deps.db, tenantId, { customerId, gone }, deps.now())
   const noted = await store.findSubscription(deps.db, tenantId)
-  // What is paid by it would count for whoever it is.
+  // Payments would count for that tenant.
   if (noted === undefined) throw new Error('the processor gave a customer that is another tenant’s')
   return noted.customer_id
 }

@@ -4,81 +4,80 @@ import type { Subscription } from '../../platform/ports/payment-processor.ts'
 import type { Meter, Period } from './plans.ts'
 
 /** What quotas follow from. */
-export interface AccountRow {
-  tenant_id: Id<'ten'>
+export interface Account {
+  tenantId: Id<'ten'>
   /** As stored, not what is in force: see `planInForce`. */
   plan: string
-  period_start: Date | null
-  period_end: Date | null
+  /** The known period of the tenant's subscription, or null where it has none. */
+  subscribed: Period | null
 }
 
-/** The periods of a tenant's subscription, or null where it has none. */
-export function subscribedPeriod({ period_start: start, period_end: end }: AccountRow): Period | null {
-  return start === null || end === null ? null : { start, end }
+/** The accounts of these tenants that still exist, by tenant. */
+export async function findAccounts(db: Db, tenantIds: Iterable<Id<'ten'>>): Promise<Map<Id<'ten'>, Account>> {
+  const rows = await db.query<{ id: Id<'ten'>; plan: string; start: Date | null; end: Date | null }>(sql`
+    select t.id, t.plan, s.period_start as start, s.period_end as end
+    from tenants t left join subscriptions s on s.tenant_id = t.id where t.id = any(${[...new Set(tenantIds)]}::text[])`)
+  return new Map(
+    rows.map(({ id, plan, start, end }) => {
+      const subscribed = start === null || end === null ? null : { start, end }
+      return [id, { tenantId: id, plan, subscribed }]
+    }),
+  )
 }
 
-/** The accounts of these tenants; of those that are gone, none. */
-export function findAccounts(db: Db, tenantIds: readonly Id<'ten'>[]): Promise<AccountRow[]> {
-  return db.query<AccountRow>(sql`
-    select t.id as tenant_id, t.plan, s.period_start, s.period_end
-    from tenants t left join subscriptions s on s.tenant_id = t.id where t.id = any(${tenantIds}::text[])`)
-}
-
-/** What a processor knows of a tenant, as the table holds it. */
+/** A tenant's customer and subscription at the processor. */
 export interface SubscriptionRow {
   tenant_id: Id<'ten'>
   customer_id: string
-  /** Whether a plan is being paid for. */
+  /** Whether a paid plan is in force. */
   in_force: boolean
   version: number
 }
 
-/** A tenant's row, which there is from its first checkout on. */
+const SELECT_SUBSCRIPTION = sql`
+  select tenant_id, customer_id, period_start is not null as in_force, version from subscriptions`
+
+/** A tenant's row, which exists from its first checkout on. */
 export function findSubscription(db: Db, tenantId: Id<'ten'>): Promise<SubscriptionRow | undefined> {
-  return db.one<SubscriptionRow>(sql`
-    select tenant_id, customer_id, period_start is not null as in_force, version from subscriptions where tenant_id = ${tenantId}`)
+  return db.one<SubscriptionRow>(sql`${SELECT_SUBSCRIPTION} where tenant_id = ${tenantId}`)
 }
 
-/** The tenant that is this customer of the processor's: a processor knows no tenants. */
+/** The row of a customer: the processor knows no tenants. */
 export function findSubscriptionOf(db: Db, customerId: string): Promise<SubscriptionRow | undefined> {
-  return db.one<SubscriptionRow>(sql`
-    select tenant_id, customer_id, period_start is not null as in_force, version from subscriptions where customer_id = ${customerId}`)
+  return db.one<SubscriptionRow>(sql`${SELECT_SUBSCRIPTION} where customer_id = ${customerId}`)
 }
 
 /** A tenant's row, locked until the transaction ends. */
 export function lockSubscription(tx: Db, tenantId: Id<'ten'>): Promise<SubscriptionRow | undefined> {
-  return tx.one<SubscriptionRow>(sql`
-    select tenant_id, customer_id, period_start is not null as in_force, version from subscriptions
-    where tenant_id = ${tenantId} for update`)
+  return tx.one<SubscriptionRow>(sql`${SELECT_SUBSCRIPTION} where tenant_id = ${tenantId} for update`)
 }
 
-/** Rows whose state was not asked for since a time, any `limit` of them: so none can keep the others back. */
+/** Up to `limit` rows whose state was not asked for since a time. In random order, so that none delays the others. */
 export function findUnasked(db: Db, since: Date, limit: number): Promise<SubscriptionRow[]> {
   return db.query<SubscriptionRow>(sql`
-    select tenant_id, customer_id, period_start is not null as in_force, version from subscriptions
-    where updated_at < ${since} order by random() limit ${limit}`)
+    ${SELECT_SUBSCRIPTION} where updated_at < ${since} order by random() limit ${limit}`)
 }
 
-/** Notes a tenant's customer, in the place of one that is `gone`; who was quicker stays. */
+/** Stores a tenant's customer, or replaces the one that is `gone`. Of concurrent calls the first wins. */
 export async function putCustomer(
   db: Db,
   tenantId: Id<'ten'>,
   { customerId, gone }: { customerId: string; gone: string | null },
   now: Date,
 ): Promise<void> {
-  // Whatever it conflicts with: of two at once the later may meet the customer before it meets the tenant.
+  // Any conflict: of two concurrent calls the later may conflict on the customer before the tenant.
   const added = await db.run(sql`
     insert into subscriptions (tenant_id, customer_id, created_at, updated_at)
     values (${tenantId}, ${customerId}, ${now}, ${now}) on conflict do nothing`)
   if (added === 1 || gone === null) return
-  // The next version: what was asked for about the old customer is of no use for the new one.
+  // The next version: a state of the old customer must not be stored for the new one.
   await db.run(sql`
     update subscriptions set
       customer_id = ${customerId}, subscription_id = null, status = null, version = version + 1, updated_at = ${now}
     where tenant_id = ${tenantId} and customer_id = ${gone} and period_start is null`)
 }
 
-/** Takes over a state, as the next version; with null, that no subscription is left. */
+/** Stores a state as the next version; null if no subscription is left. */
 export async function updateSubscription(
   tx: Db,
   tenantId: Id<'ten'>,
@@ -97,20 +96,19 @@ export async function updateSubscription(
 
 /** The plan as stored, locked against other changes of the tenant until the transaction ends. */
 export async function lockPlan(tx: Db, tenantId: Id<'ten'>): Promise<string | undefined> {
-  const row = await tx.one<{ plan: string }>(sql`select plan from tenants where id = ${tenantId} for no key update`)
-  return row?.plan
+  return (await tx.one<{ plan: string }>(sql`select plan from tenants where id = ${tenantId} for no key update`))?.plan
 }
 
 export async function setPlan(tx: Db, tenantId: Id<'ten'>, plan: string, now: Date): Promise<void> {
   await tx.run(sql`update tenants set plan = ${plan}, updated_at = ${now} where id = ${tenantId}`)
 }
 
-/** Whether an event of the processor's was taken. Without a lock. */
+/** Whether an event of the processor was processed. Without a lock. */
 export async function isTaken(db: Db, eventId: string): Promise<boolean> {
   return (await db.one(sql`select 1 from processor_events where id = ${eventId}`)) !== undefined
 }
 
-/** Takes an event. @returns false if it was taken before */
+/** Marks an event as processed. @returns false if it was already */
 export async function takeEvent(tx: Db, eventId: string, now: Date): Promise<boolean> {
   return (
     (await tx.run(sql`
@@ -118,14 +116,14 @@ export async function takeEvent(tx: Db, eventId: string, now: Date): Promise<boo
   )
 }
 
-/** Forgets, of the events taken before a time, at most `limit`. @returns how many */
+/** Deletes at most `limit` events that were processed before a time. @returns how many */
 export function deleteEvents(db: Db, before: Date, limit: number): Promise<number> {
   return db.run(sql`
     delete from processor_events where id in
       (select id from processor_events where received_at < ${before} order by received_at limit ${limit})`)
 }
 
-/** Whether a browser may be sent to an origin on a tenant's behalf: it is one of its apps', or of a domain that is its own. */
+/** Whether an origin belongs to a tenant: to one of its apps, or to a custom domain that it has verified. */
 export async function isOwnOrigin(
   db: Db,
   tenantId: Id<'ten'>,
@@ -142,11 +140,11 @@ export async function isOwnOrigin(
   return row?.own === true
 }
 
-/** A meter of a period, after something was added to it. `announced` is the highest percentage that was told of. */
+/** A meter of a period. `announced` is the highest threshold that was published. */
 export interface MeterRow {
   tenant_id: Id<'ten'>
   meter: Meter
-  /** Null for a figure of now, which has no period. */
+  /** Null for a current figure, which has no period. */
   period_start: Date | null
   used: number
   announced: number
@@ -155,9 +153,9 @@ export interface MeterRow {
 /** Something to be added to a meter. */
 export type Addition = Pick<MeterRow, 'tenant_id' | 'meter' | 'used'> & { period_start: Date }
 
-/** Adds to meters, at most one addition to each; answers them as they then are, locked. */
+/** Adds to meters, at most one addition to each. @returns their new state, locked */
 export function addToMeters(tx: Db, additions: readonly Addition[]): Promise<MeterRow[]> {
-  // In one order whoever adds, so that none waits for another in a circle.
+  // Always in the same order, to avoid deadlocks.
   return tx.query<MeterRow>(sql`
     insert into usage_meters as m (tenant_id, meter, period_start, used)
     select a.* from unnest(
@@ -168,9 +166,9 @@ export function addToMeters(tx: Db, additions: readonly Addition[]): Promise<Met
     returning m.tenant_id, m.meter, m.period_start, m.used, m.announced`)
 }
 
-/** Sets the meter of users to how many lists show, by the exact counters that are kept with them. */
+/** Sets the meter of users from the exact counters that lists show. */
 export async function setUsersMeter(tx: Db, tenantId: Id<'ten'>): Promise<MeterRow[]> {
-  // Locked before it is counted: who waits here for another would else write over a newer figure with an older one.
+  // Locked before counting: otherwise one that waited here would replace a newer figure with an older one.
   await tx.run(sql`
     insert into usage_meters as m (tenant_id, meter, period_start) values (${tenantId}, 'users', '-infinity')
     on conflict (tenant_id, meter, period_start) do update set used = m.used`)
@@ -180,14 +178,14 @@ export async function setUsersMeter(tx: Db, tenantId: Id<'ten'>): Promise<MeterR
     returning tenant_id, meter, null::timestamptz as period_start, used, announced`)
 }
 
-/** A tenant's figures of now, and of the period that begins then. */
+/** A tenant's current figures, and those of the period with this start. */
 export function findMeters(db: Db, tenantId: Id<'ten'>, periodStart: Date): Promise<MeterRow[]> {
   return db.query<MeterRow>(sql`
     select tenant_id, meter, nullif(period_start, '-infinity') as period_start, used, announced from usage_meters
     where tenant_id = ${tenantId} and period_start in ('-infinity', ${periodStart})`)
 }
 
-/** Notes which percentage of a meter was told of last. */
+/** Stores the highest threshold of a meter that was published. */
 export async function setAnnounced(tx: Db, row: MeterRow): Promise<void> {
   await tx.run(sql`
     update usage_meters set announced = ${row.announced}
@@ -195,9 +193,9 @@ export async function setAnnounced(tx: Db, row: MeterRow): Promise<void> {
       and period_start = coalesce(${row.period_start}::timestamptz, '-infinity')`)
 }
 
-/** Forgets what was told of a tenant's meters: under another plan it is told anew. Answers those that `findMeters` would. */
+/** Resets what was announced: under another plan thresholds are published again. @returns the meters of `findMeters` */
 export function resetAnnounced(tx: Db, tenantId: Id<'ten'>, periodStart: Date): Promise<MeterRow[]> {
-  // In the order in which the others lock them: those of a period by their names, then the users.
+  // In the order in which other statements lock them: those of a period by name, then the users.
   return tx.query<MeterRow>(sql`
     with locked as materialized (
       select meter, period_start from usage_meters

@@ -8,22 +8,22 @@ import {
   type ProcessorEvent,
   type Subscription,
 } from '../../platform/ports/payment-processor.ts'
-import { isPaidPlan } from './plans.ts'
+import { isPaidPlan, PAID_PLANS, type PaidPlan } from './plans.ts'
+import { isLoopback } from './return-url.ts'
 
 const TIMEOUT_MS = 6_000
 const RETRIES_MAX = 1
 /** How old a signature may be, as Stripe recommends: https://docs.stripe.com/webhooks/signature */
 const TOLERANCE_SECONDS = 300
-/** Of one customer, ended ones not counted; Stripe's own limit is 500, and who has bought more than one has erred. */
+/** Of one customer, without ended ones. Stripe's own limit is 500; more than one is a customer's mistake. */
 const SUBSCRIPTIONS_MAX = 100
 const ID_CHARS_MAX = 255
-const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/
 
 /** Statuses in which a plan is in force. `past_due`: a payment failed, and Stripe tries again until it gives up. */
 const IN_FORCE = new Set(['active', 'trialing', 'past_due'])
 
 const REASON_CHARS_MAX = 500
-/** A place in a success URL that Stripe fills in, which it knows in this spelling alone. */
+/** A placeholder in a success URL that Stripe replaces only in this spelling. */
 const TEMPLATE = '{CHECKOUT_SESSION_ID}'
 const TEMPLATE_ENCODED = encodeURIComponent(TEMPLATE)
 const KEYS_MAX = 3
@@ -34,8 +34,8 @@ const isOldFailure = (error: unknown) =>
   error.headers?.['idempotent-replayed'] === 'true'
 
 /**
- * Calls under an idempotency key. What Stripe answered once under a key it answers for a day, a failure of its own too
- * (https://docs.stripe.com/api/idempotent_requests): where nothing but that is left to be had, the next key is tried.
+ * Calls with an idempotency key. Stripe repeats its first answer to a key for a day, even a server error
+ * (https://docs.stripe.com/api/idempotent_requests): after a repeated server error, the next key is tried.
  */
 async function tryKeys<T>(key: string, call: (options: { idempotencyKey: string }) => Promise<T>): Promise<T> {
   for (let nth = 1; ; nth += 1)
@@ -46,7 +46,7 @@ async function tryKeys<T>(key: string, call: (options: { idempotencyKey: string 
     }
 }
 
-/** What Stripe's errors say that is fit for a log: no header, no body of ours, and not the key, which some of them repeat. */
+/** The part of Stripe's errors that may be logged: no header, no body, and not the key, which some messages contain. */
 function toProcessorError(error: unknown, key: string): ProcessorError {
   if (!(error instanceof Stripe.errors.StripeError)) throw error
   const { type, code, param, statusCode, requestId, message } = error
@@ -61,7 +61,7 @@ function toProcessorError(error: unknown, key: string): ProcessorError {
   return new ProcessorError(`Stripe: ${text.slice(0, REASON_CHARS_MAX)} (${facts})`, { passing, customerGone })
 }
 
-/** Which price is which plan's. @throws Error that names a plan which money does not buy */
+/** Plans by price. @throws Error naming a plan that cannot be bought */
 function plansByPrice(prices: Config['stripePrices']): Map<string, PaidPlan> {
   const plans = new Map<string, PaidPlan>()
   for (const [plan, price] of prices) {
@@ -96,7 +96,7 @@ const idIn = (value: unknown): string | null => {
 const tellsOfPlans = (type: unknown) =>
   typeof type === 'string' && (type.startsWith('customer.subscription.') || type === 'checkout.session.completed')
 
-/** What has a good signature. That it is an object of this shape, a signature does not say. */
+/** A body with a valid signature, which does not prove its shape. */
 interface Signed {
   type?: unknown
   data?: { object?: { customer?: unknown } | null } | null
@@ -109,14 +109,15 @@ function readEvent(
 ): ProcessorEvent | null | 'forged' {
   let event: Signed | null
   try {
-    event = client.webhooks.constructEvent(
+    const { webhooks } = client
+    event = webhooks.constructEvent(
       body,
       signature,
       secret,
       TOLERANCE_SECONDS,
       undefined,
       now.getTime(),
-    ) as unknown as Signed | null
+    ) as Signed | null
   } catch {
     return 'forged'
   }
@@ -125,7 +126,7 @@ function readEvent(
   return id === null || customerId === null || !tellsOfPlans(event?.type) ? null : { id, customerId }
 }
 
-/** Stripe, by its own library at the API version that this pins. @throws Error when the prices are of no plans */
+/** Stripe, by its library and the API version that it pins. @throws Error when a price is of no plan */
 export function createStripe(
   config: Pick<Config, 'stripeApi' | 'stripePrices'>,
   secrets: { key: string; webhookSecret: string },
@@ -137,7 +138,7 @@ export function createStripe(
     })
   const priceOf = (plan: PaidPlan) => config.stripePrices.get(plan) as string
   const api = new URL(config.stripeApi)
-  if (api.protocol === 'http:' && !LOOPBACK.test(api.hostname))
+  if (api.protocol === 'http:' && !isLoopback(api))
     throw new Error('HALFKEY_STRIPE_API must start with https://: the key would be sent in the clear')
   const client = new Stripe(secrets.key, {
     protocol: api.protocol === 'http:' ? 'http' : 'https',
@@ -148,7 +149,7 @@ export function createStripe(
     telemetry: false,
   })
   const running = new Map<string, Promise<unknown>>()
-  /** Stripe refuses a request while another one under its key runs: who asks meanwhile shares the one that does. */
+  /** Stripe refuses a request while another with the same key runs: concurrent calls share one request. */
   function underKey<T>(key: string, call: (options: { idempotencyKey: string }) => Promise<T>): Promise<T> {
     const asked = running.get(key) ?? asking(tryKeys(key, call)).finally(() => running.delete(key))
     running.set(key, asked)
@@ -184,7 +185,7 @@ export function createStripe(
     },
     readEvent: (body, signature, now) => readEvent(client, secrets.webhookSecret, { body, signature, now }),
     async presentSubscription(customerId) {
-      // Without a status: all that have not ended.
+      // Without a status Stripe lists all that have not ended.
       const listed = asking(client.subscriptions.list({ customer: customerId, limit: SUBSCRIPTIONS_MAX }))
       const data = await listed.then(
         (list) => list.data,

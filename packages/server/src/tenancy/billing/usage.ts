@@ -6,38 +6,39 @@ import { publish } from '../../platform/events/events.ts'
 import type { Follower } from '../../platform/events/feed.ts'
 import type { Caller } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
-import { METERS, type Meter, PLANS, periodAt, planInForce } from './plans.ts'
+import { METERS, type Meter, type Period, PLANS, type Plan, periodAt, planInForce } from './plans.ts'
 import type { Usage } from './schema.ts'
 import * as store from './store.ts'
 
 const THRESHOLDS = [80, 100] as const
-/** A figure without a period is told of again once it has fallen below so many percent: not at every step over the line. */
+/** A meter without a period must fall below so many percent before a threshold is published again. */
 const FORGETS_BELOW = 60
 
-/** What adds one to a meter of the period. */
+/** Events that add one to a meter of the period. */
 const COUNTED_EVENTS: Partial<Record<EventType, Meter>> = { 'tx.completed': 'transactions' }
 const COUNTED_TALLIES: Record<Exclude<CounterMetric, 'users_imported'>, Meter> = {
   deliveries_succeeded: 'deliveries',
   deliveries_failed: 'deliveries',
   api_requests: 'apiRequests',
 }
-/** After which the number of users may be another one. */
+/** Events that may change the number of users. */
 const MOVES_USERS = new Set<EventType>(['user.created', 'user.deleted', 'app.deleted'])
 
 const hasReached = ({ used }: store.MeterRow, limit: number, percent: number) => used * 100 >= limit * percent
 
-/** Tells of the thresholds that meters have newly reached, each once. The rows are locked by who added to them. */
-export async function announce(
-  tx: Db,
-  deps: Deps,
-  account: store.AccountRow,
-  rows: readonly store.MeterRow[],
-): Promise<void> {
-  const quotas = PLANS[planInForce(account.plan, deps.payments !== null)]
-  const present = periodAt(store.subscribedPeriod(account), deps.now())
+/** Publishes the thresholds that meters have newly reached, each once. The caller has locked the rows. */
+export async function announce(tx: Db, deps: Deps, rows: readonly store.MeterRow[]): Promise<void> {
+  // Read after the meters are locked: a plan may have changed while waiting for the lock.
+  const accounts = await store.findAccounts(
+    tx,
+    rows.map((row) => row.tenant_id),
+  )
   for (const row of rows) {
-    const limit = quotas[row.meter]
-    // What is added late to a period that is over is of no use to anybody.
+    const account = accounts.get(row.tenant_id)
+    if (account === undefined) continue
+    const limit = PLANS[planInForce(account.plan, deps.payments !== null)][row.meter]
+    const present = periodAt(account.subscribed, deps.now())
+    // A late addition to a period that has ended is not announced.
     if (limit === null || (row.period_start !== null && row.period_start < present.start)) continue
     const due = THRESHOLDS.filter((percent) => row.announced < percent && hasReached(row, limit, percent))
     const { meter, used } = row
@@ -51,7 +52,7 @@ export async function announce(
   }
 }
 
-/** Something that was counted at a time, before it is known to which period that belongs. */
+/** Something counted at a time, before its period is known. */
 interface Counted {
   tenantId: Id<'ten'>
   meter: Meter
@@ -59,42 +60,34 @@ interface Counted {
   n: number
 }
 
-/** Adds what was counted to the meters of its periods, and tells of what is reached by that. */
+/** Adds counts to the meters of their periods, and publishes thresholds that this reaches. */
 async function addCounted(tx: Db, deps: Deps, counted: readonly Counted[]): Promise<void> {
-  const accounts = await store.findAccounts(tx, [...new Set(counted.map((one) => one.tenantId))])
-  const byTenant = new Map(accounts.map((account) => [account.tenant_id, account]))
+  const accounts = await store.findAccounts(
+    tx,
+    counted.map((one) => one.tenantId),
+  )
   const additions = new Map<string, store.Addition>()
   for (const { tenantId, meter, at, n } of counted) {
-    const account = byTenant.get(tenantId)
-    // The tenant is gone, and nobody will ask.
+    const account = accounts.get(tenantId)
+    // The tenant no longer exists.
     if (account === undefined) continue
-    const { start } = periodAt(store.subscribedPeriod(account), at)
+    const { start } = periodAt(account.subscribed, at)
     const key = `${tenantId} ${meter} ${start.getTime()}`
     const used = (additions.get(key)?.used ?? 0) + n
     additions.set(key, { tenant_id: tenantId, meter, period_start: start, used })
   }
   if (additions.size === 0) return
-  const rows = await store.addToMeters(tx, [...additions.values()])
-  // Looked up again now that the meters are locked: their plan may have changed while that was waited for.
-  for (const account of await store.findAccounts(tx, [...new Set(rows.map((row) => row.tenant_id))]))
-    await announce(
-      tx,
-      deps,
-      account,
-      rows.filter((row) => row.tenant_id === account.tenant_id),
-    )
+  await announce(tx, deps, await store.addToMeters(tx, [...additions.values()]))
 }
 
-/** Sets the meter of users to how many there are, and tells of what is reached by that. */
+/** Sets the meter of users to how many there are, and publishes thresholds that this reaches. */
 async function takeUsersOver(tx: Db, deps: Deps, tenantId: Id<'ten'>): Promise<void> {
-  const rows = await store.setUsersMeter(tx, tenantId)
-  const [account] = await store.findAccounts(tx, [tenantId])
-  if (account !== undefined) await announce(tx, deps, account, rows)
+  await announce(tx, deps, await store.setUsersMeter(tx, tenantId))
 }
 
 /**
- * Folds the feed into the meters. Users are not counted one by one but taken over from the counters that are kept with
- * them: those know of users that came before the feed's oldest event, and of apps that went with theirs.
+ * Folds the feed into the meters. Users are not counted by events but copied from `user_counts`, which also knows users
+ * older than the feed's oldest event, and apps that were deleted with their users.
  */
 export function usageFollower(deps: Deps): Follower {
   return {
@@ -111,8 +104,8 @@ export function usageFollower(deps: Deps): Follower {
   }
 }
 
-/** Adds deliveries that have ended, delivered or given up, and requests to the meters; looks at users who were imported. */
-export function usageSink(deps: Deps): CounterSink {
+/** Adds ended deliveries and requests to the meters, and updates the number of users after an import. */
+export function usageSink(deps: Deps): TallySink {
   return {
     async add(tx, increments) {
       const counted = increments.flatMap(({ tenantId, metric, at, n }): Counted[] =>
@@ -125,21 +118,33 @@ export function usageSink(deps: Deps): CounterSink {
   }
 }
 
-/** The plan in force and its meters, all of them, as they were folded: a second or two behind. */
+/** What a tenant's plan allows and what was used of it. */
+export interface Figures {
+  plan: Plan
+  period: Period
+  used: ReadonlyMap<string, number>
+}
+
+/** A tenant's figures, a second or two old. A deleted tenant has no use. */
+export async function readFigures(
+  { db, now }: Pick<Deps, 'db' | 'now'>,
+  tenantId: Id<'ten'>,
+  withProcessor: boolean,
+): Promise<Figures> {
+  const account = (await store.findAccounts(db, [tenantId])).get(tenantId)
+  const period = periodAt(account?.subscribed ?? null, now())
+  const rows = await store.findMeters(db, tenantId, period.start)
+  const used = new Map(rows.map((row) => [row.meter as string, row.used]))
+  return { plan: planInForce(account?.plan ?? '', withProcessor), period, used }
+}
+
+/** The plan in force and all its meters. */
 export async function getUsage(deps: Deps, caller: Caller): Promise<Usage> {
-  const [account] = await store.findAccounts(deps.db, [caller.tenantId])
-  if (account === undefined) throw new Error(`there is no tenant ${caller.tenantId}`)
-  const plan = planInForce(account.plan, deps.payments !== null)
-  const period = periodAt(store.subscribedPeriod(account), deps.now())
-  const rows = await store.findMeters(deps.db, caller.tenantId, period.start)
+  const { plan, period, used } = await readFigures(deps, caller.tenantId, deps.payments !== null)
   return {
     plan,
     periodStart: period.start.toISOString(),
     periodEnd: period.end.toISOString(),
-    meters: METERS.map((key) => ({
-      key,
-      used: rows.find((row) => row.meter === key)?.used ?? 0,
-      limit: PLANS[plan][key],
-    })),
+    meters: METERS.map((key) => ({ key, used: used.get(key) ?? 0, limit: PLANS[plan][key] })),
   }
 }

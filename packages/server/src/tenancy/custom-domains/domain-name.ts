@@ -3,21 +3,21 @@ import { domainToASCII, domainToUnicode } from 'node:url'
 import { parse } from 'tldts'
 import { type HttpError, invalid } from '../../platform/http/errors.ts'
 
-/** Where the record stands that proves a domain. */
+/** The label below which the record that proves a domain is published. */
 export const RECORD_LABEL = '_halfkey'
 /** RFC 1035, section 2.3.4. */
 const NAME_CHARS_MAX = 253
 const LABEL_CHARS_MAX = 63
-/** The record's name must be one too. */
+/** The name of the record must fit, too. */
 const DOMAIN_CHARS_MAX = NAME_CHARS_MAX - RECORD_LABEL.length - 1
 
 const LABEL = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/
-/** How browsers read a number, in any notation, at the end of a host: as part of an IPv4 address (URL Standard, 3.5). */
+/** Browsers read a host that ends in a number, in any notation, as an IPv4 address (URL Standard, 3.5). */
 const NUMBER = /^(?:\d+|0x[0-9a-f]*)$/i
 
 const refuse = (code: string, message: string): HttpError => invalid('domain', message, code)
 
-/** What is written around a name, and what a name cannot hold: [code, what it looks like, what to do]. */
+/** What a host name must not contain. */
 const NO_PART_OF_A_NAME: [code: string, pattern: RegExp, message: string][] = [
   [
     'scheme_not_allowed',
@@ -32,14 +32,14 @@ const NO_PART_OF_A_NAME: [code: string, pattern: RegExp, message: string][] = [
   ['invalid_character', /[\s%]|\p{C}/u, 'Must hold letters, digits, hyphens and dots only.'],
 ]
 
-/** Whether a character would turn into another one: full-width letters, ligatures, the Kelvin sign, invisible ones. */
+/** Whether normalisation would change a character: full-width letters, ligatures, the Kelvin sign, invisible ones. */
 function isAmbiguous(character: string): boolean {
   if (character <= '\x7f') return false
   const lower = character.normalize('NFC').toLowerCase()
   return lower <= '\x7f' || lower.normalize('NFKC') !== lower
 }
 
-/** Whether a name's parts are what its punycode stands for; parts that are punycode already are looked at afterwards. */
+/** Whether a name is spelled as its punycode decodes. Labels that are punycode already are checked later. */
 function isSpelledAs(lower: string, ascii: string): boolean {
   const meant = domainToUnicode(ascii).split('.')
   const given = lower.split('.')
@@ -55,7 +55,7 @@ function toPunycode(text: string): string {
   return ascii
 }
 
-/** Labels that begin like punycode must be punycode: of what nobody can decode nobody can say how it looks. */
+/** Labels with the prefix of punycode must decode: otherwise their appearance is unknown. */
 const isDecodable = (label: string) =>
   !label.startsWith('xn--') || (domainToUnicode(label) !== label && domainToASCII(domainToUnicode(label)) === label)
 
@@ -67,7 +67,7 @@ function refuseLengths(name: string): void {
 }
 
 /**
- * A name as it is stored and compared: lower case, punycode, no trailing dot. Says nothing of whether it may be registered.
+ * A name as stored and compared: lower case, punycode, no trailing dot. Does not check whether it may be registered.
  * @throws validation_failed, with a code that says why
  */
 export function canonicalDomain(text: string): string {
@@ -77,7 +77,7 @@ export function canonicalDomain(text: string): string {
   const bare = name.replace(/\.$/, '')
   if (NUMBER.test(bare.slice(bare.lastIndexOf('.') + 1)))
     throw refuse('ip_address', 'Must be a host name, not an IP address or a part of one.')
-  // Before the conversion, which answers nothing for what is too long.
+  // Before the conversion, which returns nothing for a name that is too long.
   refuseLengths(bare)
   const domain = toPunycode(bare)
   if (isIP(domain) !== 0) throw refuse('ip_address', 'Must be a host name, not an IP address.')
@@ -90,8 +90,8 @@ export function canonicalDomain(text: string): string {
 const isUnder = (domain: string, host: string) => domain === host || domain.endsWith(`.${host}`)
 
 /**
- * Refuses canonical names that nobody can own here: public suffixes, names without a dot, and `ownHosts`, those of the
- * service itself, with all under them. @throws validation_failed, with a code that says why
+ * Refuses canonical names that nobody can register: public suffixes, names without a dot, and the service's own hosts
+ * with all names below them. @throws validation_failed, with a code that says why
  */
 export function refuseUnownable(domain: string, ownHosts: readonly string[]): void {
   if (isUnder(domain, 'localhost')) throw refuse('local_name', 'Must be a name that others can reach, not localhost.')

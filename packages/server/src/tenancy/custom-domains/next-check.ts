@@ -6,18 +6,18 @@ const DAY_MS = 24 * HOUR_MS
 
 /** A verified domain whose record is missing for so long has failed. */
 const MISSING_MS_MAX = 72 * HOUR_MS
-/** When a verified domain is looked at again: after a find, while its record is missing, while there is no answer. */
+/** When a verified domain is checked again: after a find, while its record is missing, while there is no answer. */
 const FOUND_AGAIN_MS = DAY_MS
 const MISSING_AGAIN_MS = HOUR_MS
 const UNANSWERED_AGAIN_MS = 10 * MINUTE_MS
-/** A domain that was never verified: first after a minute, then each time after as long as it has been there. */
+/** A pending domain is checked after a minute, and then at intervals of its age, within these limits. */
 const PENDING_AGAIN_MS_MIN = MINUTE_MS
 const PENDING_AGAIN_MS_MAX = 6 * HOUR_MS
-/** Then it is left to its owner to ask. */
+/** After that, only its owner starts a check. */
 const PENDING_MS_MAX = 7 * DAY_MS
 
-/** What a look at a domain's record came to. `taken`: found, but another tenant has the domain. */
-export type DomainCheck = 'found' | 'missing' | 'unanswered' | 'taken'
+/** The outcome of a lookup. `taken`: found, but another tenant has verified the domain. */
+export type Look = 'found' | 'missing' | 'unanswered' | 'taken'
 
 const ERRORS = {
   found: null,
@@ -26,7 +26,7 @@ const ERRORS = {
   taken: 'domain_taken',
 } as const satisfies Record<DomainCheck, DomainRow['error']>
 
-/** When a new domain is looked at for the first time without being asked. */
+/** When a new domain is first checked without a request. */
 export const firstCheckAt = (now: Date): Date => new Date(now.getTime() + PENDING_AGAIN_MS_MIN)
 
 function nextCheckOfPending(row: DomainRow, now: Date): Date | null {
@@ -39,14 +39,14 @@ function nextCheckOfVerified(look: DomainCheck, missingSince: Date | null, now: 
   if (look === 'found') return new Date(now.getTime() + FOUND_AGAIN_MS)
   const again = now.getTime() + (look === 'missing' ? MISSING_AGAIN_MS : UNANSWERED_AGAIN_MS)
   if (missingSince === null) return new Date(again)
-  // It fails when its time is over, not at the next full hour after it.
+  // Checked exactly when it fails, not up to an hour later.
   const failsAt = missingSince.getTime() + MISSING_MS_MAX
   return new Date(failsAt > now.getTime() ? Math.min(again, failsAt) : again)
 }
 
 /**
- * A domain after a look at its record. Only a record that is known to be missing counts against it: of servers that do not
- * answer, nothing follows.
+ * A domain after a lookup of its record. Only a record that is known to be missing counts against it: a lookup without
+ * an answer changes nothing.
  */
 export function afterCheck(row: DomainRow, look: DomainCheck, now: Date): DomainRow {
   const looked = { ...row, error: ERRORS[look], last_checked_at: now, updated_at: now }

@@ -7,7 +7,7 @@ import { passkeysByRelyingParty, relatedOrigins } from './related-origins.ts'
 import type { CustomDomain, DomainPlan } from './schema.ts'
 import { getCustomDomain } from './service.ts'
 
-/** What every browser with related origins heeds at least (WebAuthn L3, section 5.11). */
+/** The number of labels that every browser with related origins supports (WebAuthn L3, section 5.11). */
 const LABELS_MAX = 5
 
 type Step = DomainPlan['steps'][number]
@@ -17,7 +17,7 @@ type Reach = DomainPlan['passkeys'][number]['reach']
 const labelOf = (origin: string): string | null =>
   parse(new URL(origin).hostname, { allowPrivateDomains: true }).domainWithoutSuffix || null
 
-/** Whether a browser that reads this list finds the origin in it, as WebAuthn L3, section 5.11.1, has it read. */
+/** Whether a browser finds the origin in this list by the algorithm of WebAuthn L3, section 5.11.1. */
 function isHeeded(origins: readonly string[], origin: string): boolean {
   const seen = new Set<string>()
   for (const listed of origins) {
@@ -49,7 +49,7 @@ function stepsFor(record: CustomDomain, rpId: string, reach: Reach, own: string)
     steps.push(
       {
         code: 'serve_related_origins',
-        // Of a host that is not ours nobody here knows what it answers.
+        // The service does not know what another host answers.
         done: rpId === own ? true : null,
         text: `Lead https://${rpId}/.well-known/webauthn to this service, with its Host: browsers read there where else the passkeys may be used.`,
       },
@@ -75,8 +75,8 @@ function stepsFor(record: CustomDomain, rpId: string, reach: Reach, own: string)
 }
 
 /**
- * What it takes to use the app's passkeys on a domain. Promises nothing of what only a browser or DNS knows: such steps
- * have `done: null`. @throws not_found
+ * The steps to use the app's passkeys on a domain. Steps that only a browser or DNS can confirm have `done: null`.
+ * @throws not_found
  */
 export async function planForDomain(deps: Deps, caller: Caller, id: string): Promise<DomainPlan> {
   const record = await getCustomDomain(deps, caller, id)

@@ -55,7 +55,7 @@ export const customDomainRoutes: Route[] = [
       errors: ['not_found', 'dns_record_missing', 'dns_unavailable', 'domain_taken'],
     },
     {
-      // The network is waited for, where no transaction is to be; to look again does no harm.
+      // DNS is asked outside any transaction. A second lookup does no harm.
       effect: async () => ({}),
       finish: (deps, { caller, origin, body }) => verifyCustomDomain(deps, { caller, origin }, body),
     },
@@ -100,7 +100,7 @@ export const customDomainRoutes: Route[] = [
   ),
 ]
 
-/** What a proxy asks before it gets a certificate for a name. */
+/** A TLS proxy asks here before it requests a certificate for a name. */
 export const tlsAllowedRoute: PlainRoute = { path: '/tls/allowed', anyHost: true, handler: tlsAllowed }
 
 /** Where else passkeys of this host may be used (WebAuthn L3, section 5.11, related origin requests). */

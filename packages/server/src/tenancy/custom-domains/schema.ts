@@ -14,7 +14,7 @@ const AppId = z.string().meta({
   example: 'app_01jb2m7x9kq4t8v6w0r3s5y1zb',
 })
 
-/** A custom domain, as every answer shows one. */
+/** A custom domain in replies. */
 export const CustomDomain = z
   .object({
     id: z.string().meta({ example: 'dom_01jb2m7x9kq4t8v6w0r3s5y1zm' }),

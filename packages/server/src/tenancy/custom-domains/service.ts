@@ -3,24 +3,29 @@ import { publicUrl } from '../../platform/config.ts'
 import { type Db, violatedConstraint } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { type EventInput, publish } from '../../platform/events/events.ts'
-import { failures, invalid, notFoundField } from '../../platform/http/errors.ts'
+import { type ErrorTable, failures, invalid, notFoundField } from '../../platform/http/errors.ts'
 import { type Caller, type Origin, type Page, paging } from '../../platform/http/route.ts'
 import { isId, newId } from '../../platform/ids.ts'
 import { raiseAuthEpoch } from '../../platform/security/authenticator.ts'
 import { forgetApps, resolveApp } from '../apps/service.ts'
 import { canonicalDomain, refuseUnownable } from './domain-name.ts'
-import { CUSTOM_DOMAIN_ERRORS } from './errors.ts'
-import { firstCheckAt } from './next-check.ts'
 import type { CreateCustomDomain, CustomDomain, ListCustomDomains, RemoveCustomDomain } from './schema.ts'
 import * as store from './store.ts'
 
+export const CUSTOM_DOMAIN_ERRORS = {
+  dns_record_missing: [400, 'The TXT record that proves this domain was not found.'],
+  dns_unavailable: [400, 'The DNS servers of this domain gave no answer. Try again.'],
+  domain_taken: [409, 'Another tenant of this service has verified this domain.'],
+  domain_limit_reached: [409, 'The tenant has as many custom domains as it may have. Remove one first.'],
+} as const satisfies ErrorTable
+
 const fail = failures(CUSTOM_DOMAIN_ERRORS)
 
-/** Each is looked at by the service itself, every day. */
+/** The service checks each of them every day. */
 const DOMAINS_MAX = 1_000
 const TOKEN_BYTES = 24
 
-/** What an API call needs to be known of: the key for the rules, the origin for the audit log. */
+/** Who calls: the key for authorisation, the origin for the audit log. */
 export type Call = { caller: Caller; origin: Origin }
 
 const publicHost = (deps: Pick<Deps, 'config'>) => new URL(publicUrl(deps.config)).hostname
@@ -41,7 +46,7 @@ export function domainEvent(
   return { tenantId: row.tenant_id, appId: row.app_id, type, data, cause }
 }
 
-/** Makes a change of what is verified count: in this process once it has committed, in the others within a second. */
+/** Drops caches of verified domains: in this process after the commit, in others within a second. */
 export async function spread(tx: Db, deps: Deps): Promise<void> {
   await raiseAuthEpoch(tx)
   tx.afterCommit(deps.auth.forget)
@@ -50,7 +55,7 @@ export async function spread(tx: Db, deps: Deps): Promise<void> {
 const exists = () =>
   fail('already_exists', [{ field: 'domain', code: 'already_exists', message: 'You have registered this domain.' }])
 
-/** The refusal of a name that another tenant has verified. */
+/** The error for a name that another tenant has verified. */
 export const taken = () =>
   fail('domain_taken', [{ field: 'domain', code: 'domain_taken', message: 'Whoever proves a domain first has it.' }])
 
@@ -64,7 +69,7 @@ function refused(deps: Deps, error: unknown): unknown {
 }
 
 /**
- * Registers a domain, with a new token: what proved it before proves nothing now.
+ * Registers a domain, with a new token: the record of an earlier registration does not prove it.
  * @throws validation_failed, not_found (names `appId`), already_exists, domain_taken, domain_limit_reached
  */
 export async function createCustomDomain(deps: Deps, caller: Caller, input: CreateCustomDomain): Promise<CustomDomain> {
@@ -72,32 +77,26 @@ export async function createCustomDomain(deps: Deps, caller: Caller, input: Crea
   refuseUnownable(domain, ownHosts(deps))
   const appId = await resolveApp(deps, caller, input.appId)
   const now = deps.now()
-  const row: store.DomainRow = {
-    tenant_id: caller.tenantId,
-    id: newId('dom'),
-    app_id: appId,
-    domain,
-    status: 'pending',
-    token: `halfkey-verification=${randomBytes(TOKEN_BYTES).toString('hex')}`,
-    error: null,
-    last_checked_at: null,
-    next_check_at: firstCheckAt(now),
-    missing_since: null,
-    verified_at: null,
-    created_at: now,
-    updated_at: now,
-  }
   const insert = async (tx: Db) => {
-    if ((await store.findDomainByName(tx, caller.tenantId, domain, null)) !== undefined) throw exists()
+    const scope = { tenantId: caller.tenantId, appId: null }
+    if ((await store.findDomainByName(tx, scope, domain)) !== undefined) throw exists()
     if (await store.isVerified(tx, domain)) throw taken()
-    // Without a lock, which every registration would wait for: what is registered at the same moment may go past the limit.
+    // Without a lock, which every registration would wait for: concurrent registrations may exceed the limit.
     if ((await store.countUpTo(tx, caller.tenantId, DOMAINS_MAX)) >= DOMAINS_MAX)
       throw fail('domain_limit_reached', [
         { code: 'domain_limit_reached', message: `At most ${DOMAINS_MAX} custom domains.`, limit: DOMAINS_MAX },
       ])
-    await store.insertDomain(tx, row)
+    return store.insertDomain(tx, {
+      tenant_id: caller.tenantId,
+      id: newId('dom'),
+      app_id: appId,
+      domain,
+      token: `halfkey-verification=${randomBytes(TOKEN_BYTES).toString('hex')}`,
+      next_check_at: firstCheckAt(now),
+      created_at: now,
+    })
   }
-  await deps.db.tx(insert).catch((error: unknown) => {
+  const row = await deps.db.tx(insert).catch((error: unknown) => {
     throw refused(deps, error)
   })
   return store.toCustomDomain(row, targetHost(deps))
@@ -111,19 +110,19 @@ export async function listCustomDomains(
 ): Promise<Page<CustomDomain>> {
   const { page, pageSize, offset } = paging(query)
   const appId = query.app_id === undefined ? caller.appId : await resolveApp(deps, caller, query.app_id, 'app_id')
-  const filter = { tenantId: caller.tenantId, appId, status: query.status ?? null }
-  const { rows, total } = await store.listDomains(deps.db, filter, offset, pageSize)
+  const scope = { tenantId: caller.tenantId, appId, status: query.status ?? null }
+  const { rows, total } = await store.listDomains(deps.db, scope, offset, pageSize)
   return { items: rows.map((row) => store.toCustomDomain(row, targetHost(deps))), total, page, pageSize }
 }
 
-/** @throws not_found, the same for another tenant's, another app's and none */
+/** @throws not_found, the same for unknown domains and those of another tenant or app */
 export async function getCustomDomain(deps: Deps, caller: Caller, id: string): Promise<CustomDomain> {
-  const row = isId('dom', id) ? await store.findDomain(deps.db, caller.tenantId, id, caller.appId) : undefined
+  const row = isId('dom', id) ? await store.findDomain(deps.db, caller, id) : undefined
   if (row === undefined) throw fail('not_found')
   return store.toCustomDomain(row, targetHost(deps))
 }
 
-/** The one name that a query and a body give. @throws validation_failed where they give none, or two */
+/** The name in the query or the body. @throws validation_failed without a name, or with two */
 function namedIn(query: RemoveCustomDomain, body: RemoveCustomDomain): string {
   const [domain, other] = [query.domain, body.domain].flatMap((text) =>
     text === undefined ? [] : [canonicalDomain(text)],
@@ -134,7 +133,7 @@ function namedIn(query: RemoveCustomDomain, body: RemoveCustomDomain): string {
   return domain
 }
 
-/** Removes a domain, which counts for nothing from then on. @throws validation_failed, not_found (names `domain`) */
+/** Removes a domain. @throws validation_failed, not_found (names `domain`) */
 export async function removeCustomDomain(
   deps: Deps,
   { caller, origin }: Call,
@@ -143,7 +142,7 @@ export async function removeCustomDomain(
 ): Promise<CustomDomain> {
   const domain = namedIn(query, body)
   return deps.db.tx(async (tx) => {
-    const row = await store.deleteDomain(tx, caller.tenantId, domain, caller.appId)
+    const row = await store.deleteDomain(tx, caller, domain)
     if (row === undefined) throw notFoundField('domain')
     await publish(tx, deps, domainEvent(row, 'custom_domain.removed', { caller, origin }))
     if (row.status === 'verified') await spread(tx, deps)

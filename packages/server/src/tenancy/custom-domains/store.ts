@@ -41,37 +41,39 @@ export function toCustomDomain(row: DomainRow, target: string): CustomDomain {
   }
 }
 
+/** What a new domain has; it is pending. */
+export type NewDomain = Pick<
+  DomainRow,
+  'tenant_id' | 'id' | 'app_id' | 'domain' | 'token' | 'next_check_at' | 'created_at'
+>
+
 /** Writes a new domain. @throws the violation of custom_domains_domain, or of custom_domains_app_fk */
-export async function insertDomain(tx: Db, row: DomainRow): Promise<void> {
-  await tx.run(sql`
-    insert into custom_domains (tenant_id, id, app_id, domain, status, token, error, last_checked_at, next_check_at,
-      missing_since, verified_at, created_at, updated_at)
-    values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.domain}, ${row.status}, ${row.token}, ${row.error},
-      ${row.last_checked_at}, ${row.next_check_at}, ${row.missing_since}, ${row.verified_at}, ${row.created_at}, ${row.updated_at})`)
+export async function insertDomain(tx: Db, row: NewDomain): Promise<DomainRow> {
+  const inserted = await tx.one<DomainRow>(sql`
+    insert into custom_domains (tenant_id, id, app_id, domain, status, token, next_check_at, created_at, updated_at)
+    values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.domain}, 'pending', ${row.token}, ${row.next_check_at},
+      ${row.created_at}, ${row.created_at})
+    returning *`)
+  return inserted as DomainRow
 }
 
-/** The domain; with `onlyAppId` set, undefined unless it is that app's. */
-export function findDomain(
-  db: Db,
-  tenantId: Id<'ten'>,
-  id: Id<'dom'>,
-  onlyAppId: Id<'app'> | null,
-): Promise<DomainRow | undefined> {
-  return db.one<DomainRow>(sql`
-    select * from custom_domains
-    where tenant_id = ${tenantId} and id = ${id} and (${onlyAppId}::text is null or app_id = ${onlyAppId})`)
+/** Domains of a tenant, or with `appId` only of that app. */
+export interface DomainScope {
+  tenantId: Id<'ten'>
+  appId: Id<'app'> | null
+}
+
+const inScope = ({ tenantId, appId }: DomainScope) =>
+  sql`tenant_id = ${tenantId} and (${appId}::text is null or app_id = ${appId})`
+
+/** The domain, or undefined. */
+export function findDomain(db: Db, scope: DomainScope, id: Id<'dom'>): Promise<DomainRow | undefined> {
+  return db.one<DomainRow>(sql`select * from custom_domains where ${inScope(scope)} and id = ${id}`)
 }
 
 /** The same by its name. */
-export function findDomainByName(
-  db: Db,
-  tenantId: Id<'ten'>,
-  domain: string,
-  onlyAppId: Id<'app'> | null,
-): Promise<DomainRow | undefined> {
-  return db.one<DomainRow>(sql`
-    select * from custom_domains
-    where tenant_id = ${tenantId} and domain = ${domain} and (${onlyAppId}::text is null or app_id = ${onlyAppId})`)
+export function findDomainByName(db: Db, scope: DomainScope, domain: string): Promise<DomainRow | undefined> {
+  return db.one<DomainRow>(sql`select * from custom_domains where ${inScope(scope)} and domain = ${domain}`)
 }
 
 /** The domain, locked until the transaction ends. */
@@ -81,27 +83,19 @@ export function lockDomain(tx: Db, tenantId: Id<'ten'>, id: Id<'dom'>): Promise<
   )
 }
 
-/** How many domains a tenant has, counted no further than `most`. */
+/** How many domains a tenant has, counted up to `most`. */
 export async function countUpTo(tx: Db, tenantId: Id<'ten'>, most: number): Promise<number> {
   return tx.run(sql`select from custom_domains where tenant_id = ${tenantId} limit ${most}`)
 }
 
-/** Which domains a list shows; null does not narrow it. */
-export interface DomainFilter {
-  tenantId: Id<'ten'>
-  appId: Id<'app'> | null
-  status: CustomDomain['status'] | null
-}
-
-/** A page of domains, newest first, and how many there are. */
+/** A page of domains, newest first, and how many there are; null does not narrow it. */
 export async function listDomains(
   db: Db,
-  { tenantId, appId, status }: DomainFilter,
+  { status, ...scope }: DomainScope & { status: CustomDomain['status'] | null },
   offset: number,
   limit: number,
 ): Promise<{ rows: DomainRow[]; total: number }> {
-  const fits = sql`tenant_id = ${tenantId} and (${appId}::text is null or app_id = ${appId})
-    and (${status}::text is null or status = ${status})`
+  const fits = sql`${inScope(scope)} and (${status}::text is null or status = ${status})`
   const count = await db.one<{ n: number }>(sql`select count(*) as n from custom_domains where ${fits}`)
   const rows = await db.query<DomainRow>(
     sql`select * from custom_domains where ${fits} order by id desc offset ${offset} limit ${limit}`,
@@ -109,7 +103,7 @@ export async function listDomains(
   return { rows, total: count?.n ?? 0 }
 }
 
-/** Stores what a look has changed. @throws the violation of custom_domains_verified when another tenant was first */
+/** Stores what a lookup has changed. @throws the violation of custom_domains_verified when another tenant was first */
 export async function updateChecked(tx: Db, row: DomainRow): Promise<void> {
   await tx.run(sql`
     update custom_domains set status = ${row.status}, error = ${row.error}, last_checked_at = ${row.last_checked_at},
@@ -118,27 +112,19 @@ export async function updateChecked(tx: Db, row: DomainRow): Promise<void> {
     where tenant_id = ${row.tenant_id} and id = ${row.id}`)
 }
 
-/** Deletes a domain by its name. @returns what it was; undefined where there is none, or it is another app's than `onlyAppId` */
-export function deleteDomain(
-  tx: Db,
-  tenantId: Id<'ten'>,
-  domain: string,
-  onlyAppId: Id<'app'> | null,
-): Promise<DomainRow | undefined> {
-  return tx.one<DomainRow>(sql`
-    delete from custom_domains
-    where tenant_id = ${tenantId} and domain = ${domain} and (${onlyAppId}::text is null or app_id = ${onlyAppId})
-    returning *`)
+/** Deletes a domain by its name. @returns what it was, or undefined */
+export function deleteDomain(tx: Db, scope: DomainScope, domain: string): Promise<DomainRow | undefined> {
+  return tx.one<DomainRow>(sql`delete from custom_domains where ${inScope(scope)} and domain = ${domain} returning *`)
 }
 
-/** Whether somebody has verified this name. Across tenants: it can be one's alone. */
+/** Whether any tenant has verified this name; only one can. */
 export async function isVerified(db: Db, domain: string): Promise<boolean> {
   return (await db.run(sql`select from custom_domains where domain = ${domain} and status = 'verified'`)) === 1
 }
 
 /**
- * Takes a portion of the domains that are to be looked at, of all tenants, the longest due first, and puts them off until
- * `until`: another process takes others, and whoever dies over them leaves them due again then.
+ * Takes a portion of the domains that are due, of all tenants, the longest due first, and postpones them until `until`:
+ * another process takes others, and those of a process that dies are due again then.
  */
 export function takeDue(db: Db, now: Date, until: Date, limit: number): Promise<DomainRow[]> {
   return db.query<DomainRow>(sql`

@@ -7,7 +7,7 @@ import * as store from './store.ts'
 
 const TRUST_MS = 5_000
 const ENTRIES_MAX = 10_000
-/** Whoever opens TLS connections with made-up names makes a proxy ask for each: they get few connections, and wait in vain. */
+/** TLS connections with made-up names make a proxy ask for each: such queries get few connections and a bounded queue. */
 const QUERIES_AT_ONCE = 2
 const WAITING_MAX = 500
 const NAME = /^[a-z0-9.-]{1,253}$/
@@ -17,7 +17,7 @@ interface Entry {
   untilMs: number
 }
 
-/** What this process knows without asking the database. */
+/** The process's cache of verified names. */
 function createKnown(auth: Authenticator) {
   const entries = new Map<string, Entry>()
   const inSlot = pLimit(QUERIES_AT_ONCE)
@@ -45,7 +45,7 @@ function createKnown(auth: Authenticator) {
     entries.delete(domain)
     if (entries.size >= ENTRIES_MAX) entries.delete(entries.keys().next().value as string)
     entries.set(domain, { allowed, untilMs: performance.now() + TRUST_MS })
-    // A failure is for whoever is waiting; the next one asks again.
+    // Errors are not cached.
     allowed.catch(() => entries.delete(domain))
     return allowed
   }

@@ -4,20 +4,25 @@ import { type EventInput, publish } from '../../platform/events/events.ts'
 import { failures, type HttpError, notFoundField } from '../../platform/http/errors.ts'
 import { DnsBusy, DnsUnavailable, dnsRecords } from './dns-records.ts'
 import { canonicalDomain } from './domain-name.ts'
-import { CUSTOM_DOMAIN_ERRORS } from './errors.ts'
-import { afterCheck, type DomainCheck } from './next-check.ts'
 import type { CustomDomain, VerifyCustomDomain } from './schema.ts'
-import { type Call, domainEvent, spread, taken, targetHost } from './service.ts'
+import { type Call, CUSTOM_DOMAIN_ERRORS, domainEvent, spread, taken, targetHost } from './service.ts'
 import * as store from './store.ts'
 
 const fail = failures(CUSTOM_DOMAIN_ERRORS)
 
-/** What is shown of a stranger's DNS. */
+/** How many domains are rechecked together. */
+const PORTION = 20
+/** For so long a due domain is left to the process that took it; more than a lookup and its outcome take. */
+const TAKEN_MS = 60_000
+/** Limits of the foreign DNS data in errors. */
 const OBSERVED_MAX = 10
 const OBSERVED_CHARS_MAX = 255
 
-/** What stands at a domain's record; null where no server would say. `owner` is who the look-up counts for. @throws DnsBusy */
-export async function readRecord(deps: Deps, row: store.DomainRow, owner: string): Promise<string[] | null> {
+/**
+ * The texts at a domain's record; null where no server answered. `owner` is whose limit of lookups it counts for.
+ * @throws DnsBusy
+ */
+async function readRecord(deps: Deps, row: store.DomainRow, owner: string): Promise<string[] | null> {
   try {
     return await dnsRecords(deps.config).texts(store.recordName(row), owner)
   } catch (error) {
@@ -26,48 +31,39 @@ export async function readRecord(deps: Deps, row: store.DomainRow, owner: string
   }
 }
 
-async function settleAs(
-  deps: Deps,
-  { tenant_id, id }: Pick<store.DomainRow, 'tenant_id' | 'id'>,
-  lookAt: (row: store.DomainRow) => DomainCheck,
-  cause: EventInput['cause'],
-): Promise<store.DomainRow | undefined> {
-  return deps.db.tx(async (tx) => {
-    const before = await store.lockDomain(tx, tenant_id, id)
-    if (before === undefined) return undefined
-    const row = afterCheck(before, lookAt(before), deps.now())
-    await store.updateChecked(tx, row)
-    if (row.status === before.status) return row
-    const type = row.status === 'verified' ? 'custom_domain.verified' : 'custom_domain.failed'
-    await publish(tx, deps, domainEvent(row, type, cause))
-    await spread(tx, deps)
-    return row
-  })
-}
-
 /**
- * Draws the conclusions from what was read at a domain's record, and tells of them if its status changes. Of several at
- * once one does. @returns the row; undefined when it was removed meanwhile
+ * Stores the outcome of a lookup, and publishes a change of the status, once if several run concurrently.
+ * @returns the row; undefined if it was removed meanwhile
  */
-export async function recordCheck(
+async function storeLookup(
   deps: Deps,
-  found: store.DomainRow,
+  { tenant_id, id }: store.DomainRow,
   texts: readonly string[] | null,
   cause?: EventInput['cause'],
 ): Promise<store.DomainRow | undefined> {
-  const look = ({ token }: store.DomainRow): DomainCheck => {
+  const lookAt = ({ token }: store.DomainRow): Look => {
     if (texts === null) return 'unanswered'
     return texts.some((text) => text.trim() === token) ? 'found' : 'missing'
   }
-  try {
-    return await settleAs(deps, found, look, cause)
-  } catch (error) {
+  const storeAs = (known: Look | null) =>
+    deps.db.tx(async (tx) => {
+      const before = await store.lockDomain(tx, tenant_id, id)
+      if (before === undefined) return undefined
+      const row = afterLook(before, known ?? lookAt(before), deps.now())
+      await store.updateChecked(tx, row)
+      if (row.status === before.status) return row
+      const type = row.status === 'verified' ? 'custom_domain.verified' : 'custom_domain.failed'
+      await publish(tx, deps, domainEvent(row, type, cause))
+      await spread(tx, deps)
+      return row
+    })
+  return storeAs(null).catch((error: unknown) => {
     if (violatedConstraint(error) !== 'custom_domains_verified') throw error
-    return settleAs(deps, found, () => 'taken', cause)
-  }
+    return storeAs('taken')
+  })
 }
 
-/** A stranger's text as it can be shown anywhere. */
+/** Foreign text that is safe to display. */
 const harmless = (text: string) => text.slice(0, OBSERVED_CHARS_MAX).replace(/[^\x20-\x7e]/g, '?')
 
 function missing(row: store.DomainRow, texts: readonly string[]): HttpError {
@@ -88,7 +84,7 @@ function unavailable(row: store.DomainRow): HttpError {
   return fail('dns_unavailable', [{ field: 'domain', code: 'dns_unavailable', message, name, retryable: true }])
 }
 
-/** The same, as a refusal to begin. @throws rate_limited */
+/** The same for an API call. @throws rate_limited */
 async function readRecordFor(deps: Deps, row: store.DomainRow): Promise<string[] | null> {
   try {
     return await readRecord(deps, row, row.tenant_id)
@@ -100,7 +96,7 @@ async function readRecordFor(deps: Deps, row: store.DomainRow): Promise<string[]
 }
 
 /**
- * Looks at a domain's record, within 5 s, and verifies the domain if it says what it should. Outside any transaction.
+ * Looks up a domain's record, within 5 s, and verifies the domain if the record has its token. Outside any transaction.
  * @throws validation_failed, not_found (names `domain`), dns_record_missing, dns_unavailable, domain_taken, rate_limited
  */
 export async function verifyCustomDomain(
@@ -109,13 +105,33 @@ export async function verifyCustomDomain(
   input: VerifyCustomDomain,
 ): Promise<CustomDomain> {
   const domain = canonicalDomain(input.domain)
-  const found = await store.findDomainByName(deps.db, caller.tenantId, domain, caller.appId)
+  const found = await store.findDomainByName(deps.db, caller, domain)
   if (found === undefined) throw notFoundField('domain')
   const texts = await readRecordFor(deps, found)
-  const row = await recordCheck(deps, found, texts, { caller, origin })
+  const row = await storeLookup(deps, found, texts, { caller, origin })
   if (row === undefined) throw notFoundField('domain')
   if (row.error === 'domain_taken') throw taken()
   if (texts === null) throw unavailable(row)
   if (row.error === 'dns_record_missing') throw missing(row, texts)
   return store.toCustomDomain(row, targetHost(deps))
+}
+
+/**
+ * Rechecks a portion of the domains that are due, of all tenants: pending ones, and verified ones every day. No connection
+ * is held during lookups. @returns whether there may be more
+ */
+export async function recheckDomains(deps: Deps): Promise<boolean> {
+  const now = deps.now()
+  const rows = await store.takeDue(deps.db, now, new Date(now.getTime() + TAKEN_MS), PORTION)
+  const one = async (row: store.DomainRow) => {
+    try {
+      await storeLookup(deps, row, await readRecord(deps, row, 'recheck'))
+    } catch (error) {
+      // It is due again once `TAKEN_MS` are over.
+      if (error instanceof DnsBusy) return
+      deps.log.warn({ err: error, tenantId: row.tenant_id, domainId: row.id }, 'a custom domain could not be looked at')
+    }
+  }
+  await Promise.all(rows.map(one))
+  return rows.length === PORTION
 }
