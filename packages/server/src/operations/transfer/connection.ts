@@ -6,8 +6,6 @@ import { TransferError } from './errors.ts'
 
 /** A statement over a whole tenant may take this long. */
 const STATEMENT_MS = 86_400_000
-/** Texts of values are exact and do not depend on the database's settings. */
-const EXACT_TEXTS = { datestyle: 'ISO', timezone: 'UTC', extra_float_digits: '1', bytea_output: 'hex' }
 
 function connectionOf(config: Config): Connection {
   if (config.databaseUrl !== null) return { connectionString: config.databaseUrl }
@@ -28,7 +26,6 @@ export async function withConnection<T>(
     connectionsMax: 1,
     applicationName,
     log,
-    settings: EXACT_TEXTS,
     statementTimeoutMs: STATEMENT_MS,
   })
   try {

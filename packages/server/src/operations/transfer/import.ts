@@ -11,7 +11,7 @@ import { parseJson, TransferError } from './errors.ts'
 import type { Moved, Progress } from './export.ts'
 import { isSealed, openTransferKey, rewrapRows } from './keys.ts'
 import { countsOf, type Portion, readPortions, totalOf } from './lines.ts'
-import { allowIdle, keepWrappingKey } from './rows-store.ts'
+import { allowIdle, exactTexts, keepWrappingKey } from './rows-store.ts'
 import * as store from './staging-store.ts'
 import type { Row, Table } from './tables.ts'
 
@@ -126,7 +126,10 @@ async function stageAll(run: Run, id: string, from: number): Promise<Record<stri
     const { table, position } = portion
     const rows = await adopt(run, portion)
     const staged = await db
-      .tx((tx) => store.stageRows(tx, { id, tenantId, position }, table, rows))
+      .tx(async (tx) => {
+        await exactTexts(tx)
+        return store.stageRows(tx, { id, tenantId, position }, table, rows)
+      })
       .catch((error: unknown) => blameFile(error, `in ${table.name}`))
     if (!staged) throw new TransferError('Another process runs the same import. Wait for its end, and run this again.')
     options.progress.add(rows.length)

@@ -14,6 +14,14 @@ const IDLE_MS = 120_000
 export async function beginSnapshot(tx: Db): Promise<void> {
   await tx.run(sql`set transaction isolation level repeatable read, read only`)
   await allowIdle(tx)
+  await exactTexts(tx)
+}
+
+/** Makes texts of values exact, whatever the database's settings are. */
+export async function exactTexts(tx: Db): Promise<void> {
+  await tx.run(sql`
+    select set_config('datestyle', 'ISO', true), set_config('timezone', 'UTC', true),
+      set_config('extra_float_digits', '1', true), set_config('bytea_output', 'hex', true)`)
 }
 
 /** Lets a transaction wait for a disk between two statements. */
