@@ -31,27 +31,49 @@ import type { Entrance, PlainRoute, Route } from './platform/http/route.ts'
 import { detached, type MaintenanceTask } from './platform/maintenance.ts'
 import type { Slice } from './platform/slice.ts'
 import { VERSION } from './platform/version.ts'
-import { apiKeyRoutes } from './tenancy/api-keys/routes.ts'
-import { API_KEY_ERRORS } from './tenancy/api-keys/service.ts'
-import { appRoutes } from './tenancy/apps/routes.ts'
-import { APP_ERRORS } from './tenancy/apps/service.ts'
-import { deleteOldEvents, reconcileSubscriptions } from './tenancy/billing/processor-events.ts'
-import { billingRoutes, processorEventsRoute } from './tenancy/billing/routes.ts'
-import { BILLING_ERRORS } from './tenancy/billing/service.ts'
-import { usageFollower, usageSink } from './tenancy/billing/usage.ts'
-import { customDomainRoutes, tlsAllowedRoute } from './tenancy/custom-domains/routes.ts'
-import { CUSTOM_DOMAIN_ERRORS } from './tenancy/custom-domains/service.ts'
-import { recheckDomains } from './tenancy/custom-domains/verify.ts'
-import { tenantRoutes } from './tenancy/tenant/routes.ts'
-import { custodyRoutes } from './wallets/custody/routes.ts'
-import { CUSTODY_ERRORS, deleteOldEncryptionKeys } from './wallets/custody/service.ts'
-import { faucetRoutes } from './wallets/faucet/routes.ts'
-import { templateRoutes } from './wallets/templates/routes.ts'
-import { TEMPLATE_ERRORS } from './wallets/templates/service.ts'
-import { transactionRoutes } from './wallets/transactions/routes.ts'
-import { onboardWallets } from './wallets/wallets/onboarding.ts'
-import { walletRoutes } from './wallets/wallets/routes.ts'
-import { WALLET_ERRORS } from './wallets/wallets/service.ts'
+import { apiKeySlice } from './tenancy/api-keys/slice.ts'
+import { appSlice } from './tenancy/apps/slice.ts'
+import { billingSlice } from './tenancy/billing/slice.ts'
+import { customDomainSlice } from './tenancy/custom-domains/slice.ts'
+import { tenantSlice } from './tenancy/tenant/slice.ts'
+import { custodySlice } from './wallets/custody/slice.ts'
+import { faucetSlice } from './wallets/faucet/slice.ts'
+import { templateSlice } from './wallets/templates/slice.ts'
+import { transactionSlice } from './wallets/transactions/slice.ts'
+import { walletSlice } from './wallets/wallets/slice.ts'
+
+/** All slices, in the order in which the API's description lists their endpoints. */
+const slices: readonly Slice[] = [
+  appSlice,
+  userSlice,
+  walletSlice,
+  custodySlice,
+  recoverySlice,
+  keyGenerationSlice,
+  keyShareSlice,
+  sessionSlice,
+  signInSlice,
+  passkeySlice,
+  messengerSlice,
+  guestSlice,
+  mfaSlice,
+  delegationSlice,
+  transactionSlice,
+  templateSlice,
+  faucetSlice,
+  apiKeySlice,
+  webhookSlice,
+  eventSlice,
+  customDomainSlice,
+  billingSlice,
+  jobSlice,
+  tenantSlice,
+  auditSlice,
+  analyticsSlice,
+  healthSlice,
+  dashboardSlice,
+  docsSlice,
+]
 
 /** Every endpoint under `/v1`. */
 export const routes: readonly Route[] = slices.flatMap((slice) => slice.routes ?? [])

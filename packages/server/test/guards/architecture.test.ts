@@ -42,7 +42,7 @@ const SLICE_IMPORTS: Record<string, string[]> = {
   'keys/recovery': ['delegation', 'identity/sessions', 'tenancy/apps', 'wallets/custody', 'wallets/wallets'],
   'tenancy/api-keys': ['tenancy/apps'],
   'tenancy/apps': [],
-  'tenancy/billing': [],
+  'tenancy/billing': ['tenancy/tenant'],
   'tenancy/custom-domains': ['tenancy/apps'],
   'tenancy/tenant': ['tenancy/api-keys', 'tenancy/apps'],
   'wallets/custody': [],

@@ -3,7 +3,7 @@ import type { Deps } from '../../platform/deps.ts'
 import { lockCursor } from '../../platform/events/feed.ts'
 import type { Id } from '../../platform/ids.ts'
 import { addDays, countEvent, type Day, dayOf, daysFrom, gatherCounts, startOf } from './counters.ts'
-import { FOLLOWER, noteActivities } from './follow.ts'
+import { FOLLOWER, recordActivities } from './follow.ts'
 import * as store from './store.ts'
 
 /** Days that are not counted again, because some of their events were deleted after their retention. */

@@ -82,7 +82,7 @@ export interface AuditOnlyRow {
 }
 
 /** The entry of an act that is no event. */
-export function actOfNote({ id, at, action, target, user_id, app_id, context }: NoteRow): NewAct {
+export function actOfAuditOnly({ id, at, action, target, user_id, app_id, context }: AuditOnlyRow): NewAct {
   const act = actOf(context, { actor: context.actor, action, target }, user_id)
   return { id, at: at.toISOString(), appId: app_id, eventId: null, ...act }
 }

@@ -6,7 +6,7 @@ import { type Follower, followFeed, TENANTS_A_ROUND, workForTenants } from '../.
 import { type Caller, type Page, paging } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { type NodeSigner, nodeSigner } from '../../platform/security/node-signer.ts'
-import { actOfEvent, actOfNote } from './act.ts'
+import { actOfAuditOnly, actOfEvent } from './act.ts'
 import {
   type AuditRecord,
   type ChainPlace,
@@ -125,7 +125,7 @@ async function followNotes(db: Db, deps: Appending): Promise<boolean> {
   return workForTenants(tenants, 'the audit log could not take notes', (tenantId) =>
     db.tx(async (tx) => {
       const notes = await store.takeNotes(tx, tenantId, NOTES_A_TURN)
-      await appendOrTell(tx, deps, tenantId, notes.map(actOfNote))
+      await appendOrTell(tx, deps, tenantId, notes.map(actOfAuditOnly))
       return notes.length === NOTES_A_TURN
     }),
   )

@@ -106,8 +106,8 @@ export async function tenantsWithNotes(db: Db, limit: number): Promise<Id<'ten'>
 }
 
 /** Removes the oldest audit-only entries of a tenant from their table, and returns them. */
-export async function takeNotes(tx: Db, tenantId: Id<'ten'>, limit: number): Promise<NoteRow[]> {
-  const rows = await tx.query<NoteRow>(sql`
+export async function takeNotes(tx: Db, tenantId: Id<'ten'>, limit: number): Promise<AuditOnlyRow[]> {
+  const rows = await tx.query<AuditOnlyRow>(sql`
     delete from audit_notes where tenant_id = ${tenantId} and id in (
       select id from audit_notes where tenant_id = ${tenantId} order by id limit ${limit})
     returning id, at, action, target, user_id, app_id, context`)

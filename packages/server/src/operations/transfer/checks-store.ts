@@ -1,5 +1,5 @@
 import type { Db } from '../../platform/db/db.ts'
-import type { TallyMetric } from '../../platform/events/counters.ts'
+import type { CounterMetric } from '../../platform/events/counters.ts'
 import { composed, quoted } from '../../platform/security/sealed-values.ts'
 import { staged, type Table } from './tables.ts'
 

@@ -1,4 +1,4 @@
-/** Plans that money buys, the smallest first. */
+/** Plans that can be bought, the smallest first. */
 export const PAID_PLANS = ['pro', 'scale'] as const
 export type PaidPlan = (typeof PAID_PLANS)[number]
 

@@ -3,6 +3,7 @@ import { expectError } from '../../../test/harness/envelope.ts'
 import { eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
 import { type StripeFake, startStripeFake } from '../../../test/harness/stripe-fake.ts'
 import { everything, newHolder } from '../../delegation/delegated.fixture.ts'
+import { setPlan } from '../tenant/service.ts'
 import {
   addUsers,
   checkoutBody,
@@ -280,7 +281,7 @@ describe('folding', () => {
     await service.deps.db.tx(async (tx) => {
       const { start } = await periodOf(tenant)
       await store.resetAnnounced(tx, tenant.tenantId as never, start)
-      await store.setPlan(tx, tenant.tenantId as never, 'pro', service.deps.now())
+      await setPlan(tx, tenant.tenantId as never, 'pro', service.deps.now())
       await tenant.get('/billing/usage')
       await untilBlocked()
     })

@@ -14,10 +14,6 @@ export const PLANS = {
 } as const satisfies Record<string, Record<Meter, number | null>>
 export type Plan = keyof typeof PLANS
 
-/** Plans that can be bought, the smallest first. */
-export const PAID_PLANS = ['pro', 'scale'] as const satisfies readonly Plan[]
-export type PaidPlan = (typeof PAID_PLANS)[number]
-
 /** Whether a name is that of a plan that can be bought. */
 export function isPaidPlan(name: string): name is PaidPlan {
   return (PAID_PLANS as readonly string[]).includes(name)

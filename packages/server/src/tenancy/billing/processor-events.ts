@@ -5,6 +5,7 @@ import { failures } from '../../platform/http/errors.ts'
 import type { PlainRequest } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { ProcessorError, type Subscription } from '../../platform/ports/payment-processor.ts'
+import { lockPlan, setPlan } from '../tenant/service.ts'
 import { periodAt, planInForce } from './plans.ts'
 import { BILLING_ERRORS, callProcessor, processorOf } from './service.ts'
 import * as store from './store.ts'
@@ -23,12 +24,12 @@ const ROUNDS_MAX = 3
 
 /** Stores the plan that a state gives, and publishes a change. In the transaction that stores the state. */
 async function changePlan(tx: Db, deps: Deps, tenantId: Id<'ten'>, state: Subscription | null): Promise<void> {
-  const stored = await store.lockPlan(tx, tenantId)
+  const stored = await lockPlan(tx, tenantId)
   if (stored === undefined) return
   const from = planInForce(stored, true)
   const to = state?.plan ?? 'free'
   if (from === to) return
-  await store.setPlan(tx, tenantId, to, deps.now())
+  await setPlan(tx, tenantId, to, deps.now())
   const cause = { actor: 'processor' }
   await publish(tx, deps, { tenantId, appId: null, type: 'billing.plan_changed', data: { from, to }, cause })
   const account = (await store.findAccounts(tx, [tenantId])).get(tenantId)

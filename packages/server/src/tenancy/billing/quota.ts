@@ -4,7 +4,7 @@ import { failures } from '../../platform/http/errors.ts'
 import type { Id } from '../../platform/ids.ts'
 import { PAID_PLANS } from '../../platform/ports/payment-processor.ts'
 import { QUOTA_ERRORS, type Quotas, type RefusedMeter } from '../../platform/ports/quotas.ts'
-import { isPaidPlan, PAID_PLANS, PLANS, type Plan } from './plans.ts'
+import { isPaidPlan, PLANS, type Plan } from './plans.ts'
 import { type Figures, readFigures } from './usage.ts'
 
 const fail = failures(QUOTA_ERRORS)

@@ -41,7 +41,7 @@ export function processorOf(deps: Deps): PaymentProcessor {
 }
 
 /** The result of a call to the processor. The reason of a failure is logged, not returned. @throws processor_unavailable */
-export async function askProcessor<T>(deps: Deps, call: Promise<T>): Promise<T> {
+export async function callProcessor<T>(deps: Deps, call: Promise<T>): Promise<T> {
   return call.catch((error: unknown): never => {
     if (!(error instanceof ProcessorError)) throw error
     deps.log.error(

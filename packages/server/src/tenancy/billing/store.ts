@@ -94,15 +94,6 @@ export async function updateSubscription(
     where tenant_id = ${tenantId}`)
 }
 
-/** The plan as stored, locked against other changes of the tenant until the transaction ends. */
-export async function lockPlan(tx: Db, tenantId: Id<'ten'>): Promise<string | undefined> {
-  return (await tx.one<{ plan: string }>(sql`select plan from tenants where id = ${tenantId} for no key update`))?.plan
-}
-
-export async function setPlan(tx: Db, tenantId: Id<'ten'>, plan: string, now: Date): Promise<void> {
-  await tx.run(sql`update tenants set plan = ${plan}, updated_at = ${now} where id = ${tenantId}`)
-}
-
 /** Whether an event of the processor was processed. Without a lock. */
 export async function isTaken(db: Db, eventId: string): Promise<boolean> {
   return (await db.one(sql`select 1 from processor_events where id = ${eventId}`)) !== undefined

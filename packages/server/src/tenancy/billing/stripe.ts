@@ -8,7 +8,7 @@ import {
   type ProcessorEvent,
   type Subscription,
 } from '../../platform/ports/payment-processor.ts'
-import { isPaidPlan, PAID_PLANS, type PaidPlan } from './plans.ts'
+import { isPaidPlan } from './plans.ts'
 import { isLoopback } from './return-url.ts'
 
 const TIMEOUT_MS = 6_000

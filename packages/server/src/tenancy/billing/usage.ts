@@ -105,7 +105,7 @@ export function usageFollower(deps: Deps): Follower {
 }
 
 /** Adds ended deliveries and requests to the meters, and updates the number of users after an import. */
-export function usageSink(deps: Deps): TallySink {
+export function usageSink(deps: Deps): CounterSink {
   return {
     async add(tx, increments) {
       const counted = increments.flatMap(({ tenantId, metric, at, n }): Counted[] =>

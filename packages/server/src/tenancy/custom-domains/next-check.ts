@@ -17,7 +17,7 @@ const PENDING_AGAIN_MS_MAX = 6 * HOUR_MS
 const PENDING_MS_MAX = 7 * DAY_MS
 
 /** The outcome of a lookup. `taken`: found, but another tenant has verified the domain. */
-export type Look = 'found' | 'missing' | 'unanswered' | 'taken'
+export type DomainCheck = 'found' | 'missing' | 'unanswered' | 'taken'
 
 const ERRORS = {
   found: null,

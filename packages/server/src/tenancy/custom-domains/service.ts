@@ -9,6 +9,7 @@ import { isId, newId } from '../../platform/ids.ts'
 import { raiseAuthEpoch } from '../../platform/security/authenticator.ts'
 import { forgetApps, resolveApp } from '../apps/service.ts'
 import { canonicalDomain, refuseUnownable } from './domain-name.ts'
+import { firstCheckAt } from './next-check.ts'
 import type { CreateCustomDomain, CustomDomain, ListCustomDomains, RemoveCustomDomain } from './schema.ts'
 import * as store from './store.ts'
 

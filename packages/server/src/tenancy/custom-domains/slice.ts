@@ -1,8 +1,8 @@
 import { detached } from '../../platform/maintenance.ts'
 import type { Slice } from '../../platform/slice.ts'
-import { CUSTOM_DOMAIN_ERRORS } from './errors.ts'
-import { recheckDomains } from './recheck.ts'
 import { customDomainRoutes, relatedOriginsRoute, tlsAllowedRoute } from './routes.ts'
+import { CUSTOM_DOMAIN_ERRORS } from './service.ts'
+import { recheckDomains } from './verify.ts'
 
 /** Custom domains and related origins. */
 export const customDomainSlice: Slice = {

@@ -4,6 +4,7 @@ import { type EventInput, publish } from '../../platform/events/events.ts'
 import { failures, type HttpError, notFoundField } from '../../platform/http/errors.ts'
 import { DnsBusy, DnsUnavailable, dnsRecords } from './dns-records.ts'
 import { canonicalDomain } from './domain-name.ts'
+import { afterCheck, type DomainCheck } from './next-check.ts'
 import type { CustomDomain, VerifyCustomDomain } from './schema.ts'
 import { type Call, CUSTOM_DOMAIN_ERRORS, domainEvent, spread, taken, targetHost } from './service.ts'
 import * as store from './store.ts'
@@ -41,15 +42,15 @@ async function storeLookup(
   texts: readonly string[] | null,
   cause?: EventInput['cause'],
 ): Promise<store.DomainRow | undefined> {
-  const lookAt = ({ token }: store.DomainRow): Look => {
+  const lookAt = ({ token }: store.DomainRow): DomainCheck => {
     if (texts === null) return 'unanswered'
     return texts.some((text) => text.trim() === token) ? 'found' : 'missing'
   }
-  const storeAs = (known: Look | null) =>
+  const storeAs = (known: DomainCheck | null) =>
     deps.db.tx(async (tx) => {
       const before = await store.lockDomain(tx, tenant_id, id)
       if (before === undefined) return undefined
-      const row = afterLook(before, known ?? lookAt(before), deps.now())
+      const row = afterCheck(before, known ?? lookAt(before), deps.now())
       await store.updateChecked(tx, row)
       if (row.status === before.status) return row
       const type = row.status === 'verified' ? 'custom_domain.verified' : 'custom_domain.failed'

@@ -14,6 +14,8 @@ import { createFirstApp, defaultApp, forgetApps, lockAppForShare } from '../apps
 import type { Tenant, UpdateTenant } from './schema.ts'
 import * as store from './store.ts'
 
+export { lockPlan, setPlan } from './store.ts'
+
 const fail = failures({})
 
 const NAMESPACES_MAX = 10_000

@@ -70,3 +70,13 @@ export async function findNodePublicKey(db: Db, id: Id<'ten'>): Promise<Buffer |
 export function listTenants(db: Db, limit: number): Promise<{ id: Id<'ten'>; name: string }[]> {
   return db.query<{ id: Id<'ten'>; name: string }>(sql`select id, name from tenants order by id limit ${limit}`)
 }
+
+/** The plan as stored, locked against other changes of the tenant until the transaction ends. */
+export async function lockPlan(tx: Db, tenantId: Id<'ten'>): Promise<string | undefined> {
+  return (await tx.one<{ plan: string }>(sql`select plan from tenants where id = ${tenantId} for no key update`))?.plan
+}
+
+/** Stores the plan of a tenant that the transaction has locked. */
+export async function setPlan(tx: Db, tenantId: Id<'ten'>, plan: string, now: Date): Promise<void> {
+  await tx.run(sql`update tenants set plan = ${plan}, updated_at = ${now} where id = ${tenantId}`)
+}
