@@ -5,8 +5,8 @@ import { createLink, FIRST_LINK_HOURS } from './operations/dashboard/link.ts'
 import { healthProbes } from './operations/health/routes.ts'
 import { readiness } from './operations/health/service.ts'
 import type { Config } from './platform/config.ts'
-import { type Database, openDatabase } from './platform/db/db.ts'
-import { checkInstallation, type OpenedDatabase, openAndMigrate, withAdvisoryLock } from './platform/db/installation.ts'
+import { type Database, openDatabase, openFirstConnection } from './platform/db/db.ts'
+import { checkInstallation, exclusively, type OpenedDatabase, openAndMigrate } from './platform/db/installation.ts'
 import type { Deps } from './platform/deps.ts'
 import { createEgress } from './platform/egress/egress.ts'
 import { createRequestCounter } from './platform/events/counters.ts'
@@ -118,6 +118,7 @@ export async function openParts(
     await database.close()
   }
   try {
+    await Promise.all([db, engineDb].map(openFirstConnection))
     await checkInstallation(db, keys, config)
   } catch (error) {
     await close()

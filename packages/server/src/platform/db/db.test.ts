@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { newDatabase } from '../../../test/harness/harness.ts'
 import { openLog } from '../observability/log.ts'
-import { type Database, type Db, openDatabase, sql } from './db.ts'
+import { type Database, type Db, openDatabase, openFirstConnection, sql } from './db.ts'
 
 let database: Awaited<ReturnType<typeof newDatabase>>
 let db: Database
@@ -69,4 +70,44 @@ test('a transaction is begun anew once and from its outside; a second loss, and 
   })
   await expect(failed).rejects.toMatchObject({ code: '22012' })
   expect(tries).toEqual({ inner: 2, outer: 2, other: 1 })
+})
+
+test('a start waits for its first connection longer than a request does', async () => {
+  const { host, port, user, password, database: name } = inject('postgres')
+  // Two callers wait until they give up; whoever comes after them is brought to the database.
+  let callers = 0
+  const slow = createServer((socket) => {
+    socket.on('error', () => {})
+    callers += 1
+    // Read, so that it is seen to leave.
+    if (callers <= 2) return void socket.resume()
+    const there = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host)
+    there.on('error', () => socket.destroy())
+    socket.pipe(there).pipe(socket)
+  })
+  await new Promise<void>((resolve) => slow.listen(0, '127.0.0.1', resolve))
+  const starting = openDatabase({
+    connection: { host: '127.0.0.1', port: (slow.address() as AddressInfo).port, user, password, database: name },
+    connectionsMax: 1,
+    applicationName: 'test',
+    log: openLog('silent').log,
+    acquireTimeoutMs: 1_000,
+  })
+  await expect(starting.run(sql`select 1`)).rejects.toThrow(/timeout/)
+  await openFirstConnection(starting)
+  expect(callers).toBeGreaterThanOrEqual(3)
+  expect(await starting.query(sql`select 1 as one`)).toEqual([{ one: 1 }])
+  await starting.close()
+  await new Promise((resolve) => slow.close(resolve))
+})
+
+test('a start does not wait for what no waiting mends', async () => {
+  const wrong = openDatabase({
+    connection: { connectionString: database.url.replace(/\/\w+$/, '/no_such_database') },
+    connectionsMax: 1,
+    applicationName: 'test',
+    log: openLog('silent').log,
+  })
+  await expect(openFirstConnection(wrong)).rejects.toMatchObject({ code: '3D000' })
+  await wrong.close()
 })

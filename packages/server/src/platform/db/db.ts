@@ -308,3 +308,23 @@ export function isOutage(error: unknown): boolean {
   const code = error instanceof Error ? (error as { code?: unknown }).code : undefined
   return typeof code !== 'string' || !/^[0-9A-Z]{5}$/.test(code) || /^(08|57P)/.test(code)
 }
+
+const FIRST_CONNECTION_MS = 60_000
+const FIRST_CONNECTION_PAUSE_MS = 100
+
+/**
+ * Opens a pool's first connection, for which a start waits up to a minute: longer than a request may, because a machine
+ * that starts everything at once is busy. @throws the last failure, and at once whatever is no outage
+ */
+export async function openFirstConnection(db: Database): Promise<void> {
+  const deadline = performance.now() + FIRST_CONNECTION_MS
+  for (;;) {
+    try {
+      await db.run(sql`select 1`)
+      return
+    } catch (error) {
+      if (!isOutage(error) || performance.now() > deadline) throw error
+    }
+    await new Promise((resolve) => setTimeout(resolve, FIRST_CONNECTION_PAUSE_MS))
+  }
+}
