@@ -67,8 +67,9 @@ const { values, positionals } = parseArgs({
   },
 })
 const state: State = values.again ? { runs: {}, failures: [] } : readState()
+// Each ends with this process, however that ends.
 const loops: ChildProcess[] = Array.from({ length: Number(values.busy) }, () =>
-  spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }),
+  spawn(process.execPath, ['-e', 'const parent = process.ppid; while (process.ppid === parent);'], { stdio: 'ignore' }),
 )
 process.once('exit', () => {
   for (const loop of loops) loop.kill()
