@@ -1,8 +1,9 @@
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
+import { processExists } from '../../src/platform/db/embedded/cluster.ts'
 import { openEmbedded } from '../../src/platform/db/embedded/embedded.ts'
 import { migrate } from '../../src/platform/db/migrate.ts'
 import { openTemporaryFolder } from './open-temporary-folder.ts'
@@ -30,13 +31,33 @@ function databasesFolder(): string {
   }
 }
 
+const NAME = 'halfkey-test-'
+
+/** Ends what a run that was killed has left in memory: its folder is named after its process. */
+function clearAbandoned(): void {
+  for (const name of readdirSync(MEMORY)) {
+    const owner = Number(name.slice(NAME.length).split('-')[0])
+    if (!name.startsWith(NAME) || !(owner > 0) || processExists(owner)) continue
+    const folder = join(MEMORY, name)
+    try {
+      const [pid] = readFileSync(join(folder, 'postgres/postmaster.pid'), 'utf8').split('\n')
+      // The number may be another process's by now.
+      if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(folder)) process.kill(Number(pid), 'SIGQUIT')
+    } catch {
+      // It has ended already.
+    }
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
 /**
  * Starts one real PostgreSQL for the whole run. Each service under test gets a database of its own in it: a clone of
  * `migrated`, which has this release's schema and nothing else.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  openTemporaryFolder()
-  const folder = mkdtempSync(join(databasesFolder(), 'halfkey-test-'))
+  const parent = databasesFolder()
+  if (parent === MEMORY) clearAbandoned()
+  const folder = mkdtempSync(join(parent, `${NAME}${process.pid}-`))
   // Passable, so that the server finds its data here even where root lends it to another user.
   chmodSync(folder, 0o755)
   const embedded = await openEmbedded({ dataDir: folder, role: 'all', log: () => {} })
