@@ -5,8 +5,8 @@ import {
   lazyRouteComponent,
   retainSearchParams,
 } from '@tanstack/react-router'
-import { Page } from './components/page.tsx'
-import { EmptyState, ErrorState, Loading } from './components/states.tsx'
+import { Page } from './components/layout/page.tsx'
+import { EmptyState, ErrorState, Loading } from './components/layout/states.tsx'
 import { Shell } from './shell/shell.tsx'
 
 type Search = Record<string, string | undefined>
@@ -63,7 +63,7 @@ const routes = [
   page('/webhooks/$webhookId', () => import('./pages/webhooks/webhook-page.tsx'), 'WebhookPage'),
   page(
     '/webhooks/$webhookId/deliveries/$deliveryId',
-    () => import('./pages/webhooks/delivery-page.tsx'),
+    () => import('./pages/webhooks/deliveries/delivery-page.tsx'),
     'DeliveryPage',
   ),
   page('/events', () => import('./pages/events/events-page.tsx'), 'EventsPage'),

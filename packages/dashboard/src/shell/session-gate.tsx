@@ -1,7 +1,7 @@
 import { RouterProvider } from '@tanstack/react-router'
 import { useEffect, useMemo, useState } from 'react'
 import { type DashboardSession, messageOf, onSessionEnd, readSession, setTenant, signIn, signOut } from '../api.ts'
-import { ErrorState, Loading } from '../components/states.tsx'
+import { ErrorState, Loading } from '../components/layout/states.tsx'
 import { queryClient } from '../query-client.ts'
 import { router } from '../router.tsx'
 import { SessionContext, type SessionHolder } from './session-context.ts'

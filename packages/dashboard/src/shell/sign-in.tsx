@@ -1,8 +1,8 @@
 import { type FormEvent, useEffect, useState } from 'react'
 import { type DashboardSession, messageOf, signIn } from '../api.ts'
-import { Button } from '../components/button.tsx'
-import { CodeBlock } from '../components/copy.tsx'
-import { TextField } from '../components/field.tsx'
+import { Button } from '../components/controls/button.tsx'
+import { TextField } from '../components/controls/field.tsx'
+import { CodeBlock } from '../components/records/copy.tsx'
 import { Mark } from './mark.tsx'
 
 /** The way in: the operator's one-time link, or a secret key. The key goes to the server once and is kept nowhere. */

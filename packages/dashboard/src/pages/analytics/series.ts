@@ -1,5 +1,5 @@
 import type { Analytics } from '@halfkey/sdk'
-import type { Series } from '../../components/chart.tsx'
+import type { Series } from '../../components/records/chart.tsx'
 
 /** The counters of one day. */
 export type Day = Analytics['series'][number]

@@ -4,17 +4,17 @@ import { Link } from '@tanstack/react-router'
 import { Ban, Plus, RotateCw } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { allows, api } from '../../api.ts'
-import { Badge, StatusBadge } from '../../components/badge.tsx'
-import { Button, IconButton } from '../../components/button.tsx'
-import { Card } from '../../components/card.tsx'
-import { type Column, DataTable } from '../../components/data-table.tsx'
-import { useFilters } from '../../components/filters.tsx'
-import { Page } from '../../components/page.tsx'
-import { RelativeTime } from '../../components/relative-time.tsx'
-import { curl, EmptyState } from '../../components/states.tsx'
-import { useApps } from '../../components/use-apps.ts'
-import { useAsked } from '../../components/use-asked.ts'
-import { UserText } from '../../components/user-text.tsx'
+import { Button, IconButton } from '../../components/controls/button.tsx'
+import { Card } from '../../components/layout/card.tsx'
+import { Page } from '../../components/layout/page.tsx'
+import { curl, EmptyState } from '../../components/layout/states.tsx'
+import { useRecordDialog } from '../../components/layout/use-record-dialog.ts'
+import { Badge, StatusBadge } from '../../components/records/badge.tsx'
+import { RelativeTime } from '../../components/records/relative-time.tsx'
+import { useApps } from '../../components/records/use-apps.ts'
+import { UserText } from '../../components/records/user-text.tsx'
+import { type Column, DataTable } from '../../components/table/data-table.tsx'
+import { useFilters } from '../../components/table/filters.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
 import { CreateKeyDialog } from './create-key-dialog.tsx'
@@ -109,12 +109,12 @@ export function ApiKeysPage() {
   const { page } = useFilters()
   const { session } = useSession()
   const [creating, setCreating] = useState(false)
-  const rotating = useAsked<ApiKey>()
-  const revoking = useAsked<ApiKey>()
+  const rotating = useRecordDialog<ApiKey>()
+  const revoking = useRecordDialog<ApiKey>()
   const apps = useApps()
   const mayWrite = allows(session, 'api_keys:write')
-  const { ask: rotate } = rotating
-  const { ask: revoke } = revoking
+  const { show: rotate } = rotating
+  const { show: revoke } = revoking
   const columns = useMemo(
     () => columnsFor(apps, session.keyId, mayWrite ? { rotate, revoke } : null),
     [apps, session.keyId, mayWrite, rotate, revoke],
@@ -142,8 +142,8 @@ export function ApiKeysPage() {
         <DataTable label="API keys" query={query} columns={columns} empty={<NoKeys />} />
       </Card>
       <CreateKeyDialog open={creating} onClose={() => setCreating(false)} />
-      <RotateKeyDialog apiKey={rotating.about} open={rotating.open} onOpenChange={rotating.onOpenChange} />
-      <RevokeKeyDialog apiKey={revoking.about} open={revoking.open} onOpenChange={revoking.onOpenChange} />
+      <RotateKeyDialog apiKey={rotating.record} open={rotating.open} onOpenChange={rotating.onOpenChange} />
+      <RevokeKeyDialog apiKey={revoking.record} open={revoking.open} onOpenChange={revoking.onOpenChange} />
       <KeyDialog />
     </Page>
   )

@@ -1,9 +1,9 @@
 import type { ApiKey } from '@halfkey/sdk'
 import { useQueryClient } from '@tanstack/react-query'
 import { api } from '../../api.ts'
-import { ConfirmDialog } from '../../components/dialog.tsx'
-import { RelativeTime } from '../../components/relative-time.tsx'
-import { useToast } from '../../components/toast.tsx'
+import { ConfirmDialog } from '../../components/layout/dialog.tsx'
+import { useToast } from '../../components/layout/toast.tsx'
+import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { useSession } from '../../shell/session-context.ts'
 
 /** Ends a key for good, having said who used it last. */

@@ -1,8 +1,8 @@
 import { TriangleAlert } from 'lucide-react'
 import { useId } from 'react'
 import { allows } from '../../api.ts'
-import { Checkbox } from '../../components/checkbox.tsx'
-import { SwitchField } from '../../components/field.tsx'
+import { Checkbox } from '../../components/controls/checkbox.tsx'
+import { SwitchField } from '../../components/controls/field.tsx'
 import { useSession } from '../../shell/session-context.ts'
 import { SCOPE_GROUPS, type Scope, type ScopeGroup } from './scopes.ts'
 

@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query'
 import { CircleCheck, CircleDashed, CircleHelp } from 'lucide-react'
 import { api } from '../../api.ts'
-import { Card } from '../../components/card.tsx'
-import { ErrorState, Loading } from '../../components/states.tsx'
+import { Card } from '../../components/layout/card.tsx'
+import { ErrorState, Loading } from '../../components/layout/states.tsx'
 import { LIVE } from '../../query-client.ts'
 
 const REACH = {

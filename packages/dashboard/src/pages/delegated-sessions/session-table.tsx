@@ -2,10 +2,10 @@ import type { DelegatedSession, Page as ListPage } from '@halfkey/sdk'
 import type { UseQueryResult } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
-import { StatusBadge } from '../../components/badge.tsx'
-import { type Column, DataTable } from '../../components/data-table.tsx'
-import { RelativeTime } from '../../components/relative-time.tsx'
-import { UserLink } from '../../components/user-link.tsx'
+import { StatusBadge } from '../../components/records/badge.tsx'
+import { RelativeTime } from '../../components/records/relative-time.tsx'
+import { UserLink } from '../../components/records/user-link.tsx'
+import { type Column, DataTable } from '../../components/table/data-table.tsx'
 
 const CAPS_SHOWN = 2
 

@@ -1,9 +1,9 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { api } from '../../api.ts'
-import { Card } from '../../components/card.tsx'
-import { useFilters } from '../../components/filters.tsx'
-import { EmptyState } from '../../components/states.tsx'
+import { Card } from '../../components/layout/card.tsx'
+import { EmptyState } from '../../components/layout/states.tsx'
+import { useFilters } from '../../components/table/filters.tsx'
 import { LIVE } from '../../query-client.ts'
 import { SessionTable } from './session-table.tsx'
 

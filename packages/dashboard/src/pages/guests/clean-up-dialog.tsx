@@ -1,13 +1,13 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, messageOf } from '../../api.ts'
-import { Button } from '../../components/button.tsx'
-import { Dialog } from '../../components/dialog.tsx'
-import { Labelled } from '../../components/field.tsx'
-import { ProgressBar } from '../../components/progress-bar.tsx'
-import { Select } from '../../components/select.tsx'
-import { ErrorState, Loading } from '../../components/states.tsx'
-import { useToast } from '../../components/toast.tsx'
+import { Button } from '../../components/controls/button.tsx'
+import { Labelled } from '../../components/controls/field.tsx'
+import { Select } from '../../components/controls/select.tsx'
+import { Dialog } from '../../components/layout/dialog.tsx'
+import { ProgressBar } from '../../components/layout/progress-bar.tsx'
+import { ErrorState, Loading } from '../../components/layout/states.tsx'
+import { useToast } from '../../components/layout/toast.tsx'
 
 /** `over`: those whose time is over, which the service ends by itself before long. */
 const AGES = [

@@ -1,5 +1,5 @@
 import type { Guest } from '@halfkey/sdk'
-import { RelativeTime } from '../../components/relative-time.tsx'
+import { RelativeTime } from '../../components/records/relative-time.tsx'
 
 /** When a guest session ends, or did: before its time, where somebody ended it. Whoever was converted has no end. */
 export function GuestEnd({ guest: { status, expiresAt, updatedAt } }: { guest: Guest }) {

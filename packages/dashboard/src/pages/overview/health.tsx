@@ -1,9 +1,9 @@
 import { isHalfkeyError } from '@halfkey/sdk'
 import { useQuery } from '@tanstack/react-query'
 import { api } from '../../api.ts'
-import { Badge } from '../../components/badge.tsx'
-import { Card } from '../../components/card.tsx'
-import { ErrorState, Loading } from '../../components/states.tsx'
+import { Card } from '../../components/layout/card.tsx'
+import { ErrorState, Loading } from '../../components/layout/states.tsx'
+import { Badge } from '../../components/records/badge.tsx'
 import { LIVE } from '../../query-client.ts'
 
 interface Check {

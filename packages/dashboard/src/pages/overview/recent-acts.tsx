@@ -1,10 +1,10 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { api } from '../../api.ts'
-import { Card } from '../../components/card.tsx'
-import { RecordLink } from '../../components/record-link.tsx'
-import { RelativeTime } from '../../components/relative-time.tsx'
-import { EmptyState, ErrorState, Loading } from '../../components/states.tsx'
+import { Card } from '../../components/layout/card.tsx'
+import { EmptyState, ErrorState, Loading } from '../../components/layout/states.tsx'
+import { RecordLink } from '../../components/records/record-link.tsx'
+import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { LIVE } from '../../query-client.ts'
 
 const SHOWN = 6

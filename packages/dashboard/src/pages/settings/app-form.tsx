@@ -2,11 +2,11 @@ import type { App, Body } from '@halfkey/sdk'
 import { useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { api, fieldErrors, messageOf } from '../../api.ts'
-import { Button } from '../../components/button.tsx'
-import { Card } from '../../components/card.tsx'
-import { Labelled, SwitchField, TextArea, TextField } from '../../components/field.tsx'
-import { Select } from '../../components/select.tsx'
-import { useToast } from '../../components/toast.tsx'
+import { Button } from '../../components/controls/button.tsx'
+import { Labelled, SwitchField, TextArea, TextField } from '../../components/controls/field.tsx'
+import { Select } from '../../components/controls/select.tsx'
+import { Card } from '../../components/layout/card.tsx'
+import { useToast } from '../../components/layout/toast.tsx'
 
 type Changes = NonNullable<Body<'/apps/{id}', 'patch'>>
 

@@ -1,7 +1,7 @@
 import type { Effect } from '@halfkey/sdk'
 import { CircleMinus, CirclePlus, type LucideIcon, Play } from 'lucide-react'
-import { CopyableId } from '../../components/copy.tsx'
-import { Party, shortParty } from '../../components/party.tsx'
+import { CopyableId } from '../../components/records/copy.tsx'
+import { Party, shortParty } from '../../components/records/party.tsx'
 import { effectWords } from './operation-words.ts'
 
 const LOOKS: Record<Effect['type'], { icon: LucideIcon; tone: string }> = {

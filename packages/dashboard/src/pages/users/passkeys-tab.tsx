@@ -3,18 +3,18 @@ import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tansta
 import { Pencil, Trash2 } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { allows, api, apiFor, fieldErrors } from '../../api.ts'
-import { Button, IconButton } from '../../components/button.tsx'
-import { Card } from '../../components/card.tsx'
-import { type Column, DataTable } from '../../components/data-table.tsx'
-import { ConfirmDialog, Dialog } from '../../components/dialog.tsx'
-import { TextField } from '../../components/field.tsx'
-import { useFilters } from '../../components/filters.tsx'
-import { FormError } from '../../components/form-error.tsx'
-import { RelativeTime } from '../../components/relative-time.tsx'
-import { curl, EmptyState } from '../../components/states.tsx'
-import { useToast } from '../../components/toast.tsx'
-import { useAsked } from '../../components/use-asked.ts'
-import { UserText } from '../../components/user-text.tsx'
+import { Button, IconButton } from '../../components/controls/button.tsx'
+import { TextField } from '../../components/controls/field.tsx'
+import { FormError } from '../../components/form/form-error.tsx'
+import { Card } from '../../components/layout/card.tsx'
+import { ConfirmDialog, Dialog } from '../../components/layout/dialog.tsx'
+import { curl, EmptyState } from '../../components/layout/states.tsx'
+import { useToast } from '../../components/layout/toast.tsx'
+import { useRecordDialog } from '../../components/layout/use-record-dialog.ts'
+import { RelativeTime } from '../../components/records/relative-time.tsx'
+import { UserText } from '../../components/records/user-text.tsx'
+import { type Column, DataTable } from '../../components/table/data-table.tsx'
+import { useFilters } from '../../components/table/filters.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
 
@@ -99,23 +99,23 @@ function Renaming({ userId, passkey, onDone }: { userId: string; passkey: Passke
   )
 }
 
-function Removing({ userId, asked }: { userId: string; asked: ReturnType<typeof useAsked<Passkey>> }) {
+function Removing({ userId, dialog }: { userId: string; dialog: ReturnType<typeof useRecordDialog<Passkey>> }) {
   const queries = useQueryClient()
   const toast = useToast()
   return (
     <ConfirmDialog
-      open={asked.open}
-      onOpenChange={asked.onOpenChange}
+      open={dialog.open}
+      onOpenChange={dialog.onOpenChange}
       title="Remove this passkey?"
       action="Remove passkey"
       onConfirm={async () => {
-        await apiFor(userId).auth.passkeys.remove(asked.about?.id ?? '')
+        await apiFor(userId).auth.passkeys.remove(dialog.record?.id ?? '')
         await queries.invalidateQueries({ queryKey: ['users'] })
         toast.done('Passkey removed')
       }}
     >
       <p>
-        <bdi className="font-medium text-ink [overflow-wrap:anywhere]">{nameOf(asked.about)}</bdi> does not sign the
+        <bdi className="font-medium text-ink [overflow-wrap:anywhere]">{nameOf(dialog.record)}</bdi> does not sign the
         user in any more. Live sessions stay.
       </p>
       <p>What is left of it on the device, its user deletes there.</p>
@@ -127,11 +127,11 @@ function Removing({ userId, asked }: { userId: string; asked: ReturnType<typeof 
 export function PasskeysTab({ user }: { user: User }) {
   const { session } = useSession()
   const { page } = useFilters()
-  const renaming = useAsked<Passkey>()
-  const removing = useAsked<Passkey>()
+  const renaming = useRecordDialog<Passkey>()
+  const removing = useRecordDialog<Passkey>()
   const mayAct = allows(session, 'users:act_as') && user.status === 'active'
-  const { ask: rename } = renaming
-  const { ask: remove } = removing
+  const { show: rename } = renaming
+  const { show: remove } = removing
   const columns = useMemo(() => columnsFor(mayAct ? { rename, remove } : null), [mayAct, rename, remove])
   const query = useQuery({
     queryKey: ['users', 'one', user.id, 'passkeys', page],
@@ -161,11 +161,11 @@ export function PasskeysTab({ user }: { user: User }) {
         }
       />
       <Dialog open={renaming.open} onOpenChange={renaming.onOpenChange} title="Rename passkey">
-        {renaming.about === null ? null : (
-          <Renaming userId={user.id} passkey={renaming.about} onDone={() => renaming.onOpenChange(false)} />
+        {renaming.record === null ? null : (
+          <Renaming userId={user.id} passkey={renaming.record} onDone={() => renaming.onOpenChange(false)} />
         )}
       </Dialog>
-      <Removing userId={user.id} asked={removing} />
+      <Removing userId={user.id} dialog={removing} />
     </Card>
   )
 }

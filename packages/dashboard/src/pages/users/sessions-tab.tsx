@@ -2,16 +2,16 @@ import type { Session, User } from '@halfkey/sdk'
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
 import { allows, api, apiFor } from '../../api.ts'
-import { Button } from '../../components/button.tsx'
-import { Card } from '../../components/card.tsx'
-import { type Column, DataTable } from '../../components/data-table.tsx'
-import { ConfirmDialog } from '../../components/dialog.tsx'
-import { useFilters } from '../../components/filters.tsx'
-import { RelativeTime } from '../../components/relative-time.tsx'
-import { EmptyState } from '../../components/states.tsx'
-import { useToast } from '../../components/toast.tsx'
-import { useAsked } from '../../components/use-asked.ts'
-import { UserText } from '../../components/user-text.tsx'
+import { Button } from '../../components/controls/button.tsx'
+import { Card } from '../../components/layout/card.tsx'
+import { ConfirmDialog } from '../../components/layout/dialog.tsx'
+import { EmptyState } from '../../components/layout/states.tsx'
+import { useToast } from '../../components/layout/toast.tsx'
+import { useRecordDialog } from '../../components/layout/use-record-dialog.ts'
+import { RelativeTime } from '../../components/records/relative-time.tsx'
+import { UserText } from '../../components/records/user-text.tsx'
+import { type Column, DataTable } from '../../components/table/data-table.tsx'
+import { useFilters } from '../../components/table/filters.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
 import { deviceInWords, methodsInWords } from './sign-in-words.ts'
@@ -82,10 +82,10 @@ function EndAll({ user }: { user: User }) {
   )
 }
 
-function EndOne({ userId, asked }: { userId: string; asked: ReturnType<typeof useAsked<Session>> }) {
+function EndOne({ userId, dialog }: { userId: string; dialog: ReturnType<typeof useRecordDialog<Session>> }) {
   const queries = useQueryClient()
   const toast = useToast()
-  const { about, open, onOpenChange } = asked
+  const { record, open, onOpenChange } = dialog
   return (
     <ConfirmDialog
       open={open}
@@ -93,13 +93,13 @@ function EndOne({ userId, asked }: { userId: string; asked: ReturnType<typeof us
       title="End this session?"
       action="End session"
       onConfirm={async () => {
-        await apiFor(userId).auth.sessions.end(about?.id ?? '')
+        await apiFor(userId).auth.sessions.end(record?.id ?? '')
         await queries.invalidateQueries({ queryKey: ['users'] })
         toast.done('Session ended')
       }}
     >
       <p className="[overflow-wrap:anywhere]">
-        {deviceInWords(about?.userAgent ?? null)}, from {about?.address}, is signed out at once. The user can sign in
+        {deviceInWords(record?.userAgent ?? null)}, from {record?.address}, is signed out at once. The user can sign in
         again.
       </p>
     </ConfirmDialog>
@@ -110,10 +110,10 @@ function EndOne({ userId, asked }: { userId: string; asked: ReturnType<typeof us
 export function SessionsTab({ user }: { user: User }) {
   const { session } = useSession()
   const { page } = useFilters()
-  const asked = useAsked<Session>()
+  const dialog = useRecordDialog<Session>()
   const mayAct = allows(session, 'users:act_as') && user.status === 'active'
-  const { ask } = asked
-  const columns = useMemo(() => columnsFor(mayAct ? ask : null), [mayAct, ask])
+  const { show } = dialog
+  const columns = useMemo(() => columnsFor(mayAct ? show : null), [mayAct, show])
   const query = useQuery({
     queryKey: ['users', 'one', user.id, 'sessions', page],
     queryFn: async ({ signal }) => await api.users.sessions(user.id, { page }, { signal }),
@@ -144,7 +144,7 @@ export function SessionsTab({ user }: { user: User }) {
           </EmptyState>
         }
       />
-      <EndOne userId={user.id} asked={asked} />
+      <EndOne userId={user.id} dialog={dialog} />
     </Card>
   )
 }

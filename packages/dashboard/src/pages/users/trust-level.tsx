@@ -1,5 +1,5 @@
 import type { User } from '@halfkey/sdk'
-import { Badge } from '../../components/badge.tsx'
+import { Badge } from '../../components/records/badge.tsx'
 
 type TrustLevel = User['trustLevel']
 

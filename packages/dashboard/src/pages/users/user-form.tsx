@@ -1,10 +1,10 @@
 import type { User } from '@halfkey/sdk'
 import { type ReactNode, useState } from 'react'
 import { fieldErrors } from '../../api.ts'
-import { Button } from '../../components/button.tsx'
-import { TextField } from '../../components/field.tsx'
-import { FormError } from '../../components/form-error.tsx'
-import { MetadataField, type MetadataRow, rowsOf } from '../../components/metadata-field.tsx'
+import { Button } from '../../components/controls/button.tsx'
+import { TextField } from '../../components/controls/field.tsx'
+import { FormError } from '../../components/form/form-error.tsx'
+import { MetadataField, type MetadataRow, rowsOf } from '../../components/form/metadata-field.tsx'
 
 /** What is typed of a user; empty stands for none. */
 export interface UserInput {

@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query'
 import { api } from '../../api.ts'
-import { Card } from '../../components/card.tsx'
-import { CustodyXray } from '../../components/custody.tsx'
-import { ErrorState, Loading } from '../../components/states.tsx'
+import { Card } from '../../components/layout/card.tsx'
+import { ErrorState, Loading } from '../../components/layout/states.tsx'
+import { CustodyXray } from '../../components/records/custody.tsx'
 import { custodySentence } from './custody-words.ts'
 
 /** Who can sign with a wallet's key today, from the service's records, and what that amounts to. */

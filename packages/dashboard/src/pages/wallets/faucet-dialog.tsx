@@ -2,10 +2,10 @@ import type { Wallet } from '@halfkey/sdk'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { api, fieldErrors, messageOf } from '../../api.ts'
-import { Button } from '../../components/button.tsx'
-import { Dialog } from '../../components/dialog.tsx'
-import { TextField } from '../../components/field.tsx'
-import { useToast } from '../../components/toast.tsx'
+import { Button } from '../../components/controls/button.tsx'
+import { TextField } from '../../components/controls/field.tsx'
+import { Dialog } from '../../components/layout/dialog.tsx'
+import { useToast } from '../../components/layout/toast.tsx'
 
 /** Test tokens for a wallet, in development. */
 export function FaucetDialog({

@@ -1,7 +1,7 @@
 import type { Webhook } from '@halfkey/sdk'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { api, messageOf } from '../../api.ts'
-import { useToast } from '../../components/toast.tsx'
+import { useToast } from '../../components/layout/toast.tsx'
 
 /** Starts or stops the deliveries to a webhook. */
 export function useSetStatus(webhook: Webhook) {

@@ -1,6 +1,6 @@
-import { Card } from '../../../components/card.tsx'
-import { SwitchField, TextField } from '../../../components/field.tsx'
-import { Select } from '../../../components/select.tsx'
+import { SwitchField, TextField } from '../../../components/controls/field.tsx'
+import { Select } from '../../../components/controls/select.tsx'
+import { Card } from '../../../components/layout/card.tsx'
 import { type Draft, UNITS } from './draft.ts'
 import type { Problems } from './field-problems.ts'
 

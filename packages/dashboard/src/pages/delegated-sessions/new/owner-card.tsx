@@ -1,12 +1,12 @@
 import { isHalfkeyError, type Wallet } from '@halfkey/sdk'
 import { type UseQueryResult, useMutation, useQueryClient } from '@tanstack/react-query'
 import { apiFor, messageOf } from '../../../api.ts'
-import { StatusBadge } from '../../../components/badge.tsx'
-import { Button } from '../../../components/button.tsx'
-import { Card } from '../../../components/card.tsx'
-import { RecordLink } from '../../../components/record-link.tsx'
-import { useToast } from '../../../components/toast.tsx'
-import { UserPicker } from '../../../components/user-picker.tsx'
+import { Button } from '../../../components/controls/button.tsx'
+import { UserPicker } from '../../../components/controls/user-picker.tsx'
+import { Card } from '../../../components/layout/card.tsx'
+import { useToast } from '../../../components/layout/toast.tsx'
+import { StatusBadge } from '../../../components/records/badge.tsx'
+import { RecordLink } from '../../../components/records/record-link.tsx'
 import { CUSTODY } from '../../wallets/custody-words.ts'
 
 function NoWallet({ userId }: { userId: string }) {

@@ -1,6 +1,6 @@
 import { Trash2 } from 'lucide-react'
 import type { ReactNode } from 'react'
-import { IconButton } from '../../../components/button.tsx'
+import { IconButton } from '../../../components/controls/button.tsx'
 
 /** Around one rule or one cap of a policy: its name, and the way to take it out. */
 export function PartFrame({ name, onRemove, children }: { name: string; onRemove: () => void; children: ReactNode }) {

@@ -1,0 +1,80 @@
+import { isHalfkeyError } from '@halfkey/sdk'
+import { CircleAlert, Inbox } from 'lucide-react'
+import type { ReactNode } from 'react'
+import { messageOf } from '../../api.ts'
+import { Button } from '../controls/button.tsx'
+import { CodeBlock } from '../records/copy.tsx'
+
+/** Nothing here yet: why, what to do about it, and the command that does it. */
+export function EmptyState({
+  title,
+  children,
+  command,
+  action,
+}: {
+  title: string
+  children?: ReactNode
+  /** To paste into a terminal; see `curl`. */
+  command?: string
+  action?: ReactNode
+}) {
+  return (
+    <div className="mx-auto flex max-w-2xl flex-col items-center gap-3 px-4 py-10 text-center">
+      <Inbox aria-hidden className="size-8 text-soft" />
+      <p className="font-medium">{title}</p>
+      {children === undefined ? null : <p className="text-sm text-soft">{children}</p>}
+      {action}
+      {command === undefined ? null : (
+        <div className="w-full min-w-0">
+          <CodeBlock label="command" text={command} />
+        </div>
+      )}
+    </div>
+  )
+}
+
+/** What failed, in the server's words, with the request's id for the logs and a way to try again. */
+export function ErrorState({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
+  const known = isHalfkeyError(error) ? error : null
+  return (
+    <div role="alert" className="mx-auto flex max-w-2xl flex-col items-center gap-3 px-4 py-10 text-center">
+      <CircleAlert aria-hidden className="size-8 text-danger" />
+      <p className="font-medium">
+        {known?.code === 'not_found'
+          ? 'There is no such record here.'
+          : known?.code === 'insufficient_scope'
+            ? 'Your API key may not see this.'
+            : 'This could not be loaded.'}
+      </p>
+      <p className="text-sm text-soft">{messageOf(error)}</p>
+      {known?.requestId ? <p className="font-mono text-xs text-soft">Request {known.requestId}</p> : null}
+      {onRetry === undefined ? null : <Button onClick={onRetry}>Try again</Button>}
+    </div>
+  )
+}
+
+/** Something is on its way. */
+export function Loading({ label = 'Loading' }: { label?: string }) {
+  return (
+    <div role="status" className="flex flex-col gap-3 p-5">
+      <span className="sr-only">{label}…</span>
+      {[80, 60, 70].map((width) => (
+        <div key={width} aria-hidden className="h-4 animate-pulse rounded bg-raised" style={{ width: `${width}%` }} />
+      ))}
+    </div>
+  )
+}
+
+/** A call to paste into a terminal, with the address that this server goes by. `userId`: whom it acts for. */
+export function curl(publicUrl: string, method: string, path: string, body?: object, userId?: string): string {
+  const parts = [
+    `curl -sS${method === 'GET' ? '' : ` -X ${method}`} ${publicUrl}/v1${path}`,
+    '-H "x-api-key: $HALFKEY_KEY"',
+    ...(userId === undefined ? [] : [`-H 'x-user-id: ${userId}'`]),
+    ...(body === undefined
+      ? []
+      : [`-H 'content-type: application/json' -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`]),
+  ]
+  // A short one stays one line; of the others every line is to be seen.
+  return parts.length === 2 ? parts.join(' ') : parts.join(' \\\n  ')
+}

@@ -1,0 +1,116 @@
+import type { Page as ListPage } from '@halfkey/sdk'
+import type { UseQueryResult } from '@tanstack/react-query'
+import { type ColumnDef, tableFeatures, useTable } from '@tanstack/react-table'
+import { ChevronLeft, ChevronRight } from 'lucide-react'
+import type { ReactNode } from 'react'
+import { Button } from '../controls/button.tsx'
+import { ErrorState, Loading } from '../layout/states.tsx'
+import { useFilters } from './filters.tsx'
+
+const features = tableFeatures({})
+const NO_ROWS: never[] = []
+
+/** A column of a `DataTable`: `{ id, header, cell: ({ row }) => … }`, `row.original` being the record. */
+export type Column<T extends object> = ColumnDef<typeof features, T>
+
+/** A list that is one page of the API's. The page's number stands in the URL. */
+export function DataTable<T extends object>({
+  label,
+  query,
+  columns,
+  empty,
+  numeric = [],
+  rowKey = (row) => (row as { id: string }).id,
+}: {
+  /** What the table lists, for assistive technology. */
+  label: string
+  query: UseQueryResult<ListPage<T>>
+  /** The same array at every drawing: at module scope, or memoised. */
+  columns: Column<T>[]
+  /** Instead of a table without rows. */
+  empty: ReactNode
+  /** The ids of the columns that hold figures: they stand at the right, digit below digit. */
+  numeric?: readonly string[]
+  rowKey?: (row: T) => string
+}) {
+  const table = useTable({
+    features,
+    columns,
+    data: (query.data?.data as T[] | undefined) ?? (NO_ROWS as T[]),
+    getRowId: rowKey,
+  })
+  if (query.isPending) return <Loading />
+  if (query.isError && query.data === undefined)
+    return <ErrorState error={query.error} onRetry={() => void query.refetch()} />
+  const { data: records, total, page } = query.data as ListPage<T>
+  if (records.length === 0 && page === 1) return empty
+  return (
+    <>
+      <div className="overflow-x-auto" aria-busy={query.isFetching}>
+        {/* Styled as blocks on a narrow screen, a table would be none for assistive technology without these roles. */}
+        <table role="table" aria-label={label} className="stacked w-full text-left text-sm">
+          <thead role="rowgroup" className="border-b">
+            {table.getHeaderGroups().map((group) => (
+              <tr role="row" key={group.id}>
+                {group.headers.map((header) => (
+                  <th
+                    role="columnheader"
+                    key={header.id}
+                    className={`px-5 py-2.5 font-medium whitespace-nowrap text-soft ${numeric.includes(header.column.id) ? 'text-right' : ''}`}
+                  >
+                    <table.FlexRender header={header} />
+                  </th>
+                ))}
+              </tr>
+            ))}
+          </thead>
+          <tbody role="rowgroup" className="divide-y">
+            {table.getRowModel().rows.map((row) => (
+              <tr role="row" key={row.id} className="hover:bg-raised/60">
+                {row.getAllCells().map((cell) => (
+                  <td
+                    role="cell"
+                    key={cell.id}
+                    data-label={typeof cell.column.columnDef.header === 'string' ? cell.column.columnDef.header : ''}
+                    className={`align-middle md:px-5 md:py-3 ${numeric.includes(cell.column.id) ? 'text-right tabular-nums' : ''}`}
+                  >
+                    <table.FlexRender cell={cell} />
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <Pages page={page} shown={records.length} total={total} pageSize={query.data?.pageSize ?? 20} />
+    </>
+  )
+}
+
+function Pages({ page, shown, total, pageSize }: { page: number; shown: number; total: number; pageSize: number }) {
+  const { set } = useFilters()
+  const first = (page - 1) * pageSize + 1
+  const go = (next: number) => set({ page: next === 1 ? undefined : String(next) })
+  return (
+    <nav
+      aria-label="Pages"
+      className="flex flex-wrap items-center justify-between gap-3 border-t px-5 py-3 text-sm text-soft"
+    >
+      <span role="status" className="tabular-nums">
+        {shown === 0 ? `Nothing on page ${page}` : `${first}–${first + shown - 1} of ${total}`}
+      </span>
+      {total <= pageSize && page === 1 ? null : (
+        <span className="flex gap-2">
+          <Button disabled={page === 1} onClick={() => go(page - 1)}>
+            <ChevronLeft aria-hidden className="size-4" />
+            Newer
+          </Button>
+          <Button disabled={page * pageSize >= total} onClick={() => go(page + 1)}>
+            Older
+            <ChevronRight aria-hidden className="size-4" />
+          </Button>
+        </span>
+      )}
+    </nav>
+  )
+}

@@ -1,0 +1,78 @@
+import type { Policy, PolicyCondition, PolicyRule, PolicySpend } from '@halfkey/sdk'
+import { shortParty } from '../../../components/records/party.tsx'
+
+/** When what was spent counts no more. */
+export const WINDOWS: Record<NonNullable<PolicySpend['window']>, string> = {
+  lifetime: 'in its lifetime',
+  rolling_24h: 'in any 24 hours',
+  day_utc: 'each day (UTC)',
+}
+
+/** How an argument is compared. */
+export const OPERATORS: Record<PolicyCondition['op'], string> = {
+  eq: 'is',
+  ne: 'is not',
+  in: 'is one of',
+  not_in: 'is none of',
+  lt: 'is less than',
+  lte: 'is at most',
+  gt: 'is more than',
+  gte: 'is at least',
+}
+
+const LISTED_MAX = 5
+
+/** With a capital, for the beginning of a line. */
+export function capital(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}
+
+function list(words: readonly string[], last: 'and' | 'or'): string {
+  if (words.length <= 1) return words[0] ?? ''
+  return `${words.slice(0, -1).join(', ')} ${last} ${words.at(-1)}`
+}
+
+/** Which actions a rule is for: who names choices and no action speaks of exercises. */
+export function actionsOf({ actions, choices }: PolicyRule): ('create' | 'exercise')[] {
+  return actions ?? (choices === undefined ? ['create', 'exercise'] : ['exercise'])
+}
+
+/** What a rule is about: "exercise Transfer or Split on Token:Holding". */
+export function actWords(rule: PolicyRule): string {
+  const template = rule.templateId || 'a template'
+  const exercise = `exercise ${rule.choices?.length ? list(rule.choices, 'or') : 'any choice'} on ${template}`
+  const words = { create: `create ${template}`, exercise }
+  return list(
+    actionsOf(rule).map((action) => words[action]),
+    'or',
+  )
+}
+
+/** A condition: "amount is at most 5". */
+export function conditionWords({ path, op, value }: PolicyCondition): string {
+  const values = (Array.isArray(value) ? value : [value]).map(shortParty)
+  const told = values.slice(0, LISTED_MAX)
+  const more = values.length - told.length
+  const shown = more > 0 ? `${told.join(', ')} and ${more} more` : list(told, 'or')
+  return `${path || 'an argument'} ${OPERATORS[op] ?? op} ${shown || '…'}`
+}
+
+/** A cap: "10 USDX each day (UTC)". */
+export function spendWords({ asset, amount, window, unlimited }: PolicySpend): string {
+  const symbol = asset.symbol || 'an asset'
+  if (unlimited === true) return `any amount of ${symbol}`
+  return `at most ${amount || '…'} ${symbol} ${WINDOWS[window ?? 'lifetime'] ?? ''}`
+}
+
+/** The rule of a policy that a decision names, in words; null where it names none. */
+export function ruleInWords(policy: Policy, name: string): string | null {
+  const [, side, number] = /^(allow|deny|spend)\[(\d+)\]$/.exec(name) ?? []
+  if (side === 'spend') {
+    const spend = policy.spend?.[Number(number)]
+    return spend === undefined ? null : `May spend ${spendWords(spend)}.`
+  }
+  const rule = side === undefined ? undefined : policy[side as 'allow' | 'deny']?.[Number(number)]
+  if (rule === undefined) return null
+  const where = (rule.where ?? []).map(conditionWords)
+  return `${side === 'allow' ? 'May' : 'Must not'} ${actWords(rule)}${where.length === 0 ? '' : `, if ${list(where, 'and')}`}.`
+}

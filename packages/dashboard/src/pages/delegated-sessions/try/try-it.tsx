@@ -1,0 +1,178 @@
+import type { Command, DelegatedSession, HalfkeyClient } from '@halfkey/sdk'
+import { isHalfkeyError } from '@halfkey/sdk'
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { allows, api, apiAs, messageOf } from '../../../api.ts'
+import { Button } from '../../../components/controls/button.tsx'
+import { TextArea, TextField } from '../../../components/controls/field.tsx'
+import { Card } from '../../../components/layout/card.tsx'
+import { CodeBlock } from '../../../components/records/copy.tsx'
+import { useSession } from '../../../shell/session-context.ts'
+import { useToken } from '../delegate-token.ts'
+import { DecisionView } from '../policy/decision-view.tsx'
+import { useTemplates } from '../policy/templates.ts'
+import { BLANK, examplesFor } from './try-examples.ts'
+
+const CONTRACTS_MAX = 50
+
+const TOKEN = /^dst_[!-~]+$/
+
+/**
+ * Who asks: the token's holder, or a server where the session lets one act; null where neither may. A key needs its right
+ * beside a token too.
+ */
+function useClient(session: DelegatedSession, token: string): HalfkeyClient | null {
+  const holder = useSession()
+  if (!allows(holder.session, 'delegated_sessions:execute')) return null
+  if (TOKEN.test(token)) return apiAs({ delegateToken: token })
+  return session.serverExecute ? api : null
+}
+
+/** What was typed, as commands. */
+function read(text: string): { commands: Command[] } | { error: string } {
+  try {
+    const value: unknown = JSON.parse(text)
+    return { commands: (Array.isArray(value) ? value : [value]) as Command[] }
+  } catch (error) {
+    return { error: `This is no JSON: ${messageOf(error)}` }
+  }
+}
+
+function TokenField({
+  session,
+  token,
+  onChange,
+}: {
+  session: DelegatedSession
+  token: string
+  onChange: (token: string) => void
+}) {
+  const byServer = session.serverExecute
+  const wrong = token !== '' && !TOKEN.test(token) ? 'A token begins with dst_.' : undefined
+  return (
+    <TextField
+      label={byServer ? 'Session token (optional)' : 'Session token'}
+      type="password"
+      value={token}
+      onChange={(value) => onChange(value.trim())}
+      placeholder="dst_…"
+      autoComplete="off"
+      error={wrong}
+      hint={
+        byServer
+          ? 'This session lets a server act without its token. The token is kept by this page until you leave it, and nowhere else.'
+          : 'It was shown when the session was made. It is kept by this page until you leave it, and nowhere else.'
+      }
+    />
+  )
+}
+
+/** A refusal that is none of the policy's. Its words name the fields. */
+function Refusal({ error }: { error: unknown }) {
+  return (
+    <div
+      role="alert"
+      className="rounded-card border border-danger/40 bg-danger-wash px-5 py-4 [overflow-wrap:anywhere]"
+    >
+      <p className="font-medium text-danger">{messageOf(error)}</p>
+      {isHalfkeyError(error) ? <p className="mt-0.5 font-mono text-[0.8125rem] text-danger">{error.code}</p> : null}
+    </div>
+  )
+}
+
+function useExamples(session: DelegatedSession, client: HalfkeyClient | null, token: string) {
+  const templates = useTemplates()
+  const canRead = session.policy.query !== undefined && session.status === 'active'
+  const held = useQuery({
+    // Whoever has another token may see other things; the token itself is no part of the key.
+    queryKey: ['delegated-sessions', session.id, 'contracts', token === '' ? 'server' : token.length],
+    queryFn: ({ signal }) =>
+      (client as HalfkeyClient).delegatedSessions.query(session.id, { limit: CONTRACTS_MAX }, { signal }),
+    enabled: client !== null && canRead,
+    retry: false,
+  })
+  const wallet = useQuery({
+    queryKey: ['wallets', session.walletId],
+    queryFn: ({ signal }) => api.wallets.get(session.walletId, { signal }),
+    retry: false,
+  })
+  return examplesFor(session, templates, held.data?.contracts ?? [], wallet.data?.partyId ?? '')
+}
+
+/** Commands, held against the session's policy and its ledger, without anything being done. */
+export function TryIt({ session }: { session: DelegatedSession }) {
+  const holder = useSession()
+  const [token, setToken] = useToken(session.id)
+  const client = useClient(session, token)
+  const examples = useExamples(session, client, token)
+  const [typed, setTyped] = useState<string | null>(null)
+  const text = typed ?? JSON.stringify(examples[0]?.commands ?? BLANK, null, 2)
+  const [invalid, setInvalid] = useState<string | undefined>()
+  const run = useMutation({
+    mutationFn: (commands: Command[]) => (client as HalfkeyClient).delegatedSessions.dryRun(session.id, commands),
+  })
+  const write = (next: string) => {
+    setTyped(next)
+    setInvalid(undefined)
+  }
+  const check = () => {
+    const asked = read(text)
+    run.reset()
+    setInvalid('error' in asked ? asked.error : undefined)
+    if ('error' in asked) return
+    // What was checked stays, also when a newer contract would make another example.
+    setTyped(text)
+    run.mutate(asked.commands)
+  }
+  if (!allows(holder.session, 'delegated_sessions:execute'))
+    return (
+      <Card>
+        <p className="text-soft">Your key may not execute, nor see what would happen (delegated_sessions:execute).</p>
+      </Card>
+    )
+  if (session.status !== 'active')
+    return (
+      <Card>
+        <p className="text-soft">This session has ended, so it executes nothing any more.</p>
+      </Card>
+    )
+  return (
+    <>
+      <Card title="Try it" description="Says what executing these commands now would do, and why. Nothing is changed.">
+        <div className="flex flex-col gap-4">
+          <TokenField session={session} token={token} onChange={setToken} />
+          {examples.length === 0 ? null : (
+            <fieldset className="flex flex-wrap items-center gap-2">
+              <legend className="float-left mr-1 text-sm text-soft">Examples</legend>
+              {examples.map(({ label, commands }) => (
+                <Button key={label} onClick={() => write(JSON.stringify(commands, null, 2))}>
+                  {label}
+                </Button>
+              ))}
+            </fieldset>
+          )}
+          <TextArea label="Commands" mono rows={14} value={text} onChange={write} error={invalid} />
+          <div className="flex flex-wrap items-center gap-3">
+            <Button tone="primary" busy={run.isPending} disabled={client === null} onClick={check}>
+              Dry run
+            </Button>
+            {client === null ? <span className="text-sm text-soft">This needs the session’s token.</span> : null}
+          </div>
+        </div>
+      </Card>
+      {run.isError ? <Refusal error={run.error} /> : null}
+      {run.data === undefined ? null : <DecisionView execution={run.data} session={session} />}
+      {run.data?.decision?.allowed === true ? (
+        <Card title="To do it" description="TOKEN is the session’s token, HALFKEY_KEY any key of the app.">
+          <CodeBlock label="command" text={executeCommand(holder.session.publicUrl, session.id, text)} />
+        </Card>
+      ) : null}
+    </>
+  )
+}
+
+function executeCommand(publicUrl: string, id: string, text: string): string {
+  const asked = read(text)
+  const body = JSON.stringify(asked).replaceAll("'", "'\\''")
+  return `curl -sS ${publicUrl}/v1/delegated-sessions/${id}/execute -H "x-api-key: $HALFKEY_KEY" -H "authorization: Bearer $TOKEN" \\\n  -H 'content-type: application/json' -d '${body}'`
+}

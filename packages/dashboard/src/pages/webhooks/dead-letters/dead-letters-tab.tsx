@@ -1,0 +1,231 @@
+import type { Delivery, Webhook } from '@halfkey/sdk'
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
+import { createContext, useContext, useState } from 'react'
+import { api } from '../../../api.ts'
+import { Button } from '../../../components/controls/button.tsx'
+import { Checkbox } from '../../../components/controls/checkbox.tsx'
+import { Card } from '../../../components/layout/card.tsx'
+import { ConfirmDialog } from '../../../components/layout/dialog.tsx'
+import { EmptyState } from '../../../components/layout/states.tsx'
+import { useToast } from '../../../components/layout/toast.tsx'
+import { RelativeTime } from '../../../components/records/relative-time.tsx'
+import { type Column, DataTable } from '../../../components/table/data-table.tsx'
+import { Filters, useFilters } from '../../../components/table/filters.tsx'
+import { LIVE } from '../../../query-client.ts'
+import { DeliveryLink, LastAnswer } from '../deliveries/outcome.tsx'
+import { RecoverDialog, RecoveryProgress, useRecovery } from './recovery.tsx'
+import { RetryProgress } from './retry-progress.tsx'
+import { isUnderWay, type RetryRunner } from './retry-run.ts'
+
+const PAGE_SIZE = 50
+const NUMERIC = ['attempts']
+
+/** Which dead letters are ticked; null where nothing can be done with them. */
+const Selection = createContext<{ chosen: ReadonlySet<string>; toggle: (id: string, on: boolean) => void } | null>(null)
+
+function Tick({ delivery }: { delivery: Delivery }) {
+  const selection = useContext(Selection)
+  if (selection === null) return null
+  return (
+    <Checkbox
+      label={`Select ${delivery.eventType} ${delivery.eventId}`}
+      hideLabel
+      checked={selection.chosen.has(delivery.id)}
+      onChange={(on) => selection.toggle(delivery.id, on)}
+    />
+  )
+}
+
+const rest: Column<Delivery>[] = [
+  { id: 'event', header: 'Event', cell: ({ row }) => <DeliveryLink delivery={row.original} /> },
+  { id: 'answer', header: 'Last answer', cell: ({ row }) => <LastAnswer delivery={row.original} /> },
+  {
+    id: 'attempts',
+    header: 'Attempts',
+    cell: ({ row }) => {
+      const last = row.original.attempts.at(-1)
+      return last === undefined ? 0 : last.number + 1
+    },
+  },
+  { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
+  { id: 'given-up', header: 'Given up', cell: ({ row }) => <RelativeTime at={row.original.updatedAt} /> },
+]
+const columns: Column<Delivery>[] = [
+  { id: 'tick', header: 'Select', cell: ({ row }) => <Tick delivery={row.original} /> },
+  ...rest,
+]
+
+interface Asked {
+  retry: boolean
+  recover: boolean
+  purge: boolean
+}
+const NOTHING_ASKED: Asked = { retry: false, recover: false, purge: false }
+
+function PurgeDialog({ webhook, open, onClose }: { webhook: Webhook; open: boolean; onClose: () => void }) {
+  const queryClient = useQueryClient()
+  const { done } = useToast()
+  return (
+    <ConfirmDialog
+      open={open}
+      onOpenChange={(next) => (next ? undefined : onClose())}
+      title="Delete all dead letters of this webhook"
+      action="Purge"
+      typed="purge"
+      onConfirm={async () => {
+        const { purged } = await api.webhooks.purge(webhook.id)
+        done(purged === 1 ? '1 dead letter deleted' : `${purged} dead letters deleted`)
+        await queryClient.invalidateQueries({ queryKey: ['webhooks', webhook.id] })
+      }}
+    >
+      <p>
+        Their events will never reach this endpoint, and nobody can retry them any more. The events themselves stay in
+        the feed until their retention ends.
+      </p>
+    </ConfirmDialog>
+  )
+}
+
+function RetryDialog({
+  open,
+  count,
+  joins,
+  onClose,
+  onConfirm,
+}: {
+  open: boolean
+  count: number
+  /** Whether others are under way. */
+  joins: boolean
+  onClose: () => void
+  onConfirm: () => void
+}) {
+  return (
+    <ConfirmDialog
+      open={open}
+      onOpenChange={(next) => (next ? undefined : onClose())}
+      title={count === 1 ? 'Retry 1 dead letter' : `Retry ${count} dead letters`}
+      action="Retry"
+      danger={false}
+      onConfirm={async () => onConfirm()}
+    >
+      <p>Each is sent again with its event id, as a new cycle of attempts. Its history stays.</p>
+      {joins ? <p>They join those that are under way.</p> : null}
+    </ConfirmDialog>
+  )
+}
+
+/** What could not be delivered: to look at, to send again, to throw away. */
+export function DeadLettersTab({
+  webhook,
+  mayWrite,
+  runner,
+}: {
+  webhook: Webhook
+  mayWrite: boolean
+  runner: RetryRunner
+}) {
+  const { page } = useFilters()
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
+  const [asked, setAsked] = useState(NOTHING_ASKED)
+  const recovery = useRecovery(webhook.id)
+  const query = useQuery({
+    queryKey: ['webhooks', webhook.id, 'dead-letters', { page }],
+    queryFn: ({ signal }) =>
+      api.webhooks.deliveries.list(webhook.id, { page, pageSize: PAGE_SIZE, status: 'dead_letter' }, { signal }),
+    placeholderData: keepPreviousData,
+    ...LIVE,
+  })
+  const shown = query.data?.data.map(({ id }) => id) ?? []
+  const toggle = (ids: readonly string[], on: boolean) => {
+    const next = new Set(chosen)
+    for (const id of ids) on ? next.add(id) : next.delete(id)
+    setChosen(next)
+  }
+  const close = () => setAsked(NOTHING_ASKED)
+  return (
+    <>
+      {runner.run === null ? null : (
+        <RetryProgress run={runner.run} onCancel={runner.cancel} onDismiss={runner.dismiss} />
+      )}
+      {recovery.jobId === null ? null : (
+        <RecoveryProgress jobId={recovery.jobId} webhookId={webhook.id} onDismiss={recovery.forget} />
+      )}
+      <Card flush>
+        {mayWrite && (query.data?.total ?? 0) > 0 ? (
+          <Toolbar
+            webhook={webhook}
+            shown={shown}
+            chosen={chosen}
+            onToggle={toggle}
+            onAsk={(what) => setAsked({ ...NOTHING_ASKED, [what]: true })}
+          />
+        ) : null}
+        <Selection value={mayWrite ? { chosen, toggle: (id, on) => toggle([id], on) } : null}>
+          <DataTable
+            label="Dead letters"
+            query={query}
+            columns={mayWrite ? columns : rest}
+            numeric={NUMERIC}
+            empty={
+              <EmptyState title="No dead letters">
+                An event that this endpoint did not take at any attempt is kept here for 90 days.
+              </EmptyState>
+            }
+          />
+        </Selection>
+      </Card>
+      <RetryDialog
+        open={asked.retry}
+        count={chosen.size}
+        joins={runner.run !== null && isUnderWay(runner.run)}
+        onClose={close}
+        onConfirm={() => {
+          runner.start([...chosen])
+          setChosen(new Set())
+        }}
+      />
+      <RecoverDialog webhook={webhook} open={asked.recover} onClose={close} onBegun={recovery.begin} />
+      <PurgeDialog webhook={webhook} open={asked.purge} onClose={close} />
+    </>
+  )
+}
+
+function Toolbar({
+  webhook,
+  shown,
+  chosen,
+  onToggle,
+  onAsk,
+}: {
+  webhook: Webhook
+  shown: readonly string[]
+  chosen: ReadonlySet<string>
+  onToggle: (ids: readonly string[], on: boolean) => void
+  onAsk: (what: keyof Asked) => void
+}) {
+  const disabled = webhook.status === 'disabled'
+  const all = shown.length > 0 && shown.every((id) => chosen.has(id))
+  return (
+    <Filters>
+      <div className="flex min-h-9 items-center pr-3">
+        <Checkbox
+          label={chosen.size === 0 ? 'Select all on this page' : `${chosen.size} selected`}
+          checked={all}
+          mixed={chosen.size > 0}
+          onChange={(on) => onToggle(shown, on)}
+        />
+      </div>
+      <div className="ml-auto flex flex-wrap items-center gap-2">
+        <Button tone="primary" disabled={disabled || chosen.size === 0} onClick={() => onAsk('retry')}>
+          Retry selected
+        </Button>
+        <Button disabled={disabled} onClick={() => onAsk('recover')}>
+          Retry all since…
+        </Button>
+        <Button onClick={() => onAsk('purge')}>Purge…</Button>
+      </div>
+      {disabled ? <p className="w-full text-sm text-soft">Activate the webhook before you retry.</p> : null}
+    </Filters>
+  )
+}

@@ -1,0 +1,168 @@
+import { isHalfkeyError, type Job, type Webhook } from '@halfkey/sdk'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { type FormEvent, useEffect, useState } from 'react'
+import { api, fieldErrors } from '../../../api.ts'
+import { Button } from '../../../components/controls/button.tsx'
+import { TextField } from '../../../components/controls/field.tsx'
+import { Select } from '../../../components/controls/select.tsx'
+import { FormError } from '../../../components/form/form-error.tsx'
+import { Card } from '../../../components/layout/card.tsx'
+import { Dialog } from '../../../components/layout/dialog.tsx'
+import { ProgressBar } from '../../../components/layout/progress-bar.tsx'
+import { ErrorState } from '../../../components/layout/states.tsx'
+import { useSession } from '../../../shell/session-context.ts'
+
+const POLL_MS = 700
+const HOUR_MS = 3_600_000
+
+const SPANS = [
+  { value: 'hour', label: 'The last hour', ms: HOUR_MS },
+  { value: 'day', label: 'The last 24 hours', ms: 24 * HOUR_MS },
+  { value: 'week', label: 'The last 7 days', ms: 168 * HOUR_MS },
+  { value: 'all', label: 'Everything in the queue', ms: null },
+  { value: 'time', label: 'Since a time of your choice', ms: null },
+] as const
+type Span = (typeof SPANS)[number]['value']
+
+const ended = (job: Job | undefined): boolean => job?.status === 'succeeded' || job?.status === 'failed'
+
+/** The recovery of a webhook that was begun in this browser, kept over reloads until it is dismissed. */
+export function useRecovery(webhookId: string) {
+  const { session } = useSession()
+  const key = `halfkey.recovery.${session.tenant.id}.${webhookId}`
+  const [jobId, setJobId] = useState(() => localStorage.getItem(key))
+  return {
+    jobId,
+    begin(id: string) {
+      localStorage.setItem(key, id)
+      setJobId(id)
+    },
+    forget() {
+      localStorage.removeItem(key)
+      setJobId(null)
+    },
+  }
+}
+
+/** How far a recovery is. */
+export function RecoveryProgress({
+  jobId,
+  webhookId,
+  onDismiss,
+}: {
+  jobId: string
+  webhookId: string
+  onDismiss: () => void
+}) {
+  const queryClient = useQueryClient()
+  const { data: job, error } = useQuery({
+    queryKey: ['jobs', jobId],
+    queryFn: ({ signal }) => api.jobs.get(jobId, { signal }),
+    refetchInterval: (query) => (ended(query.state.data) ? false : POLL_MS),
+  })
+  const over = ended(job)
+  useEffect(() => {
+    if (over) void queryClient.invalidateQueries({ queryKey: ['webhooks', webhookId] })
+  }, [over, queryClient, webhookId])
+  // It was begun long ago: jobs can be read for 30 days after their end.
+  const gone = isHalfkeyError(error) && error.code === 'not_found'
+  useEffect(() => {
+    if (gone) onDismiss()
+  }, [gone, onDismiss])
+  if (gone) return null
+  return (
+    <Card>
+      <section aria-label="Recovery" className="flex flex-col gap-3">
+        {error !== null && job === undefined ? <ErrorState error={error} /> : null}
+        {over ? (
+          <p role="status" className="text-sm font-medium">
+            {job?.status === 'succeeded'
+              ? `The recovery has ended: ${job.progress} of ${job.total} dead letters are on their way again.`
+              : 'The recovery has failed.'}
+          </p>
+        ) : (
+          <ProgressBar
+            label="Sending dead letters again"
+            value={job === undefined ? null : job.progress}
+            max={job?.total ?? 1}
+          />
+        )}
+        {job?.error ? <p className="text-sm text-danger">{job.error}</p> : null}
+        <div className="flex flex-wrap items-center justify-between gap-3">
+          <p className="text-sm text-soft">
+            {over ? 'What fails again comes back into the queue.' : 'The server does this: you may leave this page.'}
+          </p>
+          {over ? <Button onClick={onDismiss}>Dismiss</Button> : null}
+        </div>
+      </section>
+    </Card>
+  )
+}
+
+function sinceOf(span: Span, typed: string): string {
+  if (span === 'time') return Number.isNaN(Date.parse(typed)) ? typed : new Date(typed).toISOString()
+  const ms = SPANS.find(({ value }) => value === span)?.ms ?? null
+  return new Date(ms === null ? 0 : Date.now() - ms).toISOString()
+}
+
+/** Asks since when dead letters are to be sent again, and begins it. */
+export function RecoverDialog({
+  webhook,
+  open,
+  onClose,
+  onBegun,
+}: {
+  webhook: Webhook
+  open: boolean
+  onClose: () => void
+  onBegun: (jobId: string) => void
+}) {
+  const [span, setSpan] = useState<Span>('day')
+  const [typed, setTyped] = useState('')
+  const recover = useMutation({
+    mutationFn: () => api.webhooks.recover(webhook.id, { since: sinceOf(span, typed) }),
+    onSuccess: (job) => {
+      onBegun(job.id)
+      onClose()
+    },
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    recover.mutate()
+  }
+  const error = fieldErrors(recover.error).since
+  return (
+    <Dialog
+      open={open}
+      onOpenChange={(next) => {
+        if (next) return
+        recover.reset()
+        onClose()
+      }}
+      title="Retry all dead letters since"
+      description="Each is sent again with its event id, as a new cycle of attempts. The server does it in the background."
+    >
+      <form onSubmit={submit} className="flex flex-col gap-4">
+        <Select label="Since" value={span} options={SPANS} onChange={setSpan} className="w-full" />
+        {span === 'time' ? (
+          <TextField
+            label="Time"
+            type="datetime-local"
+            step={1}
+            value={typed}
+            onChange={setTyped}
+            error={error}
+            required
+          />
+        ) : null}
+        <FormError error={recover.error} fields={span === 'time' ? ['since'] : []} />
+        <div className="flex flex-wrap justify-end gap-2">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button tone="primary" type="submit" busy={recover.isPending}>
+            Retry all
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}

@@ -1,0 +1,84 @@
+import type { Delivery, Webhook } from '@halfkey/sdk'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { api } from '../../../api.ts'
+import { Button } from '../../../components/controls/button.tsx'
+import { Card } from '../../../components/layout/card.tsx'
+import { curl, EmptyState } from '../../../components/layout/states.tsx'
+import { StatusBadge } from '../../../components/records/badge.tsx'
+import { RelativeTime } from '../../../components/records/relative-time.tsx'
+import { type Column, DataTable } from '../../../components/table/data-table.tsx'
+import { FilterSelect, Filters, useFilters } from '../../../components/table/filters.tsx'
+import { LIVE } from '../../../query-client.ts'
+import { useSession } from '../../../shell/session-context.ts'
+import { covers } from '../endpoint/events-picker.tsx'
+import { useEventTypes } from '../queries.ts'
+import { DeliveryLink, LastAnswer } from './outcome.tsx'
+
+const STATUSES = ['pending', 'delivering', 'retrying', 'succeeded', 'dead_letter', 'cancelled', 'failed'] as const
+
+const columns: Column<Delivery>[] = [
+  { id: 'event', header: 'Event', cell: ({ row }) => <DeliveryLink delivery={row.original} /> },
+  { id: 'status', header: 'Status', cell: ({ row }) => <StatusBadge status={row.original.status} /> },
+  { id: 'answer', header: 'Last answer', cell: ({ row }) => <LastAnswer delivery={row.original} /> },
+  { id: 'retries', header: 'Retries', cell: ({ row }) => row.original.retryCount },
+  { id: 'next', header: 'Next attempt', cell: ({ row }) => <RelativeTime at={row.original.nextAttemptAt} /> },
+  { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
+]
+const NUMERIC = ['retries']
+
+function Nothing({ webhook, filtered }: { webhook: Webhook; filtered: boolean }) {
+  const { session } = useSession()
+  const { set } = useFilters()
+  if (filtered)
+    return (
+      <EmptyState
+        title="Nothing matches"
+        action={<Button onClick={() => set({ status: undefined, type: undefined })}>Clear filters</Button>}
+      >
+        No delivery of this webhook has these properties.
+      </EmptyState>
+    )
+  return (
+    <EmptyState
+      title="Nothing was sent here yet"
+      command={
+        covers(webhook.events, 'user.created')
+          ? curl(session.publicUrl, 'POST', '/users', { email: 'ada@example.com' })
+          : curl(session.publicUrl, 'POST', `/webhooks/${webhook.id}/test`)
+      }
+    >
+      Send a test event with the button above, or cause a first one:
+    </EmptyState>
+  )
+}
+
+/** What was sent to a webhook, and what is on its way. */
+export function DeliveriesTab({ webhook }: { webhook: Webhook }) {
+  const { values, page } = useFilters()
+  const types = useEventTypes()
+  const status = STATUSES.find((each) => each === values.status)
+  // What the address says is text; the server refuses a kind that it does not know.
+  const eventType = values.type as Delivery['eventType'] | undefined
+  const query = useQuery({
+    queryKey: ['webhooks', webhook.id, 'deliveries', { page, status, eventType }],
+    queryFn: ({ signal }) =>
+      api.webhooks.deliveries.list(webhook.id, { page, status, eventType: eventType as never }, { signal }),
+    placeholderData: keepPreviousData,
+    ...LIVE,
+  })
+  return (
+    <Card flush>
+      <Filters>
+        <FilterSelect name="status" label="Status" options={STATUSES} />
+        <FilterSelect name="type" label="Event" options={types.map(({ type }) => ({ value: type, label: type }))} />
+      </Filters>
+      <DataTable
+        label="Deliveries"
+        query={query}
+        columns={columns}
+        numeric={NUMERIC}
+        empty={<Nothing webhook={webhook} filtered={status !== undefined || eventType !== undefined} />}
+      />
+    </Card>
+  )
+}

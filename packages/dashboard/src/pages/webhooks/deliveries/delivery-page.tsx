@@ -1,0 +1,138 @@
+import type { DeliveryWithPayload, Webhook } from '@halfkey/sdk'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, useParams } from '@tanstack/react-router'
+import { RotateCw } from 'lucide-react'
+import { allows, api, messageOf } from '../../../api.ts'
+import { Button } from '../../../components/controls/button.tsx'
+import { Card } from '../../../components/layout/card.tsx'
+import { Detail, Details } from '../../../components/layout/details.tsx'
+import { Page } from '../../../components/layout/page.tsx'
+import { ErrorState, Loading } from '../../../components/layout/states.tsx'
+import { useToast } from '../../../components/layout/toast.tsx'
+import { StatusBadge } from '../../../components/records/badge.tsx'
+import { CopyableId } from '../../../components/records/copy.tsx'
+import { RelativeTime } from '../../../components/records/relative-time.tsx'
+import { LIVE } from '../../../query-client.ts'
+import { useSession } from '../../../shell/session-context.ts'
+import { useWebhook } from '../queries.ts'
+import { ReadOnly } from '../read-only.tsx'
+import { shortUrl } from '../webhook-name.ts'
+import { Attempts } from './attempts.tsx'
+import { Payload } from './payload.tsx'
+import { SentHeaders, Verify } from './sent.tsx'
+
+const WAITING = ['pending', 'delivering', 'retrying']
+const WAITING_MS = 1_000
+
+function useDelivery(webhookId: string, deliveryId: string) {
+  return useQuery({
+    queryKey: ['webhooks', webhookId, 'deliveries', deliveryId],
+    queryFn: ({ signal }) => api.webhooks.deliveries.get(webhookId, deliveryId, { signal }),
+    ...LIVE,
+    refetchInterval: (query) => (WAITING.includes(query.state.data?.status ?? '') ? WAITING_MS : LIVE.refetchInterval),
+  })
+}
+
+/** Why a delivery cannot be sent again by hand; null where it can. */
+function obstacleOf(delivery: DeliveryWithPayload, webhook: Webhook | undefined): string | null {
+  if (delivery.status === 'failed') return 'A test is sent once. Send another one instead.'
+  if (delivery.status === 'delivering') return 'It is being sent at this moment.'
+  if (delivery.payload === null) return 'Its event is past its retention.'
+  if (webhook?.status === 'disabled') return 'Activate the webhook first.'
+  return null
+}
+
+function Retry({ delivery }: { delivery: DeliveryWithPayload }) {
+  const queryClient = useQueryClient()
+  const { done, failed } = useToast()
+  const webhook = useWebhook(delivery.webhookId)
+  const obstacle = obstacleOf(delivery, webhook.data)
+  const over = ['succeeded', 'cancelled'].includes(delivery.status)
+  const retry = useMutation({
+    mutationFn: () => api.webhooks.deliveries.retry(delivery.webhookId, delivery.id),
+    onSuccess: () => done('It is on its way again', 'With the same event id.'),
+    onError: (error) => failed('It was not sent again', messageOf(error)),
+    onSettled: () => queryClient.invalidateQueries({ queryKey: ['webhooks', delivery.webhookId] }),
+  })
+  return (
+    <div className="flex flex-wrap items-center gap-3">
+      {obstacle === null ? null : <p className="text-sm text-soft">{obstacle}</p>}
+      <Button
+        tone={over ? 'secondary' : 'primary'}
+        disabled={obstacle !== null}
+        busy={retry.isPending}
+        onClick={() => retry.mutate()}
+      >
+        <RotateCw aria-hidden className="size-4" />
+        {WAITING.includes(delivery.status) ? 'Send now' : over ? 'Send again' : 'Retry now'}
+      </Button>
+    </div>
+  )
+}
+
+function Facts({ delivery }: { delivery: DeliveryWithPayload }) {
+  const webhook = useWebhook(delivery.webhookId)
+  return (
+    <Card>
+      <Details>
+        <Detail label="Status">
+          <StatusBadge status={delivery.status} />
+        </Detail>
+        <Detail label="Event id">
+          <CopyableId id={delivery.eventId} what="event id" />
+        </Detail>
+        <Detail label="To">
+          <Link
+            to="/webhooks/$webhookId"
+            params={{ webhookId: delivery.webhookId } as never}
+            className="text-accent hover:underline"
+          >
+            {webhook.data === undefined ? delivery.webhookId : shortUrl(webhook.data.url)}
+          </Link>
+        </Detail>
+        <Detail label="Delivery id">
+          <CopyableId id={delivery.id} what="delivery id" />
+        </Detail>
+        <Detail label="Created">
+          <RelativeTime at={delivery.createdAt} />
+        </Detail>
+        <Detail label="Next attempt">
+          <RelativeTime at={delivery.nextAttemptAt} none={delivery.status === 'succeeded' ? 'None needed' : 'None'} />
+        </Detail>
+      </Details>
+    </Card>
+  )
+}
+
+/** One event on its way to one endpoint: every attempt, what was sent, and how to check its signature. */
+export function DeliveryPage() {
+  const { webhookId, deliveryId } = useParams({ strict: false }) as { webhookId: string; deliveryId: string }
+  const { session } = useSession()
+  const query = useDelivery(webhookId, deliveryId)
+  const back = { to: `/webhooks/${webhookId}`, label: 'Webhook' }
+  const delivery = query.data
+  if (delivery === undefined)
+    return (
+      <Page title="Delivery" back={back}>
+        {query.isError ? <ErrorState error={query.error} onRetry={() => void query.refetch()} /> : <Loading />}
+      </Page>
+    )
+  return (
+    <Page
+      title={delivery.eventType}
+      description={
+        delivery.status === 'dead_letter' ? 'No attempt was taken: it is not sent again by itself.' : undefined
+      }
+      back={back}
+      actions={allows(session, 'webhooks:write') ? <Retry delivery={delivery} /> : <ReadOnly />}
+    >
+      <Facts delivery={delivery} />
+      <Card title="Attempts" description="The newest first.">
+        <Attempts attempts={delivery.attempts} />
+      </Card>
+      <Payload delivery={delivery} />
+      <SentHeaders delivery={delivery} />
+      <Verify delivery={delivery} />
+    </Page>
+  )
+}
