@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react'
+import { FieldGroup } from './field.tsx'
 
 /** Some of a few, each on or off. */
 export function Checkboxes({
@@ -19,8 +20,7 @@ export function Checkboxes({
   const toggle = (option: string) =>
     onChange(chosen.includes(option) ? chosen.filter((each) => each !== option) : [...chosen, option])
   return (
-    <fieldset className="flex min-w-0 flex-col gap-1.5">
-      <legend className="mb-1.5 text-sm font-medium">{label}</legend>
+    <FieldGroup label={label} hint={hint} error={error}>
       <div className="flex flex-wrap gap-2">
         {options.map((option) => (
           <label
@@ -37,12 +37,6 @@ export function Checkboxes({
           </label>
         ))}
       </div>
-      {hint === undefined ? null : <p className="text-sm text-soft">{hint}</p>}
-      {error === undefined ? null : (
-        <p role="alert" className="text-sm text-danger">
-          {error}
-        </p>
-      )}
-    </fieldset>
+    </FieldGroup>
   )
 }

@@ -1,6 +1,7 @@
 import { Field } from '@base-ui/react/field'
 import { Switch } from '@base-ui/react/switch'
-import type { ComponentProps, ReactNode } from 'react'
+import { type ComponentProps, type ReactNode, type Ref, useId } from 'react'
+import { Select } from './select.tsx'
 
 /** What a control for text looks like. */
 export const CONTROL =
@@ -13,6 +14,16 @@ interface Common {
   hint?: ReactNode
   /** What is wrong with it: see `fieldErrors`. */
   error?: string | undefined
+}
+
+/** What is wrong with a field or a form; nothing if there is no message. */
+export function ErrorText({ id, children }: { id?: string; children: string | undefined }) {
+  if (children === undefined) return null
+  return (
+    <p id={id} role="alert" className="text-sm text-danger [overflow-wrap:anywhere]">
+      {children}
+    </p>
+  )
 }
 
 /** A control with its label, hint and error, tied together. */
@@ -29,24 +40,52 @@ export function Labelled({ label, hideLabel = false, hint, error, children }: Co
   )
 }
 
+/** Several controls under one legend. */
+export function FieldGroup({
+  label,
+  hint,
+  error,
+  ref,
+  children,
+}: Omit<Common, 'hideLabel'> & { ref?: Ref<HTMLFieldSetElement>; children: ReactNode }) {
+  const id = useId()
+  const described = [hint === undefined ? [] : `${id}hint`, error === undefined ? [] : `${id}error`].flat()
+  return (
+    <fieldset
+      ref={ref}
+      // Gets the focus where it is the first wrong field of a form.
+      tabIndex={-1}
+      aria-describedby={described.join(' ') || undefined}
+      className="flex min-w-0 flex-col gap-2"
+    >
+      <legend className="mb-1.5 text-sm font-medium">{label}</legend>
+      {children}
+      {hint === undefined ? null : (
+        <p id={`${id}hint`} className="text-sm text-soft">
+          {hint}
+        </p>
+      )}
+      <ErrorText id={`${id}error`}>{error}</ErrorText>
+    </fieldset>
+  )
+}
+
 type Own = { value: string; onChange: (value: string) => void }
 
 /** One line of text. */
 export function TextField({
   label,
-  hideLabel,
+  hideLabel = false,
   hint,
   error,
-  value,
   onChange,
   className = '',
   ...rest
 }: Common & Own & Omit<ComponentProps<'input'>, 'value' | 'onChange'>) {
   return (
-    <Labelled label={label} hideLabel={hideLabel ?? false} hint={hint} error={error}>
+    <Labelled label={label} hideLabel={hideLabel} hint={hint} error={error}>
       <Field.Control
         {...(rest as ComponentProps<typeof Field.Control>)}
-        value={value}
         onValueChange={onChange}
         className={`${CONTROL} ${className}`}
       />
@@ -57,24 +96,22 @@ export function TextField({
 /** Several lines of text; `mono` for JSON and the like. */
 export function TextArea({
   label,
-  hideLabel,
+  hideLabel = false,
   hint,
   error,
-  value,
   onChange,
   mono = false,
   rows = 4,
-  placeholder,
-}: Common & Own & { mono?: boolean; rows?: number; placeholder?: string }) {
+  ...rest
+}: Common & Own & { mono?: boolean } & Omit<ComponentProps<'textarea'>, 'value' | 'onChange'>) {
   return (
-    <Labelled label={label} hideLabel={hideLabel ?? false} hint={hint} error={error}>
+    <Labelled label={label} hideLabel={hideLabel} hint={hint} error={error}>
       <Field.Control
         render={
           <textarea
+            {...rest}
             rows={rows}
             spellCheck={!mono}
-            value={value}
-            placeholder={placeholder}
             onChange={(event) => onChange(event.currentTarget.value)}
           />
         }
@@ -84,27 +121,46 @@ export function TextArea({
   )
 }
 
+/** One of a few. */
+export function SelectField<T extends string>({
+  hint,
+  error,
+  className = 'w-full',
+  ...select
+}: Omit<Common, 'hideLabel'> & ComponentProps<typeof Select<T>>) {
+  return (
+    <Labelled label={select.label} hint={hint} error={error}>
+      <Select {...select} className={className} />
+    </Labelled>
+  )
+}
+
 /** On or off. */
 export function SwitchField({
   label,
   hint,
+  error,
   checked,
   onChange,
   disabled = false,
-}: {
-  label: string
-  hint?: ReactNode
+  ref,
+}: Omit<Common, 'hideLabel'> & {
   checked: boolean
   onChange: (checked: boolean) => void
   disabled?: boolean
+  ref?: Ref<HTMLElement>
 }) {
   return (
-    <Field.Root className="flex items-start justify-between gap-4">
+    <Field.Root invalid={error !== undefined} className="flex items-start justify-between gap-4">
       <div className="min-w-0">
         <Field.Label className="text-sm font-medium">{label}</Field.Label>
         {hint === undefined ? null : <Field.Description className="text-sm text-soft">{hint}</Field.Description>}
+        <Field.Error match={error !== undefined} className="text-sm text-danger" role="alert">
+          {error}
+        </Field.Error>
       </div>
       <Switch.Root
+        ref={ref}
         checked={checked}
         onCheckedChange={onChange}
         disabled={disabled}

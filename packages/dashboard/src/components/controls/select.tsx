@@ -1,27 +1,34 @@
 import { Select as Base } from '@base-ui/react/select'
 import { Check, ChevronDown } from 'lucide-react'
+import type { Ref } from 'react'
 
-/** One of a few. `label` names it; it is shown beside the value only if `showLabel`. */
+/** One of a few. `label` names it for assistive technology. */
 export function Select<T extends string>({
   label,
   value,
   options,
   onChange,
+  disabled = false,
   className = '',
+  ref,
 }: {
   label: string
   value: T
   options: readonly { value: T; label: string }[]
   onChange: (value: T) => void
+  disabled?: boolean
   className?: string
+  ref?: Ref<HTMLButtonElement>
 }) {
   return (
     <Base.Root
       items={options as { value: T; label: string }[]}
       value={value}
+      disabled={disabled}
       onValueChange={(next) => onChange(next as T)}
     >
       <Base.Trigger
+        ref={ref}
         aria-label={label}
         className={`inline-flex min-h-9 items-center justify-between gap-2 rounded-control border border-edge/60 bg-surface px-3 text-left text-sm hover:bg-raised max-md:min-h-11 ${className}`}
       >

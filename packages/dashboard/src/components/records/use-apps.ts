@@ -18,7 +18,13 @@ export function useApps(): App[] {
   return data ?? NONE
 }
 
-/** The same for a filter. */
+/** The same as options of a select. */
 export function useAppOptions(): { value: string; label: string }[] {
   return useApps().map(({ id, name }) => ({ value: id, label: name }))
+}
+
+/** The field that chooses an app, as a list to spread into the fields of a form; empty if there is only one app. */
+export function useAppField() {
+  const options = useAppOptions()
+  return options.length < 2 ? [] : [{ name: 'appId', label: 'App', kind: 'select', options } as const]
 }

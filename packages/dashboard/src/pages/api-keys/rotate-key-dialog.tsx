@@ -1,11 +1,8 @@
 import type { ApiKey, ApiKeyWithKey } from '@halfkey/sdk'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../../api.ts'
-import { Button } from '../../components/controls/button.tsx'
-import { Labelled } from '../../components/controls/field.tsx'
-import { Select } from '../../components/controls/select.tsx'
-import { FormError } from '../../components/form/form-error.tsx'
+import { Form } from '../../components/form/form.tsx'
 import { Dialog } from '../../components/layout/dialog.tsx'
 import { Secret } from '../../components/records/copy.tsx'
 import { useSession } from '../../shell/session-context.ts'
@@ -17,7 +14,7 @@ const GRACES = [
   { value: '604800', label: 'In a week' },
 ]
 
-function Rotation({
+function RotateForm({
   apiKey,
   onRotated,
   onCancel,
@@ -28,48 +25,29 @@ function Rotation({
 }) {
   const { session } = useSession()
   const isOwn = session.keyId === apiKey.id
-  const [grace, setGrace] = useState('86400')
   const queries = useQueryClient()
-  const rotation = useMutation({
-    mutationFn: () => api.apiKeys.rotate(apiKey.id, { graceSeconds: Number(grace) }),
-    onSuccess: async (key) => {
-      onRotated(key)
-      await queries.invalidateQueries({ queryKey: ['api-keys'] })
-    },
-  })
   return (
-    <form
-      className="flex flex-col gap-4"
-      onSubmit={(event) => {
-        event.preventDefault()
-        rotation.mutate()
-      }}
-    >
-      <Labelled
-        label="The old value stops working"
-        hint={
-          isOwn
+    <Form
+      fields={[
+        {
+          name: 'graceSeconds',
+          label: 'The old value stops working',
+          kind: 'select',
+          help: isOwn
             ? 'You are signed in by the old value. Your session here ends with it, so it needs some time to stay.'
-            : 'Until then both work. Put the new one in place meanwhile.'
-        }
-      >
-        <Select
-          label="The old value stops working"
-          value={grace}
+            : 'Until then both work. Put the new one in place meanwhile.',
           // At once, the session would be over before the new value was seen.
-          options={isOwn ? GRACES.slice(1) : GRACES}
-          onChange={setGrace}
-          className="w-full"
-        />
-      </Labelled>
-      <FormError error={rotation.error} />
-      <div className="flex flex-wrap justify-end gap-2">
-        <Button onClick={onCancel}>Cancel</Button>
-        <Button tone="primary" type="submit" busy={rotation.isPending}>
-          Rotate
-        </Button>
-      </div>
-    </form>
+          options: isOwn ? GRACES.slice(1) : GRACES,
+        },
+      ]}
+      values={{ graceSeconds: '86400' }}
+      action="Rotate"
+      onCancel={onCancel}
+      onSubmit={async ({ graceSeconds }) => {
+        onRotated(await api.apiKeys.rotate(apiKey.id, { graceSeconds: Number(graceSeconds) }))
+        await queries.invalidateQueries({ queryKey: ['api-keys'] })
+      }}
+    />
   )
 }
 
@@ -100,7 +78,7 @@ export function RotateKeyDialog({
       {rotated !== null ? (
         <Secret label="API key" value={rotated.key} onDone={close} />
       ) : apiKey === null ? null : (
-        <Rotation apiKey={apiKey} onRotated={setRotated} onCancel={close} />
+        <RotateForm apiKey={apiKey} onRotated={setRotated} onCancel={close} />
       )}
     </Dialog>
   )

@@ -73,13 +73,12 @@ function Group({ group, scopes, onChange }: Choice & { group: ScopeGroup }) {
 }
 
 /** What a secret key may do: everything, or some of it for each kind of thing. No more than the session itself may. */
-export function ScopePicker({ scopes, onChange, error }: Choice & { error?: string | undefined }) {
+export function ScopePicker({ scopes, onChange }: Choice) {
   const { session } = useSession()
   const all = scopes.includes('*')
   const mayAll = session.scopes.includes('*')
   return (
-    <fieldset className="min-w-0">
-      <legend className="mb-2 text-sm font-medium">What the key may do</legend>
+    <>
       {mayAll ? (
         <SwitchField
           label="Everything"
@@ -91,23 +90,18 @@ export function ScopePicker({ scopes, onChange, error }: Choice & { error?: stri
         <p className="text-sm text-soft">No more than your own key may: what it lacks cannot be chosen.</p>
       )}
       {all ? (
-        <p className="mt-3 flex gap-2 rounded-control bg-warn-wash px-3 py-2 text-sm text-warn">
+        <p className="flex gap-2 rounded-control bg-warn-wash px-3 py-2 text-sm text-warn">
           <TriangleAlert aria-hidden className="mt-0.5 size-4 flex-none" />
           Whoever has this key can act for every user, make further keys and delete everything. Give a server only the
           scopes that it uses.
         </p>
       ) : (
-        <div className="mt-2 divide-y border-t">
+        <div className="divide-y border-t">
           {SCOPE_GROUPS.map((group) => (
             <Group key={group.label} group={group} scopes={scopes} onChange={onChange} />
           ))}
         </div>
       )}
-      {error === undefined ? null : (
-        <p role="alert" className="mt-2 text-sm text-danger">
-          {error}
-        </p>
-      )}
-    </fieldset>
+    </>
   )
 }

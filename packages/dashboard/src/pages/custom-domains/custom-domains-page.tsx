@@ -1,18 +1,17 @@
 import type { CustomDomain } from '@halfkey/sdk'
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
-import { type FormEvent, useState } from 'react'
-import { allows, api, fieldErrors, messageOf } from '../../api.ts'
+import { allows, api } from '../../api.ts'
 import { Button } from '../../components/controls/button.tsx'
-import { Labelled, TextField } from '../../components/controls/field.tsx'
-import { Select } from '../../components/controls/select.tsx'
+import { Form } from '../../components/form/form.tsx'
+import type { FormField } from '../../components/form/form-field.ts'
 import { Card } from '../../components/layout/card.tsx'
 import { Dialog } from '../../components/layout/dialog.tsx'
 import { Page } from '../../components/layout/page.tsx'
 import { curl, EmptyState } from '../../components/layout/states.tsx'
 import { StatusBadge } from '../../components/records/badge.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
-import { useAppOptions } from '../../components/records/use-apps.ts'
+import { useAppField } from '../../components/records/use-apps.ts'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
 import { FilterSelect, Filters, useFilters } from '../../components/table/filters.tsx'
 import { LIVE } from '../../query-client.ts'
@@ -43,28 +42,18 @@ const columns: Column<CustomDomain>[] = [
   { id: 'created', header: 'Registered', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
 ]
 
-function Register({ onClose }: { onClose: () => void }) {
+const DOMAIN: FormField<{ domain: string; appId: string }> = {
+  name: 'domain',
+  label: 'Domain',
+  required: 'Enter a domain, for example login.example.com.',
+  input: { placeholder: 'login.example.com', spellCheck: false },
+}
+
+function RegisterDialog({ onClose }: { onClose: () => void }) {
   const { session } = useSession()
   const client = useQueryClient()
   const navigate = useNavigate()
-  const apps = useAppOptions()
-  const [domain, setDomain] = useState('')
-  const [appId, setAppId] = useState(session.appId ?? session.defaultAppId)
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<unknown>(null)
-  const register = async (event: FormEvent) => {
-    event.preventDefault()
-    setBusy(true)
-    try {
-      const made = await api.customDomains.create({ domain: domain.trim(), appId })
-      await client.invalidateQueries({ queryKey: ['custom-domains'] })
-      await navigate({ to: '/custom-domains/$domainId', params: { domainId: made.id } as never })
-    } catch (failure) {
-      setError(failure)
-      setBusy(false)
-    }
-  }
-  const errors = fieldErrors(error)
+  const appField = useAppField()
   return (
     <Dialog
       open
@@ -72,26 +61,17 @@ function Register({ onClose }: { onClose: () => void }) {
       title="Register a domain"
       description="Users then sign in, and use their passkeys, under your own name."
     >
-      <form onSubmit={(event) => void register(event)} className="flex flex-col gap-4">
-        <TextField
-          label="Domain"
-          value={domain}
-          onChange={setDomain}
-          placeholder="login.example.com"
-          autoComplete="off"
-          spellCheck={false}
-          required
-          error={errors.domain ?? (error === null || errors.appId !== undefined ? undefined : messageOf(error))}
-        />
-        {apps.length < 2 ? null : (
-          <Labelled label="App" error={errors.appId}>
-            <Select label="App" value={appId} options={apps} onChange={setAppId} />
-          </Labelled>
-        )}
-        <Button tone="primary" type="submit" busy={busy} className="self-end">
-          Register
-        </Button>
-      </form>
+      <Form
+        fields={[DOMAIN, ...appField]}
+        values={{ domain: '', appId: session.appId ?? session.defaultAppId }}
+        action="Register"
+        onCancel={onClose}
+        onSubmit={async ({ domain, appId }) => {
+          const made = await api.customDomains.create({ domain: domain.trim(), appId })
+          await client.invalidateQueries({ queryKey: ['custom-domains'] })
+          await navigate({ to: '/custom-domains/$domainId', params: { domainId: made.id } as never })
+        }}
+      />
     </Dialog>
   )
 }
@@ -139,7 +119,7 @@ export function CustomDomainsPage() {
         </Filters>
         <DataTable label="Custom domains" query={query} columns={columns} empty={empty} />
       </Card>
-      {values.register === undefined ? null : <Register onClose={() => set({ register: '' })} />}
+      {values.register === undefined ? null : <RegisterDialog onClose={() => set({ register: '' })} />}
     </Page>
   )
 }

@@ -1,15 +1,12 @@
 import type { GuestWithTokens } from '@halfkey/sdk'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { api, fieldErrors } from '../../api.ts'
-import { Button } from '../../components/controls/button.tsx'
-import { Labelled } from '../../components/controls/field.tsx'
-import { Select } from '../../components/controls/select.tsx'
-import { FormError } from '../../components/form/form-error.tsx'
-import { MetadataField, type MetadataRow, metadataOf } from '../../components/form/metadata-field.tsx'
+import { api } from '../../api.ts'
+import { Form } from '../../components/form/form.tsx'
+import { METADATA_FIELD, type MetadataRow, metadataOf } from '../../components/form/metadata-field.tsx'
 import { Dialog } from '../../components/layout/dialog.tsx'
 import { Secret } from '../../components/records/copy.tsx'
-import { useAppOptions } from '../../components/records/use-apps.ts'
+import { useAppField } from '../../components/records/use-apps.ts'
 import { useSession } from '../../shell/session-context.ts'
 
 const LIFETIMES = [
@@ -19,51 +16,32 @@ const LIFETIMES = [
   { value: '43200', label: '30 days' },
 ]
 
-function Beginning({ onBegun, onCancel }: { onBegun: (guest: GuestWithTokens) => void; onCancel: () => void }) {
+interface NewGuest {
+  ttlMinutes: string
+  appId: string
+  metadata: MetadataRow[]
+}
+
+function GuestForm({ onBegun, onCancel }: { onBegun: (guest: GuestWithTokens) => void; onCancel: () => void }) {
   const { session } = useSession()
-  const apps = useAppOptions()
-  const [minutes, setMinutes] = useState('1440')
-  const [appId, setAppId] = useState(session.defaultAppId)
-  const [rows, setRows] = useState<MetadataRow[]>([])
+  const appField = useAppField()
   const queries = useQueryClient()
-  const beginning = useMutation({
-    mutationFn: () =>
-      api.guests.create({
-        ttlMinutes: Number(minutes),
-        ...(apps.length > 1 ? { appId } : {}),
-        ...(rows.length === 0 ? {} : { metadata: metadataOf(rows) }),
-      }),
-    onSuccess: async (guest) => {
-      await queries.invalidateQueries({ queryKey: ['guests'] })
-      onBegun(guest)
-    },
-  })
-  const errors = fieldErrors(beginning.error)
   return (
-    <form
-      className="flex flex-col gap-4"
-      onSubmit={(event) => {
-        event.preventDefault()
-        beginning.mutate()
+    <Form<NewGuest>
+      fields={[{ name: 'ttlMinutes', label: 'Lasts', kind: 'select', options: LIFETIMES }, ...appField, METADATA_FIELD]}
+      values={{ ttlMinutes: '1440', appId: session.defaultAppId, metadata: [] }}
+      action="Begin session"
+      onCancel={onCancel}
+      onSubmit={async ({ ttlMinutes, appId, metadata }) => {
+        const guest = await api.guests.create({
+          ttlMinutes: Number(ttlMinutes),
+          ...(appField.length === 0 ? {} : { appId }),
+          ...(metadata.length === 0 ? {} : { metadata: metadataOf(metadata) }),
+        })
+        await queries.invalidateQueries({ queryKey: ['guests'] })
+        onBegun(guest)
       }}
-    >
-      <Labelled label="Lasts" error={errors.ttlMinutes}>
-        <Select label="Lasts" value={minutes} options={LIFETIMES} onChange={setMinutes} className="w-full" />
-      </Labelled>
-      {apps.length < 2 ? null : (
-        <Labelled label="App" error={errors.appId}>
-          <Select label="App" value={appId} options={apps} onChange={setAppId} className="w-full" />
-        </Labelled>
-      )}
-      <MetadataField rows={rows} onChange={setRows} errors={errors} />
-      <FormError error={beginning.error} fields={['ttlMinutes', 'metadata', ...(apps.length > 1 ? ['appId'] : [])]} />
-      <div className="flex flex-wrap justify-end gap-2">
-        <Button onClick={onCancel}>Cancel</Button>
-        <Button tone="primary" type="submit" busy={beginning.isPending}>
-          Begin session
-        </Button>
-      </div>
-    </form>
+    />
   )
 }
 
@@ -86,7 +64,7 @@ export function CreateGuestDialog({ open, onClose }: { open: boolean; onClose: (
       }
     >
       {begun === null ? (
-        <Beginning onBegun={setBegun} onCancel={close} />
+        <GuestForm onBegun={setBegun} onCancel={close} />
       ) : (
         <Secret label="Access token" value={begun.accessToken} onDone={close} />
       )}

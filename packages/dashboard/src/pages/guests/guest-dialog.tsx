@@ -1,16 +1,17 @@
 import type { Guest } from '@halfkey/sdk'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { allows, api } from '../../api.ts'
 import { Button } from '../../components/controls/button.tsx'
-import { MetadataList, metadataOf } from '../../components/form/metadata-field.tsx'
+import { Form } from '../../components/form/form.tsx'
 import { Detail } from '../../components/layout/details.tsx'
 import { ConfirmDialog, Dialog } from '../../components/layout/dialog.tsx'
 import { ErrorState, Loading } from '../../components/layout/states.tsx'
 import { useToast } from '../../components/layout/toast.tsx'
 import { StatusBadge } from '../../components/records/badge.tsx'
 import { CopyableId } from '../../components/records/copy.tsx'
+import { MetadataList } from '../../components/records/metadata-list.tsx'
 import { Party } from '../../components/records/party.tsx'
 import { RecordLink } from '../../components/records/record-link.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
@@ -18,42 +19,30 @@ import { useApps } from '../../components/records/use-apps.ts'
 import { useFilters } from '../../components/table/filters.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
-import { inputOf, UserForm, type UserInput } from '../users/user-form.tsx'
+import { givenOf, inputOf, USER_FIELDS } from '../users/user-fields.ts'
 import { GuestEnd } from './guest-end.tsx'
 
-const given = (name: string, value: string) => (value === '' ? {} : { [name]: value })
-
-function Converting({ guest, onCancel }: { guest: Guest; onCancel: () => void }) {
+function ConvertForm({ guest, onCancel }: { guest: Guest; onCancel: () => void }) {
   const queries = useQueryClient()
   const navigate = useNavigate()
   const toast = useToast()
-  const conversion = useMutation({
-    mutationFn: ({ email, name, externalId, metadata }: UserInput) =>
-      api.guests.convert(guest.id, {
-        ...given('email', email),
-        ...given('name', name),
-        ...given('externalId', externalId),
-        ...(metadata.length === 0 ? {} : { metadata: metadataOf(metadata) }),
-      }),
-    onSuccess: async ({ user }) => {
-      toast.done('Guest converted', 'They are a user now, with the same id, party and wallet.')
-      await queries.invalidateQueries({ queryKey: ['guests'] })
-      await queries.invalidateQueries({ queryKey: ['users'] })
-      await navigate({ to: '/users/$userId', params: { userId: user.id }, search: {} } as never)
-    },
-  })
   return (
     <div className="flex flex-col gap-4">
       <p className="text-sm text-soft">
         Say who the guest is: by an email or an external id. User id, party and wallet stay.
       </p>
-      <UserForm
-        initial={inputOf()}
+      <Form
+        fields={USER_FIELDS}
+        values={inputOf()}
         action="Convert to user"
-        busy={conversion.isPending}
-        error={conversion.error}
         onCancel={onCancel}
-        onSubmit={(input) => conversion.mutate(input)}
+        onSubmit={async (input) => {
+          const { user } = await api.guests.convert(guest.id, givenOf(input))
+          toast.done('Guest converted', 'They are a user now, with the same id, party and wallet.')
+          await queries.invalidateQueries({ queryKey: ['guests'] })
+          await queries.invalidateQueries({ queryKey: ['users'] })
+          await navigate({ to: '/users/$userId', params: { userId: user.id }, search: {} } as never)
+        }}
       />
     </div>
   )
@@ -125,7 +114,7 @@ function Shown({ guest }: { guest: Guest }) {
   const [ending, setEnding] = useState(false)
   const queries = useQueryClient()
   const toast = useToast()
-  if (converting) return <Converting guest={guest} onCancel={() => setConverting(false)} />
+  if (converting) return <ConvertForm guest={guest} onCancel={() => setConverting(false)} />
   return (
     <div className="flex flex-col gap-5">
       <Fields guest={guest} />

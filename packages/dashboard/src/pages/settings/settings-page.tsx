@@ -1,11 +1,11 @@
 import type { App, Tenant } from '@halfkey/sdk'
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
-import { type FormEvent, useMemo, useState } from 'react'
-import { allows, api, fieldErrors, messageOf } from '../../api.ts'
+import { useMemo } from 'react'
+import { allows, api } from '../../api.ts'
 import { Button } from '../../components/controls/button.tsx'
-import { Labelled, TextField } from '../../components/controls/field.tsx'
-import { Select } from '../../components/controls/select.tsx'
+import { Form } from '../../components/form/form.tsx'
+import type { FormField } from '../../components/form/form-field.ts'
 import { Card } from '../../components/layout/card.tsx'
 import { Detail, Details } from '../../components/layout/details.tsx'
 import { Dialog } from '../../components/layout/dialog.tsx'
@@ -20,50 +20,40 @@ import { type Column, DataTable } from '../../components/table/data-table.tsx'
 import { useFilters } from '../../components/table/filters.tsx'
 import { useSession } from '../../shell/session-context.ts'
 
+interface TenantInput {
+  name: string
+  settings: { defaultAppId: string }
+}
+
+const NAME = { name: 'name', label: 'Name', required: 'Enter a name.' } as const
+
 function TenantForm({ tenant }: { tenant: Tenant }) {
   const client = useQueryClient()
   const toast = useToast()
   const apps = useAppOptions()
-  const [name, setName] = useState(tenant.name)
-  const [defaultAppId, setDefaultAppId] = useState(tenant.settings.defaultAppId)
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<unknown>(null)
-  const errors = fieldErrors(error)
-  const save = async (event: FormEvent) => {
-    event.preventDefault()
-    setBusy(true)
-    setError(null)
-    try {
-      await api.tenant.update({ name, settings: { defaultAppId } })
-      await client.invalidateQueries()
-      toast.done('Saved')
-    } catch (failure) {
-      setError(failure)
-    } finally {
-      setBusy(false)
-    }
-  }
+  const fields: FormField<TenantInput>[] = [
+    NAME,
+    {
+      name: 'settings.defaultAppId',
+      label: 'Default app',
+      kind: 'select',
+      help: 'Used for users and sign-ins that name no app.',
+      options: apps,
+    },
+  ]
   return (
-    <form onSubmit={(event) => void save(event)} className="flex max-w-lg flex-col gap-4">
-      <TextField label="Name" value={name} onChange={setName} error={errors.name} required maxLength={200} />
-      {apps.length < 2 ? null : (
-        <Labelled
-          label="Default app"
-          hint="Users and sign-ins that name no app are this one’s."
-          error={errors['settings.defaultAppId']}
-        >
-          <Select label="Default app" value={defaultAppId} options={apps} onChange={setDefaultAppId} />
-        </Labelled>
-      )}
-      {error === null || Object.keys(errors).length > 0 ? null : (
-        <p role="alert" className="text-sm text-danger">
-          {messageOf(error)}
-        </p>
-      )}
-      <Button tone="primary" type="submit" busy={busy} className="self-start">
-        Save
-      </Button>
-    </form>
+    <Form
+      fields={apps.length < 2 ? [NAME] : fields}
+      values={{ name: tenant.name, settings: { defaultAppId: tenant.settings.defaultAppId } }}
+      action="Save"
+      stays
+      className="max-w-lg"
+      onSubmit={async (_, changes) => {
+        await api.tenant.update(changes)
+        await client.invalidateQueries()
+        toast.done('Saved')
+      }}
+    />
   )
 }
 
@@ -120,41 +110,24 @@ function columnsOf(defaultAppId: string): Column<App>[] {
 function NewApp({ onClose }: { onClose: () => void }) {
   const client = useQueryClient()
   const navigate = useNavigate()
-  const [name, setName] = useState('')
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<unknown>(null)
-  const create = async (event: FormEvent) => {
-    event.preventDefault()
-    setBusy(true)
-    try {
-      const app = await api.apps.create({ name })
-      await client.invalidateQueries({ queryKey: ['apps'] })
-      await navigate({ to: '/settings/apps/$appId', params: { appId: app.id } as never })
-    } catch (failure) {
-      setError(failure)
-      setBusy(false)
-    }
-  }
   return (
     <Dialog
       open
       onOpenChange={onClose}
       title="Create an app"
-      description="An app has users, keys and settings of its own."
+      description="Each app has its own users, keys and settings."
     >
-      <form onSubmit={(event) => void create(event)} className="flex flex-col gap-4">
-        <TextField
-          label="Name"
-          value={name}
-          onChange={setName}
-          required
-          maxLength={200}
-          error={error === null ? undefined : (fieldErrors(error).name ?? messageOf(error))}
-        />
-        <Button tone="primary" type="submit" busy={busy} className="self-end">
-          Create
-        </Button>
-      </form>
+      <Form
+        fields={[NAME]}
+        values={{ name: '' }}
+        action="Create"
+        onCancel={onClose}
+        onSubmit={async ({ name }) => {
+          const app = await api.apps.create({ name })
+          await client.invalidateQueries({ queryKey: ['apps'] })
+          await navigate({ to: '/settings/apps/$appId', params: { appId: app.id } as never })
+        }}
+      />
     </Dialog>
   )
 }

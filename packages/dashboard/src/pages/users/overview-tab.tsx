@@ -1,55 +1,50 @@
 import type { User } from '@halfkey/sdk'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { allows, api } from '../../api.ts'
 import { Button } from '../../components/controls/button.tsx'
-import { MetadataList, metadataChanges } from '../../components/form/metadata-field.tsx'
+import { Form } from '../../components/form/form.tsx'
+import { metadataChanges, metadataOf } from '../../components/form/metadata-field.tsx'
 import { Card } from '../../components/layout/card.tsx'
 import { Detail, Details } from '../../components/layout/details.tsx'
 import { Dialog } from '../../components/layout/dialog.tsx'
 import { useToast } from '../../components/layout/toast.tsx'
 import { Badge, StatusBadge } from '../../components/records/badge.tsx'
 import { CopyableId } from '../../components/records/copy.tsx'
+import { MetadataList } from '../../components/records/metadata-list.tsx'
 import { Party } from '../../components/records/party.tsx'
 import { RecordLink } from '../../components/records/record-link.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { useApps } from '../../components/records/use-apps.ts'
 import { useSession } from '../../shell/session-context.ts'
 import { meaningOf, TrustLevelBadge } from './trust-level.tsx'
-import { inputOf, UserForm, type UserInput } from './user-form.tsx'
+import { inputOf, USER_FIELDS, type UserInput } from './user-fields.ts'
 
-/** What PATCH takes of what was typed: only what changed, null for what was emptied. */
-function changesOf(user: User, input: UserInput) {
-  const fields = (['email', 'name', 'externalId'] as const).filter((name) => input[name] !== (user[name] ?? ''))
-  const metadata = metadataChanges(user.metadata, input.metadata)
+/** The body of an update: only what changed, null for what was emptied. */
+function bodyOf({ metadata, ...changed }: Partial<UserInput>, before: UserInput) {
   return {
-    ...Object.fromEntries(fields.map((name) => [name, input[name] === '' ? null : input[name]])),
-    ...(metadata === undefined ? {} : { metadata }),
+    ...Object.fromEntries(Object.entries(changed).map(([name, value]) => [name, value === '' ? null : value])),
+    ...(metadata === undefined ? {} : { metadata: metadataChanges(metadataOf(before.metadata), metadataOf(metadata)) }),
   }
 }
 
-function Editing({ user, onDone }: { user: User; onDone: () => void }) {
-  // What was there when the dialog opened: a change from elsewhere meanwhile is not undone by saving.
-  const [before] = useState(user)
+function EditUserForm({ user, onDone }: { user: User; onDone: () => void }) {
   const queries = useQueryClient()
   const toast = useToast()
-  const change = useMutation({
-    mutationFn: (input: UserInput) => api.users.update(user.id, changesOf(before, input)),
-    onSuccess: async () => {
-      await queries.invalidateQueries({ queryKey: ['users'] })
-      await queries.invalidateQueries({ queryKey: ['user-names', user.id] })
-      toast.done('User saved')
-      onDone()
-    },
-  })
   return (
-    <UserForm
-      initial={inputOf(before)}
+    <Form
+      fields={USER_FIELDS}
+      values={inputOf(user)}
       action="Save"
-      busy={change.isPending}
-      error={change.error}
       onCancel={onDone}
-      onSubmit={(input) => change.mutate(input)}
+      // The form compares with the user as they were when it opened: a change made elsewhere meanwhile is not undone.
+      onSubmit={async (_, changed, before) => {
+        await api.users.update(user.id, bodyOf(changed, before))
+        await queries.invalidateQueries({ queryKey: ['users'] })
+        await queries.invalidateQueries({ queryKey: ['user-names', user.id] })
+        toast.done('User saved')
+        onDone()
+      }}
     />
   )
 }
@@ -60,7 +55,7 @@ function EditUser({ user }: { user: User }) {
     <>
       <Button onClick={() => setOpen(true)}>Edit</Button>
       <Dialog open={open} onOpenChange={setOpen} title="Edit user">
-        <Editing user={user} onDone={() => setOpen(false)} />
+        <EditUserForm user={user} onDone={() => setOpen(false)} />
       </Dialog>
     </>
   )

@@ -1,11 +1,10 @@
 import type { Passkey, User } from '@halfkey/sdk'
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Pencil, Trash2 } from 'lucide-react'
-import { useMemo, useState } from 'react'
-import { allows, api, apiFor, fieldErrors } from '../../api.ts'
-import { Button, IconButton } from '../../components/controls/button.tsx'
-import { TextField } from '../../components/controls/field.tsx'
-import { FormError } from '../../components/form/form-error.tsx'
+import { useMemo } from 'react'
+import { allows, api, apiFor } from '../../api.ts'
+import { IconButton } from '../../components/controls/button.tsx'
+import { Form } from '../../components/form/form.tsx'
 import { Card } from '../../components/layout/card.tsx'
 import { ConfirmDialog, Dialog } from '../../components/layout/dialog.tsx'
 import { curl, EmptyState } from '../../components/layout/states.tsx'
@@ -59,47 +58,26 @@ function columnsFor(acts: Acts | null): Column<Passkey>[] {
   ]
 }
 
-function Renaming({ userId, passkey, onDone }: { userId: string; passkey: Passkey; onDone: () => void }) {
-  const [name, setName] = useState(passkey.name ?? '')
+function RenameForm({ userId, passkey, onDone }: { userId: string; passkey: Passkey; onDone: () => void }) {
   const queries = useQueryClient()
   const toast = useToast()
-  const renaming = useMutation({
-    mutationFn: () => apiFor(userId).auth.passkeys.rename(passkey.id, name === '' ? null : name),
-    onSuccess: async () => {
-      await queries.invalidateQueries({ queryKey: ['users'] })
-      toast.done('Passkey renamed')
-      onDone()
-    },
-  })
   return (
-    <form
-      className="flex flex-col gap-4"
-      onSubmit={(event) => {
-        event.preventDefault()
-        renaming.mutate()
+    <Form
+      fields={[{ name: 'name', label: 'Name', help: 'The user sees it too.', input: { dir: 'auto' } }]}
+      values={{ name: passkey.name ?? '' }}
+      action="Save"
+      onCancel={onDone}
+      onSubmit={async ({ name }) => {
+        await apiFor(userId).auth.passkeys.rename(passkey.id, name === '' ? null : name)
+        await queries.invalidateQueries({ queryKey: ['users'] })
+        toast.done('Passkey renamed')
+        onDone()
       }}
-    >
-      <TextField
-        label="Name"
-        hint="The user sees it too."
-        value={name}
-        onChange={setName}
-        dir="auto"
-        autoComplete="off"
-        error={fieldErrors(renaming.error).name}
-      />
-      <FormError error={renaming.error} fields={['name']} />
-      <div className="flex flex-wrap justify-end gap-2">
-        <Button onClick={onDone}>Cancel</Button>
-        <Button tone="primary" type="submit" busy={renaming.isPending}>
-          Save
-        </Button>
-      </div>
-    </form>
+    />
   )
 }
 
-function Removing({ userId, dialog }: { userId: string; dialog: ReturnType<typeof useRecordDialog<Passkey>> }) {
+function RemoveDialog({ userId, dialog }: { userId: string; dialog: ReturnType<typeof useRecordDialog<Passkey>> }) {
   const queries = useQueryClient()
   const toast = useToast()
   return (
@@ -162,10 +140,10 @@ export function PasskeysTab({ user }: { user: User }) {
       />
       <Dialog open={renaming.open} onOpenChange={renaming.onOpenChange} title="Rename passkey">
         {renaming.record === null ? null : (
-          <Renaming userId={user.id} passkey={renaming.record} onDone={() => renaming.onOpenChange(false)} />
+          <RenameForm userId={user.id} passkey={renaming.record} onDone={() => renaming.onOpenChange(false)} />
         )}
       </Dialog>
-      <Removing userId={user.id} dialog={removing} />
+      <RemoveDialog userId={user.id} dialog={removing} />
     </Card>
   )
 }

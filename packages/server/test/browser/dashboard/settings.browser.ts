@@ -62,7 +62,7 @@ test('the tenant is renamed and gets another default app', SMOKE, async () => {
   await page.getByLabel('Name').fill(`Acme ${HOSTILE}`)
   await look('settings')
   await page.getByRole('button', { name: 'Save' }).click()
-  await page.getByText('Saved').first().waitFor()
+  await page.getByText('Saved', { exact: true }).first().waitFor()
   const { name, settings } = (await tenant.get('/tenant')).body.data
   expect([name, settings.defaultAppId]).toEqual([`Acme ${HOSTILE}`, shop])
   await page.reload()
@@ -107,7 +107,7 @@ test('an app is created, every setting of it changed, what is wrong told at its 
   await page.getByText('This is not valid JSON.').waitFor()
   await page.getByLabel('Metadata').fill('{"tier": "gold"}')
   await page.getByRole('button', { name: 'Save' }).click()
-  await page.getByText('Saved').first().waitFor()
+  await page.getByText('Saved', { exact: true }).first().waitFor()
   const { data } = (await tenant.get(`/apps/${appId}`)).body
   expect(data).toMatchObject({
     allowedOrigins: ['https://shop.example.com'],

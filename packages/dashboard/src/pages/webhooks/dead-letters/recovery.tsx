@@ -1,11 +1,10 @@
 import { isHalfkeyError, type Job, type Webhook } from '@halfkey/sdk'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { type FormEvent, useEffect, useState } from 'react'
-import { api, fieldErrors } from '../../../api.ts'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useEffect, useState } from 'react'
+import { api } from '../../../api.ts'
 import { Button } from '../../../components/controls/button.tsx'
-import { TextField } from '../../../components/controls/field.tsx'
-import { Select } from '../../../components/controls/select.tsx'
-import { FormError } from '../../../components/form/form-error.tsx'
+import { Form } from '../../../components/form/form.tsx'
+import type { FormField } from '../../../components/form/form-field.ts'
 import { Card } from '../../../components/layout/card.tsx'
 import { Dialog } from '../../../components/layout/dialog.tsx'
 import { ProgressBar } from '../../../components/layout/progress-bar.tsx'
@@ -105,7 +104,23 @@ function sinceOf(span: Span, typed: string): string {
   return new Date(ms === null ? 0 : Date.now() - ms).toISOString()
 }
 
-/** Asks since when dead letters are to be sent again, and begins it. */
+interface RecoveryInput {
+  span: Span
+  since: string
+}
+
+const FIELDS: FormField<RecoveryInput>[] = [
+  { name: 'span', label: 'Since', kind: 'select', options: SPANS },
+  {
+    name: 'since',
+    label: 'Time',
+    required: 'Choose a time.',
+    shown: ({ span }) => span === 'time',
+    input: { type: 'datetime-local', step: 1 },
+  },
+]
+
+/** Asks from which time on dead letters are to be retried, and starts that. */
 export function RecoverDialog({
   webhook,
   open,
@@ -117,52 +132,24 @@ export function RecoverDialog({
   onClose: () => void
   onBegun: (jobId: string) => void
 }) {
-  const [span, setSpan] = useState<Span>('day')
-  const [typed, setTyped] = useState('')
-  const recover = useMutation({
-    mutationFn: () => api.webhooks.recover(webhook.id, { since: sinceOf(span, typed) }),
-    onSuccess: (job) => {
-      onBegun(job.id)
-      onClose()
-    },
-  })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    recover.mutate()
-  }
-  const error = fieldErrors(recover.error).since
   return (
     <Dialog
       open={open}
-      onOpenChange={(next) => {
-        if (next) return
-        recover.reset()
-        onClose()
-      }}
+      onOpenChange={(next) => (next ? undefined : onClose())}
       title="Retry all dead letters since"
       description="Each is sent again with its event id, as a new cycle of attempts. The server does it in the background."
     >
-      <form onSubmit={submit} className="flex flex-col gap-4">
-        <Select label="Since" value={span} options={SPANS} onChange={setSpan} className="w-full" />
-        {span === 'time' ? (
-          <TextField
-            label="Time"
-            type="datetime-local"
-            step={1}
-            value={typed}
-            onChange={setTyped}
-            error={error}
-            required
-          />
-        ) : null}
-        <FormError error={recover.error} fields={span === 'time' ? ['since'] : []} />
-        <div className="flex flex-wrap justify-end gap-2">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button tone="primary" type="submit" busy={recover.isPending}>
-            Retry all
-          </Button>
-        </div>
-      </form>
+      <Form<RecoveryInput>
+        fields={FIELDS}
+        values={{ span: 'day', since: '' }}
+        action="Retry all"
+        onCancel={onClose}
+        onSubmit={async ({ span, since }) => {
+          const job = await api.webhooks.recover(webhook.id, { since: sinceOf(span, since) })
+          onBegun(job.id)
+          onClose()
+        }}
+      />
     </Dialog>
   )
 }

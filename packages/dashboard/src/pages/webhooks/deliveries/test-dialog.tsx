@@ -2,10 +2,10 @@ import type { Delivery, Webhook } from '@halfkey/sdk'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
-import { api } from '../../../api.ts'
+import { api, messageOf } from '../../../api.ts'
 import { Button } from '../../../components/controls/button.tsx'
+import { ErrorText } from '../../../components/controls/field.tsx'
 import { Select } from '../../../components/controls/select.tsx'
-import { FormError } from '../../../components/form/form-error.tsx'
 import { Dialog } from '../../../components/layout/dialog.tsx'
 import { StatusBadge } from '../../../components/records/badge.tsx'
 import { useEventTypes } from '../queries.ts'
@@ -80,7 +80,7 @@ export function TestDialog({ webhook, open, onClose }: { webhook: Webhook; open:
             Send
           </Button>
         </div>
-        <FormError error={test.error} fields={[]} />
+        <ErrorText>{test.isError ? messageOf(test.error) : undefined}</ErrorText>
         {test.data === undefined ? null : <Outcome delivery={test.data} />}
       </div>
     </Dialog>

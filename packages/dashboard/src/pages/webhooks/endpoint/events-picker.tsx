@@ -2,6 +2,7 @@ import type { EventTypeRecord } from '@halfkey/sdk'
 import { useState } from 'react'
 import { Checkbox } from '../../../components/controls/checkbox.tsx'
 import { TextField } from '../../../components/controls/field.tsx'
+import type { Bound } from '../../../components/form/form-field.ts'
 import { Loading } from '../../../components/layout/states.tsx'
 import { useEventTypes } from '../queries.ts'
 
@@ -70,22 +71,13 @@ function matching(types: EventTypeRecord[], search: string): Map<string, EventTy
 }
 
 /** Which events an endpoint gets: single kinds, families, or all of them. */
-export function EventsPicker({
-  value,
-  onChange,
-  error,
-}: {
-  value: readonly string[]
-  onChange: (events: string[]) => void
-  error?: string | undefined
-}) {
+export function EventsPicker({ value, onChange }: Bound<string[]>) {
   const types = useEventTypes()
   const [search, setSearch] = useState('')
   const families = matching(types, search)
   const all = value.includes(EVERYTHING)
   return (
-    <fieldset className="flex min-w-0 flex-col gap-2.5">
-      <legend className="mb-1.5 text-sm font-medium">Events</legend>
+    <>
       <Checkbox
         label="All events"
         hint="Also those that later versions add"
@@ -113,11 +105,6 @@ export function EventsPicker({
       <p className="text-sm text-soft [overflow-wrap:anywhere]">
         {value.length === 0 ? 'Nothing chosen yet.' : `Chosen: ${value.join(', ')}`}
       </p>
-      {error === undefined ? null : (
-        <p role="alert" className="text-sm text-danger">
-          {error}
-        </p>
-      )}
-    </fieldset>
+    </>
   )
 }

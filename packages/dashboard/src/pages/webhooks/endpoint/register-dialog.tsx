@@ -1,78 +1,49 @@
 import type { WebhookWithSecret } from '@halfkey/sdk'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { api } from '../../../api.ts'
-import { Button } from '../../../components/controls/button.tsx'
-import { Select } from '../../../components/controls/select.tsx'
-import { FormError } from '../../../components/form/form-error.tsx'
+import { Form } from '../../../components/form/form.tsx'
+import { type FormField, widenFields } from '../../../components/form/form-field.ts'
 import { Dialog } from '../../../components/layout/dialog.tsx'
 import { CodeBlock, Secret } from '../../../components/records/copy.tsx'
-import { useApps } from '../../../components/records/use-apps.ts'
+import { useAppOptions } from '../../../components/records/use-apps.ts'
 import { useSession } from '../../../shell/session-context.ts'
 import { receiverSnippet } from '../snippets.ts'
-import { EndpointFields, endpointOf } from './endpoint-fields.tsx'
+import { type Endpoint, endpointFields, endpointOf } from './endpoint-fields.tsx'
 
 const ALL_APPS = ''
 
-function AppField({ value, onChange }: { value: string; onChange: (appId: string) => void }) {
+type NewEndpoint = Endpoint & { appId: string }
+
+function useFields(): FormField<NewEndpoint>[] {
   const { session } = useSession()
-  const apps = useApps()
-  if (session.appId !== null || apps.length < 2) return null
-  return (
-    <div className="flex flex-col gap-1.5">
-      <p className="text-sm font-medium">App</p>
-      <Select
-        label="App"
-        value={value}
-        options={[
-          { value: ALL_APPS, label: 'All apps, and the tenant’s own events' },
-          ...apps.map(({ id, name }) => ({ value: id, label: name })),
-        ]}
-        onChange={onChange}
-        className="w-full"
-      />
-    </div>
-  )
+  const apps = useAppOptions()
+  const fields = widenFields<NewEndpoint, Endpoint>(endpointFields(session.environment))
+  if (session.appId !== null || apps.length < 2) return fields
+  const all = { value: ALL_APPS, label: 'All apps, and the tenant’s own events' }
+  return [...fields, { name: 'appId', label: 'App', kind: 'select', options: [all, ...apps] }]
 }
 
 function RegisterForm({ onMade, onCancel }: { onMade: (made: WebhookWithSecret) => void; onCancel: () => void }) {
-  const [endpoint, setEndpoint] = useState(endpointOf())
-  const [appId, setAppId] = useState(ALL_APPS)
   const queryClient = useQueryClient()
-  const register = useMutation({
-    mutationFn: () =>
-      api.webhooks.create({
-        url: endpoint.url.trim(),
-        events: endpoint.events as never,
-        description: endpoint.description.trim() || null,
-        ...(appId === ALL_APPS ? {} : { appId }),
-      }),
-    onSuccess: (made) => {
-      onMade(made)
-      return queryClient.invalidateQueries({ queryKey: ['webhooks'] })
-    },
-  })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    register.mutate()
-  }
   return (
-    <form onSubmit={submit} className="flex flex-col gap-5">
-      <EndpointFields
-        value={endpoint}
-        onChange={(changes) => setEndpoint((before) => ({ ...before, ...changes }))}
-        error={register.error}
-      />
-      <AppField value={appId} onChange={setAppId} />
-      <FormError error={register.error} fields={['url', 'events', 'description']} />
-      <div className="flex flex-wrap justify-end gap-2">
-        <Button onClick={onCancel}>Cancel</Button>
-        <Button tone="primary" type="submit" busy={register.isPending}>
-          Register
-        </Button>
-      </div>
-    </form>
+    <Form
+      fields={useFields()}
+      values={{ ...endpointOf(), appId: ALL_APPS }}
+      action="Register"
+      onCancel={onCancel}
+      onSubmit={async ({ url, events, description, appId }) => {
+        const made = await api.webhooks.create({
+          url: url.trim(),
+          events: events as never,
+          description: description.trim() || null,
+          ...(appId === ALL_APPS ? {} : { appId }),
+        })
+        onMade(made)
+        await queryClient.invalidateQueries({ queryKey: ['webhooks'] })
+      }}
+    />
   )
 }
 

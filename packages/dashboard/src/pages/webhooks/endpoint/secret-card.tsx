@@ -1,10 +1,9 @@
 import type { Webhook } from '@halfkey/sdk'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
 import { api } from '../../../api.ts'
 import { Button } from '../../../components/controls/button.tsx'
-import { Select } from '../../../components/controls/select.tsx'
-import { FormError } from '../../../components/form/form-error.tsx'
+import { Form } from '../../../components/form/form.tsx'
 import { Card } from '../../../components/layout/card.tsx'
 import { ConfirmDialog, Dialog } from '../../../components/layout/dialog.tsx'
 import { useToast } from '../../../components/layout/toast.tsx'
@@ -17,7 +16,7 @@ const GRACES = [
   { value: String(DAY_SECONDS), label: '24 hours' },
   { value: String(7 * DAY_SECONDS), label: '7 days' },
   { value: String(30 * DAY_SECONDS), label: '30 days' },
-] as const
+]
 
 function RotateForm({
   webhook,
@@ -28,44 +27,30 @@ function RotateForm({
   onMade: (secret: string) => void
   onCancel: () => void
 }) {
-  const [grace, setGrace] = useState<(typeof GRACES)[number]['value']>('86400')
   const queryClient = useQueryClient()
-  const rotate = useMutation({
-    mutationFn: () => api.webhooks.rotate(webhook.id, { graceSeconds: Number(grace) }),
-    onSuccess: ({ secret }) => {
-      if (secret !== null) onMade(secret)
-      return queryClient.invalidateQueries({ queryKey: ['webhooks'] })
-    },
-  })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    rotate.mutate()
-  }
   return (
-    <form onSubmit={submit} className="flex flex-col gap-4">
-      <div className="flex flex-col gap-1.5">
-        <p className="text-sm font-medium">How long the old secret stays good</p>
-        <Select
-          label="How long the old secret stays good"
-          value={grace}
-          options={GRACES}
-          onChange={setGrace}
-          className="w-full"
-        />
-      </div>
-      <p className="text-sm text-soft">
-        {grace === '0'
-          ? 'From the next send on, deliveries are signed with the new secret alone: a receiver that has the old one refuses them, and they are retried.'
-          : 'Until then deliveries fit either secret: change your receiver over at any moment. verifyWebhook takes both.'}
-      </p>
-      <FormError error={rotate.error} fields={[]} />
-      <div className="flex flex-wrap justify-end gap-2">
-        <Button onClick={onCancel}>Cancel</Button>
-        <Button tone="primary" type="submit" busy={rotate.isPending}>
-          Rotate
-        </Button>
-      </div>
-    </form>
+    <Form
+      fields={[
+        {
+          name: 'graceSeconds',
+          label: 'How long the old secret stays good',
+          kind: 'select',
+          options: GRACES,
+          help: ({ graceSeconds }) =>
+            graceSeconds === '0'
+              ? 'From now on, deliveries are signed with the new secret alone. A receiver that has the old one refuses them, and they are retried.'
+              : 'Until then deliveries are valid for either secret: change your receiver at any moment. verifyWebhook accepts both.',
+        },
+      ]}
+      values={{ graceSeconds: String(DAY_SECONDS) }}
+      action="Rotate"
+      onCancel={onCancel}
+      onSubmit={async ({ graceSeconds }) => {
+        const { secret } = await api.webhooks.rotate(webhook.id, { graceSeconds: Number(graceSeconds) })
+        if (secret !== null) onMade(secret)
+        await queryClient.invalidateQueries({ queryKey: ['webhooks'] })
+      }}
+    />
   )
 }
 

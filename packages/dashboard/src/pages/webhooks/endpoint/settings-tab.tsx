@@ -1,60 +1,41 @@
 import type { Webhook } from '@halfkey/sdk'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { api } from '../../../api.ts'
 import { Button } from '../../../components/controls/button.tsx'
-import { FormError } from '../../../components/form/form-error.tsx'
+import { Form } from '../../../components/form/form.tsx'
 import { Card } from '../../../components/layout/card.tsx'
 import { ConfirmDialog } from '../../../components/layout/dialog.tsx'
 import { useToast } from '../../../components/layout/toast.tsx'
+import { useSession } from '../../../shell/session-context.ts'
 import { ReadOnly } from '../read-only.tsx'
 import { useSetStatus } from '../set-status.ts'
-import { EndpointFields, endpointOf } from './endpoint-fields.tsx'
+import { type Endpoint, endpointFields, endpointOf } from './endpoint-fields.tsx'
 import { SecretCard } from './secret-card.tsx'
 
 function EditCard({ webhook }: { webhook: Webhook }) {
-  const [saved, setSaved] = useState(() => endpointOf(webhook))
-  const [endpoint, setEndpoint] = useState(saved)
+  const { session } = useSession()
   const queryClient = useQueryClient()
   const { done } = useToast()
-  const changed = JSON.stringify(saved) !== JSON.stringify(endpoint)
-  const save = useMutation({
-    mutationFn: () => {
-      const description = endpoint.description.trim() || null
-      return api.webhooks.update(webhook.id, {
-        ...(endpoint.url === saved.url ? {} : { url: endpoint.url.trim() }),
-        ...(endpoint.events.join() === saved.events.join() ? {} : { events: endpoint.events as never }),
-        ...(endpoint.description === saved.description ? {} : { description }),
-      })
-    },
-    onSuccess: (after) => {
-      setSaved(endpointOf(after))
-      setEndpoint(endpointOf(after))
-      done('Changes saved')
-      return queryClient.invalidateQueries({ queryKey: ['webhooks'] })
-    },
-  })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    save.mutate()
-  }
   return (
-    <Card title="Endpoint" description="A new address counts for deliveries that wait, too.">
-      <form onSubmit={submit} className="flex max-w-2xl flex-col gap-5">
-        <EndpointFields
-          value={endpoint}
-          onChange={(changes) => setEndpoint((before) => ({ ...before, ...changes }))}
-          error={save.error}
-        />
-        <FormError error={save.error} fields={['url', 'events', 'description']} />
-        <div className="flex flex-wrap gap-2">
-          <Button tone="primary" type="submit" disabled={!changed} busy={save.isPending}>
-            Save changes
-          </Button>
-          {changed ? <Button onClick={() => setEndpoint(saved)}>Discard changes</Button> : null}
-        </div>
-      </form>
+    <Card title="Endpoint" description="Deliveries that wait are sent to a new address, too.">
+      <Form<Endpoint>
+        fields={endpointFields(session.environment)}
+        values={endpointOf(webhook)}
+        action="Save changes"
+        stays
+        className="max-w-2xl"
+        onSubmit={async (_, { url, events, description }) => {
+          await api.webhooks.update(webhook.id, {
+            ...(url === undefined ? {} : { url: url.trim() }),
+            ...(events === undefined ? {} : { events: events as never }),
+            ...(description === undefined ? {} : { description: description.trim() || null }),
+          })
+          done('Changes saved')
+          await queryClient.invalidateQueries({ queryKey: ['webhooks'] })
+        }}
+      />
     </Card>
   )
 }
