@@ -4,8 +4,8 @@ import { Download } from 'lucide-react'
 import { api } from '../../api.ts'
 import { Button } from '../../components/controls/button.tsx'
 import { Card, Figure } from '../../components/layout/card.tsx'
+import { Loaded } from '../../components/layout/loaded.tsx'
 import { Page } from '../../components/layout/page.tsx'
-import { ErrorState, Loading } from '../../components/layout/states.tsx'
 import { DailyChart } from '../../components/records/chart.tsx'
 import { useAppOptions } from '../../components/records/use-apps.ts'
 import { FilterSelect, useFilters } from '../../components/table/filters.tsx'
@@ -76,22 +76,20 @@ export function AnalyticsPage() {
         </>
       }
     >
-      {query.isPending ? <Loading /> : null}
-      {query.isError && query.data === undefined ? (
-        <ErrorState error={query.error} onRetry={() => void query.refetch()} />
-      ) : null}
-      {query.data === undefined ? null : (
-        <>
-          <Totals totals={query.data.totals} />
-          <div className="grid gap-5 lg:grid-cols-2">
-            {CHARTS.map((chart) => (
-              <Card key={chart.title} title={chart.title}>
-                <DailyChart label={chart.title} dates={dates} series={chart.lines(query.data.series)} />
-              </Card>
-            ))}
-          </div>
-        </>
-      )}
+      <Loaded query={query}>
+        {({ totals, series }) => (
+          <>
+            <Totals totals={totals} />
+            <div className="grid gap-5 lg:grid-cols-2">
+              {CHARTS.map((chart) => (
+                <Card key={chart.title} title={chart.title}>
+                  <DailyChart label={chart.title} dates={dates} series={chart.lines(series)} />
+                </Card>
+              ))}
+            </div>
+          </>
+        )}
+      </Loaded>
     </Page>
   )
 }

@@ -5,11 +5,8 @@ import { Detail } from '../../components/layout/details.tsx'
 import { Dialog } from '../../components/layout/dialog.tsx'
 import { ErrorState, Loading } from '../../components/layout/states.tsx'
 import { Badge, StatusBadge } from '../../components/records/badge.tsx'
-import { CopyableId } from '../../components/records/copy.tsx'
 import { MetadataList } from '../../components/records/metadata-list.tsx'
-import { RecordLink } from '../../components/records/record-link.tsx'
-import { RelativeTime } from '../../components/records/relative-time.tsx'
-import { useApps } from '../../components/records/use-apps.ts'
+import { AppDetail, IdDetail, TimeDetail } from '../../components/records/record-details.tsx'
 import { useFilters } from '../../components/table/filters.tsx'
 import { LIVE } from '../../query-client.ts'
 
@@ -25,7 +22,6 @@ function Words({ words, none }: { words: readonly string[]; none: string }) {
 }
 
 function Fields({ apiKey }: { apiKey: ApiKey }) {
-  const app = useApps().find(({ id }) => id === apiKey.appId)
   return (
     <dl className="grid gap-x-8 gap-y-3 sm:grid-cols-2">
       <Detail label="Name" wide>
@@ -36,9 +32,7 @@ function Fields({ apiKey }: { apiKey: ApiKey }) {
           {apiKey.prefix}…{apiKey.last4}
         </code>
       </Detail>
-      <Detail label="Id">
-        <CopyableId id={apiKey.id} what="key id" />
-      </Detail>
+      <IdDetail label="Id" id={apiKey.id} what="key id" />
       <Detail label="Type">{apiKey.type}</Detail>
       <Detail label="Status">
         <StatusBadge status={apiKey.status} />
@@ -49,22 +43,10 @@ function Fields({ apiKey }: { apiKey: ApiKey }) {
       <Detail label="Allowed addresses" wide>
         <Words words={apiKey.allowedIps} none="From everywhere" />
       </Detail>
-      <Detail label="App">
-        {apiKey.appId === null ? (
-          'All apps'
-        ) : (
-          <RecordLink id={apiKey.appId} {...(app === undefined ? {} : { label: app.name })} />
-        )}
-      </Detail>
-      <Detail label="Ends">
-        <RelativeTime at={apiKey.expiresAt} none="Never" />
-      </Detail>
-      <Detail label="Last used">
-        <RelativeTime at={apiKey.lastUsedAt} none="Never" />
-      </Detail>
-      <Detail label="Created">
-        <RelativeTime at={apiKey.createdAt} />
-      </Detail>
+      {apiKey.appId === null ? <Detail label="App">All apps</Detail> : <AppDetail appId={apiKey.appId} />}
+      <TimeDetail label="Ends" at={apiKey.expiresAt} none="Never" />
+      <TimeDetail label="Last used" at={apiKey.lastUsedAt} none="Never" />
+      <TimeDetail label="Created" at={apiKey.createdAt} />
       <Detail label="Metadata" wide>
         <MetadataList metadata={apiKey.metadata} />
       </Detail>

@@ -9,6 +9,7 @@ import { Dialog } from '../../components/layout/dialog.tsx'
 import { Page } from '../../components/layout/page.tsx'
 import { curl, EmptyState } from '../../components/layout/states.tsx'
 import { CodeBlock, CopyableId } from '../../components/records/copy.tsx'
+import { IdDetail } from '../../components/records/record-details.tsx'
 import { RecordLink } from '../../components/records/record-link.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
@@ -112,9 +113,7 @@ function Entry({ entry, onClose }: { entry: AuditEntry; onClose: () => void }) {
           <Detail label="Event">{entry.eventId ?? '–'}</Detail>
         </Details>
         <Details>
-          <Detail label="Hash">
-            <CopyableId id={entry.hash} what="hash" />
-          </Detail>
+          <IdDetail label="Hash" id={entry.hash} what="hash" />
           <Detail label="Hash before">
             {entry.previousHash === null ? '–' : <CopyableId id={entry.previousHash} what="hash before" />}
           </Detail>

@@ -5,11 +5,11 @@ import { allows, api, messageOf } from '../../api.ts'
 import { Button } from '../../components/controls/button.tsx'
 import { Card } from '../../components/layout/card.tsx'
 import { Detail, Details } from '../../components/layout/details.tsx'
+import { Loaded } from '../../components/layout/loaded.tsx'
 import { Page } from '../../components/layout/page.tsx'
 import { ProgressBar } from '../../components/layout/progress-bar.tsx'
-import { ErrorState, Loading } from '../../components/layout/states.tsx'
 import { Badge } from '../../components/records/badge.tsx'
-import { RelativeTime } from '../../components/records/relative-time.tsx'
+import { TimeDetail } from '../../components/records/record-details.tsx'
 import { useFilters } from '../../components/table/filters.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
@@ -106,12 +106,8 @@ function Plan({ usage }: { usage: Usage }) {
         <Detail label="In force">
           <Badge tone="accent">{usage.plan.replaceAll('_', ' ')}</Badge>
         </Detail>
-        <Detail label="Period began">
-          <RelativeTime at={usage.periodStart} />
-        </Detail>
-        <Detail label="Ends">
-          <RelativeTime at={usage.periodEnd} />
-        </Detail>
+        <TimeDetail label="Period began" at={usage.periodStart} />
+        <TimeDetail label="Ends" at={usage.periodEnd} />
       </Details>
       {refusal === null ? null : (
         <p role="alert" className="mt-4 rounded-control bg-raised px-4 py-3 text-sm">
@@ -138,16 +134,14 @@ export function BillingPage() {
           Nothing was bought.
         </p>
       )}
-      {query.isPending ? <Loading /> : null}
-      {query.isError && query.data === undefined ? (
-        <ErrorState error={query.error} onRetry={() => void query.refetch()} />
-      ) : null}
-      {query.data === undefined ? null : (
-        <>
-          <Plan usage={query.data} />
-          <Meters usage={query.data} />
-        </>
-      )}
+      <Loaded query={query}>
+        {(usage) => (
+          <>
+            <Plan usage={usage} />
+            <Meters usage={usage} />
+          </>
+        )}
+      </Loaded>
     </Page>
   )
 }

@@ -5,13 +5,13 @@ import { useState } from 'react'
 import { allows, api, messageOf } from '../../api.ts'
 import { Button } from '../../components/controls/button.tsx'
 import { Card } from '../../components/layout/card.tsx'
+import { ConfirmButton } from '../../components/layout/confirm-button.tsx'
 import { Detail, Details } from '../../components/layout/details.tsx'
-import { ConfirmDialog } from '../../components/layout/dialog.tsx'
+import { Loaded } from '../../components/layout/loaded.tsx'
 import { Page } from '../../components/layout/page.tsx'
-import { ErrorState, Loading } from '../../components/layout/states.tsx'
 import { useToast } from '../../components/layout/toast.tsx'
 import { StatusBadge } from '../../components/records/badge.tsx'
-import { CopyableId } from '../../components/records/copy.tsx'
+import { IdDetail, TimeDetail } from '../../components/records/record-details.tsx'
 import { RecordLink } from '../../components/records/record-link.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { LIVE } from '../../query-client.ts'
@@ -35,12 +35,8 @@ function DnsRecord({
       </div>
       <dl className="grid min-w-0 gap-2 text-sm">
         <Detail label="Type">{record.type}</Detail>
-        <Detail label="Name">
-          <CopyableId id={record.name} what={`name of the ${record.type} record`} />
-        </Detail>
-        <Detail label="Value">
-          <CopyableId id={record.value} what={`value of the ${record.type} record`} />
-        </Detail>
+        <IdDetail label="Name" id={record.name} what={`name of the ${record.type} record`} />
+        <IdDetail label="Value" id={record.value} what={`value of the ${record.type} record`} />
       </dl>
     </div>
   )
@@ -104,14 +100,8 @@ function Content({ domain }: { domain: CustomDomain }) {
           <Detail label="App">
             <RecordLink id={domain.appId} />
           </Detail>
-          <Detail label="Registered">
-            <RelativeTime at={domain.createdAt} />
-          </Detail>
-          {domain.missingSince === null ? null : (
-            <Detail label="Record missing since">
-              <RelativeTime at={domain.missingSince} />
-            </Detail>
-          )}
+          <TimeDetail label="Registered" at={domain.createdAt} />
+          {domain.missingSince === null ? null : <TimeDetail label="Record missing since" at={domain.missingSince} />}
         </Details>
       </Card>
       <Card title="DNS records" description="Set both at your DNS provider. The first proves that the domain is yours.">
@@ -132,49 +122,39 @@ function Content({ domain }: { domain: CustomDomain }) {
   )
 }
 
+function Remove({ domain: { id, domain } }: { domain: CustomDomain }) {
+  const client = useQueryClient()
+  const navigate = useNavigate()
+  const remove = async () => {
+    await api.customDomains.remove(domain)
+    client.removeQueries({ queryKey: ['custom-domains', id] })
+    await navigate({ to: '/custom-domains' })
+  }
+  return (
+    <ConfirmButton label="Remove" title={`Remove ${domain}?`} action="Remove" onConfirm={remove}>
+      <p>Sign-in under this name stops at once, and passkeys of the app can no longer be used there.</p>
+      <p>Registering it again requires a new record.</p>
+    </ConfirmButton>
+  )
+}
+
 /** One domain: its records, whether they are there, what it takes to use passkeys under it. */
 export function CustomDomainPage() {
   const { domainId } = useParams({ strict: false }) as { domainId: string }
   const { session } = useSession()
-  const client = useQueryClient()
-  const navigate = useNavigate()
-  const [removing, setRemoving] = useState(false)
   const query = useQuery({
     queryKey: ['custom-domains', domainId],
     queryFn: ({ signal }) => api.customDomains.get(domainId, { signal }),
     ...LIVE,
   })
   const domain = query.data
-  const remove = async () => {
-    await api.customDomains.remove((domain as CustomDomain).domain)
-    client.removeQueries({ queryKey: ['custom-domains', domainId] })
-    await navigate({ to: '/custom-domains' })
-  }
   return (
     <Page
       title={domain?.domain ?? 'Custom domain'}
       back={{ to: '/custom-domains', label: 'Custom domains' }}
-      actions={
-        domain !== undefined && allows(session, 'custom_domains:write') ? (
-          <Button onClick={() => setRemoving(true)}>Remove</Button>
-        ) : undefined
-      }
+      actions={domain !== undefined && allows(session, 'custom_domains:write') ? <Remove domain={domain} /> : undefined}
     >
-      {query.isPending ? <Loading /> : null}
-      {query.isError && domain === undefined ? (
-        <ErrorState error={query.error} onRetry={() => void query.refetch()} />
-      ) : null}
-      {domain === undefined ? null : <Content domain={domain} />}
-      <ConfirmDialog
-        open={removing}
-        onOpenChange={setRemoving}
-        title={`Remove ${domain?.domain ?? 'the domain'}?`}
-        action="Remove"
-        onConfirm={remove}
-      >
-        <p>Sign-in under this name stops at once, and passkeys of the app can no longer be used there.</p>
-        <p>Registering it again asks for a new record.</p>
-      </ConfirmDialog>
+      <Loaded query={query}>{(loaded) => <Content domain={loaded} />}</Loaded>
     </Page>
   )
 }

@@ -14,6 +14,7 @@ import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { useAppField } from '../../components/records/use-apps.ts'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
 import { FilterSelect, Filters, useFilters } from '../../components/table/filters.tsx'
+import { NoMatches } from '../../components/table/no-matches.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
 
@@ -102,10 +103,7 @@ export function CustomDomainsPage() {
         A domain of yours, proved by a DNS record, is an allowed origin of its app and may use the app’s passkeys.
       </EmptyState>
     ) : (
-      <EmptyState
-        title="Nothing matches"
-        action={<Button onClick={() => set({ status: '' })}>Clear the filter</Button>}
-      />
+      <NoMatches names={['status']} what="domains" />
     )
   return (
     <Page

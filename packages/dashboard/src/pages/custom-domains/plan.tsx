@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { CircleCheck, CircleDashed, CircleHelp } from 'lucide-react'
 import { api } from '../../api.ts'
 import { Card } from '../../components/layout/card.tsx'
-import { ErrorState, Loading } from '../../components/layout/states.tsx'
+import { Loaded } from '../../components/layout/loaded.tsx'
 import { LIVE } from '../../query-client.ts'
 
 const REACH = {
@@ -30,28 +30,30 @@ export function Plan({ domainId }: { domainId: string }) {
   })
   return (
     <Card title="Passkeys under this name" description={query.data === undefined ? undefined : REACH[query.data.reach]}>
-      {query.isPending ? <Loading /> : null}
-      {query.isError && query.data === undefined ? (
-        <ErrorState error={query.error} onRetry={() => void query.refetch()} />
-      ) : null}
-      <ol className="flex flex-col gap-3">
-        {query.data?.steps.map((step) => (
-          <li key={step.code} className="flex gap-3 text-sm">
-            <Done done={step.done} />
-            <span className="min-w-0 [overflow-wrap:anywhere]">{step.text}</span>
-          </li>
-        ))}
-      </ol>
-      {(query.data?.passkeys.length ?? 0) === 0 ? null : (
-        <ul className="mt-4 flex flex-col gap-1 text-sm text-soft">
-          {query.data?.passkeys.map(({ rpId, count, reach }) => (
-            <li key={rpId}>
-              {count.toLocaleString('en')} {count === 1 ? 'passkey' : 'passkeys'} of {rpId}:{' '}
-              {reach === 'none' || reach === 'too_many_sites' ? 'out of reach there' : 'usable there'}
-            </li>
-          ))}
-        </ul>
-      )}
+      <Loaded query={query}>
+        {({ steps, passkeys }) => (
+          <>
+            <ol className="flex flex-col gap-3">
+              {steps.map((step) => (
+                <li key={step.code} className="flex gap-3 text-sm">
+                  <Done done={step.done} />
+                  <span className="min-w-0 [overflow-wrap:anywhere]">{step.text}</span>
+                </li>
+              ))}
+            </ol>
+            {passkeys.length === 0 ? null : (
+              <ul className="mt-4 flex flex-col gap-1 text-sm text-soft">
+                {passkeys.map(({ rpId, count, reach }) => (
+                  <li key={rpId}>
+                    {count.toLocaleString('en')} {count === 1 ? 'passkey' : 'passkeys'} of {rpId}:{' '}
+                    {reach === 'none' || reach === 'too_many_sites' ? 'out of reach there' : 'usable there'}
+                  </li>
+                ))}
+              </ul>
+            )}
+          </>
+        )}
+      </Loaded>
     </Card>
   )
 }

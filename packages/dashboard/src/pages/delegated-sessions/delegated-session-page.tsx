@@ -1,20 +1,18 @@
 import type { DelegatedSession } from '@halfkey/sdk'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
-import { useState } from 'react'
 import { allows, api } from '../../api.ts'
-import { Button } from '../../components/controls/button.tsx'
 import { Card } from '../../components/layout/card.tsx'
+import { ConfirmButton } from '../../components/layout/confirm-button.tsx'
 import { Detail, Details } from '../../components/layout/details.tsx'
-import { ConfirmDialog } from '../../components/layout/dialog.tsx'
+import { Loaded } from '../../components/layout/loaded.tsx'
 import { Page } from '../../components/layout/page.tsx'
-import { ErrorState, Loading } from '../../components/layout/states.tsx'
 import { Tabs } from '../../components/layout/tabs.tsx'
 import { useToast } from '../../components/layout/toast.tsx'
 import { StatusBadge } from '../../components/records/badge.tsx'
 import { CopyableId, JsonBlock } from '../../components/records/copy.tsx'
+import { TimeDetail } from '../../components/records/record-details.tsx'
 import { RecordLink } from '../../components/records/record-link.tsx'
-import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { UserLink } from '../../components/records/user-link.tsx'
 import { useFilters } from '../../components/table/filters.tsx'
 import { LIVE } from '../../query-client.ts'
@@ -28,7 +26,6 @@ function Revoke({ session }: { session: DelegatedSession }) {
   const holder = useSession()
   const queries = useQueryClient()
   const toast = useToast()
-  const [asks, setAsks] = useState(false)
   if (!allows(holder.session, 'delegated_sessions:write'))
     return <p className="self-center text-sm text-soft">Your key may not revoke sessions.</p>
   if (session.status !== 'active') return null
@@ -43,15 +40,10 @@ function Revoke({ session }: { session: DelegatedSession }) {
     await queries.invalidateQueries({ queryKey: ['delegated-sessions'] })
   }
   return (
-    <>
-      <Button tone="danger" onClick={() => setAsks(true)}>
-        Revoke
-      </Button>
-      <ConfirmDialog open={asks} onOpenChange={setAsks} title="Revoke this session?" action="Revoke" onConfirm={revoke}>
-        <p>Its token stops at once, for good. Nothing is signed for it any more.</p>
-        <p>What was signed before and is on its way to a ledger may still happen.</p>
-      </ConfirmDialog>
-    </>
+    <ConfirmButton label="Revoke" tone="danger" title="Revoke this session?" action="Revoke" onConfirm={revoke}>
+      <p>Its token stops at once, for good. Nothing is signed for it any more.</p>
+      <p>What was signed before and is on its way to a ledger may still happen.</p>
+    </ConfirmButton>
   )
 }
 
@@ -70,20 +62,12 @@ function Facts({ session }: { session: DelegatedSession }) {
         <Detail label="Uses">
           <span className="tabular-nums">{maxUses === null ? `${uses}, without limit` : `${uses} of ${maxUses}`}</span>
         </Detail>
-        <Detail label="Last used">
-          <RelativeTime at={session.lastUsedAt} none="Never" />
-        </Detail>
-        <Detail label="Created">
-          <RelativeTime at={session.createdAt} />
-        </Detail>
+        <TimeDetail label="Last used" at={session.lastUsedAt} none="Never" />
+        <TimeDetail label="Created" at={session.createdAt} />
         {session.revokedAt === null ? (
-          <Detail label={session.status === 'expired' ? 'Expired' : 'Expires'}>
-            <RelativeTime at={session.expiresAt} />
-          </Detail>
+          <TimeDetail label={session.status === 'expired' ? 'Expired' : 'Expires'} at={session.expiresAt} />
         ) : (
-          <Detail label="Revoked">
-            <RelativeTime at={session.revokedAt} />
-          </Detail>
+          <TimeDetail label="Revoked" at={session.revokedAt} />
         )}
       </Details>
     </Card>
@@ -168,13 +152,9 @@ export function DelegatedSessionPage() {
       description={<CopyableId id={sessionId} what="session id" />}
       actions={session === undefined ? undefined : <Revoke session={session} />}
     >
-      {session !== undefined ? (
-        <Shown session={session} />
-      ) : (
-        <Card flush>
-          {query.isPending ? <Loading /> : <ErrorState error={query.error} onRetry={() => void query.refetch()} />}
-        </Card>
-      )}
+      <Loaded query={query} boxed>
+        {(loaded) => <Shown session={loaded} />}
+      </Loaded>
     </Page>
   )
 }

@@ -5,17 +5,17 @@ import { useState } from 'react'
 import { allows, api } from '../../api.ts'
 import { Button } from '../../components/controls/button.tsx'
 import { Form } from '../../components/form/form.tsx'
+import { ConfirmButton } from '../../components/layout/confirm-button.tsx'
 import { Detail } from '../../components/layout/details.tsx'
-import { ConfirmDialog, Dialog } from '../../components/layout/dialog.tsx'
+import { Dialog } from '../../components/layout/dialog.tsx'
 import { ErrorState, Loading } from '../../components/layout/states.tsx'
 import { useToast } from '../../components/layout/toast.tsx'
 import { StatusBadge } from '../../components/records/badge.tsx'
 import { CopyableId } from '../../components/records/copy.tsx'
 import { MetadataList } from '../../components/records/metadata-list.tsx'
 import { Party } from '../../components/records/party.tsx'
+import { AppDetail, IdDetail, TimeDetail } from '../../components/records/record-details.tsx'
 import { RecordLink } from '../../components/records/record-link.tsx'
-import { RelativeTime } from '../../components/records/relative-time.tsx'
-import { useApps } from '../../components/records/use-apps.ts'
 import { useFilters } from '../../components/table/filters.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
@@ -49,7 +49,6 @@ function ConvertForm({ guest, onCancel }: { guest: Guest; onCancel: () => void }
 }
 
 function Fields({ guest }: { guest: Guest }) {
-  const app = useApps().find(({ id }) => id === guest.appId)
   return (
     <dl className="grid gap-x-8 gap-y-3 sm:grid-cols-2">
       <Detail label="Status">
@@ -58,9 +57,7 @@ function Fields({ guest }: { guest: Guest }) {
       <Detail label="Ends">
         <GuestEnd guest={guest} />
       </Detail>
-      <Detail label="Guest id">
-        <CopyableId id={guest.id} what="guest id" />
-      </Detail>
+      <IdDetail label="Guest id" id={guest.id} what="guest id" />
       <Detail label="User id">
         {guest.status === 'converted' ? (
           <RecordLink id={guest.userId} />
@@ -71,15 +68,9 @@ function Fields({ guest }: { guest: Guest }) {
       <Detail label="Party">
         <Party id={guest.partyId} />
       </Detail>
-      <Detail label="App">
-        <RecordLink id={guest.appId} {...(app === undefined ? {} : { label: app.name })} />
-      </Detail>
-      <Detail label="Began">
-        <RelativeTime at={guest.createdAt} />
-      </Detail>
-      <Detail label="Changed">
-        <RelativeTime at={guest.updatedAt} />
-      </Detail>
+      <AppDetail appId={guest.appId} />
+      <TimeDetail label="Began" at={guest.createdAt} />
+      <TimeDetail label="Changed" at={guest.updatedAt} />
       <Detail label="Metadata" wide>
         <MetadataList metadata={guest.metadata} />
       </Detail>
@@ -111,7 +102,6 @@ function WalletOf({ guest }: { guest: Guest }) {
 function Shown({ guest }: { guest: Guest }) {
   const { session } = useSession()
   const [converting, setConverting] = useState(false)
-  const [ending, setEnding] = useState(false)
   const queries = useQueryClient()
   const toast = useToast()
   if (converting) return <ConvertForm guest={guest} onCancel={() => setConverting(false)} />
@@ -121,25 +111,25 @@ function Shown({ guest }: { guest: Guest }) {
       <WalletOf guest={guest} />
       {guest.status === 'active' && allows(session, 'guests:write') ? (
         <div className="flex flex-wrap justify-end gap-2">
-          <Button onClick={() => setEnding(true)}>End session</Button>
+          <ConfirmButton
+            label="End session"
+            title="End this guest session?"
+            action="End session"
+            onConfirm={async () => {
+              await api.guests.expire(guest.id)
+              await queries.invalidateQueries({ queryKey: ['guests'] })
+              toast.done('Guest session ended')
+            }}
+          >
+            <p>
+              The guest is signed out at once and cannot be converted any more, and their wallet is frozen for good.
+            </p>
+          </ConfirmButton>
           <Button tone="primary" onClick={() => setConverting(true)}>
             Convert to user
           </Button>
         </div>
       ) : null}
-      <ConfirmDialog
-        open={ending}
-        onOpenChange={setEnding}
-        title="End this guest session?"
-        action="End session"
-        onConfirm={async () => {
-          await api.guests.expire(guest.id)
-          await queries.invalidateQueries({ queryKey: ['guests'] })
-          toast.done('Guest session ended')
-        }}
-      >
-        <p>The guest is signed out at once and cannot be converted any more, and their wallet is frozen for good.</p>
-      </ConfirmDialog>
     </div>
   )
 }

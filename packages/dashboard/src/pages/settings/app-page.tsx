@@ -1,17 +1,15 @@
 import type { App } from '@halfkey/sdk'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate, useParams } from '@tanstack/react-router'
-import { useState } from 'react'
 import { allows, api } from '../../api.ts'
-import { Button } from '../../components/controls/button.tsx'
 import { Card } from '../../components/layout/card.tsx'
-import { Detail, Details } from '../../components/layout/details.tsx'
-import { ConfirmDialog } from '../../components/layout/dialog.tsx'
+import { ConfirmButton } from '../../components/layout/confirm-button.tsx'
+import { Details } from '../../components/layout/details.tsx'
+import { Loaded } from '../../components/layout/loaded.tsx'
 import { Page } from '../../components/layout/page.tsx'
-import { ErrorState, Loading } from '../../components/layout/states.tsx'
 import { Badge } from '../../components/records/badge.tsx'
-import { CodeBlock, CopyableId } from '../../components/records/copy.tsx'
-import { RelativeTime } from '../../components/records/relative-time.tsx'
+import { CodeBlock } from '../../components/records/copy.tsx'
+import { IdDetail, TimeDetail } from '../../components/records/record-details.tsx'
 import { useSession } from '../../shell/session-context.ts'
 import { AppForm } from './app-form.tsx'
 
@@ -22,15 +20,9 @@ function Facts({ app }: { app: App }) {
     <Card>
       <div className="flex flex-col gap-4">
         <Details>
-          <Detail label="Id">
-            <CopyableId id={app.id} what="app id" />
-          </Detail>
-          <Detail label="Created">
-            <RelativeTime at={app.createdAt} />
-          </Detail>
-          <Detail label="Changed">
-            <RelativeTime at={app.updatedAt} />
-          </Detail>
+          <IdDetail label="Id" id={app.id} what="app id" />
+          <TimeDetail label="Created" at={app.createdAt} />
+          <TimeDetail label="Changed" at={app.updatedAt} />
         </Details>
         <div>
           <p className="mb-1.5 text-sm text-soft">
@@ -46,7 +38,7 @@ function Facts({ app }: { app: App }) {
   )
 }
 
-function Removal({ app, onClose }: { app: App; onClose: () => void }) {
+function DeleteApp({ app }: { app: App }) {
   const client = useQueryClient()
   const navigate = useNavigate()
   const remove = async () => {
@@ -56,17 +48,19 @@ function Removal({ app, onClose }: { app: App; onClose: () => void }) {
     await navigate({ to: '/settings' })
   }
   return (
-    <ConfirmDialog
-      open
-      onOpenChange={onClose}
+    <ConfirmButton
+      label="Delete"
       title="Delete this app?"
       action="Delete app and users"
       typed={app.name}
       onConfirm={remove}
     >
-      <p>Its users, their wallets, sessions and passkeys go with it, and its keys stop working at once.</p>
-      <p>What users alone could sign for stays theirs; what the service signs for is lost. This cannot be undone.</p>
-    </ConfirmDialog>
+      <p>Its users, their wallets, sessions and passkeys are deleted with it, and its keys stop working at once.</p>
+      <p>
+        Wallets that only their users can sign for remain theirs. Wallets that the service signs for are lost. This
+        cannot be undone.
+      </p>
+    </ConfirmButton>
   )
 }
 
@@ -74,7 +68,6 @@ function Removal({ app, onClose }: { app: App; onClose: () => void }) {
 export function AppPage() {
   const { appId } = useParams({ strict: false }) as { appId: string }
   const { session } = useSession()
-  const [removing, setRemoving] = useState(false)
   const query = useQuery({ queryKey: ['apps', appId], queryFn: ({ signal }) => api.apps.get(appId, { signal }) })
   const app = query.data
   const isDefault = appId === session.defaultAppId
@@ -92,22 +85,17 @@ export function AppPage() {
       }
       back={{ to: '/settings', label: 'Settings' }}
       actions={
-        app !== undefined && mayWrite && session.appId === null && !isDefault ? (
-          <Button onClick={() => setRemoving(true)}>Delete</Button>
-        ) : undefined
+        app !== undefined && mayWrite && session.appId === null && !isDefault ? <DeleteApp app={app} /> : undefined
       }
     >
-      {query.isPending ? <Loading /> : null}
-      {query.isError && app === undefined ? (
-        <ErrorState error={query.error} onRetry={() => void query.refetch()} />
-      ) : null}
-      {app === undefined ? null : (
-        <>
-          <Facts app={app} />
-          <AppForm key={app.updatedAt} app={app} readOnly={!mayWrite} />
-        </>
-      )}
-      {removing && app !== undefined ? <Removal app={app} onClose={() => setRemoving(false)} /> : null}
+      <Loaded query={query}>
+        {(loaded) => (
+          <>
+            <Facts app={loaded} />
+            <AppForm key={loaded.updatedAt} app={loaded} readOnly={!mayWrite} />
+          </>
+        )}
+      </Loaded>
     </Page>
   )
 }

@@ -13,7 +13,7 @@ import { Page } from '../../components/layout/page.tsx'
 import { curl, EmptyState, ErrorState, Loading } from '../../components/layout/states.tsx'
 import { useToast } from '../../components/layout/toast.tsx'
 import { Badge } from '../../components/records/badge.tsx'
-import { CopyableId } from '../../components/records/copy.tsx'
+import { IdDetail, TimeDetail } from '../../components/records/record-details.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { useAppOptions } from '../../components/records/use-apps.ts'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
@@ -67,15 +67,11 @@ function TenantCard() {
     <Card title="Tenant" description="What everything here belongs to.">
       <div className="flex flex-col gap-5">
         <Details>
-          <Detail label="Id">
-            <CopyableId id={query.data.id} what="tenant id" />
-          </Detail>
+          <IdDetail label="Id" id={query.data.id} what="tenant id" />
           <Detail label="Plan">
             <Badge tone="accent">{query.data.plan.replaceAll('_', ' ')}</Badge>
           </Detail>
-          <Detail label="Created">
-            <RelativeTime at={query.data.createdAt} />
-          </Detail>
+          <TimeDetail label="Created" at={query.data.createdAt} />
         </Details>
         {mayWrite ? <TenantForm key={query.data.updatedAt} tenant={query.data} /> : <p>{query.data.name}</p>}
       </div>

@@ -5,13 +5,13 @@ import { CircleAlert } from 'lucide-react'
 import { api } from '../../api.ts'
 import { Card } from '../../components/layout/card.tsx'
 import { Detail, Details } from '../../components/layout/details.tsx'
+import { Loaded } from '../../components/layout/loaded.tsx'
 import { Page } from '../../components/layout/page.tsx'
-import { ErrorState, Loading } from '../../components/layout/states.tsx'
 import { Tabs } from '../../components/layout/tabs.tsx'
 import { StatusBadge } from '../../components/records/badge.tsx'
-import { CopyableId, JsonBlock } from '../../components/records/copy.tsx'
+import { JsonBlock } from '../../components/records/copy.tsx'
+import { IdDetail, TimeDetail } from '../../components/records/record-details.tsx'
 import { RecordLink } from '../../components/records/record-link.tsx'
-import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { UserLink } from '../../components/records/user-link.tsx'
 import { useFilters } from '../../components/table/filters.tsx'
 import { LIVE } from '../../query-client.ts'
@@ -55,28 +55,21 @@ function Facts({ transaction }: { transaction: Transaction }) {
         <Detail label="Delegated session">
           <RecordLink id={transaction.delegatedSessionId} />
         </Detail>
-        <Detail label="Command id">
-          <CopyableId id={transaction.commandId} what="command id" />
-        </Detail>
+        <IdDetail label="Command id" id={transaction.commandId} what="command id" />
         <Detail label="Ledger">
           {transaction.ledger}
           {transaction.offset === null ? null : <span className="text-soft"> at offset {transaction.offset}</span>}
         </Detail>
-        <Detail label="Created">
-          <RelativeTime at={transaction.createdAt} />
-        </Detail>
-        <Detail label={isFinal(transaction.status) ? 'Completed' : 'Cannot happen after'}>
-          <RelativeTime at={isFinal(transaction.status) ? transaction.completedAt : transaction.expiresAt} />
-        </Detail>
+        <TimeDetail label="Created" at={transaction.createdAt} />
+        <TimeDetail
+          label={isFinal(transaction.status) ? 'Completed' : 'Cannot happen after'}
+          at={isFinal(transaction.status) ? transaction.completedAt : transaction.expiresAt}
+        />
       </Details>
       <dl className="mt-4 flex flex-col gap-3 border-t pt-4">
-        <Detail label="Acting party">
-          <CopyableId id={transaction.partyId} what="party" />
-        </Detail>
+        <IdDetail label="Acting party" id={transaction.partyId} what="party" />
         {transaction.updateId === null ? null : (
-          <Detail label="Update id">
-            <CopyableId id={transaction.updateId} what="update id" />
-          </Detail>
+          <IdDetail label="Update id" id={transaction.updateId} what="update id" />
         )}
       </dl>
     </Card>
@@ -146,17 +139,9 @@ export function TransactionPage() {
       }
       description={transaction === undefined ? undefined : MEANING[transaction.status]}
     >
-      {query.isPending ? (
-        <Card flush>
-          <Loading />
-        </Card>
-      ) : transaction === undefined ? (
-        <Card flush>
-          <ErrorState error={query.error} onRetry={() => void query.refetch()} />
-        </Card>
-      ) : (
-        <Shown transaction={transaction} />
-      )}
+      <Loaded query={query} boxed>
+        {(loaded) => <Shown transaction={loaded} />}
+      </Loaded>
     </Page>
   )
 }

@@ -13,9 +13,7 @@ import { Badge, StatusBadge } from '../../components/records/badge.tsx'
 import { CopyableId } from '../../components/records/copy.tsx'
 import { MetadataList } from '../../components/records/metadata-list.tsx'
 import { Party } from '../../components/records/party.tsx'
-import { RecordLink } from '../../components/records/record-link.tsx'
-import { RelativeTime } from '../../components/records/relative-time.tsx'
-import { useApps } from '../../components/records/use-apps.ts'
+import { AppDetail, IdDetail, TimeDetail } from '../../components/records/record-details.tsx'
 import { useSession } from '../../shell/session-context.ts'
 import { meaningOf, TrustLevelBadge } from './trust-level.tsx'
 import { inputOf, USER_FIELDS, type UserInput } from './user-fields.ts'
@@ -66,7 +64,6 @@ function Text({ value }: { value: string | null }) {
 }
 
 function Fields({ user }: { user: User }) {
-  const app = useApps().find(({ id }) => id === user.appId)
   return (
     <Details>
       <Detail label="Email">
@@ -91,24 +88,14 @@ function Fields({ user }: { user: User }) {
         <span className="block text-sm text-soft">{meaningOf(user.trustLevel)}</span>
       </Detail>
       <Detail label="Two-step verification">{user.mfaEnabled ? 'On' : 'Off'}</Detail>
-      <Detail label="User id">
-        <CopyableId id={user.id} what="user id" />
-      </Detail>
+      <IdDetail label="User id" id={user.id} what="user id" />
       <Detail label="Party">
         <Party id={user.partyId} />
       </Detail>
-      <Detail label="App">
-        <RecordLink id={user.appId} {...(app === undefined ? {} : { label: app.name })} />
-      </Detail>
-      <Detail label="Last seen">
-        <RelativeTime at={user.lastSeenAt} none="Never" />
-      </Detail>
-      <Detail label="Created">
-        <RelativeTime at={user.createdAt} />
-      </Detail>
-      <Detail label="Changed">
-        <RelativeTime at={user.updatedAt} />
-      </Detail>
+      <AppDetail appId={user.appId} />
+      <TimeDetail label="Last seen" at={user.lastSeenAt} none="Never" />
+      <TimeDetail label="Created" at={user.createdAt} />
+      <TimeDetail label="Changed" at={user.updatedAt} />
     </Details>
   )
 }

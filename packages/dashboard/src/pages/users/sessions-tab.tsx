@@ -1,9 +1,10 @@
 import type { Session, User } from '@halfkey/sdk'
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
-import { useMemo, useState } from 'react'
+import { useMemo } from 'react'
 import { allows, api, apiFor } from '../../api.ts'
 import { Button } from '../../components/controls/button.tsx'
 import { Card } from '../../components/layout/card.tsx'
+import { ConfirmButton } from '../../components/layout/confirm-button.tsx'
 import { ConfirmDialog } from '../../components/layout/dialog.tsx'
 import { EmptyState } from '../../components/layout/states.tsx'
 import { useToast } from '../../components/layout/toast.tsx'
@@ -59,26 +60,21 @@ function columnsFor(end: ((session: Session) => void) | null): Column<Session>[]
 }
 
 function EndAll({ user }: { user: User }) {
-  const [asking, setAsking] = useState(false)
   const queries = useQueryClient()
   const toast = useToast()
   return (
-    <>
-      <Button onClick={() => setAsking(true)}>Sign out everywhere</Button>
-      <ConfirmDialog
-        open={asking}
-        onOpenChange={setAsking}
-        title="Sign this user out everywhere?"
-        action="Sign out"
-        onConfirm={async () => {
-          const { revoked } = await apiFor(user.id).auth.logOut({ everywhere: true })
-          await queries.invalidateQueries({ queryKey: ['users'] })
-          toast.done(revoked === 1 ? 'One session ended' : `${revoked} sessions ended`)
-        }}
-      >
-        <p>Every session ends at once, on all devices. The user can sign in again.</p>
-      </ConfirmDialog>
-    </>
+    <ConfirmButton
+      label="Sign out everywhere"
+      title="Sign this user out everywhere?"
+      action="Sign out"
+      onConfirm={async () => {
+        const { revoked } = await apiFor(user.id).auth.logOut({ everywhere: true })
+        await queries.invalidateQueries({ queryKey: ['users'] })
+        toast.done(revoked === 1 ? 'One session ended' : `${revoked} sessions ended`)
+      }}
+    >
+      <p>Every session ends at once, on all devices. The user can sign in again.</p>
+    </ConfirmButton>
   )
 }
 

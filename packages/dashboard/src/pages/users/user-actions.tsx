@@ -1,16 +1,14 @@
 import type { User } from '@halfkey/sdk'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { useState } from 'react'
 import { allows, api, messageOf } from '../../api.ts'
 import { Button } from '../../components/controls/button.tsx'
-import { ConfirmDialog } from '../../components/layout/dialog.tsx'
+import { ConfirmButton } from '../../components/layout/confirm-button.tsx'
 import { useToast } from '../../components/layout/toast.tsx'
 import { nameOfUser } from '../../components/records/user-link.tsx'
 import { useSession } from '../../shell/session-context.ts'
 
 function Suspension({ user }: { user: User }) {
-  const [asking, setAsking] = useState(false)
   const queries = useQueryClient()
   const toast = useToast()
   const put = async (status: 'active' | 'suspended') => {
@@ -29,59 +27,44 @@ function Suspension({ user }: { user: User }) {
       </Button>
     )
   return (
-    <>
-      <Button onClick={() => setAsking(true)}>Suspend</Button>
-      <ConfirmDialog
-        open={asking}
-        onOpenChange={setAsking}
-        title="Suspend this user?"
-        action="Suspend"
-        onConfirm={() => put('suspended')}
-      >
-        <p>
-          All sessions of <bdi className="font-medium text-ink [overflow-wrap:anywhere]">{nameOfUser(user)}</bdi> end at
-          once, and they cannot sign in again until they are activated. Nothing is deleted.
-        </p>
-      </ConfirmDialog>
-    </>
+    <ConfirmButton label="Suspend" title="Suspend this user?" action="Suspend" onConfirm={() => put('suspended')}>
+      <p>
+        All sessions of <bdi className="font-medium text-ink [overflow-wrap:anywhere]">{nameOfUser(user)}</bdi> end at
+        once, and they cannot sign in again until they are activated. Nothing is deleted.
+      </p>
+    </ConfirmButton>
   )
 }
 
 function Deletion({ user }: { user: User }) {
-  const [asking, setAsking] = useState(false)
   const queries = useQueryClient()
   const navigate = useNavigate()
   const toast = useToast()
   return (
-    <>
-      <Button className="text-danger!" onClick={() => setAsking(true)}>
-        Delete
-      </Button>
-      <ConfirmDialog
-        open={asking}
-        onOpenChange={setAsking}
-        title="Delete this user?"
-        action="Delete user"
-        typed={user.email ?? user.id}
-        onConfirm={async () => {
-          await api.users.delete(user.id)
-          toast.done('User deleted', nameOfUser(user))
-          await navigate({ to: '/users', search: {} } as never)
-          queries.removeQueries({ queryKey: ['users', 'one', user.id] })
-          await queries.invalidateQueries({ queryKey: ['users'] })
-        }}
-      >
-        <p>
-          Sessions, passkeys, the second factor, wallet, key shares, delegated sessions and transactions go with{' '}
-          <bdi className="font-medium text-ink [overflow-wrap:anywhere]">{nameOfUser(user)}</bdi>. It cannot be undone.
-        </p>
-        <p>
-          {user.trustLevel === 'embedded'
-            ? 'What an embedded wallet holds stays on the ledger, and nobody can move it any more: move it first.'
-            : 'The user’s own key or shares go on to exist; what is kept of them here does not.'}
-        </p>
-      </ConfirmDialog>
-    </>
+    <ConfirmButton
+      label="Delete"
+      className="text-danger!"
+      title="Delete this user?"
+      action="Delete user"
+      typed={user.email ?? user.id}
+      onConfirm={async () => {
+        await api.users.delete(user.id)
+        toast.done('User deleted', nameOfUser(user))
+        await navigate({ to: '/users', search: {} } as never)
+        queries.removeQueries({ queryKey: ['users', 'one', user.id] })
+        await queries.invalidateQueries({ queryKey: ['users'] })
+      }}
+    >
+      <p>
+        Sessions, passkeys, the second factor, wallet, key shares, delegated sessions and transactions go with{' '}
+        <bdi className="font-medium text-ink [overflow-wrap:anywhere]">{nameOfUser(user)}</bdi>. It cannot be undone.
+      </p>
+      <p>
+        {user.trustLevel === 'embedded'
+          ? 'What an embedded wallet holds stays on the ledger, and nobody can move it any more: move it first.'
+          : 'The user’s own key or shares go on to exist; what is kept of them here does not.'}
+      </p>
+    </ConfirmButton>
   )
 }
 

@@ -1,21 +1,21 @@
 import { isHalfkeyError, type User, type Wallet } from '@halfkey/sdk'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { useState } from 'react'
 import { allows, api, apiFor, messageOf } from '../../api.ts'
 import { Button } from '../../components/controls/button.tsx'
 import { Card } from '../../components/layout/card.tsx'
 import { Detail, Details } from '../../components/layout/details.tsx'
-import { ConfirmDialog } from '../../components/layout/dialog.tsx'
+import { Loaded } from '../../components/layout/loaded.tsx'
 import { curl, EmptyState, ErrorState, Loading } from '../../components/layout/states.tsx'
 import { useToast } from '../../components/layout/toast.tsx'
 import { StatusBadge } from '../../components/records/badge.tsx'
 import { CopyableId } from '../../components/records/copy.tsx'
 import { CustodyXray } from '../../components/records/custody.tsx'
 import { Party } from '../../components/records/party.tsx'
-import { RelativeTime } from '../../components/records/relative-time.tsx'
+import { TimeDetail } from '../../components/records/record-details.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
+import { FreezeButton } from '../wallets/freeze-button.tsx'
 
 function useRefresh() {
   const queries = useQueryClient()
@@ -57,36 +57,6 @@ function NoWallet({ user }: { user: User }) {
   )
 }
 
-function Freeze({ wallet }: { wallet: Wallet }) {
-  const [asking, setAsking] = useState(false)
-  const refresh = useRefresh()
-  const toast = useToast()
-  const frozen = wallet.status === 'frozen'
-  return (
-    <>
-      <Button onClick={() => setAsking(true)}>{frozen ? 'Unfreeze' : 'Freeze'}</Button>
-      <ConfirmDialog
-        open={asking}
-        onOpenChange={setAsking}
-        title={frozen ? 'Unfreeze this wallet?' : 'Freeze this wallet?'}
-        action={frozen ? 'Unfreeze' : 'Freeze'}
-        danger={!frozen}
-        onConfirm={async () => {
-          await (frozen ? api.wallets.unfreeze(wallet.id) : api.wallets.freeze(wallet.id))
-          await refresh()
-          toast.done(frozen ? 'Wallet unfrozen' : 'Wallet frozen')
-        }}
-      >
-        <p>
-          {frozen
-            ? 'The service signs with it again, for its user and for delegated sessions that are still valid.'
-            : 'The service signs nothing with it, for anybody, until it is unfrozen. A key that the user has whole still signs elsewhere.'}
-        </p>
-      </ConfirmDialog>
-    </>
-  )
-}
-
 function Custody({ wallet }: { wallet: Wallet }) {
   const query = useQuery({
     queryKey: ['wallets', wallet.id, 'custody'],
@@ -95,13 +65,7 @@ function Custody({ wallet }: { wallet: Wallet }) {
   })
   return (
     <Card title="Who can sign" description="What the records say today.">
-      {query.data !== undefined ? (
-        <CustodyXray custody={query.data} />
-      ) : query.isPending ? (
-        <Loading />
-      ) : (
-        <ErrorState error={query.error} onRetry={() => void query.refetch()} />
-      )}
+      <Loaded query={query}>{(custody) => <CustodyXray custody={custody} />}</Loaded>
     </Card>
   )
 }
@@ -132,9 +96,7 @@ function WalletFields({ wallet }: { wallet: Wallet }) {
       <Detail label="Public key">
         {wallet.publicKey === null ? '–' : <CopyableId id={wallet.publicKey} what="public key" />}
       </Detail>
-      <Detail label="Created">
-        <RelativeTime at={wallet.createdAt} />
-      </Detail>
+      <TimeDetail label="Created" at={wallet.createdAt} />
     </Details>
   )
 }
@@ -158,7 +120,7 @@ export function WalletTab({ user }: { user: User }) {
   return (
     <>
       <Custody wallet={wallet} />
-      <Card title="Wallet" actions={allows(session, 'wallets:write') ? <Freeze wallet={wallet} /> : undefined}>
+      <Card title="Wallet" actions={allows(session, 'wallets:write') ? <FreezeButton wallet={wallet} /> : undefined}>
         <WalletFields wallet={wallet} />
       </Card>
     </>

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { api } from '../../api.ts'
 import { Card } from '../../components/layout/card.tsx'
-import { ErrorState, Loading } from '../../components/layout/states.tsx'
+import { Loaded } from '../../components/layout/loaded.tsx'
 import { CustodyXray } from '../../components/records/custody.tsx'
 import { custodySentence } from './custody-words.ts'
 
@@ -17,16 +17,14 @@ export function CustodyCard({ walletId }: { walletId: string }) {
       description="From the service’s records. What people keep elsewhere is known to them alone."
       flush={query.data === undefined}
     >
-      {query.isPending ? (
-        <Loading />
-      ) : query.data === undefined ? (
-        <ErrorState error={query.error} onRetry={() => void query.refetch()} />
-      ) : (
-        <>
-          <CustodyXray custody={query.data} />
-          <p className="mt-4 max-w-3xl text-sm text-soft">{custodySentence(query.data)}</p>
-        </>
-      )}
+      <Loaded query={query}>
+        {(custody) => (
+          <>
+            <CustodyXray custody={custody} />
+            <p className="mt-4 max-w-3xl text-sm text-soft">{custodySentence(custody)}</p>
+          </>
+        )}
+      </Loaded>
     </Card>
   )
 }

@@ -4,12 +4,12 @@ import { useParams } from '@tanstack/react-router'
 import { allows, api } from '../../api.ts'
 import { Card } from '../../components/layout/card.tsx'
 import { Detail, Details } from '../../components/layout/details.tsx'
+import { Loaded } from '../../components/layout/loaded.tsx'
 import { Page } from '../../components/layout/page.tsx'
-import { ErrorState, Loading } from '../../components/layout/states.tsx'
 import { Tabs } from '../../components/layout/tabs.tsx'
 import { Badge, StatusBadge } from '../../components/records/badge.tsx'
 import { CopyableId, JsonBlock } from '../../components/records/copy.tsx'
-import { RelativeTime } from '../../components/records/relative-time.tsx'
+import { IdDetail, TimeDetail } from '../../components/records/record-details.tsx'
 import { UserLink } from '../../components/records/user-link.tsx'
 import { useFilters } from '../../components/table/filters.tsx'
 import { LIVE } from '../../query-client.ts'
@@ -34,22 +34,12 @@ function Facts({ wallet }: { wallet: Wallet }) {
         </Detail>
         <Detail label="Ledger">{wallet.ledger}</Detail>
         {wallet.keyOrigin === null ? null : <Detail label="Key">{ORIGINS[wallet.keyOrigin]}</Detail>}
-        <Detail label="Created">
-          <RelativeTime at={wallet.createdAt} />
-        </Detail>
-        <Detail label="Changed">
-          <RelativeTime at={wallet.updatedAt} />
-        </Detail>
+        <TimeDetail label="Created" at={wallet.createdAt} />
+        <TimeDetail label="Changed" at={wallet.updatedAt} />
       </Details>
       <dl className="mt-4 flex flex-col gap-3 border-t pt-4">
-        <Detail label="Party">
-          <CopyableId id={wallet.partyId} what="party" />
-        </Detail>
-        {wallet.address === null ? null : (
-          <Detail label="Address">
-            <CopyableId id={wallet.address} what="address" />
-          </Detail>
-        )}
+        <IdDetail label="Party" id={wallet.partyId} what="party" />
+        {wallet.address === null ? null : <IdDetail label="Address" id={wallet.address} what="address" />}
         <Detail label={`Public key (${wallet.curve})`}>
           {wallet.publicKey === null ? '–' : <CopyableId id={wallet.publicKey} what="public key" />}
         </Detail>
@@ -123,13 +113,9 @@ export function WalletPage() {
       description={<CopyableId id={walletId} what="wallet id" />}
       actions={wallet === undefined ? undefined : <WalletActions wallet={wallet} />}
     >
-      {wallet !== undefined ? (
-        <Shown wallet={wallet} />
-      ) : (
-        <Card flush>
-          {query.isPending ? <Loading /> : <ErrorState error={query.error} onRetry={() => void query.refetch()} />}
-        </Card>
-      )}
+      <Loaded query={query} boxed>
+        {(loaded) => <Shown wallet={loaded} />}
+      </Loaded>
     </Page>
   )
 }

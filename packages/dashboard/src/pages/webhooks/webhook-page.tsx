@@ -11,8 +11,8 @@ import { ErrorState, Loading } from '../../components/layout/states.tsx'
 import { Tabs } from '../../components/layout/tabs.tsx'
 import { StatusBadge } from '../../components/records/badge.tsx'
 import { CopyableId } from '../../components/records/copy.tsx'
+import { IdDetail, TimeDetail } from '../../components/records/record-details.tsx'
 import { RecordLink } from '../../components/records/record-link.tsx'
-import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { useApps } from '../../components/records/use-apps.ts'
 import { useFilters } from '../../components/table/filters.tsx'
 import { useSession } from '../../shell/session-context.ts'
@@ -82,13 +82,9 @@ function Facts({ webhook }: { webhook: Webhook }) {
             <RecordLink id={webhook.appId} {...(name === undefined ? {} : { label: name })} />
           )}
         </Detail>
-        <Detail label="URL">
-          <CopyableId id={webhook.url} what="URL" />
-        </Detail>
+        <IdDetail label="URL" id={webhook.url} what="URL" />
         <Detail label="Events">{webhook.events.includes('*') ? 'All' : webhook.events.join(', ')}</Detail>
-        <Detail label="Registered">
-          <RelativeTime at={webhook.createdAt} />
-        </Detail>
+        <TimeDetail label="Registered" at={webhook.createdAt} />
         {webhook.description === null ? null : <Detail label="Description">{webhook.description}</Detail>}
       </Details>
     </Card>

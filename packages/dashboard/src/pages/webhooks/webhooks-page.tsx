@@ -12,6 +12,7 @@ import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { useAppOptions, useApps } from '../../components/records/use-apps.ts'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
 import { FilterSelect, Filters, useFilters } from '../../components/table/filters.tsx'
+import { NoMatches } from '../../components/table/no-matches.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
 import { RegisterDialog } from './endpoint/register-dialog.tsx'
@@ -89,18 +90,8 @@ const columns: Column<Webhook>[] = [
   { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
 ]
 
-function Nothing({ filtered, onRegister }: { filtered: boolean; onRegister: (() => void) | null }) {
+function NoWebhooks({ onRegister }: { onRegister: (() => void) | null }) {
   const { session } = useSession()
-  const { set } = useFilters()
-  if (filtered)
-    return (
-      <EmptyState
-        title="Nothing matches"
-        action={<Button onClick={() => set({ status: undefined, app: undefined })}>Clear filters</Button>}
-      >
-        No webhook has these properties.
-      </EmptyState>
-    )
   return (
     <EmptyState
       title="No webhooks yet"
@@ -113,7 +104,7 @@ function Nothing({ filtered, onRegister }: { filtered: boolean; onRegister: (() 
       }
       command={curl(session.publicUrl, 'POST', '/webhooks', { url: 'https://example.com/webhooks', events: ['*'] })}
     >
-      A webhook posts each event to an endpoint of yours, signed. Register one here, or by this command:
+      A webhook posts each event, signed, to your endpoint. Register one here, or by this command:
     </EmptyState>
   )
 }
@@ -135,7 +126,7 @@ export function WebhooksPage() {
   return (
     <Page
       title="Webhooks"
-      description="Endpoints of yours that events are posted to, signed, again and again until they answer."
+      description="Endpoints that receive signed events. Failed deliveries are retried."
       actions={
         register === null ? (
           <ReadOnly />
@@ -156,7 +147,13 @@ export function WebhooksPage() {
           label="Webhooks"
           query={query}
           columns={columns}
-          empty={<Nothing filtered={status !== undefined || values.app !== undefined} onRegister={register} />}
+          empty={
+            status === undefined && values.app === undefined ? (
+              <NoWebhooks onRegister={register} />
+            ) : (
+              <NoMatches names={['status', 'app']} what="webhooks" />
+            )
+          }
         />
       </Card>
       <RegisterDialog open={mayWrite && values.register === '1'} onClose={() => set({ register: undefined })} />

@@ -1,13 +1,13 @@
 import type { Delivery, Webhook } from '@halfkey/sdk'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { api } from '../../../api.ts'
-import { Button } from '../../../components/controls/button.tsx'
 import { Card } from '../../../components/layout/card.tsx'
 import { curl, EmptyState } from '../../../components/layout/states.tsx'
 import { StatusBadge } from '../../../components/records/badge.tsx'
 import { RelativeTime } from '../../../components/records/relative-time.tsx'
 import { type Column, DataTable } from '../../../components/table/data-table.tsx'
 import { FilterSelect, Filters, useFilters } from '../../../components/table/filters.tsx'
+import { NoMatches } from '../../../components/table/no-matches.tsx'
 import { LIVE } from '../../../query-client.ts'
 import { useSession } from '../../../shell/session-context.ts'
 import { covers } from '../endpoint/events-picker.tsx'
@@ -26,18 +26,8 @@ const columns: Column<Delivery>[] = [
 ]
 const NUMERIC = ['retries']
 
-function Nothing({ webhook, filtered }: { webhook: Webhook; filtered: boolean }) {
+function NoDeliveries({ webhook }: { webhook: Webhook }) {
   const { session } = useSession()
-  const { set } = useFilters()
-  if (filtered)
-    return (
-      <EmptyState
-        title="Nothing matches"
-        action={<Button onClick={() => set({ status: undefined, type: undefined })}>Clear filters</Button>}
-      >
-        No delivery of this webhook has these properties.
-      </EmptyState>
-    )
   return (
     <EmptyState
       title="Nothing was sent here yet"
@@ -77,7 +67,13 @@ export function DeliveriesTab({ webhook }: { webhook: Webhook }) {
         query={query}
         columns={columns}
         numeric={NUMERIC}
-        empty={<Nothing webhook={webhook} filtered={status !== undefined || eventType !== undefined} />}
+        empty={
+          status === undefined && eventType === undefined ? (
+            <NoDeliveries webhook={webhook} />
+          ) : (
+            <NoMatches names={['status', 'type']} what="deliveries" />
+          )
+        }
       />
     </Card>
   )

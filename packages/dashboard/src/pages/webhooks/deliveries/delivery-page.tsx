@@ -10,8 +10,7 @@ import { Page } from '../../../components/layout/page.tsx'
 import { ErrorState, Loading } from '../../../components/layout/states.tsx'
 import { useToast } from '../../../components/layout/toast.tsx'
 import { StatusBadge } from '../../../components/records/badge.tsx'
-import { CopyableId } from '../../../components/records/copy.tsx'
-import { RelativeTime } from '../../../components/records/relative-time.tsx'
+import { IdDetail, TimeDetail } from '../../../components/records/record-details.tsx'
 import { LIVE } from '../../../query-client.ts'
 import { useSession } from '../../../shell/session-context.ts'
 import { useWebhook } from '../queries.ts'
@@ -78,9 +77,7 @@ function Facts({ delivery }: { delivery: DeliveryWithPayload }) {
         <Detail label="Status">
           <StatusBadge status={delivery.status} />
         </Detail>
-        <Detail label="Event id">
-          <CopyableId id={delivery.eventId} what="event id" />
-        </Detail>
+        <IdDetail label="Event id" id={delivery.eventId} what="event id" />
         <Detail label="To">
           <Link
             to="/webhooks/$webhookId"
@@ -90,15 +87,13 @@ function Facts({ delivery }: { delivery: DeliveryWithPayload }) {
             {webhook.data === undefined ? delivery.webhookId : shortUrl(webhook.data.url)}
           </Link>
         </Detail>
-        <Detail label="Delivery id">
-          <CopyableId id={delivery.id} what="delivery id" />
-        </Detail>
-        <Detail label="Created">
-          <RelativeTime at={delivery.createdAt} />
-        </Detail>
-        <Detail label="Next attempt">
-          <RelativeTime at={delivery.nextAttemptAt} none={delivery.status === 'succeeded' ? 'None needed' : 'None'} />
-        </Detail>
+        <IdDetail label="Delivery id" id={delivery.id} what="delivery id" />
+        <TimeDetail label="Created" at={delivery.createdAt} />
+        <TimeDetail
+          label="Next attempt"
+          at={delivery.nextAttemptAt}
+          none={delivery.status === 'succeeded' ? 'None needed' : 'None'}
+        />
       </Details>
     </Card>
   )

@@ -1,12 +1,11 @@
 import type { Webhook } from '@halfkey/sdk'
 import { useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { useState } from 'react'
 import { api } from '../../../api.ts'
 import { Button } from '../../../components/controls/button.tsx'
 import { Form } from '../../../components/form/form.tsx'
 import { Card } from '../../../components/layout/card.tsx'
-import { ConfirmDialog } from '../../../components/layout/dialog.tsx'
+import { ConfirmButton } from '../../../components/layout/confirm-button.tsx'
 import { useToast } from '../../../components/layout/toast.tsx'
 import { useSession } from '../../../shell/session-context.ts'
 import { ReadOnly } from '../read-only.tsx'
@@ -61,38 +60,32 @@ function StatusCard({ webhook }: { webhook: Webhook }) {
 }
 
 function DeleteCard({ webhook }: { webhook: Webhook }) {
-  const [open, setOpen] = useState(false)
   const queryClient = useQueryClient()
   const navigate = useNavigate()
   const { done } = useToast()
   return (
-    <>
-      <Card
-        title="Delete this webhook"
-        description="Nothing more is sent to it, and its deliveries can no longer be looked at."
-        actions={
-          <Button tone="danger" onClick={() => setOpen(true)}>
-            Delete
-          </Button>
-        }
-      />
-      <ConfirmDialog
-        open={open}
-        onOpenChange={setOpen}
-        title="Delete this webhook"
-        action="Delete webhook"
-        onConfirm={async () => {
-          await api.webhooks.delete(webhook.id)
-          done('Webhook deleted')
-          await navigate({ to: '/webhooks' })
-          queryClient.removeQueries({ queryKey: ['webhooks', webhook.id] })
-          await queryClient.invalidateQueries({ queryKey: ['webhooks'] })
-        }}
-      >
-        <p className="[overflow-wrap:anywhere]">{webhook.url}</p>
-        <p>Deliveries that wait are cancelled, and its dead letters go with it. This cannot be undone.</p>
-      </ConfirmDialog>
-    </>
+    <Card
+      title="Delete this webhook"
+      description="Nothing more is sent to it, and its deliveries can no longer be looked at."
+      actions={
+        <ConfirmButton
+          label="Delete"
+          tone="danger"
+          title="Delete this webhook"
+          action="Delete webhook"
+          onConfirm={async () => {
+            await api.webhooks.delete(webhook.id)
+            done('Webhook deleted')
+            await navigate({ to: '/webhooks' })
+            queryClient.removeQueries({ queryKey: ['webhooks', webhook.id] })
+            await queryClient.invalidateQueries({ queryKey: ['webhooks'] })
+          }}
+        >
+          <p className="[overflow-wrap:anywhere]">{webhook.url}</p>
+          <p>Deliveries that wait are cancelled, and its dead letters go with it. This cannot be undone.</p>
+        </ConfirmButton>
+      }
+    />
   )
 }
 

@@ -1,0 +1,19 @@
+import type { UseQueryResult } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
+import { Card } from './card.tsx'
+import { ErrorState, Loading } from './states.tsx'
+
+/** `children` of what was read; before that a placeholder, or what failed. `boxed` puts these two into a card. */
+export function Loaded<T>({
+  query,
+  boxed = false,
+  children,
+}: {
+  query: UseQueryResult<T>
+  boxed?: boolean
+  children: (data: T) => ReactNode
+}) {
+  if (query.data !== undefined) return children(query.data)
+  const state = query.isPending ? <Loading /> : <ErrorState error={query.error} onRetry={() => void query.refetch()} />
+  return boxed ? <Card flush>{state}</Card> : state
+}
