@@ -2,9 +2,9 @@ import { createClient, type HalfkeyClient, isHalfkeyError } from '@halfkey/sdk'
 
 const BASE = '/dashboard/api'
 
-/** What the server knows of who is signed in here. */
+/** The session as the server describes it. */
 export interface DashboardSession {
-  /** `link`: the operator, with all rights in every tenant. `key`: whoever holds that API key, with its rights. */
+  /** `link`: the operator, with all rights in every tenant. `key`: the holder of an API key, with its rights. */
   via: 'link' | 'key'
   keyId: string | null
   keyName: string | null
@@ -47,7 +47,7 @@ function ownHeaders(): Record<string, string> {
   }
 }
 
-/** The SDK's requests, by the session's cookie instead of an API key. */
+/** The SDK's `fetch`: authenticated by the session cookie instead of an API key. */
 const send: typeof fetch = async (input, init) => {
   const headers = new Headers(init?.headers)
   headers.delete('x-api-key')
@@ -63,7 +63,7 @@ async function endIfOver(): Promise<void> {
   if (session === null) state.onEnd()
 }
 
-// The SDK asks for a key; what is given here never leaves the page.
+// The SDK requires a key. This placeholder is removed from every request.
 const options = { baseUrl: BASE, apiKey: 'dashboard', fetch: send as never, maxRetries: 1 }
 
 /** The API of the tenant that is shown. */
@@ -74,17 +74,17 @@ export function apiFor(userId: string): HalfkeyClient {
   return createClient({ ...options, userId })
 }
 
-/** The same, by a delegated session's token, which its caller keeps: executes and queries by it. */
+/** The same, with a delegated session's token: executes and queries for that session. */
 export function apiAs({ delegateToken }: { delegateToken: string }): HalfkeyClient {
   return createClient({ ...options, delegateToken })
 }
 
-/** Which tenant the calls from now on are about; null for the session's first. */
+/** Sets the tenant of all later calls; null for the session's first tenant. */
 export function setTenant(tenantId: string | null): void {
   state.tenantId = tenantId
 }
 
-/** Called once a call meets a session that has ended. */
+/** Sets the listener that is called when the session has ended. */
 export function onSessionEnd(listener: () => void): void {
   state.onEnd = listener
 }
@@ -115,7 +115,7 @@ async function sessionCall(method: 'GET' | 'POST' | 'DELETE', body?: object): Pr
   return session
 }
 
-/** The session that the cookie stands for; null where there is none. @throws SessionError for anything else */
+/** The session of the cookie; null if there is none. @throws SessionError for anything else */
 export async function readSession(): Promise<DashboardSession | null> {
   try {
     return await sessionCall('GET')
@@ -127,7 +127,7 @@ export async function readSession(): Promise<DashboardSession | null> {
 
 /** Signs in by a one-time link's token or by a secret key. @throws SessionError */
 export function signIn(by: { link: string } | { key: string }): Promise<DashboardSession> {
-  // A key has one tenant, whichever the address names.
+  // A key belongs to one tenant. The tenant in the URL does not apply.
   if ('key' in by) state.tenantId = null
   return sessionCall('POST', by)
 }
@@ -139,7 +139,7 @@ export async function signOut(): Promise<void> {
   state.tenantId = null
 }
 
-/** Whether the session has a right; what it has not, the server refuses in any case. */
+/** Whether the session has a scope. The server checks it in any case. */
 export function allows(session: DashboardSession, scope: string): boolean {
   const [resource, verb] = scope.split(':')
   return (
@@ -149,13 +149,13 @@ export function allows(session: DashboardSession, scope: string): boolean {
   )
 }
 
-/** An error in words for people. */
+/** The message of an error, for people. */
 export function messageOf(error: unknown): string {
   if (isHalfkeyError(error)) return error.message
   return error instanceof Error ? error.message : String(error)
 }
 
-/** What an error says of one field of a form, by the field's name on the wire. */
+/** The first message for each field, by its name in the API. */
 export function fieldErrors(error: unknown): Record<string, string> {
   if (!isHalfkeyError(error)) return {}
   const found: Record<string, string> = {}

@@ -13,11 +13,11 @@ type Search = Record<string, string | undefined>
 
 const root = createRootRoute({
   component: Shell,
-  // Everything in the address is text, and is looked at where it is used.
+  // Search parameters stay text. Each page validates those that it uses.
   validateSearch: (search: Record<string, unknown>): Search =>
     Object.fromEntries(
       Object.entries(search)
-        // What was taken out of the address is not the text "undefined".
+        // A removed parameter must not become the text "undefined".
         .filter(([, value]) => value !== undefined && value !== null)
         .map(([name, value]) => [name, String(value)]),
     ),
@@ -29,7 +29,7 @@ const root = createRootRoute({
   ),
 })
 
-/** A page by its path; its code comes when it is first opened. */
+/** A page by its path. Its code is loaded when it is first opened. */
 // biome-ignore lint/suspicious/noExplicitAny: pages take no properties; the library's type for that is an any of its own
 function page(path: string, load: () => Promise<Record<string, any>>, name: string) {
   return createRoute({ getParentRoute: () => root, path, component: lazyRouteComponent(load, name) })

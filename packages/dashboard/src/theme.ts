@@ -16,7 +16,7 @@ function apply(theme: Theme): void {
   else document.documentElement.dataset.theme = theme
 }
 
-/** Chooses the colours, for this browser. */
+/** Sets the colour scheme for this browser. */
 export function setTheme(theme: Theme): void {
   if (theme === 'system') localStorage.removeItem(STORED)
   else localStorage.setItem(STORED, theme)
@@ -24,7 +24,7 @@ export function setTheme(theme: Theme): void {
   changes.dispatchEvent(new Event('change'))
 }
 
-/** Puts on what was chosen before anything is drawn. */
+/** Applies the stored choice before the first render. */
 export function restoreTheme(): void {
   apply(read())
 }
@@ -44,12 +44,12 @@ function isDark(): boolean {
   return theme === 'dark' || (theme === 'system' && matchMedia('(prefers-color-scheme: dark)').matches)
 }
 
-/** The choice, and again after every change. */
+/** The current choice; renders again after every change. */
 export function useTheme(): Theme {
   return useSyncExternalStore(subscribe, read)
 }
 
-/** Whether dark colours are shown now; changes with the choice, and with the device. */
+/** Whether the scheme is dark now. It follows the choice and the device. */
 export function useIsDark(): boolean {
   return useSyncExternalStore(subscribe, isDark)
 }

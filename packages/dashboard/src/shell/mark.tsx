@@ -1,6 +1,6 @@
 import mark from '../mark.svg'
 
-/** The product's sign. */
+/** The logo. */
 export function Mark() {
   return <img src={mark} alt="" width={32} height={32} className="size-8" />
 }

@@ -16,13 +16,13 @@ import {
   Webhook,
 } from 'lucide-react'
 
-/** A page in the menu. `words` are what else it is looked for by. */
+/** A page in the menu. `words` are further search terms for the palette. */
 export interface Place {
   to: string
   label: string
   icon: LucideIcon
   words: string
-  /** What a key must have to see it. */
+  /** The scope that a key needs to see it. */
   scope: string
 }
 

@@ -37,7 +37,7 @@ function Item({
   )
 }
 
-/** Goes to any page, record or user, and does what is done everywhere. */
+/** The command palette: opens any page, record or user, and runs global commands. */
 export function Palette({ onClose }: { onClose: () => void }) {
   const { session, leave } = useSession()
   const navigate = useNavigate()

@@ -13,7 +13,7 @@ type State =
   | { is: 'in'; session: DashboardSession }
   | { is: 'failed'; error: unknown }
 
-/** The token of a one-time link, taken out of the address at once: it must not stay in the history. */
+/** The token of a one-time link. It is removed from the URL at once, so that it does not stay in the history. */
 function takeLink(): string | null {
   const link = /^#link=([\w-]+)$/.exec(location.hash)?.[1] ?? null
   if (link !== null) history.replaceState(null, '', location.pathname + location.search)
@@ -24,7 +24,7 @@ function tenantInUrl(): string | null {
   return new URLSearchParams(location.search).get('tenant')
 }
 
-/** From now on all calls are about the session's tenant, also if another tab signs in to another one. */
+/** Pins all calls to the session's tenant, even if another tab signs in to another one. */
 function shown(session: DashboardSession | null): State {
   if (session === null) return { is: 'out' }
   setTenant(session.tenant.id)
@@ -42,7 +42,7 @@ async function arrive(): Promise<State> {
   try {
     return shown(await readSession())
   } catch (error) {
-    // A link to a tenant that is not there, or not this session's, leads to the session's own.
+    // A link to a tenant that does not exist, or that this session may not see, opens the session's own.
     if (tenantInUrl() === null || (error as { status?: number }).status !== 404) return { is: 'failed', error }
     forgetTenantInUrl()
     setTenant(null)
@@ -50,14 +50,14 @@ async function arrive(): Promise<State> {
   }
 }
 
-/** Takes a tenant that is not there, or not this session's, out of the address: it then leads to the session's own. */
+/** Removes an unknown tenant from the URL, which then stands for the session's own. */
 function forgetTenantInUrl(): void {
   const url = new URL(location.href)
   url.searchParams.delete('tenant')
   router.history.replace(url.pathname + url.search)
 }
 
-/** The session in another tenant; where that cannot be, in the one that it is in. */
+/** The session in another tenant; in the current one if that fails. */
 async function goOver(session: DashboardSession, tenantId: string): Promise<State> {
   setTenant(tenantId)
   queryClient.clear()
@@ -70,10 +70,10 @@ async function goOver(session: DashboardSession, tenantId: string): Promise<Stat
   }
 }
 
-// Once a document: a one-time link counts once, however often a component is drawn.
+// Once per document: a one-time link is valid once, however often a component renders.
 let arrival: Promise<State> | undefined
 
-/** Shows the pages to whoever is signed in, and the way in to everybody else. */
+/** Shows the pages if somebody is signed in, and otherwise the sign-in page. */
 export function SessionGate() {
   const [state, setState] = useState<State>({ is: 'looking' })
   useEffect(() => {
@@ -92,7 +92,7 @@ export function SessionGate() {
       session: state.session,
       async leave() {
         await signOut().catch((error: unknown) => {
-          // It has ended already, in another tab or by itself: what was read by it goes all the same.
+          // The session has already ended, in another tab or by expiry. The cached data is cleared all the same.
           if ((error as { status?: number }).status !== 401) throw error
         })
         queryClient.clear()

@@ -86,7 +86,7 @@ function Navigation({ onGo }: { onGo?: () => void }) {
   )
 }
 
-/** Which tenant is shown; a menu for the operator where there are several. */
+/** The tenant shown; a menu if the operator has several. */
 function Tenant() {
   const { session } = useSession()
   const navigate = useNavigate()
@@ -166,7 +166,7 @@ function usePaletteKey(open: () => void): void {
   }, [open])
 }
 
-/** After going to another page, whoever listens instead of looking is told which. */
+/** Announces the new page to screen readers after a navigation. */
 function Announcer() {
   const { pathname } = useLocation()
   const [said, setSaid] = useState('')
@@ -182,8 +182,8 @@ function Announcer() {
 }
 
 /**
- * Whether the address names another tenant than the one that is shown, as after a step back in the history. Then that one
- * is gone over to, and nothing is drawn meanwhile.
+ * Whether the URL names another tenant than the one shown, as after a step back in the history. If so, the page
+ * switches to that tenant and renders nothing meanwhile.
  */
 function useTenantOfAddress(): boolean {
   const { session, showTenant } = useSession()
@@ -195,7 +195,7 @@ function useTenantOfAddress(): boolean {
   return elsewhere
 }
 
-/** What is around every page. */
+/** The layout around every page. */
 export function Shell() {
   const elsewhere = useTenantOfAddress()
   return elsewhere ? <Loading /> : <Frame />

@@ -5,7 +5,7 @@ import { TextField } from '../components/controls/field.tsx'
 import { CodeBlock } from '../components/records/copy.tsx'
 import { Mark } from './mark.tsx'
 
-/** The way in: the operator's one-time link, or a secret key. The key goes to the server once and is kept nowhere. */
+/** The sign-in page: a one-time link or a secret key. The key is sent once and stored nowhere. */
 export function SignIn({
   notice,
   onSignedIn,
@@ -43,7 +43,7 @@ export function SignIn({
       )}
       <section className="flex flex-col gap-3 rounded-card border bg-surface p-5 shadow-card">
         <h2 className="font-semibold">With a one-time link</h2>
-        <p className="text-sm text-soft">Whoever runs the server gets one, for all of its tenants, by this command:</p>
+        <p className="text-sm text-soft">The operator of the server gets a link for all tenants with this command:</p>
         <CodeBlock label="command" text="npm run halfkey -- dashboard link" />
       </section>
       <section className="rounded-card border bg-surface p-5 shadow-card">

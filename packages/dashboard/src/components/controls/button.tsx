@@ -1,7 +1,7 @@
 import { Loader } from 'lucide-react'
 import type { ComponentProps, ReactNode } from 'react'
 
-/** `primary` once a view; `danger` for what cannot be undone. */
+/** `primary` at most once per view; `danger` for irreversible actions. */
 export type ButtonTone = 'primary' | 'secondary' | 'danger' | 'ghost'
 
 const TONES: Record<ButtonTone, string> = {
@@ -14,12 +14,12 @@ const TONES: Record<ButtonTone, string> = {
 const SHAPE =
   'inline-flex min-h-9 items-center justify-center gap-2 rounded-control px-3.5 text-sm font-medium whitespace-nowrap select-none disabled:cursor-not-allowed disabled:opacity-55 max-md:min-h-11'
 
-/** A button's look, for what has to be another element (a link). */
+/** The classes of a button, for a link that looks like one. */
 export function buttonClass(tone: ButtonTone = 'secondary'): string {
   return `${SHAPE} ${TONES[tone]}`
 }
 
-/** `busy` says that its work is under way, and lets nobody start it twice. */
+/** `busy` shows that the action is running and disables the button. */
 export function Button({
   tone = 'secondary',
   busy = false,
@@ -42,7 +42,7 @@ export function Button({
   )
 }
 
-/** A button that is an icon; `label` is what it is called. */
+/** A button with an icon only; `label` is its accessible name. */
 export function IconButton({
   label,
   className = '',

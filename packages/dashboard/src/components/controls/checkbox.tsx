@@ -2,7 +2,7 @@ import { Checkbox as Base } from '@base-ui/react/checkbox'
 import { Check, Minus } from 'lucide-react'
 import { type ReactNode, useId } from 'react'
 
-/** A box to tick, with its label at its right. `mixed`: some of what it stands for is chosen. */
+/** A checkbox with its label at its right. `mixed`: some of the items it stands for are checked. */
 export function Checkbox({
   label,
   hideLabel = false,
@@ -13,7 +13,7 @@ export function Checkbox({
   onChange,
 }: {
   label: ReactNode
-  /** Seen by assistive technology alone. */
+  /** Visible to assistive technology only. */
   hideLabel?: boolean
   hint?: ReactNode
   checked: boolean

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import { FieldGroup } from './field.tsx'
 
-/** Some of a few, each on or off. */
+/** A set of checkboxes. */
 export function Checkboxes({
   label,
   hint,

@@ -3,20 +3,20 @@ import { Switch } from '@base-ui/react/switch'
 import { type ComponentProps, type ReactNode, type Ref, useId } from 'react'
 import { Select } from './select.tsx'
 
-/** What a control for text looks like. */
+/** The classes of a text control. */
 export const CONTROL =
   'w-full rounded-control border border-edge/60 bg-surface px-3 py-2 text-ink placeholder:text-soft/80 disabled:opacity-60 max-md:min-h-11 max-md:text-base'
 
 interface Common {
   label: string
-  /** Seen by assistive technology alone. */
+  /** Visible to assistive technology only. */
   hideLabel?: boolean
   hint?: ReactNode
-  /** What is wrong with it: see `fieldErrors`. */
+  /** The error message: see `fieldErrors`. */
   error?: string | undefined
 }
 
-/** What is wrong with a field or a form; nothing if there is no message. */
+/** The error message of a field or a form; renders nothing without one. */
 export function ErrorText({ id, children }: { id?: string; children: string | undefined }) {
   if (children === undefined) return null
   return (
@@ -53,7 +53,7 @@ export function FieldGroup({
   return (
     <fieldset
       ref={ref}
-      // Gets the focus where it is the first wrong field of a form.
+      // Receives the focus if it is the first invalid field of a form.
       tabIndex={-1}
       aria-describedby={described.join(' ') || undefined}
       className="flex min-w-0 flex-col gap-2"
@@ -121,7 +121,7 @@ export function TextArea({
   )
 }
 
-/** One of a few. */
+/** A select with its label. */
 export function SelectField<T extends string>({
   hint,
   error,
@@ -135,7 +135,7 @@ export function SelectField<T extends string>({
   )
 }
 
-/** On or off. */
+/** A switch with its label. */
 export function SwitchField({
   label,
   hint,

@@ -2,7 +2,7 @@ import { Select as Base } from '@base-ui/react/select'
 import { Check, ChevronDown } from 'lucide-react'
 import type { Ref } from 'react'
 
-/** One of a few. `label` names it for assistive technology. */
+/** A select. `label` is its accessible name. */
 export function Select<T extends string>({
   label,
   value,

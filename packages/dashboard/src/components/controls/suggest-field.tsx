@@ -2,7 +2,7 @@ import { Autocomplete } from '@base-ui/react/autocomplete'
 import type { ReactNode } from 'react'
 import { CONTROL, Labelled } from './field.tsx'
 
-/** One line of text, with what it may be; anything else may be typed too. */
+/** One line of text with suggestions. Other text is allowed too. */
 export function SuggestField({
   label,
   hideLabel = false,

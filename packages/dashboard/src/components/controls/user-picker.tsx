@@ -12,7 +12,7 @@ const TYPING_MS = 200
 const FOUND_MAX = 8
 const NONE: User[] = []
 
-/** What was typed, a moment after the last letter. */
+/** The text, debounced. */
 function useSettled(text: string): string {
   const [settled, setSettled] = useState(text)
   useEffect(() => {
@@ -68,11 +68,11 @@ function Found({ status }: { status: string | null }) {
 
 interface Props {
   label: string
-  /** As a filter: without its label to be seen, and narrower. */
+  /** As a filter: narrower, with a hidden label. */
   compact?: boolean
   hint?: string
   error?: string | undefined
-  /** The id of who is chosen. */
+  /** The id of the selected user. */
   userId: string | undefined
   onChange: (userId: string | undefined) => void
 }
@@ -142,7 +142,7 @@ function Picker({ label, compact = false, hint, error, userId, onChange }: Props
   return compact ? <div className="max-md:w-full">{field}</div> : field
 }
 
-/** One of the tenant's users, searched for as on their page; by id where the session may not see them. */
+/** Picks one of the tenant's users by search; by id if the session may not see users. */
 export function UserPicker(props: Props) {
   const { session } = useSession()
   if (allows(session, 'users:read')) return <Picker {...props} />

@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react'
 
-/** A surface of its own. `title` makes it a region of that name; `actions` stand at its right. */
+/** A card. With a `title` it has a header, with `actions` at its right. */
 export function Card({
   title,
   description,

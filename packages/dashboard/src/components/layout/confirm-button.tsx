@@ -2,7 +2,7 @@ import { type ComponentProps, useState } from 'react'
 import { Button } from '../controls/button.tsx'
 import { ConfirmDialog } from './dialog.tsx'
 
-/** A button that asks before it acts. `label` is the button's, the rest is the question's: see `ConfirmDialog`. */
+/** A button that asks for confirmation. Apart from `label` it takes the properties of `ConfirmDialog`. */
 export function ConfirmButton({
   label,
   tone = 'secondary',

@@ -1,11 +1,11 @@
 import type { ReactNode } from 'react'
 
-/** A record's fields: names and values, beside each other where there is room. */
+/** The fields of a record as a grid of names and values. */
 export function Details({ children }: { children: ReactNode }) {
   return <dl className="grid gap-x-8 gap-y-3 sm:grid-cols-2 lg:grid-cols-3">{children}</dl>
 }
 
-/** One of them; a `wide` one has a row of its own. */
+/** One field; a `wide` one takes a whole row. */
 export function Detail({ label, wide = false, children }: { label: string; wide?: boolean; children: ReactNode }) {
   return (
     <div className={`min-w-0 ${wide ? 'col-span-full' : ''}`}>

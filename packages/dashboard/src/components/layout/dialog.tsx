@@ -11,7 +11,7 @@ const BACKDROP =
 const POPUP =
   'fixed top-1/2 left-1/2 z-50 flex max-h-[calc(100dvh-2rem)] w-[calc(100vw-2rem)] -translate-x-1/2 -translate-y-1/2 flex-col overflow-y-auto rounded-card border bg-surface p-5 shadow-popup transition-[opacity,scale] duration-100 data-ending-style:scale-98 data-ending-style:opacity-0 data-starting-style:scale-98 data-starting-style:opacity-0'
 
-/** A dialog that its caller opens and closes. `wide` for what needs the room. */
+/** A controlled dialog. `wide` for content that needs more room. */
 export function Dialog({
   open,
   onOpenChange,
@@ -26,7 +26,7 @@ export function Dialog({
   title: string
   description?: ReactNode
   wide?: boolean
-  /** Stays when the page beside it is pressed: for what would be lost, such as a secret that is shown once. */
+  /** Stays open on a click outside: for content that would be lost, such as a secret that is shown once. */
   sticky?: boolean
   children: ReactNode
 }) {
@@ -57,8 +57,8 @@ export function Dialog({
 }
 
 /**
- * Asks before something is done that is hard to undo; stays open, with the error, if it fails. `typed` is what has to be
- * typed first, for what destroys much.
+ * Asks for confirmation of an action that is hard to undo. If the action fails, the dialog stays open and shows the
+ * error. `typed` is a text to type first, for very destructive actions.
  */
 export function ConfirmDialog({
   open,
@@ -73,7 +73,7 @@ export function ConfirmDialog({
   open: boolean
   onOpenChange: (open: boolean) => void
   title: string
-  /** What will happen. */
+  /** The consequences. */
   children: ReactNode
   /** The button's words: a verb. */
   action: string
@@ -111,7 +111,7 @@ export function ConfirmDialog({
             {children}
           </AlertDialog.Description>
           {typed === undefined ? null : (
-            <TextField label={`Type ${typed} to go on`} value={written} onChange={setWritten} autoComplete="off" />
+            <TextField label={`Type ${typed} to continue`} value={written} onChange={setWritten} autoComplete="off" />
           )}
           {error === null ? null : (
             <p role="alert" className="text-sm text-danger">

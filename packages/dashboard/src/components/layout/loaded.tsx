@@ -3,7 +3,7 @@ import type { ReactNode } from 'react'
 import { Card } from './card.tsx'
 import { ErrorState, Loading } from './states.tsx'
 
-/** `children` of what was read; before that a placeholder, or what failed. `boxed` puts these two into a card. */
+/** Renders `children` with the query's data; until then a placeholder or the error, in a card if `boxed`. */
 export function Loaded<T>({
   query,
   boxed = false,

@@ -15,7 +15,7 @@ export function Page({
   children,
 }: {
   title: string
-  /** Instead of the title, where it has more than text. */
+  /** Replaces the title if it has more than text. */
   heading?: ReactNode
   description?: ReactNode
   actions?: ReactNode

@@ -1,6 +1,6 @@
 import { Progress } from '@base-ui/react/progress'
 
-/** How far long work is; `value` null where that is not known yet. */
+/** The progress of a long task; `value` is null until it is known. */
 export function ProgressBar({ label, value, max }: { label: string; value: number | null; max: number }) {
   return (
     <Progress.Root value={value} max={Math.max(1, max)} className="flex flex-col gap-1.5">

@@ -5,7 +5,7 @@ import { messageOf } from '../../api.ts'
 import { Button } from '../controls/button.tsx'
 import { CodeBlock } from '../records/copy.tsx'
 
-/** Nothing here yet: why, what to do about it, and the command that does it. */
+/** An empty list: why it is empty, what to do next, and the command that does it. */
 export function EmptyState({
   title,
   children,
@@ -33,7 +33,7 @@ export function EmptyState({
   )
 }
 
-/** What failed, in the server's words, with the request's id for the logs and a way to try again. */
+/** A failed request: the server's message, the request id for the logs, and a retry button. */
 export function ErrorState({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   const known = isHalfkeyError(error) ? error : null
   return (
@@ -53,7 +53,7 @@ export function ErrorState({ error, onRetry }: { error: unknown; onRetry?: () =>
   )
 }
 
-/** Something is on its way. */
+/** A loading placeholder. */
 export function Loading({ label = 'Loading' }: { label?: string }) {
   return (
     <div role="status" className="flex flex-col gap-3 p-5">
@@ -65,7 +65,7 @@ export function Loading({ label = 'Loading' }: { label?: string }) {
   )
 }
 
-/** A call to paste into a terminal, with the address that this server goes by. `userId`: whom it acts for. */
+/** A curl command for a call to this server. `userId`: the user it acts for. */
 export function curl(publicUrl: string, method: string, path: string, body?: object, userId?: string): string {
   const parts = [
     `curl -sS${method === 'GET' ? '' : ` -X ${method}`} ${publicUrl}/v1${path}`,
@@ -75,6 +75,6 @@ export function curl(publicUrl: string, method: string, path: string, body?: obj
       ? []
       : [`-H 'content-type: application/json' -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`]),
   ]
-  // A short one stays one line; of the others every line is to be seen.
+  // A short command stays on one line. Longer ones are broken so that every line is visible.
   return parts.length === 2 ? parts.join(' ') : parts.join(' \\\n  ')
 }

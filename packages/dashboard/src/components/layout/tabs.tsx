@@ -1,7 +1,7 @@
 import { Tabs as Base } from '@base-ui/react/tabs'
 import type { ReactNode } from 'react'
 
-/** Parts of a page of which one is seen. The chosen one belongs into the URL: see `useFilters`. */
+/** Tabs. The selected one belongs in the URL: see `useFilters`. */
 export function Tabs<T extends string>({
   label,
   value,

@@ -21,7 +21,7 @@ function Shown() {
   ))
 }
 
-/** Where short notices appear: they go away by themselves, and are read out. */
+/** The region where notices appear. They are announced and disappear by themselves. */
 export function Toasts({ children }: { children: ReactNode }) {
   return (
     <Toast.Provider timeout={5_000} limit={3}>
@@ -35,7 +35,7 @@ export function Toasts({ children }: { children: ReactNode }) {
   )
 }
 
-/** Says that something was done, or was not. */
+/** Shows a notice: an action succeeded, or failed. */
 export function useToast() {
   const { add } = Toast.useToastManager()
   return {

@@ -10,7 +10,7 @@ const TONES: Record<Tone, string> = {
   accent: 'bg-accent-wash text-accent',
 }
 
-/** A word in a colour; the colour says nothing that the word does not. */
+/** A coloured label. The colour never carries meaning alone. */
 export function Badge({ tone = 'neutral', children }: { tone?: Tone; children: ReactNode }) {
   return (
     <span

@@ -2,7 +2,7 @@ import { useEffect, useRef } from 'react'
 import uPlot from 'uplot'
 import { useIsDark } from '../../theme.ts'
 
-/** One line of a chart, a value for each of its days. */
+/** One series of a chart, with a value per day. */
 export interface Series {
   label: string
   values: number[]
@@ -12,7 +12,7 @@ export interface Series {
 const HEIGHT_PX = 220
 const DAY = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric', timeZone: 'UTC' })
 
-/** A colour of the theme as the canvas understands it. */
+/** A theme colour resolved for the canvas. */
 function colour(element: HTMLElement, name: string): string {
   const probe = document.createElement('span')
   probe.style.color = `var(--color-${name})`

@@ -14,7 +14,7 @@ function useCopy(text: string): [boolean, () => void] {
   return [copied, () => void navigator.clipboard.writeText(text).then(() => setCopied(true))]
 }
 
-/** Puts a text on the clipboard. `what` completes its name: "Copy …". */
+/** Copies a text to the clipboard. `what` completes its name: "Copy …". */
 export function CopyButton({ text, what }: { text: string; what: string }) {
   const [copied, copy] = useCopy(text)
   return (
@@ -53,12 +53,12 @@ export function CodeBlock({ text, label }: { text: string; label: string }) {
   )
 }
 
-/** JSON as text; what cannot be parsed is shown as it is. Nothing in it is ever taken for markup. */
+/** JSON as text. A string is shown unchanged. The content is never interpreted as markup. */
 export function JsonBlock({ value, label }: { value: unknown; label: string }) {
   return <CodeBlock label={label} text={typeof value === 'string' ? value : JSON.stringify(value, null, 2)} />
 }
 
-/** A secret that is shown this once, with what it is for. */
+/** A secret that is shown only once, with a button to copy it. */
 export function Secret({ value, label, onDone }: { value: string; label: string; onDone: () => void }) {
   const [copied, copy] = useCopy(value)
   return (

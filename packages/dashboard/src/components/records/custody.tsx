@@ -67,7 +67,7 @@ function Tile({
   )
 }
 
-/** How somebody signs: the reasons that name them. */
+/** The reasons that apply to one signer. */
 function Reasons({ signers, none }: { signers: Signer[]; none: string }) {
   if (signers.length === 0) return <p>{none}</p>
   return signers.map(({ who, how }) => <p key={`${who} ${how}`}>{how}</p>)

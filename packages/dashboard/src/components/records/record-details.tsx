@@ -4,7 +4,7 @@ import { RecordLink } from './record-link.tsx'
 import { RelativeTime } from './relative-time.tsx'
 import { useApps } from './use-apps.ts'
 
-/** A time of a record. `none` stands for null. */
+/** A time of a record. `none` is shown for null. */
 export function TimeDetail({ label, at, none }: { label: string; at: string | null; none?: string }) {
   return (
     <Detail label={label}>

@@ -9,10 +9,10 @@ const PLACES: Record<string, string> = {
   dom: '/custom-domains',
   app: '/settings/apps',
 }
-/** Records that open over their list: by a parameter of its address. */
+/** Records that open in a dialog over their list, by a query parameter. */
 const DIALOGS: Record<string, string> = { gst: '/guests?guest=', key: '/api-keys?key=' }
 
-/** Where a record is shown, by what its id begins with; null for records without a page. */
+/** The path of a record's page, by the prefix of its id; null for records without a page. */
 export function pathOfRecord(id: string): string | null {
   const [prefix, rest] = id.split('_')
   if (!/^[0-9a-z]{26}$/.test(rest ?? '')) return null
@@ -22,7 +22,7 @@ export function pathOfRecord(id: string): string | null {
   return place === undefined ? null : `${place}/${id}`
 }
 
-/** An id that leads to its record, where that has a page; else the id alone. */
+/** A link to a record by its id; the id as text if the record has no page. */
 export function RecordLink({ id, label }: { id: string; label?: string }) {
   const path = pathOfRecord(id)
   const shown = label ?? <code className="font-mono text-[0.8125rem] [overflow-wrap:anywhere]">{id}</code>

@@ -1,7 +1,7 @@
 import { useSyncExternalStore } from 'react'
 
 const TICK_MS = 10_000
-/** Clocks of two machines differ by so much without anybody minding. */
+/** Times within this distance count as now: clocks of two machines differ. */
 const NOW_SECONDS = 5
 const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
   ['year', 31_557_600],
@@ -39,7 +39,7 @@ function spell(atMs: number, fromMs: number): string {
   return relative.format(Math.trunc(seconds / size), unit)
 }
 
-/** How long ago, or how soon; the exact time on hover and to whoever asks for it. `none` stands for null. */
+/** A relative time, with the exact time as `title` and `datetime`. `none` is shown for null. */
 export function RelativeTime({ at, none = '–' }: { at: string | null | undefined; none?: string }) {
   const now = useSyncExternalStore(subscribe, () => nowMs)
   if (at === null || at === undefined) return <>{none}</>

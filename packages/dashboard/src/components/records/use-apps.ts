@@ -6,7 +6,7 @@ import { useSession } from '../../shell/session-context.ts'
 const APPS_MAX = 100
 const NONE: App[] = []
 
-/** The tenant's apps, the first hundred; none where the session may not see them. */
+/** The tenant's apps, the first hundred; none if the session may not see them. */
 export function useApps(): App[] {
   const { session } = useSession()
   const { data } = useQuery({

@@ -6,7 +6,7 @@ import { useSession } from '../../shell/session-context.ts'
 
 const NAME_STALE_MS = 60_000
 
-/** What a user is called: by name, address, the developer's id, and where there is none of them by ours. */
+/** The display name of a user: name, email, external id, or else the user id. */
 export function nameOfUser({
   name,
   email,
@@ -16,7 +16,7 @@ export function nameOfUser({
   return [name, email, externalId].find((each) => each !== null && each.trim() !== '') ?? id
 }
 
-/** A user by name, leading to them; by id where the session may not see users, and for guests, who have no name. */
+/** A link to a user by name; by id for guests and if the session may not see users. */
 export function UserLink({ userId }: { userId: string }) {
   const { session } = useSession()
   const { data } = useQuery({

@@ -13,7 +13,7 @@ const NO_ROWS: never[] = []
 /** A column of a `DataTable`: `{ id, header, cell: ({ row }) => … }`, `row.original` being the record. */
 export type Column<T extends object> = ColumnDef<typeof features, T>
 
-/** A list that is one page of the API's. The page's number stands in the URL. */
+/** A table of one page of an API list. The page number is in the URL. */
 export function DataTable<T extends object>({
   label,
   query,
@@ -25,11 +25,11 @@ export function DataTable<T extends object>({
   /** What the table lists, for assistive technology. */
   label: string
   query: UseQueryResult<ListPage<T>>
-  /** The same array at every drawing: at module scope, or memoised. */
+  /** The same array at every render: at module scope, or memoised. */
   columns: Column<T>[]
-  /** Instead of a table without rows. */
+  /** Replaces an empty table. */
   empty: ReactNode
-  /** The ids of the columns that hold figures: they stand at the right, digit below digit. */
+  /** The ids of numeric columns: right-aligned, with tabular figures. */
   numeric?: readonly string[]
   rowKey?: (row: T) => string
 }) {
@@ -47,7 +47,7 @@ export function DataTable<T extends object>({
   return (
     <>
       <div className="overflow-x-auto" aria-busy={query.isFetching}>
-        {/* Styled as blocks on a narrow screen, a table would be none for assistive technology without these roles. */}
+        {/* On a narrow screen the table is styled as blocks: without these roles assistive technology would not see a table. */}
         <table role="table" aria-label={label} className="stacked w-full text-left text-sm">
           <thead role="rowgroup" className="border-b">
             {table.getHeaderGroups().map((group) => (

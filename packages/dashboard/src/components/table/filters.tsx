@@ -7,8 +7,8 @@ import { Select } from '../controls/select.tsx'
 const TYPING_MS = 250
 
 /**
- * What the URL says is to be shown: filters, tab, page. Every view can so be linked to. A change of anything but the page
- * goes back to the first one.
+ * The view state in the URL: filters, tab, page. So every view can be linked to. A change of anything but the page
+ * returns to the first page.
  */
 export function useFilters(): {
   values: Record<string, string | undefined>
@@ -35,7 +35,7 @@ export function useFilters(): {
   }
 }
 
-/** A filter of one of a few values; `all` stands for none. */
+/** A select that filters; `all` is the label of no filter. */
 export function FilterSelect({
   name,
   label,
@@ -63,7 +63,7 @@ export function FilterSelect({
   )
 }
 
-/** A filter that is typed; looks a moment after the last letter. */
+/** A text filter, debounced. */
 export function FilterText({ name, label, placeholder }: { name: string; label: string; placeholder: string }) {
   const { values, set } = useFilters()
   const known = values[name] ?? ''

@@ -104,7 +104,7 @@ function NoKeys() {
   )
 }
 
-/** The keys by which servers and browsers call the API: made, rotated, revoked. */
+/** The API keys: create, rotate, revoke. */
 export function ApiKeysPage() {
   const { page } = useFilters()
   const { session } = useSession()

@@ -54,7 +54,7 @@ function Fields({ apiKey }: { apiKey: ApiKey }) {
   )
 }
 
-/** The key that the URL names, all but its value. */
+/** Shows the key that the URL names, without its value. */
 export function KeyDialog() {
   const { values, set } = useFilters()
   const { key: id, page } = values

@@ -1,6 +1,6 @@
 const DAY_MS = 86_400_000
 
-/** How long a new key works, as the form offers it. */
+/** The lifetimes that the form offers. */
 export const LIFETIMES = [
   { value: 'never', label: 'Never' },
   { value: '30', label: 'In 30 days' },
@@ -11,8 +11,8 @@ export const LIFETIMES = [
 export type Lifetime = (typeof LIFETIMES)[number]['value']
 
 /**
- * When a key ends, as the API takes it; null for never. A date counts in this browser's time, to its very end.
- * Undefined where no date was given.
+ * When a key expires, in the API's format; null for never. A date ends at midnight in this browser's time zone.
+ * Undefined if the date is missing.
  */
 export function expiryOf(lifetime: Lifetime, date: string, nowMs: number): string | null | undefined {
   if (lifetime === 'never') return null

@@ -6,7 +6,7 @@ import { useToast } from '../../components/layout/toast.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { useSession } from '../../shell/session-context.ts'
 
-/** Ends a key for good, having said who used it last. */
+/** Revokes a key after a confirmation that shows its last use. */
 export function RevokeKeyDialog({
   apiKey,
   open,

@@ -36,7 +36,7 @@ function RotateForm({
           help: isOwn
             ? 'You are signed in by the old value. Your session here ends with it, so it needs some time to stay.'
             : 'Until then both work. Put the new one in place meanwhile.',
-          // At once, the session would be over before the new value was seen.
+          // With "At once" the session would end before the new value is shown.
           options: isOwn ? GRACES.slice(1) : GRACES,
         },
       ]}
@@ -51,7 +51,7 @@ function RotateForm({
   )
 }
 
-/** Gives a key a new value and shows that, once. */
+/** Rotates a key and shows its new value, once. */
 export function RotateKeyDialog({
   apiKey,
   open,

@@ -11,7 +11,7 @@ interface Choice {
   onChange: (scopes: Scope[]) => void
 }
 
-/** One of the levels, or none: as segments of which one is chosen. */
+/** A segmented control for the levels, with "None". */
 function Levels({ group, scopes, onChange }: Choice & { group: ScopeGroup }) {
   const { session } = useSession()
   const name = useId()
@@ -72,7 +72,7 @@ function Group({ group, scopes, onChange }: Choice & { group: ScopeGroup }) {
   )
 }
 
-/** What a secret key may do: everything, or some of it for each kind of thing. No more than the session itself may. */
+/** Picks the scopes of a secret key: all, or a level per resource. Scopes that the session lacks cannot be chosen. */
 export function ScopePicker({ scopes, onChange }: Choice) {
   const { session } = useSession()
   const all = scopes.includes('*')
@@ -92,8 +92,8 @@ export function ScopePicker({ scopes, onChange }: Choice) {
       {all ? (
         <p className="flex gap-2 rounded-control bg-warn-wash px-3 py-2 text-sm text-warn">
           <TriangleAlert aria-hidden className="mt-0.5 size-4 flex-none" />
-          Whoever has this key can act for every user, make further keys and delete everything. Give a server only the
-          scopes that it uses.
+          Anyone who has this key can act for every user, make further keys and delete everything. Give a server only
+          the scopes that it uses.
         </p>
       ) : (
         <div className="divide-y border-t">

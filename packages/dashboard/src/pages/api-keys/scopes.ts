@@ -1,15 +1,15 @@
 import type { Body } from '@halfkey/sdk'
 
-/** A right of a secret key. */
+/** A scope of a secret key. */
 export type Scope = NonNullable<Body<'/api-keys', 'post'>['scopes']>[number]
 
-/** What a key may do with one kind of thing. */
+/** The scopes of one kind of resource. */
 export interface ScopeGroup {
   label: string
   about: string
-  /** From the least to the most; `write` holds `read`, so one of the two is enough. */
+  /** In ascending order. `write` includes `read`, so a key needs only one. */
   levels: readonly { scope: Scope; label: string }[]
-  /** A right beside them. */
+  /** A further scope. */
   extra?: { scope: Scope; label: string; about: string }
 }
 
@@ -19,7 +19,7 @@ const levelsOf = <R extends string>(resource: R) =>
     { scope: `${resource}:write`, label: 'Write' },
   ] as const
 
-/** All rights, by what they are about. */
+/** All scopes, by resource. */
 export const SCOPE_GROUPS: readonly ScopeGroup[] = [
   {
     label: 'Users',
@@ -58,7 +58,7 @@ export const SCOPE_GROUPS: readonly ScopeGroup[] = [
   { label: 'Audit log', about: 'Who did what.', levels: [{ scope: 'audit:read', label: 'Read' }] },
 ]
 
-/** A key's rights in few words. */
+/** A short description of a key's scopes. */
 export function rightsInWords({ type, scopes }: { type: 'secret' | 'publishable'; scopes: readonly string[] }): string {
   if (type === 'publishable') return 'what browsers may'
   if (scopes.includes('*')) return 'everything'

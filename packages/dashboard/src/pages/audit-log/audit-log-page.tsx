@@ -17,7 +17,7 @@ import { FilterSelect, Filters, FilterText, useFilters } from '../../components/
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
 
-/** The families of acts: an act's name begins with one of them. */
+/** The prefixes of audit actions. */
 const FAMILIES = [
   'user',
   'wallet',
@@ -52,7 +52,7 @@ const SINCE: Record<string, number> = {
 }
 const MINUTE_MS = 60_000
 
-/** To the minute: the same view asks the same thing when it is asked again. */
+/** Rounded to the minute, so that the same view makes the same query. */
 function sinceOf(name: string | undefined): string | undefined {
   const ageMs = SINCE[name ?? '']
   if (ageMs === undefined) return undefined

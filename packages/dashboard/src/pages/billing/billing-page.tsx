@@ -118,7 +118,7 @@ function Plan({ usage }: { usage: Usage }) {
   )
 }
 
-/** The plan, what it allows and what was used of it. */
+/** The plan, its limits and the usage. */
 export function BillingPage() {
   const { values } = useFilters()
   const query = useQuery({ queryKey: ['usage'], queryFn: ({ signal }) => api.billing.usage({ signal }), ...LIVE })

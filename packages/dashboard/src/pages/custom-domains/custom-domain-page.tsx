@@ -42,7 +42,7 @@ function DnsRecord({
   )
 }
 
-/** What the last look found, in words. */
+/** The result of the last DNS check. */
 function Verdict({ error }: { error: unknown }) {
   const [detail] = isHalfkeyError(error) ? error.details : []
   const observed = Array.isArray(detail?.observed) ? (detail.observed as unknown[]).map(String) : []
@@ -107,7 +107,7 @@ function Content({ domain }: { domain: CustomDomain }) {
       <Card title="DNS records" description="Set both at your DNS provider. The first proves that the domain is yours.">
         <div className="flex flex-col gap-4">
           <div className="grid gap-4 md:grid-cols-2">
-            <DnsRecord title="Proof" text="Leave it there: it is looked at every day." record={domain.verification} />
+            <DnsRecord title="Proof" text="Keep this record: it is checked every day." record={domain.verification} />
             <DnsRecord
               title="Way here"
               text="Needed where this service is to answer under the name."
@@ -138,7 +138,7 @@ function Remove({ domain: { id, domain } }: { domain: CustomDomain }) {
   )
 }
 
-/** One domain: its records, whether they are there, what it takes to use passkeys under it. */
+/** One domain: its DNS records, their state, and the steps to use passkeys under it. */
 export function CustomDomainPage() {
   const { domainId } = useParams({ strict: false }) as { domainId: string }
   const { session } = useSession()

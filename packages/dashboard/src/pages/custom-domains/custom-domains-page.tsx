@@ -77,7 +77,7 @@ function RegisterDialog({ onClose }: { onClose: () => void }) {
   )
 }
 
-/** The tenant's own host names. */
+/** The tenant's custom domains. */
 export function CustomDomainsPage() {
   const { values, page, set } = useFilters()
   const { session } = useSession()
@@ -100,7 +100,7 @@ export function CustomDomainsPage() {
         title="No domains yet"
         command={curl(session.publicUrl, 'POST', '/custom-domains', { domain: 'login.example.com' })}
       >
-        A domain of yours, proved by a DNS record, is an allowed origin of its app and may use the app’s passkeys.
+        A domain that you proved by a DNS record is an allowed origin of its app and may use the app’s passkeys.
       </EmptyState>
     ) : (
       <NoMatches names={['status']} what="domains" />
@@ -108,7 +108,7 @@ export function CustomDomainsPage() {
   return (
     <Page
       title="Custom domains"
-      description="Host names of your own for sign-in and passkeys."
+      description="Your own host names for sign-in and passkeys."
       actions={mayWrite ? register : undefined}
     >
       <Card flush>

@@ -7,8 +7,8 @@ import { LIVE } from '../../query-client.ts'
 
 const REACH = {
   same_site: 'The domain belongs to the same site as the app’s passkeys: they work there as they are.',
-  related_origin: 'The app’s passkeys work there as of a related origin, in browsers that know those.',
-  too_many_sites: 'Browsers take five different sites for one app’s passkeys at most, and there are more.',
+  related_origin: 'The app’s passkeys work there as a related origin, in browsers that support this.',
+  too_many_sites: 'Browsers accept at most five different sites for one app’s passkeys, and there are more.',
   none: 'The app’s passkeys do not work there yet.',
 }
 
@@ -21,7 +21,7 @@ function Done({ done }: { done: boolean | null }) {
   )
 }
 
-/** What it takes to use the app's passkeys on a domain, step by step. */
+/** The steps to use the app's passkeys on a domain. */
 export function Plan({ domainId }: { domainId: string }) {
   const query = useQuery({
     queryKey: ['custom-domains', domainId, 'plan'],

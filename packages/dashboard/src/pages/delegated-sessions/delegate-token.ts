@@ -2,13 +2,13 @@ import { type QueryClient, useQuery, useQueryClient } from '@tanstack/react-quer
 
 const keyOf = (sessionId: string) => ['delegate-token', sessionId]
 
-/** Keeps a new session's token in the page's memory, where signing out and going to another tenant clear it. */
+/** Keeps a new session's token in memory. Signing out and switching the tenant clear it. */
 export function keepToken(queries: QueryClient, sessionId: string, token: string): void {
   queries.setQueryDefaults(keyOf(sessionId), { gcTime: Number.POSITIVE_INFINITY })
   queries.setQueryData(keyOf(sessionId), token)
 }
 
-/** The token of a session, where this page has made it or was given it; and how to give it one. */
+/** The token of a session, if this page created the session or the token was typed; and its setter. */
 export function useToken(sessionId: string): [string, (token: string) => void] {
   const queries = useQueryClient()
   const { data } = useQuery<string>({

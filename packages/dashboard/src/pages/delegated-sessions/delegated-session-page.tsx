@@ -125,7 +125,7 @@ function Shown({ session }: { session: DelegatedSession }) {
   )
 }
 
-/** One delegated session: what it may do, what is left of it, what it did, and what it would do. */
+/** One delegated session: its policy, what is left to spend, its transactions, and dry runs. */
 export function DelegatedSessionPage() {
   const { sessionId } = useParams({ strict: false }) as { sessionId: string }
   const query = useQuery({

@@ -19,20 +19,20 @@ import { SessionTable } from './session-table.tsx'
 const STATUSES = ['active', 'exhausted', 'expired', 'revoked'] as const
 const FILTERS = ['status', 'user_id', 'wallet_id']
 
-type Asked = NonNullable<Parameters<typeof api.delegatedSessions.list>[0]>
+type Filter = NonNullable<Parameters<typeof api.delegatedSessions.list>[0]>
 
-function asked(values: Record<string, string | undefined>): Asked {
+function filterOf(values: Record<string, string | undefined>): Filter {
   const status: DelegatedSession['status'] | undefined = STATUSES.find((each) => each === values.status)
-  return { status, userId: values.user_id, walletId: values.wallet_id } as Asked
+  return { status, userId: values.user_id, walletId: values.wallet_id } as Filter
 }
 
-/** Every delegated session, ended ones too. */
+/** All delegated sessions, including ended ones. */
 export function DelegatedSessionsPage() {
   const { values, page, set } = useFilters()
   const { session } = useSession()
   const query = useQuery({
     queryKey: ['delegated-sessions', values, page],
-    queryFn: ({ signal }) => unknownIsEmpty(api.delegatedSessions.list({ page, ...asked(values) }, { signal })),
+    queryFn: ({ signal }) => unknownIsEmpty(api.delegatedSessions.list({ page, ...filterOf(values) }, { signal })),
     placeholderData: keepPreviousData,
     ...LIVE,
   })

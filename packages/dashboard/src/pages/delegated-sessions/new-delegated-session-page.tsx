@@ -15,8 +15,8 @@ import { OwnerCard } from './new/owner-card.tsx'
 const BACK = { to: '/delegated-sessions', label: 'Delegated sessions' }
 
 /**
- * The tenant's issuer of test tokens: its parties share one namespace, which a user's party tells, and so does an
- * embedded wallet's. Empty where neither can be seen; undefined while it is looked for.
+ * The tenant's issuer of test tokens. The tenant's parties share one namespace, which is read from the user's party or
+ * an embedded wallet's. Empty if neither is visible; undefined while loading.
  */
 function useIssuer(userId: string | undefined, wallet: Wallet | undefined): string | undefined {
   const { session } = useSession()
@@ -45,7 +45,7 @@ function Token({ created }: { created: DelegatedSessionWithToken }) {
     <Page title="The session has begun" back={BACK}>
       <Card
         title="Its token"
-        description="Whoever has it acts within the policy. This page keeps it until you leave it, for you to try the session next."
+        description="Its holder can act within the policy. This page keeps it until you leave, so that you can try the session next."
       >
         <Secret value={created.token} label="Session token" onDone={go} />
       </Card>
@@ -53,7 +53,7 @@ function Token({ created }: { created: DelegatedSessionWithToken }) {
   )
 }
 
-/** Begins a delegated session: whose wallet, which policy, how long; then its token, once. */
+/** Starts a delegated session: user, policy and limits; then shows its token, once. */
 export function NewDelegatedSessionPage() {
   const { session } = useSession()
   const { values, set } = useFilters()

@@ -69,7 +69,7 @@ const FIGURES = ['left', 'uses']
 const ALL = [name, owner, ...rest]
 const WITHOUT_OWNER = [name, ...rest]
 
-/** Delegated sessions, a page of them. `ofOne`: all are of one wallet, whose owner is known. */
+/** A table of delegated sessions. `ofOne`: all belong to one wallet, so the owner is not shown. */
 export function SessionTable({
   query,
   empty,

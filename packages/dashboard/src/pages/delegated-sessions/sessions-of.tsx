@@ -7,7 +7,7 @@ import { useFilters } from '../../components/table/filters.tsx'
 import { LIVE } from '../../query-client.ts'
 import { SessionTable } from './session-table.tsx'
 
-/** The delegated sessions of one user or wallet. `empty` says what would be here, `action` makes the first one. */
+/** The delegated sessions of one user or wallet. `action` creates the first one. */
 export function SessionsOf({
   filter,
   empty,

@@ -14,13 +14,13 @@ const WEBHOOKS_MAX = 100
 
 const dataOf = (event: WebhookEvent) => event.data as Record<string, unknown>
 
-/** The event's record, by which one finds it again: the first id in its data. */
+/** The record of the event: the first id in its data. */
 function subjectOf(event: WebhookEvent): string {
   const [first] = Object.values(dataOf(event))
   return typeof first === 'string' ? first : event.id
 }
 
-/** The records that an event is about and that have a page, by the name they have in it. */
+/** The records of an event that have a page, by their property names. */
 function recordsOf(event: WebhookEvent): [string, string][] {
   return Object.entries(dataOf(event)).filter(
     (entry): entry is [string, string] => typeof entry[1] === 'string' && pathOfRecord(entry[1]) !== null,
@@ -33,7 +33,7 @@ function nameOf(field: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
 
-/** The webhooks that get such events, with the way to what was sent to them. */
+/** The webhooks that receive such events, with links to their deliveries. */
 function Deliveries({ event }: { event: WebhookEvent }) {
   const { data } = useQuery({
     queryKey: ['webhooks', 'all'],
@@ -80,7 +80,7 @@ function Opened({ event }: { event: WebhookEvent }) {
   )
 }
 
-/** An event in a line, and whole where its reader opens it. */
+/** An event as one line that expands to the whole event. */
 export function EventRow({ event }: { event: WebhookEvent }) {
   const [open, setOpen] = useState(false)
   const id = useId()

@@ -14,11 +14,11 @@ import { EventRow } from './event-row.tsx'
 import { type Feed, useFeed } from './feed.ts'
 
 const LAST_DEFAULT = 50
-/** What a tenant has from its first moment, before anybody has used it. */
+/** The events of a new tenant that nobody has used yet. */
 const BEGINNINGS = /^(app|api_key|tenant)\./
 const LAST_MORE = ['200', '1000'] as const
 
-/** Families and kinds, each family before its kinds. */
+/** Event families and types, each family before its types. */
 function useTypeOptions(): { value: string; label: string }[] {
   const types = useEventTypes().map(({ type }) => type)
   return [...Map.groupBy(types, familyOf)].flatMap(([family, members]) => [
@@ -27,14 +27,14 @@ function useTypeOptions(): { value: string; label: string }[] {
   ])
 }
 
-/** Whether more comes by itself. */
+/** Whether new events appear by themselves. */
 function State({ feed, paused }: { feed: Feed; paused: boolean }) {
   if (paused) return <Badge tone="warn">Paused</Badge>
   if (feed.error !== null) return <Badge tone="danger">Not connected</Badge>
   return <Badge tone="good">Live</Badge>
 }
 
-/** How to make a first event, and how to get it. */
+/** Shows how to cause a first event, and how to receive it. */
 function FirstSteps({ title }: { title: string }) {
   const { session } = useSession()
   return (
@@ -88,7 +88,7 @@ function Events({ feed, filtered, onAgain }: { feed: Feed; filtered: boolean; on
   )
 }
 
-/** All events as they happen, whether a webhook gets them or not. */
+/** All events as they happen, with or without a webhook. */
 export function EventsPage() {
   const { values } = useFilters()
   const types = useTypeOptions()

@@ -6,15 +6,15 @@ const KEPT_MAX = 1_000
 const PORTION = 100
 const WAIT_SECONDS = 20
 const TIMEOUT_MS = 30_000
-/** Between two answers, so that a rush of events is a few portions instead of many calls. */
+/** The pause between two reads, which batches a burst of events. */
 const PAUSE_MS = 300
 const AGAIN_MS = 3_000
 
-/** What is shown of the feed, and how it goes on. */
+/** The state of the feed view. */
 export interface Feed {
   /** The newest first; null until the first answer. */
   events: WebhookEvent[] | null
-  /** Why it does not go on. It is tried again, unless the server refused it. */
+  /** Why the last read failed. Reads are retried unless the server refused them. */
   error: unknown
   refused: boolean
 }
@@ -31,7 +31,7 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
   })
 }
 
-/** The newer ones on top, each once. */
+/** Merges newer events on top, without duplicates. */
 function grown(before: WebhookEvent[] | null, after: readonly WebhookEvent[]): WebhookEvent[] {
   const known = new Set(after.map(({ id }) => id))
   return [...after.toReversed(), ...(before ?? []).filter(({ id }) => !known.has(id))].slice(0, KEPT_MAX)
@@ -46,7 +46,7 @@ interface Wanted {
   last: number
 }
 
-/** Reads on and on, from where it was, until it is told to stop; `once`: the first portion alone. */
+/** Reads the feed from its position until it is aborted; `once`: only the first batch. */
 async function follow(
   { type, last, once }: Wanted & { once: boolean },
   cursor: { current: string | undefined },
@@ -75,7 +75,7 @@ async function follow(
   }
 }
 
-/** The last few events of a kind, and those that come while `paused` is false; what came meanwhile comes then. */
+/** The latest events of a type, and new ones while `paused` is false. After a pause it catches up. */
 export function useFeed({ type, last }: Wanted, paused: boolean): Feed & { again: () => void } {
   const [feed, setFeed] = useState(NOTHING)
   const [tries, setTries] = useState(0)

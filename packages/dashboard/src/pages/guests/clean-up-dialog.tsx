@@ -9,7 +9,7 @@ import { ProgressBar } from '../../components/layout/progress-bar.tsx'
 import { ErrorState, Loading } from '../../components/layout/states.tsx'
 import { useToast } from '../../components/layout/toast.tsx'
 
-/** `over`: those whose time is over, which the service ends by itself before long. */
+/** `over`: expired sessions, which the service ends by itself soon. */
 const AGES = [
   { value: 'over', label: 'Sessions whose time is over' },
   { value: '60', label: 'Sessions older than an hour' },
@@ -19,7 +19,7 @@ const AGES = [
   { value: '0', label: 'All sessions' },
 ]
 
-/** One call ends a thousand. */
+/** One call ends up to a thousand sessions. */
 const CALLS_MAX = 10_000
 
 const bodyOf = (age: string) => (age === 'over' ? {} : { olderThanMinutes: Number(age) })
@@ -69,8 +69,8 @@ function Choosing({ onClose }: { onClose: () => void }) {
         <div role="status" className="rounded-control bg-raised px-4 py-3 text-sm">
           <p className="font-medium">{count === 0 ? 'There is none to end.' : `This ends ${counted(count)}.`}</p>
           <p className="mt-1 text-soft">
-            Whoever is still signed in is signed out, and their wallets are frozen for good. Converted guests are not
-            touched.
+            Guests who are still signed in are signed out, and their wallets are frozen permanently. Converted guests
+            are not touched.
           </p>
         </div>
       )}
@@ -89,7 +89,7 @@ function Choosing({ onClose }: { onClose: () => void }) {
   )
 }
 
-/** Ends guest sessions in bulk, after it has said how many. */
+/** Ends guest sessions in bulk, after showing how many. */
 export function CleanUpDialog({ open, onClose }: { open: boolean; onClose: () => void }) {
   return (
     <Dialog

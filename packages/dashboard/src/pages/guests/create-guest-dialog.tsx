@@ -45,7 +45,7 @@ function GuestForm({ onBegun, onCancel }: { onBegun: (guest: GuestWithTokens) =>
   )
 }
 
-/** Begins a guest session and shows its access token, once. */
+/** Starts a guest session and shows its access token, once. */
 export function CreateGuestDialog({ open, onClose }: { open: boolean; onClose: () => void }) {
   const [begun, setBegun] = useState<GuestWithTokens | null>(null)
   const close = () => {

@@ -134,7 +134,7 @@ function Shown({ guest }: { guest: Guest }) {
   )
 }
 
-/** The guest session that the URL names, and what can be done with it. */
+/** The guest session that the URL names, with its actions. */
 export function GuestDialog() {
   const { values, set } = useFilters()
   const { guest: id, page } = values

@@ -59,7 +59,7 @@ function useDone(steps: Step[], tenantId: string, enabled: boolean) {
   })
 }
 
-/** What a new tenant has still to do, with the commands that do it; gone once it is done, or put away. */
+/** The steps that a new tenant has yet to do, with their commands. Hidden once they are done or dismissed. */
 export function FirstSteps() {
   const { session } = useSession()
   const stored = `halfkey.first-steps.${session.tenant.id}`

@@ -30,7 +30,7 @@ async function readChecks(): Promise<Check[]> {
   }
 }
 
-/** Whether the process that answers is ready, check by check. */
+/** The readiness checks of the process that answers. */
 export function Health() {
   const query = useQuery({ queryKey: ['health'], queryFn: readChecks, ...LIVE })
   return (

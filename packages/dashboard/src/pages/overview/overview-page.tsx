@@ -62,7 +62,7 @@ function Figures() {
   )
 }
 
-/** How things stand: first steps while there are some, today's figures, charts, health, what was done last. */
+/** The overview: first steps, today's figures, charts, health, recent audit entries. */
 export function OverviewPage() {
   const { session } = useSession()
   const maySeeFigures = allows(session, 'analytics:read')

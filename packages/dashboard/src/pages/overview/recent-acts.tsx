@@ -9,7 +9,7 @@ import { LIVE } from '../../query-client.ts'
 
 const SHOWN = 6
 
-/** What was done last, from the audit log. */
+/** The latest entries of the audit log. */
 export function RecentActs() {
   const query = useQuery({
     queryKey: ['audit-log', 'recent'],

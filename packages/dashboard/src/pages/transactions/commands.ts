@@ -1,6 +1,6 @@
 const JSON_TYPE = "-H 'content-type: application/json'"
 
-/** Two shell functions, a call of the API and a field of its answer; Node.js is there where the server runs. */
+/** Two shell functions: an API call, and a field of its answer (with Node.js, which the server needs too). */
 function helpers(publicUrl: string): string[] {
   return [
     `api() { curl -sS -H "x-api-key: $HALFKEY_KEY" ${JSON_TYPE} "$@"; }`,
@@ -21,7 +21,7 @@ const NOTES = {
 
 const session = `SESSION_ID=$(api $URL/delegated-sessions -H "x-user-id: $USER_ID" -d '${JSON.stringify(NOTES)}' | field id)`
 
-/** Lines for a terminal that make a user with a wallet. */
+/** Shell commands that create a user with a wallet. */
 export function walletCommand(publicUrl: string): string {
   return [...helpers(publicUrl), ...user, 'echo "$PARTY"'].join('\n')
 }

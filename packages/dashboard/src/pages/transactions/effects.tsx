@@ -10,7 +10,7 @@ const LOOKS: Record<Effect['type'], { icon: LucideIcon; tone: string }> = {
   archived: { icon: CircleMinus, tone: 'bg-raised text-soft' },
 }
 
-/** Text of a contract may be pages long: it scrolls within a few lines. */
+/** Scrolls long text of a contract within a few lines. */
 const LONG_CHARS = 500
 
 function Long({ text }: { text: string }) {

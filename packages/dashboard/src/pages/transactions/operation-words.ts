@@ -7,7 +7,7 @@ export function operationWords({ type, templateId, choice }: Operation): string 
   return type === 'create' ? `Create ${templateId}` : `${choice ?? 'Exercise'} on ${templateId}`
 }
 
-/** The first thing that it does, and how many more. */
+/** The first operation, and how many more there are. */
 export function operationsWords(operations: readonly Operation[]): string {
   const [first, ...more] = operations
   if (first === undefined) return 'Nothing'
@@ -16,7 +16,7 @@ export function operationsWords(operations: readonly Operation[]): string {
 
 const text = (value: string | string[] | undefined): string | null => (typeof value === 'string' ? value : null)
 
-/** What an effect moves of an asset; null where it moves none. */
+/** The amount that an effect moves; null if it moves none. */
 export function assetOf({ templateId, arguments: given }: Effect): { amount: string; symbol: string } | null {
   if (templateId !== 'Token:Holding' && templateId !== 'Token:TransferOffer') return null
   const amount = text(given.amount)

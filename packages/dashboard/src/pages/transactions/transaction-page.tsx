@@ -27,7 +27,7 @@ const MEANING: Record<Transaction['status'], string> = {
   failed: 'Final: it did not happen and will not.',
 }
 
-/** Past either it changes no more. */
+/** A final status never changes. */
 const isFinal = (status: string | undefined) => status === 'completed' || status === 'failed'
 
 function Failure({ error }: { error: NonNullable<Transaction['error']> }) {

@@ -42,7 +42,7 @@ const rest: Column<TransactionSummary>[] = [
 const ALL = [what, owner, ...rest]
 const WITHOUT_OWNER = [what, ...rest]
 
-/** Transactions, a page of them. `ofOne`: all are of one wallet, whose owner is known. */
+/** A table of transactions. `ofOne`: all belong to one wallet, so the owner is not shown. */
 export function TransactionTable({
   query,
   empty,

@@ -6,7 +6,7 @@ import { useFilters } from '../../components/table/filters.tsx'
 import { LIVE } from '../../query-client.ts'
 import { TransactionTable } from './transaction-table.tsx'
 
-/** The transactions of one user, wallet or delegated session. `empty` says what would be here. */
+/** The transactions of one user, wallet or delegated session. `empty` describes what would appear here. */
 export function TransactionsOf({
   filter,
   empty,

@@ -19,19 +19,19 @@ const FILTERS = ['status', 'user_id', 'wallet_id', 'delegated_session_id', 'comm
 const ID = /^(wal|dse|usr)_[0-9a-z]{26}$/
 const FILTER_OF_ID = { wal: 'walletId', dse: 'delegatedSessionId', usr: 'userId' } as const
 
-/** What is typed is an id of ours, by what it begins with, or a command id. */
-function meant(find: string | undefined): object {
+/** The filter for a typed id, by its prefix; any other text is a command id. */
+function filterOfText(find: string | undefined): object {
   if (find === undefined || find === '') return {}
   const prefix = ID.exec(find)?.[1] as keyof typeof FILTER_OF_ID | undefined
   return { [prefix === undefined ? 'commandId' : FILTER_OF_ID[prefix]]: find }
 }
 
-function known(status: string | undefined): { status?: TransactionSummary['status'] } {
+function filterOfStatus(status: string | undefined): { status?: TransactionSummary['status'] } {
   const found = STATUSES.find((each) => each === status)
   return found === undefined ? {} : { status: found }
 }
 
-/** A filter that came with a link; can only be taken away. */
+/** A filter that came with a link and can only be removed. */
 function Chip({ name, label }: { name: string; label: string }) {
   const { values, set } = useFilters()
   const value = values[name]
@@ -67,7 +67,7 @@ function TransactionFilters() {
   )
 }
 
-/** All that delegated sessions executed or have under way. */
+/** The transactions of all delegated sessions. */
 export function TransactionsPage() {
   const { values, page } = useFilters()
   const { session } = useSession()
@@ -80,8 +80,8 @@ export function TransactionsPage() {
         delegatedSessionId: values.delegated_session_id,
         commandId: values.command_id,
       }
-      const asked = { page, ...ids, ...known(values.status), ...meant(values.find) }
-      return unknownIsEmpty(api.transactions.list(asked as Parameters<typeof api.transactions.list>[0], { signal }))
+      const filter = { page, ...ids, ...filterOfStatus(values.status), ...filterOfText(values.find) }
+      return unknownIsEmpty(api.transactions.list(filter as Parameters<typeof api.transactions.list>[0], { signal }))
     },
     placeholderData: keepPreviousData,
     ...LIVE,

@@ -1,6 +1,6 @@
 import { isHalfkeyError, type Page } from '@halfkey/sdk'
 
-/** A list by a filter whose id names nothing here: nothing matches it, which is no failure of the page. */
+/** Turns the 404 of a filter by an unknown id into an empty list. */
 export async function unknownIsEmpty<T>(list: PromiseLike<Page<T>>): Promise<Page<T>> {
   try {
     return await list

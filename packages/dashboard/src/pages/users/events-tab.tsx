@@ -15,7 +15,7 @@ const VIEWS = [
   { value: 'to', label: 'Done to the user’s record' },
 ] as const
 
-/** Of the two that an entry names, the user is one: only the other one is shown. */
+/** Shows the other party of an entry: the user is the same in all of them. */
 function columnsFor(other: Column<AuditEntry>): Column<AuditEntry>[] {
   return [
     {
@@ -43,7 +43,7 @@ const COLUMNS = {
   to: columnsFor({ id: 'actor', header: 'By', cell: ({ row }) => <RecordLink id={row.original.actor} /> }),
 }
 
-/** What the audit log has of a user: what they did, or what was done to their record. */
+/** The audit log of a user: what they did, and what was done to their record. */
 export function EventsTab({ user }: { user: User }) {
   const { values, page, set } = useFilters()
   const view = values.events === 'to' ? 'to' : 'by'

@@ -101,7 +101,7 @@ function RemoveDialog({ userId, dialog }: { userId: string; dialog: ReturnType<t
   )
 }
 
-/** The passkeys of a user: named and removed by whoever may act for users. */
+/** The passkeys of a user. Sessions that may act for users can rename and remove them. */
 export function PasskeysTab({ user }: { user: User }) {
   const { session } = useSession()
   const { page } = useFilters()

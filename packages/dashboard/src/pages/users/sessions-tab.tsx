@@ -102,7 +102,7 @@ function EndOne({ userId, dialog }: { userId: string; dialog: ReturnType<typeof 
   )
 }
 
-/** The sessions of a user that are live, and how they are ended. */
+/** The live sessions of a user, with the actions that end them. */
 export function SessionsTab({ user }: { user: User }) {
   const { session } = useSession()
   const { page } = useFilters()

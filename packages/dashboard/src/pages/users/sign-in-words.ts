@@ -32,7 +32,7 @@ const SYSTEMS: [RegExp, string][] = [
 
 const nameIn = (text: string, table: [RegExp, string][]) => table.find(([pattern]) => pattern.test(text))?.[1]
 
-/** The browser and device that a `User-Agent` names; the text itself where it names none that is known. */
+/** The browser and device of a `User-Agent` header; the header itself if it is unknown. */
 export function deviceInWords(userAgent: string | null): string {
   if (userAgent === null || userAgent.trim() === '') return 'Unknown device'
   const browser = nameIn(userAgent, BROWSERS)

@@ -25,7 +25,7 @@ export function meaningOf(level: TrustLevel): string {
   return MEANINGS[level].meaning
 }
 
-/** Who can move a user's assets; explained on hover. */
+/** Who can move a user's assets, with an explanation on hover. */
 export function TrustLevelBadge({ level }: { level: TrustLevel }) {
   return (
     <span title={MEANINGS[level].meaning}>

@@ -62,13 +62,13 @@ function Deletion({ user }: { user: User }) {
       <p>
         {user.trustLevel === 'embedded'
           ? 'What an embedded wallet holds stays on the ledger, and nobody can move it any more: move it first.'
-          : 'The user’s own key or shares go on to exist; what is kept of them here does not.'}
+          : 'The user’s own key or shares continue to exist. The shares stored here are deleted.'}
       </p>
     </ConfirmButton>
   )
 }
 
-/** What can be done to a user as a whole; nothing without `users:write`. */
+/** The actions on a user; none without `users:write`. */
 export function UserActions({ user }: { user: User }) {
   const { session } = useSession()
   if (!allows(session, 'users:write')) return null

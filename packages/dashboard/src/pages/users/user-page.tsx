@@ -46,7 +46,7 @@ function UserTabs({ user }: { user: User }) {
     <Tabs
       label="About this user"
       value={chosen.value}
-      // A filter of one tab means nothing in another.
+      // A filter applies to one tab only.
       onChange={(tab) => set({ tab: tab === 'overview' ? undefined : tab, events: undefined })}
       tabs={tabs.map(({ value, label, content: Content }) => ({
         value,

@@ -102,7 +102,7 @@ export function UsersPage() {
   return (
     <Page
       title="Users"
-      description="Everybody who has an account in your apps. Guests have a page of their own."
+      description="Everybody who has an account in your apps. Guests have their own page."
       actions={
         allows(session, 'users:write') ? (
           <Button tone="primary" onClick={() => setCreating(true)}>

@@ -5,7 +5,7 @@ import { Loaded } from '../../components/layout/loaded.tsx'
 import { CustodyXray } from '../../components/records/custody.tsx'
 import { custodySentence } from './custody-words.ts'
 
-/** Who can sign with a wallet's key today, from the service's records, and what that amounts to. */
+/** Who can sign with a wallet's key today according to the service's records, and a summary. */
 export function CustodyCard({ walletId }: { walletId: string }) {
   const query = useQuery({
     queryKey: ['wallets', walletId, 'custody'],

@@ -10,7 +10,7 @@ export const CUSTODY: Record<Wallet['custody'], string> = {
 /** For filters. */
 export const CUSTODY_OPTIONS = Object.entries(CUSTODY).map(([value, label]) => ({ value, label }))
 
-/** The same as a claim, and no more than the records say. */
+/** The same as a sentence that claims no more than the records say. */
 export function custodySentence({ custody, serviceAlone, userAlone, canSign }: WalletCustody): string {
   if (custody === 'embedded')
     return 'This service signs for the wallet, so whoever controls the service controls what the wallet holds. Delegated sessions are kept to their policies by the program, not by cryptography.'

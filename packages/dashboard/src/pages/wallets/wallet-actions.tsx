@@ -7,7 +7,7 @@ import { useSession } from '../../shell/session-context.ts'
 import { FaucetDialog } from './faucet-dialog.tsx'
 import { FreezeButton } from './freeze-button.tsx'
 
-/** What can be done with a wallet, as far as the session may. */
+/** The actions on a wallet that the session may take. */
 export function WalletActions({ wallet }: { wallet: Wallet }) {
   const { session } = useSession()
   const [issuing, setIssuing] = useState(false)

@@ -90,7 +90,7 @@ function Shown({ wallet }: { wallet: Wallet }) {
   )
 }
 
-/** One wallet: who can sign with it, what it is on its ledger, and what was done with it. */
+/** One wallet: who can sign, its ledger details, and its transactions. */
 export function WalletPage() {
   const { walletId } = useParams({ strict: false }) as { walletId: string }
   const query = useQuery({

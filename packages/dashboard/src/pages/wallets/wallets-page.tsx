@@ -42,22 +42,22 @@ const columns: Column<Wallet>[] = [
   { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
 ]
 
-type Asked = NonNullable<Parameters<typeof api.wallets.list>[0]>
+type Filter = NonNullable<Parameters<typeof api.wallets.list>[0]>
 
-/** What of the URL is a value that the API knows. */
-function asked(values: Record<string, string | undefined>): Asked {
+/** The filters of the URL that the API knows. */
+function filterOf(values: Record<string, string | undefined>): Filter {
   const custody = CUSTODY_OPTIONS.find(({ value }) => value === values.custody)?.value
   const status = STATUSES.find((each) => each === values.status)
-  return { custody, status, ledger: values.ledger, userId: values.user_id } as Asked
+  return { custody, status, ledger: values.ledger, userId: values.user_id } as Filter
 }
 
-/** Every wallet, those of guests too. */
+/** All wallets, including those of guests. */
 export function WalletsPage() {
   const { values, page, set } = useFilters()
   const { session } = useSession()
   const query = useQuery({
     queryKey: ['wallets', values, page],
-    queryFn: ({ signal }) => unknownIsEmpty(api.wallets.list({ page, ...asked(values) }, { signal })),
+    queryFn: ({ signal }) => unknownIsEmpty(api.wallets.list({ page, ...filterOf(values) }, { signal })),
     placeholderData: keepPreviousData,
     ...LIVE,
   })

@@ -16,7 +16,7 @@ export function useWebhook(webhookId: string): UseQueryResult<Webhook> {
   })
 }
 
-/** Every kind of event; none until they are known. They change with the server's version alone. */
+/** All event types; none until they are loaded. They change only with the server's version. */
 export function useEventTypes(): EventTypeRecord[] {
   const { data } = useQuery({
     queryKey: ['event-types'],

@@ -1,4 +1,4 @@
-/** Instead of actions, for a session that may not take them. */
+/** Replaces the actions if the session may not write. */
 export function ReadOnly() {
   return (
     <p className="text-sm text-soft">

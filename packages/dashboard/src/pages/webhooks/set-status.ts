@@ -3,14 +3,14 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { api, messageOf } from '../../api.ts'
 import { useToast } from '../../components/layout/toast.tsx'
 
-/** Starts or stops the deliveries to a webhook. */
+/** Pauses or resumes the deliveries to a webhook. */
 export function useSetStatus(webhook: Webhook) {
   const queryClient = useQueryClient()
   const { done, failed } = useToast()
   return useMutation({
     mutationFn: (status: 'active' | 'paused') => api.webhooks.update(webhook.id, { status }),
     onSuccess: (after) => {
-      done(after.status === 'active' ? 'Deliveries go on' : 'Deliveries wait')
+      done(after.status === 'active' ? 'Deliveries resumed' : 'Deliveries paused')
       return queryClient.invalidateQueries({ queryKey: ['webhooks'] })
     },
     onError: (error) => failed('Its status was not changed', messageOf(error)),

@@ -3,7 +3,7 @@ import type { DeliveryWithPayload } from '@halfkey/sdk'
 const LOOPBACK = /^(localhost|127\.|\[::1\])/
 const PORT_DEFAULT = '3000'
 
-/** A receiver to paste into `receiver.mjs`, which verifies what comes. It listens where a local URL points. */
+/** A receiver for `receiver.mjs` that verifies deliveries. It listens on the port of a local URL. */
 export function receiverSnippet(url: string): string {
   const known = URL.canParse(url) ? new URL(url) : null
   const port = known !== null && LOOPBACK.test(known.hostname) && known.port !== '' ? known.port : PORT_DEFAULT
@@ -15,7 +15,7 @@ import { verifyWebhook } from '@halfkey/sdk'
 const secret = process.env.HALFKEY_WEBHOOK_SECRET
 
 createServer(async (request, response) => {
-  // The bytes as they came: what a JSON parser has touched does not verify.
+  // The raw bytes: parsed and re-serialised JSON does not verify.
   const rawBody = Buffer.concat(await request.toArray())
   try {
     const event = await verifyWebhook(rawBody, request.headers, secret)

@@ -95,7 +95,7 @@ function Parts({ webhook, mayWrite }: { webhook: Webhook; mayWrite: boolean }) {
   const { values, set } = useFilters()
   const { session } = useSession()
   const dead = useDeliveryCount(webhook.id, 'dead_letter')
-  // Here, and not in its tab: a run goes on while one looks at another.
+  // Held here, not in its tab, so that a run continues while another tab is shown.
   const runner = useRetryRun(session.tenant.id, webhook.id)
   return (
     <Tabs<Tab>

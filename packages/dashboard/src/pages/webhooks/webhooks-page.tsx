@@ -40,7 +40,7 @@ function Endpoint({ webhook }: { webhook: Webhook }) {
   )
 }
 
-/** What a webhook gets, the first few entries of it. */
+/** The first few event types of a subscription. */
 function Subscription({ events }: { events: string[] }) {
   const more = events.slice(EVENTS_SHOWN)
   return (
@@ -58,7 +58,7 @@ function AppName({ appId }: { appId: string | null }) {
   return <span className="line-clamp-1 max-w-40 [overflow-wrap:anywhere]">{appId === null ? 'All' : name}</span>
 }
 
-/** What goes wrong with a webhook, and where to look at it. */
+/** The failed and retrying deliveries of a webhook, with links. */
 function Trouble({ webhook }: { webhook: Webhook }) {
   const dead = useDeliveryCount(webhook.id, 'dead_letter')
   const retrying = useDeliveryCount(webhook.id, 'retrying')
@@ -109,7 +109,7 @@ function NoWebhooks({ onRegister }: { onRegister: (() => void) | null }) {
   )
 }
 
-/** The endpoints that get events, and how they fare. */
+/** All webhooks, with their failed deliveries. */
 export function WebhooksPage() {
   const { values, page, set } = useFilters()
   const { session } = useSession()

@@ -75,7 +75,7 @@ test('a key for everything is warned of', async () => {
   await button(page, 'Create key').click()
   await nameField(page).fill('Second admin')
   await page.getByRole('switch', { name: 'Everything' }).click()
-  await page.getByText('Whoever has this key can act for every user').waitFor()
+  await page.getByText('Anyone who has this key can act for every user').waitFor()
   await look('api-key-everything')
   await dialog(page).getByRole('button', { name: 'Create key' }).click()
   await page.getByText('This is shown only now.').waitFor()

@@ -109,7 +109,7 @@ test('dead letters are purged only after the word was typed', async () => {
   const purge = dialog.getByRole('button', { name: 'Purge' })
   expect(await purge.isDisabled()).toBe(true)
   await look('dead-letters-purge')
-  await dialog.getByLabel('Type purge to go on').fill('purge')
+  await dialog.getByLabel('Type purge to continue').fill('purge')
   await purge.click()
   await page.getByText('2 dead letters deleted', { exact: true }).first().waitFor()
   await page.getByText('No dead letters').waitFor()

@@ -159,7 +159,7 @@ test('a user is deleted only once their address was typed', async () => {
   const confirm = asking(page).getByRole('button', { name: 'Delete user' })
   expect(await confirm.isDisabled()).toBe(true)
   await look('user-delete')
-  await asking(page).getByLabel('Type ada@example.com to go on').fill('ada@example.com')
+  await asking(page).getByLabel('Type ada@example.com to continue').fill('ada@example.com')
   await confirm.click()
   await page.getByText('No users yet').waitFor()
   expect((await tenant.get(`/users/${user.id}`)).status).toBe(404)

@@ -126,7 +126,7 @@ test('an app is created, every setting of it changed, what is wrong told at its 
   await page.getByRole('button', { name: 'Delete' }).click()
   const dialog = page.getByRole('alertdialog')
   expect(await dialog.getByRole('button', { name: 'Delete app and users' }).isDisabled()).toBe(true)
-  await dialog.getByLabel('Type Shop to go on').fill('Shop')
+  await dialog.getByLabel('Type Shop to continue').fill('Shop')
   await look('app-delete')
   await dialog.getByRole('button', { name: 'Delete app and users' }).click()
   await page.waitForURL('**/settings')

@@ -86,7 +86,7 @@ test('a dead letter is seen in the dashboard, retried there, and arrives with th
   await table.getByText(eventId, { exact: true }).waitFor()
   await look('webhook-dead-letters')
   await table.getByRole('link', { name: 'user.created' }).click()
-  await page.getByText('No attempt was taken').waitFor()
+  await page.getByText('All attempts failed. Halfkey will not retry').waitFor()
   expect(await page.getByRole('list', { name: 'Attempts' }).getByText('try later').count()).toBe(2)
   await look('delivery-dead-letter')
   await page.getByRole('button', { name: 'Retry now' }).click()

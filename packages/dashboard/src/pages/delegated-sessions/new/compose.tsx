@@ -16,7 +16,7 @@ type Broken = { text: string; message: string } | null
 
 const [FIRST] = PRESETS as [Preset]
 
-const begun = (issuer: string): Draft => ({
+const initialDraft = (issuer: string): Draft => ({
   name: '',
   policy: FIRST.policy(issuer),
   lifetime: '1',
@@ -50,7 +50,7 @@ function Refused({ error, problems }: { error: unknown; problems: Problems }) {
   const others = elsewhere(problems)
   const shown = Object.keys(problems).length - others.length
   const isOfFields = Object.keys(fieldErrors(error)).length > 0
-  // All that it named was changed since.
+  // Every field that it named was changed since.
   if (isOfFields && shown + others.length === 0) return null
   return (
     <div role="alert" className="rounded-control bg-danger-wash px-4 py-3 text-sm text-danger [overflow-wrap:anywhere]">
@@ -83,14 +83,14 @@ function Summary({
       <div className="flex flex-col gap-5">
         <PolicyInWords policy={policy} />
         {attempt === null ? null : <Refused error={attempt.error} problems={problems} />}
-        {isBroken ? <p className="text-sm text-warn">The JSON is no policy yet.</p> : null}
+        {isBroken ? <p className="text-sm text-warn">The JSON is not a valid policy.</p> : null}
         {children}
       </div>
     </Card>
   )
 }
 
-/** The new session's policy and limits, what they mean in words, and the button that begins it. */
+/** Edits a new session's policy and limits, describes them, and starts the session. */
 export function Compose({
   wallet,
   issuer,
@@ -100,7 +100,7 @@ export function Compose({
   issuer: string
   onCreated: (session: DelegatedSessionWithToken) => void
 }) {
-  const [draft, setDraft] = useState(() => begun(issuer))
+  const [draft, setDraft] = useState(() => initialDraft(issuer))
   const [preset, setPreset] = useState<string | null>(FIRST.id)
   const [choices, setChoices] = useState(0)
   const [broken, setBroken] = useState<Broken>(null)

@@ -10,7 +10,7 @@ import { replaced, without } from './lists.ts'
 
 const OPS = Object.entries(OPERATORS).map(([value, label]) => ({ value: value as PolicyCondition['op'], label }))
 
-/** A condition by another comparison; what was typed stays. */
+/** The condition with another operator. The typed value is kept. */
 function compared({ path, value }: PolicyCondition, op: PolicyCondition['op']): PolicyCondition {
   const isListed = op === 'in' || op === 'not_in'
   if (isListed) return { path, op, value: Array.isArray(value) ? value : [value] }
@@ -84,7 +84,7 @@ function Row({
   )
 }
 
-/** Conditions on a rule's arguments, which hold together. */
+/** The conditions on a rule's arguments. All of them must hold. */
 export function ConditionRows({
   conditions,
   of,
@@ -94,7 +94,7 @@ export function ConditionRows({
   onChange,
 }: {
   conditions: readonly PolicyCondition[]
-  /** What the rule is called. */
+  /** The name of the rule. */
   of: string
   paths: readonly string[]
   at: string

@@ -1,6 +1,6 @@
 import type { HalfkeyClient, Policy, PolicyCondition, PolicyRule, PolicySpend } from '@halfkey/sdk'
 
-/** What is typed for a new session. The policy has the shape of the API's, with gaps where nothing is typed yet. */
+/** A new session as it is typed. The policy has the API's shape; what is not typed yet is empty. */
 export interface Draft {
   name: string
   policy: Policy
@@ -15,12 +15,12 @@ export type CreateBody = Parameters<HalfkeyClient['delegatedSessions']['create']
 
 const SECONDS = { minutes: 60, hours: 3_600, days: 86_400 } as const
 
-/** In what a lifetime is told. */
+/** The unit of a lifetime. */
 export type Unit = keyof typeof SECONDS
 
 export const UNITS = Object.keys(SECONDS) as Unit[]
 
-/** A number where it is one; else the text, for the server to say what is wrong with it. */
+/** The number; the text itself if it is not a number, so that the server reports the error. */
 const numberOr = (text: string): number => {
   const value = Number(text)
   return text.trim() === '' || Number.isNaN(value) ? (text as unknown as number) : value
@@ -52,7 +52,7 @@ function cleanSpend({ asset, amount, window, unlimited, ...rest }: PolicySpend):
   }
 }
 
-/** The policy as it is sent: without what is empty and may be left out. */
+/** The policy as it is sent: without empty optional parts. */
 export function cleanPolicy({ allow, deny, spend, query, ...rest }: Policy): Policy {
   return {
     allow: allow.map(cleanRule),
@@ -63,7 +63,7 @@ export function cleanPolicy({ allow, deny, spend, query, ...rest }: Policy): Pol
   }
 }
 
-/** What is sent. `ownKey`: nobody but the owner signs for the wallet, so no server may act without the token. */
+/** The request body. `ownKey`: only the owner signs for the wallet, so no server may act without the token. */
 export function bodyOf({ name, policy, lifetime, unit, maxUses, serverExecute }: Draft, ownKey: boolean): CreateBody {
   const time = numberOr(lifetime)
   return {

@@ -23,7 +23,7 @@ function Lifetime({
         onChange={(lifetime) => onChange({ ...draft, lifetime })}
         inputMode="numeric"
         hint={problems.expiresInSeconds === undefined ? 'A minute to 30 days.' : undefined}
-        // The server speaks of seconds, which nobody typed.
+        // The server's message is about seconds, but the field has a unit.
         error={problems.expiresInSeconds === undefined ? undefined : 'Must be from a minute to 30 days.'}
         autoComplete="off"
         className="text-right tabular-nums"
@@ -41,7 +41,7 @@ function Lifetime({
   )
 }
 
-/** A session's name, how long it lasts, how often it is used, and who may use it. */
+/** A session's name, lifetime, number of uses, and whether a server may use it. */
 export function LimitsCard({
   draft,
   ownKey,

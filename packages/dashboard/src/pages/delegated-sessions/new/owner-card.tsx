@@ -63,7 +63,7 @@ function Found({ userId, query }: { userId: string; query: UseQueryResult<Wallet
   )
 }
 
-/** Whose wallet the session is to act from. */
+/** Selects the user whose wallet the session acts from. */
 export function OwnerCard({
   userId,
   query,

@@ -2,7 +2,7 @@ import { Trash2 } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { IconButton } from '../../../components/controls/button.tsx'
 
-/** Around one rule or one cap of a policy: its name, and the way to take it out. */
+/** A frame around one rule or cap of a policy, with its name and a remove button. */
 export function PartFrame({ name, onRemove, children }: { name: string; onRemove: () => void; children: ReactNode }) {
   return (
     <fieldset className="flex min-w-0 flex-col gap-4 rounded-control border p-4">

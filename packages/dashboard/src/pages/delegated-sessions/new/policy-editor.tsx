@@ -11,7 +11,7 @@ import { readPolicy } from './read-policy.ts'
 import { RuleList } from './rule-editor.tsx'
 import { SpendList } from './spend-editor.tsx'
 
-/** What is typed half is not offered. */
+/** A complete template id: half-typed ones are not offered. */
 const TEMPLATE_ID = /^[A-Za-z][\w.-]*:[A-Za-z][\w.-]*$/
 
 interface FormProps {
@@ -60,24 +60,23 @@ function PolicyForm({ policy, issuer, problems, onChange }: FormProps) {
 function BrokenJson() {
   return (
     <p role="alert" className="rounded-control bg-warn-wash px-4 py-3 text-sm text-warn">
-      The JSON that you typed is no policy yet. The form shows the last one that was; what you change here takes the
-      JSON’s place.
+      The JSON that you typed is not a valid policy. The form shows the last valid one. A change here replaces the JSON.
     </p>
   )
 }
 
-/** A policy as a form and as JSON. What is typed in one stands in the other. */
+/** A policy as a form and as JSON. Both edit the same policy. */
 export function PolicyEditor({
   broken,
   onBroken,
   ...form
 }: FormProps & {
-  /** JSON that is no policy yet, with what is wrong with it. */
+  /** Text that is not a valid policy, with its error. */
   broken: { text: string; message: string } | null
   onBroken: (broken: { text: string; message: string } | null) => void
 }) {
   const [tab, setTab] = useState<'form' | 'json'>('form')
-  // While it is typed, text stays as it is; drawn from the policy it would jump about.
+  // The text stays as typed: formatting it anew from the policy would move the caret.
   const [typed, setTyped] = useState<string | null>(null)
   const shown = broken?.text ?? typed ?? JSON.stringify(cleanPolicy(form.policy), null, 2)
   const write = (text: string) => {

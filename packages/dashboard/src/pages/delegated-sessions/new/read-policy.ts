@@ -53,7 +53,7 @@ export function readPolicy(text: string): Policy | string {
   try {
     value = JSON.parse(text)
   } catch (error) {
-    return `This is no JSON: ${error instanceof Error ? error.message : String(error)}`
+    return `This is not valid JSON: ${error instanceof Error ? error.message : String(error)}`
   }
   if (!isObject(value)) return 'A policy is an object such as {"allow": […]}.'
   const policy = value

@@ -24,7 +24,7 @@ function actionsValue(rule: PolicyRule): ActionsValue {
   return actions.length > 1 ? 'both' : (actions[0] ?? 'exercise')
 }
 
-/** A rule for other actions; only exercises have choices. */
+/** The rule with other actions. Only exercises have choices. */
 function acting(rule: PolicyRule, value: ActionsValue): PolicyRule {
   const { choices, ...rest } = rule
   if (value === 'create') return { ...rest, actions: ['create'] }
@@ -33,12 +33,12 @@ function acting(rule: PolicyRule, value: ActionsValue): PolicyRule {
 
 function withChoices(rule: PolicyRule, chosen: string[]): PolicyRule {
   const { choices, ...rest } = rule
-  // Without choices a rule without actions would mean another thing.
+  // State the actions: a rule without choices and actions would allow more than exercises.
   const same = { ...rest, actions: actionsOf(rule) }
   return chosen.length === 0 ? same : { ...same, choices: chosen }
 }
 
-/** The names of the arguments that a rule can speak of. */
+/** The names of the arguments that a rule's conditions can test. */
 function pathsOf(rule: PolicyRule, template: KnownTemplate | undefined): string[] {
   if (template === undefined) return []
   const actions = actionsOf(rule)

@@ -5,7 +5,7 @@ import { Badge } from '../../../components/records/badge.tsx'
 import { Effects } from '../../transactions/effects.tsx'
 import { ruleInWords, WINDOWS } from './policy-words.ts'
 
-/** What a rule's name means, where it names no entry of the policy. */
+/** The meaning of rule names that stand for no entry of the policy. */
 const NAMED: Record<string, string> = {
   allow: 'No rule of the policy allows this, and what none allows is denied.',
   spend: 'This would spend an asset that the policy’s spend does not name.',
@@ -82,7 +82,7 @@ function Caps({ before, after }: { before: DelegatedSession['remaining']; after:
 
 function Trace({ trace }: { trace: PolicyDecision['trace'] }) {
   return (
-    <Card title="Rule by rule" description="Of each command, the rules for its template, and why they fit or not.">
+    <Card title="Rule by rule" description="Of each command, the rules for its template, and why they match or not.">
       <ol className="flex flex-col gap-4">
         {trace.map(({ command, action, allowed, rules, rulesLeftOut }) => (
           <li key={command}>
@@ -97,7 +97,9 @@ function Trace({ trace }: { trace: PolicyDecision['trace'] }) {
                 {rules.map(({ rule, matched, reason }) => (
                   <li key={rule} className="flex flex-wrap gap-x-3">
                     <code className="font-mono text-[0.8125rem]">{rule}</code>
-                    <span className={matched ? 'font-medium' : 'text-soft'}>{matched ? 'fits' : 'does not fit'}</span>
+                    <span className={matched ? 'font-medium' : 'text-soft'}>
+                      {matched ? 'matches' : 'does not match'}
+                    </span>
                     <span className="min-w-0 text-soft [overflow-wrap:anywhere]">{reason}</span>
                   </li>
                 ))}
@@ -111,7 +113,7 @@ function Trace({ trace }: { trace: PolicyDecision['trace'] }) {
   )
 }
 
-/** What a dry run says: the verdict and its rule, what each cap would be, every rule, and the effects. */
+/** The result of a dry run: the decision and its rule, the caps after it, every rule, and the effects. */
 export function DecisionView({ execution, session }: { execution: Execution; session: DelegatedSession }) {
   const { decision, effects, remaining } = execution
   if (decision === null) return null

@@ -47,7 +47,7 @@ function Rules({ rules }: { rules: readonly PolicyRule[] }) {
   )
 }
 
-/** A policy in words, complete: everything that it says and what it leaves out. */
+/** A complete description of a policy, including what it does not allow. */
 export function PolicyInWords({ policy }: { policy: Policy }) {
   const { allow, deny = [], spend = [], query } = policy
   return (

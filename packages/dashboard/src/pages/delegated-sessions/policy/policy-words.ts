@@ -1,14 +1,14 @@
 import type { Policy, PolicyCondition, PolicyRule, PolicySpend } from '@halfkey/sdk'
 import { shortParty } from '../../../components/records/party.tsx'
 
-/** When what was spent counts no more. */
+/** The windows of a cap. */
 export const WINDOWS: Record<NonNullable<PolicySpend['window']>, string> = {
   lifetime: 'in its lifetime',
   rolling_24h: 'in any 24 hours',
   day_utc: 'each day (UTC)',
 }
 
-/** How an argument is compared. */
+/** The comparison operators. */
 export const OPERATORS: Record<PolicyCondition['op'], string> = {
   eq: 'is',
   ne: 'is not',
@@ -32,7 +32,7 @@ function list(words: readonly string[], last: 'and' | 'or'): string {
   return `${words.slice(0, -1).join(', ')} ${last} ${words.at(-1)}`
 }
 
-/** Which actions a rule is for: who names choices and no action speaks of exercises. */
+/** The actions of a rule. A rule with choices and no actions means exercises. */
 export function actionsOf({ actions, choices }: PolicyRule): ('create' | 'exercise')[] {
   return actions ?? (choices === undefined ? ['create', 'exercise'] : ['exercise'])
 }

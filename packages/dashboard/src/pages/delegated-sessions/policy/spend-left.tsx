@@ -5,7 +5,7 @@ import { WINDOWS } from './policy-words.ts'
 
 type SpendLeft = Remaining['spend'][number]
 
-/** How much of a cap is gone, in hundredths; the amounts may have more digits than a number of JavaScript's. */
+/** How much of a cap is spent, in percent. Enough for a bar: amounts may exceed the precision of a number. */
 export function spentPercent({ spent, limit }: Pick<SpendLeft, 'spent' | 'limit'>): number {
   const of = Number(limit)
   return of === 0 ? 100 : Math.min(100, (Number(spent) / of) * 100)
@@ -45,7 +45,7 @@ function Cap({ cap, name }: { cap: SpendLeft; name: string }) {
   )
 }
 
-/** What a session may still spend, cap by cap, as bars of what is gone. */
+/** What a session may still spend: a bar for each cap. */
 export function SpendLeftList({ spend }: { spend: readonly SpendLeft[] }) {
   if (spend.length === 0) return <p className="text-sm text-soft">This session must not spend anything.</p>
   return (

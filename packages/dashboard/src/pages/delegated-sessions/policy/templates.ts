@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { allows, api } from '../../../api.ts'
 import { useSession } from '../../../shell/session-context.ts'
 
-/** What the editor needs to know of a kind of contract; arguments by name, with what they are. */
+/** A template as the editor needs it: its fields and choices, each argument with its type. */
 export interface KnownTemplate {
   templateId: string
   fields: Record<string, string>
@@ -40,7 +40,7 @@ function known({ templateId, fields, choices }: Template): KnownTemplate {
   }
 }
 
-/** The templates that can be offered: the built-in ones and the tenant's own, the first hundred of them. */
+/** The templates to offer: the built-in ones and the first hundred of the tenant's own. */
 export function useTemplates(): readonly KnownTemplate[] {
   const { session } = useSession()
   const { data } = useQuery({

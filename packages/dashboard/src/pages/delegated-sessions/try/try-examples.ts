@@ -2,17 +2,17 @@ import type { Command, Contract, DelegatedSession, PolicyRule } from '@halfkey/s
 import { actionsOf } from '../policy/policy-words.ts'
 import type { KnownTemplate } from '../policy/templates.ts'
 
-/** Somebody who gets something, in an example: a party of nobody's. */
+/** The receiver in examples: a party that nobody has. */
 export const EXAMPLE_PARTY = `bob::1220${'b0'.repeat(32)}`
 const EXAMPLES_MAX = 6
 
-/** Commands to begin with. */
+/** Example commands. */
 export interface Example {
   label: string
   commands: Command[]
 }
 
-/** What a rule's conditions let an argument be, where they name it; else something of its type. */
+/** A value for an argument that meets the rule's conditions; if they do not name it, any value of its type. */
 function valueFor(name: string, type: string, rule: PolicyRule, held: Record<string, string | string[]>) {
   const named = (rule.where ?? []).find(({ path, op }) => path === name && ['eq', 'in', 'lte', 'gte'].includes(op))
   if (named !== undefined) return Array.isArray(named.value) ? (named.value[0] ?? '') : named.value
@@ -46,7 +46,7 @@ function created(rule: PolicyRule, template: KnownTemplate, party: string): Exam
   return { label: `Create ${templateId}`, commands: [{ create: { templateId, arguments: Object.fromEntries(given) } }] }
 }
 
-/** Commands that the policy speaks of, with the wallet's own contracts, as far as they are known. */
+/** Example commands for the policy's rules, with the wallet's known contracts. */
 export function examplesFor(
   { policy }: Pick<DelegatedSession, 'policy'>,
   templates: readonly KnownTemplate[],
@@ -68,7 +68,7 @@ export function examplesFor(
   return [...found.values()].slice(0, EXAMPLES_MAX)
 }
 
-/** Shown before anything of the wallet's is known. */
+/** The example that is shown before the wallet's contracts are known. */
 export const BLANK: Command[] = [
   {
     exercise: {

@@ -18,8 +18,8 @@ const CONTRACTS_MAX = 50
 const TOKEN = /^dst_[!-~]+$/
 
 /**
- * Who asks: the token's holder, or a server where the session lets one act; null where neither may. A key needs its right
- * beside a token too.
+ * The client for dry runs: with the token, or as a server if the session allows that; null if neither is possible. The
+ * key needs its scope in both cases.
  */
 function useClient(session: DelegatedSession, token: string): HalfkeyClient | null {
   const holder = useSession()
@@ -28,13 +28,13 @@ function useClient(session: DelegatedSession, token: string): HalfkeyClient | nu
   return session.serverExecute ? api : null
 }
 
-/** What was typed, as commands. */
-function read(text: string): { commands: Command[] } | { error: string } {
+/** The typed text as commands. */
+function parseCommands(text: string): { commands: Command[] } | { error: string } {
   try {
     const value: unknown = JSON.parse(text)
     return { commands: (Array.isArray(value) ? value : [value]) as Command[] }
   } catch (error) {
-    return { error: `This is no JSON: ${messageOf(error)}` }
+    return { error: `This is not valid JSON: ${messageOf(error)}` }
   }
 }
 
@@ -67,7 +67,7 @@ function TokenField({
   )
 }
 
-/** A refusal that is none of the policy's. Its words name the fields. */
+/** An error that is not a decision of the policy. */
 function Refusal({ error }: { error: unknown }) {
   return (
     <div
@@ -84,7 +84,7 @@ function useExamples(session: DelegatedSession, client: HalfkeyClient | null, to
   const templates = useTemplates()
   const canRead = session.policy.query !== undefined && session.status === 'active'
   const held = useQuery({
-    // Whoever has another token may see other things; the token itself is no part of the key.
+    // Another token may see other contracts. The token itself must not become part of the query key.
     queryKey: ['delegated-sessions', session.id, 'contracts', token === '' ? 'server' : token.length],
     queryFn: ({ signal }) =>
       (client as HalfkeyClient).delegatedSessions.query(session.id, { limit: CONTRACTS_MAX }, { signal }),
@@ -99,7 +99,7 @@ function useExamples(session: DelegatedSession, client: HalfkeyClient | null, to
   return examplesFor(session, templates, held.data?.contracts ?? [], wallet.data?.partyId ?? '')
 }
 
-/** Commands, held against the session's policy and its ledger, without anything being done. */
+/** Dry runs: checks commands against the session's policy and its ledger. */
 export function TryIt({ session }: { session: DelegatedSession }) {
   const holder = useSession()
   const [token, setToken] = useToken(session.id)
@@ -116,13 +116,13 @@ export function TryIt({ session }: { session: DelegatedSession }) {
     setInvalid(undefined)
   }
   const check = () => {
-    const asked = read(text)
+    const parsed = parseCommands(text)
     run.reset()
-    setInvalid('error' in asked ? asked.error : undefined)
-    if ('error' in asked) return
-    // What was checked stays, also when a newer contract would make another example.
+    setInvalid('error' in parsed ? parsed.error : undefined)
+    if ('error' in parsed) return
+    // Keep the text that was checked, even if a newer contract changes the first example.
     setTyped(text)
-    run.mutate(asked.commands)
+    run.mutate(parsed.commands)
   }
   if (!allows(holder.session, 'delegated_sessions:execute'))
     return (
@@ -172,7 +172,7 @@ export function TryIt({ session }: { session: DelegatedSession }) {
 }
 
 function executeCommand(publicUrl: string, id: string, text: string): string {
-  const asked = read(text)
-  const body = JSON.stringify(asked).replaceAll("'", "'\\''")
+  const parsed = parseCommands(text)
+  const body = JSON.stringify(parsed).replaceAll("'", "'\\''")
   return `curl -sS ${publicUrl}/v1/delegated-sessions/${id}/execute -H "x-api-key: $HALFKEY_KEY" -H "authorization: Bearer $TOKEN" \\\n  -H 'content-type: application/json' -d '${body}'`
 }

@@ -15,12 +15,12 @@ import { LIVE } from '../../../query-client.ts'
 import { DeliveryLink, LastAnswer } from '../deliveries/outcome.tsx'
 import { RecoverDialog, RecoveryProgress, useRecovery } from './recovery.tsx'
 import { RetryProgress } from './retry-progress.tsx'
-import { isUnderWay, type RetryRunner } from './retry-run.ts'
+import { isRunning, type RetryRunner } from './retry-run.ts'
 
 const PAGE_SIZE = 50
 const NUMERIC = ['attempts']
 
-/** Which dead letters are ticked; null where nothing can be done with them. */
+/** The selected dead letters; null if the session may not write. */
 const Selection = createContext<{ chosen: ReadonlySet<string>; toggle: (id: string, on: boolean) => void } | null>(null)
 
 function Tick({ delivery }: { delivery: Delivery }) {
@@ -55,12 +55,12 @@ const columns: Column<Delivery>[] = [
   ...rest,
 ]
 
-interface Asked {
+interface OpenDialogs {
   retry: boolean
   recover: boolean
   purge: boolean
 }
-const NOTHING_ASKED: Asked = { retry: false, recover: false, purge: false }
+const ALL_CLOSED: OpenDialogs = { retry: false, recover: false, purge: false }
 
 function PurgeDialog({ webhook, open, onClose }: { webhook: Webhook; open: boolean; onClose: () => void }) {
   const queryClient = useQueryClient()
@@ -95,7 +95,7 @@ function RetryDialog({
 }: {
   open: boolean
   count: number
-  /** Whether others are under way. */
+  /** Whether another run is in progress. */
   joins: boolean
   onClose: () => void
   onConfirm: () => void
@@ -115,7 +115,7 @@ function RetryDialog({
   )
 }
 
-/** What could not be delivered: to look at, to send again, to throw away. */
+/** The dead letters: look at them, retry them, purge them. */
 export function DeadLettersTab({
   webhook,
   mayWrite,
@@ -127,7 +127,7 @@ export function DeadLettersTab({
 }) {
   const { page } = useFilters()
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
-  const [asked, setAsked] = useState(NOTHING_ASKED)
+  const [dialogs, setDialogs] = useState(ALL_CLOSED)
   const recovery = useRecovery(webhook.id)
   const query = useQuery({
     queryKey: ['webhooks', webhook.id, 'dead-letters', { page }],
@@ -142,7 +142,7 @@ export function DeadLettersTab({
     for (const id of ids) on ? next.add(id) : next.delete(id)
     setChosen(next)
   }
-  const close = () => setAsked(NOTHING_ASKED)
+  const close = () => setDialogs(ALL_CLOSED)
   return (
     <>
       {runner.run === null ? null : (
@@ -158,7 +158,7 @@ export function DeadLettersTab({
             shown={shown}
             chosen={chosen}
             onToggle={toggle}
-            onAsk={(what) => setAsked({ ...NOTHING_ASKED, [what]: true })}
+            onOpen={(what) => setDialogs({ ...ALL_CLOSED, [what]: true })}
           />
         ) : null}
         <Selection value={mayWrite ? { chosen, toggle: (id, on) => toggle([id], on) } : null}>
@@ -176,17 +176,17 @@ export function DeadLettersTab({
         </Selection>
       </Card>
       <RetryDialog
-        open={asked.retry}
+        open={dialogs.retry}
         count={chosen.size}
-        joins={runner.run !== null && isUnderWay(runner.run)}
+        joins={runner.run !== null && isRunning(runner.run)}
         onClose={close}
         onConfirm={() => {
           runner.start([...chosen])
           setChosen(new Set())
         }}
       />
-      <RecoverDialog webhook={webhook} open={asked.recover} onClose={close} onBegun={recovery.begin} />
-      <PurgeDialog webhook={webhook} open={asked.purge} onClose={close} />
+      <RecoverDialog webhook={webhook} open={dialogs.recover} onClose={close} onBegun={recovery.begin} />
+      <PurgeDialog webhook={webhook} open={dialogs.purge} onClose={close} />
     </>
   )
 }
@@ -196,13 +196,13 @@ function Toolbar({
   shown,
   chosen,
   onToggle,
-  onAsk,
+  onOpen,
 }: {
   webhook: Webhook
   shown: readonly string[]
   chosen: ReadonlySet<string>
   onToggle: (ids: readonly string[], on: boolean) => void
-  onAsk: (what: keyof Asked) => void
+  onOpen: (what: keyof OpenDialogs) => void
 }) {
   const disabled = webhook.status === 'disabled'
   const all = shown.length > 0 && shown.every((id) => chosen.has(id))
@@ -217,13 +217,13 @@ function Toolbar({
         />
       </div>
       <div className="ml-auto flex flex-wrap items-center gap-2">
-        <Button tone="primary" disabled={disabled || chosen.size === 0} onClick={() => onAsk('retry')}>
+        <Button tone="primary" disabled={disabled || chosen.size === 0} onClick={() => onOpen('retry')}>
           Retry selected
         </Button>
-        <Button disabled={disabled} onClick={() => onAsk('recover')}>
+        <Button disabled={disabled} onClick={() => onOpen('recover')}>
           Retry all since…
         </Button>
-        <Button onClick={() => onAsk('purge')}>Purge…</Button>
+        <Button onClick={() => onOpen('purge')}>Purge…</Button>
       </div>
       {disabled ? <p className="w-full text-sm text-soft">Activate the webhook before you retry.</p> : null}
     </Filters>

@@ -43,7 +43,7 @@ export function useRecovery(webhookId: string) {
   }
 }
 
-/** How far a recovery is. */
+/** The progress of a recovery. */
 export function RecoveryProgress({
   jobId,
   webhookId,
@@ -63,7 +63,7 @@ export function RecoveryProgress({
   useEffect(() => {
     if (over) void queryClient.invalidateQueries({ queryKey: ['webhooks', webhookId] })
   }, [over, queryClient, webhookId])
-  // It was begun long ago: jobs can be read for 30 days after their end.
+  // Jobs can be read for 30 days after their end.
   const gone = isHalfkeyError(error) && error.code === 'not_found'
   useEffect(() => {
     if (gone) onDismiss()

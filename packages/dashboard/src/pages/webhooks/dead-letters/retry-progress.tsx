@@ -1,11 +1,11 @@
 import { Button } from '../../../components/controls/button.tsx'
 import { Card } from '../../../components/layout/card.tsx'
 import { ProgressBar } from '../../../components/layout/progress-bar.tsx'
-import { isUnderWay, type RetryRun, throughOf } from './retry-run.ts'
+import { finishedOf, isRunning, type RetryRun } from './retry-run.ts'
 
 function resultOf(run: RetryRun): string {
   const refused = Object.values(run.refused).reduce((sum, count) => sum + count, 0)
-  const again = throughOf(run) - refused
+  const again = finishedOf(run) - refused
   return [
     `${again} of ${run.total} sent again`,
     ...(refused === 0 ? [] : [`${refused} refused`]),
@@ -23,12 +23,12 @@ export function RetryProgress({
   onCancel: () => void
   onDismiss: () => void
 }) {
-  const working = isUnderWay(run)
+  const working = isRunning(run)
   return (
     <Card>
       <section aria-label="Retrying the selected dead letters" className="flex flex-col gap-3">
         {working ? (
-          <ProgressBar label="Sending the selected dead letters again" value={throughOf(run)} max={run.total} />
+          <ProgressBar label="Sending the selected dead letters again" value={finishedOf(run)} max={run.total} />
         ) : (
           <p role="status" className="text-sm font-medium">
             {resultOf(run)}.
@@ -42,7 +42,7 @@ export function RetryProgress({
         <div className="flex flex-wrap items-center justify-between gap-3">
           <p className="text-sm text-soft">
             {working
-              ? 'It goes on while this webhook is shown, and after a reload.'
+              ? 'It continues while this webhook is shown, and after a reload.'
               : 'What fails again comes back into the queue.'}
           </p>
           {working ? <Button onClick={onCancel}>Cancel the rest</Button> : <Button onClick={onDismiss}>Dismiss</Button>}

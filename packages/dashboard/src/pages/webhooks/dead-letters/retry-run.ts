@@ -5,16 +5,16 @@ import { queryClient } from '../../../query-client.ts'
 
 const CONCURRENCY = 4
 
-/** Many dead letters that are being sent again, one call each. Kept in the tab, so that a reload goes on with it. */
+/** Many dead letters that are being retried, one call each. Kept in the tab, so that a reload continues it. */
 export interface RetryRun {
   total: number
-  /** Not asked for yet. */
+  /** Not retried yet. */
   waiting: string[]
-  /** Asked for, without an answer so far. */
-  asked: string[]
-  /** Asked for before a reload, which took the answer away: looked at before they are asked for again. */
+  /** Retried, without an answer so far. */
+  inFlight: string[]
+  /** In flight before a reload, which lost the answer: their status is checked before they are retried. */
   unsure: string[]
-  /** What the server said to those that it did not take, and to how many. */
+  /** How many were refused, by the server's message. */
   refused: Record<string, number>
   cancelled: number
 }
@@ -23,7 +23,7 @@ interface Store {
   key: string
   webhookId: string
   run: RetryRun | null
-  /** Workers of an earlier one stop. */
+  /** Workers of an earlier generation stop. */
   generation: number
   listeners: Set<() => void>
 }
@@ -35,7 +35,7 @@ function isRun(value: unknown): value is RetryRun {
   return (
     typeof value === 'object' &&
     value !== null &&
-    [run.waiting, run.asked, run.unsure].every((ids) => Array.isArray(ids)) &&
+    [run.waiting, run.inFlight, run.unsure].every((ids) => Array.isArray(ids)) &&
     typeof run.total === 'number' &&
     typeof run.cancelled === 'number' &&
     typeof run.refused === 'object'
@@ -65,14 +65,14 @@ function put(store: Store, run: RetryRun | null): void {
   for (const listener of store.listeners) listener()
 }
 
-/** How many of a run are through, taken or not. */
-export const throughOf = (run: RetryRun): number =>
-  run.total - run.waiting.length - run.asked.length - run.unsure.length - run.cancelled
+/** How many of a run are finished, accepted or refused. */
+export const finishedOf = (run: RetryRun): number =>
+  run.total - run.waiting.length - run.inFlight.length - run.unsure.length - run.cancelled
 
-/** Whether there is something left of it to do. */
-export const isUnderWay = (run: RetryRun): boolean => run.waiting.length + run.asked.length + run.unsure.length > 0
+/** Whether the run is not finished. */
+export const isRunning = (run: RetryRun): boolean => run.waiting.length + run.inFlight.length + run.unsure.length > 0
 
-/** The next delivery to send again, and whether it may have been already. */
+/** Takes the next delivery. `sure`: it was certainly not retried before. */
 function take(store: Store): { id: string; sure: boolean } | null {
   const run = store.run
   const id = run?.unsure[0] ?? run?.waiting[0]
@@ -82,22 +82,22 @@ function take(store: Store): { id: string; sure: boolean } | null {
     ...run,
     unsure: sure ? run.unsure : run.unsure.slice(1),
     waiting: sure ? run.waiting.slice(1) : run.waiting,
-    asked: [...run.asked, id],
+    inFlight: [...run.inFlight, id],
   })
   return { id, sure }
 }
 
-function settle(store: Store, id: string, refusal: string | null): void {
+function finish(store: Store, id: string, refusal: string | null): void {
   const run = store.run
   if (run === null) return
   const refused =
     refusal === null
       ? run.refused
       : { ...run.refused, [refusal]: (Object.hasOwn(run.refused, refusal) ? (run.refused[refusal] ?? 0) : 0) + 1 }
-  put(store, { ...run, asked: run.asked.filter((each) => each !== id), refused })
+  put(store, { ...run, inFlight: run.inFlight.filter((each) => each !== id), refused })
 }
 
-/** Sends one again; one of which that is uncertain only if it still is a dead letter. */
+/** Retries one; if it may have been retried before, only if it is still a dead letter. */
 async function retry(webhookId: string, id: string, sure: boolean): Promise<void> {
   if (!sure && (await api.webhooks.deliveries.get(webhookId, id)).status !== 'dead_letter') return
   await api.webhooks.deliveries.retry(webhookId, id)
@@ -109,27 +109,27 @@ async function work(store: Store, generation: number): Promise<void> {
     if (next === null) break
     try {
       await retry(store.webhookId, next.id, next.sure)
-      settle(store, next.id, null)
+      finish(store, next.id, null)
     } catch (error) {
-      // The session is over: whoever signs in again goes on with what is left.
+      // The session has ended. The run continues after the next sign-in.
       if (isHalfkeyError(error) && error.status === 401) return
-      settle(store, next.id, messageOf(error))
+      finish(store, next.id, messageOf(error))
     }
   }
 }
 
-async function goOn(store: Store): Promise<void> {
+async function resume(store: Store): Promise<void> {
   store.generation += 1
   const { generation, run } = store
-  if (run === null || !isUnderWay(run)) return
-  put(store, { ...run, asked: [], unsure: [...run.asked, ...run.unsure] })
+  if (run === null || !isRunning(run)) return
+  put(store, { ...run, inFlight: [], unsure: [...run.inFlight, ...run.unsure] })
   await Promise.all(Array.from({ length: CONCURRENCY }, () => work(store, generation)))
   await queryClient.invalidateQueries({ queryKey: ['webhooks', store.webhookId] })
 }
 
 /**
- * A webhook's run, which goes on as long as a page with this hook is open, and after a reload. `start` adds to the one
- * that is under way.
+ * A webhook's retry run. It continues while a page with this hook is open, and after a reload. `start` adds to a
+ * running one.
  */
 export function useRetryRun(tenantId: string, webhookId: string) {
   const store = storeOf(tenantId, webhookId)
@@ -141,7 +141,7 @@ export function useRetryRun(tenantId: string, webhookId: string) {
     () => store.run,
   )
   useEffect(() => {
-    void goOn(store)
+    void resume(store)
     return () => {
       store.generation += 1
     }
@@ -149,15 +149,15 @@ export function useRetryRun(tenantId: string, webhookId: string) {
   return {
     run,
     start(ids: readonly string[]) {
-      const before = store.run !== null && isUnderWay(store.run) ? store.run : null
-      const known = new Set(before === null ? [] : [...before.waiting, ...before.asked, ...before.unsure])
+      const before = store.run !== null && isRunning(store.run) ? store.run : null
+      const known = new Set(before === null ? [] : [...before.waiting, ...before.inFlight, ...before.unsure])
       const fresh = ids.filter((id) => !known.has(id))
-      const empty: RetryRun = { total: 0, waiting: [], asked: [], unsure: [], refused: {}, cancelled: 0 }
+      const empty: RetryRun = { total: 0, waiting: [], inFlight: [], unsure: [], refused: {}, cancelled: 0 }
       const { total, waiting, ...rest } = before ?? empty
       put(store, { ...rest, total: total + fresh.length, waiting: [...waiting, ...fresh] })
-      if (before === null) void goOn(store)
+      if (before === null) void resume(store)
     },
-    /** Those that were asked for are still awaited. */
+    /** Those that were inFlight for are still awaited. */
     cancel() {
       if (store.run === null) return
       const { waiting, unsure, cancelled } = store.run

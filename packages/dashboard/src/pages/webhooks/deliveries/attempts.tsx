@@ -12,7 +12,7 @@ function isHidden(code: number): boolean {
   return (
     code < 0x20 ||
     (code >= 0x7f && code < 0xa0) ||
-    // Marks that turn the direction of what follows, and those of no width.
+    // Bidirectional controls and zero-width characters.
     (code >= 0x200b && code <= 0x200f) ||
     (code >= 0x2028 && code <= 0x202e) ||
     (code >= 0x2060 && code <= 0x206f) ||
@@ -20,7 +20,7 @@ function isHidden(code: number): boolean {
   )
 }
 
-/** A text with what cannot be seen in it spelt out: a terminal's commands (`\x1b`), marks that turn the direction. */
+/** The text with invisible characters escaped: control characters (`\x1b`) and direction marks. */
 export function visible(text: string): string {
   return [...text]
     .map((character) => {
@@ -31,7 +31,7 @@ export function visible(text: string): string {
     .join('')
 }
 
-/** What a receiver answered, as text and nothing else, however it is made up. */
+/** A receiver's answer, always as plain text. */
 export function AttemptAnswer({ attempt }: { attempt: DeliveryAttempt }) {
   const { responseSnippet } = attempt
   if (responseSnippet === null || responseSnippet === '')
@@ -58,7 +58,7 @@ export function AttemptAnswer({ attempt }: { attempt: DeliveryAttempt }) {
 
 function Attempt({ attempt }: { attempt: DeliveryAttempt }) {
   const good = attempt.error === null
-  // That it was 500 is said already; that a redirect is not followed is not.
+  // The status is shown already. Say only what it does not: that redirects are not followed.
   const told = attempt.statusCode === null || attempt.error === `status ${attempt.statusCode}`
   return (
     <li className="relative flex min-w-0 flex-col gap-2 border-l pb-6 pl-6 last:pb-0">
@@ -80,7 +80,7 @@ function Attempt({ attempt }: { attempt: DeliveryAttempt }) {
   )
 }
 
-/** Every attempt of a delivery, the newest first. */
+/** The attempts of a delivery, newest first. */
 export function Attempts({ attempts }: { attempts: readonly DeliveryAttempt[] }) {
   if (attempts.length === 0) return <p className="text-sm text-soft">Nothing was sent yet.</p>
   return (

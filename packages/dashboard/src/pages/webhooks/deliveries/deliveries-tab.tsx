@@ -42,12 +42,12 @@ function NoDeliveries({ webhook }: { webhook: Webhook }) {
   )
 }
 
-/** What was sent to a webhook, and what is on its way. */
+/** The deliveries of a webhook. */
 export function DeliveriesTab({ webhook }: { webhook: Webhook }) {
   const { values, page } = useFilters()
   const types = useEventTypes()
   const status = STATUSES.find((each) => each === values.status)
-  // What the address says is text; the server refuses a kind that it does not know.
+  // The URL may hold any text. The server refuses unknown types.
   const eventType = values.type as Delivery['eventType'] | undefined
   const query = useQuery({
     queryKey: ['webhooks', webhook.id, 'deliveries', { page, status, eventType }],

@@ -32,7 +32,7 @@ function useDelivery(webhookId: string, deliveryId: string) {
   })
 }
 
-/** Why a delivery cannot be sent again by hand; null where it can. */
+/** Why a delivery cannot be retried manually; null if it can. */
 function obstacleOf(delivery: DeliveryWithPayload, webhook: Webhook | undefined): string | null {
   if (delivery.status === 'failed') return 'A test is sent once. Send another one instead.'
   if (delivery.status === 'delivering') return 'It is being sent at this moment.'
@@ -99,7 +99,7 @@ function Facts({ delivery }: { delivery: DeliveryWithPayload }) {
   )
 }
 
-/** One event on its way to one endpoint: every attempt, what was sent, and how to check its signature. */
+/** One delivery: its attempts, what was sent, and how to check the signature. */
 export function DeliveryPage() {
   const { webhookId, deliveryId } = useParams({ strict: false }) as { webhookId: string; deliveryId: string }
   const { session } = useSession()
@@ -116,7 +116,7 @@ export function DeliveryPage() {
     <Page
       title={delivery.eventType}
       description={
-        delivery.status === 'dead_letter' ? 'No attempt was taken: it is not sent again by itself.' : undefined
+        delivery.status === 'dead_letter' ? 'All attempts failed. Halfkey will not retry automatically.' : undefined
       }
       back={back}
       actions={allows(session, 'webhooks:write') ? <Retry delivery={delivery} /> : <ReadOnly />}

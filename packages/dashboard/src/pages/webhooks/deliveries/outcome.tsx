@@ -20,7 +20,7 @@ export function LastAnswer({ delivery }: { delivery: Delivery }) {
   )
 }
 
-/** A delivery's kind of event, which leads to its page, and the event's id. */
+/** A link to a delivery by its event type, with the event id. */
 export function DeliveryLink({ delivery }: { delivery: Delivery }) {
   return (
     <div className="min-w-0">

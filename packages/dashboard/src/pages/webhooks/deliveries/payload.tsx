@@ -5,7 +5,7 @@ import { CopyButton, JsonBlock } from '../../../components/records/copy.tsx'
 import { useFilters } from '../../../components/table/filters.tsx'
 import { sentBody } from '../snippets.ts'
 
-/** What was sent: to read, and byte for byte. Which of the two is in the URL. */
+/** The payload: formatted, or byte for byte as sent. The URL holds which. */
 export function Payload({ delivery }: { delivery: DeliveryWithPayload }) {
   const { values, set } = useFilters()
   const body = sentBody(delivery)

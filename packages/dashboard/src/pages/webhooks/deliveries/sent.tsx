@@ -32,7 +32,7 @@ function headersOf(delivery: DeliveryWithPayload): { names: string[]; meaning: R
   ]
 }
 
-/** What goes along with the body, and what it is for. */
+/** The headers of a delivery and their meaning. */
 export function SentHeaders({ delivery }: { delivery: DeliveryWithPayload }) {
   return (
     <Card title="Headers" description="Sent along with each attempt.">
@@ -52,7 +52,7 @@ export function SentHeaders({ delivery }: { delivery: DeliveryWithPayload }) {
   )
 }
 
-/** Lines that compute the signature without anything of ours. */
+/** A snippet that computes the signature without the SDK. */
 export function Verify({ delivery }: { delivery: DeliveryWithPayload }) {
   const snippet = verifySnippet(delivery)
   if (snippet === null) return null

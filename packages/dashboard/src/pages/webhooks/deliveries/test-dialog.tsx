@@ -17,7 +17,7 @@ const TEST = 'webhook.test'
 function verdictOf(delivery: Delivery): string {
   const last = delivery.attempts.at(-1)
   if (delivery.status === 'succeeded') return 'Your endpoint took it.'
-  if (last === undefined) return 'It has not been answered yet. Its page shows how it goes on.'
+  if (last === undefined) return 'It has not been answered yet. The delivery’s page shows its progress.'
   return 'Your endpoint did not take it. A test is sent once and not retried.'
 }
 
@@ -46,7 +46,7 @@ function Outcome({ delivery }: { delivery: Delivery }) {
   )
 }
 
-/** Sends a test event of a chosen kind, and shows what the receiver said. */
+/** Sends a test event of a chosen type and shows the receiver's answer. */
 export function TestDialog({ webhook, open, onClose }: { webhook: Webhook; open: boolean; onClose: () => void }) {
   const types = useEventTypes()
   const [type, setType] = useState(TEST)

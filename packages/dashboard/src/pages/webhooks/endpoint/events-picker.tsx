@@ -11,12 +11,12 @@ const EVERYTHING = '*'
 /** `user.created` belongs to `user.*`. */
 export const familyOf = (type: string): string => `${type.split('.', 1)[0]}.*`
 
-/** Whether a subscription's entries cover a kind of event. */
+/** Whether a subscription covers an event type. */
 export function covers(events: readonly string[], type: string): boolean {
   return events.includes(EVERYTHING) || events.includes(familyOf(type)) || events.includes(type)
 }
 
-/** Ticks or unticks an entry; what an entry of more covers goes away, as it says nothing beside it. */
+/** Adds or removes an entry. Adding a wider entry removes those that it covers. */
 function withEntry(events: readonly string[], entry: string, on: boolean): string[] {
   const others = events.filter((each) => each !== entry)
   if (!on) return others
@@ -70,7 +70,7 @@ function matching(types: EventTypeRecord[], search: string): Map<string, EventTy
   return Map.groupBy(found, ({ type }) => familyOf(type))
 }
 
-/** Which events an endpoint gets: single kinds, families, or all of them. */
+/** Picks the events of an endpoint: single types, families, or all. */
 export function EventsPicker({ value, onChange }: Bound<string[]>) {
   const types = useEventTypes()
   const [search, setSearch] = useState('')

@@ -47,7 +47,7 @@ function RegisterForm({ onMade, onCancel }: { onMade: (made: WebhookWithSecret) 
   )
 }
 
-/** Registers an endpoint, and shows its secret once, with the receiver that it belongs to. */
+/** Registers an endpoint and shows its secret once, with a receiver to paste. */
 export function RegisterDialog({ open, onClose }: { open: boolean; onClose: () => void }) {
   const [made, setMade] = useState<WebhookWithSecret | null>(null)
   const navigate = useNavigate()
@@ -75,7 +75,7 @@ export function RegisterDialog({ open, onClose }: { open: boolean; onClose: () =
           <Secret
             label="Signing secret"
             value={made.secret}
-            // Where this leads, the address asks for no dialog any more.
+            // The target URL no longer asks for the dialog.
             onDone={() => {
               setMade(null)
               void navigate({ to: '/webhooks/$webhookId', params: { webhookId: made.id } } as never)

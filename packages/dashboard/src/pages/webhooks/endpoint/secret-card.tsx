@@ -54,7 +54,7 @@ function RotateForm({
   )
 }
 
-/** The signing secret: a new one, and the end of the old one. */
+/** The signing secret: rotate it, or end the grace period of the old one. */
 export function SecretCard({ webhook }: { webhook: Webhook }) {
   const [open, setOpen] = useState<'rotate' | 'end' | null>(null)
   const [secret, setSecret] = useState<string | null>(null)

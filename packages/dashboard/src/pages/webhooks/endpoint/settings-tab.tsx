@@ -66,7 +66,7 @@ function DeleteCard({ webhook }: { webhook: Webhook }) {
   return (
     <Card
       title="Delete this webhook"
-      description="Nothing more is sent to it, and its deliveries can no longer be looked at."
+      description="Nothing more is sent to it, and its deliveries can no longer be viewed."
       actions={
         <ConfirmButton
           label="Delete"
@@ -89,7 +89,7 @@ function DeleteCard({ webhook }: { webhook: Webhook }) {
   )
 }
 
-/** How a webhook is set, and how it ends. */
+/** A webhook's settings, status, secret and deletion. */
 export function SettingsTab({ webhook, mayWrite }: { webhook: Webhook; mayWrite: boolean }) {
   if (!mayWrite)
     return (

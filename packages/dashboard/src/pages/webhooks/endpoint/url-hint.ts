@@ -1,4 +1,4 @@
-/** What can be said of a webhook's URL while it is typed. The server decides; `bad` is what it will refuse for sure. */
+/** A hint about a webhook's URL while it is typed. The server decides; `bad` means it will refuse it. */
 export interface UrlHint {
   text: string
   bad: boolean
@@ -8,7 +8,7 @@ const LOOPBACK = /^(localhost|.*\.localhost|127(\.\d{1,3}){3}|\[::1\])$/i
 const PRIVATE =
   /^(10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|169\.254\.|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|\[f[cde])/i
 
-/** A word about the address that was typed so far, by the rules that deliveries are sent by. */
+/** The hint for a typed URL, by the rules of the egress guard. */
 export function hintOfUrl(text: string, environment: 'development' | 'production'): UrlHint {
   const isDevelopment = environment === 'development'
   const typed = text.trim()
