@@ -27,7 +27,7 @@ export function AppDetail({ appId }: { appId: string }) {
   const name = useApps().find(({ id }) => id === appId)?.name
   return (
     <Detail label="App">
-      <RecordLink id={appId} {...(name === undefined ? {} : { label: name })} />
+      <RecordLink id={appId}>{name}</RecordLink>
     </Detail>
   )
 }

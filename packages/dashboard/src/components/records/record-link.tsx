@@ -1,4 +1,5 @@
 import { Link } from '@tanstack/react-router'
+import type { ComponentProps, ReactNode } from 'react'
 
 const PLACES: Record<string, string> = {
   usr: '/users',
@@ -23,12 +24,22 @@ export function pathOfRecord(id: string): string | null {
 }
 
 /** A link to a record by its id; the id as text if the record has no page. */
-export function RecordLink({ id, label }: { id: string; label?: string }) {
+export function RecordLink({
+  id,
+  className = '',
+  children,
+  ...rest
+}: {
+  id: string
+  className?: string
+  /** Shown instead of the id. */
+  children?: ReactNode
+} & Pick<ComponentProps<'a'>, 'dir' | 'title'>) {
   const path = pathOfRecord(id)
-  const shown = label ?? <code className="font-mono text-[0.8125rem] [overflow-wrap:anywhere]">{id}</code>
+  const shown = children ?? <code className="font-mono text-[0.8125rem] [overflow-wrap:anywhere]">{id}</code>
   if (path === null) return <>{shown}</>
   return (
-    <Link to={path} className="text-accent hover:underline">
+    <Link to={path} className={`text-accent hover:underline ${className}`} {...rest}>
       {shown}
     </Link>
   )

@@ -1,8 +1,8 @@
 import type { User } from '@halfkey/sdk'
 import { useQuery } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
 import { allows, api } from '../../api.ts'
 import { useSession } from '../../shell/session-context.ts'
+import { RecordLink } from './record-link.tsx'
 
 const NAME_STALE_MS = 60_000
 
@@ -28,14 +28,13 @@ export function UserLink({ userId }: { userId: string }) {
   })
   const isNamed = data !== undefined && data !== userId
   return (
-    <Link
-      to="/users/$userId"
-      params={{ userId } as never}
+    <RecordLink
+      id={userId}
       title={isNamed ? userId : undefined}
       dir="auto"
-      className="inline-block max-w-64 truncate align-bottom text-accent hover:underline max-md:max-w-56"
+      className="inline-block max-w-64 truncate align-bottom max-md:max-w-56"
     >
       {isNamed ? data : <code className="font-mono text-[0.8125rem]">{userId}</code>}
-    </Link>
+    </RecordLink>
   )
 }

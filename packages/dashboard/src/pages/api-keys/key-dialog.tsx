@@ -1,14 +1,10 @@
 import type { ApiKey } from '@halfkey/sdk'
-import { useQuery } from '@tanstack/react-query'
 import { api } from '../../api.ts'
 import { Detail } from '../../components/layout/details.tsx'
-import { Dialog } from '../../components/layout/dialog.tsx'
-import { ErrorState, Loading } from '../../components/layout/states.tsx'
+import { UrlDialog } from '../../components/layout/url-dialog.tsx'
 import { Badge, StatusBadge } from '../../components/records/badge.tsx'
 import { MetadataList } from '../../components/records/metadata-list.tsx'
 import { AppDetail, IdDetail, TimeDetail } from '../../components/records/record-details.tsx'
-import { useFilters } from '../../components/table/filters.tsx'
-import { LIVE } from '../../query-client.ts'
 
 function Words({ words, none }: { words: readonly string[]; none: string }) {
   if (words.length === 0) return <>{none}</>
@@ -56,28 +52,9 @@ function Fields({ apiKey }: { apiKey: ApiKey }) {
 
 /** Shows the key that the URL names, without its value. */
 export function KeyDialog() {
-  const { values, set } = useFilters()
-  const { key: id, page } = values
-  const query = useQuery({
-    queryKey: ['api-keys', 'one', id],
-    queryFn: ({ signal }) => api.apiKeys.get(id ?? '', { signal }),
-    enabled: id !== undefined,
-    ...LIVE,
-  })
   return (
-    <Dialog
-      open={id !== undefined}
-      onOpenChange={(open) => (open ? undefined : set({ key: undefined, page }))}
-      title="API key"
-      wide
-    >
-      {query.data !== undefined ? (
-        <Fields apiKey={query.data} />
-      ) : query.isError ? (
-        <ErrorState error={query.error} />
-      ) : (
-        <Loading />
-      )}
-    </Dialog>
+    <UrlDialog name="key" title="API key" resource="api-keys" read={(id, options) => api.apiKeys.get(id, options)}>
+      {(apiKey) => <Fields apiKey={apiKey} />}
+    </UrlDialog>
   )
 }

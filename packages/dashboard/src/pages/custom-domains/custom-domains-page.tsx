@@ -1,6 +1,6 @@
 import type { CustomDomain } from '@halfkey/sdk'
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
-import { Link, useNavigate } from '@tanstack/react-router'
+import { useNavigate } from '@tanstack/react-router'
 import { allows, api } from '../../api.ts'
 import { Button } from '../../components/controls/button.tsx'
 import { Form } from '../../components/form/form.tsx'
@@ -10,6 +10,7 @@ import { Dialog } from '../../components/layout/dialog.tsx'
 import { Page } from '../../components/layout/page.tsx'
 import { curl, EmptyState } from '../../components/layout/states.tsx'
 import { StatusBadge } from '../../components/records/badge.tsx'
+import { RecordLink } from '../../components/records/record-link.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { useAppField } from '../../components/records/use-apps.ts'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
@@ -25,13 +26,9 @@ const columns: Column<CustomDomain>[] = [
     id: 'domain',
     header: 'Domain',
     cell: ({ row }) => (
-      <Link
-        to="/custom-domains/$domainId"
-        params={{ domainId: row.original.id } as never}
-        className="font-medium text-accent hover:underline"
-      >
+      <RecordLink id={row.original.id} className="font-medium">
         {row.original.domain}
-      </Link>
+      </RecordLink>
     ),
   },
   { id: 'status', header: 'Status', cell: ({ row }) => <StatusBadge status={row.original.status} /> },

@@ -1,8 +1,8 @@
 import type { DelegatedSession, Page as ListPage } from '@halfkey/sdk'
 import type { UseQueryResult } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { StatusBadge } from '../../components/records/badge.tsx'
+import { RecordLink } from '../../components/records/record-link.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { UserLink } from '../../components/records/user-link.tsx'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
@@ -30,14 +30,9 @@ const name: Column<DelegatedSession> = {
   header: 'Session',
   cell: ({ row: { original } }) => (
     <span className="block max-w-72 min-w-0">
-      <Link
-        to="/delegated-sessions/$sessionId"
-        params={{ sessionId: original.id } as never}
-        dir="auto"
-        className="line-clamp-2 font-medium text-accent [overflow-wrap:anywhere] hover:underline"
-      >
+      <RecordLink id={original.id} dir="auto" className="line-clamp-2 font-medium [overflow-wrap:anywhere]">
         {original.name ?? 'Without a name'}
-      </Link>
+      </RecordLink>
       <span className="block truncate font-mono text-xs text-soft">{original.id}</span>
     </span>
   ),

@@ -1,23 +1,20 @@
 import type { Guest } from '@halfkey/sdk'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { Link, useNavigate } from '@tanstack/react-router'
+import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { allows, api } from '../../api.ts'
 import { Button } from '../../components/controls/button.tsx'
 import { Form } from '../../components/form/form.tsx'
 import { ConfirmButton } from '../../components/layout/confirm-button.tsx'
 import { Detail } from '../../components/layout/details.tsx'
-import { Dialog } from '../../components/layout/dialog.tsx'
-import { ErrorState, Loading } from '../../components/layout/states.tsx'
 import { useToast } from '../../components/layout/toast.tsx'
+import { UrlDialog } from '../../components/layout/url-dialog.tsx'
 import { StatusBadge } from '../../components/records/badge.tsx'
 import { CopyableId } from '../../components/records/copy.tsx'
 import { MetadataList } from '../../components/records/metadata-list.tsx'
 import { Party } from '../../components/records/party.tsx'
 import { AppDetail, IdDetail, TimeDetail } from '../../components/records/record-details.tsx'
 import { RecordLink } from '../../components/records/record-link.tsx'
-import { useFilters } from '../../components/table/filters.tsx'
-import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
 import { givenOf, inputOf, USER_FIELDS } from '../users/user-fields.ts'
 import { GuestEnd } from './guest-end.tsx'
@@ -88,14 +85,9 @@ function WalletOf({ guest }: { guest: Guest }) {
   })
   if (data === undefined) return null
   return (
-    <Link
-      to="/wallets/$walletId"
-      params={{ walletId: data.id } as never}
-      search={{} as never}
-      className="text-sm font-medium text-accent hover:underline"
-    >
+    <RecordLink id={data.id} className="text-sm font-medium">
       Wallet of this guest
-    </Link>
+    </RecordLink>
   )
 }
 
@@ -136,28 +128,9 @@ function Shown({ guest }: { guest: Guest }) {
 
 /** The guest session that the URL names, with its actions. */
 export function GuestDialog() {
-  const { values, set } = useFilters()
-  const { guest: id, page } = values
-  const query = useQuery({
-    queryKey: ['guests', 'one', id],
-    queryFn: ({ signal }) => api.guests.get(id ?? '', { signal }),
-    enabled: id !== undefined,
-    ...LIVE,
-  })
   return (
-    <Dialog
-      open={id !== undefined}
-      onOpenChange={(open) => (open ? undefined : set({ guest: undefined, page }))}
-      title="Guest session"
-      wide
-    >
-      {query.data !== undefined ? (
-        <Shown guest={query.data} />
-      ) : query.isError ? (
-        <ErrorState error={query.error} />
-      ) : (
-        <Loading />
-      )}
-    </Dialog>
+    <UrlDialog name="guest" title="Guest session" resource="guests" read={(id, options) => api.guests.get(id, options)}>
+      {(guest) => <Shown guest={guest} />}
+    </UrlDialog>
   )
 }

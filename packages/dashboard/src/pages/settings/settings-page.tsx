@@ -1,6 +1,6 @@
 import type { App, Tenant } from '@halfkey/sdk'
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
-import { Link, useNavigate } from '@tanstack/react-router'
+import { useNavigate } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import { allows, api } from '../../api.ts'
 import { Button } from '../../components/controls/button.tsx'
@@ -14,6 +14,7 @@ import { curl, EmptyState, ErrorState, Loading } from '../../components/layout/s
 import { useToast } from '../../components/layout/toast.tsx'
 import { Badge } from '../../components/records/badge.tsx'
 import { IdDetail, TimeDetail } from '../../components/records/record-details.tsx'
+import { RecordLink } from '../../components/records/record-link.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { useAppOptions } from '../../components/records/use-apps.ts'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
@@ -86,13 +87,9 @@ function columnsOf(defaultAppId: string): Column<App>[] {
       header: 'App',
       cell: ({ row }) => (
         <span className="flex flex-wrap items-center gap-2">
-          <Link
-            to="/settings/apps/$appId"
-            params={{ appId: row.original.id } as never}
-            className="font-medium text-accent hover:underline [overflow-wrap:anywhere]"
-          >
+          <RecordLink id={row.original.id} className="font-medium [overflow-wrap:anywhere]">
             {row.original.name}
-          </Link>
+          </RecordLink>
           {row.original.id === defaultAppId ? <Badge>default</Badge> : null}
         </span>
       ),

@@ -1,8 +1,8 @@
 import type { Page as ListPage, TransactionSummary } from '@halfkey/sdk'
 import type { UseQueryResult } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { StatusBadge } from '../../components/records/badge.tsx'
+import { RecordLink } from '../../components/records/record-link.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { UserLink } from '../../components/records/user-link.tsx'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
@@ -13,13 +13,9 @@ const what: Column<TransactionSummary> = {
   header: 'Transaction',
   cell: ({ row: { original } }) => (
     <span className="block max-w-80 min-w-0">
-      <Link
-        to="/transactions/$transactionId"
-        params={{ transactionId: original.id } as never}
-        className="font-medium text-accent [overflow-wrap:anywhere] hover:underline"
-      >
+      <RecordLink id={original.id} className="font-medium [overflow-wrap:anywhere]">
         {operationsWords(original.operations)}
-      </Link>
+      </RecordLink>
       <span className="block truncate font-mono text-xs text-soft" title={original.commandId}>
         {original.commandId}
       </span>

@@ -1,6 +1,5 @@
 import type { App, User } from '@halfkey/sdk'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
 import { Plus } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { allows, api } from '../../api.ts'
@@ -9,6 +8,7 @@ import { Card } from '../../components/layout/card.tsx'
 import { Page } from '../../components/layout/page.tsx'
 import { curl, EmptyState } from '../../components/layout/states.tsx'
 import { StatusBadge } from '../../components/records/badge.tsx'
+import { RecordLink } from '../../components/records/record-link.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { useAppOptions, useApps } from '../../components/records/use-apps.ts'
 import { UserText } from '../../components/records/user-text.tsx'
@@ -27,14 +27,9 @@ function Who({ user }: { user: User }) {
   const second = user.email === null ? null : user.name
   return (
     <div className="min-w-48 max-md:min-w-0">
-      <Link
-        to="/users/$userId"
-        params={{ userId: user.id } as never}
-        search={{} as never}
-        className="font-medium text-accent hover:underline"
-      >
+      <RecordLink id={user.id} className="font-medium">
         {first === null ? <code className="font-mono text-[0.8125rem]">{user.id}</code> : <UserText>{first}</UserText>}
-      </Link>
+      </RecordLink>
       {second === null ? null : <UserText className="text-soft">{second}</UserText>}
     </div>
   )

@@ -1,6 +1,5 @@
 import { isHalfkeyError, type User, type Wallet } from '@halfkey/sdk'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
 import { allows, api, apiFor, messageOf } from '../../api.ts'
 import { Button } from '../../components/controls/button.tsx'
 import { Card } from '../../components/layout/card.tsx'
@@ -13,6 +12,7 @@ import { CopyableId } from '../../components/records/copy.tsx'
 import { CustodyXray } from '../../components/records/custody.tsx'
 import { Party } from '../../components/records/party.tsx'
 import { TimeDetail } from '../../components/records/record-details.tsx'
+import { RecordLink } from '../../components/records/record-link.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
 import { FreezeButton } from '../wallets/freeze-button.tsx'
@@ -81,14 +81,9 @@ function WalletFields({ wallet }: { wallet: Wallet }) {
         <bdi>{wallet.ledger}</bdi>
       </Detail>
       <Detail label="Wallet id">
-        <Link
-          to="/wallets/$walletId"
-          params={{ walletId: wallet.id } as never}
-          search={{} as never}
-          className="text-accent hover:underline"
-        >
+        <RecordLink id={wallet.id}>
           <code className="font-mono text-[0.8125rem] [overflow-wrap:anywhere]">{wallet.id}</code>
-        </Link>
+        </RecordLink>
       </Detail>
       <Detail label="Party">
         <Party id={wallet.partyId} />

@@ -1,12 +1,12 @@
 import type { Wallet } from '@halfkey/sdk'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
 import { api } from '../../api.ts'
 import { UserPicker } from '../../components/controls/user-picker.tsx'
 import { Card } from '../../components/layout/card.tsx'
 import { Page } from '../../components/layout/page.tsx'
 import { EmptyState } from '../../components/layout/states.tsx'
 import { Badge, StatusBadge } from '../../components/records/badge.tsx'
+import { RecordLink } from '../../components/records/record-link.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { UserLink } from '../../components/records/user-link.tsx'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
@@ -26,13 +26,9 @@ const columns: Column<Wallet>[] = [
     id: 'wallet',
     header: 'Wallet',
     cell: ({ row }) => (
-      <Link
-        to="/wallets/$walletId"
-        params={{ walletId: row.original.id } as never}
-        className="font-mono text-[0.8125rem] text-accent [overflow-wrap:anywhere] hover:underline"
-      >
+      <RecordLink id={row.original.id} className="font-mono text-[0.8125rem] [overflow-wrap:anywhere]">
         {row.original.id}
-      </Link>
+      </RecordLink>
     ),
   },
   { id: 'owner', header: 'Owner', cell: ({ row }) => <UserLink userId={row.original.userId} /> },

@@ -79,7 +79,7 @@ function Facts({ webhook }: { webhook: Webhook }) {
           {webhook.appId === null ? (
             'All apps, and the tenant’s own'
           ) : (
-            <RecordLink id={webhook.appId} {...(name === undefined ? {} : { label: name })} />
+            <RecordLink id={webhook.appId}>{name}</RecordLink>
           )}
         </Detail>
         <IdDetail label="URL" id={webhook.url} what="URL" />

@@ -8,6 +8,7 @@ import { Card } from '../../components/layout/card.tsx'
 import { Page } from '../../components/layout/page.tsx'
 import { curl, EmptyState } from '../../components/layout/states.tsx'
 import { Badge, StatusBadge } from '../../components/records/badge.tsx'
+import { RecordLink } from '../../components/records/record-link.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { useAppOptions, useApps } from '../../components/records/use-apps.ts'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
@@ -26,13 +27,9 @@ type Status = (typeof STATUSES)[number]
 function Endpoint({ webhook }: { webhook: Webhook }) {
   return (
     <div className="min-w-0 md:max-w-96">
-      <Link
-        to="/webhooks/$webhookId"
-        params={{ webhookId: webhook.id } as never}
-        className="line-clamp-2 font-medium text-accent [overflow-wrap:anywhere] hover:underline"
-      >
+      <RecordLink id={webhook.id} className="line-clamp-2 font-medium [overflow-wrap:anywhere]">
         {webhook.url}
-      </Link>
+      </RecordLink>
       {webhook.description === null ? null : (
         <p className="line-clamp-2 text-soft [overflow-wrap:anywhere]">{webhook.description}</p>
       )}

@@ -1,6 +1,6 @@
 import type { DeliveryWithPayload, Webhook } from '@halfkey/sdk'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { Link, useParams } from '@tanstack/react-router'
+import { useParams } from '@tanstack/react-router'
 import { RotateCw } from 'lucide-react'
 import { allows, api, messageOf } from '../../../api.ts'
 import { Button } from '../../../components/controls/button.tsx'
@@ -11,6 +11,7 @@ import { ErrorState, Loading } from '../../../components/layout/states.tsx'
 import { useToast } from '../../../components/layout/toast.tsx'
 import { StatusBadge } from '../../../components/records/badge.tsx'
 import { IdDetail, TimeDetail } from '../../../components/records/record-details.tsx'
+import { RecordLink } from '../../../components/records/record-link.tsx'
 import { LIVE } from '../../../query-client.ts'
 import { useSession } from '../../../shell/session-context.ts'
 import { useWebhook } from '../queries.ts'
@@ -79,13 +80,9 @@ function Facts({ delivery }: { delivery: DeliveryWithPayload }) {
         </Detail>
         <IdDetail label="Event id" id={delivery.eventId} what="event id" />
         <Detail label="To">
-          <Link
-            to="/webhooks/$webhookId"
-            params={{ webhookId: delivery.webhookId } as never}
-            className="text-accent hover:underline"
-          >
+          <RecordLink id={delivery.webhookId}>
             {webhook.data === undefined ? delivery.webhookId : shortUrl(webhook.data.url)}
-          </Link>
+          </RecordLink>
         </Detail>
         <IdDetail label="Delivery id" id={delivery.id} what="delivery id" />
         <TimeDetail label="Created" at={delivery.createdAt} />
