@@ -7,7 +7,7 @@ import { Card } from '../../../components/layout/card.tsx'
 import { keepToken } from '../delegate-token.ts'
 import { PolicyInWords } from '../policy/policy-view.tsx'
 import { bodyOf, type Draft } from './draft.ts'
-import { type Attempt, elsewhere, type Problems, problemsOf } from './field-problems.ts'
+import { type Attempt, elsewhere, ProblemsProvider, problemsOf, useProblems } from './field-problems.ts'
 import { LimitsCard } from './limits-card.tsx'
 import { PolicyEditor } from './policy-editor.tsx'
 import { PRESETS, type Preset } from './presets.ts'
@@ -46,7 +46,8 @@ function Presets({ chosen, onChoose }: { chosen: string | null; onChoose: (prese
   )
 }
 
-function Refused({ error, problems }: { error: unknown; problems: Problems }) {
+function Refused({ error }: { error: unknown }) {
+  const problems = useProblems()
   const others = elsewhere(problems)
   const shown = Object.keys(problems).length - others.length
   const isOfFields = Object.keys(fieldErrors(error)).length > 0
@@ -69,20 +70,18 @@ function Summary({
   policy,
   isBroken,
   attempt,
-  problems,
   children,
 }: {
   policy: Policy
   isBroken: boolean
   attempt: Attempt | null
-  problems: Problems
   children: ReactNode
 }) {
   return (
     <Card title="In words">
       <div className="flex flex-col gap-5">
         <PolicyInWords policy={policy} />
-        {attempt === null ? null : <Refused error={attempt.error} problems={problems} />}
+        {attempt === null ? null : <Refused error={attempt.error} />}
         {isBroken ? <p className="text-sm text-warn">The JSON is not a valid policy.</p> : null}
         {children}
       </div>
@@ -108,7 +107,6 @@ export function Compose({
   const queries = useQueryClient()
   const ownKey = wallet.custody !== 'embedded'
   const body = bodyOf(draft, ownKey)
-  const problems = problemsOf(attempt, body)
   const create = useMutation({
     mutationFn: () => apiFor(wallet.userId).delegatedSessions.create(body),
     onMutate: () => setAttempt(null),
@@ -130,32 +128,33 @@ export function Compose({
     setDraft({ ...draft, policy: chosen.policy(issuer) })
   }
   return (
-    <div className="grid items-start gap-5 lg:grid-cols-[minmax(0,1fr)_20rem]">
-      <div className="flex min-w-0 flex-col gap-5">
-        <Presets chosen={preset} onChoose={choose} />
-        <PolicyEditor
-          key={choices}
-          policy={draft.policy}
-          issuer={issuer}
-          problems={problems}
-          onChange={change}
-          broken={broken}
-          onBroken={setBroken}
-        />
-        <LimitsCard draft={draft} ownKey={ownKey} problems={problems} onChange={setDraft} />
+    <ProblemsProvider value={problemsOf(attempt, body)}>
+      <div className="grid items-start gap-5 lg:grid-cols-[minmax(0,1fr)_20rem]">
+        <div className="flex min-w-0 flex-col gap-5">
+          <Presets chosen={preset} onChoose={choose} />
+          <PolicyEditor
+            key={choices}
+            policy={draft.policy}
+            issuer={issuer}
+            onChange={change}
+            broken={broken}
+            onBroken={setBroken}
+          />
+          <LimitsCard draft={draft} ownKey={ownKey} onChange={setDraft} />
+        </div>
+        <div className="lg:sticky lg:top-20">
+          <Summary policy={body.policy} isBroken={broken !== null} attempt={attempt}>
+            <Button
+              tone="primary"
+              busy={create.isPending}
+              disabled={broken !== null || wallet.status === 'frozen'}
+              onClick={() => create.mutate()}
+            >
+              Begin the session
+            </Button>
+          </Summary>
+        </div>
       </div>
-      <div className="lg:sticky lg:top-20">
-        <Summary policy={body.policy} isBroken={broken !== null} attempt={attempt} problems={problems}>
-          <Button
-            tone="primary"
-            busy={create.isPending}
-            disabled={broken !== null || wallet.status === 'frozen'}
-            onClick={() => create.mutate()}
-          >
-            Begin the session
-          </Button>
-        </Summary>
-      </div>
-    </div>
+    </ProblemsProvider>
   )
 }

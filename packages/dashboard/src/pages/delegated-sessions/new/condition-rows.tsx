@@ -5,7 +5,7 @@ import { TextArea, TextField } from '../../../components/controls/field.tsx'
 import { Select } from '../../../components/controls/select.tsx'
 import { SuggestField } from '../../../components/controls/suggest-field.tsx'
 import { OPERATORS } from '../policy/policy-words.ts'
-import { type Problems, problemAt } from './field-problems.ts'
+import { useProblem } from './field-problems.ts'
 import { replaced, without } from './lists.ts'
 
 const OPS = Object.entries(OPERATORS).map(([value, label]) => ({ value: value as PolicyCondition['op'], label }))
@@ -22,7 +22,6 @@ function Row({
   label,
   paths,
   at,
-  problems,
   onChange,
   onRemove,
 }: {
@@ -30,12 +29,11 @@ function Row({
   label: string
   paths: readonly string[]
   at: string
-  problems: Problems
   onChange: (condition: PolicyCondition) => void
   onRemove: () => void
 }) {
   const { path, op, value } = condition
-  const error = problemAt(problems, `${at}.value`)
+  const error = useProblem(`${at}.value`)
   return (
     <li className="grid items-start gap-2 rounded-control bg-raised/60 p-3 sm:grid-cols-[minmax(0,1fr)_auto_minmax(0,1.5fr)_auto]">
       <SuggestField
@@ -45,7 +43,7 @@ function Row({
         value={path}
         suggestions={paths}
         onChange={(next) => onChange({ ...condition, path: next })}
-        error={problems[`${at}.path`]}
+        error={useProblem(`${at}.path`)}
       />
       <Select
         label={`Comparison of ${label}`}
@@ -90,7 +88,6 @@ export function ConditionRows({
   of,
   paths,
   at,
-  problems,
   onChange,
 }: {
   conditions: readonly PolicyCondition[]
@@ -98,7 +95,6 @@ export function ConditionRows({
   of: string
   paths: readonly string[]
   at: string
-  problems: Problems
   onChange: (conditions: PolicyCondition[]) => void
 }) {
   return (
@@ -114,7 +110,6 @@ export function ConditionRows({
             label={`condition ${index + 1}, ${of}`}
             paths={paths}
             at={`${at}.${index}`}
-            problems={problems}
             onChange={(next) => onChange(replaced(conditions, index, next))}
             onRemove={() => onChange(without(conditions, index))}
           />

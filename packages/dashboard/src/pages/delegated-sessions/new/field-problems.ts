@@ -1,3 +1,4 @@
+import { createContext, useContext } from 'react'
 import { fieldErrors } from '../../../api.ts'
 
 /** A refused attempt: the body that was sent, and the error. */
@@ -8,6 +9,20 @@ export interface Attempt {
 
 /** The error messages by path. */
 export type Problems = Record<string, string>
+
+const ProblemsContext = createContext<Problems>({})
+
+/** Hands the messages to the inputs of the form inside it. */
+export const ProblemsProvider = ProblemsContext.Provider
+
+/** The messages of the last attempt that still apply. */
+export const useProblems = (): Problems => useContext(ProblemsContext)
+
+/** The message of a field, or of the first invalid element if it is a list. */
+export function useProblem(path: string): string | undefined {
+  const problems = useProblems()
+  return problems[path] ?? Object.entries(problems).find(([each]) => each.startsWith(`${path}.`))?.[1]
+}
 
 /** The value at a path such as `policy.allow.0.templateId`. */
 function at(value: unknown, path: string): unknown {
@@ -28,9 +43,4 @@ const SHOWN =
 /** The messages that no input shows. */
 export function elsewhere(problems: Problems): [string, string][] {
   return Object.entries(problems).filter(([path]) => !SHOWN.test(path))
-}
-
-/** The message of a field, or of the first invalid element if it is a list. */
-export function problemAt(problems: Problems, path: string): string | undefined {
-  return problems[path] ?? Object.entries(problems).find(([each]) => each.startsWith(`${path}.`))?.[1]
 }

@@ -2,19 +2,12 @@ import { SwitchField, TextField } from '../../../components/controls/field.tsx'
 import { Select } from '../../../components/controls/select.tsx'
 import { Card } from '../../../components/layout/card.tsx'
 import { type Draft, UNITS } from './draft.ts'
-import type { Problems } from './field-problems.ts'
+import { useProblem, useProblems } from './field-problems.ts'
 
 const UNIT_OPTIONS = UNITS.map((value) => ({ value, label: value }))
 
-function Lifetime({
-  draft,
-  problems,
-  onChange,
-}: {
-  draft: Draft
-  problems: Problems
-  onChange: (draft: Draft) => void
-}) {
+function Lifetime({ draft, onChange }: { draft: Draft; onChange: (draft: Draft) => void }) {
+  const isWrong = useProblem('expiresInSeconds') !== undefined
   return (
     <div className="grid grid-cols-[minmax(0,1fr)_auto] items-start gap-2">
       <TextField
@@ -22,9 +15,9 @@ function Lifetime({
         value={draft.lifetime}
         onChange={(lifetime) => onChange({ ...draft, lifetime })}
         inputMode="numeric"
-        hint={problems.expiresInSeconds === undefined ? 'A minute to 30 days.' : undefined}
+        hint={isWrong ? undefined : 'A minute to 30 days.'}
         // The server's message is about seconds, but the field has a unit.
-        error={problems.expiresInSeconds === undefined ? undefined : 'Must be from a minute to 30 days.'}
+        error={isWrong ? 'Must be from a minute to 30 days.' : undefined}
         autoComplete="off"
         className="text-right tabular-nums"
       />
@@ -45,14 +38,13 @@ function Lifetime({
 export function LimitsCard({
   draft,
   ownKey,
-  problems,
   onChange,
 }: {
   draft: Draft
   ownKey: boolean
-  problems: Problems
   onChange: (draft: Draft) => void
 }) {
+  const problems = useProblems()
   return (
     <Card title="Name and limits">
       <div className="flex flex-col gap-4">
@@ -65,7 +57,7 @@ export function LimitsCard({
           autoComplete="off"
         />
         <div className="grid items-start gap-4 sm:grid-cols-2">
-          <Lifetime draft={draft} problems={problems} onChange={onChange} />
+          <Lifetime draft={draft} onChange={onChange} />
           <TextField
             label="Uses (optional)"
             value={draft.maxUses}
@@ -88,12 +80,8 @@ export function LimitsCard({
           checked={draft.serverExecute && !ownKey}
           disabled={ownKey}
           onChange={(serverExecute) => onChange({ ...draft, serverExecute })}
+          error={problems.serverExecute}
         />
-        {problems.serverExecute === undefined ? null : (
-          <p role="alert" className="text-sm text-danger">
-            {problems.serverExecute}
-          </p>
-        )}
       </div>
     </Card>
   )

@@ -6,7 +6,7 @@ import { Card } from '../../../components/layout/card.tsx'
 import { Tabs } from '../../../components/layout/tabs.tsx'
 import { useTemplates } from '../policy/templates.ts'
 import { cleanPolicy } from './draft.ts'
-import { type Problems, problemAt } from './field-problems.ts'
+import { useProblem, useProblems } from './field-problems.ts'
 import { readPolicy } from './read-policy.ts'
 import { RuleList } from './rule-editor.tsx'
 import { SpendList } from './spend-editor.tsx'
@@ -17,28 +17,26 @@ const TEMPLATE_ID = /^[A-Za-z][\w.-]*:[A-Za-z][\w.-]*$/
 interface FormProps {
   policy: Policy
   issuer: string
-  problems: Problems
   onChange: (policy: Policy) => void
 }
 
-function PolicyForm({ policy, issuer, problems, onChange }: FormProps) {
+function PolicyForm({ policy, issuer, onChange }: FormProps) {
   const templates = useTemplates()
   const named = [...policy.allow, ...(policy.deny ?? [])].map(({ templateId }) => templateId)
   const readable = policy.query?.templateIds ?? []
   const ids = [...templates.map(({ templateId }) => templateId), ...named, ...readable]
-  const rules = { templates, problems }
   return (
     <>
       <Card title="What it may do" description="What no rule here allows is denied.">
-        <RuleList side="allow" rules={policy.allow} {...rules} onChange={(allow) => onChange({ ...policy, allow })} />
+        <RuleList
+          side="allow"
+          rules={policy.allow}
+          templates={templates}
+          onChange={(allow) => onChange({ ...policy, allow })}
+        />
       </Card>
       <Card title="What it may spend" description="An asset that is not here must not leave the wallet at all.">
-        <SpendList
-          spend={policy.spend ?? []}
-          issuer={issuer}
-          problems={problems}
-          onChange={(spend) => onChange({ ...policy, spend })}
-        />
+        <SpendList spend={policy.spend ?? []} issuer={issuer} onChange={(spend) => onChange({ ...policy, spend })} />
       </Card>
       <Card title="What it may read" description="Contracts that the wallet’s party sees.">
         <Checkboxes
@@ -46,12 +44,17 @@ function PolicyForm({ policy, issuer, problems, onChange }: FormProps) {
           options={[...new Set(ids.filter((id) => TEMPLATE_ID.test(id)))]}
           chosen={readable}
           hint={readable.length === 0 ? 'None chosen: it may read nothing.' : undefined}
-          error={problemAt(problems, 'policy.query.templateIds')}
+          error={useProblem('policy.query.templateIds')}
           onChange={(templateIds) => onChange({ ...policy, query: { templateIds } })}
         />
       </Card>
       <Card title="What it must not do, even so" description="A rule here wins over every rule that allows.">
-        <RuleList side="deny" rules={policy.deny ?? []} {...rules} onChange={(deny) => onChange({ ...policy, deny })} />
+        <RuleList
+          side="deny"
+          rules={policy.deny ?? []}
+          templates={templates}
+          onChange={(deny) => onChange({ ...policy, deny })}
+        />
       </Card>
     </>
   )
@@ -90,7 +93,7 @@ export function PolicyEditor({
     onBroken(null)
     form.onChange(policy)
   }
-  const wrong = Object.entries(form.problems)
+  const wrong = Object.entries(useProblems())
     .filter(([path]) => path.startsWith('policy'))
     .map(([path, message]) => `${path.slice('policy.'.length) || 'policy'}: ${message}`)
   return (

@@ -8,7 +8,7 @@ import { SuggestField } from '../../../components/controls/suggest-field.tsx'
 import { actionsOf } from '../policy/policy-words.ts'
 import type { KnownTemplate } from '../policy/templates.ts'
 import { ConditionRows } from './condition-rows.tsx'
-import { type Problems, problemAt } from './field-problems.ts'
+import { useProblem } from './field-problems.ts'
 import { replaced, without } from './lists.ts'
 import { PartFrame } from './part-frame.tsx'
 
@@ -56,14 +56,13 @@ interface RuleProps {
   name: string
   at: string
   templates: readonly KnownTemplate[]
-  problems: Problems
   onChange: (rule: PolicyRule) => void
 }
 
-function Choices({ rule, at, templates, problems, onChange }: RuleProps) {
+function Choices({ rule, at, templates, onChange }: RuleProps) {
   const offered = Object.keys(templates.find(({ templateId }) => templateId === rule.templateId)?.choices ?? {})
   const chosen = rule.choices ?? []
-  const error = problemAt(problems, `${at}.choices`)
+  const error = useProblem(`${at}.choices`)
   const hint = chosen.length === 0 ? 'None chosen: any of them.' : undefined
   if (offered.length === 0)
     return (
@@ -97,7 +96,7 @@ function Choices({ rule, at, templates, problems, onChange }: RuleProps) {
 }
 
 function RuleEditor(props: RuleProps & { onRemove: () => void }) {
-  const { rule, name, at, templates, problems, onChange, onRemove } = props
+  const { rule, name, at, templates, onChange, onRemove } = props
   const template = templates.find(({ templateId }) => templateId === rule.templateId)
   const exercises = actionsOf(rule).includes('exercise')
   return (
@@ -109,7 +108,7 @@ function RuleEditor(props: RuleProps & { onRemove: () => void }) {
           suggestions={templates.map(({ templateId }) => templateId)}
           onChange={(templateId) => onChange({ ...rule, templateId })}
           placeholder="Token:Holding"
-          error={problems[`${at}.templateId`]}
+          error={useProblem(`${at}.templateId`)}
         />
         <div className="flex min-w-0 flex-col gap-1.5">
           <span aria-hidden className="text-sm font-medium">
@@ -130,7 +129,6 @@ function RuleEditor(props: RuleProps & { onRemove: () => void }) {
         of={name}
         paths={pathsOf(rule, template)}
         at={`${at}.where`}
-        problems={problems}
         onChange={(where) => onChange({ ...rule, where })}
       />
     </PartFrame>
@@ -142,13 +140,11 @@ export function RuleList({
   side,
   rules,
   templates,
-  problems,
   onChange,
 }: {
   side: 'allow' | 'deny'
   rules: readonly PolicyRule[]
   templates: readonly KnownTemplate[]
-  problems: Problems
   onChange: (rules: PolicyRule[]) => void
 }) {
   return (
@@ -161,7 +157,6 @@ export function RuleList({
           name={`${side} rule ${index + 1}`}
           at={`policy.${side}.${index}`}
           templates={templates}
-          problems={problems}
           onChange={(next) => onChange(replaced(rules, index, next))}
           onRemove={() => onChange(without(rules, index))}
         />

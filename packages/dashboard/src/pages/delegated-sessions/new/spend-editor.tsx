@@ -1,10 +1,10 @@
 import type { PolicySpend } from '@halfkey/sdk'
 import { Plus } from 'lucide-react'
 import { Button } from '../../../components/controls/button.tsx'
-import { SwitchField, TextField } from '../../../components/controls/field.tsx'
+import { ErrorText, SwitchField, TextField } from '../../../components/controls/field.tsx'
 import { Select } from '../../../components/controls/select.tsx'
 import { WINDOWS } from '../policy/policy-words.ts'
-import type { Problems } from './field-problems.ts'
+import { useProblem, useProblems } from './field-problems.ts'
 import { replaced, without } from './lists.ts'
 import { PartFrame } from './part-frame.tsx'
 
@@ -22,13 +22,11 @@ function Limit({
   spend,
   name,
   at,
-  problems,
   onChange,
 }: {
   spend: PolicySpend
   name: string
   at: string
-  problems: Problems
   onChange: (spend: PolicySpend) => void
 }) {
   const { amount, window } = spend
@@ -40,7 +38,7 @@ function Limit({
         onChange={(next) => onChange({ ...spend, amount: next })}
         placeholder="10"
         inputMode="decimal"
-        error={problems[`${at}.amount`]}
+        error={useProblem(`${at}.amount`)}
         autoComplete="off"
         className="text-right tabular-nums"
       />
@@ -63,19 +61,18 @@ function Limit({
 function SpendEditor({
   spend,
   index,
-  problems,
   onChange,
   onRemove,
 }: {
   spend: PolicySpend
   index: number
-  problems: Problems
   onChange: (spend: PolicySpend) => void
   onRemove: () => void
 }) {
   const at = `policy.spend.${index}`
   const name = `cap ${index + 1}`
   const { asset, unlimited } = spend
+  const problems = useProblems()
   return (
     <PartFrame name={name} onRemove={onRemove}>
       <div className="grid items-start gap-4 sm:grid-cols-3">
@@ -87,9 +84,7 @@ function SpendEditor({
           error={problems[`${at}.asset.symbol`]}
           autoComplete="off"
         />
-        {unlimited === true ? null : (
-          <Limit spend={spend} name={name} at={at} problems={problems} onChange={onChange} />
-        )}
+        {unlimited === true ? null : <Limit spend={spend} name={name} at={at} onChange={onChange} />}
       </div>
       <TextField
         label="Issuer"
@@ -107,11 +102,7 @@ function SpendEditor({
         checked={unlimited === true}
         onChange={(next) => onChange(limited(spend, next))}
       />
-      {problems[at] === undefined ? null : (
-        <p role="alert" className="text-sm text-danger">
-          {problems[at]}
-        </p>
-      )}
+      <ErrorText>{problems[at]}</ErrorText>
     </PartFrame>
   )
 }
@@ -120,13 +111,11 @@ function SpendEditor({
 export function SpendList({
   spend,
   issuer,
-  problems,
   onChange,
 }: {
   spend: readonly PolicySpend[]
   /** Of a new cap's asset. */
   issuer: string
-  problems: Problems
   onChange: (spend: PolicySpend[]) => void
 }) {
   return (
@@ -137,7 +126,6 @@ export function SpendList({
           key={index}
           spend={each}
           index={index}
-          problems={problems}
           onChange={(next) => onChange(replaced(spend, index, next))}
           onRemove={() => onChange(without(spend, index))}
         />
