@@ -1,13 +1,13 @@
 import { Field } from '@base-ui/react/field'
 import { Switch } from '@base-ui/react/switch'
 import { type ComponentProps, type ReactNode, type Ref, useId } from 'react'
-import { Select } from './select.tsx'
 
 /** The classes of a text control. */
 export const CONTROL =
   'w-full rounded-control border border-edge/60 bg-surface px-3 py-2 text-ink placeholder:text-soft/80 disabled:opacity-60 max-md:min-h-11 max-md:text-base'
 
-interface Common {
+/** What every labelled control takes. */
+export interface LabelProps {
   label: string
   /** Visible to assistive technology only. */
   hideLabel?: boolean
@@ -27,7 +27,7 @@ export function ErrorText({ id, children }: { id?: string; children: string | un
 }
 
 /** A control with its label, hint and error, tied together. */
-export function Labelled({ label, hideLabel = false, hint, error, children }: Common & { children: ReactNode }) {
+export function Labelled({ label, hideLabel = false, hint, error, children }: LabelProps & { children: ReactNode }) {
   return (
     <Field.Root invalid={error !== undefined} className="flex min-w-0 flex-col gap-1.5">
       <Field.Label className={hideLabel ? 'sr-only' : 'text-sm font-medium'}>{label}</Field.Label>
@@ -47,7 +47,7 @@ export function FieldGroup({
   error,
   ref,
   children,
-}: Omit<Common, 'hideLabel'> & { ref?: Ref<HTMLFieldSetElement>; children: ReactNode }) {
+}: Omit<LabelProps, 'hideLabel'> & { ref?: Ref<HTMLFieldSetElement>; children: ReactNode }) {
   const id = useId()
   const described = [hint === undefined ? [] : `${id}hint`, error === undefined ? [] : `${id}error`].flat()
   return (
@@ -81,7 +81,7 @@ export function TextField({
   onChange,
   className = '',
   ...rest
-}: Common & Own & Omit<ComponentProps<'input'>, 'value' | 'onChange'>) {
+}: LabelProps & Own & Omit<ComponentProps<'input'>, 'value' | 'onChange'>) {
   return (
     <Labelled label={label} hideLabel={hideLabel} hint={hint} error={error}>
       <Field.Control
@@ -103,7 +103,7 @@ export function TextArea({
   mono = false,
   rows = 4,
   ...rest
-}: Common & Own & { mono?: boolean } & Omit<ComponentProps<'textarea'>, 'value' | 'onChange'>) {
+}: LabelProps & Own & { mono?: boolean } & Omit<ComponentProps<'textarea'>, 'value' | 'onChange'>) {
   return (
     <Labelled label={label} hideLabel={hideLabel} hint={hint} error={error}>
       <Field.Control
@@ -121,20 +121,6 @@ export function TextArea({
   )
 }
 
-/** A select with its label. */
-export function SelectField<T extends string>({
-  hint,
-  error,
-  className = 'w-full',
-  ...select
-}: Omit<Common, 'hideLabel'> & ComponentProps<typeof Select<T>>) {
-  return (
-    <Labelled label={select.label} hint={hint} error={error}>
-      <Select {...select} className={className} />
-    </Labelled>
-  )
-}
-
 /** A switch with its label. */
 export function SwitchField({
   label,
@@ -144,7 +130,7 @@ export function SwitchField({
   onChange,
   disabled = false,
   ref,
-}: Omit<Common, 'hideLabel'> & {
+}: Omit<LabelProps, 'hideLabel'> & {
   checked: boolean
   onChange: (checked: boolean) => void
   disabled?: boolean

@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react'
 import { type FieldValues, useController, useFormContext, useWatch } from 'react-hook-form'
-import { FieldGroup, SelectField, SwitchField, TextArea, TextField } from '../controls/field.tsx'
+import { FieldGroup, SwitchField, TextArea, TextField } from '../controls/field.tsx'
+import { SelectField } from '../controls/select-field.tsx'
 import { type Derived, type FormField, shownFields } from './form-field.ts'
 
 const derive = <V, T>(part: Derived<V, T>, values: V): T =>
