@@ -132,5 +132,6 @@ async function command(args: string[]): Promise<void> {
 }
 
 const args = process.argv.slice(2)
-if (args.length === 0 || args[0] === 'serve') await serve()
+// With anything behind it, `serve` is the command line's: it answers --help and refuses the rest.
+if (args.length === 0 || args.join(' ') === 'serve') await serve()
 else await command(args)

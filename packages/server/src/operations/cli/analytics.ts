@@ -6,13 +6,12 @@ import {
   type UnkeptDays,
 } from '../../insight/analytics/backfill.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { type Command, CommandError, readOptions, UsageError, withDeps } from './command.ts'
-import { createProgress, type Progress } from './progress.ts'
+import { CommandError, defineCommand, UsageError, withDeps } from './command.ts'
+import type { Progress } from './progress.ts'
 
 const UNKEPT_SHOWN_MAX = 20
 
-function readDay(text: string | undefined): string | null {
-  if (text === undefined) return null
+function readDay(text: string): string {
   const time = /^\d{4}-\d\d-\d\d$/.test(text) ? new Date(`${text}T00:00:00.000Z`) : new Date(Number.NaN)
   if (Number.isNaN(time.getTime()) || time.toISOString().slice(0, 10) !== text)
     throw new UsageError(`--from must be a day such as 2026-11-21, not "${text}".`)
@@ -64,31 +63,25 @@ function describe({ tenants, days, unkept }: Backfilled): string[] {
     .map((each) => `  ${each.tenantId}: ${each.from === each.to ? each.from : `${each.from} to ${each.to}`}`)
   return [
     `Counted ${days} days of ${tenants} tenants again.`,
-    ...(unkept.length === 0 ? [] : ['Left as they are, for some of their events are past their retention:', ...shown]),
+    ...(unkept.length === 0
+      ? []
+      : ['Left as they are, because some of their events are older than the retention:', ...shown]),
     ...(unkept.length > UNKEPT_SHOWN_MAX ? [`  and of ${unkept.length - UNKEPT_SHOWN_MAX} more tenants`] : []),
   ]
 }
 
 /** `halfkey analytics backfill` */
-export const analyticsBackfill: Command = {
+export const analyticsBackfill = defineCommand({
   name: 'analytics backfill',
   summary: 'Count the days of GET /analytics again from the events that are kept',
-  usage: '[--tenant TENANT] [--from YYYY-MM-DD]',
-  details: [
-    'Can run beside the service, and again: a day is counted in one transaction, from all of its events or not at all.',
-    'Days of which some events are past HALFKEY_RETENTION stay as they are. Deliveries and requests are no events: their',
-    'counts stay too.',
-  ],
-  async run(args, context) {
-    const options = readOptions(analyticsBackfill, args, { tenant: { type: 'string' }, from: { type: 'string' } })
-    const from = readDay(options.from)
-    const progress = createProgress(context)
-    try {
-      const done = await withDeps(context, (deps) => backfill(deps, options.tenant ?? null, from, progress))
-      progress.end()
-      return { data: { ...done }, lines: describe(done) }
-    } finally {
-      progress.end()
-    }
+  details: `Can run beside the service, and again: a day is counted in one transaction, from all of its events or not at all.
+Days that have events older than HALFKEY_RETENTION stay as they are. Deliveries and requests are not events, so their counts stay too.`,
+  options: (command) =>
+    command
+      .option('--tenant <id>', 'only this tenant; all tenants when not given')
+      .option('--from <day>', 'the first day, such as 2026-11-21 (UTC)', readDay),
+  async run({ tenant = null, from = null }, context) {
+    const done = await withDeps(context, (deps, progress) => backfill(deps, tenant, from, progress))
+    return { data: { ...done }, lines: describe(done) }
   },
-}
+})

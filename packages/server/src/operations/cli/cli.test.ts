@@ -1,7 +1,9 @@
+import { spawnSync } from 'node:child_process'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Service, startService } from '../../../test/harness/harness.ts'
 import { ConfigError } from '../../config.ts'
 import { apiKeyType } from '../../platform/security/api-key.ts'
+import { VERSION } from '../../platform/version.ts'
 import { runCli } from './cli.ts'
 
 let service: Service
@@ -113,6 +115,12 @@ test.each([
   [['keys', 'create', '--name', 'x', '--type', 'publishable', '--app', 'y', '--scopes', '*'], '--scopes'],
   [['tenants', 'create'], '--name'],
   [['keys', 'generate', '--name', 'x'], 'Usage'],
+  [['serve', '--port', '1'], 'Usage: halfkey serve'],
+  [['help', 'nonsense'], 'halfkey help'],
+  [['keys', 'creat'], 'Did you mean create?'],
+  [['tenats', 'create'], 'Did you mean tenants?'],
+  [['keys', 'create', '--nam', 'x'], 'Did you mean --name?'],
+  [['completion', 'tcsh'], 'bash, zsh, fish'],
 ])('%j is wrong usage and is told how to go on', async (args, told) => {
   const { exitCode, out, err } = await halfkey(...args)
   expect([exitCode, out]).toEqual([2, []])
@@ -140,6 +148,35 @@ test('help names every command, and explains each', async () => {
   ]) {
     expect((await halfkey(...args)).out[0]).toContain('--scopes')
   }
+})
+
+test('--version is the version of the package', async () => {
+  expect((await halfkey('--version')).out).toEqual([VERSION])
+  expect(JSON.parse((await halfkey('--version', '--json')).out[0] as string)).toEqual({ version: VERSION })
+})
+
+test.each([
+  ['', ['keys', 'deliveries', '--version']],
+  ['key', ['keys']],
+  ['keys ', ['create', 'rotate-kek']],
+  ['keys create --na', ['--name']],
+  ['deliveries retry --webhook wh_x --all', ['--all-dead-letters']],
+  ['completion f', ['fish']],
+])('after "halfkey %s" bash offers what may follow', async (typed, offered) => {
+  const { out } = await halfkey('completion', 'bash')
+  const words = ['halfkey', ...typed.split(' ')]
+  const script = `${out.join('\n')}
+    COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}) COMP_CWORD=${words.length - 1}
+    _halfkey; echo "\${COMPREPLY[*]}"`
+  const { stdout, stderr } = spawnSync('bash', ['-c', script], { encoding: 'utf8' })
+  expect([stdout.trim().split(' '), stderr]).toEqual([expect.arrayContaining(offered), ''])
+})
+
+test('the completion scripts of zsh and fish know every command and option too', async () => {
+  const bash = (await halfkey('completion', 'bash')).out.join('\n')
+  expect((await halfkey('completion', 'zsh')).out.join('\n')).toContain(bash)
+  const fish = (await halfkey('completion', 'fish')).out.join('\n')
+  for (const word of new Set(bash.match(/--[a-z-]+/g))) expect(fish).toContain(word)
 })
 
 test('a bad configuration ends with 78, a database that is unreachable or cuts the connection with 1', async () => {

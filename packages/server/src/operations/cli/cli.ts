@@ -4,23 +4,23 @@ import { redact } from '../../platform/observability/log.ts'
 import { KeyFileError } from '../../platform/security/key-provider.ts'
 import { analyticsBackfill } from './analytics.ts'
 import { auditExport, auditVerify } from './audit.ts'
-import { type CliContext, type Command, CommandError, EXIT, type Result, UsageError } from './command.ts'
+import { type CliCommand, type CliContext, CommandError, EXIT, UsageError } from './command.ts'
 import { dashboardLink, dashboardSignOutEveryone } from './dashboard.ts'
 import { deliveriesList, deliveriesRetry } from './deliveries.ts'
 import { doctor } from './doctor.ts'
 import { eventsTail } from './events.ts'
 import { exportCommand } from './export.ts'
-import { help } from './help.ts'
 import { importCommand } from './import.ts'
 import { keysGenerateKek, keysRotateKek } from './kek.ts'
 import { keysCreate, keysGenerate, keysRotateSigning } from './keys.ts'
 import { listen } from './listen.ts'
 import { migrate } from './migrate.ts'
+import { readCommandLine } from './program.ts'
 import { seed } from './seed.ts'
 import { tenantsCreate } from './tenants.ts'
 import { usersImport } from './users-import.ts'
 
-const COMMANDS: readonly Command[] = [
+const COMMANDS: readonly CliCommand[] = [
   doctor,
   migrate,
   tenantsCreate,
@@ -43,31 +43,6 @@ const COMMANDS: readonly Command[] = [
   auditVerify,
   analyticsBackfill,
 ]
-
-const HELP_FLAGS = ['--help', '-h']
-
-/** The command whose name the words begin with. */
-function find(words: readonly string[]): Command | undefined {
-  return COMMANDS.find((command) => command.name.split(' ').every((word, index) => words[index] === word))
-}
-
-function carryOut(words: string[], context: CliContext): Promise<Result> | Result {
-  const [first, ...rest] = words
-  if (first === undefined || (first === 'help' && rest.length === 0) || HELP_FLAGS.includes(first))
-    return help(COMMANDS, undefined)
-  const wanted = first === 'help' ? rest : words
-  const command = find(wanted)
-  if (command === undefined) {
-    const typed = wanted
-      .filter((word) => !word.startsWith('-'))
-      .slice(0, 2)
-      .join(' ')
-    throw new UsageError(`There is no command "${typed}". Run: halfkey help`)
-  }
-  const args = wanted.slice(command.name.split(' ').length)
-  if (first === 'help' || args.some((arg) => HELP_FLAGS.includes(arg))) return help(COMMANDS, command)
-  return command.run(args, context)
-}
 
 const NO_SUCH_TABLE = '42P01'
 const NOT_REACHABLE = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'ENOENT'])
@@ -130,7 +105,7 @@ export async function runCli(args: string[], terminal: CliContext): Promise<numb
   // How far it has got is for people: a program gets one line.
   const inner: CliContext = json ? { openDeps: context.openDeps, out: context.out, err: () => {}, json } : context
   try {
-    const { data, lines, exitCode = EXIT.done } = await carryOut(words, inner)
+    const { data, lines, exitCode = EXIT.done } = await readCommandLine(COMMANDS, words)(inner)
     for (const line of json ? (data === null ? [] : [JSON.stringify(data)]) : lines) context.out(line)
     return exitCode
   } catch (error) {

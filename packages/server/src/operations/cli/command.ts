@@ -1,5 +1,7 @@
-import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
+import { Command, type OptionValues } from '@commander-js/extra-typings'
+import { aloneOrNot } from '../../platform/db/installation.ts'
 import type { Deps } from '../../platform/deps.ts'
+import { createProgress, type Progress } from './progress.ts'
 
 /** What commands get from the process: the services, opened on demand, and where lines go. */
 export interface CliContext {
@@ -14,7 +16,7 @@ export interface CliContext {
   err(line: string): void
   /** Replaces the last line that it drew on standard error; absent where that is not a terminal. '' takes it away. */
   redraw?(text: string): void
-  /** Whether a program reads the output: what goes on for long then writes each thing that happens as a line of JSON. */
+  /** Whether a program reads the output. Long-running commands then write each thing that happens as a line of JSON. */
   json?: boolean
 }
 
@@ -32,46 +34,90 @@ export interface Result {
   /** Null where the command has written all there is to say, line by line. */
   data: Record<string, unknown> | null
   lines: string[]
-  /** How it ends where it was carried out and found what is not right; `EXIT.done` when absent. */
+  /** Set where the command ran but found something wrong; `EXIT.done` when absent. */
   exitCode?: number
 }
 
+/** What a command does once its options are read. */
+export type Work = (context: CliContext) => Promise<Result>
+
 /** One command of the command line. */
-export interface Command {
+export interface CliCommand {
   /** As it is typed, e.g. `keys create`. */
   name: string
-  summary: string
-  /** Its options as they are typed; empty for none. */
-  usage: string
-  /** Said by `halfkey help <command>` after the usage. */
-  details?: string[]
-  run(args: string[], context: CliContext): Promise<Result>
+  /** Its parser, which gives `found` what there is to do. */
+  parser(found: (work: Work) => void): Command
 }
 
-/** Reads a command's options; what is not one of them is an error. @throws UsageError */
-export function readOptions<T extends ParseArgsOptionsConfig>(command: Command, args: string[], options: T) {
-  try {
-    return parseArgs({ args, options, strict: true, allowPositionals: false }).values
-  } catch (error) {
-    throw new UsageError(
-      `${(error as Error).message.split('. ', 1)[0]?.replace(/\.?$/, '.')} Usage: halfkey ${command.name} ${command.usage}`.trimEnd(),
-    )
+interface Definition<Options extends OptionValues> {
+  name: string
+  summary: string
+  /** Shown by `halfkey help <command>` after the summary; wrapped to the terminal's width. */
+  details?: string
+  /** Lines to copy, shown after the options. */
+  examples?: string[]
+  /** Adds the options. A parser of a value that is wrong throws a `UsageError`. */
+  options?(command: Command): Command<[], Options>
+  run(options: Options, context: CliContext): Promise<Result>
+}
+
+/** Describes a command. The type of `options` follows from what is added. */
+export function defineCommand<Options extends OptionValues>(definition: Definition<Options>): CliCommand {
+  const { name, summary, details = '', examples = [], options, run } = definition
+  return {
+    name,
+    parser(found) {
+      const bare = new Command(name.split(' ').at(-1)).summary(summary).description(`${summary}. ${details}`.trimEnd())
+      if (examples.length > 0) bare.addHelpText('after', `\nExamples:\n  ${examples.join('\n  ')}`)
+      // Without options there is nothing to read: `Options` is empty.
+      const command = options?.(bare) ?? (bare as unknown as Command<[], Options>)
+      command.action((values) => found((context) => run(values, context)))
+      return command as unknown as Command
+    },
   }
 }
 
-/** An option's value that must be there and not empty. @throws UsageError */
-export function required(command: Command, option: string, value: string | undefined): string {
-  if (value === undefined || value.trim() === '')
-    throw new UsageError(`--${option} is missing. Usage: halfkey ${command.name} ${command.usage}`)
-  return value
+/** Runs with the services and a progress display, and closes both, whatever happens. */
+export async function withDeps<T>(
+  context: CliContext,
+  body: (deps: Deps, progress: Progress) => Promise<T>,
+): Promise<T> {
+  const { deps, close } = await context.openDeps()
+  const progress = createProgress(context)
+  try {
+    return await body(deps, progress)
+  } finally {
+    progress.end()
+    await close()
+  }
 }
 
-/** Runs with the services and closes them, whatever happens. */
-export async function withDeps<T>(context: CliContext, body: (deps: Deps) => Promise<T>): Promise<T> {
-  const { deps, close } = await context.openDeps()
-  try {
-    return await body(deps)
-  } finally {
-    await close()
+/** Holds `lock` in the database while it works. @throws CommandError where somebody else holds it; `what` is said of them */
+export async function runAlone<T>(
+  deps: Deps,
+  { lock, what }: { lock: number; what: string },
+  work: (goOn: () => void) => Promise<T>,
+): Promise<T> {
+  // By the pool that has a connection to spare for as long as it takes.
+  const done = await aloneOrNot(deps.probeDb, lock, async (goOn) => ({ value: await work(goOn) }))
+  if (done !== undefined) return done.value
+  throw new CommandError(`Another ${what}. Wait for its end, and run this again.`)
+}
+
+/** A parser of option values that takes whole numbers in a range. */
+export function wholeNumber(option: string, least: number, most: number) {
+  return (text: string): number => {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
+    if (!(value >= least && value <= most))
+      throw new UsageError(`${option} must be a whole number from ${least} to ${most}, not "${text}".`)
+    return value
+  }
+}
+
+/** A parser of option values that takes names. */
+export function shortText(option: string, charsMax = 200) {
+  return (text: string): string => {
+    if (text.length > charsMax) throw new UsageError(`${option} must have at most ${charsMax} characters.`)
+    return text
   }
 }

@@ -8,8 +8,8 @@ import { checkDatabase } from '../doctor/database.ts'
 import { checkDataFolder, checkDisk, checkKeyFile } from '../doctor/files.ts'
 import { type Finding, type Level, note, warning } from '../doctor/finding.ts'
 import { checkFollowers, checkImports, checkQueue, checkRelyingParties, checkSealing } from '../doctor/installation.ts'
-import { checkDns, checkEgress, checkRedis } from '../doctor/network.ts'
-import { type Command, EXIT, readOptions } from './command.ts'
+import { checkDns, checkEgress, checkRedis, checkTraces } from '../doctor/network.ts'
+import { defineCommand, EXIT } from './command.ts'
 
 /** A check that cannot be made is told of and keeps no other from being made. */
 async function look(check: string, body: () => Finding[] | Promise<Finding[]>): Promise<Finding[]> {
@@ -97,17 +97,12 @@ function describe(findings: readonly Finding[], counts: Record<Level, number>): 
 }
 
 /** `halfkey doctor` */
-export const doctor: Command = {
+export const doctor = defineCommand({
   name: 'doctor',
   summary: 'Look at configuration, database, keys, network and queues, and say what to fix',
-  usage: '',
-  details: [
-    'Run it with the environment and as the user of the service, whether that is running or not. It changes nothing: it makes',
-    'no key, applies no migration and starts no database.',
-    'Each finding is ok, a note, a warning or a problem, with something to paste. Exit code 1 when there is a problem.',
-  ],
-  async run(args) {
-    readOptions(doctor, args, {})
+  details: `Run it with the environment and as the user of the service, whether that is running or not. It changes nothing: it makes no key, applies no migration and starts no database.
+Each finding is ok, a note, a warning or a problem, with something to paste. Exit code 1 when there is a problem.`,
+  async run() {
     const findings = await examine()
     const counts = { ok: 0, note: 0, warning: 0, problem: 0 }
     for (const { level } of findings) counts[level] += 1
@@ -117,4 +112,4 @@ export const doctor: Command = {
       exitCode: counts.problem > 0 ? EXIT.failed : EXIT.done,
     }
   },
-}
+})

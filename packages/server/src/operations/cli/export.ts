@@ -1,28 +1,20 @@
 import { exportTenant } from '../transfer/export.ts'
-import { type Command, readOptions, required, withDeps } from './command.ts'
-import { createProgress } from './progress.ts'
-
-const OPTIONS = { tenant: { type: 'string' }, out: { type: 'string' }, 'key-file': { type: 'string' } } as const
+import { defineCommand, withDeps } from './command.ts'
 
 /** `halfkey export` */
-export const exportCommand: Command = {
+export const exportCommand = defineCommand({
   name: 'export',
   summary: 'Write everything of a tenant into an encrypted file, for another installation',
-  usage: '--tenant ID --out FILE --key-file FILE',
-  details: [
-    'While the service runs: the file holds the tenant as it is at one moment. Interrupted, it begins anew.',
-    'The key file holds a key of its own, not the one of HALFKEY_KEK_FILE. Make it with:',
-    '(umask 077; halfkey keys generate-kek > transfer.key)',
-    'Whoever has both files has all of the tenant: send them apart, and delete both once the tenant has moved.',
-    'What moves, and in which order to go about it: docs/moving.md',
-  ],
-  async run(args, context) {
-    const options = readOptions(exportCommand, args, OPTIONS)
-    const tenantId = required(exportCommand, 'tenant', options.tenant)
-    const out = required(exportCommand, 'out', options.out)
-    const keyFile = required(exportCommand, 'key-file', options['key-file'])
-    const progress = createProgress(context)
-    const done = await withDeps(context, (deps) => exportTenant(deps, { tenantId, out, keyFile, progress }))
+  details: `Can run beside the service: the file holds the tenant as it is at one moment. An interrupted export starts again from the beginning.
+The key file holds a separate key, not the one of HALFKEY_KEK_FILE. Make it with: (umask 077; halfkey keys generate-kek > transfer.key)
+Both files together give access to everything of the tenant: send them separately, and delete both once the tenant has moved. What moves, and in which order: docs/moving.md`,
+  options: (command) =>
+    command
+      .requiredOption('--tenant <id>', 'the tenant to export')
+      .requiredOption('--out <file>', 'the encrypted file to write')
+      .requiredOption('--key-file <file>', 'the file with the key to encrypt with'),
+  async run({ tenant: tenantId, out, keyFile }, context) {
+    const done = await withDeps(context, (deps, progress) => exportTenant(deps, { tenantId, out, keyFile, progress }))
     return {
       data: { ...done, file: out },
       lines: [
@@ -31,4 +23,4 @@ export const exportCommand: Command = {
       ],
     }
   },
-}
+})

@@ -1,4 +1,5 @@
-import { checkInstallation, recordSealingKeys, withTryLock } from '../../platform/db/installation.ts'
+import { setTimeout as pause } from 'node:timers/promises'
+import { checkInstallation, noteSealingKeys } from '../../platform/db/installation.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { type KeyFile, openKeyFile } from '../../platform/security/key-provider.ts'
 import {
@@ -9,7 +10,7 @@ import {
   type SealedTable,
   sealedTables,
 } from '../../platform/security/sealed-values.ts'
-import { CommandError } from './command.ts'
+import { CommandError, runAlone } from './command.ts'
 import { addFirstKey, KeyFileNotWritableError, keepFirstKey } from './key-file-change.ts'
 import type { Progress } from './progress.ts'
 
@@ -40,8 +41,6 @@ export interface KekRotation {
   /** Whether they were taken out of the file. */
   dropped: boolean
 }
-
-const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 
 async function wait(progress: Progress, what: string, ms: number, goOn: () => void): Promise<void> {
   progress.begin(`${what} (${Math.ceil(ms / 1_000)} s)`)
@@ -146,19 +145,11 @@ async function rotate(deps: Deps, options: RotationOptions, goOn: () => void): P
 }
 
 /**
- * Makes a new key-encryption key, or goes on with one that is in the file already, and wraps every sealed value by it.
- * Running processes go on meanwhile. Ended at any point, the next run finishes it.
+ * Makes a new key-encryption key, or continues with one that is in the file already, and wraps every sealed value with it.
+ * Running processes keep working meanwhile. An interrupted rotation is finished by the next run.
  * @throws CommandError when another one is at work, when a value cannot be opened, or when the file cannot be written
  */
-export async function rotateKek(deps: Deps, options: RotationOptions): Promise<KekRotation> {
-  try {
-    // By the pool that has a connection to spare for as long as it takes.
-    const done = await withTryLock(deps.probeDb, REWRAP_LOCK, (goOn) => rotate(deps, options, goOn))
-    if (done !== undefined) return done
-  } finally {
-    options.progress.end()
-  }
-  throw new CommandError(
-    'Another `halfkey keys rotate-kek` is at work on this database. Wait for its end, or end it and run this again: it goes on where that one stopped.',
-  )
+export function rotateKek(deps: Deps, options: RotationOptions): Promise<KekRotation> {
+  const alone = { lock: REWRAP_LOCK, what: '`halfkey keys rotate-kek` is at work on this database' }
+  return runAlone(deps, alone, (goOn) => rotate(deps, options, goOn))
 }

@@ -1,3 +1,4 @@
+import { Option } from '@commander-js/extra-typings'
 import type { Deps } from '../../platform/deps.ts'
 import type { Id } from '../../platform/ids.ts'
 import { newApiKey, SCOPES, type Scope } from '../../platform/security/api-key.ts'
@@ -5,53 +6,28 @@ import { rotateSigningKey } from '../../platform/security/signing-keys.ts'
 import type { CreateApiKey } from '../../tenancy/api-keys/schema.ts'
 import { createApiKeyByOperator } from '../../tenancy/api-keys/service.ts'
 import { isTenant, listTenants } from '../../tenancy/tenant/service.ts'
-import { type Command, CommandError, readOptions, required, UsageError, withDeps } from './command.ts'
+import { CommandError, defineCommand, shortText, UsageError, withDeps } from './command.ts'
 
 const TENANTS_SHOWN_MAX = 20
-const NAME_CHARS_MAX = 200
 
 /** `halfkey keys generate` */
-export const keysGenerate: Command = {
+export const keysGenerate = defineCommand({
   name: 'keys generate',
   summary: 'Print a new secret key for HALFKEY_ADMIN_KEY',
-  usage: '',
-  details: [
+  details:
     "Needs no database. The key becomes the first tenant's admin key when the first start finds it in HALFKEY_ADMIN_KEY.",
-  ],
-  async run(args) {
-    readOptions(keysGenerate, args, {})
+  async run() {
     const key = newApiKey('secret')
     return { data: { key }, lines: [key] }
   },
-}
+})
 
-const OPTIONS = {
-  tenant: { type: 'string' },
-  name: { type: 'string' },
-  scopes: { type: 'string' },
-  type: { type: 'string' },
-  app: { type: 'string' },
-} as const
-
-function readScopes(text: string | undefined): Scope[] {
-  const scopes = (text ?? '*').split(',').map((scope) => scope.trim())
+function readScopes(text: string): Scope[] {
+  const scopes = text.split(',').map((scope) => scope.trim())
   const unknown = scopes.find((scope) => !SCOPES.includes(scope as Scope))
   if (unknown !== undefined)
     throw new UsageError(`--scopes: there is no scope "${unknown}". Scopes: ${SCOPES.join(', ')}`)
   return [...new Set(scopes)] as Scope[]
-}
-
-function readKey(args: string[]): { tenant: string | undefined; input: CreateApiKey } {
-  const options = readOptions(keysCreate, args, OPTIONS)
-  const name = required(keysCreate, 'name', options.name)
-  if (name.length > NAME_CHARS_MAX) throw new UsageError(`--name must have at most ${NAME_CHARS_MAX} characters.`)
-  const type = options.type ?? 'secret'
-  const bound = options.app === undefined ? {} : { appId: options.app }
-  if (type === 'secret')
-    return { tenant: options.tenant, input: { name, type, scopes: readScopes(options.scopes), ...bound } }
-  if (type !== 'publishable') throw new UsageError('--type must be secret or publishable.')
-  if (options.scopes !== undefined) throw new UsageError('--scopes is for secret keys: a publishable key has none.')
-  return { tenant: options.tenant, input: { name, type, appId: required(keysCreate, 'app', options.app) } }
 }
 
 /** The tenant that is meant: the one named, or the only one. */
@@ -71,57 +47,61 @@ export async function findTenant(deps: Deps, wanted: string | undefined): Promis
 }
 
 /** `halfkey keys create` */
-export const keysCreate: Command = {
+export const keysCreate = defineCommand({
   name: 'keys create',
   summary: 'Create an API key, by right of holding the database',
-  usage: '--name NAME [--tenant ID] [--scopes a,b] [--type secret|publishable] [--app ID]',
-  details: [
-    'Without --scopes the key may do everything (*): the way back in when the admin key is lost.',
-    'Without --tenant it is for the only tenant there is. With --app it is bound to that app; a publishable key must be.',
-    `Scopes: ${SCOPES.join(', ')}`,
-  ],
-  async run(args, context) {
-    const { tenant, input } = readKey(args)
+  details: 'Without --scopes the key may do everything (*): the way back in when the admin key is lost.',
+  options: (command) =>
+    command
+      .requiredOption('--name <name>', 'what the key is for', shortText('--name'))
+      .option('--tenant <id>', 'its tenant; the only one there is when not given')
+      .option('--scopes <scopes>', `of a secret key, separated by commas: ${SCOPES.join(', ')}`, readScopes)
+      .addOption(new Option('--type <type>').choices(['secret', 'publishable']).default('secret' as const))
+      .option('--app <id>', 'binds the key to this app; a publishable key must be bound'),
+  async run({ name, tenant, scopes, type, app }, context) {
+    if (type === 'publishable' && app === undefined)
+      throw new UsageError('--app is missing: a publishable key must be bound to an app.')
+    if (type === 'publishable' && scopes !== undefined)
+      throw new UsageError('--scopes is for secret keys: a publishable key has none.')
+    const bound = app === undefined ? {} : { appId: app }
+    const input: CreateApiKey =
+      type === 'secret' ? { name, type, scopes: scopes ?? ['*'], ...bound } : { name, type, appId: app as string }
     return withDeps(context, async (deps) => {
       const tenantId = await findTenant(deps, tenant)
       const { key, ...record } = await createApiKeyByOperator(deps, tenantId, input)
       const rights = record.type === 'secret' ? `, scopes ${record.scopes.join(', ')}` : ''
-      const bound = record.appId === null ? '' : `, for the app ${record.appId}`
+      const reach = record.appId === null ? '' : `, for the app ${record.appId}`
       return {
         data: { tenantId, ...record, key },
         lines: [
-          `API key ${record.id} (${record.name}): ${record.type}${rights}${bound}, of tenant ${tenantId}.`,
+          `API key ${record.id} (${record.name}): ${record.type}${rights}${reach}, of tenant ${tenantId}.`,
           'Shown this once:',
           key,
         ],
       }
     })
   },
-}
+})
 
 /** `halfkey keys rotate-signing` */
-export const keysRotateSigning: Command = {
+export const keysRotateSigning = defineCommand({
   name: 'keys rotate-signing',
   summary: 'Make a new key that signs access tokens',
-  usage: '[--revoke-previous]',
-  details: [
-    'Running processes sign with it within a second. The keys before it stay in /.well-known/jwks.json until the last',
-    'access token by them has expired, so nobody is signed out.',
-    'With --revoke-previous nothing that they signed counts any more, refresh tokens included: everybody signs in again.',
-    'For keys that may be in the wrong hands.',
-  ],
-  async run(args, context) {
-    const options = readOptions(keysRotateSigning, args, { 'revoke-previous': { type: 'boolean' } })
-    const revoke = options['revoke-previous'] ?? false
-    return withDeps(context, async (deps) => {
-      const { id, previous, retiresAt } = await rotateSigningKey(deps, { revoke })
-      const before = revoke
-        ? `Revoked: ${previous.join(', ') || 'none'}. Everybody has to sign in again.`
-        : `Published until ${retiresAt?.toISOString()}: ${previous.join(', ') || 'none'}.`
-      return {
-        data: { id, previous, retiresAt, revoked: revoke },
-        lines: [`Signing key ${id} is the current one.`, before],
-      }
-    })
+  details: `Running processes sign with it within a second. Earlier keys stay in /.well-known/jwks.json until the last access token signed by them has expired, so nobody is signed out.`,
+  options: (command) =>
+    command.option(
+      '--revoke-previous',
+      'reject everything that earlier keys signed, refresh tokens included: everybody signs in again. Use it when a key may be in the wrong hands',
+    ),
+  async run({ revokePrevious: revoke = false }, context) {
+    const { id, previous, retiresAt } = await withDeps(context, (deps) => rotateSigningKey(deps, { revoke }))
+    const names = previous.join(', ') || 'none'
+    const before = revoke
+      ? `Revoked: ${names}. Everybody has to sign in again.`
+      : `Published until ${retiresAt?.toISOString()}: ${names}.`
+    return {
+      data: { id, previous, retiresAt, revoked: revoke },
+      lines: [`Signing key ${id} is the current one.`, before],
+    }
   },
-}
+})

@@ -2,17 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { CLIENT_VARIABLES, readClientVariables } from '../../config.ts'
 import { type SigningKey, signatureHeaders, signingKey } from '../../delivery/engine/signature.ts'
 import { newWebhookSecret } from '../../platform/security/crypto.ts'
-import { type CliContext, type Command, readOptions, required, UsageError } from './command.ts'
+import { type CliContext, defineCommand, UsageError } from './command.ts'
 import { type CliEvent, type FeedPage, type FeedStart, followFeed, readStart } from './event-feed.ts'
 import { type Answered, exchange, NoAnswer } from './exchange.ts'
-import { openRemote, REMOTE_DETAILS, REMOTE_OPTIONS, REMOTE_USAGE, type Remote, untilInterrupted } from './remote.ts'
-
-const OPTIONS = {
-  ...REMOTE_OPTIONS,
-  'forward-to': { type: 'string' },
-  events: { type: 'string' },
-  since: { type: 'string' },
-} as const
+import { openRemote, type Remote, remoteOptions, untilInterrupted } from './remote.ts'
 
 /** As a delivery: the specification's section 6. */
 const RECEIVER_MS = 30_000
@@ -74,9 +67,9 @@ async function attempt({ target, key, signal }: Run, event: CliEvent): Promise<A
     byStatus: true,
     signal,
   }
-  return exchange(target, outgoing).catch((error: unknown) => {
+  return exchange(target, outgoing).catch((error: Error) => {
     signal.throwIfAborted()
-    return error instanceof AggregateError ? (error.errors[0] as Error) : (error as Error)
+    return error
   })
 }
 
@@ -154,49 +147,47 @@ async function follow(run: Run, remote: Remote, place: Place, begun: () => void,
   }
 }
 
-/** `halfkey listen` */
-export const listen: Command = {
-  name: 'listen',
-  summary: 'Forward events to a receiver on this machine: no webhook, no public address',
-  usage: `--forward-to URL [--events user.*,tx.completed] [--since now|1h|TIME|CURSOR] ${REMOTE_USAGE}`,
-  details: [
-    'Each event is POSTed as a delivery is: the same body, and both signatures, by a secret that it prints at its start, or by',
-    `the one in ${CLIENT_VARIABLES.webhookSecret}. One after the other, in the feed's order.`,
-    'While the receiver is away, events wait for it. What it refuses (any status but 2xx, or none within 30 s) is told and not sent',
-    'again. Ctrl-C ends it and says how to go on from there.',
-    'Needs a key with the scope webhooks:read. One that is bound to an app forwards its events only.',
-    ...REMOTE_DETAILS,
-    '',
-    '  halfkey listen --forward-to http://localhost:3000/hook',
-    "  halfkey listen --forward-to http://localhost:3000/hook --events 'user.*,tx.completed' --since 1h",
-    '  halfkey listen --forward-to http://localhost:3000/hook --json | jq -c .',
-  ],
-  async run(args, context) {
-    const { events: type, since = 'now', ...options } = readOptions(listen, args, OPTIONS)
-    const target = readTarget(required(listen, 'forward-to', options['forward-to']))
-    const start = readStart(since, Date.now())
-    const signing = readSecret()
-    const remote = openRemote(options)
-    const { signal, done } = untilInterrupted()
-    const run = { context, target, key: signingKey(signing.secret), signal }
-    const place: Place = { start, done: 0, forwarded: 0 }
-    try {
-      await follow(run, remote, place, () => begin(run, signing), type)
-    } catch (error) {
-      if (!signal.aborted) throw error
-    } finally {
-      done()
-    }
-    const cursor = await placeBehind(remote, place, type)
-    const { forwarded } = place
-    tell(context, 'stopped', '', { forwarded, cursor })
-    context.err(`Stopped; ${forwarded} forwarded. To go on: halfkey listen ${goOn(args, cursor)}`)
-    return { data: null, lines: [] }
-  },
+/** The same command again, from another place on. */
+function commandFrom(cursor: string, { forwardTo, events, url, keyFile }: Record<string, unknown>): string {
+  const options = { 'forward-to': forwardTo, events, url, 'key-file': keyFile, since: cursor }
+  return Object.entries(options)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `--${name} ${/^[\w.:/@,=-]+$/.test(String(value)) ? value : `'${value}'`}`)
+    .join(' ')
 }
 
-/** The arguments again, with another `--since`. */
-function goOn(args: readonly string[], cursor: string): string {
-  const kept = args.filter((arg, at) => !arg.startsWith('--since') && args[at - 1] !== '--since')
-  return [...kept, '--since', cursor].map((arg) => (/^[\w.:/@,=-]+$/.test(arg) ? arg : `'${arg}'`)).join(' ')
-}
+/** `halfkey listen` */
+export const listen = defineCommand({
+  name: 'listen',
+  summary: 'Forward events to a receiver on this machine: no webhook, no public address',
+  details: `POSTs each event exactly as a delivery does: the same body and both signatures, with a secret that it prints at its start, or with the one in ${CLIENT_VARIABLES.webhookSecret}. Events are sent one after the other, in the feed's order.
+While the receiver is away, events wait for it. An event that it refuses (any status but 2xx, or no answer within 30 s) is reported and not sent again. Ctrl-C ends it and prints how to continue from there.
+Needs a key with the scope webhooks:read; a key that is bound to an app forwards the events of that app only.`,
+  examples: [
+    'halfkey listen --forward-to http://localhost:3000/hook',
+    "halfkey listen --forward-to http://localhost:3000/hook --events 'user.*,tx.completed' --since 1h",
+    'halfkey listen --forward-to http://localhost:3000/hook --json | jq -c .',
+  ],
+  options: (command) =>
+    remoteOptions(command)
+      .requiredOption('--forward-to <url>', 'the receiver')
+      .option('--events <types>', 'only these, such as user.*,tx.completed')
+      .option('--since <start>', 'now, 90s, 15m, 1h or 2d ago, a time, or a cursor', 'now'),
+  async run(options, context) {
+    const target = readTarget(options.forwardTo)
+    const start = readStart(options.since, Date.now())
+    const signing = readSecret()
+    const remote = openRemote(options)
+    const key = signingKey(signing.secret)
+    const place: Place = { start, done: 0, forwarded: 0 }
+    await untilInterrupted(async (signal) => {
+      const run = { context, target, key, signal }
+      await follow(run, remote, place, () => begin(run, signing), options.events)
+    })
+    const cursor = await placeBehind(remote, place, options.events)
+    const { forwarded } = place
+    tell(context, 'stopped', '', { forwarded, cursor })
+    context.err(`Stopped; ${forwarded} forwarded. To go on: halfkey listen ${commandFrom(cursor, options)}`)
+    return { data: null, lines: [] }
+  },
+})

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Command } from '@commander-js/extra-typings'
 import { CLIENT_VARIABLES, readClientVariables } from '../../config.ts'
 import { apiKeyType } from '../../platform/security/api-key.ts'
 import { type CliContext, CommandError, UsageError } from './command.ts'
@@ -11,15 +12,18 @@ const ANSWER_BYTES_MAX = 64 * 1024 * 1024
 const PATIENCE_FIRST_MS = 500
 const PATIENCE_MAX_MS = 5_000
 
-/** The options of every command that calls a running service. */
-export const REMOTE_OPTIONS = { url: { type: 'string' }, 'key-file': { type: 'string' } } as const
+/** Adds the options of every command that calls a running service. */
+export const remoteOptions = (command: Command) =>
+  command
+    .option('--url <url>', `the service; ${CLIENT_VARIABLES.url}, or ${URL_DEFAULT}, when not given`)
+    .option('--key-file <file>', `a file with its API key; the key in ${CLIENT_VARIABLES.key} when not given`)
 
-/** The same for `usage` and `details`. */
-export const REMOTE_USAGE = '[--url URL] [--key-file FILE]'
-export const REMOTE_DETAILS = [
-  `Calls the service at ${CLIENT_VARIABLES.url} (${URL_DEFAULT} when not set) with the API key in ${CLIENT_VARIABLES.key};`,
-  '--url and --key-file go before them. A key is never an argument: other users of the machine see those.',
-]
+/** The answer of a call. @throws CommandError with `message` where there is no such thing */
+export const orMissing = <T>(call: Promise<T>, message: string): Promise<T> =>
+  call.catch((error: unknown) => {
+    if (error instanceof RemoteError && error.status === 404) throw new CommandError(message)
+    throw error
+  })
 
 /** The service refused a call, or was not there. */
 export class RemoteError extends CommandError {
@@ -105,10 +109,10 @@ function refusal(status: number, { error = '', code = '', details = [] }: Envelo
 }
 
 /** The service that options and environment name. Nothing is sent yet. @throws UsageError */
-export function openRemote(options: { url?: string | undefined; 'key-file'?: string | undefined }): Remote {
+export function openRemote(options: { url?: string | undefined; keyFile?: string | undefined }): Remote {
   const base = readBase(options.url)
-  const key = readKey(options['key-file'])
-  const keyFrom = options['key-file'] ?? CLIENT_VARIABLES.key
+  const key = readKey(options.keyFile)
+  const keyFrom = options.keyFile ?? CLIENT_VARIABLES.key
   const url = base.href.replace(/\/v1$/, '')
 
   async function call(method: 'GET' | 'POST', path: string, options: CallOptions = {}): Promise<unknown> {
@@ -120,14 +124,12 @@ export function openRemote(options: { url?: string | undefined; 'key-file'?: str
     const headers = { 'x-api-key': key, ...(body === undefined ? {} : { 'content-type': 'application/json' }) }
     const timeoutMs = ANSWER_MS + waitSeconds * 1_000
     const outgoing = { method, headers, body, timeoutMs, bytesMax: ANSWER_BYTES_MAX, signal }
-    const answered = await exchange(target, outgoing).catch((error: NodeJS.ErrnoException) => {
+    const answered = await exchange(target, outgoing).catch((error: Error) => {
       signal?.throwIfAborted()
-      // Several addresses tried: the first one's error says more than that of them all.
-      const cause = error instanceof AggregateError ? (error.errors[0] as Error) : error
       throw new RemoteError(
         0,
         'unreachable',
-        `No service answers at ${url} (${cause.message}). Is it running? Start it with: halfkey serve, or name it in ${CLIENT_VARIABLES.url}.`,
+        `No service answers at ${url} (${error.message}). Is it running? Start it with: halfkey serve, or name it in ${CLIENT_VARIABLES.url}.`,
       )
     })
     const { status } = answered
@@ -176,8 +178,11 @@ export async function patiently<T>(
 /** npm passes on a Ctrl-C that the terminal has sent to both. */
 const SAME_SIGNAL_MS = 500
 
-/** Aborted by the first Ctrl-C, or the first SIGTERM; a second one, somewhat later, ends the process at once. */
-export function untilInterrupted(): { signal: AbortSignal; done(): void } {
+/**
+ * Works until it is done, or interrupted: the first Ctrl-C or SIGTERM aborts the signal, a second one, somewhat later, ends the
+ * process at once. Answers whether it was interrupted; what the work threw because of that is not an error.
+ */
+export async function untilInterrupted(work: (signal: AbortSignal) => Promise<void>): Promise<boolean> {
   const controller = new AbortController()
   const stop = () => {
     controller.abort(new Error('interrupted'))
@@ -189,5 +194,12 @@ export function untilInterrupted(): { signal: AbortSignal; done(): void } {
   }
   process.on('SIGINT', stop)
   process.on('SIGTERM', stop)
-  return { signal: controller.signal, done }
+  try {
+    await work(controller.signal)
+  } catch (error) {
+    if (!controller.signal.aborted) throw error
+  } finally {
+    done()
+  }
+  return controller.signal.aborted
 }

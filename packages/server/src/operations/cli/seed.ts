@@ -10,8 +10,9 @@ import { startSampleReceiver } from '../seed/receiver.ts'
 import { type Removed, removeSample } from '../seed/remove.ts'
 import { makeSample, type Seeding } from '../seed/sample.ts'
 import { openService, type SeededService } from '../seed/service.ts'
-import { type CliContext, type Command, CommandError, type Result, readOptions, UsageError } from './command.ts'
-import { createProgress } from './progress.ts'
+import { backdateUsers, hasApp } from '../seed/store.ts'
+import { type CliContext, CommandError, defineCommand, type Result, UsageError, wholeNumber } from './command.ts'
+import { createProgress, type Progress } from './progress.ts'
 
 const USERS_DEFAULT = 60
 const [USERS_MIN, USERS_MAX] = [10, 1_000]
@@ -21,36 +22,7 @@ interface Options {
   users: number
   /** For the same number the same people do the same. */
   number: number
-  tenant: string | undefined
   listen: boolean
-  remove: boolean
-}
-
-function whole(name: string, text: string | undefined, [least, most]: [number, number], otherwise: number): number {
-  if (text === undefined) return otherwise
-  const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN
-  if (!(value >= least && value <= most))
-    throw new UsageError(`--${name} must be a whole number from ${least} to ${most}, not "${text}".`)
-  return value
-}
-
-function read(args: string[]): Options {
-  const options = readOptions(seed, args, {
-    users: { type: 'string' },
-    seed: { type: 'string' },
-    tenant: { type: 'string' },
-    listen: { type: 'boolean' },
-    remove: { type: 'boolean' },
-  })
-  if (options.remove === true && (options.listen === true || options.users !== undefined || options.seed !== undefined))
-    throw new UsageError('--remove goes with --tenant alone.')
-  return {
-    users: whole('users', options.users, [USERS_MIN, USERS_MAX], USERS_DEFAULT),
-    number: whole('seed', options.seed, [0, SEED_MAX], 1),
-    tenant: options.tenant,
-    listen: options.listen ?? false,
-    remove: options.remove ?? false,
-  }
 }
 
 const sumOf = (counts: Iterable<number>) => [...counts].reduce((sum, n) => sum + n, 0)
@@ -161,28 +133,38 @@ async function fillOnce(service: SeededService, options: Options, context: CliCo
 }
 
 /** `halfkey seed` */
-export const seed: Command = {
+export const seed = defineCommand({
   name: 'seed',
   summary: 'Fill a development service with believable data, or take them away again',
-  usage: '[--users 60] [--seed 1] [--listen] [--tenant ID] | --remove [--tenant ID]',
-  details: [
-    'Makes two apps with users, passkeys, wallets, delegated sessions, transactions, API keys, webhooks with deliveries, retries',
-    'and dead letters, by the API alone; and 90 days of analytics, by the database. For the same --seed, the same people.',
-    '--listen goes on as the receiver of the sample webhooks: prints each event whose signature it has verified, until Ctrl-C.',
-    '--remove takes away what a seed made, also one that was interrupted, and nothing else.',
-    'Talks to the service at HALFKEY_URL (http://127.0.0.1:8080) by HALFKEY_KEY, a secret key with the scope *. Without that, run',
-    "where the service's database can be reached, it makes a key for itself and revokes it.",
-    'Refused in production.',
-  ],
-  async run(args, context): Promise<Result> {
-    const options = read(args)
-    const service = await openService(context, options.tenant)
+  details: `Makes two apps with users, passkeys, wallets, delegated sessions, transactions, API keys, webhooks with deliveries, retries and dead letters, by the API alone; and 90 days of analytics, by the database.
+Talks to the service at HALFKEY_URL (http://127.0.0.1:8080) with HALFKEY_KEY, a secret key with the scope *. Without that, run it where the service's database can be reached: it makes a key for itself and revokes it.
+Refused in production.`,
+  options: (command) =>
+    command
+      .option(
+        '--users <count>',
+        `how many users (default: ${USERS_DEFAULT})`,
+        wholeNumber('--users', USERS_MIN, USERS_MAX),
+      )
+      .option(
+        '--seed <number>',
+        'the same number makes the same people (default: 1)',
+        wholeNumber('--seed', 0, SEED_MAX),
+      )
+      .option('--tenant <id>', 'the tenant')
+      .option('--listen', 'then receive the sample webhooks: print each event whose signature is valid, until Ctrl-C')
+      .option('--remove', 'remove what a seed made, also one that was interrupted, and nothing else'),
+  async run({ users, seed: number, tenant, listen = false, remove = false }, context): Promise<Result> {
+    if (remove && (listen || users !== undefined || number !== undefined))
+      throw new UsageError('--remove goes with --tenant alone.')
+    const service = await openService(context, tenant)
     try {
-      if (!options.remove) return await fillOnce(service, options, context)
+      if (!remove)
+        return await fillOnce(service, { users: users ?? USERS_DEFAULT, number: number ?? 1, listen }, context)
       const removed = await removeSample(service, createProgress(context))
       return { data: { tenantId: service.tenantId, removed }, lines: describeRemoved(removed) }
     } finally {
       await service.close()
     }
   },
-}
+})

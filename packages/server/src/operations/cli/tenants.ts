@@ -1,16 +1,12 @@
 import { createTenant } from '../../tenancy/tenant/service.ts'
-import { type Command, readOptions, required, UsageError, withDeps } from './command.ts'
-
-const NAME_CHARS_MAX = 200
+import { defineCommand, shortText, withDeps } from './command.ts'
 
 /** `halfkey tenants create` */
-export const tenantsCreate: Command = {
+export const tenantsCreate = defineCommand({
   name: 'tenants create',
   summary: 'Create a tenant with its default app and admin key',
-  usage: '--name NAME',
-  async run(args, context) {
-    const name = required(tenantsCreate, 'name', readOptions(tenantsCreate, args, { name: { type: 'string' } }).name)
-    if (name.length > NAME_CHARS_MAX) throw new UsageError(`--name must have at most ${NAME_CHARS_MAX} characters.`)
+  options: (command) => command.requiredOption('--name <name>', "the tenant's name", shortText('--name')),
+  async run({ name }, context) {
     const created = await withDeps(context, (deps) => createTenant(deps, { name, actor: 'cli' }))
     return {
       data: { ...created, name },
@@ -21,4 +17,4 @@ export const tenantsCreate: Command = {
       ],
     }
   },
-}
+})

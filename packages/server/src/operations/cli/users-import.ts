@@ -1,48 +1,26 @@
 import { createHash } from 'node:crypto'
 import { extname } from 'node:path'
+import { Option } from '@commander-js/extra-typings'
 import { type ImportReport, type ImportRequest, importUsers } from '../../identity/users/import.ts'
 import { type ImportFormat, KNOWN_COLUMNS, type Problem } from '../../identity/users/import-file.ts'
-import { withTryLock } from '../../platform/db/installation.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { Id } from '../../platform/ids.ts'
-import { defaultApp, lockAppForShare } from '../../tenancy/apps/service.ts'
-import {
-  type Command,
-  CommandError,
-  EXIT,
-  type Result,
-  readOptions,
-  required,
-  UsageError,
-  withDeps,
-} from './command.ts'
+import { defaultApp, holdApp } from '../../tenancy/apps/service.ts'
+import { CommandError, defineCommand, EXIT, runAlone, UsageError, withDeps } from './command.ts'
 import { findTenant } from './keys.ts'
-import { createProgress } from './progress.ts'
 
-const OPTIONS = {
-  tenant: { type: 'string' },
-  app: { type: 'string' },
-  file: { type: 'string' },
-  format: { type: 'string' },
-  delimiter: { type: 'string' },
-  'dry-run': { type: 'boolean' },
-  events: { type: 'boolean' },
-  'on-conflict': { type: 'string' },
-  'skip-invalid': { type: 'boolean' },
-  again: { type: 'boolean' },
-} as const
+const FORMATS: readonly ImportFormat[] = ['csv', 'jsonl']
+const FORMAT_OF: Record<string, ImportFormat> = { '.csv': 'csv', '.tsv': 'csv', '.jsonl': 'jsonl', '.ndjson': 'jsonl' }
 
-const FORMATS: Record<string, ImportFormat> = { '.csv': 'csv', '.tsv': 'csv', '.jsonl': 'jsonl', '.ndjson': 'jsonl' }
-
-function formatOf(path: string, given: string | undefined): ImportFormat {
-  const format = given ?? FORMATS[extname(path).toLowerCase()]
-  if (format === 'csv' || format === 'jsonl') return format
+function formatOf(path: string, given: ImportFormat | undefined): ImportFormat {
+  const format = given ?? FORMAT_OF[extname(path).toLowerCase()]
+  if (format !== undefined) return format
   throw new UsageError('--format must be csv or jsonl where the name of the file does not say it.')
 }
 
-function delimiterOf(text: string | undefined): string | undefined {
-  if (text === undefined || [...text].length === 1) return text
+function readDelimiter(text: string): string {
   if (text === '\\t' || text === 'tab') return '\t'
+  if ([...text].length === 1) return text
   throw new UsageError('--delimiter must be one character, or tab.')
 }
 
@@ -53,14 +31,9 @@ async function appOf(deps: Deps, tenantId: Id<'ten'>, appId: string | undefined)
 }
 
 /** One import into an app at a time: what one writes would be another one's conflict. */
-async function alone<T>(deps: Deps, { tenantId, appId }: ImportRequest, work: () => Promise<T>): Promise<T> {
+function aloneIn({ tenantId, appId }: ImportRequest) {
   const lock = createHash('sha256').update(`users import ${tenantId} ${appId}`).digest().readUIntBE(0, 6)
-  // By the pool that has a connection to spare for as long as it takes.
-  const done = await withTryLock(deps.probeDb, lock, async () => ({ value: await work() }))
-  if (done !== undefined) return done.value
-  throw new CommandError(
-    'Another `halfkey users import` into this app is at work. Wait for its end, and run this again.',
-  )
+  return { lock, what: '`halfkey users import` into this app is at work' }
 }
 
 const told = ({ line, field, message }: Problem) => `  line ${line}${field === '' ? '' : `, ${field}`}: ${message}`
@@ -72,14 +45,14 @@ function listOf({ problems, moreProblems }: ImportReport): string[] {
 const others = ({ skipped, invalid }: ImportReport) =>
   `${skipped > 0 ? `, ${skipped} skipped because somebody has their email or external id` : ''}${invalid > 0 ? `, ${invalid} not valid` : ''}`
 
-function tell(request: ImportRequest, report: ImportReport): string[] {
+function describe(request: ImportRequest, report: ImportReport): string[] {
   const { records, imported, importedNow, seconds, resumedAt, refused } = report
   const where = `the app ${request.appId} of tenant ${request.tenantId}`
   if (refused)
     return [
       `Nothing was imported into ${where}: of ${records} records, these are not right.`,
       ...listOf(report),
-      'Mend them and run this again. --skip-invalid leaves lines out that are not valid, --on-conflict skip those whose email or',
+      'Fix them and run this again. --skip-invalid leaves lines out that are not valid, --on-conflict skip those whose email or',
       'external id somebody has.',
     ]
   if (request.dryRun)
@@ -103,59 +76,53 @@ function dataOf({ tenantId, appId, dryRun }: ImportRequest, report: ImportReport
   return { tenantId, appId, dryRun, ...report, seconds: Number(report.seconds.toFixed(3)) }
 }
 
-function readRequest(args: string[]): {
-  tenant: string | undefined
-  app: string | undefined
-  request: Omit<ImportRequest, 'tenantId' | 'appId'>
-} {
-  const options = readOptions(usersImport, args, OPTIONS)
-  const path = required(usersImport, 'file', options.file)
-  const onConflict = options['on-conflict'] ?? 'fail'
-  if (onConflict !== 'skip' && onConflict !== 'fail') throw new UsageError('--on-conflict must be skip or fail.')
-  return {
-    tenant: options.tenant,
-    app: options.app,
-    request: {
-      path,
-      format: formatOf(path, options.format),
-      delimiter: delimiterOf(options.delimiter),
-      dryRun: options['dry-run'] ?? false,
-      events: options.events ?? false,
-      onConflict,
-      skipInvalid: options['skip-invalid'] ?? false,
-      again: options.again ?? false,
-    },
-  }
-}
-
 /** `halfkey users import` */
-export const usersImport: Command = {
+export const usersImport = defineCommand({
   name: 'users import',
-  summary: 'Create users out of a CSV or JSONL file',
-  usage:
-    '--file FILE [--tenant ID] [--app ID] [--dry-run] [--events] [--on-conflict fail|skip] [--skip-invalid] [--again] [--format csv|jsonl] [--delimiter ;]',
-  details: [
-    `Columns of CSV, or keys of JSONL: ${KNOWN_COLUMNS.join(', ')}; in CSV also metadata.<key>. None is required.`,
-    'The whole file is checked first; nothing is imported while a line is not valid (--skip-invalid leaves such lines out), or',
-    'somebody has an email or external id of it (--on-conflict skip leaves those out).',
-    'Ended at any point and run again with the same file, it goes on where it stopped. A file that was imported is not imported',
-    'twice, unless by --again.',
-    '--dry-run checks everything, also against the users that are there, and writes nothing.',
-    '--events emits user.created for every user. Without it webhooks are told of none of them; analytics and usage count them all',
-    'the same.',
-    'Without --tenant it is for the only tenant there is, without --app for its default app.',
-  ],
-  async run(args, context): Promise<Result> {
-    const { tenant, app, request: asked } = readRequest(args)
-    return withDeps(context, async (deps) => {
+  summary: 'Create users from a CSV or JSONL file',
+  details: `Columns of CSV, or keys of JSONL: ${KNOWN_COLUMNS.join(', ')}; in CSV also metadata.<key>. None is required.
+The whole file is checked first. Nothing is imported while a line is not valid, or while its email or external id is taken.
+An interrupted import continues where it stopped when run again with the same file. A file that was imported completely is skipped.`,
+  options: (command) =>
+    command
+      .requiredOption('--file <file>', 'the file')
+      .option('--tenant <id>', 'the tenant; the only one there is when not given')
+      .option('--app <id>', "the app; the tenant's default app when not given")
+      .option('--dry-run', 'check everything, also against the users that exist, and write nothing')
+      .option('--events', 'emit user.created for every user; without it only analytics and usage count them')
+      .addOption(
+        new Option('--on-conflict <action>', 'when an email or external id is taken')
+          .choices(['fail', 'skip'])
+          .default('fail' as const),
+      )
+      .option('--skip-invalid', 'leave out lines that are not valid')
+      .option('--again', 'import a file that was imported before')
+      .addOption(new Option('--format <format>', "the file's format; by its name when not given").choices(FORMATS))
+      .option('--delimiter <character>', 'of CSV: one character, or tab', readDelimiter),
+  async run(
+    { file: path, tenant, app, dryRun = false, events = false, skipInvalid = false, again = false, ...rest },
+    context,
+  ) {
+    const format = formatOf(path, rest.format)
+    const options = {
+      path,
+      format,
+      delimiter: rest.delimiter,
+      onConflict: rest.onConflict,
+      dryRun,
+      events,
+      skipInvalid,
+      again,
+    }
+    return withDeps(context, async (deps, progress) => {
       const tenantId = await findTenant(deps, tenant)
-      const request = { ...asked, tenantId, appId: await appOf(deps, tenantId, app) }
-      const report = await alone(deps, request, () => importUsers(deps, request, createProgress(context)))
+      const request = { ...options, tenantId, appId: await appOf(deps, tenantId, app) }
+      const report = await runAlone(deps, aloneIn(request), () => importUsers(deps, request, progress))
       return {
         data: dataOf(request, report),
-        lines: tell(request, report),
+        lines: describe(request, report),
         ...(report.refused ? { exitCode: EXIT.failed } : {}),
       }
     })
   },
-}
+})
