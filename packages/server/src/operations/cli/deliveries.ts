@@ -141,12 +141,6 @@ async function watch(remote: Remote, context: CliContext, job: Job): Promise<Res
   return { data: { job: seen }, lines: [line] }
 }
 
-function readTime(text: string): Date {
-  const time = new Date(text)
-  if (Number.isNaN(time.getTime())) throw new UsageError('--since must be a time such as 2026-11-01T00:00:00Z.')
-  return time
-}
-
 /** `halfkey deliveries retry` */
 export const deliveriesRetry = defineCommand({
   name: 'deliveries retry',
@@ -159,7 +153,7 @@ Needs a key with the scope webhooks:write.`,
       .option('--webhook <id>', 'the webhook; the only one there is when not given')
       .option('--delivery <id>', 'send this one again')
       .option('--all-dead-letters', 'send all dead letters again')
-      .option('--since <time>', 'send the dead letters since then again', readTime)
+      .option('--since <time>', 'send the dead letters since then again')
       .option('--job <id>', 'show how far an earlier retry is'),
   async run({ delivery, allDeadLetters, since, job, ...options }, context) {
     const ways = [delivery, allDeadLetters, since, job].filter((way) => way !== undefined)
@@ -172,13 +166,12 @@ Needs a key with the scope webhooks:write.`,
       const missing = `There is no job ${job}: jobs can be read for 30 days after their end.`
       return watch(remote, context, await orMissing(remote.get(`/jobs/${encodeURIComponent(job)}`), missing))
     }
+    const sinceMs = Date.parse(since ?? '1970-01-01T00:00:00Z')
+    if (Number.isNaN(sinceMs)) throw new UsageError('--since must be a time such as 2026-11-01T00:00:00Z.')
     const webhook = await findWebhook(remote, options.webhook)
     if (delivery !== undefined) return retryOne(remote, context, webhook, delivery)
     checkSends(webhook, remote, context)
-    return watch(
-      remote,
-      context,
-      await remote.post(`/webhooks/${webhook.id}/recover`, { body: { since: since ?? new Date(0) } }),
-    )
+    const body = { since: new Date(sinceMs).toISOString() }
+    return watch(remote, context, await remote.post(`/webhooks/${webhook.id}/recover`, { body }))
   },
 })
