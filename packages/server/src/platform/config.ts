@@ -1,59 +1,234 @@
-/** So many requests a second on average, and so many at once. */
-export interface Rate {
-  perSecond: number
-  burst: number
-}
+import { resolve } from 'node:path'
+import { kinds, type Setting } from './settings.ts'
 
-/** The validated configuration. Each field's variable, default and meaning stand in `src/config.ts`. */
-export interface Config {
-  env: 'development' | 'production'
-  role: 'all' | 'api' | 'worker'
-  host: string
-  port: number
-  publicUrl: string | null
-  databaseUrl: string | null
-  databaseConnections: number
-  dataDir: string
-  /** Resolved: in development the default lies in the data folder. */
-  kekFile: string | null
-  adminKey: string | null
-  insecureDev: boolean
-  rateLimits: boolean
-  rateLimitSecret: Rate
-  rateLimitPublishable: Rate
-  rateLimitSignIn: Rate
-  rateLimitAccount: Rate
-  trustedProxies: string[]
-  egressAllow: string[]
-  dnsServers: string[]
-  webhooksPerTenant: number
-  webhookRetryDelays: number[]
-  webhookTimeoutMs: number
-  webhookConcurrency: number
-  webhookDisableAfterMs: number
-  retentionMs: number
-  deadLetterRetentionMs: number
-  metricsPort: number | null
-  metricsToken: string | null
-  /** Rate limits are shared by all processes that name the same Redis; null keeps them in each process's memory. */
-  redisUrl: string | null
-  /** The host name that custom domains point at; null for the public URL's. */
-  domainTarget: string | null
-  stripeSecretKey: string | null
-  stripeWebhookSecret: string | null
-  /** Stripe's price of each plan that can be bought. */
-  stripePrices: ReadonlyMap<string, string>
-  stripeApi: string
-  otlpEndpoint: string | null
-  /** The part of requests that are traced, 0 to 1. */
-  traceRatio: number
-  logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
-  drainMs: number
+const MINUTE_MS = 60_000
+const DAY_MS = 86_400_000
+
+/** Every environment variable that the service reads. The documentation's table is this one. */
+export const SETTINGS = {
+  env: {
+    env: 'HALFKEY_ENV',
+    default: 'development',
+    parse: kinds.oneOf('development', 'production'),
+    doc: 'Production refuses unsafe settings; development allows loopback receivers and origins over http.',
+  },
+  role: {
+    env: 'HALFKEY_ROLE',
+    default: 'all',
+    parse: kinds.oneOf('all', 'api', 'worker'),
+    doc: 'What this process does: answer requests (api), deliver events (worker), or both.',
+  },
+  host: { env: 'HOST', default: '127.0.0.1', parse: kinds.text, doc: 'The address to listen on.' },
+  port: {
+    env: 'PORT',
+    default: '8080',
+    parse: kinds.whole(0, 65_535),
+    doc: 'The port to listen on; 0 picks a free one.',
+  },
+  publicUrl: {
+    env: 'HALFKEY_PUBLIC_URL',
+    parse: kinds.orNull(kinds.url),
+    doc: 'Where users reach the service; http://localhost:<PORT> when not set.',
+  },
+  databaseUrl: {
+    env: 'DATABASE_URL',
+    secret: true,
+    parse: kinds.orNull(kinds.text),
+    doc: 'PostgreSQL 15 or later; when not set, an embedded PostgreSQL in HALFKEY_DATA_DIR.',
+  },
+  databaseConnections: {
+    env: 'HALFKEY_DATABASE_CONNECTIONS',
+    default: '40',
+    parse: kinds.whole(4, 500),
+    doc: 'The most connections that this process opens.',
+  },
+  dataDir: {
+    env: 'HALFKEY_DATA_DIR',
+    default: './.halfkey',
+    parse: (text) => resolve(text),
+    doc: 'Where the embedded database and the development key file lie.',
+  },
+  kekFile: {
+    env: 'HALFKEY_KEK_FILE',
+    parse: kinds.orNull(kinds.text),
+    doc: 'The file with the key-encryption key: 32 bytes as base64, mode 0600; during a rotation several, one a line. In development one is made in HALFKEY_DATA_DIR.',
+  },
+  adminKey: {
+    env: 'HALFKEY_ADMIN_KEY',
+    secret: true,
+    parse: kinds.orNull(kinds.text),
+    doc: "The first tenant's admin key, read at the first start only; `halfkey keys generate` makes one.",
+  },
+  insecureDev: {
+    env: 'HALFKEY_INSECURE_DEV',
+    default: '0',
+    parse: kinds.flag,
+    doc: 'Lets development mode listen on an address other than loopback, and answer to any Host.',
+  },
+  rateLimits: { env: 'HALFKEY_RATE_LIMITS', default: 'on', parse: kinds.flag, doc: 'off turns all rate limits off.' },
+  rateLimitSecret: {
+    env: 'HALFKEY_RATE_LIMIT_SECRET',
+    default: '1000/2000',
+    parse: kinds.rate,
+    doc: 'For each secret key: requests a second / at once.',
+  },
+  rateLimitPublishable: {
+    env: 'HALFKEY_RATE_LIMIT_PUBLISHABLE',
+    default: '20/100',
+    parse: kinds.rate,
+    doc: 'For each publishable key and client address: requests a second / at once.',
+  },
+  rateLimitSignIn: {
+    env: 'HALFKEY_RATE_LIMIT_SIGN_IN',
+    default: '5/60',
+    parse: kinds.rate,
+    doc: 'For each client address, sign-in, MFA and recovery calls: a second / at once.',
+  },
+  rateLimitAccount: {
+    env: 'HALFKEY_RATE_LIMIT_ACCOUNT',
+    default: '1/20',
+    parse: kinds.rate,
+    doc: 'For each account, sign-in, MFA and recovery calls: a second / at once.',
+  },
+  trustedProxies: {
+    env: 'HALFKEY_TRUSTED_PROXIES',
+    parse: kinds.ranges,
+    doc: 'Addresses or CIDRs whose X-Forwarded-For counts, separated by commas.',
+  },
+  egressAllow: {
+    env: 'HALFKEY_EGRESS_ALLOW',
+    parse: kinds.rangesOrHosts,
+    doc: 'CIDRs or host names that webhooks may reach although private or over http, separated by commas.',
+  },
+  dnsServers: {
+    env: 'HALFKEY_DNS_SERVERS',
+    parse: kinds.servers,
+    doc: "DNS servers (address:port) instead of the system's, separated by commas.",
+  },
+  webhooksPerTenant: {
+    env: 'HALFKEY_WEBHOOKS_PER_TENANT',
+    default: '20000',
+    parse: kinds.whole(1, 1_000_000),
+    doc: 'How many webhooks a tenant may have.',
+  },
+  webhookRetryDelays: {
+    env: 'HALFKEY_WEBHOOK_RETRY_DELAYS',
+    default: '1m,5m,30m,2h,24h',
+    parse: kinds.durations,
+    doc: 'How long to wait before each retry of a delivery.',
+  },
+  webhookTimeoutMs: {
+    env: 'HALFKEY_WEBHOOK_TIMEOUT',
+    default: '30s',
+    parse: kinds.duration(100, 30_000),
+    doc: 'How long a receiver may take to answer, at most 30s.',
+  },
+  webhookConcurrency: {
+    env: 'HALFKEY_WEBHOOK_CONCURRENCY',
+    default: '8',
+    parse: kinds.whole(1, 100),
+    doc: 'How many deliveries to one webhook run at once.',
+  },
+  webhookDisableAfterMs: {
+    env: 'HALFKEY_WEBHOOK_DISABLE_AFTER',
+    default: '5d',
+    parse: kinds.duration(1_000, 365 * DAY_MS),
+    doc: 'A webhook that has failed everything for so long is disabled.',
+  },
+  retentionMs: {
+    env: 'HALFKEY_RETENTION',
+    default: '30d',
+    parse: kinds.duration(MINUTE_MS, 3_650 * DAY_MS),
+    doc: 'How long events and finished deliveries are kept.',
+  },
+  deadLetterRetentionMs: {
+    env: 'HALFKEY_DEAD_LETTER_RETENTION',
+    default: '90d',
+    parse: kinds.duration(MINUTE_MS, 3_650 * DAY_MS),
+    doc: 'How long dead letters are kept.',
+  },
+  metricsPort: {
+    env: 'HALFKEY_METRICS_PORT',
+    parse: kinds.orNull(kinds.whole(0, 65_535)),
+    doc: 'A port of its own for /metrics, on HOST.',
+  },
+  metricsToken: {
+    env: 'HALFKEY_METRICS_TOKEN',
+    secret: true,
+    parse: kinds.orNull(kinds.text),
+    doc: 'The bearer token for /metrics, on either port. Without it the main port answers on loopback only, in development only.',
+  },
+  redisUrl: {
+    env: 'REDIS_URL',
+    secret: true,
+    parse: kinds.orNull(kinds.text),
+    doc: 'A Redis that all processes of the service share, for rate limits that hold across them; each keeps its own when not set.',
+  },
+  domainTarget: {
+    env: 'HALFKEY_DOMAIN_TARGET',
+    parse: kinds.orNull(kinds.host),
+    doc: "The host name that custom domains are to point at; HALFKEY_PUBLIC_URL's host when not set.",
+  },
+  stripeSecretKey: {
+    env: 'HALFKEY_STRIPE_SECRET_KEY',
+    secret: true,
+    parse: kinds.orNull(kinds.text),
+    doc: "Stripe's secret (or restricted) key; billing is off without it.",
+  },
+  stripeWebhookSecret: {
+    env: 'HALFKEY_STRIPE_WEBHOOK_SECRET',
+    secret: true,
+    parse: kinds.orNull(kinds.text),
+    doc: "The signing secret (whsec_…) of Stripe's endpoint for /processor-events/stripe.",
+  },
+  stripePrices: {
+    env: 'HALFKEY_STRIPE_PRICES',
+    parse: kinds.pairs,
+    doc: "Stripe's price of each plan that can be bought: pro=price_…,scale=price_….",
+  },
+  stripeApi: {
+    env: 'HALFKEY_STRIPE_API',
+    default: 'https://api.stripe.com',
+    parse: kinds.url,
+    doc: "Where Stripe's API is.",
+  },
+  otlpEndpoint: {
+    env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+    parse: kinds.orNull(kinds.url),
+    doc: 'Where OpenTelemetry traces go (OTLP over HTTP); none are made when not set.',
+  },
+  traceRatio: {
+    env: 'OTEL_TRACES_SAMPLER_ARG',
+    default: '1',
+    parse: kinds.ratio,
+    doc: 'The part of requests that are traced, 0 to 1, where the caller has not decided.',
+  },
+  logLevel: {
+    env: 'HALFKEY_LOG_LEVEL',
+    default: 'info',
+    parse: kinds.oneOf('debug', 'info', 'warn', 'error', 'silent'),
+    doc: 'What is logged, as JSON lines on standard error.',
+  },
+  drainMs: {
+    env: 'HALFKEY_DRAIN',
+    default: '1s',
+    parse: kinds.duration(0, 60_000),
+    doc: 'How long a stopping process answers on while /readyz already fails.',
+  },
+} satisfies Record<string, Setting<unknown>>
+
+type Values = { [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]['parse']> }
+
+/** The validated configuration. */
+export interface Config extends Values {
   /** Names of the fields that were not set. */
   defaults: string[]
-  /** Variables that look like ours and are none. */
+  /** Variables that begin with HALFKEY_ and that nothing reads. */
   unknown: string[]
 }
+
+/** So many requests a second on average, and so many at once. */
+export type Rate = Config['rateLimitSecret']
 
 /** Where users reach the service, without a trailing slash. */
 export function publicUrl(config: Config): string {

@@ -4,7 +4,9 @@ import ipaddr from 'ipaddr.js'
 export interface Setting<T> {
   env: string
   doc: string
-  default: string | null
+  /** As it would be typed; without it, an empty text is read. */
+  default?: string
+  /** Whether its value is hidden wherever settings are shown. */
   secret?: boolean
   /** @throws Error whose message completes "NAME must be …" */
   parse(text: string): T
@@ -31,7 +33,11 @@ const isRange = (entry: string) => (entry.includes('/') ? ipaddr.isValidCIDR(ent
 
 export const kinds = {
   text: (text: string) => text,
-  nullableText: (text: string) => (text === '' ? null : text),
+  /** Null for nothing. */
+  orNull:
+    <T>(parse: (text: string) => T) =>
+    (text: string): T | null =>
+      text === '' ? null : parse(text),
   oneOf:
     <T extends string>(...values: T[]) =>
     (text: string): T => {
@@ -77,9 +83,8 @@ export const kinds = {
     }
     return all
   },
-  /** A host name, in lower case and without a trailing dot; null for none. */
-  nullableHost: (text: string) => {
-    if (text === '') return null
+  /** A host name, in lower case and without a trailing dot. */
+  host: (text: string) => {
     const host = text.trim().toLowerCase().replace(/\.$/, '')
     if (!HOST.test(host) || ipaddr.isValid(host)) throw new Error('a host name such as edge.example.com, and no URL')
     return host
@@ -112,15 +117,4 @@ export const kinds = {
       throw new Error('RATE/BURST, such as 1000/2000 (requests a second, requests at once)')
     return { perSecond, burst }
   },
-}
-
-/** A `Setting` whose parser's type is kept. */
-export function setting<T>(
-  env: string,
-  fallback: string | null,
-  parse: (text: string) => T,
-  doc: string,
-  options: { secret?: boolean } = {},
-): Setting<T> {
-  return { env, default: fallback, parse, doc, ...options }
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { SETTINGS } from '../../config.ts'
+import { SETTINGS } from '../../platform/config.ts'
 import { nextAfterFailure } from './schedule.ts'
 
 const delays = fc.array(fc.integer({ min: 0, max: 7 * 86_400_000 }), { maxLength: 20 })
