@@ -46,7 +46,7 @@ const COMMANDS: readonly CliCommand[] = [
 
 const NO_SUCH_TABLE = '42P01'
 const NOT_REACHABLE = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'ENOENT'])
-/** A connection that stood: the operating system's words for its end, and PostgreSQL's own (class 57P, operator intervention). */
+/** An open connection was closed: the operating system's codes, and PostgreSQL's (class 57P, operator intervention). */
 const CUT = new Set(['ECONNRESET', 'EPIPE', '57P01', '57P02'])
 
 /** An error in words that say what to do, and the exit code it ends the process with. */
@@ -64,35 +64,32 @@ function explain(error: unknown): { exitCode: number; message: string } {
     )
     return { exitCode: error.status === 400 ? EXIT.usage : EXIT.failed, message: [error.message, ...details].join(' ') }
   }
+  return { exitCode: EXIT.failed, message: explainFailure(error) }
+}
+
+function explainFailure(error: unknown): string {
   // Several addresses tried, e.g. IPv4 and IPv6, and none answers: Node's error itself says nothing.
   const cause = error instanceof AggregateError && error.message === '' ? error.errors[0] : error
   const { code, message } = cause as { code?: unknown; message?: unknown }
   const told = redact(typeof message === 'string' && message !== '' ? message : String(cause))
-  if (code === NO_SUCH_TABLE)
-    return { exitCode: EXIT.failed, message: 'The database has no tables of this release yet. Run: halfkey migrate' }
-  if (typeof code === 'string' && NOT_REACHABLE.has(code) && !(error instanceof CommandError)) {
-    return {
-      exitCode: EXIT.failed,
-      message: `The database can't be reached (${told}). Is it running, and is DATABASE_URL right?`,
-    }
-  }
-  if (typeof code === 'string' && CUT.has(code) && !(error instanceof CommandError))
-    return {
-      exitCode: EXIT.failed,
-      message: `A connection was cut (${told}), most likely the one to the database. Run this again once it answers.`,
-    }
-  return { exitCode: EXIT.failed, message: told }
+  if (error instanceof CommandError || typeof code !== 'string') return told
+  if (code === NO_SUCH_TABLE) return 'The database has no tables of this release yet. Run: halfkey migrate'
+  if (NOT_REACHABLE.has(code))
+    return `The database can't be reached (${told}). Is it running, and is DATABASE_URL right?`
+  if (CUT.has(code))
+    return `A connection was cut (${told}), most likely the one to the database. Run this again once it answers.`
+  return told
 }
 
-/** Terminals obey control characters, and names, URLs and messages are other people's. In JSON the text stays the same. */
+/** Terminals obey control characters, and names, URLs and messages come from other people. JSON keeps the text as it is. */
 const CONTROLS = /[^\P{Cc}\n\t]/gu
 const printable = (line: string): string =>
   line.replace(CONTROLS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
 /**
- * Runs one command, `serve` apart, and answers its exit code: 0 done, 1 failed, 2 wrong usage, 78 bad configuration.
- * The result goes to `out`, everything else to `err`; with `--json` the result or the error is one line of JSON, and how far it
- * has got is not shown.
+ * Runs one command, except `serve`, and returns its exit code: 0 done, 1 failed, 2 wrong usage, 78 bad configuration.
+ * The result goes to `out`, everything else to `err`. With `--json` the result or the error is one line of JSON, and no progress is
+ * shown.
  */
 export async function runCli(args: string[], terminal: CliContext): Promise<number> {
   const context: CliContext = {
@@ -102,7 +99,7 @@ export async function runCli(args: string[], terminal: CliContext): Promise<numb
   }
   const json = args.includes('--json')
   const words = args.filter((arg) => arg !== '--json')
-  // How far it has got is for people: a program gets one line.
+  // Progress is for people: a program gets one line.
   const inner: CliContext = json ? { openDeps: context.openDeps, out: context.out, err: () => {}, json } : context
   try {
     const { data, lines, exitCode = EXIT.done } = await readCommandLine(COMMANDS, words)(inner)

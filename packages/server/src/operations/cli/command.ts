@@ -1,4 +1,5 @@
 import { Command, type OptionValues } from '@commander-js/extra-typings'
+import type { Command as ParsedCommand } from 'commander'
 import { aloneOrNot } from '../../platform/db/installation.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { createProgress, type Progress } from './progress.ts'
@@ -46,7 +47,7 @@ export interface CliCommand {
   /** As it is typed, e.g. `keys create`. */
   name: string
   /** Its parser, which gives `found` what there is to do. */
-  parser(found: (work: Work) => void): Command
+  parser(found: (work: Work) => void): ParsedCommand
 }
 
 interface Definition<Options extends OptionValues> {
@@ -72,7 +73,8 @@ export function defineCommand<Options extends OptionValues>(definition: Definiti
       // Without options there is nothing to read: `Options` is empty.
       const command = options?.(bare) ?? (bare as unknown as Command<[], Options>)
       command.action((values) => found((context) => run(values, context)))
-      return command as unknown as Command
+      // The same class: `commander` types it without its options.
+      return command as unknown as ParsedCommand
     },
   }
 }

@@ -1,4 +1,4 @@
-import type { Command } from '@commander-js/extra-typings'
+import type { Command } from 'commander'
 
 /** The shells that a completion script is made for. */
 export const SHELLS = ['bash', 'zsh', 'fish'] as const
@@ -11,7 +11,7 @@ interface Place {
 
 /** Every command and group, the deepest first: the words of `keys create` begin with those of `keys`. */
 function placesBelow(command: Command, typed: string): Place[] {
-  const below = command.commands.flatMap((each) => placesBelow(each as Command, `${typed} ${each.name()}`.trim()))
+  const below = command.commands.flatMap((each) => placesBelow(each, `${typed} ${each.name()}`.trim()))
   const names = command.commands.map((each) => each.name())
   const choices = command.registeredArguments.flatMap(({ argChoices = [] }) => argChoices)
   const options = command.options.flatMap(({ long }) => long ?? [])

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type CliContext, CommandError, defineCommand, EXIT, type Result, UsageError, wholeNumber } from './command.ts'
 import { createProgress } from './progress.ts'
-import { openRemote, orMissing, patiently, type Remote, remoteOptions, untilInterrupted } from './remote.ts'
+import { openRemote, orMissing, type Remote, remoteOptions, retryTransient, untilInterrupted } from './remote.ts'
 
 const SHOWN_MAX = 20
 const LOOK_MS = 300
@@ -129,7 +129,7 @@ async function watch(remote: Remote, context: CliContext, job: Job): Promise<Res
   const interrupted = await untilInterrupted(async (signal) => {
     while (seen.status !== 'succeeded' && seen.status !== 'failed') {
       await delay(LOOK_MS, undefined, { signal })
-      const now: Job = await patiently(context, signal, () => remote.get(`/jobs/${job.id}`, { signal }))
+      const now: Job = await retryTransient(context, signal, () => remote.get(`/jobs/${job.id}`, { signal }))
       progress.add(now.progress - seen.progress)
       seen = now
     }

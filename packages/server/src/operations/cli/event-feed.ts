@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type CliContext, UsageError } from './command.ts'
-import { patiently, type Remote } from './remote.ts'
+import { type Remote, retryTransient } from './remote.ts'
 
 /** An event as the feed has it. */
 export interface CliEvent {
@@ -11,7 +11,7 @@ export interface CliEvent {
   data: Record<string, unknown>
 }
 
-/** A portion of the feed. */
+/** A page of the feed. */
 export interface FeedPage {
   events: CliEvent[]
   nextCursor: string
@@ -19,17 +19,17 @@ export interface FeedPage {
   missed: boolean
 }
 
-/** Where to begin, as the feed's query has it. */
+/** The feed's query parameter that says where to begin. */
 export type FeedStart = { after: string } | { since: string } | { last: string }
 
 const WAIT_SECONDS = 25
-const PORTION_MAX = 1_000
-/** Between two answers without an event, whatever comes between us and the service. */
+const PAGE_MAX = 1_000
+/** The least time between two empty answers, also where a proxy cuts the waiting short. */
 const EMPTY_MS = 250
 const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
 /**
- * Where to begin, as the feed's query has it: `now`, a cursor, a time, or how long ago (`90s`, `15m`, `1h`, `2d`).
+ * Reads where to begin: `now`, a cursor, a time, or how long ago (`90s`, `15m`, `1h`, `2d`).
  * @throws UsageError
  */
 export function readStart(text: string, nowMs: number): FeedStart {
@@ -49,22 +49,24 @@ export function readStart(text: string, nowMs: number): FeedStart {
 }
 
 /**
- * The feed's portions, empty ones too, from a place on for as long as the signal lets them come. What begins at a time has one
- * event in its first portion, so that a cursor is known early.
- * @throws RemoteError that a repeat would meet again, or of the very first call, and the signal's reason
+ * The feed's pages, empty ones too, until the signal is aborted. When it begins at a time, the first page has one event, so that a
+ * cursor is known early.
+ * @throws RemoteError of the first call, later those that are not transient, and the signal's reason
  */
 export async function* followFeed(
   remote: Remote,
   context: Pick<CliContext, 'err'>,
   { start, type, signal }: { start: FeedStart; type: string | undefined; signal: AbortSignal },
 ): AsyncGenerator<FeedPage> {
-  const limit = 'since' in start ? 1 : PORTION_MAX
+  const limit = 'since' in start ? 1 : PAGE_MAX
   let page: FeedPage = await remote.get('/events', { query: { ...start, type, limit }, signal })
   for (;;) {
     if (page.missed) context.err('Some events were missed: they are no longer kept.')
     yield page
     if (page.events.length === 0 && !page.hasMore) await delay(EMPTY_MS, undefined, { signal })
-    const query = { after: page.nextCursor, type, limit: PORTION_MAX, wait: WAIT_SECONDS }
-    page = await patiently(context, signal, () => remote.get('/events', { query, waitSeconds: WAIT_SECONDS, signal }))
+    const query = { after: page.nextCursor, type, limit: PAGE_MAX, wait: WAIT_SECONDS }
+    page = await retryTransient(context, signal, () =>
+      remote.get('/events', { query, waitSeconds: WAIT_SECONDS, signal }),
+    )
   }
 }

@@ -1,6 +1,7 @@
-import { type Dispatcher, request } from 'undici'
+import { type IncomingMessage, request } from 'node:http'
+import { request as requestSecurely } from 'node:https'
 
-/** A request of the command line's: to the address that its user gives, redirects not followed. */
+/** A request to the address that the user of the command line gives. Redirects are not followed. */
 export interface Outgoing {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   headers: Record<string, string>
@@ -18,7 +19,7 @@ export interface Outgoing {
 
 export interface Answered {
   status: number
-  headers: Dispatcher.ResponseData['headers']
+  headers: IncomingMessage['headers']
   body: string
   /** There was more than `bytesMax`. */
   cut: boolean
@@ -27,10 +28,10 @@ export interface Answered {
 /** No answer came in time, though the other side was there. */
 export class NoAnswer extends Error {}
 
-async function read(body: AsyncIterable<Buffer>, bytesMax: number): Promise<{ body: string; cut: boolean }> {
+async function read(response: IncomingMessage, bytesMax: number): Promise<{ body: string; cut: boolean }> {
   const chunks: Buffer[] = []
   let bytes = 0
-  for await (const chunk of body) {
+  for await (const chunk of response as AsyncIterable<Buffer>) {
     bytes += chunk.length
     if (bytes > bytesMax) return { body: Buffer.concat(chunks).toString(), cut: true }
     chunks.push(chunk)
@@ -38,24 +39,41 @@ async function read(body: AsyncIterable<Buffer>, bytesMax: number): Promise<{ bo
   return { body: Buffer.concat(chunks).toString(), cut: false }
 }
 
-/** One request and its answer. @throws NoAnswer, the first error of the connection, and the signal's reason */
-export async function exchange(url: URL, outgoing: Outgoing): Promise<Answered> {
-  const { method, headers, body, timeoutMs, bytesMax, connectsAnew = false, byStatus = false, signal } = outgoing
-  const timeout = AbortSignal.timeout(timeoutMs)
-  const ended = signal === undefined ? timeout : AbortSignal.any([signal, timeout])
-  // The signal alone decides how long it may take: undici's own limits are per phase.
-  const limits = { headersTimeout: 0, bodyTimeout: 0, signal: ended }
-  try {
-    const response = await request(url, { method, headers, body: body ?? null, reset: connectsAnew, ...limits })
-    const found = await read(response.body, bytesMax).catch((error: unknown) => {
-      if (byStatus) return { body: '', cut: true }
-      throw error
-    })
-    return { status: response.statusCode, headers: response.headers, ...found }
-  } catch (error) {
-    signal?.throwIfAborted()
-    if (timeout.aborted) throw new NoAnswer(`no answer within ${timeoutMs / 1_000} s`)
+/**
+ * One request and its answer. @throws NoAnswer, the connection's first error, and the signal's reason
+ */
+export function exchange(
+  url: URL,
+  { method, headers, body, timeoutMs, bytesMax, connectsAnew, byStatus, signal }: Outgoing,
+): Promise<Answered> {
+  return new Promise((resolve, reject) => {
+    const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
+    const send = url.protocol === 'https:' ? requestSecurely : request
+    const sent = send(url, { method, headers: { ...headers, ...length }, ...(connectsAnew ? { agent: false } : {}) })
+    const stop = () => sent.destroy(signal?.reason instanceof Error ? signal.reason : new Error('ended'))
+    const timer = setTimeout(() => sent.destroy(new NoAnswer(`no answer within ${timeoutMs / 1_000} s`)), timeoutMs)
+    const settle = (end: () => void) => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', stop)
+      end()
+    }
     // Several addresses tried: the first one's error says more than that of them all.
-    throw error instanceof AggregateError ? error.errors[0] : error
-  }
+    sent.once('error', (error) => settle(() => reject(error instanceof AggregateError ? error.errors[0] : error)))
+    sent.once('response', (response) => {
+      const answered = (found: Pick<Answered, 'body' | 'cut'>): Answered => ({
+        status: response.statusCode ?? 0,
+        headers: response.headers,
+        ...found,
+      })
+      read(response, bytesMax).then(
+        (found) => settle(() => resolve(answered(found))),
+        (error: unknown) => settle(() => (byStatus ? resolve(answered({ body: '', cut: true })) : reject(error))),
+      )
+    })
+    if (signal?.aborted) stop()
+    else {
+      signal?.addEventListener('abort', stop)
+      sent.end(body)
+    }
+  })
 }

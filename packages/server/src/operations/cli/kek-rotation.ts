@@ -14,29 +14,29 @@ import { CommandError, runAlone } from './command.ts'
 import { addFirstKey, KeyFileNotWritableError, keepFirstKey } from './key-file-change.ts'
 import type { Progress } from './progress.ts'
 
-/** A round leaves what others hold just then, and what was sealed meanwhile by who had not seen the new key yet. */
+/** A round skips rows that are locked, and values that a process sealed meanwhile which had not read the new key yet. */
 const ROUNDS_MAX = 20
 const ROUND_PAUSE_MS = 500
 const LOST_SHOWN_MAX = 20
 
-/** How a rotation is done. */
+/** The options of a rotation. */
 export interface RotationOptions {
   dropOld: boolean
-  /** How long running processes get to notice the new key. */
+  /** How long to wait for running processes to read the new key. */
   noticeMs: number
-  /** Before old keys are dropped: how long what began under them gets to end. */
+  /** How long to wait, before old keys are dropped, for work that began under them. */
   settleMs: number
   progress: Progress
 }
 
-/** How it went. */
+/** The result of a rotation. */
 export interface KekRotation {
-  /** The key that wraps. */
+  /** The key that now wraps every value. */
   keyId: string
   /** Whether this run made it. */
   isNew: boolean
   rewrapped: number
-  /** The keys that nothing in the database needs any more. */
+  /** The keys that the database no longer needs. */
   oldKeyIds: string[]
   /** Whether they were taken out of the file. */
   dropped: boolean
@@ -50,7 +50,7 @@ async function wait(progress: Progress, what: string, ms: number, goOn: () => vo
   }
 }
 
-/** Makes the new key, where the file holds but one. */
+/** Makes the new key, unless the file holds several already. */
 async function beginRotation(path: string): Promise<{ keys: KeyFile; isNew: boolean }> {
   const keys = await openKeyFile(path, { create: false })
   if (keys.keyIds.length > 1) return { keys, isNew: false }
@@ -67,7 +67,7 @@ Put that in the file's place for every process, and run this again. Where the pr
   return { keys: await openKeyFile(path, { create: false }), isNew: true }
 }
 
-/** What one run works on. */
+/** The parameters of one run. */
 interface Run {
   deps: Deps
   keys: KeyFile
@@ -83,14 +83,14 @@ function refuseLost(lost: LostValue[], count: number): never {
   )
 }
 
-/** Rounds until nothing is left under another key; answers how many values it wrapped anew. */
+/** Repeats until no value is wrapped by another key. Returns how many values it wrapped. */
 async function rewrapUntilNone({ deps, keys, tables, goOn, progress }: Run): Promise<number> {
   let rewrapped = 0
   let left = await countStale(deps.db, tables, keys.keyId, goOn)
   for (let round = 0; left > 0; round += 1) {
     if (round === ROUNDS_MAX) {
       throw new CommandError(
-        `${left} sealed values are still not under key ${keys.keyId}. Some process goes on sealing by another key: make sure that all of them read this key file, and run this again.`,
+        `${left} sealed values are still not under key ${keys.keyId}. A process still seals with another key: make sure that all of them read this key file, and run this again.`,
       )
     }
     if (round > 0) await pause(ROUND_PAUSE_MS)
@@ -128,7 +128,7 @@ async function rotate(deps: Deps, options: RotationOptions, goOn: () => void): P
   const { progress } = options
   const path = deps.config.kekFile as string
   const { keys, isNew } = await beginRotation(path)
-  // Noted before anything is under the new key: without it no process must start any more.
+  // Stored before any value is wrapped by the new key: from then on no process may start without it.
   await checkInstallation(deps.db, keys, deps.config)
   await wait(progress, 'Waiting until every running process has read the key file', options.noticeMs, goOn)
   const run = { deps, keys, tables: await sealedTables(deps.db), goOn, progress }

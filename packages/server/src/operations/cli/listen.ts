@@ -13,7 +13,7 @@ const ANSWER_BYTES_MAX = 64 * 1024
 const BACK_OFF_FIRST_MS = 250
 const BACK_OFF_MAX_MS = 5_000
 
-/** What a run works with. */
+/** The parameters of one run. */
 interface Run {
   context: CliContext
   target: URL
@@ -21,11 +21,11 @@ interface Run {
   signal: AbortSignal
 }
 
-/** How far a run is: `done` of the events that come after `start`. */
+/** How far a run is: `done` counts the events handled after `start`. */
 interface Place {
   start: FeedStart
   done: number
-  /** In the whole run. */
+  /** Events handled in the whole run. */
   forwarded: number
 }
 
@@ -46,13 +46,13 @@ function readSecret(): { secret: string; given: boolean } {
   return { secret: given, given: true }
 }
 
-/** Tells a person a line, if there is one for them, a program one of JSON. */
+/** Writes a line: JSON for programs; for people `line`, unless it is empty. */
 function tell({ json, out }: CliContext, kind: string, line: string, data: Record<string, unknown>): void {
   if (json) out(JSON.stringify({ kind, ...data }))
   else if (line !== '') out(line)
 }
 
-/** One send, signed now: the answer, or why there was none. */
+/** Sends once, signed with the present time. Returns the answer, or why there was none. */
 async function attempt({ target, key, signal }: Run, event: CliEvent): Promise<Answered | Error> {
   const body = JSON.stringify(event)
   const signed = signatureHeaders(event.id, body, key, null, Math.floor(Date.now() / 1_000))
@@ -73,7 +73,7 @@ async function attempt({ target, key, signal }: Run, event: CliEvent): Promise<A
   })
 }
 
-/** Sends an event until somebody takes it, or says why not: what is refused is told and not sent again. */
+/** Sends an event, and retries while the receiver is away. A refused event is reported and not sent again. */
 async function forward(run: Run, event: CliEvent): Promise<void> {
   const { context, target, signal } = run
   const { id, type } = event
@@ -102,8 +102,8 @@ async function forward(run: Run, event: CliEvent): Promise<void> {
 }
 
 /**
- * What `--since` takes to go on with the next event. The feed's order stays, so counting from the place before finds it;
- * where the service is away, from there on some come again.
+ * The value of `--since` that continues with the next event. The feed's order never changes, so its cursor is found by counting from
+ * the place before. While the service is away that place is returned, and some events come again.
  */
 async function placeBehind(remote: Remote, { start, done }: Place, type: string | undefined): Promise<string> {
   if (!('after' in start)) return 'since' in start ? start.since : 'now'
@@ -127,7 +127,7 @@ function begin({ context, target }: Run, { secret, given }: { secret: string; gi
   }
 }
 
-/** Forwards until it is interrupted; `place` moves with it. */
+/** Forwards until it is interrupted, and moves `place` along. */
 async function follow(run: Run, remote: Remote, place: Place, begun: () => void, type: string | undefined) {
   const { context, signal } = run
   const noted = context.json

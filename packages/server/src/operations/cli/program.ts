@@ -1,4 +1,4 @@
-import { Argument, Command, CommanderError, type Option } from '@commander-js/extra-typings'
+import { Argument, Command, CommanderError, type Option } from 'commander'
 import { VERSION } from '../../platform/version.ts'
 import { type CliCommand, UsageError, type Work } from './command.ts'
 import { completionScript, SHELLS } from './completion.ts'
@@ -9,17 +9,12 @@ With --json a command prints its result as one line of JSON, and an error likewi
 Exit codes: 0 done, 1 failed, 2 wrong usage, 78 bad configuration.
 Configuration is read from the environment; the documentation lists every variable.`
 
-const asCommand = (command: unknown) => command as Command
-
 /** A command as it is typed, without `halfkey`. */
 const nameOf = (command: Command): string =>
-  command.parent === null ? '' : `${nameOf(asCommand(command.parent))} ${command.name()}`.trim()
+  command.parent === null ? '' : `${nameOf(command.parent)} ${command.name()}`.trim()
 
 /** A command and all below it. */
-const treeOf = (command: Command): Command[] => [
-  command,
-  ...command.commands.flatMap((each) => treeOf(asCommand(each))),
-]
+const treeOf = (command: Command): Command[] => [command, ...command.commands.flatMap((each) => treeOf(each))]
 
 /**
  * The options that must be given. Commander looks for them before it looks for unknown ones, so that a mistyped `--nam` would be
@@ -70,9 +65,7 @@ function usageError(command: Command, { code, message }: CommanderError): UsageE
 }
 
 function createProgram(commands: readonly CliCommand[], found: (work: Work) => void): Command {
-  const program = asCommand(
-    new Command('halfkey').version(VERSION).option('--json', 'print the result as one line of JSON'),
-  )
+  const program = new Command('halfkey').version(VERSION).option('--json', 'print the result as one line of JSON')
   program
     .command('serve')
     .summary('Start the service (the default)')
@@ -82,14 +75,15 @@ function createProgram(commands: readonly CliCommand[], found: (work: Work) => v
   for (const { name, parser } of commands) {
     const [first = '', second] = name.split(' ')
     const group = () => program.commands.find((each) => each.name() === first) ?? program.command(first)
-    asCommand(second === undefined ? program : group()).addCommand(parser(found))
+    const parent = second === undefined ? program : group()
+    parent.addCommand(parser(found))
   }
   program
     .command('completion')
     .summary('Print a script that makes your shell complete commands and options')
     .description('For bash: source <(halfkey completion bash). For fish: halfkey completion fish | source.')
     .addArgument(new Argument('<shell>', 'your shell').choices(SHELLS))
-    .action((shell) => {
+    .action((shell: (typeof SHELLS)[number]) => {
       const script = completionScript(shell, program)
       found(async () => ({ data: { shell, script }, lines: [script] }))
     })
@@ -97,12 +91,8 @@ function createProgram(commands: readonly CliCommand[], found: (work: Work) => v
     .command('help')
     .summary('Show this, or all about one command')
     .argument('[command...]')
-    .action((names) => {
-      const find = (within: Command, name: string) => within.commands.find((each) => each.name() === name)
-      const command = names.reduce<Command | undefined>(
-        (within, name) => within && asCommand(find(within, name)),
-        program,
-      )
+    .action((names: string[]) => {
+      const command = treeOf(program).find((each) => nameOf(each) === names.join(' '))
       if (command === undefined) throw new UsageError(`There is no command "${names.join(' ')}". Run: halfkey help`)
       command.help()
     })
@@ -116,7 +106,7 @@ export function readCommandLine(commands: readonly CliCommand[], words: readonly
   const program = createProgram(commands, (each) => {
     work = each
   })
-  program.hook('preAction', (_, command) => checkNeeded(asCommand(command)))
+  program.hook('preAction', (_, command) => checkNeeded(command))
   for (const command of treeOf(program)) {
     for (const option of command.options.filter(({ mandatory }) => mandatory)) {
       needed.add(option)
@@ -124,7 +114,7 @@ export function readCommandLine(commands: readonly CliCommand[], words: readonly
     }
     command
       .helpCommand(false)
-      .configureHelp({ showGlobalOptions: true, commandUsage: (each) => usageOf(asCommand(each)) })
+      .configureHelp({ showGlobalOptions: true, commandUsage: usageOf })
       .configureOutput({
         writeOut: (text) => {
           shown += text

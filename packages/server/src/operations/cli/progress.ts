@@ -1,17 +1,17 @@
 import type { CliContext } from './command.ts'
 
-/** Shows on standard error how far long work has got. */
+/** Shows the progress of long work on standard error. */
 export interface Progress {
-  /** Begins a stage, which ends the one before. `total` is null where nobody knows how much there is to do. */
+  /** Begins a stage and ends the one before. `total` is null when it is not known. */
   begin(what: string, total?: number | null): void
-  /** So much more of the stage is done. */
+  /** Adds to what is done of the stage. */
   add(count: number): void
   /** Ends the last stage; its line stays. */
   end(): void
 }
 
 const REDRAW_MS = 100
-/** Where lines cannot be drawn again: a log must not fill with them. */
+/** Without a terminal: a log must not fill with progress lines. */
 const LINE_MS = 5_000
 const BAR_CHARS = 30
 
@@ -23,7 +23,7 @@ function describe(what: string, done: number, total: number | null, bar: boolean
   return `${what}${drawn} ${Math.floor(part * 100)} %, ${done} of ${total}`
 }
 
-/** A bar that is drawn again on a terminal; elsewhere a line at the beginning, every five seconds and at the end. */
+/** On a terminal, a bar that is redrawn; elsewhere, a line at the beginning, every five seconds and at the end. */
 export function createProgress({ err, redraw }: Pick<CliContext, 'err' | 'redraw'>): Progress {
   let stage: { what: string; done: number; total: number | null } | undefined
   let shownAt = 0

@@ -9,8 +9,8 @@ import { exchange } from './exchange.ts'
 const URL_DEFAULT = 'http://127.0.0.1:8080'
 const ANSWER_MS = 30_000
 const ANSWER_BYTES_MAX = 64 * 1024 * 1024
-const PATIENCE_FIRST_MS = 500
-const PATIENCE_MAX_MS = 5_000
+const BACKOFF_FIRST_MS = 500
+const BACKOFF_MAX_MS = 5_000
 
 /** Adds the options of every command that calls a running service. */
 export const remoteOptions = (command: Command) =>
@@ -38,8 +38,8 @@ export class RemoteError extends CommandError {
     this.code = code
   }
 
-  /** Whether it may be otherwise in a moment. */
-  get passes(): boolean {
+  /** Whether the same call may succeed later. */
+  get isTransient(): boolean {
     return this.status === 0 || this.status === 429 || this.status >= 500
   }
 }
@@ -47,7 +47,7 @@ export class RemoteError extends CommandError {
 interface CallOptions {
   query?: Record<string, string | number | undefined>
   body?: object
-  /** For calls that wait on purpose. */
+  /** How long the service is asked to wait before it answers. */
   waitSeconds?: number
   signal?: AbortSignal | undefined
 }
@@ -154,10 +154,10 @@ export function openRemote(options: { url?: string | undefined; keyFile?: string
 }
 
 /**
- * Calls until it is answered, for what goes on for long: says once that the service is away, and that it is back.
- * @throws RemoteError for a refusal that would be the same again, and the signal's reason
+ * Retries a call while the service is unavailable; says once that it is, and once that it answers again.
+ * @throws RemoteError for a refusal that is not transient, and the signal's reason
  */
-export async function patiently<T>(
+export async function retryTransient<T>(
   { err }: Pick<CliContext, 'err'>,
   signal: AbortSignal,
   call: () => Promise<T>,
@@ -168,9 +168,9 @@ export async function patiently<T>(
       if (failures > 0) err('The service answers again.')
       return answer
     } catch (error) {
-      if (!(error instanceof RemoteError) || !error.passes) throw error
+      if (!(error instanceof RemoteError) || !error.isTransient) throw error
       if (failures === 0) err(`${error.message} Trying again.`)
-      await delay(Math.min(PATIENCE_MAX_MS, PATIENCE_FIRST_MS * 2 ** failures), undefined, { signal })
+      await delay(Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** failures), undefined, { signal })
     }
   }
 }
