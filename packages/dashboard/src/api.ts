@@ -24,7 +24,7 @@ export interface DashboardSession {
 }
 
 /** Why a sign-in failed, or the session could not be read. */
-export class SessionError extends Error {
+class SessionError extends Error {
   readonly status: number
   readonly code: string
   constructor(status: number, code: string, message: string) {

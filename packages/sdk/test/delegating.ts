@@ -6,7 +6,7 @@ import { readPreparedTransaction } from '../src/prepared.ts'
 import type { ClientOf } from './sign-in.ts'
 
 /** Somebody elsewhere. */
-export const BOB = `bob::1220${'b0'.repeat(32)}`
+const BOB = `bob::1220${'b0'.repeat(32)}`
 
 /** Transfers a part of a holding to Bob. */
 export const transfer = (contractId: string, amount: string): Command => ({

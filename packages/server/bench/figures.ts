@@ -1,5 +1,5 @@
 /** The p-th percentile (0…1) by the nearest-rank method; NaN of nothing. */
-export function percentile(values: readonly number[] | Float64Array, p: number): number {
+function percentile(values: readonly number[] | Float64Array, p: number): number {
   if (values.length === 0) return Number.NaN
   const sorted = Float64Array.from(values).sort()
   return sorted[Math.max(0, Math.ceil(p * sorted.length) - 1)] as number

@@ -22,7 +22,7 @@ function readStat(pid: number | string): Stat | null {
 }
 
 /** CPU seconds of a process so far; with `family`, its direct children's too (PostgreSQL's postmaster). */
-export function cpuSeconds(pid: number, family = false): number {
+function cpuSeconds(pid: number, family = false): number {
   const own = readStat(pid)
   if (own === null) return Number.NaN
   let { ticks } = own
@@ -37,7 +37,7 @@ export function cpuSeconds(pid: number, family = false): number {
 }
 
 /** CPU seconds of the whole machine so far, idle and waiting time apart. */
-export function machineCpuSeconds(): number {
+function machineCpuSeconds(): number {
   try {
     const [, ...fields] = (readFileSync('/proc/stat', 'latin1').split('\n')[0] as string).split(/\s+/)
     const [user, nice, system, , , irq, softirq, steal] = fields.map(Number) as number[]

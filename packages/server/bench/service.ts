@@ -32,7 +32,7 @@ export function makeFolder(): { path: string; remove(): void } {
 }
 
 /** The process id of a data folder's PostgreSQL; NaN when none runs. */
-export function postgresPid(dataDir: string): number {
+function postgresPid(dataDir: string): number {
   try {
     return Number(readFileSync(join(dataDir, 'postgres', 'postmaster.pid'), 'latin1').split('\n')[0])
   } catch {

@@ -53,7 +53,7 @@ export interface WireExecution {
 }
 
 /** What a recovery is asked with, step by step. */
-export type RecoverBody =
+type RecoverBody =
   | {
       walletId: string
       mode: 'release'

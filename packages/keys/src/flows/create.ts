@@ -52,7 +52,7 @@ const fromWire = ({ index, commitments, proofOfKnowledge }: WireRound1): DkgRoun
 })
 
 /** A box as the wire has it. */
-export const boxOf = ({ enc, ct }: { enc: Uint8Array; ct: Uint8Array }): WireSealed => ({
+const boxOf = ({ enc, ct }: { enc: Uint8Array; ct: Uint8Array }): WireSealed => ({
   enc: toBase64Url(enc),
   ct: toBase64Url(ct),
 })

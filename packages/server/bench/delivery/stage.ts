@@ -7,7 +7,7 @@ import type { Watched } from '../proc.ts'
 import { type Bed, openBed, type Service } from '../service.ts'
 import { call, firstTenant, forEachOf } from '../tenant.ts'
 
-export const ENDPOINTS = 40
+const ENDPOINTS = 40
 const SETTLED_MS = 500
 const SILENCE_MAX_MS = 20_000
 

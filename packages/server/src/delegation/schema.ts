@@ -139,7 +139,7 @@ const Arguments = z.record(z.string().max(64), Value).meta({
 const NAME_CHARS_MAX = 200
 
 /** One thing to do: a contract to create, or a choice of one to exercise. */
-export const Command = z
+const Command = z
   .strictObject({
     create: z
       .strictObject({ templateId: z.string().max(NAME_CHARS_MAX), arguments: Arguments.optional() })
@@ -156,7 +156,6 @@ export const Command = z
       .meta({ description: 'Exercises a choice of a contract.' }),
   })
   .meta({ id: 'Command', description: 'Either `create` or `exercise`.' })
-export type Command = z.infer<typeof Command>
 
 const SIGNATURE = /^([0-9a-f]{128}|[A-Za-z0-9+/]{86}==|[A-Za-z0-9_-]{86})$/
 

@@ -4,7 +4,7 @@ import { randomFillSync } from 'node:crypto'
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 
 /** What each prefix stands for; the closed list of record kinds that have an id on the wire. */
-export const ID_PREFIXES = {
+const ID_PREFIXES = {
   ten: 'tenant',
   app: 'app',
   usr: 'user',

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 
 /** A delegated session, as its delegate holds it. */
-export interface HeldSession {
+interface HeldSession {
   id: string
   token: string
   /** A holding of the wallet that has not been spent. */

@@ -1,7 +1,7 @@
 import type { Command, Dripped, Policy } from '../../../sdk/src/models.ts'
 
 /** A party that is nobody's here. */
-export const BOB = `bob::1220${'b0'.repeat(32)}`
+const BOB = `bob::1220${'b0'.repeat(32)}`
 
 /** Transfers a part of a holding to a stranger. */
 export const transferCommand = (contractId: string, amount: string): Command => ({

@@ -21,7 +21,7 @@ export type DnsRecord = { ttlSeconds?: number } & (
 export type DnsAnswer = DnsRecord[] | 'SERVFAIL' | 'NXDOMAIN' | 'REFUSED' | 'truncated' | 'silence'
 
 /** What was asked. `count` is 1 for the first question of this name and type. */
-export interface DnsQuestion {
+interface DnsQuestion {
   name: string
   type: string
   count: number

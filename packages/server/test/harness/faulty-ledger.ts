@@ -11,7 +11,7 @@ import {
 import { canonicalJson } from '../../src/platform/security/canonical-json.ts'
 
 /** What a ledger is asked over its network. */
-export type Ask =
+type Ask =
   | 'prepareOnboarding'
   | 'completeOnboarding'
   | 'prepare'
@@ -30,7 +30,7 @@ export type Ask =
 export type Fault = 'refuse' | 'refuse_for_now' | 'lose_before' | 'lose_after' | 'forget' | 'hang' | 'break'
 
 /** What a prepared transaction says in its bytes that it was not asked for. */
-export type Lie =
+type Lie =
   | 'another actor'
   | 'a further root'
   | 'another receiver'

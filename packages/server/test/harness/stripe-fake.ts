@@ -17,7 +17,7 @@ const TEMPLATE = '{CHECKOUT_SESSION_ID}'
 const TEMPLATE_SPELLED = '%7BCHECKOUT_SESSION_ID%7D'
 
 /** A request as it came, with its form's fields or its query's. */
-export interface StripeRequest {
+interface StripeRequest {
   method: string
   path: string
   fields: Record<string, string>

@@ -22,7 +22,7 @@ const OPENED_BY: Record<Share['openableBy'], string> = {
 const together = (custody: WalletCustody) => custody.canSign.some(({ who }) => who === 'service_and_user')
 
 /** Who can sign, in one sentence. */
-export function verdictOf(custody: WalletCustody): string {
+function verdictOf(custody: WalletCustody): string {
   const { serviceAlone, userAlone } = custody
   if (serviceAlone && userAlone) return 'The service can sign alone, and so can the user.'
   if (serviceAlone) return 'The service can sign alone.'

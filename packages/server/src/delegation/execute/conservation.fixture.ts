@@ -128,7 +128,7 @@ export function addCosts(
 }
 
 /** Base units as text, written without the service's own code. */
-export function amountOf(units: bigint): string {
+function amountOf(units: bigint): string {
   const digits = units.toString().padStart(11, '0')
   return `${digits.slice(0, -10)}.${digits.slice(-10)}`
 }

@@ -93,7 +93,7 @@ export async function evaluateEffects(
 }
 
 /** A denial as an error. */
-export function denied({ code, rule, command, message, more }: Denial): HttpError {
+function denied({ code, rule, command, message, more }: Denial): HttpError {
   const field = command === null ? 'commands' : `commands.${command}`
   return fail(code, [{ field, code, message, rule, ...more }])
 }

@@ -41,7 +41,7 @@ export interface Decision {
 }
 
 /** Why a command is allowed or denied. */
-export interface CommandTrace {
+interface CommandTrace {
   command: number
   allowed: boolean
   rule: RuleName

@@ -47,7 +47,7 @@ export const ListEvents = z.strictObject({
 export type ListEvents = z.infer<typeof ListEvents>
 
 /** An event as a delivery's body has it. */
-export const FeedEvent = z
+const FeedEvent = z
   .object({
     id: z.string().meta({ example: 'evt_01jb2m7x9kq4t8v6w0r3s5y1za' }),
     type: z.string().meta({ enum: EVENT_TYPES, example: 'user.created' }),

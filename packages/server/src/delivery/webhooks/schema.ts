@@ -119,7 +119,7 @@ export const EventTypeRecord = z
   })
   .meta({ id: 'EventType' })
 
-export const DELIVERY_STATUSES = [
+const DELIVERY_STATUSES = [
   'pending',
   'delivering',
   'retrying',

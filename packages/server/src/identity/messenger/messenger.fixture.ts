@@ -42,7 +42,7 @@ export const initDataOf = (botToken: string, fields: Fields) =>
 let bots = 110_201_543
 
 /** A bot token such as BotFather gives. */
-export function newBotToken(): string {
+function newBotToken(): string {
   bots += 1
   return `${bots}:AA${randomBytes(24).toString('base64url')}`
 }

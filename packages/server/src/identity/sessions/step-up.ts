@@ -9,7 +9,7 @@ import * as store from './store.ts'
 const fail = failures({})
 
 /** How long a verified second factor, or a sign-in, counts for what needs a fresh one. */
-export const FRESH_MS = 5 * 60_000
+const FRESH_MS = 5 * 60_000
 
 const isFresh = (deps: Deps, at: Date | null) => at !== null && deps.now().getTime() - at.getTime() <= FRESH_MS
 

@@ -6,7 +6,7 @@ const EMAIL_CHARS_MAX = 320
 const NAME_CHARS_MAX = 200
 const EXTERNAL_ID_CHARS_MAX = 255
 
-export const TrustLevel = z.enum(['embedded', 'shared', 'self_custody']).meta({
+const TrustLevel = z.enum(['embedded', 'shared', 'self_custody']).meta({
   description:
     "Who can move this user's assets: the service (`embedded`), user and service together (`shared`), the user alone (`self_custody`). Follows the wallet.",
 })

@@ -66,13 +66,13 @@ export interface SharedWallet extends SharedKey {
 
 const { server, device, recovery } = threshold.HOLDER_INDEX
 
-export const toWire = ({ index, commitments, proofOfKnowledge }: threshold.DkgRound1): Round1 => ({
+const toWire = ({ index, commitments, proofOfKnowledge }: threshold.DkgRound1): Round1 => ({
   index,
   commitments: commitments.map(threshold.toHex),
   proofOfKnowledge: threshold.toHex(proofOfKnowledge),
 })
 
-export const fromWire = ({ index, commitments, proofOfKnowledge }: Round1): threshold.DkgRound1 => ({
+const fromWire = ({ index, commitments, proofOfKnowledge }: Round1): threshold.DkgRound1 => ({
   index,
   commitments: commitments.map(threshold.fromHex),
   proofOfKnowledge: threshold.fromHex(proofOfKnowledge),
@@ -144,7 +144,7 @@ export interface SealChanges {
 }
 
 /** The service's newest key to seal to. */
-export async function serviceKey(actor: Pick<Actor, 'get'>): Promise<{ kid: string; publicKey: string }> {
+async function serviceKey(actor: Pick<Actor, 'get'>): Promise<{ kid: string; publicKey: string }> {
   return expectData(await actor.get('/mpc/config'), 200).keys[0]
 }
 

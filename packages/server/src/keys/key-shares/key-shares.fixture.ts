@@ -53,7 +53,7 @@ export const subjectOf = (
 })
 
 /** The service's key to seal to, as a client reads it. */
-export async function serviceKey(who: Pick<Person, 'get'>): Promise<{ kid: string; publicKey: string }> {
+async function serviceKey(who: Pick<Person, 'get'>): Promise<{ kid: string; publicKey: string }> {
   const answer = await who.get('/mpc/config')
   expect(answer.status, answer.text).toBe(200)
   return answer.body.data.keys[0]

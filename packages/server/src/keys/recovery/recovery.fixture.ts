@@ -26,7 +26,7 @@ export function expectData(answer: Answer, status: number): Json {
 }
 
 /** Whether `node:crypto` takes it for the key's Ed25519 signature. */
-export function isSigned(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
+function isSigned(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
   const jwk = { kty: 'OKP', crv: 'Ed25519', x: Buffer.from(publicKey).toString('base64url') }
   return verify(null, message, createPublicKey({ key: jwk, format: 'jwk' }), signature)
 }
@@ -129,7 +129,7 @@ export interface Dealt {
   body: Json
 }
 
-export const resharingOf = ({ held, set }: Pick<Dealt, 'held' | 'set'>): keys.Resharing => ({
+const resharingOf = ({ held, set }: Pick<Dealt, 'held' | 'set'>): keys.Resharing => ({
   old: held.sharing,
   set,
   signers: keys.SHARED_SIGNERS,

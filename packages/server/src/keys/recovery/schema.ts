@@ -70,7 +70,6 @@ const SealedShare = z
     ...SealedToService.shape,
   })
   .meta({ id: 'SealedShare', description: 'A share, sealed to one of the service’s keys (HPKE, RFC 9180).' })
-export type SealedShare = z.infer<typeof SealedShare>
 
 export const Recover = z
   .strictObject({

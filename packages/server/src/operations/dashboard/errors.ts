@@ -1,7 +1,7 @@
 import { failures } from '../../platform/http/errors.ts'
 
 /** The dashboard's own codes, and the common ones in words that fit its page. */
-export const DASHBOARD_ERRORS = {
+const DASHBOARD_ERRORS = {
   dashboard_link_invalid: [
     401,
     'This link does not sign in: each works once and for a short time. Run `halfkey dashboard link` for another.',

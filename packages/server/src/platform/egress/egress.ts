@@ -7,7 +7,7 @@ import { Router } from './routes.ts'
 import { Send, type SendRequest, type SendResult } from './send.ts'
 
 export { EgressRefused } from './policy.ts'
-export type { SendRequest, SendResult }
+export type { SendResult }
 
 /** The caller's slots bound the sends; this only keeps a caller that has none from exhausting file descriptors. */
 const SENDS_MAX = 8_192
@@ -28,7 +28,7 @@ export interface EgressOptions {
 }
 
 /** How much the guard holds, for metrics and for tests of its bounds. */
-export interface EgressStats {
+interface EgressStats {
   sendsInFlight: number
   connectionsOpen: number
   connectionsIdle: number

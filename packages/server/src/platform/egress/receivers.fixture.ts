@@ -4,7 +4,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
 
 /** One request as it arrived. */
-export interface Received {
+interface Received {
   method: string
   path: string
   headers: IncomingHttpHeaders

@@ -5,7 +5,7 @@ import { type Id, newId } from '../ids.ts'
 import type { EventType } from './event-catalogue.ts'
 
 /** The event envelope's version (`api_version`). */
-export const EVENT_API_VERSION = '2026-11-01'
+const EVENT_API_VERSION = '2026-11-01'
 
 /** What happened, before it has an id. */
 export interface EventInput {

@@ -114,7 +114,7 @@ export function inStatementSpan<T>(text: string, work: () => Promise<T>): Promis
 }
 
 /** A request whose trace has begun. */
-export interface TracedRequest {
+interface TracedRequest {
   traceId: string
   /** Runs what answers it. */
   run(work: () => void): void

@@ -38,7 +38,7 @@ function contextBytes(context: readonly string[]): Buffer {
 }
 
 /** A sealed value is damaged, or was sealed by something else. */
-export class SealedValueError extends Error {}
+class SealedValueError extends Error {}
 
 /** The parts of a sealed value. */
 interface Sealed {

@@ -41,9 +41,9 @@ export interface KeyFile extends KeyProvider, HeldKeys {
 export class KeyFileError extends Error {}
 
 /** How long a process may go on with the keys of a file that has changed since. */
-export const KEY_FILE_TRUST_MS = 1_000
+const KEY_FILE_TRUST_MS = 1_000
 /** The most keys that a file may hold: the one that wraps, and those of rotations that are not finished. */
-export const KEYS_MAX = 5
+const KEYS_MAX = 5
 
 const KEY_BYTES = 32
 

@@ -12,7 +12,7 @@ import { open, seal } from './crypto.ts'
 import type { KeyProvider } from './key-provider.ts'
 
 /** One rotation's keys: Ed25519 for access tokens, an HMAC key for refresh tokens. */
-export interface SigningKey {
+interface SigningKey {
   id: string
   publicKey: KeyObject
   privateKey: KeyObject
@@ -44,7 +44,7 @@ interface KeyRow {
 }
 
 /** The longest that an access token lives, and a margin for clocks that differ. */
-export const RETIRE_MS = 3_600_000 + 5 * 60_000
+const RETIRE_MS = 3_600_000 + 5 * 60_000
 const POLL_MS = 500
 /** What was read counts for so long: a revoked key is refused everywhere within a second. */
 const TRUST_MS = 900

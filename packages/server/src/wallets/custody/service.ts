@@ -178,7 +178,7 @@ export async function attachCiphertext(
  * That the service could open fewer shares of a generation than make its key. In the transaction that adds to them.
  * @throws custody_violation
  */
-export async function requireNotWhole(tx: Db, row: store.ShareRow): Promise<void> {
+async function requireNotWhole(tx: Db, row: store.ShareRow): Promise<void> {
   const rows = await store.sharesOf(tx, row.tenant_id, row.wallet_id)
   const openable = rows.filter(
     (each) => each.generation === row.generation && ['pending', 'active'].includes(each.status) && isOpenable(each),

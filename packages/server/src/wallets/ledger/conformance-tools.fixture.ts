@@ -19,7 +19,7 @@ export const updatesOf = (stage: Stage, actor: Pick<Actor, 'party'>) =>
   seen(stage, (update) => update.actAs === actor.party)
 
 /** All updates from the beginning that fit, as far as they can be seen now. */
-export async function seen(stage: Stage, fits: (update: Update) => boolean): Promise<Update[]> {
+async function seen(stage: Stage, fits: (update: Update) => boolean): Promise<Update[]> {
   const found: Update[] = []
   let cursor: string | null = null
   for (;;) {

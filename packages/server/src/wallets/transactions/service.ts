@@ -10,7 +10,7 @@ import { resolveApp } from '../../tenancy/apps/service.ts'
 import type { ListTransactions, Operation, Transaction, TransactionSummary } from './schema.ts'
 import * as store from './store.ts'
 
-export type { Failure, KeptSignature, Reserved, TransactionRow } from './store.ts'
+export type { Failure, KeptSignature, TransactionRow } from './store.ts'
 
 const fail = failures({})
 

@@ -7,7 +7,7 @@ import type { CoSignature } from '../custody/service.ts'
 import type { Operation, Transaction, TransactionSummary } from './schema.ts'
 
 /** A part of a delegated session's caps that a transaction takes: see `spend.ts` there. */
-export interface Reserved {
+interface Reserved {
   entry: number
   bucket: string
   units: string
@@ -30,7 +30,7 @@ export interface KeptSignature {
 }
 
 /** What the service did for a signature by a shared key: what was asked of it, and its part once it is made. */
-export interface Cosigned {
+interface Cosigned {
   /** Of the other signer. */
   commitments: NonceCommitments
   /** Null until the transaction is reserved: no part is made before. */

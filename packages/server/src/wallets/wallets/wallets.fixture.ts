@@ -12,7 +12,7 @@ export interface WalletKey {
 }
 
 /** Raw, hex, of a public key. */
-export const rawHex = (key: KeyObject) => key.export({ type: 'spki', format: 'der' }).subarray(-32).toString('hex')
+const rawHex = (key: KeyObject) => key.export({ type: 'spki', format: 'der' }).subarray(-32).toString('hex')
 
 /** A new Ed25519 key. */
 export function newWalletKey(): WalletKey {

@@ -13,7 +13,7 @@ export interface KnownTemplate {
 const giving = { receiver: 'party', amount: 'amount' }
 
 /** The embedded ledger's own templates, which `GET /templates` does not list. */
-export const BUILT_IN: readonly KnownTemplate[] = [
+const BUILT_IN: readonly KnownTemplate[] = [
   {
     templateId: 'Token:Holding',
     fields: { issuer: 'party', owner: 'party', symbol: 'symbol', amount: 'amount' },

@@ -100,7 +100,7 @@ function openLog(path: string, { dataDir }: Location): number {
 }
 
 /** Whether the file speaks of the server that a live connection has just identified: only then may its pid be signalled. */
-export function isSameServer(file: PostmasterFile | null, identity: Identity): boolean {
+function isSameServer(file: PostmasterFile | null, identity: Identity): boolean {
   // postmaster.pid holds the second the process began, pg_postmaster_start_time() a moment later.
   return file !== null && Math.abs(file.startedAtSeconds - identity.startedAtSeconds) <= 2
 }

@@ -1,7 +1,7 @@
 import * as threshold from './threshold.ts'
 
 /** What the service asks of others in a signature: that it happens under these. */
-export interface CoSigned {
+interface CoSigned {
   commitments: threshold.NonceCommitments
   value: Uint8Array
 }
@@ -46,7 +46,7 @@ function finishDkg(
 }
 
 /** What a resharing is to be, as its initiator asks for it. */
-export interface AskedResharing {
+interface AskedResharing {
   subject: threshold.Subject
   old: threshold.Sharing
   set: number[]

@@ -3,7 +3,7 @@ import type { Field, Fields, FieldType } from './fields.ts'
 import { type Choice, listOf, type NewContract, type Template } from './template.ts'
 
 /** Where the value of a created contract's field comes from: the contract, the choice's arguments, or the template. */
-export type Source = { field: string } | { argument: string } | { value: string }
+type Source = { field: string } | { argument: string } | { value: string }
 
 /** A template as data: what a tenant declares. Never code. */
 export interface Definition {
@@ -16,7 +16,7 @@ export interface Definition {
   choices?: Record<string, ChoiceDefinition>
 }
 
-export interface ChoiceDefinition {
+interface ChoiceDefinition {
   /** Fields that hold who must act. */
   controllers: string[]
   arguments?: Record<string, Field>

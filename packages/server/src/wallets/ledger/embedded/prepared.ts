@@ -38,12 +38,12 @@ export function contractIdOf(seed: string, n: number): string {
 }
 
 /** SHA-256 over a domain tag and the bytes: never the digest of anything else that a key signs. */
-export function digestOf(bytes: Buffer): Buffer {
+function digestOf(bytes: Buffer): Buffer {
   return createHash('sha256').update(DIGEST_TAG).update(bytes).digest()
 }
 
 /** Writes the bytes that are signed. @throws LedgerError arguments_invalid where there are too many of them */
-export function encode(document: Omit<Document, 'version'>): Buffer {
+function encode(document: Omit<Document, 'version'>): Buffer {
   const bytes = Buffer.from(canonicalJson({ version: VERSION, ...document }))
   if (bytes.length > BYTES_MAX)
     throw new LedgerError('arguments_invalid', `One transaction takes at most ${BYTES_MAX} bytes.`, { field: '' })

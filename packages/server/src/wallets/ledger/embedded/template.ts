@@ -8,7 +8,7 @@ export interface NewContract {
 }
 
 /** What a choice is exercised with. */
-export interface Exercise {
+interface Exercise {
   contract: Arguments
   arguments: Arguments
   /** The contracts that it consumes beside its own, in the order of `consumes`. */

@@ -3,8 +3,8 @@ import { type Arguments, type Effect, type Flow, LedgerError } from '../../../pl
 import type { Fields } from './fields.ts'
 import { type Choice, listOf, type NewContract, type Template, textOf } from './template.ts'
 
-export const HOLDING = 'Token:Holding'
-export const TRANSFER_OFFER = 'Token:TransferOffer'
+const HOLDING = 'Token:Holding'
+const TRANSFER_OFFER = 'Token:TransferOffer'
 
 const unitsOf = (contract: Arguments) => parseAmount(textOf(contract, 'amount')) as bigint
 
