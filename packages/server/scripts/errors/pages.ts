@@ -20,10 +20,10 @@ const HEADER =
 const ENDPOINTS_MAX = 24
 
 const AGAIN: Record<Remedy['retry'], string> = {
-  never: 'Not as it is: the same request gets the same answer until something is changed.',
-  later: 'Yes, unchanged, after a wait: as long as `Retry-After` says, where the answer has it.',
+  never: 'No. The same request gets the same response until you change something.',
+  later: 'Yes, unchanged, after a wait. If the response has `Retry-After`, wait that long.',
   safely:
-    'Yes, unchanged: with the same `Idempotency-Key` (for `execute`, the same `commandId`) nothing is done twice. Wait a little longer each time.',
+    'Yes, unchanged. With the same `Idempotency-Key` (for `execute`, the same `commandId`), nothing is done twice. Wait a little longer each time.',
 }
 
 const changes = ({ method }: Route) => method === 'POST' || method === 'PATCH'
@@ -37,7 +37,7 @@ function where(code: string, remedy: Remedy): string {
   if (code === 'not_found') return 'Every path with an id, every body or query that names a record, and unknown paths.'
   const lines = at.map(({ method, path, summary }) => `- \`${method} /v1${path}\`: ${summary}`)
   if (lines.length <= ENDPOINTS_MAX) return lines.join('\n')
-  return `${lines.length} calls, those for the current user above all; the [API reference](http://127.0.0.1:8080/docs/api) has it at each.`
+  return `${lines.length} calls, mainly those for the current user. The [API reference](http://127.0.0.1:8080/docs/api) lists the error for each call.`
 }
 
 function exampleBody(code: string, text: string, { detail }: Remedy): string {
@@ -66,13 +66,13 @@ function page(code: string): string {
 }
 
 const STATUS_WORDS: Record<number, string> = {
-  400: 'The request is not right',
-  401: 'Who calls is not known',
+  400: 'The request is not valid',
+  401: 'The caller is not authenticated',
   403: 'Not allowed',
-  404: 'Not there',
-  409: 'Not in this state',
-  410: 'Over',
-  429: 'Too much',
+  404: 'Not found',
+  409: 'Conflicts with the current state',
+  410: 'Expired or ended',
+  429: 'Too many requests',
   500: 'The service failed',
 }
 
@@ -86,10 +86,9 @@ function index(): string {
   })
   return `${HEADER}# Error codes
 
-Every answer that is no success has the form \`{"error", "code", "details"}\`. \`code\` is for programs and does not change; \`error\` is
-for people. Each element of \`details\` has a \`code\` and a \`message\` of its own, often the \`field\` that is meant, and in \`docs\` the
-address of the page about the error. Programs decide by \`code\`, and by \`details[].field\` where a form is filled in; they take a code
-that they do not know for what its status means.
+Every error response has the form \`{"error", "code", "details"}\`. \`code\` is for programs and does not change. \`error\` is for people.
+Each element of \`details\` has its own \`code\` and \`message\`, often the \`field\` that is meant, and in \`docs\` the address of the page
+about the error. Programs decide by \`code\`, and in forms by \`details[].field\`. They treat an unknown code as its status says.
 
 ${sections.join('\n\n')}
 `
