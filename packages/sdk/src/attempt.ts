@@ -1,7 +1,7 @@
 import { type ErrorDetail, HalfkeyError } from './errors.ts'
 import { parseRetryAfter } from './retry.ts'
 
-/** How requests are sent; the global `fetch` fits. */
+/** How requests are sent. The global `fetch` has this type. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
 function isObject(value: unknown): value is Record<string, unknown> {
@@ -16,7 +16,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The envelope of a success. @throws HalfkeyError for every other answer */
+/** The envelope of a success. @throws HalfkeyError for every other response */
 function envelopeOf(response: Response, text: string): { data: unknown } {
   const { status, headers } = response
   const requestId = headers.get('x-request-id')
@@ -42,8 +42,8 @@ function envelopeOf(response: Response, text: string): { data: unknown } {
 }
 
 /**
- * Sends a request once and answers its envelope.
- * @param options `timeoutMs` counts until the whole answer is there; `signal` is the caller's
+ * Sends a request once and returns its envelope.
+ * @param options `timeoutMs` covers the whole response; `signal` is the caller's
  * @throws HalfkeyError, or the signal's reason
  */
 export async function attempt(

@@ -1,4 +1,4 @@
-// What the package offers to pages. Everything else is its inside.
+// The public API for pages. Everything else is internal.
 export { type BrowserClient, type BrowserClientOptions, createBrowserClient } from './browser/client.ts'
 export { PasskeyError, type PasskeyFailure, type ReturnFailure, SignInReturnError } from './browser/errors.ts'
 export {

@@ -21,7 +21,7 @@ import { usersOf } from './resources/users.ts'
 import { walletOf, walletsOf } from './resources/wallets.ts'
 import { webhooksOf } from './resources/webhooks.ts'
 
-/** What Node's `console.log` and `util.inspect` ask an object for. */
+/** The method by which Node's `console.log` and `util.inspect` print an object. */
 const INSPECT = Symbol.for('nodejs.util.inspect.custom')
 
 /** The API, a property for each family of endpoints. */
@@ -31,7 +31,7 @@ export interface HalfkeyClient {
   readonly auth: ReturnType<typeof authOf>
   readonly guests: ReturnType<typeof guestsOf>
   readonly mfa: ReturnType<typeof mfaOf>
-  /** The current user's. */
+  /** The current user's wallet. */
   readonly wallet: ReturnType<typeof walletOf>
   readonly wallets: ReturnType<typeof walletsOf>
   /** Shares of the current user's key. */
@@ -54,13 +54,13 @@ export interface HalfkeyClient {
 }
 
 /**
- * Makes a client of a Halfkey server. It holds no connection: one for each user to act for costs nothing.
+ * Creates a client of a Halfkey server. It holds no connection, so a client for each user costs nothing.
  *
- * Methods answer the unwrapped `data`; `list` methods a `List`. What fails throws a `HalfkeyError`. Network errors,
+ * Methods return the unwrapped `data`; `list` methods return a `List`. Failures throw a `HalfkeyError`. Network errors,
  * time-outs, 429, 500, 502, 503, 504 and `idempotency_in_progress` are retried with jittered exponential back-off, or
- * as `Retry-After` says up to a minute, where a repeat cannot do twice what was asked: GET, DELETE, and POST and PATCH
- * by their `Idempotency-Key`, which counts for secret keys, for current users and for delegated sessions.
- * @throws TypeError on options that no request could be made with
+ * as `Retry-After` says up to a minute, where a repeat cannot have a second effect: GET, DELETE, and POST and PATCH
+ * with their `Idempotency-Key`, which the server honours for secret keys, current users and delegated sessions.
+ * @throws TypeError for invalid options
  */
 export function createClient(options: ClientOptions): HalfkeyClient {
   const calls = createCalls(options)
@@ -88,7 +88,7 @@ export function createClient(options: ClientOptions): HalfkeyClient {
     jobs: jobsOf(calls),
     health: healthOf(calls),
   }
-  // A log line says where the client calls, and nothing of who it is.
+  // A log line shows where the client sends its calls, and never its key.
   const shown = { name: 'HalfkeyClient', baseUrl: calls.base }
   return Object.defineProperties(client, { toJSON: { value: () => shown }, [INSPECT]: { value: () => shown } })
 }

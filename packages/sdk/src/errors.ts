@@ -1,10 +1,10 @@
 import type { components } from './api.gen.ts'
 import type { ApiErrors } from './errors.gen.ts'
 
-/** One element of an error's `details`: which field, what is wrong with it, where to read more. */
+/** One element of an error's `details`: which field, what is wrong, and where to read more. */
 export type ErrorDetail = components['schemas']['Error']['details'][number]
 
-/** Every code that an error of this version's API or client has. */
+/** Every error code of this version's API and client. */
 export type ErrorCode = keyof ApiErrors | 'network_error' | 'timeout' | 'invalid_response' | 'unexpected_redirect'
 
 const DETAILS_SHOWN_MAX = 3
@@ -17,27 +17,27 @@ function messageOf(text: string, details: readonly ErrorDetail[]): string {
 }
 
 /**
- * Every failure of a call, except abortion by the caller's own signal, which rejects with that signal's reason.
+ * Every failure of a call, except when the caller's own signal aborts it: the call then rejects with that signal's reason.
  *
- * `code` is the API's, such as `not_found` or `already_exists` (specification, section 7), or one of the client's own:
- * - `network_error` (status 0): no answer came; `cause` says why
- * - `timeout` (status 0): no complete answer came within `timeoutMs`
- * - `invalid_response`: an answer that is not this API's, as of a proxy or a wrong `baseUrl`
- * - `unexpected_redirect`: redirects are not followed, for they would carry the API key elsewhere
+ * `code` is from the API, such as `not_found` or `already_exists` (specification, section 7), or from the client:
+ * - `network_error` (status 0): there was no response; `cause` says why
+ * - `timeout` (status 0): the response was not complete within `timeoutMs`
+ * - `invalid_response`: the response is not from this API, for example because of a proxy or a wrong `baseUrl`
+ * - `unexpected_redirect`: redirects are not followed, because they would send the API key elsewhere
  *
- * It holds nothing of the request's headers, and so no key.
+ * It holds none of the request's headers, and so no key.
  */
 export class HalfkeyError extends Error {
   override readonly name = 'HalfkeyError'
-  /** The HTTP status; 0 where no answer came. */
+  /** The HTTP status; 0 without a response. */
   readonly status: number
-  /** For programs: stable. A server that is newer than this package may have others than `ErrorCode` knows. */
+  /** For programs: stable. A newer server may return codes that are not in `ErrorCode`. */
   readonly code: ErrorCode | (string & NonNullable<unknown>)
-  /** Field by field; empty where there is nothing more to say. */
+  /** One element for each problem; may be empty. */
   readonly details: readonly ErrorDetail[]
-  /** The answer's `X-Request-Id`, by which the operator finds the call in the logs; null where no answer came. */
+  /** The response's `X-Request-Id`, with which the operator finds the call in the logs; null without a response. */
   readonly requestId: string | null
-  /** How long the answer asks to wait (`Retry-After`), in seconds; null where it does not say. */
+  /** How long to wait (`Retry-After`), in seconds; null if the response does not say. */
   readonly retryAfterSeconds: number | null
 
   constructor(
@@ -62,8 +62,8 @@ export class HalfkeyError extends Error {
 }
 
 /**
- * Whether something caught is a `HalfkeyError`, and if a code is given, one with that code. Goes by name, not by
- * class: it holds for errors of another copy of this package too.
+ * Whether a caught value is a `HalfkeyError`, and if a code is given, one with that code. Compares the name, not the
+ * class, so that errors of another copy of this package match too.
  */
 export function isHalfkeyError<Code extends ErrorCode>(
   error: unknown,

@@ -13,7 +13,7 @@ export { type OnWebhookEvent, WebhookHandlerError, type WebhookHandlerOptions } 
 export interface ExpressRequest {
   headers: Record<string, string | string[] | undefined>
   body?: unknown
-  /** The bytes, where a platform keeps them beside what it has parsed. */
+  /** The bytes, if the platform keeps them beside the parsed body. */
   rawBody?: unknown
   /** Whether its stream has been read from. */
   readonly readableDidRead: boolean
@@ -43,7 +43,7 @@ function read(request: ExpressRequest, bytesMax: number): Promise<Uint8Array | '
       resolve(result)
     }
     const take = (chunk: unknown) => {
-      // Text, where somebody has set an encoding: its bytes are gone.
+      // A string, because an encoding was set: the original bytes are lost.
       if (!(chunk instanceof Uint8Array)) return finish('text')
       bytes += chunk.length
       chunks.push(chunk)
@@ -74,10 +74,10 @@ async function bodyOf(request: ExpressRequest, bytesMax: number): Promise<Uint8A
 /**
  * Receives webhooks in Express 4 and 5: `app.post('/webhooks/halfkey', webhookHandler(secret, onEvent))`, before
  * `express.json()` or with `express.raw` on the route. 200 when `onEvent` has resolved, 400 for a delivery that is not
- * genuine, 413 for a body over `bodyBytesMax`. What `onEvent` throws goes to `next` as a `WebhookHandlerError`, which
- * Express answers 500, so that the delivery comes again.
+ * genuine, 413 for a body over `bodyBytesMax`. An error of `onEvent` goes to `next` as a `WebhookHandlerError`, for which
+ * Express responds with 500, so that the delivery is retried.
  * @param secrets the webhook's `whsec_…`, or several of them during a rotation
- * @throws TypeError on secrets or options that could never work
+ * @throws TypeError for invalid secrets or options
  */
 export function webhookHandler(
   secrets: string | readonly string[],
@@ -93,10 +93,10 @@ export function webhookHandler(
     }
     try {
       const body = await bodyOf(request, bodyBytesMax)
-      // Nobody is left to answer.
+      // The sender is gone: no response is needed.
       if (body === 'gone') return
       if (body === 'too_large') {
-        // What is left of it is not read: it goes with the connection.
+        // The rest of the body is not read: the connection is closed.
         response.setHeader('connection', 'close')
         return answer(413, OVERSIZE)
       }

@@ -4,7 +4,7 @@ export { type OnWebhookEvent, WebhookHandlerError, type WebhookHandlerOptions } 
 
 /** Options of `webhookPlugin`. */
 export interface FastifyWebhookOptions extends WebhookHandlerOptions {
-  /** Where deliveries come to, below the plugin's prefix if it is registered with one (default `/`). */
+  /** The path of the route, below the plugin's prefix if it is registered with one (default `/`). */
   path?: string | undefined
 }
 
@@ -37,10 +37,10 @@ export interface FastifyScope {
 /**
  * Receives webhooks in Fastify: `app.register(webhookPlugin(secret, onEvent, { path: '/webhooks/halfkey' }))`. In its own
  * scope bodies stay bytes; the app's other routes parse theirs as before. 200 when `onEvent` has resolved, 400 for a
- * delivery that is not genuine, 413 for a body over `bodyBytesMax`. What `onEvent` throws is logged and answered 500 by
- * Fastify, so that the delivery comes again.
+ * delivery that is not genuine, 413 for a body over `bodyBytesMax`. Fastify logs an error of `onEvent` and responds with
+ * 500, so that the delivery is retried.
  * @param secrets the webhook's `whsec_…`, or several of them during a rotation
- * @throws TypeError on secrets or options that could never work
+ * @throws TypeError for invalid secrets or options
  */
 export function webhookPlugin(
   secrets: string | readonly string[],
@@ -50,7 +50,7 @@ export function webhookPlugin(
   const { bodyBytesMax: bodyLimit, receive } = receivingOf(secrets, onEvent, options)
   return async (scope) => {
     scope.removeAllContentTypeParsers()
-    // Whatever its type says: the signature decides.
+    // For any content type: the signature decides.
     scope.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit }, (_, body, done) => done(null, body))
     scope.post(options.path ?? '/', { bodyLimit }, async ({ body, headers }, reply) => {
       const bytes = body instanceof Uint8Array ? body : new Uint8Array()

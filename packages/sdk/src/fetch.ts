@@ -12,7 +12,7 @@ export { type OnWebhookEvent, WebhookHandlerError, type WebhookHandlerOptions } 
 
 /** Options of `webhookHandler` for the Fetch standard's requests. */
 export interface FetchWebhookOptions extends WebhookHandlerOptions {
-  /** Told what the handler threw, in `cause`; by default it is written to the console. */
+  /** Called with the handler's error, in `cause`; by default it is written to the console. */
   onError?: ((error: WebhookHandlerError) => void) | undefined
 }
 
@@ -33,7 +33,7 @@ async function readBody(request: Request, bytesMax: number): Promise<Uint8Array 
     if (chunk === undefined || chunk.done) break
     bytes += chunk.value.length
     if (bytes > bytesMax) {
-      // Not awaited: a sender that never ends would hold it.
+      // Not awaited: a sender that never ends would block it.
       reader?.cancel().catch(() => undefined)
       return null
     }
@@ -43,12 +43,12 @@ async function readBody(request: Request, bytesMax: number): Promise<Uint8Array 
 }
 
 /**
- * Receives webhooks as the Fetch standard has it, for Hono, Next.js, Cloudflare Workers, Deno and Bun: give it the request
- * with its body unread, and answer what it answers. 200 when `onEvent` has resolved, 400 for a delivery that is not
+ * Receives webhooks as Fetch API requests, for Hono, Next.js, Cloudflare Workers, Deno and Bun: pass it the request with
+ * its body unread, and return its response. 200 when `onEvent` has resolved, 400 for a delivery that is not
  * genuine, 405 for another method than POST, 413 for a body over `bodyBytesMax`, 500 when `onEvent` throws, so that the
- * delivery comes again.
+ * delivery is retried.
  * @param secrets the webhook's `whsec_…`, or several of them during a rotation
- * @throws TypeError on secrets or options that could never work; its result, on a request whose body was read before
+ * @throws TypeError for invalid secrets or options; its result, on a request whose body was read before
  */
 export function webhookHandler(
   secrets: string | readonly string[],
@@ -56,12 +56,12 @@ export function webhookHandler(
   options: FetchWebhookOptions = {},
 ): (request: Request) => Promise<Response> {
   const { bodyBytesMax, receive } = receivingOf(secrets, onEvent, options)
-  // biome-ignore lint/suspicious/noConsole: nobody else would hear of it; whoever wants it elsewhere gives onError
+  // biome-ignore lint/suspicious/noConsole: without onError, the error would be lost
   const onError = options.onError ?? ((error: WebhookHandlerError) => console.error(error))
   return async (request) => {
     if (request.method !== 'POST') return answer(405, null, { allow: 'POST' })
     if (request.bodyUsed) throw new TypeError(PARSED)
-    // One that broke off on its way is none; whoever sent it is gone.
+    // The request was cut off: its sender is gone.
     const body = await readBody(request, bodyBytesMax).catch(() => undefined)
     if (body === undefined) return answer(400, REJECTION)
     if (body === null) return answer(413, OVERSIZE)

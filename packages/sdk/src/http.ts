@@ -6,32 +6,32 @@ import { type List, list, type Page } from './paging.ts'
 import { retryDelayMs } from './retry.ts'
 import { newUuid } from './uuid.ts'
 
-/** Where to, and as whom. */
+/** Where a client sends its calls, and for whom. */
 export interface ClientOptions {
   /**
    * The API's base, which ends in the version: `https://wallets.example.com/v1`. A bare origin gets `/v1` added;
-   * any other path is taken as it is. In a browser it may be a path alone.
+   * any other path is used unchanged. In a browser it may be a path only.
    */
   baseUrl: string
-  /** `hk_sk_…` on servers; `hk_pk_…` in browsers. It goes into the `x-api-key` header and nowhere else. */
+  /** `hk_sk_…` on servers; `hk_pk_…` in browsers. It is sent in the `x-api-key` header only. */
   apiKey: string
-  /** The current user's access token, or a function that is asked for it before every attempt; null: as nobody. */
+  /** The current user's access token, or a function that returns it before every attempt; null for no user. */
   accessToken?: string | (() => string | null | Promise<string | null>) | undefined
-  /** Acts for this user by a secret key with `users:act_as` (header `x-user-id`). */
+  /** Acts for this user with a secret key that has `users:act_as` (header `x-user-id`). */
   userId?: string | undefined
-  /** A delegated session's token (`dst_…`): executes and queries by it. At most one of this, `accessToken`, `userId`. */
+  /** A delegated session's token (`dst_…`), to execute and query. Give at most one of this, `accessToken` and `userId`. */
   delegateToken?: string | undefined
-  /** Sends the requests, instead of the global `fetch`. */
+  /** Sends the requests instead of the global `fetch`. */
   fetch?: Fetch | undefined
   /** How often a failed attempt is repeated, 0 to 10 (default 3). */
   maxRetries?: number | undefined
-  /** How long one attempt may take, its answer's body included, in milliseconds (default 30000). */
+  /** How long one attempt may take, including the body of the response, in milliseconds (default 30000). */
   timeoutMs?: number | undefined
 }
 
-/** What one call may have its own way. */
+/** Options of one call. */
 export interface RequestOptions {
-  /** Ends the call, a wait between attempts included; it then rejects with the signal's reason. */
+  /** Aborts the call, also while it waits between attempts; the call then rejects with the signal's reason. */
   signal?: AbortSignal | undefined
   /** For POST and PATCH, 1 to 255 visible ASCII characters; a random one by default. All attempts of a call share it. */
   idempotencyKey?: string | undefined
@@ -41,12 +41,12 @@ export interface RequestOptions {
   timeoutMs?: number | undefined
 }
 
-/** Everything of a request that its operation decides. `query` has the names and values of JavaScript. */
+/** The parts of a request that depend on its operation. `query` has JavaScript's names and values. */
 interface Input {
   path?: object | undefined
   query?: object | undefined
   body?: unknown
-  /** A POST that changes nothing: it needs no idempotency key to be repeated, and the server no kept answer. */
+  /** A POST that changes nothing: it can be repeated without an idempotency key. */
   reads?: boolean | undefined
 }
 
@@ -56,9 +56,9 @@ type OperationInput<P extends keyof paths, M extends Method> = {
 } & (keyof PathIds<P, M> extends never ? { path?: never } : { path: PathIds<P, M> }) &
   (Body<P, M> extends undefined ? { body?: never } : { body: Body<P, M> })
 
-/** Calls by operation, typed by the API's description. */
+/** Calls by operation, with types from the API's description. */
 export interface Calls {
-  /** Answers an operation's `data`. @throws HalfkeyError */
+  /** Returns an operation's `data`. @throws HalfkeyError */
   one<M extends Method, P extends PathWith<M>>(
     method: M,
     path: P,
@@ -77,18 +77,18 @@ export interface Calls {
 const TIMEOUT_MS_MAX = 2 ** 31 - 1
 const VISIBLE_ASCII = /^[\x21-\x7e]+$/
 
-/** Refuses what `fetch` would refuse in words that quote the value: a key must not get into an error. */
+/** Refuses invalid values first: `fetch` would quote the value in its error, and a key must not get into an error. */
 function headerValue(name: string, value: unknown): string {
   if (typeof value === 'string' && VISIBLE_ASCII.test(value)) return value
   throw new TypeError(`${name} must be a non-empty string of visible ASCII characters`)
 }
 
-function whole(name: string, value: number, min: number, max: number): number {
+function checkedInteger(name: string, value: number, min: number, max: number): number {
   if (Number.isInteger(value) && value >= min && value <= max) return value
   throw new TypeError(`${name} must be a whole number from ${min} to ${max}`)
 }
 
-/** The base without a slash at its end. @throws TypeError on what is no base */
+/** The base without a slash at its end. @throws TypeError for an invalid base */
 export function checkedBase(baseUrl: string): string {
   const onPage = typeof baseUrl === 'string' && /^\/(?!\/)/.test(baseUrl)
   const text = onPage ? `http://page${baseUrl}` : baseUrl
@@ -103,7 +103,7 @@ export function checkedBase(baseUrl: string): string {
 function pathOf(template: string, ids: Record<string, unknown>): string {
   return template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const id = ids[name]
-    // These would not stay one segment of the path, but name another endpoint.
+    // `.` and `..` would not stay one segment of the path: they would address another endpoint.
     if (typeof id !== 'string' || id === '' || id === '.' || id === '..')
       throw new TypeError(`${name} must be the id of a record`)
     return encodeURIComponent(id)
@@ -123,8 +123,8 @@ function queryOf(query: object): string {
   return text === '' ? '' : `?${text}`
 }
 
-/** Waits, but no longer than the signal lets it. @throws the signal's reason */
-export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+/** Waits, or rejects when the signal aborts. @throws the signal's reason */
+export function delay(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason)
     const end = () => {
@@ -147,11 +147,11 @@ function checkedOptions(options: ClientOptions) {
   if (delegateToken !== undefined) headerValue('delegateToken', delegateToken)
   return {
     base: checkedBase(options.baseUrl),
-    // Looked up at each call: what patches the global one later counts.
+    // Looked up at each call, so that a later patch of the global one takes effect.
     send: options.fetch ?? ((url: string, init: RequestInit) => globalThis.fetch(url, init)),
-    maxRetries: whole('maxRetries', options.maxRetries ?? 3, 0, 10),
-    timeoutMs: whole('timeoutMs', options.timeoutMs ?? 30_000, 1, TIMEOUT_MS_MAX),
-    /** Whether idempotency keys count: they do not for a publishable key without a user or a delegated session. */
+    maxRetries: checkedInteger('maxRetries', options.maxRetries ?? 3, 0, 10),
+    timeoutMs: checkedInteger('timeoutMs', options.timeoutMs ?? 30_000, 1, TIMEOUT_MS_MAX),
+    /** Whether the server honours idempotency keys: not for a publishable key without a user or a delegated session. */
     keyed: (headers: Record<string, string>) => !apiKey.startsWith('hk_pk_') || headers.authorization !== undefined,
     async headers(): Promise<Record<string, string>> {
       const token = delegateToken ?? (typeof accessToken === 'function' ? await accessToken() : accessToken)
@@ -168,21 +168,21 @@ function checkedOptions(options: ClientOptions) {
 }
 
 /**
- * Connects to nothing yet. The key stays in this closure: no object that comes out of here holds it.
- * @throws TypeError on options that no request could be made with; their values are not in its text
+ * Opens no connection. The key stays in this closure: no returned object holds it.
+ * @throws TypeError for invalid options; the message does not quote their values
  */
 export function createCalls(options: ClientOptions): Calls & { base: string } {
   const client = checkedOptions(options)
 
   async function call(method: Method, template: string, input: Input, own: RequestOptions): Promise<{ data: unknown }> {
     const url = client.base + pathOf(template, { ...input.path }) + queryOf(input.query ?? {})
-    const maxRetries = whole('maxRetries', own.maxRetries ?? client.maxRetries, 0, 10)
-    const timeoutMs = whole('timeoutMs', own.timeoutMs ?? client.timeoutMs, 1, TIMEOUT_MS_MAX)
+    const maxRetries = checkedInteger('maxRetries', own.maxRetries ?? client.maxRetries, 0, 10)
+    const timeoutMs = checkedInteger('timeoutMs', own.timeoutMs ?? client.timeoutMs, 1, TIMEOUT_MS_MAX)
     const changes = (method === 'post' || method === 'patch') && input.reads !== true
     const extra: Record<string, string> = {}
     if (changes) extra['idempotency-key'] = headerValue('idempotencyKey', own.idempotencyKey ?? newUuid())
     if (input.body !== undefined) extra['content-type'] = 'application/json'
-    // Serialised once, so that all attempts are the same request.
+    // Serialised once, so that all attempts send the same bytes.
     const body = input.body === undefined ? {} : { body: JSON.stringify(input.body) }
     for (let failures = 1; ; failures++) {
       let headers: Record<string, string> | undefined
@@ -194,7 +194,7 @@ export function createCalls(options: ClientOptions): Calls & { base: string } {
         if (!(error instanceof HalfkeyError) || failures > maxRetries) throw error
         const delayMs = retryDelayMs(error, failures, !changes || headers === undefined || client.keyed(headers))
         if (delayMs === null) throw error
-        await pause(delayMs, own.signal)
+        await delay(delayMs, own.signal)
       }
     }
   }

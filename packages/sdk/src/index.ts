@@ -1,4 +1,4 @@
-// What the package offers. Everything else is its inside.
+// The public API. Everything else is internal.
 export type { Fetch } from './attempt.ts'
 export { createClient, type HalfkeyClient } from './client.ts'
 export { type ErrorCode, type ErrorDetail, HalfkeyError, isHalfkeyError } from './errors.ts'

@@ -1,22 +1,22 @@
-// The API's records under the names that its description gives them.
+// The API's records, named as in its description.
 import type { components } from './api.gen.ts'
 import type { WebhookEvent } from './webhooks.ts'
 
 type Schemas = components['schemas']
 
-/** What happened in a period, day by day. */
+/** Daily counters of a period. */
 export type Analytics = Schemas['Analytics']
 /** An API key, without the key itself. */
 export type ApiKey = Schemas['ApiKey']
-/** An API key with the key itself in `key`: what creation and rotation answer, and nothing else ever does. */
+/** An API key with the key itself in `key`: returned by creation and rotation only. */
 export type ApiKeyWithKey = Schemas['ApiKeyWithKey']
-/** A domain of the tenant's, and the records that make it work. */
+/** A domain of the tenant, and its DNS records. */
 export type CustomDomain = Schemas['CustomDomain']
-/** What it takes to use an app's passkeys on a custom domain. */
+/** The steps to use an app's passkeys on a custom domain. */
 export type DomainPlan = Schemas['DomainPlan']
 /** An app of the tenant. */
 export type App = Schemas['App']
-/** Who did what to what, from where. */
+/** Who did what to which record, and from where. */
 export type AuditEntry = Schemas['AuditEntry']
 /** One event on its way to one webhook, with every attempt so far. */
 export type Delivery = Schemas['Delivery']
@@ -28,25 +28,25 @@ export type DeliveryWithPayload = Schemas['DeliveryWithPayload']
 export type EventPage = Omit<Schemas['EventPage'], 'events'> & { events: WebhookEvent[] }
 /** A kind of event, with an example of its `data`. */
 export type EventTypeRecord = Schemas['EventType']
-/** What a running process says of itself. */
+/** The state of a running process. */
 export type Health = Schemas['Health']
-/** A key that is being generated together. */
+/** A distributed key generation in progress. */
 export type KeyGeneration = Schemas['KeyGeneration']
-/** What is known of a share of a key; never the share. */
+/** The record of a key share, without the share. */
 export type KeyShare = Schemas['KeyShare']
 /** The shares of one generation of a wallet's key. */
 export type KeyShares = Schemas['KeyShares']
-/** What came of the destruction of shares. */
+/** The result of deleting shares. */
 export type DeletedKeyShares = Schemas['DeletedKeyShares']
 /** The keys to seal shares to. */
 export type MpcConfig = Schemas['MpcConfig']
-/** What a step of a recovery answers. */
+/** The result of a step of a recovery. */
 export type Recovery = Schemas['Recovery']
 /** What the proofs and seals of a recovery are bound to. */
 export type RecoveryChallenge = Schemas['RecoveryChallenge']
 /** Who can sign with a wallet's key. */
 export type WalletCustody = Schemas['WalletCustody']
-/** Long work: `progress` of `total` is done. */
+/** An asynchronous job: `progress` of `total` is done. */
 export type Job = Schemas['Job']
 /** How many dead letters were deleted. */
 export type PurgedDeliveries = Schemas['PurgedDeliveries']
@@ -60,13 +60,13 @@ export type Tenant = Schemas['Tenant']
 export type Checkout = Schemas['Checkout']
 /** A page of the payment processor at which a plan is changed or ended. */
 export type Portal = Schemas['Portal']
-/** The plan in force, and what was used of it in the present period. */
+/** The current plan, and its usage in the current period. */
 export type Usage = Schemas['Usage']
 /** An end user. */
 export type User = Schemas['User']
 /** A subscription of an endpoint to events, without its secret. */
 export type Webhook = Schemas['Webhook']
-/** A webhook with its signing secret: what creation answers. */
+/** A webhook with its signing secret, as creation returns it. */
 export type WebhookWithSecret = Schemas['WebhookWithSecret']
 /** A converted guest: the guest session, the user that it became, and the user's tokens. */
 export type ConvertedGuest = Schemas['ConvertedGuest']
@@ -74,13 +74,13 @@ export type ConvertedGuest = Schemas['ConvertedGuest']
 export type ExpiredGuests = Schemas['ExpiredGuests']
 /** A guest session. */
 export type Guest = Schemas['Guest']
-/** A guest session with its tokens: what creation answers. */
+/** A guest session with its tokens, as creation returns it. */
 export type GuestWithTokens = Schemas['GuestWithTokens']
 /** How many sessions a log-out ended. */
 export type LoggedOut = Schemas['LoggedOut']
 /** A challenge for signing in; `publicKey` goes to `navigator.credentials.get`. */
 export type LoginChallenge = Schemas['LoginChallenge']
-/** What the messenger's login widget needs to know. */
+/** The settings of the messenger's login widget. */
 export type MessengerWidget = Schemas['MessengerWidget']
 /** A challenge of the second factor. */
 export type MfaChallenge = Schemas['MfaChallenge']
@@ -98,11 +98,11 @@ export type RecoveryCodes = Schemas['RecoveryCodes']
 export type RegistrationChallenge = Schemas['RegistrationChallenge']
 /** A session of a user. */
 export type Session = Schemas['Session']
-/** What every way of signing in answers: the user, and tokens that call for them. */
+/** The result of every kind of sign-in: the user and their tokens. */
 export type SignedIn = Schemas['SignedIn']
 /** A session's tokens. */
 export type Tokens = Schemas['Tokens']
-/** One thing to do on the ledger: a contract to create, or a choice of one to exercise. */
+/** One command for the ledger: create a contract, or exercise a choice of one. */
 export type Command = Schemas['Command']
 /** A contract that is active. */
 export type Contract = Schemas['Contract']
@@ -110,13 +110,13 @@ export type Contract = Schemas['Contract']
 export type Contracts = Schemas['Contracts']
 /** A delegated session, without its token. */
 export type DelegatedSession = Schemas['DelegatedSession']
-/** A delegated session with its token: what creation answers. */
+/** A delegated session with its token, as creation returns it. */
 export type DelegatedSessionWithToken = Schemas['DelegatedSessionWithToken']
 /** What the faucet issued; `issuer` and `symbol` name the asset in a policy's `spend`. */
 export type Dripped = Schemas['Dripped']
 /** One thing that a transaction does. */
 export type Effect = Schemas['Effect']
-/** What `execute` answers: the transaction, or what there is to sign, or what a dry run says. */
+/** The result of `execute`: the transaction, the signing request, or the decision of a dry run. */
 export type Execution = Schemas['Execution']
 /** What a delegated session may do. */
 export type Policy = Schemas['Policy']
@@ -142,5 +142,5 @@ export type Transaction = Schemas['Transaction']
 export type TransactionSummary = Schemas['TransactionSummary']
 /** A wallet. */
 export type Wallet = Schemas['Wallet']
-/** A message by whose signature a user proves that a key is theirs. */
+/** A message that a user signs to prove that a key is theirs. */
 export type WalletChallenge = Schemas['WalletChallenge']

@@ -11,26 +11,26 @@ export interface Page<T> {
 }
 
 /**
- * A list: a promise of the page that was asked for, and an iterable over its records and those of all pages after it.
+ * A list: a promise of the requested page, and an iterable over its records and those of all later pages.
  *
- * The iterable asks for the next page when it gets there. A record that newer ones push over a page's edge meanwhile
- * comes once all the same; but records deleted meanwhile pull others over the edge, unseen. So to delete while
- * iterating, collect first.
+ * The iterable requests the next page when it reaches it. A record that newer ones push onto the next page is returned
+ * once. Deleted records pull later ones onto a page that was already read, so those are missed: to delete while
+ * iterating, collect the records first.
  */
 export type List<T> = Promise<Page<T>> & AsyncIterable<T>
 
 /** The last page that the API knows. */
 const PAGE_MAX = 9_999_999
 
-/** What tells records of a list apart: their id; event types, which have none, by type. */
+/** Identifies a record of a list: its id, or the type of an event type, which has no id. */
 function identityOf(record: unknown): unknown {
   const { id, type } = record as { id?: unknown; type?: unknown }
   return id ?? type ?? record
 }
 
 /**
- * Makes a list out of a way to get a page. The first one is asked for at once.
- * @param getPage answers the page with this number, or the one that the caller wants first for `undefined`
+ * Creates a list from a function that gets a page. The first page is requested at once.
+ * @param getPage returns the page with this number, or for `undefined` the page that the caller requested
  */
 export function list<T>(getPage: (page: number | undefined) => Promise<Page<T>>): List<T> {
   const first = getPage(undefined)
@@ -39,7 +39,7 @@ export function list<T>(getPage: (page: number | undefined) => Promise<Page<T>>)
     let page = await first
     for (;;) {
       for (const record of page.data) {
-        // Records made since the last page was read have moved its end to this one's beginning.
+        // New records have moved the end of the last page to the beginning of this one.
         if (!before.has(identityOf(record))) yield record
       }
       if (!page.hasMore || page.data.length === 0 || page.page >= PAGE_MAX) return

@@ -1,18 +1,18 @@
 import type { Command, Effect } from './models.ts'
 
-/** A prepared transaction of the embedded ledger, as its bytes say it. */
+/** A prepared transaction of the embedded ledger, read from its bytes. */
 export interface PreparedTransaction {
   tenantId: string
   /** The delegated session's id, a slash, and the `commandId` of the call. */
   commandId: string
-  /** The party that acts, and the only one: the wallet's. */
+  /** The only party that acts: the wallet's. */
   actAs: string
   commands: Command[]
-  /** Everything that it does. */
+  /** Everything that the transaction does. */
   effects: Effect[]
-  /** ISO 8601; past it the transaction cannot happen. */
+  /** ISO 8601; afterwards the transaction cannot happen. */
   expiresAt: string
-  /** What the wallet's key is to sign: 32 bytes, computed here. */
+  /** What the wallet's key signs: 32 bytes, computed here. */
   digest: Uint8Array<ArrayBuffer>
 }
 
@@ -40,10 +40,10 @@ function read(preparedTransaction: string) {
 }
 
 /**
- * Reads what a signing request asks to sign, out of its bytes and nothing else: look at `effects` and sign `digest`, by
- * Ed25519 (RFC 8032). So a service that describes one transaction cannot get another one signed.
+ * Reads a signing request from the bytes to sign and nothing else: check `effects`, then sign `digest` with Ed25519
+ * (RFC 8032). A service that describes one transaction can then not get another one signed.
  * @param preparedTransaction base64, as in `signingRequest`
- * @throws TypeError when it is no prepared transaction of the embedded ledger
+ * @throws TypeError when it is not a prepared transaction of the embedded ledger
  */
 export async function readPreparedTransaction(preparedTransaction: string): Promise<PreparedTransaction> {
   const { bytes, document } = read(preparedTransaction)

@@ -21,7 +21,7 @@ import type { SignedIn, User, Wallet } from './models.ts'
 
 const ClientContext = createContext<BrowserClient | null>(null)
 
-/** Gives its children's hooks their client. Make the client once, outside of components. */
+/** Provides the client to the hooks of its children. Create the client once, outside of components. */
 export function HalfkeyProvider({ client, children }: { client: BrowserClient; children?: ReactNode }): ReactElement {
   return createElement(ClientContext.Provider, { value: client }, children)
 }
@@ -33,7 +33,7 @@ export function useHalfkey(): BrowserClient {
   return client
 }
 
-/** Who is signed in; renders anew when that changes, in another tab too. `loading` while a server renders, and in the first render after it. */
+/** Who is signed in; renders again when that changes, also in another tab. `loading` while a server renders, and in the first render after it. */
 export function useSession(): SessionState {
   const client = useHalfkey()
   return useSyncExternalStore(client.subscribe, client.getSession, serverSession)
@@ -52,7 +52,7 @@ export interface WalletState {
   wallet: Wallet | null
   /** Why it could not be read or created. */
   error: unknown
-  /** Creates an embedded wallet, or finds the one that there is; null where it failed, and `error` says why. */
+  /** Creates an embedded wallet, or returns the existing one; null if it failed: see `error`. */
   create(): Promise<Wallet | null>
   /** Reads it again. */
   reload(): void
@@ -102,24 +102,24 @@ export function useWallet(): WalletState {
     }
   }, [client, userId])
   const reload = useCallback(() => setRound((last) => last + 1), [])
-  // What was found for somebody else is not shown to this one.
+  // The wallet of another user is not shown to this one.
   const isFound = found.userId === userId && session.status === 'signed_in'
   const { status, wallet, error } = isFound ? found : NONE
   const isOpen = session.status === 'loading' || (session.status === 'signed_in' && !isFound)
   return { status: isOpen ? 'loading' : status, wallet, error, create, reload }
 }
 
-/** Ways in and out, and how the last of them went. They reject nothing: what failed is in `error`. */
+/** Signs in and out, and the state of the last call. The functions never reject: see `error`. */
 export interface SignInState {
-  /** Whether one of them is under way; waiting for autofill is not. */
+  /** Whether a call is in progress; waiting for autofill does not count. */
   pending: boolean
   /** A `PasskeyError` or `HalfkeyError`; null when nothing failed. */
   error: unknown
-  /** Signs in by a passkey; null where it failed. */
+  /** Signs in with a passkey; null if it failed. */
   signIn(options?: Omit<SignInOptions, 'autofill'>): Promise<SignedIn | null>
-  /** Makes a passkey: an account, or for whoever is signed in one more way in; null where it failed. */
+  /** Creates a passkey, with a new account or for the signed-in user; null if it failed. */
   createPasskey(options?: CreatePasskeyOptions): Promise<SignedIn | null>
-  /** Ends the session; answers whether it could. */
+  /** Ends the session; returns whether that was possible. */
   signOut(options?: { everywhere?: boolean }): Promise<boolean>
 }
 
@@ -131,7 +131,7 @@ function useAutofill(wanted: boolean, onError: (error: unknown) => void): void {
     if (!wanted || !isOut) return
     const ending = new AbortController()
     signIn(client, { autofill: true, signal: ending.signal }).catch((error: unknown) => {
-      // A prompt took its place, or this browser has none: the button does the same.
+      // A prompt replaced it, or this browser has no autofill: the button does the same.
       const quiet = error instanceof PasskeyError && ['superseded', 'not_supported'].includes(error.reason)
       if (!ending.signal.aborted && !quiet) onError(error)
     })
@@ -140,7 +140,7 @@ function useAutofill(wanted: boolean, onError: (error: unknown) => void): void {
 }
 
 /**
- * Signs in and out, and says how it went.
+ * Signs in and out, and reports the result.
  * @param options `autofill` also offers passkeys in the field with `autocomplete="username webauthn"`
  */
 export function useSignIn({ autofill = false }: { autofill?: boolean } = {}): SignInState {

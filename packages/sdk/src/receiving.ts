@@ -7,50 +7,50 @@ import {
   WebhookVerificationError,
 } from './webhooks.ts'
 
-/** What an app does with an event. The delivery is answered when it has resolved: 30 seconds after it came it counts as failed. */
+/** Handles an event. The response is sent when it has resolved: after 30 seconds the delivery counts as failed. */
 export type OnWebhookEvent = (event: WebhookEvent) => unknown | Promise<unknown>
 
-/** What the handlers of all frameworks may have their own way. */
+/** Options of the handlers of all frameworks. */
 export interface WebhookHandlerOptions extends VerifyWebhookOptions {
   /**
-   * Asked before every event whether this id has been handled already; true answers 200 and handles nothing. It only asks:
-   * remember the id in the handler itself, in the transaction that does the work, or an event whose handler failed is
-   * taken for done when it comes again.
+   * Says whether the event with this id was already handled; if true, the response is 200 and the handler is not called.
+   * Store the id in the handler itself, in the transaction that does the work: otherwise an event whose handler failed
+   * counts as handled when it is sent again.
    */
   seen?: ((eventId: string) => boolean | Promise<boolean>) | undefined
-  /** How large a body may be, in bytes (default 1 MiB); a larger one is answered 413 unread. */
+  /** How large a body may be, in bytes (default 1 MiB); a larger one is refused with 413, unread. */
   bodyBytesMax?: number | undefined
-  /** Told why a delivery was answered 400, for a log: its sender is not told. */
+  /** Called with the reason of each 400, for a log. The sender does not learn it. */
   onRejected?: ((error: WebhookVerificationError) => void) | undefined
 }
 
-/** What a handler threw, or `seen`, as its `cause`. The delivery is answered 500, so that it comes again. */
+/** An error of the handler or of `seen`, as `cause`. The response is 500, so that the delivery is retried. */
 export class WebhookHandlerError extends Error {
   override readonly name = 'WebhookHandlerError'
-  /** For frameworks that answer by it; whatever `status` the cause has is not the delivery's. */
+  /** For frameworks that respond with it. The `status` of the cause does not count. */
   readonly status = 500
-  /** As `status`, under the name that others read. */
+  /** The same as `status`, under another common name. */
   readonly statusCode = 500
   /** The event that was being handled. */
   readonly eventId: string
 
   constructor(event: Pick<WebhookEvent, 'id' | 'type'>, cause: unknown) {
-    // Frameworks answer with the message: it tells nothing of the cause.
+    // Frameworks send the message to the caller, so it says nothing about the cause.
     super(`The webhook handler failed on ${event.type} ${event.id}`, { cause })
     this.eventId = event.id
-    // Loggers that print the stack alone would hide what happened.
+    // Loggers that print only the stack would hide the cause.
     if (cause instanceof Error) this.stack = `${this.stack}\nCaused by: ${cause.stack}`
   }
 }
 
-/** What is said to the sender of a delivery that was not believed, and no more. */
+/** The response to a delivery that is not genuine. */
 export const REJECTION = JSON.stringify({ error: 'This delivery could not be verified.' })
-/** What is said about a body over `bodyBytesMax`. */
+/** The response to a body over `bodyBytesMax`. */
 export const OVERSIZE = JSON.stringify({ error: 'The body is too large.' })
 
 const BODY_BYTES_MAX = 1_048_576
 
-/** One array of several. */
+/** Concatenates byte arrays. */
 export function joined(chunks: readonly Uint8Array[]): Uint8Array {
   const all = new Uint8Array(chunks.reduce((bytes, chunk) => bytes + chunk.length, 0))
   let at = 0
@@ -61,14 +61,14 @@ export function joined(chunks: readonly Uint8Array[]): Uint8Array {
   return all
 }
 
-/** A receiver with its settings looked at once, so that a missing secret fails at start and not at the first delivery. */
+/** A receiver whose settings were checked, so that a missing secret fails at start and not at the first delivery. */
 export interface WebhookReceiving {
   bodyBytesMax: number
-  /** Verifies and handles one delivery; answers its status. @throws WebhookHandlerError */
+  /** Verifies and handles one delivery; returns the status of the response. @throws WebhookHandlerError */
   receive(rawBody: Uint8Array, headers: WebhookHeaders): Promise<200 | 400>
 }
 
-/** @throws TypeError on secrets or options that could never work */
+/** @throws TypeError for invalid secrets or options */
 export function receivingOf(
   secrets: string | readonly string[],
   onEvent: OnWebhookEvent,

@@ -4,12 +4,12 @@ import type { EventData } from './events.gen.ts'
 export type EventType = keyof EventData
 
 /**
- * An event as it is delivered (specification, section 6). `type` tells which `data` it has. A server that is newer than
- * this package may send kinds that are not in the type: have a `default`.
+ * An event as it is delivered (specification, section 6). `type` decides the form of `data`. A server that is newer than
+ * this package may send other kinds: handle them with a `default`.
  */
 export type WebhookEvent<Type extends EventType = EventType> = {
   [Kind in Type]: {
-    /** The same at every attempt: by it, ignore what came before. */
+    /** The same at every attempt: use it to ignore repeats. */
     id: string
     type: Kind
     /** ISO 8601 UTC with milliseconds. */
@@ -23,24 +23,24 @@ export type WebhookEvent<Type extends EventType = EventType> = {
 /** A request's headers: of the Fetch standard, or of Node's `request.headers` and the like, whatever their case. */
 export type WebhookHeaders = Pick<Headers, 'get'> | Record<string, string | string[] | undefined>
 
-/** What a receiver may have its own way. */
+/** Options of a receiver. */
 export interface VerifyWebhookOptions {
-  /** How far a timestamp may lie from now, either way, in seconds (default 300: specification, section 6). */
+  /** How far a timestamp may differ from now in either direction, in seconds (default 300: specification, section 6). */
   toleranceSeconds?: number | undefined
   /** The clock; the system's by default. */
   now?: (() => Date) | undefined
 }
 
 /**
- * Why a delivery was not believed:
+ * Why a delivery was rejected:
  * - `signature_missing`: neither `X-Service-Signature` nor `webhook-signature`
  * - `signature_malformed`: not `sha256=` and 64 lower-case hex digits, or no `v1,` and base64 of 32 bytes
- * - `signature_mismatch`: body, timestamp, id or secret is another than the one that was signed
+ * - `signature_mismatch`: the signature is not valid for this body, timestamp, id and secret
  * - `timestamp_missing`, `timestamp_malformed`, `timestamp_too_old`, `timestamp_in_future`
  * - `timestamps_differ`: `X-Service-Timestamp` is not `webhook-timestamp`
  * - `event_id_missing`: a `webhook-signature` without `webhook-id`
  * - `event_id_mismatch`: an id header is not the body's `id`
- * - `header_repeated`: one of these headers came more than once
+ * - `header_repeated`: one of these headers was sent more than once
  * - `body_malformed`: signed, but no event
  */
 export type WebhookRejection =
@@ -57,7 +57,7 @@ export type WebhookRejection =
   | 'header_repeated'
   | 'body_malformed'
 
-/** A delivery that must not be believed: answer it 400. */
+/** A delivery that is not genuine: respond with 400. */
 export class WebhookVerificationError extends Error {
   override readonly name = 'WebhookVerificationError'
   /** For programs: stable. */
@@ -80,12 +80,12 @@ const encoder = new TextEncoder()
 
 type Bytes = Uint8Array<ArrayBuffer>
 
-/** One signature scheme's part of a delivery: what was signed, and the MACs of which one must fit. */
+/** One signature scheme's part of a delivery: what was signed, and the MACs, one of which must be valid. */
 interface Claim {
   timestamp: string
   signed: Bytes
   macs: Bytes[]
-  /** A secret as this scheme keys with it; null where it cannot be one of this scheme's. */
+  /** The secret as this scheme's key; null if it cannot be one. */
   keyOf(secret: string): Bytes | null
 }
 
@@ -146,8 +146,8 @@ function specifiedClaim(header: (name: string) => string | null, body: Bytes): C
 }
 
 /**
- * Standard Webhooks: base64 over `<id>.<timestamp>.<body>`, keyed by the decoded secret; several signatures apart by
- * spaces, of which those with another version than `v1` are not ours to judge.
+ * Standard Webhooks: base64 over `<id>.<timestamp>.<body>`, keyed by the decoded secret. Spaces separate several
+ * signatures; versions other than `v1` are ignored.
  */
 function standardClaim(header: (name: string) => string | null, body: Bytes): Claim | null {
   const signatures = header('webhook-signature')
@@ -177,7 +177,7 @@ function checkTimestamps(claims: Claim[], toleranceSeconds: number, now: Date): 
   }
 }
 
-/** Whether one of a claim's MACs is the HMAC-SHA256 by one of the secrets. WebCrypto compares in constant time. */
+/** Whether one of a claim's MACs is the HMAC-SHA256 with one of the secrets. WebCrypto compares in constant time. */
 async function holds(claim: Claim, secrets: readonly string[]): Promise<boolean> {
   for (const secret of secrets) {
     const bytes = claim.keyOf(secret)
@@ -211,7 +211,7 @@ function eventOf(body: Bytes): WebhookEvent {
   return event as WebhookEvent
 }
 
-/** The secrets as a list. @throws TypeError when none could ever fit */
+/** The secrets as a list. @throws TypeError when none is usable */
 export function checkedSecrets(secrets: string | readonly string[]): readonly string[] {
   const all = typeof secrets === 'string' ? [secrets] : secrets
   const usable = Array.isArray(all) && all.every((secret) => typeof secret === 'string' && secret !== '')
@@ -221,22 +221,21 @@ export function checkedSecrets(secrets: string | readonly string[]): readonly st
 }
 
 function checkedTolerance(toleranceSeconds: number): number {
-  // NaN would be no bound at all.
+  // NaN would be no limit at all.
   if (Number.isFinite(toleranceSeconds) && toleranceSeconds >= 0) return toleranceSeconds
   throw new TypeError('toleranceSeconds must be a number, 0 or more')
 }
 
 /**
- * Verifies a delivery and answers its event (specification, section 6). Runs wherever WebCrypto is: Node, browsers,
- * workers.
+ * Verifies a delivery and returns its event (specification, section 6). Needs WebCrypto: Node, browsers, workers.
  *
- * A delivery is signed twice: `X-Service-Signature`, and `webhook-signature` of Standard Webhooks. One that fits one
- * of the secrets is enough, for during a secret's rotation the first is the old secret's and the second has both. So
- * a receiver may know the old secret, the new one, or both. Whatever else is there must be well-formed and agree.
- * A genuine delivery may still come twice: ignore an `id` that was seen.
- * @param rawBody the body as it came: parsed and serialised again it would be other bytes
+ * A delivery has two signatures: `X-Service-Signature`, and `webhook-signature` of Standard Webhooks. One signature that
+ * is valid for one of the secrets is enough: during a rotation the first is made with the old secret, the second with
+ * both. So a receiver may know the old secret, the new one, or both. All other headers must be well-formed and consistent.
+ * A genuine delivery may be sent twice: ignore an `id` that you have seen.
+ * @param rawBody the body as received: a parsed and serialised body would be other bytes
  * @param secrets the webhook's `whsec_…`, or several of them, at most 10
- * @throws WebhookVerificationError when it must not be believed
+ * @throws WebhookVerificationError when the delivery is not genuine
  * @throws TypeError when called without a usable body, secret or tolerance
  */
 export async function verifyWebhook(

@@ -3,19 +3,19 @@ import { createClient, type HalfkeyClient } from '../client.ts'
 import { isHalfkeyError } from '../errors.ts'
 import { checkedBase } from '../http.ts'
 import type { MfaVerification } from '../models.ts'
-import { keepSession } from './held-session.ts'
+import { openSessionStore } from './held-session.ts'
 import { browserStorage, type KeyValueStore, platform } from './platform.ts'
 import { endOf, heldOf, type LiveSession, openSession, type SessionState, type SignInResult } from './session.ts'
 
-/** Where to, and where to keep the session. */
+/** Where to send calls, and where to keep the session. */
 export interface BrowserClientOptions {
   /** The service's address, as in `ClientOptions`. */
   baseUrl: string
   /** `hk_pk_…`, of the app. The page's origin must be in the app's `allowedOrigins`. */
   publishableKey: string
   /**
-   * What keeps the session between pages: `localStorage` by default, so that tabs share it. `sessionStorage` keeps it to one
-   * tab, null in memory, to one page. Scripts of the page can read what is in a storage: let none in that are not yours.
+   * Where the session is kept between pages: `localStorage` by default, which all tabs share. `sessionStorage` keeps it in
+   * one tab, null in the memory of one page. Every script of the page can read a storage: load only scripts that you trust.
    */
   storage?: KeyValueStore | null | undefined
   /** As in `ClientOptions`. */
@@ -26,41 +26,41 @@ export interface BrowserClientOptions {
   maxRetries?: number | undefined
 }
 
-/** A page's client: calls as whoever is signed in, and keeps them signed in. */
+/** A page's client: sends calls for the signed-in user and renews their session. */
 export interface BrowserClient {
-  /** The API by the publishable key, and as the current user if there is one. Access tokens renew themselves. */
+  /** The API with the publishable key, for the current user if there is one. Access tokens are renewed automatically. */
   readonly api: HalfkeyClient
-  /** Of the service, for what is addressed beside the API: the origin and path before `/v1`. */
+  /** The service's origin and the path before `/v1`, for addresses beside the API. */
   readonly serviceUrl: string
   /** Names what this client keeps in storages; the key in it is public. */
   readonly storageName: string
   /** Who is signed in now; the same object until that changes. */
   getSession(): SessionState
-  /** Calls back when `getSession` has changed, by another tab too; answers what ends that. */
+  /** Calls the listener when `getSession` has changed, also in another tab; returns the function that unsubscribes. */
   subscribe(listener: () => void): () => void
-  /** Signs in by what a call answered: of `auth`, `guests.create` or `guests.convert`. The session before it is ended. */
+  /** Signs in with the result of `auth`, `guests.create` or `guests.convert`. Ends the previous session. */
   adopt(result: SignInResult): void
-  /** Goes on with the access token of a verified second factor. */
+  /** Continues with the access token of a verified second factor. */
   raise(verification: Pick<MfaVerification, 'accessToken' | 'expiresInSeconds'>): void
-  /** Renews the access token now; answers whether anybody is signed in still. @throws HalfkeyError where nobody could be asked */
+  /** Renews the access token now; returns whether a user is still signed in. @throws HalfkeyError if the server did not answer */
   refresh(): Promise<boolean>
   /**
    * Ends the session on the server, and then here; with `everywhere` all of the user's.
-   * @throws HalfkeyError where the server could not be asked: the session goes on, for one only forgotten would live on unseen
+   * @throws HalfkeyError if the server did not answer: the session stays, because one that is only forgotten here would stay valid
    */
   signOut(options?: { everywhere?: boolean }): Promise<void>
-  /** Forgets the session here, whatever the server knows. */
+  /** Deletes the session here only. */
   forget(): void
 }
 
 function checked({ publishableKey, storage }: BrowserClientOptions) {
-  // A secret key in a page is everybody's.
+  // Every visitor can read a secret key in a page.
   if (typeof publishableKey !== 'string' || !publishableKey.startsWith('hk_pk_'))
     throw new TypeError('publishableKey must be a publishable key (hk_pk_…): a page must hold no other')
   return storage === undefined ? browserStorage('localStorage') : (storage ?? undefined)
 }
 
-/** The code of an answer that may be about the session; empty for all others. The answer can still be read. */
+/** The code of a response that may be about the session; empty for all others. The body can still be read. */
 async function codeOf(response: Response): Promise<string> {
   if (![401, 403, 410].includes(response.status)) return ''
   const body = (await response
@@ -76,7 +76,7 @@ function serviceUrlOf(baseUrl: string): string {
   return url.startsWith('/') || url === '' ? `${platform.location?.origin ?? ''}${url}` : url
 }
 
-/** Sends a call as whoever is signed in; once more when its token has run out on the way. */
+/** Sends a call for the signed-in user, and again if its token expired in the meantime. */
 function sendingFor(session: () => LiveSession, send: Fetch): Fetch {
   return async (url, init) => {
     const before = session().read()
@@ -87,7 +87,7 @@ function sendingFor(session: () => LiveSession, send: Fetch): Fetch {
     const code = await codeOf(response)
     if (code === 'session_expired') {
       const next = await session().renew(used)
-      // Whoever has signed in meanwhile did not ask for this.
+      // Another user has signed in, who did not make this call.
       const isTheirs = before?.accessToken === used && session().read()?.userId === before.userId
       return next === null || !isTheirs
         ? response
@@ -101,9 +101,9 @@ function sendingFor(session: () => LiveSession, send: Fetch): Fetch {
 const isGone = (error: unknown) => isHalfkeyError(error) && (error.status === 401 || error.status === 410)
 
 /**
- * Makes a page's client. It holds nothing open, and on a server it is inert: there nobody is signed in, so that one made
- * at a module's top serves every render.
- * @throws TypeError on options that no request could be made with, or another key than a publishable one
+ * Creates a page's client. It holds no connection. On a server nobody is signed in, so that a client created at the top of
+ * a module can serve every render.
+ * @throws TypeError for invalid options, or a key that is not publishable
  */
 export function createBrowserClient(options: BrowserClientOptions): BrowserClient {
   const store = checked(options)
@@ -113,7 +113,7 @@ export function createBrowserClient(options: BrowserClientOptions): BrowserClien
   const plain = createClient({ ...common, fetch: send })
   const storageName = `halfkey.${apiKey}`
   const session: LiveSession = openSession(
-    keepSession(store, `${storageName}.session`),
+    openSessionStore(store, `${storageName}.session`),
     plain,
     `${storageName}.session`,
   )
@@ -128,7 +128,7 @@ export function createBrowserClient(options: BrowserClientOptions): BrowserClien
       const before = session.read()
       session.put(heldOf(result))
       if (before === null || before.sessionId === result.sessionId) return
-      // Best effort: nobody holds its tokens any more.
+      // Best effort: nobody has its tokens any more.
       createClient({ ...common, accessToken: before.accessToken, fetch: send })
         .auth.logOut()
         .catch(() => undefined)

@@ -15,7 +15,7 @@ interface OptionsJson {
 const decoded = (descriptors: readonly Descriptor[]) =>
   descriptors.map((one) => ({ ...one, id: fromBase64url(one.id) }))
 
-/** WebAuthn's JSON options as the browser takes them (WebAuthn L3, section 5.1.8), where it cannot read them itself. */
+/** Converts WebAuthn's JSON options (WebAuthn L3, section 5.1.8) for browsers that cannot read them. */
 function optionsOf({ challenge, user, excludeCredentials, allowCredentials, ...rest }: OptionsJson): object {
   return {
     ...rest,
@@ -60,7 +60,7 @@ export function credentialJson(credential: BrowserCredential): object {
   try {
     if (credential.toJSON !== undefined) return credential.toJSON()
   } catch {
-    // Password managers put objects of their own in the browser's place, on which its method fails.
+    // Password managers replace the browser's objects with their own, on which its method fails.
   }
   return written(credential)
 }

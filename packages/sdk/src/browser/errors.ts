@@ -1,11 +1,11 @@
 /**
- * How a passkey's prompt ended otherwise than well, by what the person did or has:
- * - `cancelled`: they closed it, or let it time out; browsers do not tell which
- * - `already_registered`: this device has a passkey of this account
+ * Why a passkey prompt failed:
+ * - `cancelled`: the user closed it, or it timed out; browsers do not say which
+ * - `already_registered`: this device already has a passkey of this account
  * - `not_supported`: no passkeys in this browser, or none of the kind that the app asks for
  * - `not_allowed_here`: the page's host cannot use passkeys of the app's relying party, or its frame may not
  * - `no_screen_lock`: the device cannot verify its user
- * - `superseded`: another prompt of this page took its place; nothing to tell anybody
+ * - `superseded`: another prompt of this page replaced it; show nothing
  * - `failed`: something else; see `cause`
  */
 export type PasskeyFailure =
@@ -27,7 +27,7 @@ const PASSKEY_TEXTS: Record<PasskeyFailure, string> = {
   failed: 'The device could not finish this.',
 }
 
-/** A passkey's prompt that ended without one. Its message is fit to be shown. */
+/** A passkey prompt that failed. Its message can be shown to users. */
 export class PasskeyError extends Error {
   override readonly name = 'PasskeyError'
   /** For programs: stable. */
@@ -40,10 +40,10 @@ export class PasskeyError extends Error {
 }
 
 /**
- * Why a sign-in that came back to the page was not taken:
- * - `not_started_here`: this tab did not begin it. Somebody else may have, to sign this person in as themselves
- * - `state_mismatch`: another `state` than the one that left
- * - `unreadable`: what came back is not in its form
+ * Why the return from a sign-in page was rejected:
+ * - `not_started_here`: this tab did not start it. An attacker may have, to sign this user in to the attacker's account
+ * - `state_mismatch`: `state` differs from the one that was sent
+ * - `unreadable`: the returned data is malformed
  */
 export type ReturnFailure = 'not_started_here' | 'state_mismatch' | 'unreadable'
 
@@ -53,7 +53,7 @@ const RETURN_TEXTS: Record<ReturnFailure, string> = {
   unreadable: 'What came back from the sign-in could not be read. Begin again.',
 }
 
-/** A return from a sign-in page that must not be believed. Its message is fit to be shown. */
+/** A rejected return from a sign-in page. Its message can be shown to users. */
 export class SignInReturnError extends Error {
   override readonly name = 'SignInReturnError'
   /** For programs: stable. */

@@ -9,15 +9,15 @@ export interface HeldSession {
   expiresAtMs: number
   sessionId: string
   userId: string
-  /** As the sign-in answered it; null for a guest. */
+  /** As the sign-in returned it; null for a guest. */
   user: User | null
-  /** Of a guest who has not been converted; null for users. */
+  /** The guest's id until conversion; null for users. */
   guestId: string | null
 }
 
-/** Where it is kept: one entry, in the given store or in memory. */
-export interface SessionKeeper {
-  /** The same object as long as nothing has changed it. */
+/** Where it is kept: one entry, in the given storage or in memory. */
+export interface SessionStore {
+  /** The same object until the session changes. */
   read(): HeldSession | null
   write(session: HeldSession | null): void
 }
@@ -29,19 +29,19 @@ function parsed(text: string | null): HeldSession | null {
     const texts = [session.accessToken, session.refreshToken, session.sessionId, session.userId]
     return texts.every((one) => typeof one === 'string') && Number.isFinite(session.expiresAtMs) ? session : null
   } catch {
-    // Somebody else's entry, or half of one: as good as none.
+    // A foreign or incomplete entry counts as none.
     return null
   }
 }
 
-/** Keeps a session in `store` under `key`; without a store, or when it fails, in memory. */
-export function keepSession(store: KeyValueStore | undefined, key: string): SessionKeeper {
+/** Keeps a session in `storage` under `key`; without a storage, or when it fails, in memory. */
+export function openSessionStore(storage: KeyValueStore | undefined, key: string): SessionStore {
   let text: string | null = null
   let session: HeldSession | null = null
-  let inMemory = store === undefined
+  let inMemory = storage === undefined
   function stored(): string | null {
     try {
-      return inMemory ? text : (store?.getItem(key) ?? null)
+      return inMemory ? text : (storage?.getItem(key) ?? null)
     } catch {
       inMemory = true
       return text
@@ -57,10 +57,10 @@ export function keepSession(store: KeyValueStore | undefined, key: string): Sess
       session = next
       text = next === null ? null : JSON.stringify(next)
       try {
-        if (text === null) store?.removeItem(key)
-        else if (!inMemory) store?.setItem(key, text)
+        if (text === null) storage?.removeItem(key)
+        else if (!inMemory) storage?.setItem(key, text)
       } catch {
-        // No room, or no permission any more: this page still goes on.
+        // The storage is full, or no longer allowed: this page continues in memory.
         inMemory = true
       }
     },

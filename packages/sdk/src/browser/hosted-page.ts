@@ -5,7 +5,7 @@ import { SignInReturnError } from './errors.ts'
 import { platform, replaceAddress } from './platform.ts'
 import { beginRoundTrip, endRoundTrip } from './round-trip.ts'
 
-/** Which page to go to, and where to come back to. */
+/** Which page to open, and where it returns to. */
 export interface HostedSignInOptions {
   /** The app's id: the page is the app's. */
   appId: string
@@ -17,8 +17,8 @@ const nameOf = (client: BrowserClient) => `${client.storageName}.hosted`
 const random = () => toBase64url(crypto.getRandomValues(new Uint8Array(32)))
 
 /**
- * Begins a sign-in at the hosted page and answers its address, for apps that go there themselves. It is for this tab alone,
- * and for one time. @throws TypeError on pages over http, other than of this device: they have no SHA-256
+ * Starts a sign-in at the hosted page and returns its address, for apps that navigate themselves. It works once, in this
+ * tab only. @throws TypeError on pages over http, other than of this device: they have no SHA-256
  */
 export async function hostedSignInUrl(client: BrowserClient, options: HostedSignInOptions): Promise<string> {
   const { appId, redirectUri } = options
@@ -37,15 +37,15 @@ export async function hostedSignInUrl(client: BrowserClient, options: HostedSign
   return `${client.serviceUrl}/signin?${query}`
 }
 
-/** Leaves for the hosted page, which comes back to `redirectUri`: there call `finishHostedSignIn`. @throws TypeError as `hostedSignInUrl` */
+/** Opens the hosted page, which returns to `redirectUri`: call `finishHostedSignIn` there. @throws TypeError as `hostedSignInUrl` */
 export async function startHostedSignIn(client: BrowserClient, options: HostedSignInOptions): Promise<void> {
   platform.location?.assign(await hostedSignInUrl(client, options))
 }
 
 /**
- * Signs in by what the hosted page came back with, and takes it out of the page's address. Answers null where the address
- * has nothing of it: call it whenever a page at `redirectUri` loads.
- * @throws SignInReturnError when this tab did not begin it; HalfkeyError: code_invalid, code_expired
+ * Signs in with the hosted page's result, and removes it from the page's address. Returns null if the address has no
+ * result: call it whenever a page at `redirectUri` loads.
+ * @throws SignInReturnError when this tab did not start it; HalfkeyError: code_invalid, code_expired
  */
 export async function finishHostedSignIn(client: BrowserClient): Promise<SignedIn | null> {
   const href = platform.location?.href

@@ -4,13 +4,13 @@ import { creationOptions, credentialJson, requestOptions } from './credential-js
 import { PasskeyError, type PasskeyFailure } from './errors.ts'
 import { type BrowserCredential, platform } from './platform.ts'
 
-/** Who signs up, and with what. */
+/** Options of a new passkey. */
 export interface CreatePasskeyOptions {
-  /** Of the account that is made; not where somebody is signed in. */
+  /** Of the new account; not when a user is signed in. */
   email?: string | undefined
-  /** Of the account that is made; not where somebody is signed in. */
+  /** Of the new account; not when a user is signed in. */
   name?: string | undefined
-  /** What the passkey is called in lists; by default after the device, such as `Mac`. */
+  /** The passkey's name in lists; by default the device, such as `Mac`. */
   deviceName?: string | undefined
   /** Closes the prompt; the call then rejects with the signal's reason. */
   signal?: AbortSignal | undefined
@@ -22,16 +22,16 @@ export interface SignInOptions {
   email?: string | undefined
   /**
    * Offers passkeys in the autofill of a field with `autocomplete="username webauthn"` instead of a prompt, and waits until
-   * one is picked, the signal aborts, or a prompt takes its place.
+   * one is chosen, the signal aborts, or a prompt replaces it.
    */
   autofill?: boolean | undefined
   /** Closes the prompt, or ends the waiting; the call then rejects with the signal's reason. */
   signal?: AbortSignal | undefined
 }
 
-/** Challenges live five minutes; one that waits for autofill is renewed before. */
+/** Challenges expire after five minutes; one that waits for autofill is renewed before. */
 const AUTOFILL_RENEWAL_MS = 4 * 60_000
-/** A page that is left open asks for challenges this often at most: for a day. */
+/** How many challenges a page that is left open requests at most: enough for a day. */
 const AUTOFILL_ROUNDS_MAX = 360
 
 const RENEWED = new Error('renewed')
@@ -47,7 +47,7 @@ const FAILURES: Record<string, PasskeyFailure> = {
   ConstraintError: 'no_screen_lock',
 }
 
-/** The prompt that is open. Browsers have one at a time: the next one ends it. */
+/** The open prompt. Browsers allow one at a time: the next one ends it. */
 let open: AbortController | undefined
 
 /** Whether this browser can use passkeys at all. On a server: no. */
@@ -61,7 +61,7 @@ export async function supportsAutofill(): Promise<boolean> {
 }
 
 /**
- * Runs a prompt, which ends as soon as another one begins, the caller aborts or its time is over.
+ * Runs a prompt, which ends when another one starts, the caller aborts or it times out.
  * @throws PasskeyError, the caller's reason, or `RENEWED` after `lifetimeMs`
  */
 async function prompt(
@@ -112,8 +112,8 @@ function deviceName(): string {
 }
 
 /**
- * Makes a passkey and signs in by it: for somebody new an account, for whoever is signed in one more way in. Call it from a
- * click: browsers show no prompt otherwise.
+ * Creates a passkey and signs in with it: with a new account, or for the signed-in user. Call it from a click: otherwise
+ * browsers show no prompt.
  * @throws PasskeyError, and HalfkeyError: already_exists (the email), mfa_required and reauthentication_required (adding)
  */
 export async function createPasskey(client: BrowserClient, options: CreatePasskeyOptions = {}): Promise<SignedIn> {
@@ -136,7 +136,7 @@ const bound = (found: ReturnType<typeof credentials>) => ({
   get: found.get.bind(found),
 })
 
-/** One offer: a challenge, and what the person makes of it. */
+/** Requests a challenge and lets the user answer it. */
 async function offer(client: BrowserClient, { email, signal, autofill = false }: SignInOptions): Promise<SignedIn> {
   const { get } = bound(credentials())
   const { passkeys } = client.api.auth
@@ -154,7 +154,7 @@ async function offer(client: BrowserClient, { email, signal, autofill = false }:
 }
 
 /**
- * Signs in by a passkey that the person picks in the browser's prompt (from a click), or in a field's autofill.
+ * Signs in with a passkey that the user chooses in the browser's prompt (from a click), or in a field's autofill.
  * @throws PasskeyError, and HalfkeyError: assertion_invalid, challenge_expired, user_suspended
  */
 export async function signIn(client: BrowserClient, options: SignInOptions = {}): Promise<SignedIn> {

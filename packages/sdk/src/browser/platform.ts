@@ -1,11 +1,11 @@
-/** What is kept of `localStorage` and `sessionStorage`, and what may stand for them. */
+/** The part of `localStorage` and `sessionStorage` that is used; a replacement needs no more. */
 export interface KeyValueStore {
   getItem(key: string): string | null
   setItem(key: string, value: string): void
   removeItem(key: string): void
 }
 
-/** A passkey as the browser hands it over. */
+/** A passkey as the browser returns it. */
 export interface BrowserCredential {
   readonly id: string
   readonly rawId: ArrayBuffer
@@ -30,7 +30,7 @@ interface PasskeyClass {
 
 type CredentialRequest = { publicKey: object; signal: AbortSignal; mediation?: 'conditional' }
 
-/** What is used of a browser, and may be missing: on servers all of it, and here and there a part. */
+/** The browser APIs that are used. On servers all are missing, in some browsers a few. */
 export interface Platform {
   document?: unknown
   navigator?: {
@@ -51,12 +51,12 @@ export interface Platform {
   removeEventListener?(type: 'storage', listener: (event: { key: string | null }) => void): void
 }
 
-/** The global object, read anew at each use: what is missing at import may be there later. */
+/** The global object, read at each use: an API that is missing at import may be available later. */
 export const platform = globalThis as unknown as Platform
 
-/** A browser's storage; undefined on servers, and where the person does not allow any. */
+/** A browser's storage; undefined on servers, and if the user does not allow it. */
 export function browserStorage(kind: 'localStorage' | 'sessionStorage'): KeyValueStore | undefined {
-  // Node has a localStorage too: one for everybody whom it serves.
+  // Node has a localStorage too, which all users of a server would share.
   if (platform.document === undefined) return undefined
   try {
     const store = platform[kind]
@@ -67,7 +67,7 @@ export function browserStorage(kind: 'localStorage' | 'sessionStorage'): KeyValu
   }
 }
 
-/** Replaces the address of the page without loading it, so that what was in it is used once. */
+/** Replaces the page's address without loading it, so that its data is used once. */
 export function replaceAddress(url: URL): void {
   platform.history?.replaceState(platform.history.state, '', url.href)
 }

@@ -1,17 +1,17 @@
 import { SignInReturnError } from './errors.ts'
 import { browserStorage } from './platform.ts'
 
-/** What a tab remembers of a sign-in that it went to another site for. */
+/** What a tab stores about a sign-in on another site. */
 export interface RoundTrip {
   state: string
   codeVerifier?: string
   redirectUri?: string
 }
 
-/** Where storage is refused: then the way must come back to the page that it left from, which no redirect does. */
+/** Used if storage is refused. It is lost on a redirect, which loads a new page. */
 const memory = new Map<string, string>()
 
-/** Remembers it in this tab. */
+/** Stores it in this tab. */
 export function beginRoundTrip(name: string, trip: RoundTrip): void {
   const text = JSON.stringify(trip)
   const store = browserStorage('sessionStorage')
@@ -19,7 +19,7 @@ export function beginRoundTrip(name: string, trip: RoundTrip): void {
   else store.setItem(name, text)
 }
 
-/** What this tab remembers, once. @throws SignInReturnError when it began none */
+/** Takes what this tab stored, once. @throws SignInReturnError when it stored nothing */
 export function endRoundTrip(name: string): RoundTrip {
   const store = browserStorage('sessionStorage')
   const text = (store === undefined ? memory.get(name) : store.getItem(name)) ?? null

@@ -1,23 +1,23 @@
 import { type HalfkeyError, isHalfkeyError } from '../errors.ts'
 import type { BrowserClient } from './client.ts'
 
-/** What a person answers: a code of their authenticator app, or one of their recovery codes. */
+/** The user's answer: a code of their authenticator app, or a recovery code. */
 export type MfaAnswer = { code: string } | { recoveryCode: string }
 
-/** How to bring a person back to what they wanted to do. */
+/** How to get a second factor or a fresh sign-in from the user. */
 export interface StepUpOptions {
   /**
-   * Asks the person for a code; null when they would rather not. Asked again after a wrong one, then with the error that
-   * says so. @param refused why the answer before was refused; null at first
+   * Asks the user for a code; null when they decline. Called again after a wrong code, with its error.
+   * @param refused why the previous answer was refused; null at first
    */
   askCode: (refused: HalfkeyError | null) => Promise<MfaAnswer | null>
-  /** Signs in again, where the service wants a sign-in of the last five minutes instead; without it that error passes. */
+  /** Signs in again, if the service requires a sign-in within the last five minutes; without it that error is thrown. */
   signInAgain?: (() => Promise<unknown>) | undefined
 }
 
-/** More than the service lets anybody try before it locks. */
+/** More attempts than the service allows before it locks. */
 const ANSWERS_MAX = 10
-/** A second factor and a sign-in: what one call can ask for. */
+/** One call can require a second factor and a sign-in. */
 const STEPS_MAX = 2
 
 async function verifySecondFactor(
@@ -30,7 +30,7 @@ async function verifySecondFactor(
   for (let answers = 0; answers < ANSWERS_MAX; answers++) {
     const { challengeId } = await mfa.challenge()
     const answer = await askCode(refused)
-    // The person keeps from it: what they wanted stays refused.
+    // The user declined, so the call stays refused.
     if (answer === null) throw wanted
     try {
       client.raise(await mfa.verify({ challengeId, ...answer }))
@@ -44,10 +44,10 @@ async function verifySecondFactor(
 }
 
 /**
- * Does something that may need a second factor or a fresh sign-in: where the service asks for one (`mfa_required`,
- * `reauthentication_required`), gets it from the person and does it again.
- * @param action one call; it is made again from its beginning
- * @throws what `action` throws otherwise; `mfa_required` when the person gives no code; `mfa_locked` after five wrong ones
+ * Runs an action that may need a second factor or a fresh sign-in: if the service requires one (`mfa_required`,
+ * `reauthentication_required`), gets it from the user and repeats the action.
+ * @param action one call, which is repeated from its beginning
+ * @throws other errors of `action`; `mfa_required` when the user gives no code; `mfa_locked` after five wrong ones
  */
 export async function withStepUp<T>(
   client: BrowserClient,

@@ -14,21 +14,21 @@ function fragment(): URLSearchParams {
 }
 
 /**
- * Begins a sign-in by Telegram and answers the address of its page: for a link, or for `location.assign`. Nothing of
- * Telegram's runs in the page, as its login widget would. It comes back to `returnTo`: there call `finishTelegramSignIn`.
+ * Starts a sign-in with Telegram and returns the address of its page, for a link or `location.assign`. Unlike its login
+ * widget, no script of Telegram runs in the page. It returns to `returnTo`: call `finishTelegramSignIn` there.
  * @param returnTo an address of this origin; the page's own by default
  * @throws HalfkeyError: messenger_not_configured
  */
 export async function telegramSignInUrl(client: BrowserClient, returnTo?: string): Promise<string> {
   const { authUrl } = await client.api.auth.messenger.widgetConfig()
-  // Kept for the same check as elsewhere: that this tab began it.
+  // Stored to check later that this tab started it.
   beginRoundTrip(nameOf(client), { state: '' })
   const here = new URL(returnTo ?? platform.location?.href ?? '', platform.location?.href)
   here.hash = ''
   return `${authUrl}&return_to=${encodeURIComponent(here.href)}`
 }
 
-/** Leaves for Telegram's page. @throws HalfkeyError: messenger_not_configured */
+/** Opens Telegram's page. @throws HalfkeyError: messenger_not_configured */
 export async function startTelegramSignIn(client: BrowserClient, returnTo?: string): Promise<void> {
   platform.location?.assign(await telegramSignInUrl(client, returnTo))
 }
@@ -44,9 +44,9 @@ function fieldsOf(result: string): Record<string, string | number> {
 }
 
 /**
- * Signs in by what Telegram came back with, and takes it out of the page's address. Answers null where the address has
- * nothing of it, or nobody was signed in: call it whenever the page loads.
- * @throws SignInReturnError when this tab did not begin it; HalfkeyError: messenger_signature_invalid
+ * Signs in with Telegram's result, and removes it from the page's address. Returns null if the address has no result, or
+ * nobody signed in: call it whenever the page loads.
+ * @throws SignInReturnError when this tab did not start it; HalfkeyError: messenger_signature_invalid
  */
 export async function finishTelegramSignIn(client: BrowserClient): Promise<SignedIn | null> {
   const result = fragment().get('tgAuthResult')
@@ -55,12 +55,12 @@ export async function finishTelegramSignIn(client: BrowserClient): Promise<Signe
   url.hash = ''
   replaceAddress(url)
   endRoundTrip(nameOf(client))
-  // What Telegram says when the person has refused.
+  // Telegram's result when the user declines.
   if (result === 'false') return null
   return signInWithTelegram(client, fieldsOf(result))
 }
 
-/** Signs in by the fields that Telegram's login widget hands to its callback, as they are. @throws HalfkeyError: messenger_signature_invalid */
+/** Signs in with the unchanged fields of Telegram's login widget. @throws HalfkeyError: messenger_signature_invalid */
 export async function signInWithTelegram(
   client: BrowserClient,
   fields: Record<string, string | number>,
@@ -70,7 +70,7 @@ export async function signInWithTelegram(
   return signedIn
 }
 
-/** What a Mini App was opened with, by Telegram's script or by the page's address; null where this is no Mini App. */
+/** The `initData` of a Mini App, from Telegram's script or the page's address; null outside a Mini App. */
 export function miniAppInitData(): string | null {
   const given = platform.Telegram?.WebApp?.initData
   if (given !== undefined && given !== '') return given
@@ -79,9 +79,9 @@ export function miniAppInitData(): string | null {
 }
 
 /**
- * Signs in whoever opened the Mini App. Each `initData` counts once: ask `getSession` first.
- * @param initData as `miniAppInitData` finds it by default
- * @throws TypeError where there is none; HalfkeyError: messenger_signature_invalid
+ * Signs in the user who opened the Mini App. Each `initData` works once: check `getSession` first.
+ * @param initData the result of `miniAppInitData` by default
+ * @throws TypeError if there is none; HalfkeyError: messenger_signature_invalid
  */
 export async function signInToMiniApp(client: BrowserClient, initData = miniAppInitData()): Promise<SignedIn> {
   if (initData === null) throw new TypeError('This page was not opened as a Mini App: there is no initData')

@@ -5,7 +5,7 @@ import type { Query } from '../operations.ts'
 /** Calls of analytics. Every method may also throw what any call does: see `HalfkeyError`. */
 export function analyticsOf({ one }: Calls) {
   return {
-    /** Gets the counters of each day of a period (30 days by default), today included. Scope `analytics:read`. @throws not_found (an app) */
+    /** Gets the daily counters of a period (30 days by default), including today. Scope `analytics:read`. @throws not_found (an app) */
     get: (query?: Query<'/analytics', 'get'>, options?: RequestOptions): Promise<Analytics> =>
       one('get', '/analytics', { query }, options),
   }

@@ -16,13 +16,13 @@ export function appsOf({ one, list }: Calls) {
     /** Gets an app. Scope `apps:read`. @throws not_found */
     get: (id: string, options?: RequestOptions): Promise<App> => one('get', '/apps/{id}', { path: { id } }, options),
 
-    /** Changes what is given: nested objects and metadata are merged, arrays replaced. Scope `apps:write`. @throws not_found */
+    /** Changes the given fields: nested objects and metadata are merged, arrays replaced. Scope `apps:write`. @throws not_found */
     update: (id: string, body: Body<'/apps/{id}', 'patch'>, options?: RequestOptions): Promise<App> =>
       one('patch', '/apps/{id}', { path: { id }, body }, options),
 
     /**
-     * Deletes an app, with `force` its users too; its keys stop at once. Answers its final state. Scope `apps:write`,
-     * tenant-wide. A repeat after a lost answer meets `not_found`. @throws not_found, default_app, app_not_empty
+     * Deletes an app, with `force` also its users; its keys stop working at once. Returns its final state. Scope `apps:write`,
+     * tenant-wide. A repeat after a lost response gets `not_found`. @throws not_found, default_app, app_not_empty
      */
     delete: (id: string, query?: Query<'/apps/{id}', 'delete'>, options?: RequestOptions): Promise<App> =>
       one('delete', '/apps/{id}', { path: { id }, query }, options),

@@ -7,7 +7,7 @@ import type { List } from '../paging.ts'
 export function auditLogOf({ list }: Calls) {
   return {
     /**
-     * Lists who did what to what, from where, newest first. `action` is an event type, an act that is no event, or a
+     * Lists who did what to which record, newest first. `action` is an event type, an audit-only action, or a
      * family such as `user.*`; `since` an ISO 8601 time. Scope `audit:read`.
      */
     list: (query?: Query<'/audit-log', 'get'>, options?: RequestOptions): List<AuditEntry> =>

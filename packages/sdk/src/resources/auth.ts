@@ -15,8 +15,8 @@ import type { List } from '../paging.ts'
 function passkeysOf({ one, list }: Calls) {
   return {
     /**
-     * Begins the registration of a passkey: `publicKey` is for `navigator.credentials.create` (WebAuthn L3, JSON). Without
-     * a current user it signs up, with one it adds a passkey. Scope `auth:write`.
+     * Starts the registration of a passkey: `publicKey` is for `navigator.credentials.create` (WebAuthn L3, JSON). Without
+     * a current user it signs up a new user; with one it adds a passkey. Scope `auth:write`.
      * @throws mfa_required, reauthentication_required (adding)
      */
     registerOptions: (
@@ -31,8 +31,8 @@ function passkeysOf({ one, list }: Calls) {
     ): Promise<SignedIn> => one('post', '/auth/passkey/register-verify', { body }, options),
 
     /**
-     * Begins a sign-in: `publicKey` is for `navigator.credentials.get`. Without `email` the authenticator offers what it
-     * has. Scope `auth:write`.
+     * Starts a sign-in: `publicKey` is for `navigator.credentials.get`. Without `email`, the authenticator offers all its
+     * passkeys. Scope `auth:write`.
      */
     loginOptions: (
       query?: Query<'/auth/passkey/login-options', 'get'>,
@@ -59,11 +59,11 @@ function passkeysOf({ one, list }: Calls) {
 
 function messengerOf({ one }: Calls) {
   return {
-    /** Signs in by what the Telegram login widget, or a Mini App (`initData`), gave. Scope `auth:write`. @throws messenger_signature_invalid */
+    /** Signs in with the data of the Telegram login widget or of a Mini App (`initData`). Scope `auth:write`. @throws messenger_signature_invalid */
     verify: (body: Body<'/auth/messenger/verify', 'post'>, options?: RequestOptions): Promise<SignedIn> =>
       one('post', '/auth/messenger/verify', { body }, options),
 
-    /** What the login widget needs to know. Scope `auth:write`. @throws messenger_not_configured */
+    /** Gets the settings of the login widget. Scope `auth:write`. @throws messenger_not_configured */
     widgetConfig: (
       query?: Query<'/auth/messenger/widget-config', 'get'>,
       options?: RequestOptions,
@@ -88,17 +88,17 @@ export function authOf(calls: Calls) {
     },
 
     /**
-     * Trades a refresh token for the next one and a new access token. Keep both: an old refresh token that is used again
+     * Exchanges a refresh token for the next one and a new access token. Store both: using an old refresh token again
      * ends the session. Scope `auth:write`. @throws session_invalid, session_expired, session_revoked
      */
     refresh: (refreshToken: string, options?: RequestOptions): Promise<Tokens> =>
       one('post', '/auth/refresh', { body: { refreshToken } }, options),
 
-    /** Trades the code that the hosted sign-in page returned for a session. Scope `auth:write`. @throws code_invalid, code_expired */
+    /** Exchanges the code from the hosted sign-in page for a session. Scope `auth:write`. @throws code_invalid, code_expired */
     exchange: (body: Body<'/auth/exchange', 'post'>, options?: RequestOptions): Promise<SignedIn> =>
       one('post', '/auth/exchange', { body }, options),
 
-    /** Ends the current session; with `everywhere` all of the current user's. */
+    /** Ends the current session; with `everywhere`, all sessions of the current user. */
     logOut: (body: Body<'/auth/logout', 'post'> = {}, options?: RequestOptions): Promise<LoggedOut> =>
       one('post', '/auth/logout', { body }, options),
   }

@@ -11,8 +11,8 @@ export function customDomainsOf({ one, list }: Calls) {
       list('/custom-domains', {}, query, options),
 
     /**
-     * Registers a domain. `verification` is the record that proves it, with a new value each time; `target` the one that
-     * brings users here. Scope `custom_domains:write`.
+     * Registers a domain. `verification` is the DNS record that proves ownership, with a new value each time; `target` is
+     * the record that points the domain at the service. Scope `custom_domains:write`.
      * @throws not_found (the app), already_exists, domain_taken, domain_limit_reached
      */
     create: (body: Body<'/custom-domains', 'post'>, options?: RequestOptions): Promise<CustomDomain> =>
@@ -23,21 +23,21 @@ export function customDomainsOf({ one, list }: Calls) {
       one('get', '/custom-domains/{id}', { path: { id } }, options),
 
     /**
-     * How many of the app's passkeys belong to which relying party, whether they work on the domain, and what is to be
-     * done, in order. Scope `custom_domains:read`. @throws not_found
+     * How many of the app's passkeys belong to which relying party, whether they work on the domain, and which steps are
+     * needed, in order. Scope `custom_domains:read`. @throws not_found
      */
     plan: (id: string, options?: RequestOptions): Promise<DomainPlan> =>
       one('get', '/custom-domains/{id}/plan', { path: { id } }, options),
 
     /**
-     * Looks at a domain's record, which takes up to 5 seconds. `dns_record_missing` says in its details what was
-     * `expected` and `observed`; `dns_unavailable` can be tried again. Scope `custom_domains:write`.
+     * Looks up a domain's record, which takes up to 5 seconds. The details of `dns_record_missing` have what was `expected`
+     * and `observed`; `dns_unavailable` can be retried. Scope `custom_domains:write`.
      * @throws not_found, dns_record_missing, dns_unavailable, domain_taken
      */
     verify: (domain: string, options?: RequestOptions): Promise<CustomDomain> =>
       one('post', '/custom-domains/verify', { body: { domain } }, options),
 
-    /** Removes a domain, which counts for nothing from then on. Scope `custom_domains:write`. @throws not_found */
+    /** Removes a domain, which then has no effect. Scope `custom_domains:write`. @throws not_found */
     remove: (domain: string, options?: RequestOptions): Promise<CustomDomain> =>
       one('delete', '/custom-domains', { body: { domain } }, options),
   }

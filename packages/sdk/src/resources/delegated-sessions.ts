@@ -15,13 +15,13 @@ import { newUuid } from '../uuid.ts'
 type ExecuteBody = Body<'/delegated-sessions/{id}/execute', 'post'>
 type QueryBody = Body<'/delegated-sessions/{id}/query', 'post'>
 
-/** The body with a command id of ours where commands come without one: a repeat after a lost answer is then no second transaction. */
+/** Adds a random command id to commands without one, so that a repeat after a lost response is not a second transaction. */
 function named(body: ExecuteBody): ExecuteBody {
   const { commandId, commands, dryRun } = body
   return commands === undefined || commandId !== undefined || dryRun === true ? body : { ...body, commandId: newUuid() }
 }
 
-/** What whoever holds a session's token can do. */
+/** The calls of a session's delegate. */
 function delegateCallsOf({ one }: Calls) {
   const query = (id: string, body: QueryBody = {}, options?: RequestOptions): Promise<Contracts> =>
     one('post', '/delegated-sessions/{id}/query', { path: { id }, body, reads: true }, options)
@@ -37,21 +37,21 @@ function delegateCallsOf({ one }: Calls) {
   return {
     /**
      * Executes commands, all or none, or completes a signing request by `signingRequestId` and `signature`. The same
-     * `commandId` answers the first result; without one a random one is sent, the same at each attempt. By the session's
-     * token, or by a secret key with `delegated_sessions:execute` where the session has `serverExecute`.
+     * `commandId` returns the first result; by default a random one is sent, the same at each attempt. With the session's
+     * token, or with a secret key with `delegated_sessions:execute` where the session has `serverExecute`.
      * @throws policy_denied, spend_limit_exceeded, duplicate_command, contract_not_found, contract_archived,
      * delegated_session_revoked, delegated_session_expired, delegated_session_exhausted, wallet_frozen, and more
      */
     execute,
 
-    /** What executing these commands now would do, and in `decision` what decides and why. Changes nothing. */
+    /** What executing these commands now would do, and in `decision` which rule decides and why. Changes nothing. */
     dryRun: (id: string, commands: Command[], options?: RequestOptions): Promise<Execution> =>
       execute(id, { commands, dryRun: true }, options),
 
-    /** One page of the contracts that the session's wallet sees, newest first; `nextCursor` leads on. @throws policy_denied */
+    /** One page of the contracts that the session's wallet sees, newest first; `nextCursor` is for the next page. @throws policy_denied */
     query,
 
-    /** All of them, from `cursor` on: asks for the next page when its iteration gets there. @throws policy_denied */
+    /** All contracts from `cursor` on: requests the next page when the iteration reaches it. @throws policy_denied */
     async *queryAll(id: string, body: QueryBody = {}, options?: RequestOptions): AsyncGenerator<Contract, void> {
       let cursor = body.cursor ?? null
       do {
@@ -72,8 +72,8 @@ export function delegatedSessionsOf(calls: Calls) {
       list('/delegated-sessions', {}, query, options),
 
     /**
-     * Begins a session on the current user's wallet. `token`, by which it executes and queries (`delegateToken` of a
-     * client), is in this answer only.
+     * Creates a session on the current user's wallet. `token`, with which it executes and queries (`delegateToken` of a
+     * client), is in this response only.
      * @throws wallet_not_found, wallet_frozen, custody_not_delegable, mfa_required, reauthentication_required
      */
     create: (body: Body<'/delegated-sessions', 'post'>, options?: RequestOptions): Promise<DelegatedSessionWithToken> =>
@@ -84,8 +84,8 @@ export function delegatedSessionsOf(calls: Calls) {
       one('get', '/delegated-sessions/{id}', { path: { id } }, options),
 
     /**
-     * Ends a session: once this has answered, nothing is signed for it. `inFlight` lists what was signed before and may
-     * still happen. Scope `delegated_sessions:write`, or its owner's access token, or its own token. @throws not_found
+     * Ends a session: after this response, nothing is signed for it. `inFlight` lists transactions that were signed before
+     * and may still happen. Scope `delegated_sessions:write`, or its owner's access token, or its own token. @throws not_found
      */
     revoke: (id: string, options?: RequestOptions): Promise<RevokedDelegatedSession> =>
       one('delete', '/delegated-sessions/{id}', { path: { id } }, options),

@@ -2,7 +2,7 @@ import type { Calls, RequestOptions } from '../http.ts'
 import type { Dripped } from '../models.ts'
 import type { Body } from '../operations.ts'
 
-/** Calls that only a service in development mode answers; elsewhere they throw `not_found`. */
+/** Calls of a service in development mode; in production they throw `not_found`. */
 export function devOf({ one }: Calls) {
   return {
     /** Issues test tokens to a user's wallet. Scope `wallets:write`. @throws not_found (the user) */

@@ -10,16 +10,16 @@ export function guestsOf({ one, list }: Calls) {
     list: (query?: Query<'/guests', 'get'>, options?: RequestOptions): List<Guest> =>
       list('/guests', {}, query, options),
 
-    /** Begins a guest session, and signs the guest in. Scope `guests:write`. */
+    /** Creates a guest session and signs the guest in. Scope `guests:write`. */
     create: (body: Body<'/guests', 'post'> = {}, options?: RequestOptions): Promise<GuestWithTokens> =>
       one('post', '/guests', { body }, options),
 
-    /** Gets a guest session, ended ones too. Scope `guests:read`, or the guest's own access token. @throws not_found */
+    /** Gets a guest session, also an ended one. Scope `guests:read`, or the guest's own access token. @throws not_found */
     get: (id: string, options?: RequestOptions): Promise<Guest> =>
       one('get', '/guests/{id}', { path: { id } }, options),
 
     /**
-     * Makes a guest a user: id, party and wallet stay. Scope `guests:write`, or the guest's own access token.
+     * Converts a guest to a user: id, party and wallet stay the same. Scope `guests:write`, or the guest's own access token.
      * @throws not_found, already_converted, already_exists, guest_expired
      */
     convert: (
@@ -32,7 +32,7 @@ export function guestsOf({ one, list }: Calls) {
     expire: (id: string, options?: RequestOptions): Promise<Guest> =>
       one('delete', '/guests/{id}', { path: { id } }, options),
 
-    /** Ends guest sessions whose time is over, or that are older than that. Scope `guests:write`. */
+    /** Ends expired guest sessions, or those older than a given age. Scope `guests:write`. */
     cleanUp: (body: Body<'/guests/cleanup', 'post'> = {}, options?: RequestOptions): Promise<ExpiredGuests> =>
       one('post', '/guests/cleanup', { body }, options),
   }

@@ -4,7 +4,7 @@ import type { Job } from '../models.ts'
 /** Calls of jobs. Every method may also throw what any call does: see `HalfkeyError`. */
 export function jobsOf({ one }: Calls) {
   return {
-    /** Gets a job: how far long work is. Scope `webhooks:read`. @throws not_found */
+    /** Gets a job with its progress. Scope `webhooks:read`. @throws not_found */
     get: (id: string, options?: RequestOptions): Promise<Job> => one('get', '/jobs/{id}', { path: { id } }, options),
   }
 }

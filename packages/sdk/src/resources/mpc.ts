@@ -14,11 +14,11 @@ import type { Body, Data, Query } from '../operations.ts'
 /** Calls of distributed key generation: see `createSharedWallet` of `@halfkey/keys`. */
 function keyGenerationOf({ one }: Calls) {
   return {
-    /** Begins to generate a key together. @throws wallet_exists, user_session_required, protocol_violated */
+    /** Starts a distributed key generation. @throws wallet_exists, user_session_required, protocol_violated */
     startDkg: (body: Body<'/mpc/dkg', 'post'>, options?: RequestOptions): Promise<KeyGeneration> =>
       one('post', '/mpc/dkg', { body }, options),
 
-    /** Exchanges the parts of the shares. The same again gets the same answer. @throws protocol_violated, share_invalid, dkg_conflict, dkg_expired */
+    /** Exchanges the subshares. A repeat gets the same response. @throws protocol_violated, share_invalid, dkg_conflict, dkg_expired */
     dkgRound2: (
       id: string,
       body: Body<'/mpc/dkg/{id}/round2', 'post'>,
@@ -33,11 +33,11 @@ function keyGenerationOf({ one }: Calls) {
       options?: RequestOptions,
     ): Promise<{ wallet: Wallet }> => one('post', '/mpc/dkg/{id}/confirm', { path: { id }, body }, options),
 
-    /** Says how far a key generation is. @throws not_found */
+    /** Gets the state of a key generation. @throws not_found */
     getDkg: (id: string, options?: RequestOptions): Promise<KeyGeneration> =>
       one('get', '/mpc/dkg/{id}', { path: { id } }, options),
 
-    /** Ends one; what was secret in it is destroyed. @throws not_found, dkg_conflict */
+    /** Cancels a key generation; its secrets are destroyed. @throws not_found, dkg_conflict */
     cancelDkg: (id: string, options?: RequestOptions): Promise<KeyGeneration> =>
       one('delete', '/mpc/dkg/{id}', { path: { id } }, options),
   }
@@ -46,13 +46,13 @@ function keyGenerationOf({ one }: Calls) {
 /** Calls of recovery: see `reshare` and `releaseKey` of `@halfkey/keys`. */
 function recoveryOf({ one }: Calls) {
   return {
-    /** Asks for what the proofs and seals of a recovery are bound to; five minutes, one use. @throws not_found (names `walletId`) */
+    /** Gets a challenge that the proofs and seals of a recovery are bound to; valid once, for five minutes. @throws not_found (names `walletId`) */
     challenge: (body: Body<'/mpc/challenge', 'post'>, options?: RequestOptions): Promise<RecoveryChallenge> =>
       one('post', '/mpc/challenge', { body }, options),
 
     /**
-     * Has the service's share given out (`release`), the key put together (`combine`) or shared anew (`reshare`, in two
-     * steps). What is not of the step is null in the answer. Five tries an hour for a wallet.
+     * Releases the service's share (`release`), combines the shares to the key (`combine`) or reshares it (`reshare`, in two
+     * steps). Fields of other steps are null in the response. Five attempts per hour and wallet.
      * @throws share_invalid, shares_insufficient, custody_violation, challenge_expired, reshare_expired, mfa_required,
      * reauthentication_required, rate_limited
      */
@@ -65,14 +65,14 @@ function recoveryOf({ one }: Calls) {
 export function mpcOf(calls: Calls) {
   const { one } = calls
   return {
-    /** The service's keys to seal shares to, the newest first. */
+    /** Gets the service's keys to seal shares to, newest first. */
     config: (options?: RequestOptions): Promise<MpcConfig> => one('get', '/mpc/config', {}, options),
 
-    /** Stores a share that the service can open, or one that only the user can. @throws share_invalid, custody_violation, already_exists */
+    /** Stores a share, either for the service to open or for the user only. @throws share_invalid, custody_violation, already_exists */
     storeShare: (body: Body<'/mpc/shares', 'post'>, options?: RequestOptions): Promise<KeyShare> =>
       one('post', '/mpc/shares', { body }, options),
 
-    /** What is known of a wallet's shares, and what the user sealed of them. @throws not_found, mfa_required, custody_violation */
+    /** Gets the records of a wallet's shares, and the ciphertexts that the user stored. @throws not_found, mfa_required, custody_violation */
     getShares: (
       walletId: string,
       query?: Query<'/mpc/shares/{walletId}', 'get'>,
@@ -86,7 +86,7 @@ export function mpcOf(calls: Calls) {
       options?: RequestOptions,
     ): Promise<KeyShare> => one('patch', '/mpc/shares/{walletId}', { path: { walletId }, body }, options),
 
-    /** Destroys what is kept of one generation of shares. @throws not_found, mfa_required */
+    /** Destroys the stored shares of one generation. @throws not_found, mfa_required */
     deleteShares: (
       walletId: string,
       query?: Query<'/mpc/shares/{walletId}', 'delete'>,

@@ -8,7 +8,7 @@ export function tenantOf({ one }: Calls) {
     /** Gets the tenant. Scope `tenant:read`. */
     get: (options?: RequestOptions): Promise<Tenant> => one('get', '/tenant', {}, options),
 
-    /** Changes what is given of name and settings. Scope `tenant:write`, tenant-wide. @throws not_found (the default app) */
+    /** Changes the given name and settings. Scope `tenant:write`, tenant-wide. @throws not_found (the default app) */
     update: (body: Body<'/tenant', 'patch'>, options?: RequestOptions): Promise<Tenant> =>
       one('patch', '/tenant', { body }, options),
   }

@@ -6,7 +6,7 @@ import type { List } from '../paging.ts'
 /** Calls of transactions. Every method may also throw what any call does: see `HalfkeyError`. */
 export function transactionsOf({ one, list }: Calls) {
   return {
-    /** Lists what delegated sessions executed or have under way, newest first, without effects. Scope `wallets:read`. */
+    /** Lists the transactions of delegated sessions, newest first, without effects. Scope `wallets:read`. */
     list: (query?: Query<'/transactions', 'get'>, options?: RequestOptions): List<TransactionSummary> =>
       list('/transactions', {}, query, options),
 

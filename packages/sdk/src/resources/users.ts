@@ -7,19 +7,19 @@ import type { List } from '../paging.ts'
 export function usersOf({ one, list }: Calls) {
   return {
     /**
-     * Lists users, newest first. `search` is a literal part of email, name, external id, party or id, whatever its
+     * Lists users, newest first. `search` is a literal part of email, name, external id, party or id, in any
      * case. Scope `users:read`.
      */
     list: (query?: Query<'/users', 'get'>, options?: RequestOptions): List<User> => list('/users', {}, query, options),
 
-    /** Creates a user, in the key's or the default app unless `appId` says otherwise. Scope `users:write`. @throws already_exists */
+    /** Creates a user, by default in the key's app or the default app. Scope `users:write`. @throws already_exists */
     create: (body: Body<'/users', 'post'> = {}, options?: RequestOptions): Promise<User> =>
       one('post', '/users', { body }, options),
 
     /** Gets a user. Scope `users:read`. @throws not_found */
     get: (id: string, options?: RequestOptions): Promise<User> => one('get', '/users/{id}', { path: { id } }, options),
 
-    /** Changes what is given; null clears, metadata is merged by key. Scope `users:write`. @throws not_found, already_exists */
+    /** Changes the given fields; null clears a field, metadata is merged by key. Scope `users:write`. @throws not_found, already_exists */
     update: (id: string, body: Body<'/users/{id}', 'patch'>, options?: RequestOptions): Promise<User> =>
       one('patch', '/users/{id}', { path: { id }, body }, options),
 
@@ -36,7 +36,7 @@ export function usersOf({ one, list }: Calls) {
       one('get', '/users/{id}/wallet', { path: { id } }, options),
 
     /**
-     * Deletes a user and answers the record's final state. Scope `users:write`. A repeat after a lost answer meets
+     * Deletes a user and returns the record's final state. Scope `users:write`. A repeat after a lost response gets
      * `not_found`. @throws not_found
      */
     delete: (id: string, options?: RequestOptions): Promise<User> =>

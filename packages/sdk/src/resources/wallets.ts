@@ -7,8 +7,8 @@ import type { List } from '../paging.ts'
 export function walletOf({ one }: Calls) {
   return {
     /**
-     * Creates it; a user has one. Nothing given makes an `embedded` one, for which the service signs; `self_custody` takes
-     * the answer to a challenge; for `shared` see `createSharedWallet` of `@halfkey/keys`.
+     * Creates the user's only wallet. By default it is `embedded`: the service signs for it. `self_custody` needs the answer
+     * to a challenge; for `shared` see `createSharedWallet` of `@halfkey/keys`.
      * @throws wallet_exists, user_session_required, signature_invalid, challenge_expired, not_found (the challenge)
      */
     create: (body: Body<'/users/me/wallet', 'post'> = {}, options?: RequestOptions): Promise<Wallet> =>
@@ -17,7 +17,7 @@ export function walletOf({ one }: Calls) {
     /** Gets it. @throws wallet_not_found */
     get: (options?: RequestOptions): Promise<Wallet> => one('get', '/users/me/wallet', {}, options),
 
-    /** Asks for a message that the user's own key is to sign, for `create`; it counts for five minutes, once. */
+    /** Gets a message for the user's own key to sign, for `create`; it is valid once, for five minutes. */
     challenge: (body: Body<'/users/me/wallet/challenge', 'post'>, options?: RequestOptions): Promise<WalletChallenge> =>
       one('post', '/users/me/wallet/challenge', { body }, options),
   }
@@ -26,7 +26,7 @@ export function walletOf({ one }: Calls) {
 /** Calls of wallets. Every method may also throw what any call does: see `HalfkeyError`. */
 export function walletsOf({ one, list }: Calls) {
   return {
-    /** Lists wallets, newest first, those of guests too. Scope `wallets:read`. */
+    /** Lists wallets, newest first, including those of guests. Scope `wallets:read`. */
     list: (query?: Query<'/wallets', 'get'>, options?: RequestOptions): List<Wallet> =>
       list('/wallets', {}, query, options),
 
@@ -34,7 +34,7 @@ export function walletsOf({ one, list }: Calls) {
     get: (id: string, options?: RequestOptions): Promise<Wallet> =>
       one('get', '/wallets/{id}', { path: { id } }, options),
 
-    /** Says who can sign with a wallet's key today, from the records. Scope `wallets:read`. @throws not_found */
+    /** Gets who can sign with a wallet's key now, according to the records. Scope `wallets:read`. @throws not_found */
     custody: (id: string, options?: RequestOptions): Promise<WalletCustody> =>
       one('get', '/wallets/{id}/custody', { path: { id } }, options),
 

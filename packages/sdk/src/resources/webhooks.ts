@@ -26,7 +26,7 @@ function deliveriesOf({ one, list }: Calls) {
       one('get', '/webhooks/{id}/deliveries/{deliveryId}', { path: { id: webhookId, deliveryId } }, options),
 
     /**
-     * Sends a delivery again: one that has ended begins a new cycle with the same event id, one that waits goes now.
+     * Retries a delivery: an ended one starts a new cycle with the same event id, a waiting one is sent now.
      * Scope `webhooks:write`. @throws not_found, webhook_disabled, delivery_not_retryable
      */
     retry: (webhookId: string, deliveryId: string, options?: RequestOptions): Promise<Delivery> =>
@@ -43,7 +43,7 @@ export function webhooksOf(calls: Calls) {
       list('/webhooks', {}, query, options),
 
     /**
-     * Subscribes an endpoint to events. `secret`, by which `verifyWebhook` knows the deliveries, is in this answer
+     * Subscribes an endpoint to events. `secret`, with which `verifyWebhook` verifies deliveries, is in this response
      * only. Scope `webhooks:write`. @throws webhook_url_blocked, not_found (the app)
      */
     create: (body: Body<'/webhooks', 'post'>, options?: RequestOptions): Promise<WebhookWithSecret> =>
@@ -54,22 +54,22 @@ export function webhooksOf(calls: Calls) {
       one('get', '/webhooks/{id}', { path: { id } }, options),
 
     /**
-     * Changes what is given. `status: 'paused'` holds deliveries, `'active'` lets them go on. Scope `webhooks:write`.
+     * Changes the given fields. `status: 'paused'` holds deliveries back, `'active'` resumes them. Scope `webhooks:write`.
      * @throws not_found, webhook_url_blocked
      */
     update: (id: string, body: Body<'/webhooks/{id}', 'patch'>, options?: RequestOptions): Promise<Webhook> =>
       one('patch', '/webhooks/{id}', { path: { id }, body }, options),
 
     /**
-     * Deletes a webhook; what is pending is cancelled. Answers the record's final state. Scope `webhooks:write`.
-     * A repeat after a lost answer meets `not_found`. @throws not_found
+     * Deletes a webhook and cancels pending deliveries. Returns the record's final state. Scope `webhooks:write`.
+     * A repeat after a lost response gets `not_found`. @throws not_found
      */
     delete: (id: string, options?: RequestOptions): Promise<Webhook> =>
       one('delete', '/webhooks/{id}', { path: { id } }, options),
 
     /**
-     * Gives a webhook a new signing secret. For `graceSeconds` (default 86400) deliveries fit the old one too;
-     * `{ endGrace: true }` makes no secret, but ends that time. Scope `webhooks:write`. @throws not_found
+     * Gives a webhook a new signing secret. For `graceSeconds` (default 86400) deliveries are also signed with the old one;
+     * `{ endGrace: true }` creates no secret, but ends that period. Scope `webhooks:write`. @throws not_found
      */
     rotate: (
       id: string,
@@ -78,20 +78,20 @@ export function webhooksOf(calls: Calls) {
     ): Promise<RotatedWebhook> => one('post', '/webhooks/{id}/rotate', { path: { id }, body }, options),
 
     /**
-     * Sends one test event, once, and answers its delivery when the attempt has ended, or after 10 s. Scope
+     * Sends one test event, once, and returns its delivery when the attempt has ended, or after 10 s. Scope
      * `webhooks:write`. @throws not_found
      */
     test: (id: string, body: Body<'/webhooks/{id}/test', 'post'> = {}, options?: RequestOptions): Promise<Delivery> =>
       one('post', '/webhooks/{id}/test', { path: { id }, body }, options),
 
     /**
-     * Begins a job that sends every dead letter since a time (ISO 8601) again; `jobs.get` tells how far it is. Scope
+     * Starts a job that retries every dead letter since a time (ISO 8601); `jobs.get` returns its progress. Scope
      * `webhooks:write`. @throws not_found, webhook_disabled
      */
     recover: (id: string, body: Body<'/webhooks/{id}/recover', 'post'>, options?: RequestOptions): Promise<Job> =>
       one('post', '/webhooks/{id}/recover', { path: { id }, body }, options),
 
-    /** Deletes a webhook's dead letters for good. Scope `webhooks:write`. @throws not_found */
+    /** Deletes a webhook's dead letters permanently. Scope `webhooks:write`. @throws not_found */
     purge: (id: string, options?: RequestOptions): Promise<PurgedDeliveries> =>
       one('delete', '/webhooks/{id}/deliveries', { path: { id }, query: { status: 'dead_letter' } }, options),
 
@@ -99,7 +99,7 @@ export function webhooksOf(calls: Calls) {
     eventTypes: (query?: Query<'/webhooks/event-types', 'get'>, options?: RequestOptions): List<EventTypeRecord> =>
       list('/webhooks/event-types', {}, query, options),
 
-    /** What was sent to a webhook, or will be. */
+    /** Deliveries that were or will be sent to a webhook. */
     deliveries: deliveriesOf(calls),
   }
 }
