@@ -2,6 +2,7 @@
 // committed: `npm ci`, `npm run generate`, `npm run check` and the package's build call this.
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { findPackageJSON } from 'node:module'
 import { join } from 'node:path'
 
 const ROOT = join(import.meta.dirname, '../../..')
@@ -18,8 +19,15 @@ function headerOf(document: string): string {
 
 const document = readFileSync(join(ROOT, DOCUMENT), 'utf8')
 const header = headerOf(document)
+const installed = ((): string | undefined => {
+  try {
+    return findPackageJSON(GENERATOR, import.meta.url)
+  } catch {
+    return undefined
+  }
+})()
 if (existsSync(TYPES) && readFileSync(TYPES, 'utf8').startsWith(header)) process.exit()
-if (!existsSync(join(ROOT, 'node_modules', GENERATOR))) {
+if (installed === undefined) {
   // As after an installation without development packages: nothing there needs types.
   console.warn(`The SDK's types are not generated: ${GENERATOR} is a development package, and none are installed here.`)
   process.exit()

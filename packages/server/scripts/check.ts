@@ -18,6 +18,8 @@ const STEPS: Record<string, readonly [command: string, ...args: string[]]> = {
   'format and lint': ['biome', 'check', '--error-on-warnings', '.'],
   guards: ['vitest', 'run', '--config', 'vitest.guards.config.ts'],
   'types of the dashboard': ['tsc', '-p', 'packages/dashboard', ...types('dashboard')],
+  'compatibility of the API': ['node', 'packages/server/scripts/check-api.ts'],
+  'exports that nothing imports': ['knip', '--no-progress', '--no-config-hints'],
   'generated files': ['node', 'packages/server/scripts/generate.ts', '--check'],
 }
 

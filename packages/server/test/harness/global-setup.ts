@@ -55,6 +55,7 @@ function clearAbandoned(): void {
  * `migrated`, which has this release's schema and nothing else.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  openTemporaryFolder()
   const parent = databasesFolder()
   if (parent === MEMORY) clearAbandoned()
   const folder = mkdtempSync(join(parent, `${NAME}${process.pid}-`))

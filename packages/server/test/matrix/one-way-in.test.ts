@@ -7,8 +7,8 @@ import { loadConfig } from '../../src/config.ts'
 import { enterFromPage } from '../../src/identity/sign-in/serve-page.ts'
 import { enterDashboard } from '../../src/operations/dashboard/service.ts'
 import type { Route } from '../../src/platform/http/route.ts'
-import { nameOf } from './requests.ts'
 import { REPRESENTATIVES } from './matrix.ts'
+import { nameOf } from './requests.ts'
 
 const SRC = join(import.meta.dirname, '../../src')
 const config = loadConfig({})

@@ -1,8 +1,7 @@
 import { open, rename, rm, stat } from 'node:fs/promises'
-import { AuditFault, type ChainPlace } from '../../insight/audit/chain.ts'
-import { linesOf, verifyFile } from '../../insight/audit/log-file.ts'
+import { AuditFault, type ChainPlace, type WholeLog } from '../../insight/audit/chain.ts'
+import { verifyFile, type Watcher } from '../../insight/audit/log-file.ts'
 import { readLog, verifyLog } from '../../insight/audit/verify.ts'
-import type { LogPart, Watcher, WholeLog } from '../../insight/audit/whole-log.ts'
 import type { Id } from '../../platform/ids.ts'
 import { listTenants } from '../../tenancy/tenant/service.ts'
 import { type CliContext, CommandError, defineCommand, UsageError, withDeps } from './command.ts'
@@ -53,7 +52,7 @@ The file holds addresses of people. Those of users who were deleted before are n
     const data = await withDeps(context, async (deps, progress) => {
       const tenantId = await findTenant(deps, tenant)
       const write = (put: (lines: string[]) => Promise<void>) =>
-        readLog(deps, tenantId, (part: LogPart) => put(linesOf(part)), watch(progress, 'Exporting entries'))
+        readLog(deps, tenantId, (line) => put([line]), watch(progress, 'Exporting entries'))
       const print = async (lines: string[]) => lines.forEach(context.out)
       return { tenantId, entries: await (out === undefined ? write(print) : writeWhole(out, write)) }
     })

@@ -1,6 +1,6 @@
 import { Command, type OptionValues } from '@commander-js/extra-typings'
 import type { Command as ParsedCommand } from 'commander'
-import { aloneOrNot } from '../../platform/db/installation.ts'
+import { withTryLock } from '../../platform/db/installation.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { createProgress, type Progress } from './progress.ts'
 
@@ -101,7 +101,7 @@ export async function runAlone<T>(
   work: (goOn: () => void) => Promise<T>,
 ): Promise<T> {
   // By the pool that has a connection to spare for as long as it takes.
-  const done = await aloneOrNot(deps.probeDb, lock, async (goOn) => ({ value: await work(goOn) }))
+  const done = await withTryLock(deps.probeDb, lock, async (goOn) => ({ value: await work(goOn) }))
   if (done !== undefined) return done.value
   throw new CommandError(`Another ${what}. Wait for its end, and run this again.`)
 }

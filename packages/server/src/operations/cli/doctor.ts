@@ -8,7 +8,7 @@ import { checkDatabase } from '../doctor/database.ts'
 import { checkDataFolder, checkDisk, checkKeyFile } from '../doctor/files.ts'
 import { type Finding, type Level, note, warning } from '../doctor/finding.ts'
 import { checkFollowers, checkImports, checkQueue, checkRelyingParties, checkSealing } from '../doctor/installation.ts'
-import { checkDns, checkEgress, checkRedis, checkTraces } from '../doctor/network.ts'
+import { checkDns, checkEgress, checkRedis } from '../doctor/network.ts'
 import { defineCommand, EXIT } from './command.ts'
 
 /** A check that cannot be made is told of and keeps no other from being made. */

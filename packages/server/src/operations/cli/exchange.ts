@@ -28,10 +28,11 @@ export interface Answered {
 /** No answer came in time, though the other side was there. */
 export class NoAnswer extends Error {}
 
-async function read(response: IncomingMessage, bytesMax: number): Promise<{ body: string; cut: boolean }> {
+/** A message's body, at most so many bytes of it. */
+export async function readBody(message: IncomingMessage, bytesMax: number): Promise<{ body: string; cut: boolean }> {
   const chunks: Buffer[] = []
   let bytes = 0
-  for await (const chunk of response as AsyncIterable<Buffer>) {
+  for await (const chunk of message as AsyncIterable<Buffer>) {
     bytes += chunk.length
     if (bytes > bytesMax) return { body: Buffer.concat(chunks).toString(), cut: true }
     chunks.push(chunk)
@@ -65,7 +66,7 @@ export function exchange(
         headers: response.headers,
         ...found,
       })
-      read(response, bytesMax).then(
+      readBody(response, bytesMax).then(
         (found) => settle(() => resolve(answered(found))),
         (error: unknown) => settle(() => (byStatus ? resolve(answered({ body: '', cut: true })) : reject(error))),
       )

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { checkInstallation, noteSealingKeys } from '../../platform/db/installation.ts'
+import { checkInstallation, recordSealingKeys } from '../../platform/db/installation.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { type KeyFile, openKeyFile } from '../../platform/security/key-provider.ts'
 import {

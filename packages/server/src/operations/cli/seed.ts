@@ -10,9 +10,8 @@ import { startSampleReceiver } from '../seed/receiver.ts'
 import { type Removed, removeSample } from '../seed/remove.ts'
 import { makeSample, type Seeding } from '../seed/sample.ts'
 import { openService, type SeededService } from '../seed/service.ts'
-import { backdateUsers, hasApp } from '../seed/store.ts'
 import { type CliContext, CommandError, defineCommand, type Result, UsageError, wholeNumber } from './command.ts'
-import { createProgress, type Progress } from './progress.ts'
+import { createProgress } from './progress.ts'
 
 const USERS_DEFAULT = 60
 const [USERS_MIN, USERS_MAX] = [10, 1_000]

@@ -5,7 +5,7 @@ import { type ImportReport, type ImportRequest, importUsers } from '../../identi
 import { type ImportFormat, KNOWN_COLUMNS, type Problem } from '../../identity/users/import-file.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { Id } from '../../platform/ids.ts'
-import { defaultApp, holdApp } from '../../tenancy/apps/service.ts'
+import { defaultApp, lockAppForShare } from '../../tenancy/apps/service.ts'
 import { CommandError, defineCommand, EXIT, runAlone, UsageError, withDeps } from './command.ts'
 import { findTenant } from './keys.ts'
 

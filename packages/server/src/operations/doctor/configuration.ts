@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js'
 import { type Config, publicUrl, SETTINGS } from '../../platform/config.ts'
-import { type Finding, note, ok, problem, warning } from './finding.ts'
+import { type Finding, firstOfEach, note, ok, problem, warning } from './finding.ts'
 
 /** Edits that turn one word into the other (Levenshtein); both are short. */
 function distance(one: string, other: string): number {

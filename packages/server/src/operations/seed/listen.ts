@@ -36,17 +36,17 @@ export async function listen(api: Api, receiver: SampleReceiver, context: Pick<C
     throw new CommandError(
       'The sample webhooks were deleted. Make them again: halfkey seed --remove, then halfkey seed',
     )
-  const { signal, done } = untilInterrupted()
-  const stopped = once(signal, 'abort')
-  for (const { id, path } of webhooks) {
-    receiver.fails(path, false)
-    const { secret } = await api.post<{ secret: string }>(`/webhooks/${id}/rotate`, { graceSeconds: 0 })
-    receiver.knows(path, secret)
-    await api.patch(`/webhooks/${id}`, { url: `${receiver.url}${path}`, status: 'active' })
-  }
-  context.err(`Receiving at ${receiver.url}, both sample webhooks. Stop with Ctrl-C.`)
-  context.err('Now, in the dashboard: open a sample webhook and send a test, or retry a dead letter.')
-  await stopped
-  await pause(api)
-  done()
+  await untilInterrupted(async (signal) => {
+    const stopped = once(signal, 'abort')
+    for (const { id, path } of webhooks) {
+      receiver.fails(path, false)
+      const { secret } = await api.post<{ secret: string }>(`/webhooks/${id}/rotate`, { graceSeconds: 0 })
+      receiver.knows(path, secret)
+      await api.patch(`/webhooks/${id}`, { url: `${receiver.url}${path}`, status: 'active' })
+    }
+    context.err(`Receiving at ${receiver.url}, both sample webhooks. Stop with Ctrl-C.`)
+    context.err('Now, in the dashboard: open a sample webhook and send a test, or retry a dead letter.')
+    await stopped
+    await pause(api)
+  })
 }

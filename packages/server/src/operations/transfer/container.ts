@@ -18,8 +18,8 @@ const SEALED_CHUNK_BYTES = CHUNK_BYTES + TAG_BYTES
 /** Separates the key of a file from anything else that a transfer key may wrap. */
 const WRAP_AAD = Buffer.from('halfkey/v1/export-key')
 
-/** The form of the file. Raised when a release could not read what an older one wrote. */
-const FORMAT = 1
+/** The format of the file. Raised when a release could not read an older one. */
+export const FORMAT = 1
 
 const Header = z.strictObject({
   format: z.literal(FORMAT),

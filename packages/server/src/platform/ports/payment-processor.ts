@@ -20,8 +20,8 @@ export interface ProcessorEvent {
   customerId: string
 }
 
-/** Where a person pays, and until when the page can be used. */
-interface CheckoutPage {
+/** The page at which a person pays, and when it expires. */
+export interface CheckoutPage {
   id: string
   url: string
   expiresAt: Date

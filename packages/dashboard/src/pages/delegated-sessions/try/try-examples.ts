@@ -2,8 +2,8 @@ import type { Command, Contract, DelegatedSession, PolicyRule } from '@halfkey/s
 import { actionsOf } from '../policy/policy-words.ts'
 import type { KnownTemplate } from '../policy/templates.ts'
 
-/** Somebody who gets something, in an example: a party of nobody's. */
-const EXAMPLE_PARTY = `bob::1220${'b0'.repeat(32)}`
+/** The receiver in examples: a party that nobody has. */
+export const EXAMPLE_PARTY = `bob::1220${'b0'.repeat(32)}`
 const EXAMPLES_MAX = 6
 
 /** Example commands. */

@@ -20,8 +20,8 @@ function isHidden(code: number): boolean {
   )
 }
 
-/** A text with what cannot be seen in it spelt out: a terminal's commands (`\x1b`), marks that turn the direction. */
-function visible(text: string): string {
+/** The text with invisible characters escaped: control characters (`\x1b`) and direction marks. */
+export function visible(text: string): string {
   return [...text]
     .map((character) => {
       const code = character.codePointAt(0) ?? 0
