@@ -6,7 +6,16 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 const REPOSITORY = fileURLToPath(new URL('../../../', import.meta.url))
-const PACKED = ['src', 'README.md', 'LICENSE', 'package.json', 'tsconfig.build.json']
+/** What the package is built from, relative to the repository. */
+const SOURCES = [
+  'tsconfig.json',
+  'packages/server/openapi.json',
+  ...['src', 'scripts', 'README.md', 'LICENSE', 'package.json', 'tsconfig.build.json'].map(
+    (name) => `packages/sdk/${name}`,
+  ),
+]
+/** Left out, for the build has to make it. */
+const GENERATED = join(REPOSITORY, 'packages/sdk/src/api.gen.ts')
 
 const run = promisify(execFile)
 
@@ -39,8 +48,8 @@ export async function installPacked(): Promise<Project> {
   const folder = join(root, 'project')
   for (const path of [copy, folder]) mkdirSync(path, { recursive: true })
   symlinkSync(join(REPOSITORY, 'node_modules'), join(root, 'node_modules'))
-  cpSync(join(REPOSITORY, 'tsconfig.json'), join(root, 'tsconfig.json'))
-  for (const name of PACKED) cpSync(join(REPOSITORY, 'packages/sdk', name), join(copy, name), { recursive: true })
+  const filter = (path: string) => path !== GENERATED
+  for (const name of SOURCES) cpSync(join(REPOSITORY, name), join(root, name), { recursive: true, filter })
   await npm(['pack', '--pack-destination', root], copy)
   const tarball = join(root, readdirSync(root).find((name) => name.endsWith('.tgz')) ?? 'none')
   const { stdout } = await run('tar', ['-tzf', tarball])
