@@ -7,7 +7,7 @@ import type { PlainRoute, Route } from './http/route.ts'
 import type { MaintenanceTask } from './maintenance.ts'
 
 /** Derives something from the feed; events are kept until every follower has read them. */
-export interface FeedFollower {
+interface FeedFollower {
   /** Names its cursor in the feed. */
   name: string
   /** One step, by the engine's connection or the requests' pool. @returns whether there is more to do at once */

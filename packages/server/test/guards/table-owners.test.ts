@@ -111,6 +111,7 @@ const FOREIGN_READS: Record<string, string> = {
   'tenants ← platform': AUTHENTICATION,
   'tenants ← tenancy/api-keys': 'revocations of one tenant wait for each other',
   'tenants ← tenancy/apps': 'the default app stands with the tenant',
+  'tenants ← tenancy/billing': 'the plan of a tenant beside its use',
   'tenants ← tenancy/custom-domains': 'the first tenant owns the relying party of the service itself',
   'tenants ← wallets/ledger': 'declarations of one tenant wait for each other',
   'transactions ← delegation': ONE_STATEMENT,

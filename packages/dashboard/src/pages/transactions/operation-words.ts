@@ -3,7 +3,7 @@ import type { Effect, TransactionSummary } from '@halfkey/sdk'
 type Operation = TransactionSummary['operations'][number]
 
 /** What a transaction was asked to do, in a few words. */
-export function operationWords({ type, templateId, choice }: Operation): string {
+function operationWords({ type, templateId, choice }: Operation): string {
   return type === 'create' ? `Create ${templateId}` : `${choice ?? 'Exercise'} on ${templateId}`
 }
 
@@ -17,7 +17,7 @@ export function operationsWords(operations: readonly Operation[]): string {
 const text = (value: string | string[] | undefined): string | null => (typeof value === 'string' ? value : null)
 
 /** The amount that an effect moves; null if it moves none. */
-export function assetOf({ templateId, arguments: given }: Effect): { amount: string; symbol: string } | null {
+function assetOf({ templateId, arguments: given }: Effect): { amount: string; symbol: string } | null {
   if (templateId !== 'Token:Holding' && templateId !== 'Token:TransferOffer') return null
   const amount = text(given.amount)
   const symbol = text(given.symbol)

@@ -100,15 +100,6 @@ export async function hasTenant(db: Db, tenantId: string): Promise<boolean> {
   return (await db.one(sql`select 1 from tenants where id = ${tenantId}`)) !== undefined
 }
 
-/** Locks the follower's cursor in a tenant's feed until the transaction ends. @returns its position */
-export async function lockCursor(tx: Db, tenantId: Id<'ten'>, follower: string): Promise<number> {
-  await tx.run(sql`
-    insert into feed_cursors (tenant_id, follower, seq) values (${tenantId}, ${follower}, 0) on conflict do nothing`)
-  const row = await tx.one<{ seq: number }>(sql`
-    select seq from feed_cursors where tenant_id = ${tenantId} and follower = ${follower} for update`)
-  return row?.seq ?? 0
-}
-
 /** Later than any requested day. */
 const NEVER = new Date('9000-01-01T00:00:00Z')
 

@@ -26,7 +26,7 @@ export const orMissing = <T>(call: Promise<T>, message: string): Promise<T> =>
   })
 
 /** The service refused a call, or was not there. */
-export class RemoteError extends CommandError {
+class RemoteError extends CommandError {
   /** 0 where nobody answered. */
   readonly status: number
   /** As the envelope has it; `unreachable` where nobody answered. */

@@ -19,7 +19,7 @@ const SEALED_CHUNK_BYTES = CHUNK_BYTES + TAG_BYTES
 const WRAP_AAD = Buffer.from('halfkey/v1/export-key')
 
 /** The format of the file. Raised when a release could not read an older one. */
-export const FORMAT = 1
+const FORMAT = 1
 
 const Header = z.strictObject({
   format: z.literal(FORMAT),

@@ -1,7 +1,7 @@
 import { EVENT_TYPES } from './event-catalogue.ts'
 
 /** Acts that the audit log tells of and that are no events: nobody can subscribe to them. */
-export const AUDIT_ONLY_ACTIONS = [
+const AUDIT_ONLY_ACTIONS = [
   'tenant.created',
   'webhook.created',
   'webhook.updated',

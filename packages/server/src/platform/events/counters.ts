@@ -6,7 +6,7 @@ import type { Logger } from '../observability/log.ts'
 export type CounterMetric = 'deliveries_succeeded' | 'deliveries_failed' | 'api_requests' | 'users_imported'
 
 /** So many of something happened within one second. */
-export interface CounterIncrement {
+interface CounterIncrement {
   tenantId: Id<'ten'>
   /** The app it belongs to; null for the tenant's own. */
   appId: Id<'app'> | null

@@ -21,7 +21,7 @@ export interface ProcessorEvent {
 }
 
 /** The page at which a person pays, and when it expires. */
-export interface CheckoutPage {
+interface CheckoutPage {
   id: string
   url: string
   expiresAt: Date

@@ -6,7 +6,7 @@ import { WINDOWS } from './policy-words.ts'
 type SpendLeft = Remaining['spend'][number]
 
 /** How much of a cap is spent, in percent. Enough for a bar: amounts may exceed the precision of a number. */
-export function spentPercent({ spent, limit }: Pick<SpendLeft, 'spent' | 'limit'>): number {
+function spentPercent({ spent, limit }: Pick<SpendLeft, 'spent' | 'limit'>): number {
   const of = Number(limit)
   return of === 0 ? 100 : Math.min(100, (Number(spent) / of) * 100)
 }

@@ -3,7 +3,7 @@ import { actionsOf } from '../policy/policy-words.ts'
 import type { KnownTemplate } from '../policy/templates.ts'
 
 /** The receiver in examples: a party that nobody has. */
-export const EXAMPLE_PARTY = `bob::1220${'b0'.repeat(32)}`
+const EXAMPLE_PARTY = `bob::1220${'b0'.repeat(32)}`
 const EXAMPLES_MAX = 6
 
 /** Example commands. */

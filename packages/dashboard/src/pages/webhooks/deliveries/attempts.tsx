@@ -21,7 +21,7 @@ function isHidden(code: number): boolean {
 }
 
 /** The text with invisible characters escaped: control characters (`\x1b`) and direction marks. */
-export function visible(text: string): string {
+function visible(text: string): string {
   return [...text]
     .map((character) => {
       const code = character.codePointAt(0) ?? 0
