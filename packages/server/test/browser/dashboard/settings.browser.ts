@@ -83,6 +83,8 @@ test('an app is created, every setting of it changed, what is wrong told at its 
   await page.getByLabel('Allowed origins').fill('https://shop.example.com\nnot an origin')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByText(/^Line 2: /).waitFor()
+  expect(await page.getByLabel('Allowed origins').getAttribute('aria-invalid')).toBe('true')
+  expect(await page.evaluate('document.activeElement.value')).toBe('https://shop.example.com\nnot an origin')
   await look('app-refused')
   expect((await tenant.get(`/apps/${appId}`)).body.data.allowedOrigins).toEqual([])
 
