@@ -106,7 +106,7 @@ export function findLive(db: Db, now: Date, reach: Reach, id: string): Promise<L
 export interface ReadyRow extends LiveRow {
   /** The transaction that it made under the command id; null for none. */
   known_transaction: Id<'tx'> | null
-  /** What its ledger reads, for who may execute: see `Ledger.ground`. */
+  /** What its ledger reads, for who may execute: see `Ledger.snapshot`. */
   snapshot: unknown
 }
 
@@ -124,7 +124,7 @@ export function findReady(
       where t.tenant_id = ${reach.tenantId} and t.delegated_session_id = l.id and t.command_id = ${commandId}) as known_transaction,
       case when l.status = 'active' and l.expires_at > ${now}
         and case when ${tokenHash}::bytea is null then l.server_execute else l.token_hash = ${tokenHash} end
-        then ${snapshot} end as ground
+        then ${snapshot} end as snapshot
     from (${live(now, reach, withinReach(reach, id), sql`offset 0`, sql``)}) l`)
 }
 

@@ -153,7 +153,7 @@ async function attempt(
 }
 
 /** What the ledger that joins reads for commands: with the session, so that it costs no statement of its own. */
-function groundFor(deps: Deps, { caller }: ExecuteCall, commands: RequestedCommands['commands']): Sql {
+function snapshotFor(deps: Deps, { caller }: ExecuteCall, commands: RequestedCommands['commands']): Sql {
   const joined = [...deps.ledgers.values()].find((ledger) => ledger.snapshot !== undefined)
   try {
     return joined?.snapshot?.(caller.tenantId, commands) as Sql
@@ -171,7 +171,7 @@ async function attemptOrRepeat(
   asked: RequestedCommands,
 ): Promise<Execution | null> {
   const { commandId, commands } = asked
-  const snapshot = groundFor(deps, call, commands)
+  const snapshot = snapshotFor(deps, call, commands)
   const look = (on: Db, now: Date, reach: store.Reach, of: string) =>
     store.findReady(on, now, reach, of, { commandId, snapshot, tokenHash: call.delegate?.tokenHash ?? null })
   const session = await findLive(look, db, deps, call, id)

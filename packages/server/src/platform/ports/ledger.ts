@@ -168,7 +168,7 @@ export interface Ledger {
   prepareOnboarding(tenantId: Id<'ten'>, hint: string, publicKey: Buffer): Promise<Onboarding>
   /** Makes the party exist. Repeatable. */
   completeOnboarding(tenantId: Id<'ten'>, onboarding: Onboarding, signatures: readonly LedgerSignature[]): Promise<void>
-  /** Interprets commands as of now, or as of when `ground` was read. Nothing changes. */
+  /** Interprets commands as of now, or as of when `snapshot` was read. Nothing changes. */
   prepare(db: Db, request: PrepareRequest, snapshot?: unknown): Promise<Prepared>
   /**
    * For ledgers that join: what preparing these commands reads, as an expression of one JSON value for a statement of the

@@ -103,7 +103,7 @@ interface Snapshot {
   offset: number
 }
 
-const grounds = new WeakMap<Prepared, Snapshot>()
+const snapshots = new WeakMap<Prepared, Snapshot>()
 
 async function interpreted(
   { templates }: Parts,
@@ -132,7 +132,7 @@ async function prepare(
   const { effects, ...snapshot } = await interpreted(parts, db, { tenantId, actAs, commands, seed }, read)
   const document = { tenantId, commandId, actAs, commands, effects, seed, expiresAt: expiresAt.toISOString() }
   const transaction = prepared(document)
-  grounds.set(transaction, snapshot)
+  snapshots.set(transaction, snapshot)
   return transaction
 }
 
@@ -175,7 +175,7 @@ const receiptOf = (row: Pick<store.UpdateRow, 'update_id' | 'offset' | 'recorded
 
 /** What this ledger prepared a moment ago, from contracts that the statement itself finds unchanged. */
 function submission(prepared: Prepared, signatures: readonly LedgerSignature[], now: Date) {
-  const snapshot = grounds.get(prepared)
+  const snapshot = snapshots.get(prepared)
   if (snapshot === undefined) throw new LedgerError('prepared_invalid', 'This was not prepared here.')
   const update = updateOf(prepared as Decoded, snapshot, verified(prepared, signatures), now)
   const { updateId, offset } = update

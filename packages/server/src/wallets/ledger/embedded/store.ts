@@ -21,16 +21,16 @@ export interface Snapshot {
   offset: number
 }
 
-const GROUND_BYTES_MAX = 1024 * 1024
+const SNAPSHOT_BYTES_MAX = 1024 * 1024
 
 /**
  * Contracts by their ids, active or not, as they are now, and an offset for what is made of them, greater than those of
- * all that is seen: a `Ground` as one JSON value.
+ * all that is seen: a `Snapshot` as one JSON value.
  */
 export function snapshotOf(tenantId: Id<'ten'>, ids: readonly string[]): Sql {
   return sql`
     json_build_object('offset', nextval('ledger_offsets'), 'inputs', (
-      select case when coalesce(sum(octet_length(arguments::text)), 0) <= ${GROUND_BYTES_MAX}::bigint then coalesce(json_agg(json_build_object('contractId', contract_id, 'templateId', template_id, 'arguments', arguments,
+      select case when coalesce(sum(octet_length(arguments::text)), 0) <= ${SNAPSHOT_BYTES_MAX}::bigint then coalesce(json_agg(json_build_object('contractId', contract_id, 'templateId', template_id, 'arguments', arguments,
         'signatories', signatories, 'observers', observers, 'createdOffset', created_offset,
         'archived', archived_offset is not null)), '[]') end
       from ledger_contracts where tenant_id = ${tenantId} and contract_id = any(${ids}::text[])))`
@@ -38,7 +38,7 @@ export function snapshotOf(tenantId: Id<'ten'>, ids: readonly string[]): Sql {
 
 /** The same, read by itself. */
 export async function readSnapshot(db: Db, tenantId: Id<'ten'>, ids: readonly string[]): Promise<Snapshot> {
-  const row = await db.one<{ snapshot: Snapshot }>(sql`select ${snapshotOf(tenantId, ids)} as ground`)
+  const row = await db.one<{ snapshot: Snapshot }>(sql`select ${snapshotOf(tenantId, ids)} as snapshot`)
   return row?.snapshot as Snapshot
 }
 
