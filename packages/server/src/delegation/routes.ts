@@ -1,6 +1,9 @@
 import { currentUser, eitherKey, IdParam, list, one, type Route, route, secretKey } from '../platform/http/route.ts'
 import { beginExecution, finishExecution, type StartedExecution } from './execute/begin.ts'
 import { queryContracts } from './execute/query.ts'
+import { createDelegatedSession } from './manage/create.ts'
+import { getDelegatedSession, listDelegatedSessions } from './manage/read.ts'
+import { revokeDelegatedSession } from './manage/revoke.ts'
 import {
   Contracts,
   CreateDelegatedSession,
@@ -12,12 +15,6 @@ import {
   QueryContracts,
   RevokedDelegatedSession,
 } from './schema.ts'
-import {
-  createDelegatedSession,
-  getDelegatedSession,
-  listDelegatedSessions,
-  revokeDelegatedSession,
-} from './service.ts'
 
 const ENDED = ['delegated_session_revoked', 'delegated_session_expired', 'delegated_session_exhausted'] as const
 

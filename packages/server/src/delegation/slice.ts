@@ -1,8 +1,9 @@
 import { detached } from '../platform/maintenance.ts'
 import type { Slice } from '../platform/slice.ts'
+import { DELEGATED_SESSION_ERRORS } from './errors.ts'
+import { sweepDelegatedSessions } from './manage/revoke.ts'
 import { reconcileTransactions } from './remote/reconcile.ts'
 import { delegatedSessionRoutes } from './routes.ts'
-import { DELEGATED_SESSION_ERRORS, sweepDelegatedSessions } from './service.ts'
 
 /** Delegated sessions: execute and query within a policy. */
 export const delegationSlice: Slice = {

@@ -263,24 +263,28 @@ export function expireDue(tx: Db, now: Date, limit: number): Promise<SessionRow[
     where s.tenant_id = due.tenant_id and s.id = due.id returning s.*`)
 }
 
-/** Revokes so many of a wallet's sessions that are active. @returns them as they are then */
-export function revokeActive(
-  tx: Db,
-  now: Date,
-  of: { tenantId: Id<'ten'>; walletId: Id<'wal'> },
-  limit: number,
-): Promise<SessionRow[]> {
+/** A wallet whose sessions are meant. */
+export interface SessionsWallet {
+  tenantId: Id<'ten'>
+  walletId: Id<'wal'>
+}
+
+/** Revokes at most `limit` active sessions of a wallet. @returns their new rows */
+export function revokeActive(tx: Db, now: Date, of: SessionsWallet, limit: number): Promise<SessionRow[]> {
   return tx.query<SessionRow>(sql`
-    with doomed as (
+    with active as (
       select tenant_id, id from delegated_sessions
       where tenant_id = ${of.tenantId} and wallet_id = ${of.walletId} and status = 'active' and expires_at > ${now}
       order by id limit ${limit} for update)
-    update delegated_sessions s set version = version + 1, status = 'revoked', revoked_at = ${now}, updated_at = ${now} from doomed
-    where s.tenant_id = doomed.tenant_id and s.id = doomed.id returning s.*`)
+    update delegated_sessions s set version = version + 1, status = 'revoked', revoked_at = ${now}, updated_at = ${now} from active
+    where s.tenant_id = active.tenant_id and s.id = active.id returning s.*`)
 }
 
-/** Raises the version of a wallet's active sessions. */
-export async function raiseVersions(tx: Db, of: { tenantId: Id<'ten'>; walletId: Id<'wal'> }): Promise<void> {
+/**
+ * Makes decisions stale that a wallet's active sessions have made and not written yet: they are made again. The transaction
+ * must hold the user's lock (`platform/concurrency/user-lock.ts`).
+ */
+export async function invalidateDecisions(tx: Db, of: SessionsWallet): Promise<void> {
   await tx.run(sql`
     update delegated_sessions set version = version + 1
     where tenant_id = ${of.tenantId} and wallet_id = ${of.walletId} and status = 'active'`)

@@ -1,27 +1,28 @@
 import type { Deps } from '../../platform/deps.ts'
-import { findLive } from '../manage/access.ts'
-import { checkSigned, continueRemote, continueSigned, type Received, receiveRemote } from '../remote/remote.ts'
+import { type ExecuteCall, findLive } from '../access.ts'
+import { checkSignature, continueRemote, continueSigned, type Received, receiveRemote } from '../remote/execute.ts'
 import type { Execute, Execution } from '../schema.ts'
 import * as store from '../store.ts'
 import { dryRun } from './dry-run.ts'
-import { type ExecuteCall, executeInTransaction, executeSigned, ledgerOf } from './execute.ts'
+import { executeInTransaction, executeSigned } from './execute.ts'
+import { ledgerOf } from './execution.ts'
 import { readExecute } from './request.ts'
 
 /**
- * What the first half of a call leaves for the second: the answer, or what a network step goes on from; `asked` where that
- * is the call itself.
+ * What the first half of a call leaves for the second: the answer, or where a remote execution continues. `restart`: the
+ * second half starts from the request.
  */
-export type StartedExecution = { answer: Execution } | { received: Received } | { asked: true }
+export type StartedExecution = { answer: Execution } | { received: Received } | { restart: true }
 
-/** Whether the session's ledger joins our transactions: where all do, nothing has to be read to know it. */
-async function transactional(deps: Deps, call: ExecuteCall, id: string): Promise<boolean> {
+/** Whether the session's ledger is transactional. If all ledgers are, nothing has to be read to know it. */
+async function isTransactional(deps: Deps, call: ExecuteCall, id: string): Promise<boolean> {
   if ([...deps.ledgers.values()].every((ledger) => ledger.transactional)) return true
   return ledgerOf(deps, await findLive(store.findLive, deps.db, deps, call, id)).transactional
 }
 
 /**
- * Executes commands by a delegated session, or completes what its wallet's owner has signed; the whole of it, or where
- * the ledger is a network away as much as one database transaction can hold.
+ * Executes commands by a delegated session, or completes a transaction that the delegate has signed: all of it on a
+ * transactional ledger, and on a remote ledger as much as one database transaction can hold.
  */
 export async function beginExecution(
   deps: Deps,
@@ -29,18 +30,19 @@ export async function beginExecution(
   id: string,
   input: Execute,
 ): Promise<StartedExecution> {
-  const asked = readExecute(input)
-  const joined = await transactional(deps, call, id)
-  if ('signature' in asked) {
-    if (joined) return { answer: await executeSigned(deps, call, id, asked) }
-    await checkSigned(deps, call, id, asked)
-    return { asked: true }
+  const requested = readExecute(input)
+  const transactional = await isTransactional(deps, call, id)
+  if ('signature' in requested) {
+    if (transactional) return { answer: await executeSigned(deps, call, id, requested) }
+    await checkSignature(deps, call, id, requested)
+    return { restart: true }
   }
-  if (joined) return { answer: await (asked.dryRun ? dryRun : executeInTransaction)(deps, call, id, asked) }
-  return asked.dryRun ? { asked: true } : { received: await receiveRemote(deps, call, id, asked) }
+  if (transactional)
+    return { answer: await (requested.dryRun ? dryRun : executeInTransaction)(deps, call, id, requested) }
+  return requested.dryRun ? { restart: true } : { received: await receiveRemote(deps, call, id, requested) }
 }
 
-/** The rest, outside any transaction. `replayed`: another request has begun it, and may be at it still. */
+/** The rest, outside any transaction. `replayed`: another request has begun it, and may still be at work. */
 export async function finishExecution(
   deps: Deps,
   call: ExecuteCall,
@@ -51,6 +53,6 @@ export async function finishExecution(
   if ('answer' in begun) return begun.answer
   if ('received' in begun)
     return continueRemote(deps, call, { ...begun.received, isNew: begun.received.isNew && !replayed })
-  const asked = readExecute(input)
-  return 'signature' in asked ? continueSigned(deps, call, id, asked) : dryRun(deps, call, id, asked)
+  const requested = readExecute(input)
+  return 'signature' in requested ? continueSigned(deps, call, id, requested) : dryRun(deps, call, id, requested)
 }

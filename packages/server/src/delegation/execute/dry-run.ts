@@ -1,32 +1,35 @@
 import type { Deps } from '../../platform/deps.ts'
 import { callLedger } from '../../platform/ports/call-ledger.ts'
 import type { Prepared } from '../../platform/ports/ledger.ts'
-import { findLive, requireLive } from '../manage/access.ts'
+import { type ExecuteCall, findLive } from '../access.ts'
 import { decideCommands } from '../policy/policy.ts'
 import { addCharges } from '../policy/spend.ts'
 import type { Decision, Execution } from '../schema.ts'
-import { policyOf, remainingIn } from '../service.ts'
+import { policyOf, remainingIn, requireLive, requireUse } from '../session.ts'
 import * as store from '../store.ts'
 import { asAnswer, type Denial, evaluateCommands, evaluateEffects } from './evaluate.ts'
-import { type ExecuteCall, findRepeat, ledgerOf, PREPARED_MS, requireUse } from './execute.ts'
-import { ledgerCommandId, newTransaction } from './execution.ts'
+import { findRepeat, ledgerOf, newTransaction, prepareRequest } from './execution.ts'
 import type { RequestedCommands } from './request.ts'
 
 /**
- * What executing these commands now would do, and which rule decides; nothing is changed, locked or told. What the ledger
- * refuses and an ended session are answered as `execute` would.
+ * What executing these commands now would do, and which rule decides. Nothing is changed, locked or published. Refusals by
+ * the ledger and ended sessions are answered as `execute` answers them.
  */
-export async function dryRun(deps: Deps, call: ExecuteCall, id: string, asked: RequestedCommands): Promise<Execution> {
+export async function dryRun(
+  deps: Deps,
+  call: ExecuteCall,
+  id: string,
+  requested: RequestedCommands,
+): Promise<Execution> {
   const session = await findLive(store.findLive, deps.db, deps, call, id)
-  await findRepeat(deps.db, session, asked)
+  await findRepeat(deps.db, session, requested)
   const now = deps.now()
   requireLive(session, now)
   requireUse(session)
-  const { commands } = asked
+  const { commands } = requested
   const policy = policyOf(session)
-  const explained = decideCommands(policy, commands, { explain: true })
-  const trace = explained.trace ?? []
-  const row = newTransaction(session, asked, now)
+  const { rule, command, message, trace = [] } = decideCommands(policy, commands, { explain: true })
+  const row = newTransaction(session, requested, now)
   const answer = (decision: Decision, prepared: Prepared | null, after: store.LiveRow): Execution => ({
     transactionId: null,
     commandId: row.command_id,
@@ -38,35 +41,20 @@ export async function dryRun(deps: Deps, call: ExecuteCall, id: string, asked: R
     signingRequest: null,
     decision,
   })
-  const refused = ({ code, rule, command, message }: Denial): Decision => ({
-    allowed: false,
-    code,
-    rule,
-    command,
-    message,
-    trace,
-  })
+  const refused = ({ more: _, ...denial }: Denial): Decision => ({ allowed: false, ...denial, trace })
   const denial = evaluateCommands(policy, commands)
   if (denial !== null) return answer(refused(denial), null, session)
   const ledger = ledgerOf(deps, session)
-  const request = {
-    tenantId: session.tenant_id,
-    commandId: ledgerCommandId(row),
-    actAs: session.party_id,
-    commands,
-    now,
-    expiresAt: new Date(now.getTime() + PREPARED_MS),
-  }
+  const request = prepareRequest(session, row, commands, now)
   const ask = async () => {
-    // What stands in the bytes counts, as it does where they are signed.
+    // Decoded from the bytes, as it is before they are signed.
     const prepared = ledger.decode((await ledger.prepare(deps.db, request)).bytes)
-    return { prepared, judged: await evaluateEffects(deps.db, deps, ledger, session, commands, prepared) }
+    return { prepared, evaluated: await evaluateEffects(deps.db, deps, ledger, session, commands, prepared) }
   }
-  const { prepared, judged } = await callLedger(ledger, ask).catch((error: unknown): never => {
+  const { prepared, evaluated } = await callLedger(ledger, ask).catch((error: unknown): never => {
     throw asAnswer(error)
   })
-  if ('denial' in judged) return answer(refused(judged.denial), prepared, session)
-  const { rule, command, message } = explained
-  const after = { ...session, uses: session.uses + 1, spent: addCharges(session.spent, judged.charges) }
+  if ('denial' in evaluated) return answer(refused(evaluated.denial), prepared, session)
+  const after = { ...session, uses: session.uses + 1, spent: addCharges(session.spent, evaluated.charges) }
   return answer({ allowed: true, code: null, rule, command, message, trace }, prepared, after)
 }

@@ -1,20 +1,18 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { type ErrorDetail, failures, type HttpError } from '../../platform/http/errors.ts'
-import type { Caller, Origin } from '../../platform/http/route.ts'
+import type { HttpError } from '../../platform/http/errors.ts'
 import { type Command, type Ledger, LedgerError, type Prepared } from '../../platform/ports/ledger.ts'
+import { failAt } from '../errors.ts'
 import { decideEffects } from '../policy/effects.ts'
 import { type CompiledPolicy, type Decision, decideCommands } from '../policy/policy.ts'
 import { type Charge, charge } from '../policy/spend.ts'
-import { DELEGATED_SESSION_ERRORS, policyOf, sessionEvent } from '../service.ts'
+import { type Cause, policyOf, sessionEvent } from '../session.ts'
 import * as store from '../store.ts'
 
-const fail = failures(DELEGATED_SESSION_ERRORS)
+/** How often denials by one rule publish an event. */
+const DENIED_EVENT_EVERY_MS = 60_000
 
-/** A denial by one rule is told of once in so long. */
-const TOLD_EVERY_MS = 60_000
-
-/** Why a policy denies, as it is answered. */
+/** Why a policy denies, as the API returns it. */
 export interface Denial {
   code: 'policy_denied' | 'spend_limit_exceeded'
   rule: string
@@ -32,12 +30,13 @@ const denialBy = ({ rule, command, message }: Decision): Denial => ({
   more: {},
 })
 
-/** Whether the policy denies commands as they were asked for. */
+/** Why the policy denies commands as they were requested; null if it allows them. */
 export function evaluateCommands(policy: CompiledPolicy, commands: readonly Command[]): Denial | null {
   const decision = decideCommands(policy, commands)
   return decision.allowed ? null : denialBy(decision)
 }
 
+/** The templates that each exercised choice may touch, as its template declares. */
 async function declaredBy(
   ledger: Ledger,
   db: Db,
@@ -54,7 +53,7 @@ async function declaredBy(
   return (templateId, choice) => known.get(`${templateId} ${choice}`) ?? null
 }
 
-/** Whether the policy denies what a prepared transaction does, apart from what it costs. Asks the ledger. */
+/** Why the policy denies what a prepared transaction does, apart from its cost; null if it allows it. Asks the ledger. */
 export async function evaluateActs(
   db: Db,
   ledger: Ledger,
@@ -67,7 +66,7 @@ export async function evaluateActs(
   return decision.allowed ? null : denialBy(decision)
 }
 
-/** What a prepared transaction takes of the session's caps as they are in `row`, or why it may not. */
+/** What a prepared transaction takes of the session's caps as they are in `row`, or why the policy denies it. */
 export function evaluateCost(
   row: store.LiveRow,
   prepared: Prepared,
@@ -79,7 +78,7 @@ export function evaluateCost(
   return { denial: { code, rule, command: null, message, more } }
 }
 
-/** Whether the policy denies what a prepared transaction does; if not, what it takes of the session's caps. */
+/** Both: effects and cost. */
 export async function evaluateEffects(
   db: Db,
   deps: Deps,
@@ -92,42 +91,33 @@ export async function evaluateEffects(
   return denial === null ? evaluateCost(row, prepared, deps.now()) : { denial }
 }
 
-/** A denial as an error. */
-function denied({ code, rule, command, message, more }: Denial): HttpError {
-  const field = command === null ? 'commands' : `commands.${command}`
-  return fail(code, [{ field, code, message, rule, ...more }])
+function errorOf({ code, rule, command, message, more }: Denial): HttpError {
+  return failAt(command === null ? 'commands' : `commands.${command}`, code, message, { rule, ...more })
 }
 
 /**
- * Refuses, and tells of it with `delegated_session.denied` unless the same rule's was told within a minute: that stays,
- * whatever else the transaction was about to do. @throws policy_denied, spend_limit_exceeded
+ * Refuses, and publishes `delegated_session.denied` unless the same rule's was published within the last minute. The event
+ * stays even if the surrounding transaction would roll back. @throws policy_denied, spend_limit_exceeded
  */
-export async function deny(
-  db: Db,
-  deps: Deps,
-  cause: { caller: Caller; origin: Origin },
-  row: store.SessionRow,
-  denial: Denial,
-): Promise<never> {
+export async function deny(db: Db, deps: Deps, cause: Cause, row: store.SessionRow, denial: Denial): Promise<never> {
   const now = deps.now()
   const { rule, code, message } = denial
   const event = sessionEvent(now, row, 'delegated_session.denied', cause, { rule, code, message })
-  const since = new Date(now.getTime() - TOLD_EVERY_MS)
-  // In memory most of the time: who is denied again and again costs no write.
-  const lately = row.denials[rule] !== undefined && Date.parse(row.denials[rule]) > since.getTime()
-  if (!lately && (await store.recordDenial(db, row, rule, { now, since, event }))) db.afterCommit(deps.wake.outbox)
-  throw denied(denial).commitOnThrow()
+  const since = new Date(now.getTime() - DENIED_EVENT_EVERY_MS)
+  // The row was just read: a delegate that is denied in a loop causes no writes.
+  const isRecent = row.denials[rule] !== undefined && Date.parse(row.denials[rule]) > since.getTime()
+  if (!isRecent && (await store.recordDenial(db, row, rule, { now, since, event }))) db.afterCommit(deps.wake.outbox)
+  throw errorOf(denial).commitOnThrow()
 }
 
-/** A ledger's refusal as an answer; its field is below `commands`. */
+/** A ledger's refusal as an answer. Its field is below `commands`. */
 export function ledgerFailure(error: LedgerError): HttpError {
   const code = error.code === 'prepared_invalid' ? 'transaction_failed' : error.code
   const field = error.field === null ? 'commands' : `commands.${error.field}`.replace(/\.$/, '')
-  const detail: ErrorDetail = { field, code, message: error.message }
-  return fail(code, [detail])
+  return failAt(field, code, error.message)
 }
 
-/** Whatever a ledger threw, as an answer; other errors as they are. */
+/** What a ledger threw, as an answer; other errors unchanged. */
 export function asAnswer(error: unknown): unknown {
   return error instanceof LedgerError ? ledgerFailure(error) : error
 }

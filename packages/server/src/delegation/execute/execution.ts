@@ -1,19 +1,76 @@
-import type { Id } from '../../platform/ids.ts'
-import { newId } from '../../platform/ids.ts'
-import type { Prepared } from '../../platform/ports/ledger.ts'
-import { operationsOf, type TransactionRow } from '../../wallets/transactions/service.ts'
+import type { Db } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { HttpError } from '../../platform/http/errors.ts'
+import { isId, newId } from '../../platform/ids.ts'
+import type { Command, Ledger, Prepared, PrepareRequest } from '../../platform/ports/ledger.ts'
+import { canonicalJson } from '../../platform/security/canonical-json.ts'
+import {
+  findByCommand,
+  type lockTransaction,
+  operationsOf,
+  type TransactionRow,
+} from '../../wallets/transactions/service.ts'
+import type { ExecuteCall } from '../access.ts'
+import { fail, failAt } from '../errors.ts'
 import type { Charge } from '../policy/spend.ts'
 import type { Execution, Remaining } from '../schema.ts'
+import { policyOf, remainingIn, requireLive, requireUse } from '../session.ts'
 import type { LiveRow } from '../store.ts'
+import { COSIGNING_MS, requireCommitments, requireSameShares } from './cosign.ts'
+import { deny, evaluateCommands } from './evaluate.ts'
 import { hashOf, type RequestedCommands } from './request.ts'
 
-/** A transaction that does not exist yet. */
+/** How long a prepared transaction can be executed: at once, or as long as the signer of this custody has. */
+const LIFETIME_MS = { embedded: 60_000, shared: COSIGNING_MS, self_custody: 10 * 60_000 } as const
+
+/** The ledger of a session's wallet. */
+export function ledgerOf(deps: Deps, row: Pick<LiveRow, 'ledger'>): Ledger {
+  const ledger = deps.ledgers.get(row.ledger)
+  if (ledger === undefined) throw fail('ledger_unavailable')
+  return ledger
+}
+
+/**
+ * The transaction that the same session made under this command id before, if any.
+ * @throws duplicate_command if it has other commands or commitments; signing_request_superseded
+ */
+export async function findRepeat(
+  db: Db,
+  session: LiveRow,
+  { commandId, commands, commitments }: Omit<RequestedCommands, 'dryRun'>,
+): Promise<TransactionRow | undefined> {
+  if (commandId === null) return undefined
+  const row = await findByCommand(db, session.tenant_id, session.id, commandId)
+  if (row !== undefined && !row.commands_hash.equals(hashOf(commands)))
+    throw failAt('commandId', 'duplicate_command', `Transaction ${row.id} has it, with other commands.`)
+  if (row?.cosigned != null) {
+    // Other commitments need another signature share, and a transaction gets only one.
+    if (canonicalJson(row.cosigned.commitments) !== canonicalJson(commitments))
+      throw failAt('commitments', 'duplicate_command', `Transaction ${row.id} was asked with others.`)
+    requireSameShares(session, row)
+  }
+  return row
+}
+
+/** The session's transaction that a signature is for; locked if `look` locks. @throws not_found (names `signingRequestId`) */
+export async function findSigningRequest(
+  look: typeof lockTransaction,
+  db: Db,
+  session: LiveRow,
+  id: string,
+): Promise<TransactionRow> {
+  const row = isId('tx', id) ? await look(db, session.tenant_id, id) : undefined
+  if (row !== undefined && row.delegated_session_id === session.id) return row
+  throw failAt('signingRequestId', 'not_found', 'This session has no signing request of this id.')
+}
+
+/** A new transaction for these commands, not stored yet. */
 export function newTransaction(
   session: LiveRow,
-  { commandId, commands, commitments }: Pick<RequestedCommands, 'commandId' | 'commands' | 'commitments'>,
+  { commandId, commands, commitments }: RequestedCommands,
   now: Date,
 ): TransactionRow {
-  const id: Id<'tx'> = newId('tx')
+  const id = newId('tx')
   return {
     tenant_id: session.tenant_id,
     id,
@@ -45,24 +102,75 @@ export function newTransaction(
   }
 }
 
-/** What a ledger knows a transaction's command by: one session's ids are none of another's. */
+/**
+ * The same, once session, quota and policy allow the commands as they were requested: all that is checked before the
+ * ledger is asked. @throws what `requireLive` throws, uses_in_flight, quota_exceeded, validation_failed, policy_denied
+ */
+export async function acceptCommands(
+  db: Db,
+  deps: Deps,
+  call: ExecuteCall,
+  session: LiveRow,
+  requested: RequestedCommands,
+): Promise<TransactionRow> {
+  const now = deps.now()
+  requireLive(session, now)
+  requireUse(session)
+  await deps.quotas.require(db, session.tenant_id, 'transactions')
+  requireCommitments(session, requested.commitments)
+  const denial = evaluateCommands(policyOf(session), requested.commands)
+  if (denial !== null) return deny(db, deps, call, session, denial)
+  return newTransaction(session, requested, now)
+}
+
+/** The id under which a ledger knows a command. It contains the session: sessions choose command ids independently. */
 export function ledgerCommandId(row: Pick<TransactionRow, 'delegated_session_id' | 'command_id'>): string {
   return `${row.delegated_session_id}/${row.command_id}`
 }
 
-/** The transaction with what was prepared for it and what that takes of the session's caps. */
+/** What a ledger is asked to prepare for a transaction. */
+export function prepareRequest(
+  session: LiveRow,
+  row: TransactionRow,
+  commands: readonly Command[],
+  now: Date,
+): PrepareRequest {
+  return {
+    tenantId: session.tenant_id,
+    commandId: ledgerCommandId(row),
+    actAs: session.party_id,
+    commands,
+    now,
+    expiresAt: new Date(now.getTime() + LIFETIME_MS[session.custody]),
+  }
+}
+
+/** The transaction with what was prepared for it, and what that takes of the session's caps. */
 export function withPrepared(row: TransactionRow, prepared: Prepared, charges: readonly Charge[]): TransactionRow {
   return { ...row, effects: prepared.effects, spends: [...charges] }
 }
 
-/** A transaction as `execute` answers it, the first time and every other. */
-export function toExecution(
-  row: TransactionRow,
-  session: Pick<LiveRow, 'public_key'>,
-  remaining: Remaining,
-  digestOf: (bytes: Buffer) => Buffer,
-): Execution {
-  const asksForSignature = row.status === 'signature_required' && row.prepared !== null && row.expires_at !== null
+/** What a delegate has to sign; null unless the transaction waits for a signature. */
+function signingRequestOf(deps: Deps, session: LiveRow, row: TransactionRow): Execution['signingRequest'] {
+  const { prepared, expires_at: expiresAt } = row
+  if (row.status !== 'signature_required' || prepared === null || expiresAt === null) return null
+  return {
+    id: row.id,
+    preparedTransaction: prepared.toString('base64'),
+    digest: ledgerOf(deps, session).decode(prepared).digest.toString('hex'),
+    publicKey: session.public_key?.toString('hex') ?? '',
+    serverCommitments: row.cosigned?.made?.serverCommitments ?? null,
+    serverSignatureShare: row.cosigned?.made?.serverSignatureShare ?? null,
+    expiresAt: expiresAt.toISOString(),
+  }
+}
+
+/** A transaction as `execute` answers it, the first time and every later time. @throws why it failed, if it did */
+export function answerOf(deps: Deps, session: LiveRow, row: TransactionRow): Execution {
+  if (row.status === 'failed' && row.error !== null) {
+    const { status, code, message, details } = row.error
+    throw new HttpError(status, code, message, details as never)
+  }
   return {
     transactionId: row.id,
     commandId: row.command_id,
@@ -70,18 +178,8 @@ export function toExecution(
     updateId: row.update_id,
     offset: row.ledger_offset,
     effects: row.effects,
-    remaining: (row.remaining as Remaining | null) ?? remaining,
-    signingRequest: asksForSignature
-      ? {
-          id: row.id,
-          preparedTransaction: (row.prepared as Buffer).toString('base64'),
-          digest: digestOf(row.prepared as Buffer).toString('hex'),
-          publicKey: session.public_key?.toString('hex') ?? '',
-          serverCommitments: row.cosigned?.made?.serverCommitments ?? null,
-          serverSignatureShare: row.cosigned?.made?.serverSignatureShare ?? null,
-          expiresAt: (row.expires_at as Date).toISOString(),
-        }
-      : null,
+    remaining: (row.remaining as Remaining | null) ?? remainingIn(session, deps.now()),
+    signingRequest: signingRequestOf(deps, session, row),
     decision: null,
   }
 }

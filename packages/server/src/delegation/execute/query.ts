@@ -1,36 +1,29 @@
 import type { Deps } from '../../platform/deps.ts'
-import { failures } from '../../platform/http/errors.ts'
+import { invalid } from '../../platform/http/errors.ts'
 import { callLedger } from '../../platform/ports/call-ledger.ts'
-import { type Contract, type Ledger, LedgerError } from '../../platform/ports/ledger.ts'
-import { type Executor, findLive, requireActive } from '../manage/access.ts'
+import { type Contract, LedgerError } from '../../platform/ports/ledger.ts'
+import { type Executor, findLive } from '../access.ts'
+import { fail, failAt } from '../errors.ts'
 import { checkConditions, compileConditions, matches } from '../policy/conditions.ts'
 import type { Contracts, QueryContracts } from '../schema.ts'
-import { DELEGATED_SESSION_ERRORS, policyOf } from '../service.ts'
+import { policyOf, requireActive, requireActiveUser } from '../session.ts'
 import * as store from '../store.ts'
-
-const fail = failures(DELEGATED_SESSION_ERRORS)
+import { ledgerOf } from './execution.ts'
 
 const LIMIT_DEFAULT = 20
 
-/** Which templates are asked for: some of those that the policy lets read. @throws policy_denied */
+/** The requested templates, or all that the policy lets the session read. @throws policy_denied */
 function templatesOf(allowed: readonly string[], asked: readonly string[] | undefined): readonly string[] {
   const outside = asked?.find((templateId) => !allowed.includes(templateId))
-  if (allowed.length === 0 || outside !== undefined)
-    throw fail('policy_denied', [
-      {
-        field: 'templateIds',
-        code: 'policy_denied',
-        message:
-          outside === undefined
-            ? "The session's policy allows no query: it has no query.templateIds."
-            : `The session's policy does not let ${outside} be queried.`,
-        rule: 'query',
-      },
-    ])
-  return asked ?? allowed
+  if (allowed.length > 0 && outside === undefined) return asked ?? allowed
+  const message =
+    outside === undefined
+      ? "The session's policy allows no query: it has no query.templateIds."
+      : `The session's policy does not let ${outside} be queried.`
+  throw failAt('templateIds', 'policy_denied', message, { rule: 'query' })
 }
 
-/** Active contracts that the session's wallet sees, newest first. Nothing changes. @throws policy_denied, and what an ended session throws */
+/** Active contracts that the session's wallet sees, newest first. @throws policy_denied, and what `requireActive` throws */
 export async function queryContracts(
   deps: Deps,
   executor: Executor,
@@ -39,14 +32,13 @@ export async function queryContracts(
 ): Promise<Contracts> {
   const row = await findLive(store.findLive, deps.db, deps, executor, id)
   requireActive(row, deps.now())
-  if (row.user_status !== 'active') throw fail('user_suspended')
-  if (row.guest_over) throw fail('guest_expired')
+  requireActiveUser(row)
   const where = input.where ?? []
   const wrong = checkConditions(where, 'where')
   if (wrong.length > 0) throw fail('validation_failed', wrong)
   const templateIds = templatesOf(policyOf(row).queryTemplateIds, input.templateIds)
   const conditions = compileConditions(where)
-  const ledger = deps.ledgers.get(row.ledger) as Ledger
+  const ledger = ledgerOf(deps, row)
   const query = {
     tenantId: row.tenant_id,
     party: row.party_id,
@@ -60,6 +52,6 @@ export async function queryContracts(
   } catch (error) {
     if (!(error instanceof LedgerError)) throw error
     if (error.code === 'ledger_unavailable') throw fail('ledger_unavailable')
-    throw fail('validation_failed', [{ field: error.field ?? '', code: 'invalid', message: error.message }])
+    throw invalid(error.field ?? '', error.message)
   }
 }

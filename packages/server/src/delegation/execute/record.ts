@@ -1,22 +1,21 @@
 import type { Db, Sql } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import type { Caller, Origin } from '../../platform/http/route.ts'
+import type { HttpError } from '../../platform/http/errors.ts'
 import type { Receipt } from '../../platform/ports/ledger.ts'
 import {
-  type Failure,
   type TransactionRow,
   transactionChange,
   transactionEvent,
   transactionInsertion,
 } from '../../wallets/transactions/service.ts'
 import { addCharges, removeCharges } from '../policy/spend.ts'
-import { remainingIn, sessionEvent } from '../service.ts'
+import { type Cause, remainingIn, sessionEvent } from '../session.ts'
 import * as store from '../store.ts'
 
-/** Who settles it; undefined where nobody asked for it. */
-type Cause = { caller: Caller; origin: Origin }
+// `insert…` writes a new transaction if session, wallet, user and contracts are still what the decision was made on.
+// `record…` changes a stored, open transaction, in a transaction that holds its row and its session's.
 
-/** What a settled transaction no longer needs. */
+/** What a transaction keeps only while it is open. */
 const CLOSED = {
   commands: null,
   prepared: null,
@@ -28,8 +27,8 @@ const CLOSED = {
 
 const insertionOf = (row: TransactionRow) => (condition: Sql) => transactionInsertion(row, condition)
 
-/** The session with a transaction's part of its caps taken. */
-function taken(session: store.LiveRow, transaction: TransactionRow, now: Date): store.LiveRow {
+/** The session after a transaction has taken its part of the caps. */
+function charged(session: store.LiveRow, transaction: TransactionRow, now: Date): store.LiveRow {
   return {
     ...session,
     uses: session.uses + 1,
@@ -39,37 +38,11 @@ function taken(session: store.LiveRow, transaction: TransactionRow, now: Date): 
   }
 }
 
-/**
- * Takes a transaction's part of its session's caps and writes it as it is: open, and new. Null where session, wallet or
- * user is no longer what it was when `before` was read: then nothing is written.
- */
-export async function reserveNew(
-  db: Db,
-  deps: Deps,
-  before: store.LiveRow,
-  row: TransactionRow,
-): Promise<TransactionRow | null> {
-  const now = deps.now()
-  const after = taken(before, row, now)
-  const transaction = { ...row, remaining: remainingIn(after, now) }
-  const use = { before, after, ledger: null, transaction: insertionOf(transaction), events: [], now }
-  return (await store.writeUse(db, use)) ? transaction : null
-}
-
-/** The same for one that was written before it was known what it takes. In the transaction that holds the session's row. */
-export async function reserve(tx: Db, deps: Deps, before: store.LiveRow, row: TransactionRow): Promise<TransactionRow> {
-  const now = deps.now()
-  const session = taken(before, row, now)
-  const transaction = { ...row, remaining: remainingIn(session, now) }
-  await store.recordUse(tx, session, transactionChange(transaction), [])
-  return transaction
-}
-
-/** One more completed transaction, and the session's end if it was the last that it may make. */
-function completed(session: store.LiveRow, now: Date, cause: Cause | undefined) {
-  const done = session.completed + 1
-  const isLast = session.status === 'active' && session.max_uses !== null && done >= session.max_uses
-  const after: store.LiveRow = { ...session, completed: done, status: isLast ? 'exhausted' : session.status }
+/** The session after one more completed transaction: exhausted, if that was the last that it may make. */
+function afterCompletion(session: store.LiveRow, now: Date, cause: Cause | undefined) {
+  const completed = session.completed + 1
+  const isLast = session.status === 'active' && session.max_uses !== null && completed >= session.max_uses
+  const after: store.LiveRow = { ...session, completed, status: isLast ? 'exhausted' : session.status }
   return { after, events: isLast ? [sessionEvent(now, after, 'delegated_session.exhausted', cause)] : [] }
 }
 
@@ -85,12 +58,26 @@ function completedRow(row: TransactionRow, receipt: Receipt, now: Date): Transac
   }
 }
 
+/** Reserves a new transaction's part of the caps and writes it, open. Null if nothing was written. */
+export async function insertReserved(
+  db: Db,
+  deps: Deps,
+  before: store.LiveRow,
+  row: TransactionRow,
+): Promise<TransactionRow | null> {
+  const now = deps.now()
+  const after = charged(before, row, now)
+  const transaction = { ...row, remaining: remainingIn(after, now) }
+  const use = { before, after, ledger: null, transaction: insertionOf(transaction), events: [], now }
+  return (await store.writeUse(db, use)) ? transaction : null
+}
+
 /**
- * Writes a transaction that was checked and signed, and what it does on a ledger that joins, in one statement: its part of
- * the caps, the ledger's rows, the transaction and its events. Null where anything of what it was decided on has changed:
- * then nothing is written, nothing has happened, and the signature goes nowhere.
+ * Writes a new transaction that was signed, and what it does on a transactional ledger, in one statement: its part of the
+ * caps, the ledger's rows, the transaction and its events. Null if nothing was written: then nothing has happened, and the
+ * signature is thrown away.
  */
-export async function recordCompleted(
+export async function insertCompleted(
   db: Db,
   deps: Deps,
   before: store.LiveRow,
@@ -99,7 +86,7 @@ export async function recordCompleted(
   cause: Cause,
 ): Promise<TransactionRow | null> {
   const now = deps.now()
-  const { after, events: ending } = completed(taken(before, row, now), now, cause)
+  const { after, events: ending } = afterCompletion(charged(before, row, now), now, cause)
   const transaction = { ...completedRow(row, receipt, now), remaining: remainingIn(after, now) }
   const events = [
     transactionEvent(now, 'tx.submitted', transaction, cause),
@@ -112,44 +99,53 @@ export async function recordCompleted(
   return transaction
 }
 
-/**
- * Settles an open transaction that happened. In the transaction that holds the session's row and the transaction's.
- * `submitted` says whether `tx.submitted` is still to be told.
- */
-export async function writeCompleted(
+/** Reserves a received transaction's part of the caps. */
+export async function recordReserved(
+  tx: Db,
+  deps: Deps,
+  before: store.LiveRow,
+  row: TransactionRow,
+): Promise<TransactionRow> {
+  const now = deps.now()
+  const session = charged(before, row, now)
+  const transaction = { ...row, remaining: remainingIn(session, now) }
+  await store.recordUse(tx, session, transactionChange(transaction), [])
+  return transaction
+}
+
+/** Completes a transaction that has happened. One that waited for a signature was never announced as submitted. */
+export async function recordCompleted(
   tx: Db,
   deps: Deps,
   before: store.LiveRow,
   row: TransactionRow,
   receipt: Receipt,
-  options: { cause?: Cause; submitted: boolean },
+  cause?: Cause,
 ): Promise<TransactionRow> {
   const now = deps.now()
-  const { after, events } = completed({ ...before, updated_at: now }, now, options.cause)
+  const { after, events } = afterCompletion({ ...before, updated_at: now }, now, cause)
   const transaction = completedRow(row, receipt, now)
   await store.recordUse(tx, after, transactionChange(transaction), [
-    ...(options.submitted ? [transactionEvent(now, 'tx.submitted', transaction, options.cause)] : []),
-    transactionEvent(now, 'tx.completed', transaction, options.cause),
+    ...(row.status === 'signature_required' ? [transactionEvent(now, 'tx.submitted', transaction, cause)] : []),
+    transactionEvent(now, 'tx.completed', transaction, cause),
     ...events,
   ])
   tx.afterCommit(deps.wake.outbox)
   return transaction
 }
 
-/**
- * Settles an open transaction that certainly did not and will not happen: what it had reserved is the session's again.
- * In the transaction that holds the session's row and the transaction's.
- */
+/** Fails a transaction that certainly did not and will not happen, and releases what it had reserved. */
 export async function recordFailed(
   tx: Db,
   deps: Deps,
   before: store.LiveRow,
   row: TransactionRow,
-  failure: Failure,
-  options: { cause?: Cause; reserved: boolean },
+  { status, code, message, details }: HttpError,
+  cause?: Cause,
 ): Promise<TransactionRow> {
   const now = deps.now()
-  const session: store.LiveRow = options.reserved
+  const hasReserved = row.status !== 'received'
+  const session: store.LiveRow = hasReserved
     ? { ...before, uses: before.uses - 1, spent: removeCharges(before.spent, row.spends), updated_at: now }
     : before
   const transaction: TransactionRow = {
@@ -158,12 +154,11 @@ export async function recordFailed(
     status: 'failed',
     effects: [],
     spends: [],
-    error: failure,
+    error: { status, code, message, details: [...details] },
     updated_at: now,
   }
-  await store.recordUse(tx, session, transactionChange(transaction), [
-    transactionEvent(now, 'tx.failed', transaction, options.cause),
-  ])
+  const event = transactionEvent(now, 'tx.failed', transaction, cause)
+  await store.recordUse(tx, session, transactionChange(transaction), [event])
   tx.afterCommit(deps.wake.outbox)
   return transaction
 }

@@ -1,17 +1,17 @@
-import { createHash } from 'node:crypto'
-import { type ErrorDetail, fail } from '../../platform/http/errors.ts'
+import { type ErrorDetail, fail, invalid } from '../../platform/http/errors.ts'
 import type { Command } from '../../platform/ports/ledger.ts'
 import { signatureBytes } from '../../platform/ports/signature.ts'
 import { canonicalJson } from '../../platform/security/canonical-json.ts'
+import { sha256 } from '../../platform/security/crypto.ts'
 import type { NonceCommitments } from '../../wallets/custody/schema.ts'
 import type { Execute } from '../schema.ts'
 
 /** Commands to be executed. */
 export interface RequestedCommands {
-  /** Null where one is to be made. */
+  /** Null if the service makes one. */
   commandId: string | null
   commands: Command[]
-  /** Of the delegate, where the wallet's key is shared. */
+  /** The delegate's, if the wallet's key is shared. */
   commitments: NonceCommitments | null
   dryRun: boolean
 }
@@ -37,12 +37,11 @@ function commandsOf(input: NonNullable<Execute['commands']>): Command[] {
   return commands
 }
 
-/** Which of its two forms a call of execute has. @throws validation_failed on a mixture */
+/** A call of execute has one of two forms. @throws validation_failed if they are mixed */
 export function readExecute(input: Execute): RequestedCommands | RequestedSignature {
   const { commandId, commands, commitments, dryRun, signingRequestId, signature } = input
   if (signingRequestId === undefined && signature === undefined) {
-    if (commands === undefined)
-      throw fail('validation_failed', [{ field: 'commands', code: 'required', message: '"commands" is required.' }])
+    if (commands === undefined) throw invalid('commands', '"commands" is required.', 'required')
     return {
       commandId: commandId ?? null,
       commands: commandsOf(commands),
@@ -60,13 +59,10 @@ export function readExecute(input: Execute): RequestedCommands | RequestedSignat
     if (value === undefined)
       wrong.push({ field, code: 'required', message: `"${field}" is required beside the other.` })
   if (wrong.length > 0) throw fail('validation_failed', wrong)
-  return {
-    signingRequestId: signingRequestId as string,
-    signature: signatureBytes(signature as string),
-  }
+  return { signingRequestId: signingRequestId as string, signature: signatureBytes(signature as string) }
 }
 
-/** SHA-256 of commands: what makes a repeat under one command id the same. */
+/** SHA-256 of commands. A repeat under the same command id must have the same hash. */
 export function hashOf(commands: readonly Command[]): Buffer {
-  return createHash('sha256').update(canonicalJson(commands)).digest()
+  return sha256(canonicalJson(commands))
 }

@@ -1,33 +1,22 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { failures, type HttpError } from '../../platform/http/errors.ts'
-import type { Caller, Origin } from '../../platform/http/route.ts'
+import type { HttpError } from '../../platform/http/errors.ts'
 import { callLedger } from '../../platform/ports/call-ledger.ts'
 import type { LedgerSignature, Receipt } from '../../platform/ports/ledger.ts'
-import {
-  isUntouched,
-  type KeptSignature,
-  lockTransaction,
-  type TransactionRow,
-} from '../../wallets/transactions/service.ts'
-import { ledgerOf } from '../execute/execute.ts'
-import { ledgerCommandId } from '../execute/execution.ts'
-import { recordFailed, writeCompleted } from '../execute/record.ts'
-import { DELEGATED_SESSION_ERRORS } from '../service.ts'
+import { isUntouched, lockTransaction, type TransactionRow } from '../../wallets/transactions/service.ts'
+import { fail } from '../errors.ts'
+import { ledgerCommandId, ledgerOf } from '../execute/execution.ts'
+import { recordCompleted, recordFailed } from '../execute/record.ts'
+import type { Cause } from '../session.ts'
 import * as store from '../store.ts'
 
-const fail = failures(DELEGATED_SESSION_ERRORS)
-
-/** For so long past a transaction's expiry the ledger's clock, or its word, may be behind ours. */
+/** How far the ledger's clock, or its answers, may lag behind our clock when a transaction expires. */
 const MARGIN_MS = 60_000
 
-/** Who asks, where somebody does. */
-export type Cause = { caller: Caller; origin: Origin } | undefined
-
-/** Whether a transaction's outcome is yet to be known. */
+/** Whether a transaction's outcome is not known yet. */
 export const isOpen = ({ status }: TransactionRow) => status !== 'completed' && status !== 'failed'
 
-/** A transaction as it is now and its session, locked in this order; undefined where its user is gone. */
+/** A transaction and its session as they are now, locked: the session first. Undefined if their user was deleted. */
 export async function lockSessionAndTransaction(
   tx: Db,
   deps: Deps,
@@ -38,86 +27,66 @@ export async function lockSessionAndTransaction(
   return session === undefined || row === undefined ? undefined : { session, row }
 }
 
-/** Why a transaction failed, as it is kept: what the call is answered, and every repeat of it. */
-export const failureOf = ({ status, code, message, details }: HttpError) => ({
-  status,
-  code,
-  message,
-  details: [...details],
-})
-
-/** What is answered for a transaction that can't happen any more. */
-export const expired = () => fail('prepared_expired')
-
-/** Signatures as they are stored beside what they are for. */
-export const storedSignatures = (signatures: readonly LedgerSignature[]): KeptSignature[] =>
-  signatures.map(({ party, publicKey, signature }) => ({
-    party,
-    publicKey: publicKey.toString('hex'),
-    signature: signature.toString('hex'),
-  }))
-
-/** The same as the ledger takes them. */
-export const signaturesOf = ({ signatures }: TransactionRow): LedgerSignature[] =>
-  (signatures ?? []).map(({ party, publicKey, signature }) => ({
+/** Submits a signed transaction. A ledger executes it once, however often it is submitted. @throws LedgerError */
+export function submit(deps: Deps, row: TransactionRow): Promise<Receipt> {
+  const ledger = ledgerOf(deps, row)
+  const signatures: LedgerSignature[] = (row.signatures ?? []).map(({ party, publicKey, signature }) => ({
     party,
     publicKey: Buffer.from(publicKey, 'hex'),
     signature: Buffer.from(signature, 'hex'),
   }))
+  return callLedger(ledger, () => ledger.submit(deps.db, row.tenant_id, row.prepared as Buffer, signatures, deps.now()))
+}
 
-/** Settles what the ledger says has happened, once, whoever else has found it out. @returns the transaction as it is then */
-export async function recordHappened(
+/** Completes a transaction that the ledger has executed, unless that was done already. @returns its new row */
+export async function resolveCompleted(
   deps: Deps,
   before: TransactionRow,
   receipt: Receipt,
   cause?: Cause,
 ): Promise<TransactionRow> {
   return deps.db.tx(async (tx) => {
-    const held = await lockSessionAndTransaction(tx, deps, before)
-    if (held === undefined) return before
-    const { session, row } = held
+    const locked = await lockSessionAndTransaction(tx, deps, before)
+    if (locked === undefined) return before
+    const { session, row } = locked
     if (row.status === 'failed')
-      // Nothing is released before the ledger's own word that it is too late: it has taken that back.
+      // A reservation is released only after the ledger has said that it is too late. Here it contradicts itself.
       deps.log.error({ transactionId: row.id, ledger: row.ledger, receipt }, 'a failed transaction has happened')
-    if (!isOpen(row)) return row
-    const submitted = row.status === 'signature_required'
-    return writeCompleted(tx, deps, session, row, receipt, { ...(cause && { cause }), submitted })
+    return isOpen(row) ? recordCompleted(tx, deps, session, row, receipt, cause) : row
   })
 }
 
 /**
- * Settles what certainly did not and will not happen, and releases what it had reserved; unless somebody has taken it or
- * moved it on since `before` was read. @returns the transaction as it is then
+ * Fails a transaction that certainly did not and will not happen, and releases what it had reserved; not if another
+ * request has taken it or moved it on since `before` was read. @returns its new row
  */
-export async function releaseNever(
+export async function releaseFailed(
   deps: Deps,
   before: TransactionRow,
   error: HttpError,
   cause?: Cause,
 ): Promise<TransactionRow> {
   return deps.db.tx(async (tx) => {
-    const held = await lockSessionAndTransaction(tx, deps, before)
-    if (held === undefined) return before
-    const { session, row } = held
-    if (!isUntouched(row, before)) return row
-    const reserved = row.status !== 'received'
-    return recordFailed(tx, deps, session, row, failureOf(error), { ...(cause && { cause }), reserved })
+    const locked = await lockSessionAndTransaction(tx, deps, before)
+    if (locked === undefined) return before
+    const { session, row } = locked
+    return isUntouched(row, before) ? recordFailed(tx, deps, session, row, error, cause) : row
   })
 }
 
 /**
- * Asks the ledger what became of a transaction, and settles it where that is certain: a receipt is, and that there is none
- * once it is too late for one. @returns the transaction as it is then. @throws LedgerError where the ledger does not say
+ * Asks the ledger what became of a transaction, and resolves it if that is certain: there is a receipt, or there is none
+ * and it is too late for one. @returns its new row. @throws LedgerError if the ledger does not say
  */
 export async function resolveByLedger(deps: Deps, before: TransactionRow, cause?: Cause): Promise<TransactionRow> {
   const { tenant_id: tenantId, party_id: party, expires_at: expiresAt } = before
   const ledger = ledgerOf(deps, before)
-  // Read before the question: until the answer comes it may have got too late.
+  // Read before the question: the transaction could expire while the ledger answers.
   const askedAt = deps.now()
   const receipt = await callLedger(ledger, () =>
     ledger.getTransaction(deps.db, tenantId, party, ledgerCommandId(before)),
   )
-  if (receipt !== null) return recordHappened(deps, before, receipt, cause)
+  if (receipt !== null) return resolveCompleted(deps, before, receipt, cause)
   const isTooLate = expiresAt !== null && askedAt.getTime() >= expiresAt.getTime() + MARGIN_MS
-  return isTooLate ? releaseNever(deps, before, expired(), cause) : before
+  return isTooLate ? releaseFailed(deps, before, fail('prepared_expired'), cause) : before
 }

@@ -1,0 +1,43 @@
+import type { Db } from '../platform/db/db.ts'
+import type { Deps } from '../platform/deps.ts'
+import type { Caller, Delegate, Origin } from '../platform/http/route.ts'
+import { isId } from '../platform/ids.ts'
+import { equalSecrets } from '../platform/security/crypto.ts'
+import { fail, failAt } from './errors.ts'
+import type * as store from './store.ts'
+
+/** Who executes or queries: the holder of a session's token, or a secret key where the session allows it. */
+export interface Executor {
+  caller: Caller
+  delegate: Delegate | null
+}
+
+/** An executor, and where the call came from. */
+export interface ExecuteCall extends Executor {
+  origin: Origin
+}
+
+/**
+ * The session that an executor may use, with the state of its wallet and user; locked if `look` locks.
+ * @throws not_found, also for sessions of others; session_missing (401) if the session needs its token
+ */
+export async function findLive<Row extends store.LiveRow>(
+  look: (db: Db, now: Date, reach: store.Reach, id: string) => Promise<Row | undefined>,
+  db: Db,
+  deps: Deps,
+  { caller, delegate }: Executor,
+  id: string,
+): Promise<Row> {
+  const { tenantId, appId } = caller
+  const row = isId('dse', id) ? await look(db, deps.now(), { tenantId, appId }, id) : undefined
+  if (row === undefined) throw fail('not_found')
+  if (delegate !== null) {
+    if (!equalSecrets(delegate.tokenHash, row.token_hash)) throw fail('not_found')
+    return row
+  }
+  if (caller.keyType !== 'secret') throw fail('not_found')
+  if (row.server_execute) return row
+  const message =
+    'This session executes by its token only: send it as a bearer token (it does not allow serverExecute).'
+  throw failAt('authorization', 'session_missing', message)
+}

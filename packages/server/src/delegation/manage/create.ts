@@ -1,0 +1,68 @@
+import { requireStepUp } from '../../identity/sessions/service.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { notFoundField } from '../../platform/http/errors.ts'
+import type { CurrentUser } from '../../platform/http/route.ts'
+import { newId } from '../../platform/ids.ts'
+import { newDelegateToken } from '../../platform/security/api-key.ts'
+import { findWalletOf, requireOwnSession } from '../../wallets/wallets/service.ts'
+import { fail, SESSIONS_MAX } from '../errors.ts'
+import { checkPolicy } from '../policy/policy.ts'
+import type { CreateDelegatedSession, DelegatedSessionWithToken } from '../schema.ts'
+import { type Cause, sessionEvent, toSession } from '../session.ts'
+import * as store from '../store.ts'
+
+const SECONDS_DEFAULT = 3600
+
+/**
+ * Creates a delegated session on the current user's wallet. `token` is shown only here.
+ * @throws not_found (names `walletId`), wallet_not_found, mfa_required, user_session_required, wallet_frozen,
+ * custody_not_delegable, session_limit_reached
+ */
+export async function createDelegatedSession(
+  deps: Deps,
+  call: Cause & { user: CurrentUser },
+  input: CreateDelegatedSession,
+): Promise<DelegatedSessionWithToken> {
+  const { caller, origin, user } = call
+  const wrong = checkPolicy(input.policy)
+  if (wrong.length > 0) throw fail('validation_failed', wrong)
+  const wallet = await findWalletOf(deps.db, caller.tenantId, user.id)
+  if (input.walletId !== undefined && wallet?.id !== input.walletId) throw notFoundField('walletId')
+  if (wallet === undefined) throw fail('wallet_not_found')
+  const ownKey = wallet.custody !== 'embedded'
+  if (ownKey) await requireOwnSession(deps, call)
+  await requireStepUp(deps, caller, user)
+  if (wallet.frozen_at !== null) throw fail('wallet_frozen')
+  if (ownKey && input.serverExecute === true) throw fail('custody_not_delegable')
+  const now = deps.now()
+  if ((await store.countActive(deps.db, wallet.tenant_id, wallet.id, now, SESSIONS_MAX)) >= SESSIONS_MAX)
+    throw fail('session_limit_reached')
+  const { token, hash } = newDelegateToken()
+  const row: store.SessionRow = {
+    tenant_id: caller.tenantId,
+    id: newId('dse'),
+    app_id: wallet.app_id,
+    user_id: user.id,
+    wallet_id: wallet.id,
+    name: input.name?.trim().normalize('NFC') ?? null,
+    token_hash: hash,
+    policy: input.policy,
+    version: 0,
+    server_execute: input.serverExecute ?? (user.sessionId === null && !ownKey),
+    max_uses: input.maxUses ?? null,
+    uses: 0,
+    completed: 0,
+    spent: {},
+    denials: {},
+    wrong_signatures: 0,
+    status: 'active',
+    last_used_at: null,
+    expires_at: new Date(now.getTime() + (input.expiresInSeconds ?? SECONDS_DEFAULT) * 1000),
+    revoked_at: null,
+    created_at: now,
+    updated_at: now,
+  }
+  await store.insertSession(deps.db, row, sessionEvent(now, row, 'delegated_session.created', { caller, origin }))
+  deps.db.afterCommit(deps.wake.outbox)
+  return { ...toSession(row, now), token }
+}

@@ -1,0 +1,86 @@
+import type { Db } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import type { EventInput } from '../../platform/events/events.ts'
+import { signedAndOpen, type TransactionRow } from '../../wallets/transactions/service.ts'
+import type { RevokedDelegatedSession } from '../schema.ts'
+import { type Cause, sessionEvent, statusOf, toSession } from '../session.ts'
+import * as store from '../store.ts'
+import { findVisible, type Viewer } from './read.ts'
+
+/** How many sessions one statement revokes. */
+const REVOKE_BATCH = 200
+/** How many sessions one run of the sweep ends. */
+const SWEEP_BATCH = 100
+
+/**
+ * Ends a session for good: after the reply nothing is signed for it. `inFlight` lists what was signed before and may
+ * still happen. A session that has already ended is returned unchanged. @throws not_found
+ */
+export async function revokeDelegatedSession(
+  deps: Deps,
+  call: Viewer & Cause,
+  id: string,
+): Promise<RevokedDelegatedSession> {
+  return deps.db.tx(async (tx) => {
+    const before = await findVisible(store.lockSession, tx, call, id)
+    const now = deps.now()
+    const open = await signedAndOpen(tx, before.tenant_id, before.id)
+    // A delegate can complete a co-signed transaction and submit it itself, except on a transactional ledger.
+    const mayHappen = ({ status, ledger }: TransactionRow) =>
+      status === 'submitted' || !deps.ledgers.get(ledger)?.transactional
+    const inFlight = open.filter(mayHappen).map((row) => ({
+      transactionId: row.id,
+      commandId: row.command_id,
+      ledger: row.ledger,
+      expiresAt: row.expires_at?.toISOString() ?? null,
+    }))
+    const row = statusOf(before, now) === 'active' ? await revoke(tx, deps, before, call) : before
+    return { ...toSession(row, now), inFlight }
+  })
+}
+
+/** Revokes an active session, in the transaction that holds its row. */
+export async function revoke(
+  tx: Db,
+  deps: Deps,
+  before: store.SessionRow,
+  cause: EventInput['cause'],
+): Promise<store.SessionRow> {
+  const now = deps.now()
+  const row: store.SessionRow = { ...before, status: 'revoked', revoked_at: now, updated_at: now }
+  await store.endSession(tx, row, sessionEvent(now, row, 'delegated_session.revoked', cause))
+  tx.afterCommit(deps.wake.outbox)
+  return row
+}
+
+/**
+ * Revokes all active sessions of a wallet: once this has committed, nothing is signed for them. The transaction must
+ * hold the user's lock (`platform/concurrency/user-lock.ts`) and the wallet.
+ */
+export async function endSessionsOf(
+  tx: Db,
+  deps: Deps,
+  of: store.SessionsWallet,
+  cause: EventInput['cause'],
+): Promise<void> {
+  const now = deps.now()
+  for (let more = true; more; ) {
+    const rows = await store.revokeActive(tx, now, of, REVOKE_BATCH)
+    const events = rows.map((row) => sessionEvent(now, row, 'delegated_session.revoked', cause))
+    if (events.length > 0) await store.publishEvents(tx, events)
+    more = rows.length === REVOKE_BATCH
+  }
+  tx.afterCommit(deps.wake.outbox)
+}
+
+/** Ends one batch of the sessions that have expired, of all tenants. @returns whether there may be more */
+export async function sweepDelegatedSessions(deps: Deps): Promise<boolean> {
+  return deps.db.tx(async (tx) => {
+    const now = deps.now()
+    const rows = await store.expireDue(tx, now, SWEEP_BATCH)
+    for (const row of rows)
+      await store.publishEvents(tx, [sessionEvent(now, row, 'delegated_session.expired', undefined)])
+    if (rows.length > 0) tx.afterCommit(deps.wake.outbox)
+    return rows.length === SWEEP_BATCH
+  })
+}

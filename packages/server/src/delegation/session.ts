@@ -1,0 +1,106 @@
+import { type EventInput, newEvent, type StoredEvent } from '../platform/events/events.ts'
+import type { Caller, Origin } from '../platform/http/route.ts'
+import { fail } from './errors.ts'
+import { type CompiledPolicy, compile, compileSpend } from './policy/policy.ts'
+import { remainingOf } from './policy/spend.ts'
+import type { DelegatedSession, Remaining } from './schema.ts'
+import type { LiveRow, SessionRow } from './store.ts'
+
+/** Who asks for a change, and from where. */
+export interface Cause {
+  caller: Caller
+  origin: Origin
+}
+
+/** Limit for all cached policies together, as JSON. Compiled, they take about twelve times as much memory. */
+const POLICY_BYTES_MAX = 2 * 1024 * 1024
+
+const policies = new Map<string, { compiled: CompiledPolicy; bytes: number }>()
+let policyBytes = 0
+
+/** A session's compiled policy. Policies never change, so a cached one is always right. */
+export function policyOf(row: Pick<SessionRow, 'id' | 'policy'>): CompiledPolicy {
+  const known = policies.get(row.id)
+  if (known !== undefined) return known.compiled
+  const policy = { compiled: compile(row.policy), bytes: JSON.stringify(row.policy).length }
+  policies.set(row.id, policy)
+  policyBytes += policy.bytes
+  for (const [id, { bytes }] of policies) {
+    if (policyBytes <= POLICY_BYTES_MAX) break
+    policies.delete(id)
+    policyBytes -= bytes
+  }
+  return policy.compiled
+}
+
+/** A session's status at `now`. The row of an expired session says `active` until the sweep. */
+export function statusOf(row: SessionRow, now: Date): DelegatedSession['status'] {
+  return row.status === 'active' && row.expires_at <= now ? 'expired' : row.status
+}
+
+/** What a session may still do. */
+export function remainingIn(row: SessionRow, now: Date): Remaining {
+  return {
+    uses: row.max_uses === null ? null : row.max_uses - row.uses,
+    spend: remainingOf({ spend: (row.policy.spend ?? []).map(compileSpend) }, row.spent, now),
+  }
+}
+
+/** @throws delegated_session_revoked, delegated_session_expired, delegated_session_exhausted */
+export function requireActive(row: SessionRow, now: Date): void {
+  const status = statusOf(row, now)
+  if (status !== 'active') throw fail(`delegated_session_${status}`)
+}
+
+/** @throws user_suspended, guest_expired */
+export function requireActiveUser(row: LiveRow): void {
+  if (row.user_status !== 'active') throw fail('user_suspended')
+  if (row.guest_over) throw fail('guest_expired')
+}
+
+/** Session, user and wallet can act. @throws wallet_frozen, wallet_not_ready, and what the checks above throw */
+export function requireLive(row: LiveRow, now: Date): void {
+  requireActive(row, now)
+  requireActiveUser(row)
+  if (row.frozen) throw fail('wallet_frozen')
+  if (row.wallet_status !== 'ready') throw fail('wallet_not_ready')
+}
+
+/** A use is left. A use that an open transaction has reserved may come back. @throws uses_in_flight */
+export function requireUse({ max_uses: max, uses }: SessionRow): void {
+  if (max !== null && uses >= max) throw fail('uses_in_flight')
+}
+
+/** A session as the API returns it. */
+export function toSession(row: SessionRow, now: Date): DelegatedSession {
+  return {
+    id: row.id,
+    appId: row.app_id,
+    userId: row.user_id,
+    walletId: row.wallet_id,
+    name: row.name,
+    status: statusOf(row, now),
+    policy: row.policy,
+    serverExecute: row.server_execute,
+    maxUses: row.max_uses,
+    uses: row.uses,
+    remaining: remainingIn(row, now),
+    lastUsedAt: row.last_used_at?.toISOString() ?? null,
+    expiresAt: row.expires_at.toISOString(),
+    revokedAt: row.revoked_at?.toISOString() ?? null,
+    createdAt: row.created_at.toISOString(),
+    updatedAt: row.updated_at.toISOString(),
+  }
+}
+
+/** An event about a session. `more` is added to its data. */
+export function sessionEvent(
+  now: Date,
+  row: SessionRow,
+  type: `delegated_session.${'created' | 'revoked' | 'expired' | 'exhausted' | 'denied'}`,
+  cause: EventInput['cause'],
+  more: Record<string, unknown> = {},
+): StoredEvent {
+  const data = { delegatedSessionId: row.id, userId: row.user_id, walletId: row.wallet_id, ...more }
+  return newEvent(now, { tenantId: row.tenant_id, appId: row.app_id, type, data, cause })
+}
