@@ -23,11 +23,11 @@ export interface SessionRow {
   uses: number
   completed: number
   spent: Spent
-  /** When a denial by each rule was last told of. */
+  /** When a denial by each rule last published an event. */
   denials: Record<string, string>
   /** Wrong signatures by a shared key so far. */
   wrong_signatures: number
-  /** One whose time is over stays `active` until it is swept. */
+  /** An expired session stays `active` until it is swept. */
   status: DelegatedSession['status']
   last_used_at: Date | null
   expires_at: Date
@@ -36,13 +36,13 @@ export interface SessionRow {
   updated_at: Date
 }
 
-/** A session with what decides whether it may act. */
+/** A session with the state of its wallet and user, which decides whether it may act. */
 export interface LiveRow extends SessionRow {
   party_id: string
   ledger: string
   custody: 'embedded' | 'shared' | 'self_custody'
   public_key: Buffer | null
-  /** Of its key's shares; null where it is not shared. */
+  /** Of the shares of the wallet's key; null if it is not shared. */
   generation: number | null
   wallet_status: 'pending' | 'ready' | 'failed'
   frozen: boolean
@@ -50,7 +50,7 @@ export interface LiveRow extends SessionRow {
   guest_over: boolean
 }
 
-/** Writes a new session, with its event in one statement. */
+/** Inserts a new session and its event, in one statement. */
 export async function insertSession(tx: Db, row: SessionRow, event: StoredEvent): Promise<void> {
   await tx.run(sql`
     with ${eventsWrites([event])}
@@ -61,7 +61,7 @@ export async function insertSession(tx: Db, row: SessionRow, event: StoredEvent)
       ${row.updated_at})`)
 }
 
-/** Whose sessions a caller reaches: the tenant's, or one app's. */
+/** Which sessions a caller can reach: the tenant's, or one app's. */
 export interface Reach {
   tenantId: Id<'ten'>
   appId: Id<'app'> | null
@@ -70,7 +70,7 @@ export interface Reach {
 const withinReach = ({ tenantId, appId }: Reach, id: string) => sql`
   s.tenant_id = ${tenantId} and s.id = ${id} and (${appId}::text is null or s.app_id = ${appId})`
 
-/** The session, whatever its state. */
+/** The session, in any state. */
 export function findSession(db: Db, reach: Reach, id: string): Promise<SessionRow | undefined> {
   return db.one<SessionRow>(sql`select s.* from delegated_sessions s where ${withinReach(reach, id)}`)
 }
@@ -81,8 +81,8 @@ export function lockSession(tx: Db, reach: Reach, id: string): Promise<SessionRo
 }
 
 /**
- * A session, then its user and its wallet, each found by its own key: the parts are not the planner's to turn round, who
- * would read all of a tenant's while he thinks them few. `held` is how user and wallet are locked, `by` how the session is.
+ * A session, then its user and its wallet, each found by its own key. Lateral joins fix the order: the planner would read all
+ * users of a tenant that it believes to be small. `held` is how user and wallet are locked, `by` how the session is.
  */
 const live = (now: Date, reach: Reach, which: Sql, held: Sql, by: Sql): Sql => sql`
   select s.*, w.*, u.user_status, coalesce(g.over, false) as guest_over
@@ -97,20 +97,20 @@ const live = (now: Date, reach: Reach, which: Sql, held: Sql, by: Sql): Sql => s
     where u.guest and g.tenant_id = ${reach.tenantId} and g.user_id = s.user_id offset 0) g on true
   where ${which} ${by}`
 
-/** A session with its wallet's and user's state, as of now. */
+/** A session with the state of its wallet and user. */
 export function findLive(db: Db, now: Date, reach: Reach, id: string): Promise<LiveRow | undefined> {
   return db.one<LiveRow>(live(now, reach, withinReach(reach, id), sql`offset 0`, sql``))
 }
 
-/** A session with what executing a command by it needs to know. */
+/** A session with all that executing commands needs to know. */
 export interface ReadyRow extends LiveRow {
-  /** The transaction that it made under the command id; null for none. */
+  /** The session's transaction under the command id; null for none. */
   known_transaction: Id<'tx'> | null
-  /** What its ledger reads, for who may execute: see `Ledger.snapshot`. */
+  /** What its ledger reads, if the caller may execute: see `Ledger.snapshot`. */
   snapshot: unknown
 }
 
-/** The same, for executing: all that has to be read, in one statement. */
+/** The same for executing: everything in one statement. */
 export function findReady(
   db: Db,
   now: Date,
@@ -129,8 +129,8 @@ export function findReady(
 }
 
 /**
- * Who acts for a user takes a place in the user's queue before anything is locked (`platform/concurrency/user-lock.ts`), so that who
- * freezes, suspends or deletes is never passed by those who came later.
+ * Every act for a user takes the user's lock in share mode before it locks a row (`platform/concurrency/user-lock.ts`), so that
+ * a freeze, suspension or deletion does not wait for acts that began after it.
  */
 const queued = (reach: Reach, id: string): Sql => sql`
   queued as materialized (
@@ -140,19 +140,19 @@ const lockedLive = (now: Date, reach: Reach, by: Sql): Sql =>
   live(now, reach, sql`s.tenant_id = ${reach.tenantId} and s.id = (select id from queued)`, sql`for share`, by)
 
 /**
- * The same, locked until the transaction ends: the session against everybody, its wallet and user against change, so that
- * who freezes, suspends or revokes either comes first or waits.
+ * The same, locked until the transaction ends: the session exclusively, its wallet and user against changes. A freeze,
+ * suspension or revocation either comes first or waits.
  */
 export function lockLive(tx: Db, now: Date, reach: Reach, id: string): Promise<LiveRow | undefined> {
   return tx.one<LiveRow>(sql`with ${queued(reach, id)} ${lockedLive(now, reach, sql`for update of s`)}`)
 }
 
-/** The same for who only signs what was reserved: several may at once, but nobody beside who revokes. */
+/** The same for signing what was reserved: concurrent with other signers, never with a revocation. */
 export function lockLiveForShare(tx: Db, now: Date, reach: Reach, id: string): Promise<LiveRow | undefined> {
   return tx.one<LiveRow>(sql`with ${queued(reach, id)} ${lockedLive(now, reach, sql`for share of s`)}`)
 }
 
-/** Stores what executing changes of a session, with its transaction and events in one statement. */
+/** Stores what executing changes in a session, with its transaction and events, in one statement. */
 export async function recordUse(
   tx: Db,
   row: SessionRow,
@@ -167,14 +167,14 @@ export async function recordUse(
 }
 
 /**
- * What a use of a session writes if the session is still what it was decided on, and it, its wallet and its user are live:
- * the transaction, its events, and where the ledger joins what happens on it. One statement, and so all or nothing.
+ * What a use of a session writes if the session is still as it was read, and session, wallet and user are live: the
+ * transaction, its events, and on a transactional ledger what happens there. One statement: all or nothing.
  */
 export interface Use {
   /** The session as it was read. */
   before: LiveRow
   after: SessionRow
-  /** The ledger's parts, with `applied`; null where nothing happens yet. */
+  /** The ledger's parts of the statement, among them `applied`; null if nothing happens on the ledger yet. */
   ledger: Sql | null
   transaction: (condition: Sql) => Sql
   events: readonly StoredEvent[]
@@ -204,14 +204,14 @@ export async function writeUse(db: Db, { before, after, ledger, transaction, eve
   return row !== undefined
 }
 
-/** Notes that a denial by a rule is told of, with its event, unless one was within so long. @returns whether it was not */
+/** Publishes a denial by a rule, unless one was published after `since`. @returns whether it was published */
 export async function recordDenial(
   db: Db,
   row: SessionRow,
   rule: string,
   { now, since, event }: { now: Date; since: Date; event: StoredEvent },
 ): Promise<boolean> {
-  const told = await db.one(sql`
+  const published = await db.one(sql`
     with noted as (
       update delegated_sessions set denials = denials || jsonb_build_object(${rule}::text, ${now.toISOString()}::text)
       where tenant_id = ${row.tenant_id} and id = ${row.id}
@@ -219,10 +219,10 @@ export async function recordDenial(
       returning true),
     ${eventsWritesIf([event], sql`(select true from noted)`)}
     select from noted`)
-  return told !== undefined
+  return published !== undefined
 }
 
-/** Counts a wrong signature. In the transaction that holds the session's row. @returns how many there were */
+/** Counts a wrong signature, in the transaction that holds the session's row. @returns how many there were */
 export async function countWrongSignature(tx: Db, { tenant_id: tenantId, id }: SessionRow): Promise<number> {
   const row = await tx.one<{ n: number }>(sql`
     update delegated_sessions set wrong_signatures = wrong_signatures + 1
@@ -230,7 +230,7 @@ export async function countWrongSignature(tx: Db, { tenant_id: tenantId, id }: S
   return row?.n ?? 0
 }
 
-/** Stores a session's end, with its event in one statement. */
+/** Stores a session's end and its event, in one statement. */
 export async function endSession(tx: Db, row: SessionRow, event: StoredEvent): Promise<void> {
   await tx.run(sql`
     with ${eventsWrites([event])}
@@ -238,7 +238,7 @@ export async function endSession(tx: Db, row: SessionRow, event: StoredEvent): P
     where tenant_id = ${row.tenant_id} and id = ${row.id}`)
 }
 
-/** How many sessions of a wallet are active; counts no further than `limit`. */
+/** How many sessions of a wallet are active; stops counting at `limit`. */
 export async function countActive(
   db: Db,
   tenantId: Id<'ten'>,
@@ -253,7 +253,7 @@ export async function countActive(
   return row?.n ?? 0
 }
 
-/** Takes sessions of all tenants whose time is over, but those that somebody else is at, and ends them. */
+/** Ends expired sessions, of all tenants, except those that another process has locked. */
 export function expireDue(tx: Db, now: Date, limit: number): Promise<SessionRow[]> {
   return tx.query<SessionRow>(sql`
     with due as (
@@ -290,7 +290,7 @@ export async function invalidateDecisions(tx: Db, of: SessionsWallet): Promise<v
     where tenant_id = ${of.tenantId} and wallet_id = ${of.walletId} and status = 'active'`)
 }
 
-/** Writes events of sessions of one app, for changes that are written already. */
+/** Publishes events about sessions of one app, after their changes. */
 export async function publishEvents(tx: Db, events: readonly StoredEvent[]): Promise<void> {
   await tx.run(sql`with ${eventsWrites(events)} select`)
 }
@@ -308,7 +308,7 @@ function statusCondition(status: DelegatedSession['status'], now: Date): Sql {
   return sql`status = ${status}`
 }
 
-/** A page of the sessions that a filter finds, newest first, and how many it finds in all. */
+/** A page of the sessions that match a filter, newest first, and how many match in all. */
 export async function listSessions(
   db: Db,
   { tenantId, appId, walletId, userId, status, now }: SessionFilter,

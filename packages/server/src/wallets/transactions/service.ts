@@ -1,27 +1,35 @@
-import type { Db, Sql } from '../../platform/db/db.ts'
+import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { newEvent, type StoredEvent } from '../../platform/events/events.ts'
-import { failures } from '../../platform/http/errors.ts'
-import type { Caller, Origin, Page } from '../../platform/http/route.ts'
-import { paging } from '../../platform/http/route.ts'
-import { type Id, isId } from '../../platform/ids.ts'
+import { fail } from '../../platform/http/errors.ts'
+import { type Caller, type Origin, type Page, paging } from '../../platform/http/route.ts'
+import { isId } from '../../platform/ids.ts'
 import type { Command } from '../../platform/ports/ledger.ts'
 import { resolveApp } from '../../tenancy/apps/service.ts'
 import type { ListTransactions, Operation, Transaction, TransactionSummary } from './schema.ts'
 import * as store from './store.ts'
 
-export type { Failure, KeptSignature, TransactionRow } from './store.ts'
-
-const fail = failures({})
+export type { TransactionRow } from './store.ts'
+export {
+  findByCommand,
+  findTransaction,
+  insertTransaction,
+  lockTransaction,
+  postpone,
+  signedAndOpen,
+  takeDue,
+  transactionChange,
+  transactionInsertion,
+} from './store.ts'
 
 /** One transaction. @throws not_found */
 export async function getTransaction(deps: Deps, caller: Caller, id: string): Promise<Transaction> {
-  const row = isId('tx', id) ? await store.findTransaction(deps.db, caller.tenantId, caller.appId, id) : undefined
+  const row = isId('tx', id) ? await store.findTransaction(deps.db, caller.tenantId, id, caller.appId) : undefined
   if (row === undefined) throw fail('not_found')
   return store.toTransaction(row)
 }
 
-/** A page of the transactions that a filter finds, newest first. */
+/** A page of the transactions that match a filter, newest first. */
 export async function listTransactions(
   deps: Deps,
   caller: Caller,
@@ -56,7 +64,7 @@ export function operationsOf(commands: readonly Command[]): Operation[] {
   )
 }
 
-/** `tx.submitted`, `tx.completed` or `tx.failed` of a transaction, as it is by then. */
+/** `tx.submitted`, `tx.completed` or `tx.failed`, about a transaction as it is after the change. */
 export function transactionEvent(
   now: Date,
   type: 'tx.submitted' | 'tx.completed' | 'tx.failed',
@@ -91,63 +99,13 @@ export function transactionEvent(
   })
 }
 
-/** A new transaction as a part of the statement that changes its session, if `condition` holds. */
-export function transactionInsertion(row: store.TransactionRow, condition: Sql): Sql {
-  return store.insertion(row, condition)
-}
-
-/** The change of an open transaction as a part of the statement that changes its session. */
-export function transactionChange(row: store.TransactionRow): Sql {
-  return store.change(row)
-}
-
-/** Writes a new transaction that takes nothing of its session yet. */
-export async function insertTransaction(tx: Db, row: store.TransactionRow): Promise<void> {
-  await store.insertTransaction(tx, row)
-}
-
-/** Moves an open transaction on, with its event, where its session does not change with it. */
+/** Stores a change of an open transaction that changes nothing in its session, with its event. */
 export async function updateTransaction(tx: Db, deps: Deps, row: store.TransactionRow, event: StoredEvent) {
   await store.updateTransaction(tx, row, event)
   tx.afterCommit(deps.wake.outbox)
 }
 
-/** Whether a transaction is still as it was when `before` was read: nobody has taken it or moved it on. */
+/** Whether no other request has taken or changed a transaction since `before` was read. */
 export function isUntouched(row: store.TransactionRow, before: store.TransactionRow): boolean {
   return row.status === before.status && row.check_at?.getTime() === before.check_at?.getTime()
-}
-
-/** Keeps an open transaction for oneself until then, if it is untouched since `row` was read; undefined if it is not. */
-export function postpone(db: Db, row: store.TransactionRow, until: Date): Promise<store.TransactionRow | undefined> {
-  return store.postpone(db, row, until)
-}
-
-/** What a delegated session made under a command id. */
-export function findByCommand(
-  db: Db,
-  tenantId: Id<'ten'>,
-  sessionId: Id<'dse'>,
-  commandId: string,
-): Promise<store.TransactionRow | undefined> {
-  return store.findByCommand(db, tenantId, sessionId, commandId)
-}
-
-/** A transaction as it is now. */
-export function findTransaction(db: Db, tenantId: Id<'ten'>, id: Id<'tx'>): Promise<store.TransactionRow | undefined> {
-  return store.findTransaction(db, tenantId, null, id)
-}
-
-/** The same, locked; its session must be locked before. */
-export function lockTransaction(tx: Db, tenantId: Id<'ten'>, id: Id<'tx'>): Promise<store.TransactionRow | undefined> {
-  return store.lockTransaction(tx, tenantId, id)
-}
-
-/** A session's transactions that are signed and whose outcome is open, at most 1000. */
-export function signedAndOpen(db: Db, tenantId: Id<'ten'>, sessionId: Id<'dse'>): Promise<store.TransactionRow[]> {
-  return store.signedAndOpen(db, tenantId, sessionId)
-}
-
-/** Takes open transactions that are due to be looked at; each is somebody else's to take again after `until`. */
-export function takeDue(db: Db, now: Date, until: Date, limit: number): Promise<store.TransactionRow[]> {
-  return store.takeDue(db, now, until, limit)
 }

@@ -101,8 +101,8 @@ export function toTransaction(row: TransactionRow): Transaction {
 
 const json = (value: unknown) => (value === null ? null : JSON.stringify(value))
 
-/** A new transaction as a part of a `with`, if `condition` holds. */
-export function insertion(row: TransactionRow, condition: Sql): Sql {
+/** Inserts a new transaction if `condition` holds: a part of the statement that changes its session. */
+export function transactionInsertion(row: TransactionRow, condition: Sql): Sql {
   return sql`
     transaction_row as (
       insert into transactions (tenant_id, id, app_id, user_id, wallet_id, party_id, delegated_session_id, ledger, command_id,
@@ -117,8 +117,8 @@ export function insertion(row: TransactionRow, condition: Sql): Sql {
       where ${condition})`
 }
 
-/** Stores what can change of an open transaction, as a part of a `with`. */
-export function change(row: TransactionRow): Sql {
+/** Stores what can change in an open transaction: a part of the statement that changes its session. */
+export function transactionChange(row: TransactionRow): Sql {
   return sql`
     transaction_row as (
       update transactions set status = ${row.status}, effects = ${json(row.effects)}::json, spends = ${json(row.spends)}::json,
@@ -130,17 +130,17 @@ export function change(row: TransactionRow): Sql {
       where tenant_id = ${row.tenant_id} and id = ${row.id})`
 }
 
-/** Writes a new transaction that takes nothing of its session yet. */
+/** Inserts a new transaction that reserves nothing of its session yet. */
 export async function insertTransaction(tx: Db, row: TransactionRow): Promise<void> {
-  await tx.run(sql`with ${insertion(row, sql`true`)} select`)
+  await tx.run(sql`with ${transactionInsertion(row, sql`true`)} select`)
 }
 
-/** Moves an open transaction on, with its event; the session's part of it follows elsewhere. */
+/** Stores a change of an open transaction, with its event. */
 export async function updateTransaction(tx: Db, row: TransactionRow, event: StoredEvent): Promise<void> {
-  await tx.run(sql`with ${change(row)}, ${eventsWrites([event])} select`)
+  await tx.run(sql`with ${transactionChange(row)}, ${eventsWrites([event])} select`)
 }
 
-/** Puts off when it is to be looked at, if nobody has done anything about it since `row` was read. */
+/** Takes an open transaction until then; undefined if another request has taken or changed it since `row` was read. */
 export function postpone(db: Db, row: TransactionRow, until: Date): Promise<TransactionRow | undefined> {
   return db.one<TransactionRow>(sql`
     update transactions set check_at = ${until}
@@ -148,24 +148,24 @@ export function postpone(db: Db, row: TransactionRow, until: Date): Promise<Tran
     returning *`)
 }
 
-/** The transaction of this id, if the caller's app has it. */
+/** A transaction as it is now; with `appId`, only if it belongs to that app. */
 export function findTransaction(
   db: Db,
   tenantId: Id<'ten'>,
-  appId: Id<'app'> | null,
   id: Id<'tx'>,
+  appId: Id<'app'> | null = null,
 ): Promise<TransactionRow | undefined> {
   return db.one<TransactionRow>(sql`
     select * from transactions
     where tenant_id = ${tenantId} and id = ${id} and (${appId}::text is null or app_id = ${appId})`)
 }
 
-/** The same, locked until the transaction ends. Its session must be locked before. */
+/** The same, locked. Its session must be locked first. */
 export function lockTransaction(tx: Db, tenantId: Id<'ten'>, id: Id<'tx'>): Promise<TransactionRow | undefined> {
   return tx.one<TransactionRow>(sql`select * from transactions where tenant_id = ${tenantId} and id = ${id} for update`)
 }
 
-/** What a delegated session made under a command id. */
+/** The transaction that a delegated session made under a command id. */
 export function findByCommand(
   db: Db,
   tenantId: Id<'ten'>,
@@ -177,7 +177,7 @@ export function findByCommand(
     where tenant_id = ${tenantId} and delegated_session_id = ${sessionId} and command_id = ${commandId}`)
 }
 
-/** Transactions of a session that are signed, by the service's part of a shared key's signature too, and open. */
+/** A session's open transactions that are signed, or have the service's share of a signature; at most 1000. */
 export function signedAndOpen(db: Db, tenantId: Id<'ten'>, sessionId: Id<'dse'>): Promise<TransactionRow[]> {
   return db.query<TransactionRow>(sql`
     select * from transactions
@@ -187,8 +187,8 @@ export function signedAndOpen(db: Db, tenantId: Id<'ten'>, sessionId: Id<'dse'>)
 }
 
 /**
- * Takes open transactions that somebody should look at, of all tenants, and puts their next look off until `until`: of
- * many that ask, one gets each.
+ * Takes open transactions that are due for a check, of all tenants, until `until`. Of several callers each transaction goes
+ * to one.
  */
 export function takeDue(db: Db, now: Date, until: Date, limit: number): Promise<TransactionRow[]> {
   return db.query<TransactionRow>(sql`
