@@ -40,13 +40,13 @@ export const digestOf = (preparedTransaction: string): Buffer =>
 /** What follows the events before a call, and counts the call itself, in its own time. */
 const DERIVED = [
   'feed_cursors',
-  'tallies',
+  'counter_increments',
   'analytics_daily',
   'analytics_active_users',
   'audit_entries',
   'audit_heads',
   'audit_counts',
-  'audit_notes',
+  'audit_only_entries',
   'usage_meters',
   'api_keys',
 ]

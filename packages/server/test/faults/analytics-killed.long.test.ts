@@ -93,7 +93,7 @@ describe('workers that are killed while they fold events', () => {
         'all is delivered and drained',
         async () => {
           const [row] = await sql<{ left: number }>(
-            `select (select count(*) from deliveries)::int + (select count(*) from tallies where metric <> 'api_requests')::int as left`,
+            `select (select count(*) from deliveries)::int + (select count(*) from counter_increments where metric <> 'api_requests')::int as left`,
           )
           return row?.left === 0
         },

@@ -37,7 +37,7 @@ it(
     const counts = async () => {
       const [row] = await sql<{ events: number; waiting: number; entries: number; head: number }>(
         `select (select count(*)::int from events) as events,
-           (select count(*)::int from audit_notes) + (select count(*)::int from outbox) as waiting,
+           (select count(*)::int from audit_only_entries) + (select count(*)::int from outbox) as waiting,
            (select count(*)::int from audit_entries) as entries, (select seq::int from audit_heads) as head`,
       )
       return row as NonNullable<typeof row>

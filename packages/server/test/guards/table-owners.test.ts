@@ -22,7 +22,7 @@ const TABLES: Record<string, readonly string[]> = {
   'operations/dashboard': ['dashboard_links', 'dashboard_sessions'],
   'operations/transfer': ['imports'],
   platform: [
-    'audit_notes',
+    'audit_only_entries',
     'auth_epoch',
     'challenges',
     'events',
@@ -33,7 +33,7 @@ const TABLES: Record<string, readonly string[]> = {
     'outbox',
     'revoked_sessions',
     'signing_keys',
-    'tallies',
+    'counter_increments',
   ],
   'tenancy/api-keys': ['api_keys'],
   'tenancy/apps': ['apps', 'relying_parties'],
@@ -49,7 +49,7 @@ const TABLES: Record<string, readonly string[]> = {
 /** Who else writes a table, and why its owner has no function for it. */
 const FOREIGN_WRITES: Record<string, string> = {
   'api_keys ← platform': 'the authenticator stores in batches when keys were last used',
-  'audit_notes ← insight/audit': 'takes the entries into the chain',
+  'audit_only_entries ← insight/audit': 'takes the entries into the chain',
   'events ← delivery': 'events of webhook tests; retention',
   'outbox ← delivery': 'the fan-out takes what was published',
   'attempts ← identity/users': 'the erasure of a user blanks what receivers answered',
@@ -130,14 +130,15 @@ const FOREIGN_READS: Record<string, string> = {
   'workers ← platform': FIGURES,
 }
 
-const declared = new Set(
-  globSync('*.sql', { cwd: MIGRATIONS }).flatMap((name) => {
-    const text = readFileSync(join(MIGRATIONS, name), 'utf8')
-    return [...text.matchAll(/^create (?:unlogged )?table (?:if not exists )?([a-z_]+)/gm)].map(
-      ([, table]) => table as string,
-    )
-  }),
+const migrations = globSync('*.sql', { cwd: MIGRATIONS })
+  .sort()
+  .map((name) => readFileSync(join(MIGRATIONS, name), 'utf8'))
+  .join('\n')
+const created = [...migrations.matchAll(/^create (?:unlogged )?table (?:if not exists )?([a-z_]+)/gm)]
+const renamed = new Map(
+  [...migrations.matchAll(/^alter table ([a-z_]+) rename to ([a-z_]+)/gm)].map(([, from, to]) => [from, to]),
 )
+const declared = new Set(created.map(([, table]) => renamed.get(table) ?? (table as string)))
 
 const ownerOf = new Map(Object.entries(TABLES).flatMap(([slice, tables]) => tables.map((table) => [table, slice])))
 const STATEMENT =

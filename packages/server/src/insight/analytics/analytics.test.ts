@@ -166,7 +166,7 @@ describe('what counts', () => {
     })
     const counted = (totals: Counts) => [totals.deliveriesSucceeded, totals.deliveriesFailed]
     await eventually('all increments are counted', async () => {
-      const left = `select 1 from tallies where tenant_id = $1 and metric <> 'api_requests'`
+      const left = `select 1 from counter_increments where tenant_id = $1 and metric <> 'api_requests'`
       return (await service.sql(left, [tenant.tenantId])).length === 0
     })
     const all = await analyticsWhen(tenant, '', (totals) => counted(totals).join() === '3,3')

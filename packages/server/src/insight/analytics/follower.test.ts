@@ -175,7 +175,7 @@ test('an event that gets into the feed while retention looks is not taken before
   }
 })
 
-describe('tallies', () => {
+describe('counter_increments', () => {
   /** A process that drains nothing by itself. */
   let api: Service
   beforeAll(async () => {
@@ -185,10 +185,10 @@ describe('tallies', () => {
 
   const insert = (tenant: Tenant, metric: string, count: number, at: string) =>
     api.sql(
-      `insert into tallies (tenant_id, app_id, metric, n, at) select $1, $2, $3, 2, $5::timestamptz from generate_series(1, $4::int)`,
+      `insert into counter_increments (tenant_id, app_id, metric, n, at) select $1, $2, $3, 2, $5::timestamptz from generate_series(1, $4::int)`,
       [tenant.tenantId, tenant.appId, metric, count, at],
     )
-  const none = async () => (await api.sql('select 1 from tallies limit 1')).length === 0
+  const none = async () => (await api.sql('select 1 from counter_increments limit 1')).length === 0
 
   test('reach every sink once each, drained by 20 at once while more come, on the day of their time', async () => {
     const tenant = await api.newTenant()
@@ -264,7 +264,7 @@ describe('tallies', () => {
       loses = 'nothing'
       await counter.stop()
       const [row] = await api.sql<{ n: number }>(
-        `select sum(n)::int as n from tallies where tenant_id = $1 and app_id = $2 and metric = 'api_requests'`,
+        `select sum(n)::int as n from counter_increments where tenant_id = $1 and app_id = $2 and metric = 'api_requests'`,
         [tenant.tenantId, tenant.appId],
       )
       expect(row?.n).toBe(6)
@@ -283,7 +283,7 @@ describe('tallies', () => {
       Array.from({ length: calls }, () => fetch(`${own.url}/v1/tenant`, { headers: { 'x-api-key': tenant.key } })),
     )
     await own.stop()
-    const [row] = await api.sql<{ n: number }>(`select sum(n)::int as n from tallies where tenant_id = $1`, [
+    const [row] = await api.sql<{ n: number }>(`select sum(n)::int as n from counter_increments where tenant_id = $1`, [
       tenant.tenantId,
     ])
     expect(row?.n).toBe(calls)

@@ -101,15 +101,15 @@ export async function eraseAddresses(tx: Db, tenantId: Id<'ten'>, ids: readonly 
 
 /** Tenants with audit-only entries that are not in the chain yet, at most `limit`. */
 export async function tenantsWithNotes(db: Db, limit: number): Promise<Id<'ten'>[]> {
-  const rows = await db.query<{ tenant_id: Id<'ten'> }>(sql`select distinct tenant_id from audit_notes limit ${limit}`)
+  const rows = await db.query<{ tenant_id: Id<'ten'> }>(sql`select distinct tenant_id from audit_only_entries limit ${limit}`)
   return rows.map((row) => row.tenant_id)
 }
 
 /** Removes the oldest audit-only entries of a tenant from their table, and returns them. */
 export async function takeNotes(tx: Db, tenantId: Id<'ten'>, limit: number): Promise<AuditOnlyRow[]> {
   const rows = await tx.query<AuditOnlyRow>(sql`
-    delete from audit_notes where tenant_id = ${tenantId} and id in (
-      select id from audit_notes where tenant_id = ${tenantId} order by id limit ${limit})
+    delete from audit_only_entries where tenant_id = ${tenantId} and id in (
+      select id from audit_only_entries where tenant_id = ${tenantId} order by id limit ${limit})
     returning id, at, action, target, user_id, app_id, context`)
   return rows.sort((a, b) => (a.id < b.id ? -1 : 1))
 }

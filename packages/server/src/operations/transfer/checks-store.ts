@@ -60,7 +60,7 @@ function rulesOf(importId: string, tables: readonly Table[]): Rule[] {
       what: 'deliveries in lanes that are not of this export',
     },
     {
-      table: 'tallies',
+      table: 'counter_increments',
       broken: `t.n < 0 or t.metric not in (${METRICS.map((name) => `'${name}'`).join(', ')})`,
       what: 'counts of what is not counted',
     },

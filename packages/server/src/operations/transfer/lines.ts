@@ -33,24 +33,34 @@ export const countsOf = ({ tables }: Manifest): Record<string, number> =>
 /** How many rows there are in all. */
 export const totalOf = ({ tables }: Manifest): number => tables.reduce((sum, { rows }) => sum + rows, 0)
 
+/** The names of today's tables by those that earlier releases wrote. */
+const RENAMED: Readonly<Record<string, string>> = { audit_notes: 'audit_only_entries', tallies: 'counter_increments' }
+
 /** @throws TransferError */
 export function readManifest(line = ''): Manifest {
   const { data } = Manifest.safeParse(parseJson(line))
   if (data === undefined) throw new TransferError('The export does not begin with a list of its tables. Export again.')
-  return data
+  return { tables: data.tables.map((table) => ({ ...table, name: RENAMED[table.name] ?? table.name })) }
 }
 
 const shapeOf = (tables: readonly Pick<Table, 'name' | 'columns'>[]) =>
-  JSON.stringify(tables.map(({ name, columns }) => [name, columns.map((column) => [column.name, column.type])]))
+  tables
+    .map(({ name, columns }) => JSON.stringify([name, columns.map((column) => [column.name, column.type])]))
+    .sort()
+    .join()
 
-/** @throws TransferError unless its tables are exactly those that move with a tenant */
-function checkManifest(manifest: Manifest, tables: readonly Table[]): void {
+/**
+ * @returns the tables in the order of the manifest
+ * @throws TransferError unless they are exactly those that move with a tenant
+ */
+function tablesOf(manifest: Manifest, tables: readonly Table[]): Table[] {
   if (shapeOf(manifest.tables) !== shapeOf(tables))
     throw new TransferError(
       'The export has a table or column that does not belong here, or no table or column that must be there. Nothing was imported.',
     )
   if (countsOf(manifest).tenants !== 1)
     throw new TransferError('The export does not hold exactly one tenant. Nothing was imported.')
+  return manifest.tables.flatMap(({ name }) => tables.filter((table) => table.name === name))
 }
 
 /** @throws TransferError when it is no row of so many columns */
@@ -120,10 +130,10 @@ export async function* readPortions(
     const first = await lines.next()
     if (first.done) throw new TransferError('The export holds fewer rows than it says. Nothing was imported.')
     const manifest = readManifest(first.value)
-    checkManifest(manifest, tables)
+    const inOrder = tablesOf(manifest, tables)
     begun(manifest)
     let position = 0
-    for (const table of tables) {
+    for (const table of inOrder) {
       let rows: Row[] = []
       let chars = 0
       for (let left = countsOf(manifest)[table.name] ?? 0; left > 0; left -= 1) {

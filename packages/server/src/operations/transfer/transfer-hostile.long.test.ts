@@ -96,8 +96,8 @@ describe('a file does not stop what is done for all tenants together', () => {
     ]
     for (const change of wrong)
       await expectRefused(
-        await rewritten({ tallies: added({ ...increment, ...change }) }),
-        /no service writes:\n {2}tallies: /,
+        await rewritten({ counter_increments: added({ ...increment, ...change }) }),
+        /no service writes:\n {2}counter_increments: /,
       )
     const meter = { meter: 'apiRequests', period_start: NOW, used: '9223372036854775807', announced: '0' }
     await expectRefused(await rewritten({ usage_meters: added(meter) }), /usage_meters: numbers or times/)

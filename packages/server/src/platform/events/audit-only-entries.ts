@@ -19,7 +19,7 @@ export interface AuditOnlyEntry {
 /** Notes an act in the transaction that does it: it is in the audit log within a second or so of the commit. */
 export async function recordAuditOnly(tx: Db, { now }: { now(): Date }, input: AuditOnlyEntry): Promise<void> {
   await tx.run(sql`
-    insert into audit_notes (tenant_id, id, at, action, target, user_id, app_id, context)
+    insert into audit_only_entries (tenant_id, id, at, action, target, user_id, app_id, context)
     values (${input.tenantId}, ${newId('aud')}, ${now()}, ${input.action}, ${input.target}, ${input.userId ?? null},
       ${input.appId}, ${contextOf(input.cause)}::jsonb)`)
 }

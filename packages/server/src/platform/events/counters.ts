@@ -41,7 +41,7 @@ export function drainCounters(db: Db, sinks: readonly CounterSink[]): Promise<bo
       taken: number
     }>(sql`
       with gone as (
-        delete from tallies where ctid = any (array(select ctid from tallies limit ${ROWS_A_DRAIN} for update skip locked)) returning *)
+        delete from counter_increments where ctid = any (array(select ctid from counter_increments limit ${ROWS_A_DRAIN} for update skip locked)) returning *)
       select tenant_id, app_id, metric, date_trunc('second', at) as at, sum(n)::bigint as n, (sum(count(*)) over ())::bigint as taken
       from gone group by tenant_id, app_id, metric, date_trunc('second', at) order by 1, 2, 3, 4`)
     if (rows.length === 0) return false
@@ -66,7 +66,7 @@ export function drainCounters(db: Db, sinks: readonly CounterSink[]): Promise<bo
 export function countEnded(ended: Sql, at: Date): Sql {
   return sql`
     counted as (
-      insert into tallies (tenant_id, app_id, metric, n, at)
+      insert into counter_increments (tenant_id, app_id, metric, n, at)
       select tenant_id, app_id, case status when 'succeeded' then 'deliveries_succeeded' else 'deliveries_failed' end, count(*), ${at}::timestamptz
       from (${ended}) as ended (tenant_id, app_id, status) where status in ('succeeded', 'dead_letter') group by 1, 2, 3)`
 }
@@ -75,7 +75,7 @@ export function countEnded(ended: Sql, at: Date): Sql {
 export function countImported(tenantId: Id<'ten'>, appId: Id<'app'>, at: Date): Sql {
   return sql`
     counted as (
-      insert into tallies (tenant_id, app_id, metric, n, at)
+      insert into counter_increments (tenant_id, app_id, metric, n, at)
       select ${tenantId}, ${appId}, 'users_imported', count(*), ${at}::timestamptz from added having count(*) > 0)`
 }
 
@@ -135,7 +135,7 @@ export function createRequestCounter(deps: { db: Db; log: Logger; now(): Date })
       const { rows } = batch
       const row = await tx.one<{ id: string }>(sql`
         with counted as (
-          insert into tallies (tenant_id, app_id, metric, n, at)
+          insert into counter_increments (tenant_id, app_id, metric, n, at)
           select tenant_id, app_id, 'api_requests', n, at
           from unnest(${rows.map((each) => each.tenantId)}::text[], ${rows.map((each) => each.appId)}::text[],
             ${rows.map((each) => each.n)}::bigint[], ${rows.map((each) => new Date(each.atMs))}::timestamptz[]) as t(tenant_id, app_id, n, at))
