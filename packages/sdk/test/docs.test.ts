@@ -28,8 +28,8 @@ const PAGES = [...globSync('docs/*.md', { cwd: fileURLToPath(ROOT) }).sort(), 'p
 
 /** Whose samples need more than a service: the test that runs them. */
 const RUN_BY: Record<string, string> = {
-  'docs/backup.md': 'packages/server/test/operating-backup.long.test.ts',
-  'docs/moving.md': 'packages/server/test/transfer-resume.long.test.ts',
+  'docs/backup.md': 'packages/server/test/end-to-end/operating-backup.long.test.ts',
+  'docs/moving.md': 'packages/server/src/operations/transfer/transfer-resume.long.test.ts',
 }
 
 /** Blocks that run in a page, and the test that has a browser for them. */

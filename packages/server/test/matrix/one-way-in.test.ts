@@ -22,13 +22,13 @@ function uses(pattern: RegExp): Record<string, number> {
 
 test('every route of a table is served by endpoint(), in one place', () => {
   // Its definition aside.
-  expect(uses(/(?<!function )\bendpoint\(/g)).toEqual({ 'core/server.ts': 1 })
-  expect(uses(/\baddRoute\(app, deps, route/g)).toEqual({ 'core/server.ts': 2 })
+  expect(uses(/(?<!function )\bendpoint\(/g)).toEqual({ 'platform/http/server.ts': 1 })
+  expect(uses(/\baddRoute\(app, deps, route/g)).toEqual({ 'platform/http/server.ts': 2 })
   expect(uses(/\b(app|scope|server|instance)\.(route|get|post|put|patch|delete|all)\(/g)).toEqual({
-    'core/plain-routes.ts': 2,
-    'core/server.ts': 1,
+    'platform/http/plain-routes.ts': 2,
+    'platform/http/server.ts': 1,
   })
-  expect(uses(/\bapp\.register\(/g)).toEqual({ 'core/openapi-page.ts': 1, 'core/plain-routes.ts': 1 })
+  expect(uses(/\bapp\.register\(/g)).toEqual({ 'platform/http/api-reference.ts': 1, 'platform/http/plain-routes.ts': 1 })
 })
 
 test('the dashboard has the routes of /v1, the sign-in page some of them, and each page one way in', () => {

@@ -60,21 +60,21 @@ export function drainCounters(db: Db, sinks: readonly CounterSink[]): Promise<bo
 }
 
 /**
- * A `with` part, `counted`: counts the deliveries that the statement ends. `ended` selects `tenant_id`, `app_id` (of the
+ * A `with` part, `incremented`: counts the deliveries that the statement ends. `ended` selects `tenant_id`, `app_id` (of the
  * event) and `status` of those that are no tests.
  */
 export function countEnded(ended: Sql, at: Date): Sql {
   return sql`
-    counted as (
+    incremented as (
       insert into counter_increments (tenant_id, app_id, metric, n, at)
       select tenant_id, app_id, case status when 'succeeded' then 'deliveries_succeeded' else 'deliveries_failed' end, count(*), ${at}::timestamptz
       from (${ended}) as ended (tenant_id, app_id, status) where status in ('succeeded', 'dead_letter') group by 1, 2, 3)`
 }
 
-/** A `with` part, `counted`: counts the rows of the part `added` as users that an import brought. */
+/** A `with` part, `incremented`: counts the rows of the part `added` as users that an import brought. */
 export function countImported(tenantId: Id<'ten'>, appId: Id<'app'>, at: Date): Sql {
   return sql`
-    counted as (
+    incremented as (
       insert into counter_increments (tenant_id, app_id, metric, n, at)
       select ${tenantId}, ${appId}, 'users_imported', count(*), ${at}::timestamptz from added having count(*) > 0)`
 }
@@ -134,7 +134,7 @@ export function createRequestCounter(deps: { db: Db; log: Logger; now(): Date })
     await db.tx(async (tx) => {
       const { rows } = batch
       const row = await tx.one<{ id: string }>(sql`
-        with counted as (
+        with incremented as (
           insert into counter_increments (tenant_id, app_id, metric, n, at)
           select tenant_id, app_id, 'api_requests', n, at
           from unnest(${rows.map((each) => each.tenantId)}::text[], ${rows.map((each) => each.appId)}::text[],
