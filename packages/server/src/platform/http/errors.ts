@@ -1,3 +1,5 @@
+import { type Id, type IdPrefix, isId } from '../ids.ts'
+
 /** One element of an error's `details`: which field, what is wrong with it, where to read more. */
 export interface ErrorDetail {
   field?: string
@@ -86,6 +88,18 @@ export function failures<T extends ErrorTable>(table: T) {
 
 /** The common errors' own `fail`. */
 export const fail = failures({})
+
+/** The record that a path names. @throws not_found without one */
+export function existing<T>(record: T | undefined): T {
+  if (record === undefined) throw fail('not_found')
+  return record
+}
+
+/** An id out of a path. @throws not_found for what cannot be an id of this kind, and so is never looked up */
+export function pathId<P extends IdPrefix>(prefix: P, text: string): Id<P> {
+  if (!isId(prefix, text)) throw fail('not_found')
+  return text
+}
 
 /** A 400 that names one field. `code` is machine-readable, e.g. `invalid`, `too_long`. */
 export function invalid(

@@ -79,6 +79,17 @@ export interface Origin {
   actor: Id<'usr'> | null
 }
 
+/** Who calls and from where: what a change needs for its rules and for the audit log. */
+export interface Call {
+  caller: Caller
+  origin: Origin
+}
+
+/** A call for the current user. */
+export interface UserCall extends Call {
+  user: CurrentUser
+}
+
 export interface Page<T> {
   items: T[]
   total: number
@@ -222,12 +233,14 @@ export const Paging = {
     .optional(),
 }
 
-/** A validated query's page as numbers. */
-export function paging(query: { page?: string | undefined; page_size?: string | undefined }): {
-  page: number
-  pageSize: number
-  offset: number
-} {
+/** A validated query of a list. */
+export interface PageQuery {
+  page?: string | undefined
+  page_size?: string | undefined
+}
+
+/** A query's page as numbers. */
+export function paging(query: PageQuery): { page: number; pageSize: number; offset: number } {
   const page = Number(query.page ?? 1)
   const pageSize = Number(query.page_size ?? 20)
   return { page, pageSize, offset: (page - 1) * pageSize }

@@ -2,6 +2,18 @@ import { type Config, publicUrl } from '../config.ts'
 
 const LOOPBACK_ORIGIN = /^https?:\/\/(localhost|127(?:\.\d+){3}|\[::1\])(:\d+)?$/
 
+const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/
+
+/** Whether a URL's host is a loopback address. */
+export const isLoopback = ({ hostname }: URL): boolean => LOOPBACK_HOST.test(hostname)
+
+/** What keeps a URL from being one that browsers are sent to, or null: https only, in development also http on loopback. */
+export function webUrlProblem(url: URL, development: boolean): string | null {
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url))) return 'Must start with https://.'
+  if (url.protocol === 'http:' && !development) return 'Must start with https://; http: on loopback is for development.'
+  return url.username === '' && url.password === '' ? null : 'Must not hold a user name or password.'
+}
+
 /** From where an app may be used. */
 export interface AppOrigins {
   /** As the app names them. */

@@ -2,9 +2,9 @@ import { type Db, violatedConstraint } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { type EventInput, publish } from '../../platform/events/events.ts'
 import type { OfApp } from '../../platform/hooks.ts'
-import { failures, notFoundField } from '../../platform/http/errors.ts'
-import { type Caller, type Origin, type Page, paging } from '../../platform/http/route.ts'
-import { type Id, isId, newId } from '../../platform/ids.ts'
+import { existing, failures, notFoundField, pathId } from '../../platform/http/errors.ts'
+import type { Call, Caller, Page } from '../../platform/http/route.ts'
+import { type Id, newId } from '../../platform/ids.ts'
 import { apiKeyHash, apiKeyHint, newApiKey } from '../../platform/security/api-key.ts'
 import { raiseAuthEpoch } from '../../platform/security/authenticator.ts'
 import { lockAppForShare } from '../apps/service.ts'
@@ -18,8 +18,6 @@ export const API_KEY_ERRORS = {
 } as const
 
 const fail = failures(API_KEY_ERRORS)
-
-type Call = { caller: Caller; origin: Origin }
 
 /** Writes the event and makes the change known: in this process once it has committed, in the others within a second. */
 async function spread(
@@ -117,24 +115,12 @@ export async function createAdminKey(
 
 /** A page of the keys that the caller's sees, revoked ones too, newest first. */
 export async function listApiKeys(deps: Deps, caller: Caller, query: ListApiKeys): Promise<Page<ApiKey>> {
-  const { page, pageSize, offset } = paging(query)
-  const total = await store.countApiKeys(deps.db, caller.tenantId, caller.appId)
-  const rows = await store.listApiKeys(deps.db, caller.tenantId, caller.appId, offset, pageSize)
-  const now = deps.now()
-  return { items: rows.map((row) => store.toApiKey(row, now)), total, page, pageSize }
+  return store.listApiKeys(deps.db, caller, query, deps.now())
 }
 
 /** @throws not_found, the same for another tenant's, another app's and none */
 export async function getApiKey(deps: Deps, caller: Caller, id: string): Promise<ApiKey> {
-  const row = isId('key', id) ? await store.findApiKey(deps.db, caller.tenantId, id, caller.appId) : undefined
-  if (row === undefined) throw fail('not_found')
-  return store.toApiKey(row, deps.now())
-}
-
-async function lockOwn(tx: Db, caller: Caller, id: string): Promise<store.ApiKeyRow> {
-  const row = isId('key', id) ? await store.lockApiKey(tx, caller.tenantId, id, caller.appId) : undefined
-  if (row === undefined) throw fail('not_found')
-  return row
+  return store.toApiKey(existing(await store.findApiKey(deps.db, caller, pathId('key', id))), deps.now())
 }
 
 /** Ends a key, at once in this process and within a second in the others. Revoked already: the same answer, no event. @throws not_found, last_admin_key */
@@ -142,7 +128,7 @@ export async function revokeApiKey(deps: Deps, { caller, origin }: Call, id: str
   return deps.db.tx(async (tx) => {
     // Of two that would each take one of the last two admin keys, the second waits here and then finds the last one.
     await store.lockRevocations(tx, caller.tenantId)
-    const row = await lockOwn(tx, caller, id)
+    const row = existing(await store.lockApiKey(tx, caller, pathId('key', id)))
     const now = deps.now()
     if (row.revoked_at !== null) return store.toApiKey(row, now)
     if (await store.isLastAdminKey(tx, caller.tenantId, row.id)) throw fail('last_admin_key')
@@ -166,7 +152,7 @@ export async function rotateApiKey(
   input: RotateApiKey,
 ): Promise<ApiKeyWithKey> {
   return deps.db.tx(async (tx) => {
-    const row = await lockOwn(tx, caller, id)
+    const row = existing(await store.lockApiKey(tx, caller, pathId('key', id)))
     refuseWider(caller, {
       scopes: row.scopes,
       appId: row.app_id,

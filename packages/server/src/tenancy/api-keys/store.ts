@@ -1,4 +1,6 @@
 import { type Db, sql } from '../../platform/db/db.ts'
+import { type AppScope, inScope, readPage } from '../../platform/db/page.ts'
+import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { KeyType } from '../../platform/security/api-key.ts'
 import type { ApiKey } from './schema.ts'
@@ -60,47 +62,21 @@ export async function insertApiKey(tx: Db, row: ApiKeyRow): Promise<void> {
       ${row.last4}, ${row.allowed_ips}, ${row.metadata}, ${row.expires_at}, ${row.created_at}, ${row.updated_at})`)
 }
 
-/** The key; with `onlyAppId` set, undefined unless it is bound to that app. */
-export function findApiKey(
-  db: Db,
-  tenantId: Id<'ten'>,
-  id: string,
-  onlyAppId: Id<'app'> | null,
-): Promise<ApiKeyRow | undefined> {
-  return db.one<ApiKeyRow>(sql`
-    select * from api_keys where tenant_id = ${tenantId} and id = ${id} and (${onlyAppId}::text is null or app_id = ${onlyAppId})`)
+const select = (scope: AppScope, id: Id<'key'>) => sql`select * from api_keys where ${inScope(scope)} and id = ${id}`
+
+/** The key; in the scope of an app, undefined unless it is bound to that app. */
+export function findApiKey(db: Db, scope: AppScope, id: Id<'key'>): Promise<ApiKeyRow | undefined> {
+  return db.one<ApiKeyRow>(select(scope, id))
 }
 
 /** The same, locked until the transaction ends. */
-export function lockApiKey(
-  tx: Db,
-  tenantId: Id<'ten'>,
-  id: string,
-  onlyAppId: Id<'app'> | null,
-): Promise<ApiKeyRow | undefined> {
-  return tx.one<ApiKeyRow>(sql`
-    select * from api_keys where tenant_id = ${tenantId} and id = ${id} and (${onlyAppId}::text is null or app_id = ${onlyAppId})
-    for no key update`)
+export function lockApiKey(tx: Db, scope: AppScope, id: Id<'key'>): Promise<ApiKeyRow | undefined> {
+  return tx.one<ApiKeyRow>(sql`${select(scope, id)} for no key update`)
 }
 
-/** How many keys a list shows. */
-export async function countApiKeys(db: Db, tenantId: Id<'ten'>, onlyAppId: Id<'app'> | null): Promise<number> {
-  const row = await db.one<{ n: number }>(sql`
-    select count(*) as n from api_keys where tenant_id = ${tenantId} and (${onlyAppId}::text is null or app_id = ${onlyAppId})`)
-  return row?.n ?? 0
-}
-
-/** A page of keys, newest first. */
-export function listApiKeys(
-  db: Db,
-  tenantId: Id<'ten'>,
-  onlyAppId: Id<'app'> | null,
-  offset: number,
-  limit: number,
-): Promise<ApiKeyRow[]> {
-  return db.query<ApiKeyRow>(sql`
-    select * from api_keys where tenant_id = ${tenantId} and (${onlyAppId}::text is null or app_id = ${onlyAppId})
-    order by id desc offset ${offset} limit ${limit}`)
+/** A page of keys, newest first, as the wire shows them at a time. */
+export function listApiKeys(db: Db, scope: AppScope, query: PageQuery, now: Date): Promise<Page<ApiKey>> {
+  return readPage(db, sql`from api_keys where ${inScope(scope)}`, query, (row: ApiKeyRow) => toApiKey(row, now))
 }
 
 /** Lets one transaction after the other take admin keys away from a tenant; creating and using keys goes on. */

@@ -2,8 +2,8 @@ import { type Db, violatedConstraint } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { type EventInput, publish } from '../../platform/events/events.ts'
 import type { OfApp } from '../../platform/hooks.ts'
-import { failures, notFoundField } from '../../platform/http/errors.ts'
-import { type Caller, type Origin, type Page, paging } from '../../platform/http/route.ts'
+import { existing, failures, notFoundField, pathId } from '../../platform/http/errors.ts'
+import type { Call, Caller, Page } from '../../platform/http/route.ts'
 import { type Id, isId, newId } from '../../platform/ids.ts'
 import { raiseAuthEpoch } from '../../platform/security/authenticator.ts'
 import { knownApps } from './known-apps.ts'
@@ -17,9 +17,6 @@ export const APP_ERRORS = {
 } as const
 
 const fail = failures(APP_ERRORS)
-
-/** What an API call needs to be known of: the key for the rules, the origin for the audit log. */
-type Call = { caller: Caller; origin: Origin }
 
 function event(
   row: store.AppRow,
@@ -41,17 +38,12 @@ async function spread(tx: Db, deps: Deps): Promise<void> {
 
 /** A page of the apps that the key sees, newest first. */
 export async function listApps(deps: Deps, caller: Caller, query: ListApps): Promise<Page<App>> {
-  const { page, pageSize, offset } = paging(query)
-  const total = await store.countApps(deps.db, caller.tenantId, caller.appId)
-  const rows = await store.listApps(deps.db, caller.tenantId, caller.appId, offset, pageSize)
-  return { items: rows.map((row) => store.toApp(row, publicHost(deps))), total, page, pageSize }
+  return store.listApps(deps.db, caller, query, publicHost(deps))
 }
 
 /** @throws not_found, the same for another tenant's, another app's than the key's, and none */
 export async function getApp(deps: Deps, caller: Caller, id: string): Promise<App> {
-  const row = isId('app', id) ? await store.findApp(deps.db, caller.tenantId, id, caller.appId) : undefined
-  if (row === undefined) throw fail('not_found')
-  return store.toApp(row, publicHost(deps))
+  return store.toApp(existing(await store.findApp(deps.db, caller, pathId('app', id))), publicHost(deps))
 }
 
 /** Creates an app; what is not given has its default. @throws validation_failed */
@@ -81,12 +73,11 @@ export async function createFirstApp(
 
 /** Changes what is given; nothing changed, no event. @throws not_found, validation_failed */
 export async function updateApp(deps: Deps, { caller, origin }: Call, id: string, input: UpdateApp): Promise<App> {
-  if (!isId('app', id)) throw fail('not_found')
+  const appId = pathId('app', id)
   checkSettings(deps, input)
-  const botToken = await sealBotToken(deps, caller.tenantId, id, input)
+  const botToken = await sealBotToken(deps, caller.tenantId, appId, input)
   return deps.db.tx(async (tx) => {
-    const before = await store.lockApp(tx, caller.tenantId, id, caller.appId)
-    if (before === undefined) throw fail('not_found')
+    const before = existing(await store.lockApp(tx, caller, appId))
     const row = appliedTo(before, input, botToken)
     const changed = changedFields(before, row)
     if (changed.length === 0) return store.toApp(before, publicHost(deps))
@@ -113,19 +104,18 @@ async function emptyApp(tx: Db, deps: Deps, of: OfApp, force: boolean): Promise<
  * @throws not_found, default_app, app_not_empty
  */
 export async function deleteApp(deps: Deps, { caller, origin }: Call, id: string, query: DeleteApp): Promise<App> {
-  if (!isId('app', id)) throw fail('not_found')
   const { tenantId } = caller
-  const of = { tenantId, appId: id }
+  const appId = pathId('app', id)
+  const of = { tenantId, appId }
   const deleted = deps.db.tx(async (tx) => {
     // Before the app, as a change of the default app locks them: tenant, then app.
     const defaultAppId = await store.lockDefaultAppForShare(tx, tenantId)
-    const row = await store.lockApp(tx, tenantId, id, caller.appId)
-    if (row === undefined) throw fail('not_found')
-    if (defaultAppId === id) throw fail('default_app')
+    const row = existing(await store.lockApp(tx, caller, appId))
+    if (defaultAppId === appId) throw fail('default_app')
     await emptyApp(tx, deps, of, query.force === 'true')
     tx.afterCommit(() => deps.revocations.distrust())
     await deps.hooks.appDeleted(tx, deps, of)
-    await store.deleteApp(tx, tenantId, id)
+    await store.deleteApp(tx, tenantId, appId)
     if (row.passkey.rpId !== null) await store.claimRelyingParties(tx, tenantId)
     await publish(tx, deps, event(row, 'app.deleted', { caller, origin }))
     await spread(tx, deps)
@@ -154,7 +144,7 @@ export async function signInSettings(
   appId: Id<'app'>,
   field = 'appId',
 ): Promise<SignInSettings> {
-  const row = await store.findApp(deps.db, tenantId, appId, null)
+  const row = await store.findApp(deps.db, { tenantId, appId: null }, appId)
   if (row === undefined) throw notFoundField(field)
   return { ...store.toApp(row, publicHost(deps)), botTokenSealed: row.bot_token_sealed }
 }
@@ -201,7 +191,7 @@ export async function resolveApp(
   if (!isId('app', appId)) throw notFoundField(field)
   const known = knownApps(deps)
   if (known.has(caller.tenantId, appId)) return appId
-  const find = async () => (await store.findApp(deps.db, caller.tenantId, appId, null))?.id
+  const find = async () => (await store.findApp(deps.db, caller, appId))?.id
   if ((await known.learn(caller.tenantId, find, 'app')) === undefined) throw notFoundField(field)
   return appId
 }

@@ -1,4 +1,6 @@
 import { type Db, sql } from '../../platform/db/db.ts'
+import { type AppScope, readPage } from '../../platform/db/page.ts'
+import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { App } from './schema.ts'
 
@@ -55,15 +57,20 @@ export async function insertApp(db: Db, row: AppRow): Promise<void> {
       ${row.created_at}, ${row.updated_at})`)
 }
 
-/** The app; with `onlyId` set, undefined for any other one. */
-export function findApp(
-  db: Db,
-  tenantId: Id<'ten'>,
-  id: string,
-  onlyId: Id<'app'> | null,
-): Promise<AppRow | undefined> {
-  return db.one<AppRow>(sql`
-    select * from apps where tenant_id = ${tenantId} and id = ${id} and (${onlyId}::text is null or id = ${onlyId})`)
+/** Apps of a tenant, or with `appId` that one alone: what a key sees. */
+const inReach = ({ tenantId, appId }: AppScope) =>
+  sql`tenant_id = ${tenantId} and (${appId}::text is null or id = ${appId})`
+
+const select = (scope: AppScope, id: Id<'app'>) => sql`select * from apps where ${inReach(scope)} and id = ${id}`
+
+/** The app; in the scope of an app, undefined for any other one. */
+export function findApp(db: Db, scope: AppScope, id: Id<'app'>): Promise<AppRow | undefined> {
+  return db.one<AppRow>(select(scope, id))
+}
+
+/** The same, locked against other changes until the transaction ends; users may still be created in it. */
+export function lockApp(tx: Db, scope: AppScope, id: Id<'app'>): Promise<AppRow | undefined> {
+  return tx.one<AppRow>(sql`${select(scope, id)} for no key update`)
 }
 
 /** Whose app this is. */
@@ -71,41 +78,14 @@ export async function findTenantOfApp(db: Db, id: Id<'app'>): Promise<Id<'ten'> 
   return (await db.one<{ tenant_id: Id<'ten'> }>(sql`select tenant_id from apps where id = ${id}`))?.tenant_id
 }
 
-/** The same, locked against other changes until the transaction ends; users may still be created in it. */
-export function lockApp(
-  tx: Db,
-  tenantId: Id<'ten'>,
-  id: string,
-  onlyId: Id<'app'> | null,
-): Promise<AppRow | undefined> {
-  return tx.one<AppRow>(sql`
-    select * from apps where tenant_id = ${tenantId} and id = ${id} and (${onlyId}::text is null or id = ${onlyId})
-    for no key update`)
-}
-
 /** Whether there is such an app, which then stays until the transaction ends. */
 export async function lockAppForShare(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Promise<boolean> {
   return (await tx.run(sql`select from apps where tenant_id = ${tenantId} and id = ${id} for share`)) === 1
 }
 
-/** How many apps a list shows; with `onlyId` set, that one at most. */
-export async function countApps(db: Db, tenantId: Id<'ten'>, onlyId: Id<'app'> | null): Promise<number> {
-  const row = await db.one<{ n: number }>(sql`
-    select count(*) as n from apps where tenant_id = ${tenantId} and (${onlyId}::text is null or id = ${onlyId})`)
-  return row?.n ?? 0
-}
-
-/** A page of apps, newest first. */
-export function listApps(
-  db: Db,
-  tenantId: Id<'ten'>,
-  onlyId: Id<'app'> | null,
-  offset: number,
-  limit: number,
-): Promise<AppRow[]> {
-  return db.query<AppRow>(sql`
-    select * from apps where tenant_id = ${tenantId} and (${onlyId}::text is null or id = ${onlyId})
-    order by id desc offset ${offset} limit ${limit}`)
+/** A page of apps, newest first, as the wire shows them. */
+export function listApps(db: Db, scope: AppScope, query: PageQuery, publicHost: string): Promise<Page<App>> {
+  return readPage(db, sql`from apps where ${inReach(scope)}`, query, (row: AppRow) => toApp(row, publicHost))
 }
 
 /** Stores what a PATCH can change. */
@@ -117,20 +97,16 @@ export async function updateApp(tx: Db, row: AppRow): Promise<void> {
     where tenant_id = ${row.tenant_id} and id = ${row.id}`)
 }
 
+const selectDefaultApp = (tenantId: Id<'ten'>) => sql`select default_app_id from tenants where id = ${tenantId}`
+
 /** The tenant's default app; undefined when there is no such tenant. */
 export async function findDefaultApp(db: Db, tenantId: Id<'ten'>): Promise<Id<'app'> | undefined> {
-  const row = await db.one<{ default_app_id: Id<'app'> }>(
-    sql`select default_app_id from tenants where id = ${tenantId}`,
-  )
-  return row?.default_app_id
+  return (await db.one<{ default_app_id: Id<'app'> }>(selectDefaultApp(tenantId)))?.default_app_id
 }
 
 /** The same, and it stays the default one until the transaction ends. */
 export async function lockDefaultAppForShare(tx: Db, tenantId: Id<'ten'>): Promise<Id<'app'> | undefined> {
-  const row = await tx.one<{ default_app_id: Id<'app'> }>(
-    sql`select default_app_id from tenants where id = ${tenantId} for share`,
-  )
-  return row?.default_app_id
+  return (await tx.one<{ default_app_id: Id<'app'> }>(sql`${selectDefaultApp(tenantId)} for share`))?.default_app_id
 }
 
 /** Locks out the creation of users: whoever is at it has committed by now, whoever comes waits and finds no app. */

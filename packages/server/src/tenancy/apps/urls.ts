@@ -1,22 +1,20 @@
-const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/
+import { webUrlProblem } from '../../platform/security/web-origin.ts'
+
 /** No wildcard and none of the odd characters that the URL parser lets through in a host. */
 const HOST = /^(?:\[[0-9a-f:.]+\]|[a-z0-9_.-]+)$/
 /** RFC 8252, section 7.1: the scheme of a native app is a domain of its maker in reverse order. */
 const PRIVATE_USE = /^[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+:$/
 
-function schemeProblem(url: URL, development: boolean): string | null {
-  const loopback = LOOPBACK.test(url.hostname)
-  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && loopback)) return 'Must start with https://.'
-  if (url.protocol === 'http:' && !development) return 'Must start with https://; http: on loopback is for development.'
-  if (!HOST.test(url.hostname)) return 'Must name one host, without a wildcard.'
-  return url.username === '' && url.password === '' ? null : 'Must not hold a user name or password.'
+function urlProblem(url: URL, development: boolean): string | null {
+  const problem = webUrlProblem(url, development)
+  return problem === null && !HOST.test(url.hostname) ? 'Must name one host, without a wildcard.' : problem
 }
 
 /** What keeps a text from being an allowed origin, or null: an origin as browsers send it (RFC 6454, section 6.2). */
 export function originProblem(text: string, development: boolean): string | null {
   const url = URL.parse(text)
   if (url === null) return 'Must be an origin, such as https://shop.example.com.'
-  const problem = schemeProblem(url, development)
+  const problem = urlProblem(url, development)
   if (problem !== null) return problem
   return url.origin === text ? null : `Must be an origin as browsers send it: ${url.origin}`
 }
@@ -30,7 +28,7 @@ export function redirectUrlProblem(text: string, development: boolean): string |
     if (url.username !== '' || url.password !== '') return 'Must not hold a user name or password.'
     if (!/^[^:]+:\//.test(text)) return 'Must have a path after the scheme, such as com.example.shop:/signed-in.'
   } else {
-    const problem = schemeProblem(url, development)
+    const problem = urlProblem(url, development)
     if (problem !== null) return problem
   }
   return url.href === text || url.href === `${text}/` ? null : `Must be written as browsers do: ${url.href}`

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError } from '../../../test/harness/envelope.ts'
 import { type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
 import { type StripeFake, startStripeFake } from '../../../test/harness/stripe-fake.ts'
+import { webUrlProblem } from '../../platform/security/web-origin.ts'
 import { checkoutBody, newCustomer, newShop, pay, SHOP } from './billing.fixture.ts'
 
 let service: Service
@@ -248,8 +249,9 @@ describe('a return URL', () => {
     const tenant = await service.newTenant()
     const local = { plan: 'pro', successUrl: 'http://127.0.0.1:5173/ok', cancelUrl: 'http://[::1]:5173/' }
     expect((await tenant.post('/billing/checkout', local)).status).toBe(201)
-    const { parseReturnUrl } = await import('./return-url.ts')
-    expect(() => parseReturnUrl('returnUrl', 'http://localhost/', false)).toThrow('not valid')
+    expect(webUrlProblem(new URL('http://localhost/'), false)).toBe(
+      'Must start with https://; http: on loopback is for development.',
+    )
   })
 })
 

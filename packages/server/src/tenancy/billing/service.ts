@@ -4,12 +4,11 @@ import type { Deps } from '../../platform/deps.ts'
 import { type ErrorTable, failures, invalid } from '../../platform/http/errors.ts'
 import type { Caller } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
-import type { PaidPlan } from '../../platform/ports/payment-processor.ts'
-import { type PaymentProcessor, ProcessorError } from '../../platform/ports/payment-processor.ts'
+import { type PaidPlan, type PaymentProcessor, ProcessorError } from '../../platform/ports/payment-processor.ts'
 import { QUOTA_ERRORS } from '../../platform/ports/quotas.ts'
+import { isLoopback, webUrlProblem } from '../../platform/security/web-origin.ts'
 import { isPaidPlan } from './plans.ts'
-import { isLoopback, parseReturnUrl } from './return-url.ts'
-import type { Checkout, CreateCheckout, CreatePortal, Portal } from './schema.ts'
+import { type Checkout, type CreateCheckout, type CreatePortal, type Portal, URL_CHARS_MAX } from './schema.ts'
 import * as store from './store.ts'
 
 export const BILLING_ERRORS = {
@@ -57,6 +56,20 @@ export async function callProcessor<T>(deps: Deps, call: Promise<T>): Promise<T>
       error.passing ? { 'retry-after': RETRY_AFTER_SECONDS } : {},
     )
   })
+}
+
+/**
+ * A URL that a browser may be sent back to, in the normal form of browsers: other parsers read some spellings differently.
+ * Does not check whose URL it is. @throws validation_failed, naming the field
+ */
+function parseReturnUrl(field: string, text: string, development: boolean): URL {
+  const url = URL.parse(text)
+  if (url === null) throw invalid(field, 'Must be an absolute URL, such as https://shop.example.com/billing.')
+  const problem = webUrlProblem(url, development)
+  if (problem !== null) throw invalid(field, problem)
+  if (url.href.length > URL_CHARS_MAX)
+    throw invalid(field, `Must be at most ${URL_CHARS_MAX} characters long once it is percent-encoded.`)
+  return url
 }
 
 /** A return URL that belongs to the tenant. @throws validation_failed, naming the field */

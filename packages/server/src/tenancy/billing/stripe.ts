@@ -8,8 +8,8 @@ import {
   type ProcessorEvent,
   type Subscription,
 } from '../../platform/ports/payment-processor.ts'
+import { isLoopback } from '../../platform/security/web-origin.ts'
 import { isPaidPlan } from './plans.ts'
-import { isLoopback } from './return-url.ts'
 
 const TIMEOUT_MS = 6_000
 const RETRIES_MAX = 1

@@ -3,9 +3,9 @@ import { publicUrl } from '../../platform/config.ts'
 import { type Db, violatedConstraint } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { type EventInput, publish } from '../../platform/events/events.ts'
-import { type ErrorTable, failures, invalid, notFoundField } from '../../platform/http/errors.ts'
-import { type Caller, type Origin, type Page, paging } from '../../platform/http/route.ts'
-import { isId, newId } from '../../platform/ids.ts'
+import { type ErrorTable, existing, failures, invalid, notFoundField, pathId } from '../../platform/http/errors.ts'
+import type { Call, Caller, Page } from '../../platform/http/route.ts'
+import { newId } from '../../platform/ids.ts'
 import { raiseAuthEpoch } from '../../platform/security/authenticator.ts'
 import { forgetApps, resolveApp } from '../apps/service.ts'
 import { canonicalDomain, refuseUnownable } from './domain-name.ts'
@@ -25,9 +25,6 @@ const fail = failures(CUSTOM_DOMAIN_ERRORS)
 /** The service checks each of them every day. */
 const DOMAINS_MAX = 1_000
 const TOKEN_BYTES = 24
-
-/** Who calls: the key for authorisation, the origin for the audit log. */
-export type Call = { caller: Caller; origin: Origin }
 
 const publicHost = (deps: Pick<Deps, 'config'>) => new URL(publicUrl(deps.config)).hostname
 
@@ -109,18 +106,14 @@ export async function listCustomDomains(
   caller: Caller,
   query: ListCustomDomains,
 ): Promise<Page<CustomDomain>> {
-  const { page, pageSize, offset } = paging(query)
   const appId = query.app_id === undefined ? caller.appId : await resolveApp(deps, caller, query.app_id, 'app_id')
   const scope = { tenantId: caller.tenantId, appId, status: query.status ?? null }
-  const { rows, total } = await store.listDomains(deps.db, scope, offset, pageSize)
-  return { items: rows.map((row) => store.toCustomDomain(row, targetHost(deps))), total, page, pageSize }
+  return store.listDomains(deps.db, scope, query, targetHost(deps))
 }
 
 /** @throws not_found, the same for unknown domains and those of another tenant or app */
 export async function getCustomDomain(deps: Deps, caller: Caller, id: string): Promise<CustomDomain> {
-  const row = isId('dom', id) ? await store.findDomain(deps.db, caller, id) : undefined
-  if (row === undefined) throw fail('not_found')
-  return store.toCustomDomain(row, targetHost(deps))
+  return store.toCustomDomain(existing(await store.findDomain(deps.db, caller, pathId('dom', id))), targetHost(deps))
 }
 
 /** The name in the query or the body. @throws validation_failed without a name, or with two */

@@ -1,4 +1,6 @@
 import { type Db, sql } from '../../platform/db/db.ts'
+import { type AppScope, inScope, readPage } from '../../platform/db/page.ts'
+import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { domainOrigins } from '../../platform/security/domain-origins.ts'
 import { RECORD_LABEL } from './domain-name.ts'
@@ -57,22 +59,13 @@ export async function insertDomain(tx: Db, row: NewDomain): Promise<DomainRow> {
   return inserted as DomainRow
 }
 
-/** Domains of a tenant, or with `appId` only of that app. */
-export interface DomainScope {
-  tenantId: Id<'ten'>
-  appId: Id<'app'> | null
-}
-
-const inScope = ({ tenantId, appId }: DomainScope) =>
-  sql`tenant_id = ${tenantId} and (${appId}::text is null or app_id = ${appId})`
-
 /** The domain, or undefined. */
-export function findDomain(db: Db, scope: DomainScope, id: Id<'dom'>): Promise<DomainRow | undefined> {
+export function findDomain(db: Db, scope: AppScope, id: Id<'dom'>): Promise<DomainRow | undefined> {
   return db.one<DomainRow>(sql`select * from custom_domains where ${inScope(scope)} and id = ${id}`)
 }
 
 /** The same by its name. */
-export function findDomainByName(db: Db, scope: DomainScope, domain: string): Promise<DomainRow | undefined> {
+export function findDomainByName(db: Db, scope: AppScope, domain: string): Promise<DomainRow | undefined> {
   return db.one<DomainRow>(sql`select * from custom_domains where ${inScope(scope)} and domain = ${domain}`)
 }
 
@@ -88,19 +81,15 @@ export async function countUpTo(tx: Db, tenantId: Id<'ten'>, most: number): Prom
   return tx.run(sql`select from custom_domains where tenant_id = ${tenantId} limit ${most}`)
 }
 
-/** A page of domains, newest first, and how many there are; null does not narrow it. */
-export async function listDomains(
+/** A page of domains, newest first; null does not narrow it. `target` is the host that domains are to point at. */
+export function listDomains(
   db: Db,
-  { status, ...scope }: DomainScope & { status: CustomDomain['status'] | null },
-  offset: number,
-  limit: number,
-): Promise<{ rows: DomainRow[]; total: number }> {
-  const fits = sql`${inScope(scope)} and (${status}::text is null or status = ${status})`
-  const count = await db.one<{ n: number }>(sql`select count(*) as n from custom_domains where ${fits}`)
-  const rows = await db.query<DomainRow>(
-    sql`select * from custom_domains where ${fits} order by id desc offset ${offset} limit ${limit}`,
-  )
-  return { rows, total: count?.n ?? 0 }
+  { status, ...scope }: AppScope & { status: CustomDomain['status'] | null },
+  query: PageQuery,
+  target: string,
+): Promise<Page<CustomDomain>> {
+  const from = sql`from custom_domains where ${inScope(scope)} and (${status}::text is null or status = ${status})`
+  return readPage(db, from, query, (row: DomainRow) => toCustomDomain(row, target))
 }
 
 /** Stores what a lookup has changed. @throws the violation of custom_domains_verified when another tenant was first */
@@ -113,7 +102,7 @@ export async function updateChecked(tx: Db, row: DomainRow): Promise<void> {
 }
 
 /** Deletes a domain by its name. @returns what it was, or undefined */
-export function deleteDomain(tx: Db, scope: DomainScope, domain: string): Promise<DomainRow | undefined> {
+export function deleteDomain(tx: Db, scope: AppScope, domain: string): Promise<DomainRow | undefined> {
   return tx.one<DomainRow>(sql`delete from custom_domains where ${inScope(scope)} and domain = ${domain} returning *`)
 }
 

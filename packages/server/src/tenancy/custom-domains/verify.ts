@@ -2,11 +2,12 @@ import { violatedConstraint } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { type EventInput, publish } from '../../platform/events/events.ts'
 import { failures, type HttpError, notFoundField } from '../../platform/http/errors.ts'
+import type { Call } from '../../platform/http/route.ts'
 import { DnsBusy, DnsUnavailable, dnsRecords } from './dns-records.ts'
 import { canonicalDomain } from './domain-name.ts'
 import { afterCheck, type DomainCheck } from './next-check.ts'
 import type { CustomDomain, VerifyCustomDomain } from './schema.ts'
-import { type Call, CUSTOM_DOMAIN_ERRORS, domainEvent, spread, taken, targetHost } from './service.ts'
+import { CUSTOM_DOMAIN_ERRORS, domainEvent, spread, taken, targetHost } from './service.ts'
 import * as store from './store.ts'
 
 const fail = failures(CUSTOM_DOMAIN_ERRORS)

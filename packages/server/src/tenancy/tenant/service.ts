@@ -3,8 +3,8 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
 import { publish } from '../../platform/events/events.ts'
-import { failures, notFoundField } from '../../platform/http/errors.ts'
-import type { Caller, Origin } from '../../platform/http/route.ts'
+import { existing, notFoundField } from '../../platform/http/errors.ts'
+import type { Call, Caller } from '../../platform/http/route.ts'
 import { type Id, isId, newId } from '../../platform/ids.ts'
 import { keyFingerprint } from '../../platform/ports/party.ts'
 import type { Authenticator } from '../../platform/security/authenticator.ts'
@@ -16,27 +16,18 @@ import * as store from './store.ts'
 
 export { lockPlan, setPlan } from './store.ts'
 
-const fail = failures({})
-
 const NAMESPACES_MAX = 10_000
 const RAW_KEY_BYTES = 32
 
 /** The caller's own tenant. */
 export async function getTenant(deps: Deps, caller: Caller): Promise<Tenant> {
-  const row = await store.findTenant(deps.db, caller.tenantId)
-  if (row === undefined) throw fail('not_found')
-  return store.toTenant(row)
+  return store.toTenant(existing(await store.findTenant(deps.db, caller.tenantId)))
 }
 
 /** Changes what is given; nothing changed, no event. @throws not_found (names `settings.defaultAppId`) */
-export async function updateTenant(
-  deps: Deps,
-  { caller, origin }: { caller: Caller; origin: Origin },
-  input: UpdateTenant,
-): Promise<Tenant> {
+export async function updateTenant(deps: Deps, { caller, origin }: Call, input: UpdateTenant): Promise<Tenant> {
   return deps.db.tx(async (tx) => {
-    const before = await store.lockTenant(tx, caller.tenantId)
-    if (before === undefined) throw fail('not_found')
+    const before = existing(await store.lockTenant(tx, caller.tenantId))
     const row = {
       ...before,
       name: input.name?.trim().normalize('NFC') ?? before.name,

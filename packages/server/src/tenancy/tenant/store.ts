@@ -41,17 +41,17 @@ export async function insertTenant(
     values (${tenant.id}, ${tenant.name}, ${tenant.defaultAppId}, ${tenant.nodePublicKey}, ${tenant.nodeKeySealed}, ${tenant.now}, ${tenant.now})`)
 }
 
+const select = (id: Id<'ten'>) => sql`
+  select id, name, plan, default_app_id, created_at, updated_at from tenants where id = ${id}`
+
 /** The tenant, or undefined. */
 export function findTenant(db: Db, id: Id<'ten'>): Promise<TenantRow | undefined> {
-  return db.one<TenantRow>(
-    sql`select id, name, plan, default_app_id, created_at, updated_at from tenants where id = ${id}`,
-  )
+  return db.one<TenantRow>(select(id))
 }
 
 /** The same, locked against other changes until the transaction ends. */
 export function lockTenant(tx: Db, id: Id<'ten'>): Promise<TenantRow | undefined> {
-  return tx.one<TenantRow>(sql`
-    select id, name, plan, default_app_id, created_at, updated_at from tenants where id = ${id} for no key update`)
+  return tx.one<TenantRow>(sql`${select(id)} for no key update`)
 }
 
 /** Stores what a PATCH can change. */
