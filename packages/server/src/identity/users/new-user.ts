@@ -1,8 +1,6 @@
 import { mergeMetadata } from '../../platform/http/metadata.ts'
-import type { Id } from '../../platform/ids.ts'
-import { newId } from '../../platform/ids.ts'
-import { foldCase } from './case.ts'
-import { parseEmail } from './email.ts'
+import { type Id, newId } from '../../platform/ids.ts'
+import { foldCase, parseEmail } from './email.ts'
 import type { UserRow } from './store.ts'
 
 /** Who a new user is; what is absent is null. */

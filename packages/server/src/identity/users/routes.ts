@@ -26,7 +26,7 @@ export const userRoutes: Route[] = [
       status: 201,
       errors: ['already_exists', 'quota_exceeded'],
     },
-    (deps, { caller, origin, body }) => createUser(deps, caller, origin, body),
+    (deps, { caller, origin, body }) => createUser(deps, { caller, origin }, body),
   ),
   route(
     'GET /users/:id',
@@ -45,7 +45,7 @@ export const userRoutes: Route[] = [
       errors: ['already_exists'],
       extension: true,
     },
-    (deps, { caller, origin, params, body }) => updateUser(deps, caller, origin, params.id, body),
+    (deps, { caller, origin, params, body }) => updateUser(deps, { caller, origin }, params.id, body),
   ),
   route(
     'DELETE /users/:id',
@@ -57,6 +57,6 @@ export const userRoutes: Route[] = [
       reply: one(User),
       extension: true,
     },
-    (deps, { caller, origin, params }) => deleteUser(deps, caller, origin, params.id),
+    (deps, { caller, origin, params }) => deleteUser(deps, { caller, origin }, params.id),
   ),
 ]

@@ -2,25 +2,20 @@ import { lockOutActs } from '../../platform/concurrency/user-lock.ts'
 import { type Db, violatedConstraint } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { newEvent, publish } from '../../platform/events/events.ts'
-import { failures, type HttpError, notFoundField } from '../../platform/http/errors.ts'
+import { existing, fail, notFoundField, pathId } from '../../platform/http/errors.ts'
 import { changeMetadata } from '../../platform/http/metadata.ts'
-import type { Caller, Origin, Page } from '../../platform/http/route.ts'
-import { paging } from '../../platform/http/route.ts'
-import { type Id, isId } from '../../platform/ids.ts'
+import { type Call, type Caller, type Page, paging } from '../../platform/http/route.ts'
+import type { Id } from '../../platform/ids.ts'
 import { forgetApps, resolveApp } from '../../tenancy/apps/service.ts'
 import { tenantContext } from '../../tenancy/tenant/service.ts'
-import { endSessionsOf } from '../sessions/service.ts'
-import { foldCase } from './case.ts'
-import { parseEmail } from './email.ts'
+import { endSessionsOf, type SignIn, startSession } from '../sessions/service.ts'
+import { foldCase, parseEmail } from './email.ts'
 import { eraseTraces } from './erasure-store.ts'
 import { type NewUser, newUserRow, searchText, trimmed } from './new-user.ts'
-import type { CreateUser, ListUsers, UpdateUser, User } from './schema.ts'
+import type { CreateUser, ListUsers, SignedIn, UpdateUser, User } from './schema.ts'
 import * as store from './store.ts'
 
-export { signIn } from './sign-in.ts'
-export { userSeen } from './store.ts'
-
-const fail = failures({})
+export { setMfaEnabled, userSeen } from './store.ts'
 
 /** The constraint that makes a value unique, and the field it stands for. */
 const UNIQUE_FIELDS: Record<string, string> = { users_email: 'email', users_external_id: 'externalId' }
@@ -28,17 +23,20 @@ const UNIQUE_FIELDS: Record<string, string> = { users_email: 'email', users_exte
 /** Violated when the app was deleted after it was looked up. */
 const APP_CONSTRAINT = 'users_app_fk'
 
-function conflict(error: unknown): unknown {
-  if (violatedConstraint(error) === APP_CONSTRAINT) return notFoundField('appId')
-  const field = UNIQUE_FIELDS[violatedConstraint(error) ?? '']
-  if (field === undefined) return error
-  return fail('already_exists', [
-    { field, code: 'already_exists', message: `Another user of this app has this ${field}.` },
-  ])
-}
-
-/** Who does it and from where. */
-type Call = { caller: Caller; origin: Origin }
+/** Throws what the violation of a constraint means to the caller. @throws already_exists, not_found (names `appId`) */
+const refuse =
+  (deps: Deps) =>
+  (error: unknown): never => {
+    const constraint = violatedConstraint(error) ?? ''
+    if (constraint === APP_CONSTRAINT) {
+      forgetApps(deps)
+      throw notFoundField('appId')
+    }
+    const field = UNIQUE_FIELDS[constraint]
+    if (field === undefined) throw error
+    const message = `Another user of this app has this ${field}.`
+    throw fail('already_exists', [{ field, code: 'already_exists', message }])
+  }
 
 async function newRow(deps: Deps, tenantId: Id<'ten'>, input: NewUser): Promise<store.UserRow> {
   const { namespace } = await tenantContext(deps, tenantId)
@@ -58,27 +56,20 @@ const created = (row: store.UserRow, now: Date, cause: Call) =>
 export async function addUser(deps: Deps, call: Call, input: NewUser): Promise<User> {
   await deps.quotas.require(deps.db, call.caller.tenantId, 'users')
   const row = await newRow(deps, call.caller.tenantId, input)
-  await store.insertUser(deps.db, row, created(row, row.created_at, call)).catch((error: unknown) => {
-    if (violatedConstraint(error) === APP_CONSTRAINT) forgetApps(deps)
-    throw conflict(error)
-  })
+  await store.insertUser(deps.db, row, created(row, row.created_at, call)).catch(refuse(deps))
   deps.db.afterCommit(deps.wake.outbox)
   return store.toUser(row)
 }
 
 /** Creates a user in the app that the call is about. @throws already_exists, not_found (names `appId`), quota_exceeded */
-export async function createUser(deps: Deps, caller: Caller, origin: Origin, input: CreateUser): Promise<User> {
-  const appId = await resolveApp(deps, caller, input.appId)
-  return addUser(deps, { caller, origin }, { ...input, appId })
+export async function createUser(deps: Deps, call: Call, input: CreateUser): Promise<User> {
+  return addUser(deps, call, { ...input, appId: await resolveApp(deps, call.caller, input.appId) })
 }
 
 /** Adds a user that lists hide and no event tells of: a guest's. @throws not_found (names `appId`) */
 export async function addGuest(deps: Deps, tenantId: Id<'ten'>, appId: Id<'app'>): Promise<User> {
   const row = await newRow(deps, tenantId, { appId })
-  await store.insertGuest(deps.db, row).catch((error: unknown) => {
-    if (violatedConstraint(error) === APP_CONSTRAINT) forgetApps(deps)
-    throw conflict(error)
-  })
+  await store.insertGuest(deps.db, row).catch(refuse(deps))
   return store.toUser(row)
 }
 
@@ -94,8 +85,7 @@ export async function promoteGuest(
   input: Omit<NewUser, 'id' | 'appId'>,
 ): Promise<User> {
   // Locked: the user is counted by the trust level that it has now.
-  const before = await store.lockAnyUser(tx, call.caller.tenantId, id)
-  if (before === undefined) throw fail('not_found')
+  const before = existing(await store.lockAnyUser(tx, call.caller.tenantId, id))
   const draft = await newRow(deps, before.tenant_id, { ...input, id, appId: before.app_id })
   const row = {
     ...before,
@@ -107,11 +97,17 @@ export async function promoteGuest(
     search_text: draft.search_text,
     updated_at: deps.now(),
   }
-  await store.promoteGuest(tx, row, created(row, row.updated_at, call)).catch((error: unknown) => {
-    throw conflict(error)
-  })
+  await store.promoteGuest(tx, row, created(row, row.updated_at, call)).catch(refuse(deps))
   tx.afterCommit(deps.wake.outbox)
   return store.toUser(row)
+}
+
+/** Signs a user in and answers the record with the tokens. @throws user_suspended */
+export async function signIn(deps: Deps, input: SignIn, isNewUser: boolean): Promise<SignedIn> {
+  const tokens = await startSession(deps, { ...input, isNewUser })
+  const row = await store.findAnyUser(deps.db, input.tenantId, input.userId)
+  if (row === undefined) throw fail('user_suspended')
+  return { user: store.toUser(row), isNewUser, ...tokens }
 }
 
 /** A user as answers of sign-in show it, guests included. Undefined for none. */
@@ -136,11 +132,6 @@ export async function findUserByEmail(
 export async function endGuest(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<void> {
   await lockOutActs(tx, id)
   await store.endGuest(tx, tenantId, id)
-}
-
-/** Notes whether a user has a second factor, in the transaction that enrols or removes it. */
-export async function setMfaEnabled(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>, enabled: boolean): Promise<void> {
-  await store.setMfaEnabled(tx, tenantId, id, enabled)
 }
 
 /** A user, be it a guest or not, whom nobody else changes until the transaction ends. */
@@ -175,9 +166,7 @@ export async function setTrustLevel(
 
 /** @throws not_found, the same for another tenant's, another app's and no user */
 export async function getUser(deps: Deps, caller: Caller, id: string): Promise<User> {
-  const row = isId('usr', id) ? await store.findUser(deps.db, caller.tenantId, id, caller.appId) : undefined
-  if (row === undefined) throw fail('not_found')
-  return store.toUser(row)
+  return store.toUser(existing(await store.findUser(deps.db, caller, pathId('usr', id))))
 }
 
 /** A page of the users that a filter finds, newest first; `total` is exact. */
@@ -196,12 +185,10 @@ export async function listUsers(deps: Deps, caller: Caller, query: ListUsers): P
   return { items: rows.map(store.toUser), total, page, pageSize }
 }
 
-async function lockOwn(tx: Db, caller: Caller, id: string): Promise<store.UserRow> {
-  if (!isId('usr', id)) throw fail('not_found')
+async function lockOwn(tx: Db, caller: Caller, text: string): Promise<store.UserRow> {
+  const id = pathId('usr', text)
   await lockOutActs(tx, id)
-  const row = await store.lockUser(tx, caller.tenantId, id, caller.appId)
-  if (row === undefined) throw fail('not_found')
-  return row
+  return existing(await store.lockUser(tx, caller, id))
 }
 
 function changed(before: store.UserRow, input: UpdateUser): { row: store.UserRow; fields: string[] } {
@@ -228,16 +215,10 @@ function changed(before: store.UserRow, input: UpdateUser): { row: store.UserRow
 }
 
 /** Changes what is given; nothing changed, no event. @throws not_found, already_exists */
-export async function updateUser(
-  deps: Deps,
-  caller: Caller,
-  origin: Origin,
-  id: string,
-  input: UpdateUser,
-): Promise<User> {
+export async function updateUser(deps: Deps, call: Call, id: string, input: UpdateUser): Promise<User> {
   return deps.db
     .tx(async (tx) => {
-      const before = await lockOwn(tx, caller, id)
+      const before = await lockOwn(tx, call.caller, id)
       const { row, fields } = changed(before, input)
       if (fields.length === 0) return store.toUser(before)
       row.updated_at = deps.now()
@@ -245,35 +226,33 @@ export async function updateUser(
       if (row.status === 'suspended' && before.status !== 'suspended')
         await endSessionsOf(tx, deps, row.tenant_id, row.id)
       await publish(tx, deps, {
-        tenantId: caller.tenantId,
+        tenantId: row.tenant_id,
         appId: row.app_id,
         type: 'user.updated',
         data: { userId: row.id, changed: fields },
-        cause: { caller, origin },
+        cause: call,
       })
       return store.toUser(row)
     })
-    .catch((error: unknown): never => {
-      throw conflict(error) as HttpError
-    })
+    .catch(refuse(deps))
 }
 
 /**
  * Deletes a user with all that is kept of them, and answers the record's final state. What has to outlive the request, and
- * until when, stands in `erasure-service.ts`. @throws not_found
+ * until when, stands in `erasure.ts`. @throws not_found
  */
-export async function deleteUser(deps: Deps, caller: Caller, origin: Origin, id: string): Promise<User> {
+export async function deleteUser(deps: Deps, call: Call, id: string): Promise<User> {
   return deps.db.tx(async (tx) => {
-    const row = await lockOwn(tx, caller, id)
+    const row = await lockOwn(tx, call.caller, id)
     await endSessionsOf(tx, deps, row.tenant_id, row.id)
     await eraseTraces(tx, row)
     await store.deleteUser(tx, row)
     await publish(tx, deps, {
-      tenantId: caller.tenantId,
+      tenantId: row.tenant_id,
       appId: row.app_id,
       type: 'user.deleted',
       data: { userId: row.id },
-      cause: { caller, origin },
+      cause: call,
     })
     return store.toUser({ ...row, status: 'deleted', updated_at: deps.now() })
   })

@@ -1,4 +1,5 @@
 import { and, type Db, type Sql, sql, unprepared } from '../../platform/db/db.ts'
+import { type AppScope, inScope } from '../../platform/db/page.ts'
 import { countImported } from '../../platform/events/counters.ts'
 import { eventsWritesIf, eventWrites, type StoredEvent } from '../../platform/events/events.ts'
 import type { Id } from '../../platform/ids.ts'
@@ -129,14 +130,17 @@ export async function promoteGuest(tx: Db, row: UserRow, event: StoredEvent): Pr
     where tenant_id = ${row.tenant_id} and id = ${row.id} and guest`)
 }
 
+const selectAny = (tenantId: Id<'ten'>, id: Id<'usr'>) =>
+  sql`select * from users where tenant_id = ${tenantId} and id = ${id}`
+
 /** The user, be it a guest or not. */
 export function findAnyUser(db: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<UserRow | undefined> {
-  return db.one<UserRow>(sql`select * from users where tenant_id = ${tenantId} and id = ${id}`)
+  return db.one<UserRow>(selectAny(tenantId, id))
 }
 
 /** The same, locked until the transaction ends. */
 export function lockAnyUser(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<UserRow | undefined> {
-  return tx.one<UserRow>(sql`select * from users where tenant_id = ${tenantId} and id = ${id} for no key update`)
+  return tx.one<UserRow>(sql`${selectAny(tenantId, id)} for no key update`)
 }
 
 /** The same with whether it is a guest that has ended. What it waited for to commit is in the answer. */
@@ -196,27 +200,17 @@ export async function setMfaEnabled(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>, 
   await tx.run(sql`update users set mfa_enabled = ${enabled} where tenant_id = ${tenantId} and id = ${id}`)
 }
 
-/** The user, if it is this tenant's (and, with `appId`, this app's) and no guest. */
-export function findUser(
-  db: Db,
-  tenantId: Id<'ten'>,
-  id: string,
-  appId: Id<'app'> | null,
-): Promise<UserRow | undefined> {
-  return db.one<UserRow>(sql`
-    select * from users where tenant_id = ${tenantId} and id = ${id} and not guest and (${appId}::text is null or app_id = ${appId})`)
+const select = (scope: AppScope, id: Id<'usr'>) =>
+  sql`select * from users where ${inScope(scope)} and id = ${id} and not guest`
+
+/** The user in the scope, unless it is a guest. */
+export function findUser(db: Db, scope: AppScope, id: Id<'usr'>): Promise<UserRow | undefined> {
+  return db.one<UserRow>(select(scope, id))
 }
 
 /** The same, locked until the transaction ends. */
-export function lockUser(
-  tx: Db,
-  tenantId: Id<'ten'>,
-  id: string,
-  appId: Id<'app'> | null,
-): Promise<UserRow | undefined> {
-  return tx.one<UserRow>(sql`
-    select * from users where tenant_id = ${tenantId} and id = ${id} and not guest and (${appId}::text is null or app_id = ${appId})
-    for no key update`)
+export function lockUser(tx: Db, scope: AppScope, id: Id<'usr'>): Promise<UserRow | undefined> {
+  return tx.one<UserRow>(sql`${select(scope, id)} for no key update`)
 }
 
 /** Stores what a PATCH can change. */
@@ -233,9 +227,7 @@ export async function deleteUser(tx: Db, row: UserRow): Promise<void> {
   await tx.run(sql`with ${countWrite(row, -1)} delete from users where tenant_id = ${row.tenant_id} and id = ${row.id}`)
 }
 
-export interface UserFilter {
-  tenantId: Id<'ten'>
-  appId: Id<'app'> | null
+export interface UserFilter extends AppScope {
   trustLevel: User['trustLevel'] | null
   /** A condition on the text, made by `searchCondition`. */
   search: Sql | null
@@ -271,8 +263,7 @@ function conditions(filter: UserFilter): Sql {
 async function countUsers(db: Db, filter: UserFilter): Promise<number> {
   const row = await db.one<{ n: number }>(sql`
     select coalesce(sum(n), 0)::bigint as n from user_counts
-    where tenant_id = ${filter.tenantId} and (${filter.appId}::text is null or app_id = ${filter.appId})
-      and (${filter.trustLevel}::text is null or trust_level = ${filter.trustLevel})`)
+    where ${inScope(filter)} and (${filter.trustLevel}::text is null or trust_level = ${filter.trustLevel})`)
   return row?.n ?? 0
 }
 

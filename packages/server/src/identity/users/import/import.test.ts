@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
-import { runCli } from '../../operations/cli/cli.ts'
-import { sql } from '../../platform/db/db.ts'
+import { eventually, type Service, startService, type Tenant } from '../../../../test/harness/harness.ts'
+import { runCli } from '../../../operations/cli/cli.ts'
+import { sql } from '../../../platform/db/db.ts'
 
 let service: Service
 let folder: string

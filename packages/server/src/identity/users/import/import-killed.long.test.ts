@@ -1,8 +1,8 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { eventually, newDatabase } from '../../../test/harness/harness.ts'
-import { DataFolder, killAll, query, ServiceProcess } from '../../../test/harness/service-process.ts'
+import { eventually, newDatabase } from '../../../../test/harness/harness.ts'
+import { DataFolder, killAll, query, ServiceProcess } from '../../../../test/harness/service-process.ts'
 
 const USERS = 14_000
 const KILLS = 3

@@ -1,5 +1,5 @@
-import { type Db, sql } from '../../platform/db/db.ts'
-import type { Id } from '../../platform/ids.ts'
+import { type Db, sql } from '../../../platform/db/db.ts'
+import type { Id } from '../../../platform/ids.ts'
 
 /** How far the import of a file has got. */
 export interface ImportState {

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { type CsvError, type Info, parse } from 'csv-parse'
-import { HttpError } from '../../platform/http/errors.ts'
-import { parseJson } from '../../platform/http/json.ts'
+import { HttpError } from '../../../platform/http/errors.ts'
+import { parseJson } from '../../../platform/http/json.ts'
 
 /** The file cannot be imported at all. The message says what to do. */
 export class ImportFileError extends Error {}
