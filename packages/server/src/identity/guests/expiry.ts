@@ -1,7 +1,7 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { type EventInput, publish } from '../../platform/events/events.ts'
-import type { Caller, Origin } from '../../platform/http/route.ts'
+import { publish } from '../../platform/events/events.ts'
+import type { Call } from '../../platform/http/route.ts'
 import { endSessionsOf } from '../sessions/service.ts'
 import { endGuest } from '../users/service.ts'
 import type { CleanUpGuests, ExpiredGuests } from './schema.ts'
@@ -18,12 +18,7 @@ const MINUTE_MS = 60_000
  * What follows from a guest's end, in the transaction that writes it: no token of theirs counts, their wallet is frozen,
  * and `guest.expired`.
  */
-export async function finishExpiry(
-  tx: Db,
-  deps: Deps,
-  row: store.GuestRow,
-  cause?: EventInput['cause'],
-): Promise<void> {
+export async function finishExpiry(tx: Db, deps: Deps, row: store.GuestRow, cause?: Call): Promise<void> {
   // The user first: a sign-in that is under way either ends with the others here, or finds the guest ended.
   await endGuest(tx, row.tenant_id, row.user_id)
   await endSessionsOf(tx, deps, row.tenant_id, row.user_id)
@@ -41,15 +36,11 @@ export async function finishExpiry(
  * Ends guests in bulk, in portions of one transaction each and at most `CLEANUP_MAX` a call. Without `olderThanMinutes`
  * those whose time is over: the sweep would soon.
  */
-export async function cleanUpGuests(
-  deps: Deps,
-  { caller, origin }: { caller: Caller; origin: Origin },
-  input: CleanUpGuests,
-): Promise<ExpiredGuests> {
+export async function cleanUpGuests(deps: Deps, call: Call, input: CleanUpGuests): Promise<ExpiredGuests> {
   const now = deps.now()
   const which: store.ExpiryFilter = {
-    tenantId: caller.tenantId,
-    appId: caller.appId,
+    tenantId: call.caller.tenantId,
+    appId: call.caller.appId,
     createdUntil:
       input.olderThanMinutes === undefined ? null : new Date(now.getTime() - input.olderThanMinutes * MINUTE_MS),
     now,
@@ -62,7 +53,7 @@ export async function cleanUpGuests(
   while (expired < CLEANUP_MAX) {
     const ended = await deps.db.tx(async (tx) => {
       const rows = await store.expireMatching(tx, which, Math.min(PORTION, CLEANUP_MAX - expired))
-      for (const row of rows) await finishExpiry(tx, deps, row, { caller, origin })
+      for (const row of rows) await finishExpiry(tx, deps, row, call)
       return rows.length
     })
     expired += ended

@@ -1,10 +1,10 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { publish } from '../../platform/events/events.ts'
-import { failures } from '../../platform/http/errors.ts'
+import { existing, failures, pathId } from '../../platform/http/errors.ts'
 import { mergeMetadata } from '../../platform/http/metadata.ts'
-import { type Caller, type CurrentUser, type Origin, type Page, paging } from '../../platform/http/route.ts'
-import { isId, newId } from '../../platform/ids.ts'
+import type { Call as AnyCall, Caller, CurrentUser, Page } from '../../platform/http/route.ts'
+import { newId } from '../../platform/ids.ts'
 import { resolveApp } from '../../tenancy/apps/service.ts'
 import { confirmSession, startSession } from '../sessions/service.ts'
 import { addGuest, findUserRecord, promoteGuest } from '../users/service.ts'
@@ -21,7 +21,7 @@ const fail = failures(GUEST_ERRORS)
 const TTL_MINUTES_DEFAULT = 1440
 const MINUTE_MS = 60_000
 
-type Call = { caller: Caller; origin: Origin; user: CurrentUser | null }
+type Call = AnyCall & { user: CurrentUser | null }
 
 /** Whose guests a call reaches: with a publishable key nobody's but the current user's own. @throws not_found */
 function reachOf({ caller, user }: Pick<Call, 'caller' | 'user'>): store.Reach {
@@ -74,27 +74,18 @@ export async function createGuest(
 
 /** A page of guest sessions, newest first. */
 export async function listGuests(deps: Deps, caller: Caller, query: ListGuests): Promise<Page<Guest>> {
-  const { page, pageSize, offset } = paging(query)
-  const now = deps.now()
   const appId = query.app_id === undefined ? caller.appId : await resolveApp(deps, caller, query.app_id, 'app_id')
-  const filter = { tenantId: caller.tenantId, appId, status: query.status ?? null, now }
-  const { rows, total } = await store.listGuests(deps.db, filter, { offset, pageSize })
-  return { items: rows.map((row) => store.toGuest(row, now)), total, page, pageSize }
+  const filter = { tenantId: caller.tenantId, appId, status: query.status ?? null, now: deps.now() }
+  return store.listGuests(deps.db, filter, query)
 }
 
 /** One that has ended too. @throws not_found, the same for another's guest and none */
 export async function getGuest(deps: Deps, call: Omit<Call, 'origin'>, id: string): Promise<Guest> {
-  const reach = reachOf(call)
-  const row = isId('gst', id) ? await store.findGuest(deps.db, reach, id) : undefined
-  if (row === undefined) throw fail('not_found')
-  return store.toGuest(row, deps.now())
+  return store.toGuest(existing(await store.findGuest(deps.db, reachOf(call), pathId('gst', id))), deps.now())
 }
 
 async function lockOwn(tx: Db, call: Call, id: string): Promise<store.GuestRow> {
-  const reach = reachOf(call)
-  const row = isId('gst', id) ? await store.lockGuest(tx, reach, id) : undefined
-  if (row === undefined) throw fail('not_found')
-  return row
+  return existing(await store.lockGuest(tx, reachOf(call), pathId('gst', id)))
 }
 
 /** Ends a guest session; one that has ended is answered as it is. @throws not_found, already_converted */
@@ -155,8 +146,7 @@ export async function convertGuest(deps: Deps, call: Call, id: string, input: Co
       cause: call,
     })
     const tokens = await sessionOf(tx, deps, call, row)
-    const user = await findUserRecord(inTx, row.tenant_id, row.user_id)
-    if (user === undefined) throw fail('not_found')
+    const user = existing(await findUserRecord(inTx, row.tenant_id, row.user_id))
     return { guest: store.toGuest(row, now), user, ...tokens }
   })
 }

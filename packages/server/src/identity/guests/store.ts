@@ -1,4 +1,6 @@
 import { and, type Db, type Sql, sql } from '../../platform/db/db.ts'
+import { type AppScope, inScope, readPage } from '../../platform/db/page.ts'
+import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { Guest } from './schema.ts'
 
@@ -46,24 +48,22 @@ export async function insertGuest(tx: Db, row: GuestRow): Promise<void> {
 }
 
 /** Whose guests a caller reaches: the tenant's, or one app's, or the one that a user is. */
-export interface Reach {
-  tenantId: Id<'ten'>
-  appId: Id<'app'> | null
+export interface Reach extends AppScope {
   userId: Id<'usr'> | null
 }
 
-const withinReach = ({ tenantId, appId, userId }: Reach, id: string) => sql`
-  tenant_id = ${tenantId} and id = ${id} and (${appId}::text is null or app_id = ${appId})
-  and (${userId}::text is null or user_id = ${userId})`
+const select = (reach: Reach, id: Id<'gst'>) => sql`
+  select * from guests
+  where ${inScope(reach)} and id = ${id} and (${reach.userId}::text is null or user_id = ${reach.userId})`
 
 /** The guest session, whatever its state. */
-export function findGuest(db: Db, reach: Reach, id: string): Promise<GuestRow | undefined> {
-  return db.one<GuestRow>(sql`select * from guests where ${withinReach(reach, id)}`)
+export function findGuest(db: Db, reach: Reach, id: Id<'gst'>): Promise<GuestRow | undefined> {
+  return db.one<GuestRow>(select(reach, id))
 }
 
 /** The same, locked until the transaction ends. */
-export function lockGuest(tx: Db, reach: Reach, id: string): Promise<GuestRow | undefined> {
-  return tx.one<GuestRow>(sql`select * from guests where ${withinReach(reach, id)} for update`)
+export function lockGuest(tx: Db, reach: Reach, id: Id<'gst'>): Promise<GuestRow | undefined> {
+  return tx.one<GuestRow>(sql`${select(reach, id)} for update`)
 }
 
 /** Stores a guest session's end. */
@@ -73,9 +73,7 @@ export async function setStatus(tx: Db, row: GuestRow): Promise<void> {
     where tenant_id = ${row.tenant_id} and id = ${row.id}`)
 }
 
-export interface GuestFilter {
-  tenantId: Id<'ten'>
-  appId: Id<'app'> | null
+export interface GuestFilter extends AppScope {
   status: Guest['status'] | null
   now: Date
 }
@@ -86,35 +84,25 @@ function statusCondition(status: Guest['status'], now: Date): Sql {
   return sql`(status = 'expired' or (status = 'active' and expires_at <= ${now}))`
 }
 
-/** A page of the guest sessions that a filter finds, newest first, and how many it finds in all. */
-export async function listGuests(
-  db: Db,
-  { tenantId, appId, status, now }: GuestFilter,
-  { offset, pageSize }: { offset: number; pageSize: number },
-): Promise<{ rows: GuestRow[]; total: number }> {
+/** A page of the guest sessions that a filter finds, newest first. */
+export function listGuests(db: Db, filter: GuestFilter, query: PageQuery): Promise<Page<Guest>> {
+  const { tenantId, appId, status, now } = filter
   const found = and([
     sql`tenant_id = ${tenantId}`,
     ...(appId === null ? [] : [sql`app_id = ${appId}`]),
     ...(status === null ? [] : [statusCondition(status, now)]),
   ])
-  const counted = await db.one<{ n: number }>(sql`select count(*) as n from guests where ${found}`)
-  const rows = await db.query<GuestRow>(
-    sql`select * from guests where ${found} order by id desc offset ${offset} limit ${pageSize}`,
-  )
-  return { rows, total: counted?.n ?? 0 }
+  return readPage(db, sql`from guests where ${found}`, query, (row: GuestRow) => toGuest(row, now))
 }
 
 /** Which of the guests that have not ended are to end: those created until then, or those whose time is over. */
-export interface ExpiryFilter {
-  tenantId: Id<'ten'>
-  appId: Id<'app'> | null
+export interface ExpiryFilter extends AppScope {
   createdUntil: Date | null
   now: Date
 }
 
-const doomed = ({ tenantId, appId, createdUntil, now }: ExpiryFilter) => sql`
-  status = 'active' and tenant_id = ${tenantId} and (${appId}::text is null or app_id = ${appId})
-  and ${createdUntil === null ? sql`expires_at <= ${now}` : sql`created_at <= ${createdUntil}`}`
+const doomed = ({ createdUntil, now, ...scope }: ExpiryFilter) => sql`
+  status = 'active' and ${inScope(scope)} and ${createdUntil === null ? sql`expires_at <= ${now}` : sql`created_at <= ${createdUntil}`}`
 
 /** How many a cleanup would end. */
 export async function countExpiring(db: Db, which: ExpiryFilter): Promise<number> {

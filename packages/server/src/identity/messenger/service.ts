@@ -2,7 +2,7 @@ import { publicUrl } from '../../platform/config.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { failures, invalid } from '../../platform/http/errors.ts'
-import type { Caller, Origin } from '../../platform/http/route.ts'
+import type { Call } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { open } from '../../platform/security/crypto.ts'
 import { resolveApp, signInSettings } from '../../tenancy/apps/service.ts'
@@ -26,8 +26,6 @@ const AGE_MS_MAX = 24 * 3_600_000
 const AHEAD_MS_MAX = 60_000
 /** A used payload is remembered so much longer than it is accepted: the database has a clock of its own. */
 const MARGIN_MS = 3_600_000
-
-type Call = { caller: Caller; origin: Origin }
 
 /** The form that a body has. @throws validation_failed */
 function readPayload({ appId: _, initData, ...fields }: VerifyMessenger): Payload {

@@ -5,7 +5,7 @@ import type { EventType } from '../../platform/events/event-catalogue.ts'
 import { publish } from '../../platform/events/events.ts'
 import { type ErrorTable, failures, type HttpError, invalid, notFoundField } from '../../platform/http/errors.ts'
 import { limitAccount } from '../../platform/http/rate-limits/limits.ts'
-import type { Caller, CurrentUser, Origin } from '../../platform/http/route.ts'
+import type { UserCall } from '../../platform/http/route.ts'
 import { isId } from '../../platform/ids.ts'
 import { createChallenge, endChallenge, lockMfaChallenge } from '../../platform/security/challenges.ts'
 import { open, seal } from '../../platform/security/crypto.ts'
@@ -48,14 +48,7 @@ export const MFA_ERRORS = {
 
 const fail = failures(MFA_ERRORS)
 
-/** Who does it, from where and for whom. */
-interface Call {
-  caller: Caller
-  origin: Origin
-  user: CurrentUser
-}
-
-const ownerOf = ({ caller, user }: Omit<Call, 'origin'>): store.Owner => ({
+const ownerOf = ({ caller, user }: Omit<UserCall, 'origin'>): store.Owner => ({
   tenantId: caller.tenantId,
   userId: user.id,
 })
@@ -63,7 +56,7 @@ const ownerOf = ({ caller, user }: Omit<Call, 'origin'>): store.Owner => ({
 /** Runs with the user's factor locked; `factor` is undefined without one, and without a set-up. */
 function withFactor<T>(
   deps: Deps,
-  call: Call,
+  call: UserCall,
   body: (inTx: Deps, factor: store.FactorRow | undefined) => Promise<T>,
 ): Promise<T> {
   return deps.db.tx(async (tx) => {
@@ -72,7 +65,7 @@ function withFactor<T>(
   })
 }
 
-async function tell(inTx: Deps, call: Call, type: EventType, more: object = {}): Promise<void> {
+async function tell(inTx: Deps, call: UserCall, type: EventType, more: object = {}): Promise<void> {
   const { caller, origin, user } = call
   const data = { userId: user.id, ...more }
   await publish(inTx.db, inTx, { tenantId: caller.tenantId, appId: user.appId, type, data, cause: { caller, origin } })
@@ -81,7 +74,7 @@ async function tell(inTx: Deps, call: Call, type: EventType, more: object = {}):
 const secretContext = ({ tenantId, userId }: store.Owner) => ['totp secret', tenantId, userId]
 
 /** How the entry in the authenticator app will be called. */
-async function nameEntry(deps: Deps, { caller, user }: Call): Promise<{ issuer: string; label: string }> {
+async function nameEntry(deps: Deps, { caller, user }: UserCall): Promise<{ issuer: string; label: string }> {
   const app = await signInSettings(deps, caller.tenantId, user.appId)
   const record = await findUserRecord(deps, caller.tenantId, user.id)
   return { issuer: app.name, label: record?.email ?? record?.name ?? user.id }
@@ -92,7 +85,7 @@ async function nameEntry(deps: Deps, { caller, user }: Call): Promise<{ issuer: 
  * was not completed is void; an active factor is never touched.
  * @throws reauthentication_required, mfa_already_enabled
  */
-export async function setUp(deps: Deps, call: Call): Promise<MfaSetup> {
+export async function setUp(deps: Deps, call: UserCall): Promise<MfaSetup> {
   await requireFreshSignIn(deps, call.caller, call.user)
   const secret = randomBytes(SECRET_BYTES)
   const url = otpauthUrl(secret, await nameEntry(deps, call))
@@ -122,7 +115,7 @@ function refuseLocked(deps: Deps, factor: store.FactorRow): void {
 /** Counts a wrong answer; the fifth in a row locks. What it answers is to be thrown, and lets the count commit. */
 async function countWrong(
   inTx: Deps,
-  call: Call,
+  call: UserCall,
   factor: store.FactorRow,
   field: 'code' | 'recoveryCode',
 ): Promise<HttpError> {
@@ -142,7 +135,7 @@ async function countWrong(
  * Completes the set-up with the first code of its secret, which is used up by that, and answers the recovery codes.
  * @throws invalid_code, mfa_already_enabled, mfa_setup_not_started, mfa_setup_expired, mfa_locked
  */
-export async function verifySetup(deps: Deps, call: Call, input: VerifyMfaSetup): Promise<RecoveryCodes> {
+export async function verifySetup(deps: Deps, call: UserCall, input: VerifyMfaSetup): Promise<RecoveryCodes> {
   await limitAccount(deps, `mfa ${call.user.id}`)
   const owner = ownerOf(call)
   return withFactor(deps, call, async (inTx, factor) => {
@@ -172,7 +165,7 @@ const methodsOf = (remaining: number): MfaStatus['methods'] => (remaining > 0 ? 
 /** Makes a challenge that this user alone can answer, within five minutes. @throws mfa_not_enabled */
 export async function challenge(
   deps: Deps,
-  call: Omit<Call, 'origin'>,
+  call: Omit<UserCall, 'origin'>,
   input: CreateMfaChallenge,
 ): Promise<MfaChallenge> {
   const { caller, user } = call
@@ -190,7 +183,7 @@ export async function challenge(
 }
 
 /** Whether the answer is right, which uses it up. */
-async function accept(inTx: Deps, call: Call, factor: store.FactorRow, sealed: Buffer, input: VerifyMfa) {
+async function accept(inTx: Deps, call: UserCall, factor: store.FactorRow, sealed: Buffer, input: VerifyMfa) {
   const owner = ownerOf(call)
   if (input.recoveryCode !== undefined) {
     const hash = recoveryCodeHash(owner.userId, input.recoveryCode)
@@ -213,7 +206,7 @@ async function accept(inTx: Deps, call: Call, factor: store.FactorRow, sealed: B
  * may be answered wrongly; the count of that is the user's, whatever the challenge.
  * @throws invalid_code, mfa_not_enabled, challenge_expired, mfa_locked, not_found (names `challengeId`)
  */
-export async function verify(deps: Deps, call: Call, input: VerifyMfa): Promise<MfaVerification> {
+export async function verify(deps: Deps, call: UserCall, input: VerifyMfa): Promise<MfaVerification> {
   const { challengeId } = input
   if ((input.code === undefined) === (input.recoveryCode === undefined))
     throw invalid('code', 'Send either code or recoveryCode.', 'one_of')
@@ -243,7 +236,7 @@ export async function verify(deps: Deps, call: Call, input: VerifyMfa): Promise<
 }
 
 /** Whether the current user has a second factor, and what can be verified with. */
-export async function status(deps: Deps, call: Omit<Call, 'origin'>): Promise<MfaStatus> {
+export async function status(deps: Deps, call: Omit<UserCall, 'origin'>): Promise<MfaStatus> {
   const factor = await store.findStatus(deps.db, ownerOf(call))
   if (factor === undefined) return NO_FACTOR
   return {
@@ -257,7 +250,7 @@ export async function status(deps: Deps, call: Omit<Call, 'origin'>): Promise<Mf
 const NO_FACTOR: MfaStatus = { enabled: false, methods: [], recoveryCodesRemaining: 0, enabledAt: null }
 
 /** Removes the factor, its recovery codes and whatever was verified by them. @throws mfa_required, mfa_not_enabled */
-export async function disable(deps: Deps, call: Call): Promise<MfaStatus> {
+export async function disable(deps: Deps, call: UserCall): Promise<MfaStatus> {
   const owner = ownerOf(call)
   return withFactor(deps, call, async (inTx, factor) => {
     // Who has none can't verify one: that there is nothing to disable is the better answer.

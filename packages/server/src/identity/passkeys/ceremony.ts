@@ -4,7 +4,8 @@ import {
   verifyAuthenticationResponse,
   verifyRegistrationResponse,
 } from '@simplewebauthn/server'
-import { decodeAttestationObject, isoBase64URL, isoCBOR } from '@simplewebauthn/server/helpers'
+import { decodeAttestationObject, generateChallenge, isoBase64URL, isoCBOR } from '@simplewebauthn/server/helpers'
+import type { Call } from '../../platform/http/route.ts'
 import type { Logger } from '../../platform/observability/log.ts'
 import { ALGORITHMS, isUsableKey } from './cose-key.ts'
 import type { LoginVerify, Passkey, RegisterVerify } from './schema.ts'
@@ -17,6 +18,19 @@ export interface Ceremony {
   /** Where the options were asked for; null where that is not known: by a server, or a GET of the same origin. */
   origin: string | null
   userVerification: 'required' | 'preferred' | 'discouraged'
+}
+
+/** A ceremony with a new challenge. Browsers must answer from the origin where they asked for it. */
+export async function newCeremony(
+  { caller, origin }: Call,
+  of: Pick<Ceremony, 'rpId' | 'userVerification'>,
+): Promise<Ceremony> {
+  return {
+    challenge: isoBase64URL.fromBuffer(await generateChallenge()),
+    rpId: of.rpId,
+    origin: caller.keyType === 'publishable' ? origin.webOrigin : null,
+    userVerification: of.userVerification,
+  }
 }
 
 /** What verification needs beside the answer. */

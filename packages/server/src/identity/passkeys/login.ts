@@ -1,8 +1,7 @@
-import { generateChallenge, isoBase64URL } from '@simplewebauthn/server/helpers'
 import type { Deps } from '../../platform/deps.ts'
 import { failures, type HttpError, notFoundField } from '../../platform/http/errors.ts'
 import { limitAccount, networkOf } from '../../platform/http/rate-limits/limits.ts'
-import type { Caller, Origin } from '../../platform/http/route.ts'
+import type { Call } from '../../platform/http/route.ts'
 import { type Id, isId } from '../../platform/ids.ts'
 import { CHALLENGE_MS, createChallenge, takeChallenge } from '../../platform/security/challenges.ts'
 import { hmacSha256 } from '../../platform/security/crypto.ts'
@@ -11,14 +10,12 @@ import { resolveApp, signInSettings } from '../../tenancy/apps/service.ts'
 import { type SignIn, startSessionWith } from '../sessions/service.ts'
 import type { SignedIn } from '../users/schema.ts'
 import { findUserByEmail } from '../users/service.ts'
-import { type StoredCredential, verifyAssertion } from './ceremony.ts'
+import { newCeremony, type StoredCredential, verifyAssertion } from './ceremony.ts'
 import type { LoginChallenge, LoginOptions, LoginVerify } from './schema.ts'
 import { PASSKEY_ERRORS, PASSKEYS_MAX } from './service.ts'
 import * as store from './store.ts'
 
 const fail = failures(PASSKEY_ERRORS)
-
-type Call = { caller: Caller; origin: Origin }
 
 /** The credential that an email without passkeys is answered with: the same at each asking, and nobody's. */
 async function decoy(deps: Deps, appId: Id<'app'>, emailKey: string, rpId: string): Promise<store.CredentialRow> {
@@ -48,7 +45,8 @@ async function credentialsOf(
  * Makes the challenge for signing in: by whatever passkey the authenticator finds, or, with an email, by that user's.
  * @throws validation_failed, not_found (names `app_id`), rate_limited
  */
-export async function loginOptions(deps: Deps, { caller, origin }: Call, query: LoginOptions): Promise<LoginChallenge> {
+export async function loginOptions(deps: Deps, call: Call, query: LoginOptions): Promise<LoginChallenge> {
+  const { caller, origin } = call
   const appId = await resolveApp(deps, caller, query.app_id, 'app_id')
   const { passkey } = await signInSettings(deps, caller.tenantId, appId, 'app_id')
   const asked =
@@ -56,10 +54,7 @@ export async function loginOptions(deps: Deps, { caller, origin }: Call, query: 
       ? { userId: null, rpId: passkey.rpId, credentials: [] }
       : await credentialsOf(deps, caller.tenantId, { id: appId, rpId: passkey.rpId }, query.email, origin.address)
   const data: store.LoginData = {
-    challenge: isoBase64URL.fromBuffer(await generateChallenge()),
-    rpId: asked.rpId,
-    origin: caller.keyType === 'publishable' ? origin.webOrigin : null,
-    userVerification: passkey.userVerification,
+    ...(await newCeremony(call, { ...passkey, rpId: asked.rpId })),
     emailFirst: query.email !== undefined,
   }
   const { id, expiresAt } = await createChallenge(deps.db, deps.now(), {
@@ -98,9 +93,9 @@ const NOBODY: StoredCredential = {
 /** Whether the passkey is one that this challenge asks for, and its owner the one whom the authenticator names. */
 function isAskedFor(attempt: store.LoginAttempt, passkey: store.FoundPasskey, userHandle: string | null): boolean {
   if (passkey.rpId !== attempt.data.rpId) return false
-  if (attempt.data.emailFirst && passkey.owner.id !== attempt.userId) return false
+  if (attempt.data.emailFirst && passkey.ownerId !== attempt.userId) return false
   if (userHandle === null) return attempt.data.emailFirst
-  return Buffer.from(userHandle, 'base64url').equals(Buffer.from(passkey.owner.id))
+  return Buffer.from(userHandle, 'base64url').equals(Buffer.from(passkey.ownerId))
 }
 
 /** Finds what the answer is held against. @throws not_found (names `challengeId`), challenge_expired */
@@ -165,15 +160,14 @@ export async function loginVerify(deps: Deps, call: Call, input: LoginVerify): P
   const right = await judged(deps, attempt, input)
   if (right === null) throw await refusal(deps, call, challengeId, 'assertion_invalid')
   const { assertion, passkey } = right
-  const { owner } = passkey
+  const { ownerId: userId, endsAt } = passkey
   const now = deps.now()
-  const endsAt = store.guestEnd(owner)
-  if (owner.status !== 'active') throw await refusal(deps, call, challengeId, 'user_suspended')
+  if (passkey.user.status !== 'active') throw await refusal(deps, call, challengeId, 'user_suspended')
   if (endsAt !== null && endsAt <= now) throw await refusal(deps, call, challengeId, 'guest_expired')
   const session: SignIn = {
     tenantId: caller.tenantId,
     appId: attempt.appId,
-    userId: owner.id,
+    userId,
     amr: assertion.userVerified ? ['hwk', 'user'] : ['hwk'],
     method: 'passkey',
     endsAt,
@@ -181,7 +175,7 @@ export async function loginVerify(deps: Deps, call: Call, input: LoginVerify): P
     origin,
   }
   const counted = store.countedUse(
-    { tenantId: caller.tenantId, userId: owner.id, id: passkey.id, challengeId },
+    { tenantId: caller.tenantId, userId, id: passkey.passkeyId, challengeId },
     { signCount: assertion.signCount, backedUp: assertion.backedUp, at: now },
   )
   // One time for all that is written and answered.

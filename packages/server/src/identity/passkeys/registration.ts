@@ -1,4 +1,3 @@
-import { generateChallenge, isoBase64URL } from '@simplewebauthn/server/helpers'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { publish } from '../../platform/events/events.ts'
@@ -12,7 +11,7 @@ import { resolveApp, signInSettings } from '../../tenancy/apps/service.ts'
 import { requireStepUp, requireUpheld } from '../sessions/service.ts'
 import type { SignedIn } from '../users/schema.ts'
 import { addUser, findUserByEmail, findUserRecord, signIn } from '../users/service.ts'
-import { type Ceremony, type NewCredential, verifyAttestation } from './ceremony.ts'
+import { type Ceremony, type NewCredential, newCeremony, verifyAttestation } from './ceremony.ts'
 import { ALGORITHMS } from './cose-key.ts'
 import type { RegisterOptions, RegisterVerify, RegistrationChallenge } from './schema.ts'
 import { PASSKEY_ERRORS, PASSKEYS_MAX, passkeyName } from './service.ts'
@@ -67,14 +66,11 @@ async function knownHolder(deps: Deps, caller: Caller, user: CurrentUser, input:
  * @throws validation_failed, not_found (names `appId`), passkey_limit, what `requireStepUp` does
  */
 export async function registerOptions(deps: Deps, call: Call, input: RegisterOptions): Promise<RegistrationChallenge> {
-  const { caller, origin, user } = call
+  const { caller, user } = call
   const holder = await (user === null ? newHolder(deps, call, input) : knownHolder(deps, caller, user, input))
   const { passkey } = await signInSettings(deps, caller.tenantId, holder.appId)
   const data: RegistrationData = {
-    challenge: isoBase64URL.fromBuffer(await generateChallenge()),
-    rpId: passkey.rpId,
-    origin: caller.keyType === 'publishable' ? origin.webOrigin : null,
-    userVerification: passkey.userVerification,
+    ...(await newCeremony(call, passkey)),
     signUp: user === null ? { userId: holder.id, email: input.email ?? null, name: input.name ?? null } : null,
     sessionId: user?.sessionId ?? null,
   }
@@ -146,11 +142,10 @@ async function settleOwner(
   const { tenantId } = call.caller
   const owner = userId === null ? undefined : await store.lockOwner(tx, tenantId, userId)
   if (owner === undefined) throw notFoundField('challengeId')
-  const endsAt = store.guestEnd(owner)
-  if (endsAt !== null && endsAt <= deps.now()) throw fail('guest_expired')
+  if (owner.endsAt !== null && owner.endsAt <= deps.now()) throw fail('guest_expired')
   if (sessionId !== null) await requireUpheld({ ...deps, db: tx }, call.caller, { userId: owner.id, appId, sessionId })
   if ((await store.countPasskeys(tx, tenantId, owner.id)) >= PASSKEYS_MAX) throw fail('passkey_limit')
-  return { id: owner.id, endsAt }
+  return owner
 }
 
 const TRANSPORT = /^[a-z][a-z0-9-]*$/

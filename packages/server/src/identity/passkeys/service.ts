@@ -1,8 +1,8 @@
 import type { Deps } from '../../platform/deps.ts'
 import { publish } from '../../platform/events/events.ts'
-import { failures } from '../../platform/http/errors.ts'
-import { type Caller, type CurrentUser, type Origin, type Page, paging } from '../../platform/http/route.ts'
-import { type Id, isId } from '../../platform/ids.ts'
+import { existing, failures, pathId } from '../../platform/http/errors.ts'
+import type { Caller, Page, UserCall } from '../../platform/http/route.ts'
+import type { Id } from '../../platform/ids.ts'
 import { ownUser, requireStepUp } from '../sessions/service.ts'
 import type { ListPasskeys, Passkey, RenamePasskey } from './schema.ts'
 import * as store from './store.ts'
@@ -22,9 +22,6 @@ export const PASSKEY_ERRORS = {
 
 const fail = failures(PASSKEY_ERRORS)
 
-/** A call that acts for a user. */
-type UserCall = { caller: Caller; origin: Origin; user: CurrentUser }
-
 /** A page of the current user's passkeys, newest first. */
 export async function listPasskeys(
   deps: Deps,
@@ -32,9 +29,7 @@ export async function listPasskeys(
   userId: Id<'usr'>,
   query: ListPasskeys,
 ): Promise<Page<Passkey>> {
-  const { page, pageSize, offset } = paging(query)
-  const { rows, total } = await store.listPasskeys(deps.db, tenantId, userId, { offset, pageSize })
-  return { items: rows.map(store.toPasskey), total, page, pageSize }
+  return store.listPasskeys(deps.db, tenantId, userId, query)
 }
 
 /** The same for a developer. @throws not_found */
@@ -51,9 +46,7 @@ export async function listPasskeysOf(
 export const passkeyName = (name: string | null | undefined): string | null => name?.trim().normalize('NFC') ?? null
 
 async function findOwn(deps: Deps, { caller, user }: UserCall, id: string): Promise<store.PasskeyRow> {
-  const row = isId('pky', id) ? await store.findPasskey(deps.db, caller.tenantId, user.id, id) : undefined
-  if (row === undefined) throw fail('not_found')
-  return row
+  return existing(await store.findPasskey(deps.db, caller.tenantId, user.id, pathId('pky', id)))
 }
 
 /** Names one of the current user's passkeys; null takes its name away. @throws not_found */
@@ -75,7 +68,7 @@ export async function removePasskey(deps: Deps, call: UserCall, id: string): Pro
   await requireStepUp(deps, caller, user)
   return deps.db.tx(async (tx) => {
     // Of two that remove the last two at once, the second finds one.
-    if ((await store.lockOwner(tx, caller.tenantId, user.id)) === undefined) throw fail('not_found')
+    existing(await store.lockOwner(tx, caller.tenantId, user.id))
     const row = await findOwn({ ...deps, db: tx }, call, id)
     const others = (await store.countPasskeys(tx, caller.tenantId, user.id)) - 1
     if (others === 0 && !(await store.hasIdentity(tx, caller.tenantId, user.id))) throw fail('last_sign_in_method')

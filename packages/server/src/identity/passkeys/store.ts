@@ -1,9 +1,12 @@
-import { type Db, sql } from '../../platform/db/db.ts'
+import { type Db, type Sql, sql } from '../../platform/db/db.ts'
+import { readPage } from '../../platform/db/page.ts'
+import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { challengeTaken } from '../../platform/security/challenges.ts'
 import { domainOrigins } from '../../platform/security/domain-origins.ts'
 import type { ExtraWrites } from '../sessions/service.ts'
 import type { User } from '../users/schema.ts'
+import { toUser, type UserRow } from '../users/service.ts'
 import type { Ceremony, StoredCredential } from './ceremony.ts'
 import type { Passkey } from './schema.ts'
 
@@ -70,17 +73,8 @@ export function findPasskey(
 }
 
 /** A page of a user's passkeys, newest first. */
-export async function listPasskeys(
-  db: Db,
-  tenantId: Id<'ten'>,
-  userId: Id<'usr'>,
-  { offset, pageSize }: { offset: number; pageSize: number },
-): Promise<{ rows: PasskeyRow[]; total: number }> {
-  const total = await countPasskeys(db, tenantId, userId)
-  const rows = await db.query<PasskeyRow>(sql`
-    select * from passkeys where tenant_id = ${tenantId} and user_id = ${userId}
-    order by id desc offset ${offset} limit ${pageSize}`)
-  return { rows, total }
+export function listPasskeys(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>, query: PageQuery): Promise<Page<Passkey>> {
+  return readPage(db, sql`from passkeys where tenant_id = ${tenantId} and user_id = ${userId}`, query, toPasskey)
 }
 
 /** What browsers are told of a user's credentials. */
@@ -140,27 +134,18 @@ export async function deletePasskey(tx: Db, tenantId: Id<'ten'>, id: Id<'pky'>):
   await tx.run(sql`delete from passkeys where tenant_id = ${tenantId} and id = ${id}`)
 }
 
-/** What decides whether a user may sign in. */
-export interface OwnerRow {
-  id: Id<'usr'>
-  app_id: Id<'app'>
-  status: User['status']
-  /** A guest's; null for users. */
-  guest_status: 'active' | 'converted' | 'expired' | null
-  guest_ends_at: Date | null
-}
-
-/** When a guest ends, which a guest that was ended before its time has done at the epoch; null for users. */
-export function guestEnd(owner: Pick<OwnerRow, 'guest_status' | 'guest_ends_at'>): Date | null {
-  if (owner.guest_status === 'expired') return new Date(0)
-  return owner.guest_status === 'active' ? owner.guest_ends_at : null
-}
+/** When a guest, `g`, ends, at the epoch if it was ended before its time; null for users. */
+const guestEnd = (status: Sql) =>
+  sql`case ${status} when 'expired' then to_timestamp(0) when 'active' then g.expires_at end`
 
 /** The user, locked until the transaction ends. Whoever locks a user and their passkeys takes the user first. */
-export function lockOwner(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<OwnerRow | undefined> {
-  return tx.one<OwnerRow>(sql`
-    select u.id, u.app_id, u.status, case when u.guest_ended then 'expired' else g.status end as guest_status,
-      g.expires_at as guest_ends_at
+export function lockOwner(
+  tx: Db,
+  tenantId: Id<'ten'>,
+  userId: Id<'usr'>,
+): Promise<{ id: Id<'usr'>; endsAt: Date | null } | undefined> {
+  return tx.one(sql`
+    select u.id, ${guestEnd(sql`case when u.guest_ended then 'expired' else g.status end`)} as "endsAt"
     from users u left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id
     where u.tenant_id = ${tenantId} and u.id = ${userId} for no key update of u`)
 }
@@ -173,16 +158,18 @@ export interface LoginData extends Ceremony {
 
 /** A passkey that a login names, with its owner. */
 export interface FoundPasskey extends StoredCredential {
-  id: Id<'pky'>
+  passkeyId: Id<'pky'>
   rpId: string
-  owner: OwnerRow
+  ownerId: Id<'usr'>
+  /** When the owner ends, who is a guest; null for users. */
+  endsAt: Date | null
   user: User
 }
 
 /** A login challenge with all that its answer is held against. */
 export interface LoginAttempt {
   appId: Id<'app'>
-  /** Whose passkeys count alone; null for whoever's. */
+  /** The only user whose passkeys count; null for any user's. */
   userId: Id<'usr'> | null
   data: LoginData
   /** It has been answered before, or its time is over. */
@@ -194,81 +181,7 @@ export interface LoginAttempt {
   passkey: FoundPasskey | null
 }
 
-type UserColumns = {
-  user_id: Id<'usr'>
-  email: string | null
-  email_verified: boolean
-  user_name: string | null
-  external_id: string | null
-  party_id: string
-  trust_level: User['trustLevel']
-  status: User['status']
-  mfa_enabled: boolean
-  metadata: Record<string, string>
-  last_seen_at: Date | null
-  user_created_at: Date
-  user_updated_at: Date
-}
-type PasskeyColumns = Pick<PasskeyRow, 'public_key' | 'sign_count' | 'rp_id' | 'device_type'> & {
-  passkey_id: Id<'pky'>
-}
-type AttemptRow = {
-  app_id: Id<'app'>
-  challenge_user_id: Id<'usr'> | null
-  data: LoginData
-  over: boolean
-  allowed_origins: string[]
-  domain_origins: string[]
-} & Pick<OwnerRow, 'guest_status' | 'guest_ends_at'> &
-  ((UserColumns & PasskeyColumns) | { passkey_id: null })
-
-function userOf(row: UserColumns, appId: Id<'app'>): User {
-  return {
-    id: row.user_id,
-    appId,
-    email: row.email,
-    emailVerified: row.email_verified,
-    name: row.user_name,
-    externalId: row.external_id,
-    partyId: row.party_id,
-    trustLevel: row.trust_level,
-    status: row.status,
-    mfaEnabled: row.mfa_enabled,
-    metadata: row.metadata,
-    lastSeenAt: row.last_seen_at?.toISOString() ?? null,
-    createdAt: row.user_created_at.toISOString(),
-    updatedAt: row.user_updated_at.toISOString(),
-  }
-}
-
-function attemptOf(row: AttemptRow): LoginAttempt {
-  return {
-    appId: row.app_id,
-    userId: row.challenge_user_id,
-    data: row.data,
-    over: row.over,
-    allowedOrigins: row.allowed_origins,
-    domainOrigins: row.domain_origins,
-    passkey:
-      row.passkey_id === null
-        ? null
-        : {
-            id: row.passkey_id,
-            publicKey: row.public_key,
-            signCount: row.sign_count,
-            rpId: row.rp_id,
-            deviceType: row.device_type,
-            owner: {
-              id: row.user_id,
-              app_id: row.app_id,
-              status: row.status,
-              guest_status: row.guest_status,
-              guest_ends_at: row.guest_ends_at,
-            },
-            user: userOf(row, row.app_id),
-          },
-  }
-}
+type AttemptRow = Omit<LoginAttempt, 'passkey'> & ((Omit<FoundPasskey, 'user'> & UserRow) | { passkeyId: null })
 
 /**
  * A login challenge as it is now, with the app's origins, the passkey of this credential id and its owner: all that an
@@ -281,11 +194,10 @@ export async function findLogin(
   of: { tenantId: Id<'ten'>; appId: Id<'app'> | null; id: Id<'chl'>; credentialId: Buffer },
 ): Promise<LoginAttempt | undefined> {
   const row = await db.one<AttemptRow>(sql`
-    select c.app_id, c.user_id as challenge_user_id, c.data, c.used_at is not null or c.expires_at <= ${now} as over,
-      a.allowed_origins, ${domainOrigins(sql`a.tenant_id`, sql`a.id`)} as domain_origins, p.id as passkey_id, p.public_key, p.sign_count, p.rp_id, p.device_type,
-      u.id as user_id, u.email, u.email_verified, u.name as user_name, u.external_id, u.party_id, u.trust_level, u.status,
-      u.mfa_enabled, u.metadata, u.last_seen_at, u.created_at as user_created_at, u.updated_at as user_updated_at,
-      g.status as guest_status, g.expires_at as guest_ends_at
+    select c.app_id as "appId", c.user_id as "userId", c.data, c.used_at is not null or c.expires_at <= ${now} as over,
+      a.allowed_origins as "allowedOrigins", ${domainOrigins(sql`a.tenant_id`, sql`a.id`)} as "domainOrigins",
+      p.id as "passkeyId", p.public_key as "publicKey", p.sign_count as "signCount", p.rp_id as "rpId",
+      p.device_type as "deviceType", ${guestEnd(sql`g.status`)} as "endsAt", u.id as "ownerId", u.*
     from challenges c
     join apps a on a.tenant_id = c.tenant_id and a.id = c.app_id
     left join passkeys p on p.tenant_id = c.tenant_id and p.app_id = c.app_id and p.credential_id = ${of.credentialId}
@@ -293,7 +205,7 @@ export async function findLogin(
     left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id
     where c.tenant_id = ${of.tenantId} and c.id = ${of.id} and c.kind = 'passkey_login'
       and (${of.appId}::text is null or c.app_id = ${of.appId})`)
-  return row && attemptOf(row)
+  return row && { ...row, passkey: row.passkeyId === null ? null : { ...row, user: toUser(row) } }
 }
 
 /**

@@ -1,9 +1,9 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { type EventInput, newEvent, publish } from '../../platform/events/events.ts'
-import { failures } from '../../platform/http/errors.ts'
-import { type Caller, type CurrentUser, type Origin, type Page, paging } from '../../platform/http/route.ts'
-import { type Id, isId, newId } from '../../platform/ids.ts'
+import { newEvent, publish } from '../../platform/events/events.ts'
+import { existing, fail, pathId } from '../../platform/http/errors.ts'
+import type { Call, Caller, CurrentUser, Page, UserCall } from '../../platform/http/route.ts'
+import { type Id, newId } from '../../platform/ids.ts'
 import { signAccessToken } from '../../platform/security/access-token.ts'
 import { refuseAccessTokens } from '../../platform/security/revocations.ts'
 import { newRefreshToken, readRefreshToken } from './refresh-token.ts'
@@ -11,7 +11,6 @@ import type { ListSessions, Session, Tokens } from './schema.ts'
 import * as store from './store.ts'
 
 export {
-  forgetVerifications,
   recordVerification,
   requireFreshSignIn,
   requireStepUp,
@@ -19,15 +18,13 @@ export {
   requireVerification,
 } from './step-up.ts'
 
-export { deleteOldSessions, type ExtraWrites } from './store.ts'
-
-const fail = failures({})
+export { deleteOldSessions, type ExtraWrites, forgetVerifications } from './store.ts'
 
 /** How long a refresh token that was used still answers its successor: for an answer that was lost on the way. */
 const GRACE_MS = 30_000
 
 /** What a session begins with. */
-export interface SignIn {
+export interface SignIn extends Call {
   tenantId: Id<'ten'>
   appId: Id<'app'>
   userId: Id<'usr'>
@@ -39,8 +36,6 @@ export interface SignIn {
   endsAt?: Date | null
   /** Whether it made the user. */
   isNewUser?: boolean
-  caller: Caller
-  origin: Origin
 }
 
 type SessionParts = Pick<
@@ -108,66 +103,50 @@ export async function startSession(deps: Deps, input: SignIn): Promise<Tokens> {
   return tokens
 }
 
-/** Makes the access tokens of these sessions be refused: here once it has committed, elsewhere within a second. */
-async function refuse(tx: Db, deps: Deps, tenantId: Id<'ten'>, ids: string[]): Promise<void> {
-  if (ids.length === 0) return
-  await refuseAccessTokens(tx, tenantId, ids, deps.now())
-  tx.afterCommit(() => deps.revocations.add(ids))
-}
-
-type SessionEvent = 'session.revoked' | 'session.reuse_detected'
-
-async function tell(
+/**
+ * Ends a user's sessions, or one of them. Their access tokens are refused: here once it has committed, elsewhere within a
+ * second. @returns those that this ended
+ */
+async function end(
   tx: Db,
   deps: Deps,
-  row: store.SessionRow,
-  type: SessionEvent,
-  cause: EventInput['cause'],
-): Promise<void> {
-  const data = { sessionId: row.id, userId: row.user_id }
-  await publish(tx, deps, { tenantId: row.tenant_id, appId: row.app_id, type, data, cause })
+  tenantId: Id<'ten'>,
+  userId: Id<'usr'>,
+  sessionId: Id<'ses'> | null,
+): Promise<store.SessionRow[]> {
+  const ended = await store.revokeSessions(tx, tenantId, userId, sessionId, deps.now())
+  const ids = ended.map((row) => row.id)
+  if (ids.length > 0) {
+    await refuseAccessTokens(tx, tenantId, ids, deps.now())
+    tx.afterCommit(() => deps.revocations.add(ids))
+  }
+  return ended
 }
 
 /** Ends all sessions of a user, in the transaction that takes away the right to them: its event stands for all. */
 export async function endSessionsOf(tx: Db, deps: Deps, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<void> {
-  const ended = await store.revokeSessions(tx, tenantId, userId, null, deps.now())
-  await refuse(
-    tx,
-    deps,
-    tenantId,
-    ended.map((row) => row.id),
-  )
+  await end(tx, deps, tenantId, userId, null)
 }
 
 /** Ends a user's sessions, or one of them, with an event each. @returns those that this ended */
 export async function revokeSessions(
   deps: Deps,
-  call: { caller: Caller; origin: Origin },
+  call: Call,
   userId: Id<'usr'>,
   sessionId: Id<'ses'> | null,
-  type: SessionEvent = 'session.revoked',
+  type: 'session.revoked' | 'session.reuse_detected' = 'session.revoked',
 ): Promise<store.SessionRow[]> {
   const { tenantId } = call.caller
   return deps.db.tx(async (tx) => {
-    const ended = await store.revokeSessions(tx, tenantId, userId, sessionId, deps.now())
-    await refuse(
-      tx,
-      deps,
-      tenantId,
-      ended.map((row) => row.id),
-    )
-    for (const row of ended) await tell(tx, deps, row, type, call)
+    const ended = await end(tx, deps, tenantId, userId, sessionId)
+    for (const { id, app_id: appId } of ended)
+      await publish(tx, deps, { tenantId, appId, type, data: { sessionId: id, userId }, cause: call })
     return ended
   })
 }
 
 /** Why a refresh token that we made does not move its session on. */
-async function judge(
-  deps: Deps,
-  call: { caller: Caller; origin: Origin },
-  sessionId: Id<'ses'>,
-  generation: number,
-): Promise<Tokens> {
+async function judge(deps: Deps, call: Call, sessionId: Id<'ses'>, generation: number): Promise<Tokens> {
   const { caller } = call
   const now = deps.now()
   return deps.db.tx(async (tx) => {
@@ -190,11 +169,7 @@ async function judge(
  * unused, gets the same successor; any other repeat ends the session and emits `session.reuse_detected`.
  * @throws session_invalid, session_expired, session_revoked, user_suspended, guest_expired
  */
-export async function refresh(
-  deps: Deps,
-  call: { caller: Caller; origin: Origin },
-  refreshToken: string,
-): Promise<Tokens> {
+export async function refresh(deps: Deps, call: Call, refreshToken: string): Promise<Tokens> {
   const { caller } = call
   const claims = await readRefreshToken(deps, refreshToken)
   if (claims === null) throw fail('session_invalid')
@@ -235,11 +210,7 @@ export async function confirmSession(
 }
 
 /** Ends the session that calls, or, with `everywhere` or where a server acts for the user, all of the user's. */
-export async function logOut(
-  deps: Deps,
-  call: { caller: Caller; origin: Origin; user: CurrentUser },
-  everywhere: boolean,
-): Promise<{ revoked: number }> {
+export async function logOut(deps: Deps, call: UserCall, everywhere: boolean): Promise<{ revoked: number }> {
   const ended = await revokeSessions(deps, call, call.user.id, everywhere ? null : call.user.sessionId)
   return { revoked: ended.length }
 }
@@ -251,16 +222,14 @@ export async function listSessions(
   user: Pick<CurrentUser, 'id' | 'sessionId'>,
   query: ListSessions,
 ): Promise<Page<Session>> {
-  const { page, pageSize, offset } = paging(query)
-  const now = deps.now()
-  const { rows, total } = await store.listSessions(deps.db, tenantId, user.id, now, { offset, pageSize })
-  return { items: rows.map((row) => store.toSession(row, now, user.sessionId)), total, page, pageSize }
+  return store.listSessions(deps.db, tenantId, user, deps.now(), query)
 }
 
 /** The id of a user, or a guest, whom the key sees. @throws not_found */
 export async function ownUser(deps: Deps, caller: Caller, id: string): Promise<Id<'usr'>> {
-  if (!isId('usr', id) || !(await store.hasUser(deps.db, caller.tenantId, id, caller.appId))) throw fail('not_found')
-  return id
+  const userId = pathId('usr', id)
+  if (!(await store.hasUser(deps.db, caller, userId))) throw fail('not_found')
+  return userId
 }
 
 /** A user's live sessions for a developer, newest first. @throws not_found */
@@ -275,14 +244,9 @@ export async function listSessionsOf(
 }
 
 /** Ends one of the current user's sessions; one that has ended is answered as it is. @throws not_found */
-export async function endSession(
-  deps: Deps,
-  call: { caller: Caller; origin: Origin; user: CurrentUser },
-  id: string,
-): Promise<Session> {
+export async function endSession(deps: Deps, call: UserCall, id: string): Promise<Session> {
   const { tenantId } = call.caller
-  const row = isId('ses', id) ? await store.findSession(deps.db, tenantId, call.user.id, id) : undefined
-  if (row === undefined) throw fail('not_found')
+  const row = existing(await store.findSession(deps.db, tenantId, call.user.id, pathId('ses', id)))
   const [ended] = await revokeSessions(deps, call, call.user.id, row.id)
   return store.toSession(ended ?? row, deps.now(), call.user.sessionId)
 }

@@ -1,12 +1,10 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { failures } from '../../platform/http/errors.ts'
+import { fail } from '../../platform/http/errors.ts'
 import type { Caller, CurrentUser } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { signAccessToken } from '../../platform/security/access-token.ts'
 import * as store from './store.ts'
-
-const fail = failures({})
 
 /** How long a verified second factor, or a sign-in, counts for what needs a fresh one. */
 const FRESH_MS = 5 * 60_000
@@ -90,9 +88,4 @@ export async function recordVerification(
   if (row === undefined) throw fail('session_revoked')
   const accessToken = await signAccessToken(deps, store.toClaims(row), row.access_seconds)
   return { accessToken, expiresInSeconds: row.access_seconds, mfaExpiresAt }
-}
-
-/** Forgets what a user has verified, in the transaction that takes their second factor away. */
-export async function forgetVerifications(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<void> {
-  await store.forgetVerifications(tx, tenantId, userId)
 }

@@ -1,5 +1,7 @@
 import { type Db, type Sql, sql } from '../../platform/db/db.ts'
+import { type AppScope, inScope, readPage } from '../../platform/db/page.ts'
 import { eventWritesIf, type StoredEvent } from '../../platform/events/events.ts'
+import type { CurrentUser, Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { AccessClaims } from '../../platform/security/access-token.ts'
 import { guestOver } from '../../platform/security/current-user.ts'
@@ -61,19 +63,7 @@ export function toClaims(
 }
 
 /** A new session's values; how long it and its access tokens live is its app's to say. */
-export type NewSession = Pick<
-  SessionRow,
-  | 'tenant_id'
-  | 'id'
-  | 'app_id'
-  | 'user_id'
-  | 'amr'
-  | 'signed_in_at'
-  | 'ends_at'
-  | 'is_new_user'
-  | 'user_agent'
-  | 'address'
->
+export type NewSession = Omit<SessionRow, 'mfa_at' | 'generation' | 'refreshed_at' | 'expires_at' | 'revoked_at'>
 
 /**
  * Further writes of the same statement, as parts of a `with`, each with the condition under which it goes on from there.
@@ -166,20 +156,17 @@ export function classifyRefresh(
     for no key update of s`)
 }
 
-/** A user's live sessions, newest first. */
-export async function listSessions(
+/** A page of a user's live sessions, newest first, as the user of `sessionId` sees them. */
+export function listSessions(
   db: Db,
   tenantId: Id<'ten'>,
-  userId: Id<'usr'>,
+  { id: userId, sessionId }: Pick<CurrentUser, 'id' | 'sessionId'>,
   now: Date,
-  { offset, pageSize }: { offset: number; pageSize: number },
-): Promise<{ rows: SessionRow[]; total: number }> {
-  const live = sql`tenant_id = ${tenantId} and user_id = ${userId} and revoked_at is null and expires_at > ${now}`
-  const counted = await db.one<{ n: number }>(sql`select count(*) as n from sessions where ${live}`)
-  const rows = await db.query<SessionRow>(
-    sql`select * from sessions where ${live} order by id desc offset ${offset} limit ${pageSize}`,
-  )
-  return { rows, total: counted?.n ?? 0 }
+  query: PageQuery,
+): Promise<Page<Session>> {
+  const from = sql`
+    from sessions where tenant_id = ${tenantId} and user_id = ${userId} and revoked_at is null and expires_at > ${now}`
+  return readPage(db, from, query, (row: SessionRow) => toSession(row, now, sessionId))
 }
 
 /** A user's session, whatever its state. */
@@ -303,16 +290,9 @@ export async function forgetVerifications(tx: Db, tenantId: Id<'ten'>, userId: I
   await tx.run(sql`delete from server_verifications where tenant_id = ${tenantId} and user_id = ${userId}`)
 }
 
-/** Whether the tenant has this user (and, with `appId`, this app), guests included. */
-export async function hasUser(
-  db: Db,
-  tenantId: Id<'ten'>,
-  userId: Id<'usr'>,
-  appId: Id<'app'> | null,
-): Promise<boolean> {
-  const row = await db.one(sql`
-    select 1 from users where tenant_id = ${tenantId} and id = ${userId} and (${appId}::text is null or app_id = ${appId})`)
-  return row !== undefined
+/** Whether there is this user in the scope, guests included. */
+export async function hasUser(db: Db, scope: AppScope, userId: Id<'usr'>): Promise<boolean> {
+  return (await db.run(sql`select from users where ${inScope(scope)} and id = ${userId}`)) === 1
 }
 
 const SESSIONS_A_DELETION = 2_000

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Deps } from '../../platform/deps.ts'
 import { failures, invalid } from '../../platform/http/errors.ts'
-import type { Caller, CurrentUser, Origin } from '../../platform/http/route.ts'
+import type { Call, UserCall } from '../../platform/http/route.ts'
 import { equalSecrets, sha256 } from '../../platform/security/crypto.ts'
 import { signInSettings } from '../../tenancy/apps/service.ts'
 import { renewSession, requireStepUp, revokeSessions } from '../sessions/service.ts'
@@ -21,8 +21,6 @@ const fail = failures(SIGN_IN_ERRORS)
 
 const CODE_MS = 60_000
 
-type Call = { caller: Caller; origin: Origin }
-
 /**
  * Makes the one-time code by which the hosted page hands its session over to the app: bound to app, redirect and PKCE
  * challenge (RFC 7636, S256 only), for 60 seconds. Asks for the second factor of a user who has one.
@@ -30,7 +28,7 @@ type Call = { caller: Caller; origin: Origin }
  */
 export async function createCode(
   deps: Deps,
-  { caller, user }: { caller: Caller; user: CurrentUser },
+  { caller, user }: Omit<UserCall, 'origin'>,
   input: CreateCode,
 ): Promise<SignInCode> {
   const app = await signInSettings(deps, caller.tenantId, user.appId)
@@ -61,10 +59,10 @@ const isAnswered = (row: store.CodeRow, input: Exchange) =>
  * session, for one of the two users of the code is not the app. @throws code_invalid, code_expired
  */
 export async function exchange(deps: Deps, call: Call, input: Exchange): Promise<SignedIn> {
-  const { tenantId, appId } = call.caller
+  const { tenantId } = call.caller
   return deps.db.tx(async (tx) => {
     const inTx = { ...deps, db: tx }
-    const row = await store.lockCode(tx, tenantId, appId, sha256(input.code))
+    const row = await store.lockCode(tx, call.caller, sha256(input.code))
     if (row === undefined) throw fail('code_invalid')
     if (row.used_at !== null) {
       const userId = await store.findSessionUser(tx, tenantId, row.session_id)

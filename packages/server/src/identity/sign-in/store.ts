@@ -1,4 +1,5 @@
 import { type Db, sql } from '../../platform/db/db.ts'
+import { type AppScope, inScope } from '../../platform/db/page.ts'
 import type { Id } from '../../platform/ids.ts'
 
 /** A one-time code as the table holds it. */
@@ -22,15 +23,8 @@ export async function insertCode(db: Db, row: Omit<CodeRow, 'used_at'>): Promise
 }
 
 /** The code of this hash, locked until the transaction ends. */
-export function lockCode(
-  tx: Db,
-  tenantId: Id<'ten'>,
-  appId: Id<'app'> | null,
-  hash: Buffer,
-): Promise<CodeRow | undefined> {
-  return tx.one<CodeRow>(sql`
-    select * from sign_in_codes where tenant_id = ${tenantId} and hash = ${hash} and (${appId}::text is null or app_id = ${appId})
-    for update`)
+export function lockCode(tx: Db, scope: AppScope, hash: Buffer): Promise<CodeRow | undefined> {
+  return tx.one<CodeRow>(sql`select * from sign_in_codes where ${inScope(scope)} and hash = ${hash} for update`)
 }
 
 /** Uses a code up. */

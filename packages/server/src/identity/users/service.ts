@@ -15,7 +15,7 @@ import { type NewUser, newUserRow, searchText, trimmed } from './new-user.ts'
 import type { CreateUser, ListUsers, SignedIn, UpdateUser, User } from './schema.ts'
 import * as store from './store.ts'
 
-export { setMfaEnabled, userSeen } from './store.ts'
+export { setMfaEnabled, toUser, type UserRow, userSeen } from './store.ts'
 
 /** The constraint that makes a value unique, and the field it stands for. */
 const UNIQUE_FIELDS: Record<string, string> = { users_email: 'email', users_external_id: 'externalId' }
