@@ -128,7 +128,7 @@ async function countWrong(
   const message = locks
     ? 'It was the last one that is heard for 15 minutes.'
     : `${attemptsRemaining} more can be tried.`
-  return fail('invalid_code', [{ field, code: 'invalid_code', message, attemptsRemaining }]).commitOnThrow()
+  return fail('invalid_code').about(field, message, { attemptsRemaining }).commitOnThrow()
 }
 
 /**

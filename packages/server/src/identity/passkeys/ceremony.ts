@@ -109,76 +109,10 @@ function withoutStatement(attestationObject: string): string {
   return isoBase64URL.fromBuffer(new Uint8Array(isoCBOR.encode(bare as never)))
 }
 
-async function attested(credential: RegisterVerify['credential'], expected: Expected): Promise<NewCredential> {
-  const { ceremony } = expected
-  const { clientDataJSON, attestationObject } = credential.response
-  const response: RegistrationResponseJSON = {
-    id: credential.id,
-    rawId: credential.rawId,
-    type: credential.type,
-    response: { clientDataJSON, attestationObject: withoutStatement(attestationObject) },
-    clientExtensionResults: {},
-  }
-  const { verified, registrationInfo } = await verifyRegistrationResponse({
-    response,
-    expectedChallenge: ceremony.challenge,
-    expectedOrigin: originOf(clientDataJSON, expected),
-    expectedRPID: ceremony.rpId,
-    requireUserVerification: ceremony.userVerification === 'required',
-    supportedAlgorithmIDs: ALGORITHMS,
-  })
-  if (!verified || registrationInfo === undefined) throw new Error('attestation not verified')
-  const { credential: made } = registrationInfo
-  // The library goes by the id inside the attestation and does not look whether it is the one outside.
-  if (made.id !== credential.id) throw new Error('another credential id than the attested one')
-  if (!isUsableKey(made.publicKey)) throw new Error('public key not usable')
-  return {
-    credentialId: Buffer.from(made.id, 'base64url'),
-    publicKey: Buffer.from(made.publicKey),
-    signCount: made.counter,
-    aaguid: registrationInfo.aaguid,
-    deviceType: registrationInfo.credentialDeviceType,
-    backedUp: registrationInfo.credentialBackedUp,
-    userVerified: registrationInfo.userVerified,
-  }
-}
-
-async function asserted(
-  credential: LoginVerify['credential'],
-  expected: Expected,
-  stored: StoredCredential,
-): Promise<Assertion> {
-  const { ceremony } = expected
-  const { clientDataJSON, authenticatorData, signature } = credential.response
-  const response: AuthenticationResponseJSON = {
-    id: credential.id,
-    rawId: credential.rawId,
-    type: credential.type,
-    response: { clientDataJSON, authenticatorData, signature },
-    clientExtensionResults: {},
-  }
-  const { verified, authenticationInfo } = await verifyAuthenticationResponse({
-    response,
-    expectedChallenge: ceremony.challenge,
-    expectedOrigin: originOf(clientDataJSON, expected),
-    expectedRPID: ceremony.rpId,
-    requireUserVerification: ceremony.userVerification === 'required',
-    credential: { id: credential.id, publicKey: new Uint8Array(stored.publicKey), counter: stored.signCount },
-  })
-  if (!verified) throw new Error('signature not verified')
-  // WebAuthn L3, section 7.2, step 19: whether a credential can be backed up is settled when it is made.
-  if (authenticationInfo.credentialDeviceType !== stored.deviceType) throw new Error('backup eligibility changed')
-  return {
-    signCount: authenticationInfo.newCounter,
-    backedUp: authenticationInfo.credentialBackedUp,
-    userVerified: authenticationInfo.userVerified,
-  }
-}
-
-/** Whatever is wrong with an answer, decoding included, the caller learns that it is wrong, and the debug log why. */
-async function orNull<T>(log: Logger, ceremony: string, verification: Promise<T>): Promise<T | null> {
+/** Null for an answer that is wrong in any way, decoding included. The debug log says why. */
+async function orNull<T>(log: Logger, ceremony: string, verify: () => Promise<T>): Promise<T | null> {
   try {
-    return await verification
+    return await verify()
   } catch (error) {
     log.debug({ reason: (error as Error).message.slice(0, 200) }, `passkey ${ceremony} refused`)
     return null
@@ -190,17 +124,75 @@ export function verifyAttestation(
   credential: RegisterVerify['credential'],
   expected: Expected,
 ): Promise<NewCredential | null> {
-  return orNull(expected.log, 'registration', attested(credential, expected))
+  return orNull(expected.log, 'registration', async () => {
+    const { ceremony } = expected
+    const { clientDataJSON, attestationObject } = credential.response
+    const response: RegistrationResponseJSON = {
+      id: credential.id,
+      rawId: credential.rawId,
+      type: credential.type,
+      response: { clientDataJSON, attestationObject: withoutStatement(attestationObject) },
+      clientExtensionResults: {},
+    }
+    const { verified, registrationInfo } = await verifyRegistrationResponse({
+      response,
+      expectedChallenge: ceremony.challenge,
+      expectedOrigin: originOf(clientDataJSON, expected),
+      expectedRPID: ceremony.rpId,
+      requireUserVerification: ceremony.userVerification === 'required',
+      supportedAlgorithmIDs: ALGORITHMS,
+    })
+    if (!verified || registrationInfo === undefined) throw new Error('attestation not verified')
+    const { credential: made } = registrationInfo
+    // The library goes by the id inside the attestation and does not look whether it is the one outside.
+    if (made.id !== credential.id) throw new Error('another credential id than the attested one')
+    if (!isUsableKey(made.publicKey)) throw new Error('public key not usable')
+    return {
+      credentialId: Buffer.from(made.id, 'base64url'),
+      publicKey: Buffer.from(made.publicKey),
+      signCount: made.counter,
+      aaguid: registrationInfo.aaguid,
+      deviceType: registrationInfo.credentialDeviceType,
+      backedUp: registrationInfo.credentialBackedUp,
+      userVerified: registrationInfo.userVerified,
+    }
+  })
 }
 
 /**
  * Verifies the answer to a login challenge (WebAuthn L3, section 7.2) by a stored credential; null if anything is wrong
- * with it. Whose the credential is, and that its counter is still what was read, is left to the caller.
+ * with it. The caller checks whose credential it is, and that its counter is still the one that was read.
  */
 export function verifyAssertion(
   credential: LoginVerify['credential'],
   expected: Expected,
   stored: StoredCredential,
 ): Promise<Assertion | null> {
-  return orNull(expected.log, 'login', asserted(credential, expected, stored))
+  return orNull(expected.log, 'login', async () => {
+    const { ceremony } = expected
+    const { clientDataJSON, authenticatorData, signature } = credential.response
+    const response: AuthenticationResponseJSON = {
+      id: credential.id,
+      rawId: credential.rawId,
+      type: credential.type,
+      response: { clientDataJSON, authenticatorData, signature },
+      clientExtensionResults: {},
+    }
+    const { verified, authenticationInfo } = await verifyAuthenticationResponse({
+      response,
+      expectedChallenge: ceremony.challenge,
+      expectedOrigin: originOf(clientDataJSON, expected),
+      expectedRPID: ceremony.rpId,
+      requireUserVerification: ceremony.userVerification === 'required',
+      credential: { id: credential.id, publicKey: new Uint8Array(stored.publicKey), counter: stored.signCount },
+    })
+    if (!verified) throw new Error('signature not verified')
+    // WebAuthn L3, section 7.2, step 19: whether a credential can be backed up is settled when it is made.
+    if (authenticationInfo.credentialDeviceType !== stored.deviceType) throw new Error('backup eligibility changed')
+    return {
+      signCount: authenticationInfo.newCounter,
+      backedUp: authenticationInfo.credentialBackedUp,
+      userVerified: authenticationInfo.userVerified,
+    }
+  })
 }

@@ -127,10 +127,7 @@ async function judged(deps: Deps, attempt: store.LoginAttempt, { credential }: L
   return { assertion, passkey }
 }
 
-function assertionInvalid(): HttpError {
-  const detail = { field: 'credential', code: 'assertion_invalid', message: 'Could not be verified.' }
-  return fail('assertion_invalid', [detail]).commitOnThrow()
-}
+const assertionInvalid = () => fail('assertion_invalid').about('credential', 'Could not be verified.').commitOnThrow()
 
 /** Uses the challenge up with the refusal, which commits it. @returns what to throw */
 async function refusal(

@@ -178,10 +178,7 @@ async function addPasskey(
     created_at: now,
     updated_at: now,
   })
-  if (!added) {
-    const detail = { field: 'credential', code: 'already_exists', message: 'This passkey is registered already.' }
-    throw fail('already_exists', [detail])
-  }
+  if (!added) throw fail('already_exists').about('credential', 'This passkey is registered already.')
   const data = { passkeyId: id, userId }
   await publish(tx, deps, { tenantId, appId, type: 'passkey.registered', data, cause: call })
 }
@@ -202,10 +199,7 @@ export async function registerVerify(deps: Deps, call: Call, input: RegisterVeri
     isAllowedOrigin: (one) => isAllowedOrigin(deps.config, origins, one),
     log: deps.log,
   })
-  if (made === null) {
-    const detail = { field: 'credential', code: 'attestation_invalid', message: 'Could not be verified.' }
-    throw fail('attestation_invalid', [detail]).commitOnThrow()
-  }
+  if (made === null) throw fail('attestation_invalid').about('credential', 'Could not be verified.').commitOnThrow()
   return deps.db.tx(async (tx) => {
     const owner = await settleOwner(tx, deps, call, challenge)
     await addPasskey(tx, deps, call, { appId, userId: owner.id, rpId: data.rpId, made, input })

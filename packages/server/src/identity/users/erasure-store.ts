@@ -30,15 +30,18 @@ export interface ErasedEvent {
   pending: boolean
 }
 
+const keysOf = (rows: readonly Pick<ErasedEvent, 'tenant_id' | 'event_id'>[]) => sql`unnest(
+  ${rows.map((row) => row.tenant_id)}::text[], ${rows.map((row) => row.event_id)}::text[]) as t(tenant_id, event_id)`
+
 /**
- * The events whose turn it is, longest due first. They are this transaction's: no other process takes them, and no delivery
- * of them begins anew.
+ * Locks the events that are due, longest due first: until the transaction ends no other process takes them, and no delivery
+ * of them starts again.
  */
 export async function takeErasures(tx: Db, limit: number): Promise<ErasedEvent[]> {
   const taken = await tx.query<{ tenant_id: Id<'ten'>; event_id: Id<'evt'> }>(sql`
     select tenant_id, event_id from erasures where due_at <= now() order by due_at limit ${limit} for update skip locked`)
   if (taken.length === 0) return []
-  const keys = sql`unnest(${taken.map((row) => row.tenant_id)}::text[], ${taken.map((row) => row.event_id)}::text[]) as t(tenant_id, event_id)`
+  const keys = keysOf(taken)
   await tx.run(sql`
     select from ${keys} join events e on e.tenant_id = t.tenant_id and e.id = t.event_id order by e.tenant_id, e.id for update of e`)
   // A statement of its own: it sees what was begun while the locks were waited for.
@@ -57,8 +60,7 @@ export async function postponeErasures(tx: Db, events: readonly ErasedEvent[]): 
   if (events.length === 0) return
   await tx.run(sql`
     update erasures e set due_at = now() + least(greatest(now() - e.noted_at, interval '1 minute'), interval '1 hour')
-    from unnest(${events.map((row) => row.tenant_id)}::text[], ${events.map((row) => row.event_id)}::text[]) as t(tenant_id, event_id)
-    where e.tenant_id = t.tenant_id and e.event_id = t.event_id`)
+    from ${keysOf(events)} where e.tenant_id = t.tenant_id and e.event_id = t.event_id`)
 }
 
 /** Gives events other bodies, and forgets what receivers answered to those that became dead letters. */

@@ -15,7 +15,7 @@ import { type NewUser, newUserRow, searchText, trimmed } from './new-user.ts'
 import type { CreateUser, ListUsers, SignedIn, UpdateUser, User } from './schema.ts'
 import * as store from './store.ts'
 
-export { setMfaEnabled, toUser, type UserRow, userSeen } from './store.ts'
+export { type LockedUser, setMfaEnabled, toUser, type UserRow, userSeen } from './store.ts'
 
 /** The constraint that makes a value unique, and the field it stands for. */
 const UNIQUE_FIELDS: Record<string, string> = { users_email: 'email', users_external_id: 'externalId' }
@@ -34,8 +34,7 @@ const refuse =
     }
     const field = UNIQUE_FIELDS[constraint]
     if (field === undefined) throw error
-    const message = `Another user of this app has this ${field}.`
-    throw fail('already_exists', [{ field, code: 'already_exists', message }])
+    throw fail('already_exists').about(field, `Another user of this app has this ${field}.`)
   }
 
 async function newRow(deps: Deps, tenantId: Id<'ten'>, input: NewUser): Promise<store.UserRow> {
@@ -134,25 +133,14 @@ export async function endGuest(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Prom
   await store.endGuest(tx, tenantId, id)
 }
 
-/** A user, be it a guest or not, whom nobody else changes until the transaction ends. */
-export interface LockedUser {
-  appId: Id<'app'>
-  partyId: string
-  suspended: boolean
-  /** A guest that has ended, swept or not. */
-  ended: boolean
-}
-
 /** Keeps a user as it is until the transaction ends: deletion, suspension, conversion and a guest's end wait. */
-export async function lockUser(
+export function lockUser(
   tx: Db,
   deps: Deps,
   tenantId: Id<'ten'>,
   id: Id<'usr'>,
-): Promise<LockedUser | undefined> {
-  const row = await store.lockUserWithStatus(tx, deps.now(), tenantId, id)
-  if (row === undefined) return undefined
-  return { appId: row.app_id, partyId: row.party_id, suspended: row.status === 'suspended', ended: row.over }
+): Promise<store.LockedUser | undefined> {
+  return store.lockUserWithStatus(tx, deps.now(), tenantId, id)
 }
 
 /** Notes who can move a user's assets from now on, in the transaction that changes their wallet. */

@@ -143,20 +143,29 @@ export function lockAnyUser(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise
   return tx.one<UserRow>(sql`${selectAny(tenantId, id)} for no key update`)
 }
 
-/** The same with whether it is a guest that has ended. What it waited for to commit is in the answer. */
+/** A user or a guest that nobody else changes until the transaction ends. */
+export interface LockedUser {
+  appId: Id<'app'>
+  partyId: string
+  suspended: boolean
+  /** A guest that has ended, swept or not. */
+  ended: boolean
+}
+
+/** Locks a user, or a guest, until the transaction ends. What it waited for to commit is in the answer. */
 export function lockUserWithStatus(
   tx: Db,
   now: Date,
   tenantId: Id<'ten'>,
   id: Id<'usr'>,
-): Promise<(UserRow & { over: boolean }) | undefined> {
+): Promise<LockedUser | undefined> {
   // `u` alone is read again after a wait. Its conversion and its end are written there too, so `g` cannot mislead.
-  return tx.one<UserRow & { over: boolean }>(sql`
-    select u.*, u.guest and (u.guest_ended or ${guestOver(now)}) as over
+  return tx.one<LockedUser>(sql`
+    select u.app_id as "appId", u.party_id as "partyId", u.status = 'suspended' as suspended,
+      u.guest and (u.guest_ended or ${guestOver(now)}) as ended
     from users u left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id
     where u.tenant_id = ${tenantId} and u.id = ${id} for no key update of u`)
 }
-
 /** Stores who can move the user's assets, and moves those who are counted (not guests) to the other count. */
 export async function setTrustLevel(
   tx: Db,

@@ -47,7 +47,7 @@ export const COMMON_ERRORS = {
 export class HttpError extends Error {
   readonly status: number
   readonly code: string
-  readonly details: readonly ErrorDetail[]
+  details: readonly ErrorDetail[]
   readonly headers: Readonly<Record<string, string>>
   /** Whether what was written so far stays: see `keepingEffects`. */
   keepsEffects = false
@@ -64,6 +64,12 @@ export class HttpError extends Error {
     this.code = code
     this.details = details
     this.headers = headers
+  }
+
+  /** Names the field that is wrong, in a detail with this error's own code. */
+  about(field: string, message: string, more: Record<string, unknown> = {}): this {
+    this.details = [...this.details, { field, code: this.code, message, ...more }]
+    return this
   }
 
   /** Refuses, but lets the transaction commit: for what a refusal itself does, such as counting a wrong code. */
@@ -113,5 +119,5 @@ export function invalid(
 
 /** The 404 for an id in a body or query: names the field, unlike the one for an id in a path. */
 export function notFoundField(field: string): HttpError {
-  return fail('not_found', [{ field, code: 'not_found', message: `No record of yours has this ${field}.` }])
+  return fail('not_found').about(field, `No record of yours has this ${field}.`)
 }

@@ -50,12 +50,10 @@ export async function spread(tx: Db, deps: Deps): Promise<void> {
   tx.afterCommit(deps.auth.forget)
 }
 
-const exists = () =>
-  fail('already_exists', [{ field: 'domain', code: 'already_exists', message: 'You have registered this domain.' }])
+const exists = () => fail('already_exists').about('domain', 'You have registered this domain.')
 
 /** The error for a name that another tenant has verified. */
-export const taken = () =>
-  fail('domain_taken', [{ field: 'domain', code: 'domain_taken', message: 'Whoever proves a domain first has it.' }])
+export const taken = () => fail('domain_taken').about('domain', 'The first tenant that proves a domain has it.')
 
 function refused(deps: Deps, error: unknown): unknown {
   const constraint = violatedConstraint(error)

@@ -75,15 +75,13 @@ function missing(row: store.DomainRow, texts: readonly string[]): HttpError {
       ? `There is no TXT record at ${name}. A new one can take minutes to be seen.`
       : `No TXT record at ${name} has the expected value. A changed one can take minutes to be seen.`
   const observed = texts.slice(0, OBSERVED_MAX).map(harmless)
-  return fail('dns_record_missing', [
-    { field: 'domain', code: 'dns_record_missing', message, name, expected: row.token, observed },
-  ])
+  return fail('dns_record_missing').about('domain', message, { name, expected: row.token, observed })
 }
 
 function unavailable(row: store.DomainRow): HttpError {
   const name = store.recordName(row)
   const message = `The DNS servers of ${name} failed or did not answer in time. This says nothing of the record: try again.`
-  return fail('dns_unavailable', [{ field: 'domain', code: 'dns_unavailable', message, name, retryable: true }])
+  return fail('dns_unavailable').about('domain', message, { name, retryable: true })
 }
 
 /** The same for an API call. @throws rate_limited */

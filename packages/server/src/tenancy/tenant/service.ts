@@ -82,42 +82,24 @@ async function newNodeKey(deps: Deps, tenantId: Id<'ten'>): Promise<{ nodePublic
   return { nodePublicKey: publicKey.export({ type: 'spki', format: 'der' }).subarray(-RAW_KEY_BYTES), nodeKeySealed }
 }
 
-async function writeTenant(
-  tx: Db,
-  deps: Deps,
-  tenantId: Id<'ten'>,
-  nodeKey: Awaited<ReturnType<typeof newNodeKey>>,
-  input: CreateTenant,
-): Promise<NewTenant> {
-  const actor = input.actor ?? 'first start'
-  const appId = newId('app')
-  await store.insertTenant(tx, {
-    id: tenantId,
-    name: input.name.trim().normalize('NFC'),
-    defaultAppId: appId,
-    ...nodeKey,
-    now: deps.now(),
-  })
-  await recordAuditOnly(tx, deps, {
-    tenantId,
-    appId: null,
-    action: 'tenant.created',
-    target: tenantId,
-    cause: { actor },
-  })
-  await createFirstApp(tx, deps, { tenantId, id: appId, name: 'Default', actor })
-  const { key } = await createAdminKey(tx, deps, { tenantId, key: input.adminKey ?? undefined, actor })
-  return { tenantId, appId, key }
-}
-
 /**
  * Makes a tenant with its ledger node's key, its app `Default` and its `*` secret key `Admin`, all or nothing.
  * @throws Error when `adminKey` is another key's already
  */
 export async function createTenant(deps: Deps, input: CreateTenant): Promise<NewTenant> {
   const tenantId = newId('ten')
+  const appId = newId('app')
+  const actor = input.actor ?? 'first start'
   const nodeKey = await newNodeKey(deps, tenantId)
-  return deps.db.tx((tx) => writeTenant(tx, deps, tenantId, nodeKey, input))
+  return deps.db.tx(async (tx) => {
+    const name = input.name.trim().normalize('NFC')
+    await store.insertTenant(tx, { id: tenantId, name, defaultAppId: appId, ...nodeKey, now: deps.now() })
+    const cause = { actor }
+    await recordAuditOnly(tx, deps, { tenantId, appId: null, action: 'tenant.created', target: tenantId, cause })
+    await createFirstApp(tx, deps, { tenantId, id: appId, name: 'Default', actor })
+    const { key } = await createAdminKey(tx, deps, { tenantId, key: input.adminKey ?? undefined, actor })
+    return { tenantId, appId, key }
+  })
 }
 
 /** Whether there is no tenant yet. */

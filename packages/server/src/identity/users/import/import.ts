@@ -3,7 +3,7 @@ import { type Db, violatedConstraint } from '../../../platform/db/db.ts'
 import type { Deps } from '../../../platform/deps.ts'
 import { recordAuditOnly } from '../../../platform/events/audit-only-entries.ts'
 import { newEvent } from '../../../platform/events/events.ts'
-import { HttpError } from '../../../platform/http/errors.ts'
+import { type ErrorDetail, HttpError } from '../../../platform/http/errors.ts'
 import { validator } from '../../../platform/http/schema.ts'
 import { type Id, idTime, newId } from '../../../platform/ids.ts'
 import { lockAppForShare } from '../../../tenancy/apps/service.ts'
@@ -80,23 +80,17 @@ function readUser(place: NewUserPlace & { appId: Id<'app'> }, record: FileRecord
   const { line } = record
   if (!('bytes' in record)) return { line, bytes: 0, problems: [record] }
   const { bytes } = record
-  const wrong = (field: string, code: string, message: string): Read => ({
-    line,
-    bytes,
-    problems: [{ line, field, code, message }],
-  })
+  const invalid = (...details: readonly ErrorDetail[]): Read => {
+    const problems = details.map(({ field = '', code, message }) => ({ line, field, code, message }))
+    return { line, bytes, problems }
+  }
   const details = checkShape(record.value, bytes)
-  if (details.length > 0)
-    return {
-      line,
-      bytes,
-      problems: details.map(({ field = '', code, message }) => ({ line, field, code, message })),
-    }
+  if (details.length > 0) return invalid(...details)
   const input = record.value as ImportedUser
   const createdAt = createdAtOf(input, place.now)
-  if (typeof createdAt === 'string') return wrong('createdAt', 'invalid', createdAt)
+  if (typeof createdAt === 'string') return invalid({ field: 'createdAt', code: 'invalid', message: createdAt })
   if (input.emailVerified === true && input.email == null)
-    return wrong('emailVerified', 'invalid', 'Must not be true without an email.')
+    return invalid({ field: 'emailVerified', code: 'invalid', message: 'Must not be true without an email.' })
   // Lists are in the order of ids: those without a time of their own are in the file's.
   const fresh = newId('usr')
   const id: Id<'usr'> = input.createdAt == null ? fresh : `usr_${idTime(createdAt.getTime())}${fresh.slice(14)}`
@@ -106,8 +100,7 @@ function readUser(place: NewUserPlace & { appId: Id<'app'> }, record: FileRecord
     return { line, bytes, row: { ...row, email_verified: input.emailVerified ?? false, created_at: createdAt } }
   } catch (error) {
     if (!(error instanceof HttpError)) throw error
-    const [detail] = error.details
-    return wrong(detail?.field ?? '', detail?.code ?? error.code, detail?.message ?? error.message)
+    return invalid(error.details[0] ?? { code: error.code, message: error.message })
   }
 }
 
@@ -219,12 +212,11 @@ async function check(db: Db, run: Run, from: number, conflictsCount: boolean): P
 
 const APP_GONE = 'The app was deleted meanwhile.'
 
+/** How far a run has got. */
+type Position = Pick<store.ImportRow, 'id' | 'position' | 'state'>
+
 /** Writes a portion and advances the import, both or neither. */
-async function importPortion(
-  run: Run,
-  before: Pick<store.ImportRow, 'id' | 'position' | 'state'>,
-  portion: readonly Read[],
-): Promise<Pick<store.ImportRow, 'id' | 'position' | 'state'>> {
+async function importPortion(run: Run, before: Position, portion: readonly Read[]): Promise<Position> {
   const { deps, request } = run
   const reads = rowsOf(portion)
   const events = request.events
@@ -264,7 +256,7 @@ async function importAll(run: Run, begun: store.ImportRow, records: number): Pro
   const { deps, request, file, progress } = run
   progress.begin('Importing users', records)
   progress.add(begun.position)
-  let at: Pick<store.ImportRow, 'id' | 'position' | 'state'> = begun
+  let at: Position = begun
   try {
     for await (const portion of portionsOf(run, begun.position)) {
       await file.checkUnchanged()
