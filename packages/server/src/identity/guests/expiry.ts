@@ -34,7 +34,7 @@ export async function finishExpiry(tx: Db, deps: Deps, row: store.GuestRow, caus
 
 /**
  * Ends guests in bulk, in portions of one transaction each and at most `CLEANUP_MAX` a call. Without `olderThanMinutes`
- * those whose time is over: the sweep would soon.
+ * the expired ones, which the sweep would end soon.
  */
 export async function cleanUpGuests(deps: Deps, call: Call, input: CleanUpGuests): Promise<ExpiredGuests> {
   const now = deps.now()
@@ -63,7 +63,7 @@ export async function cleanUpGuests(deps: Deps, call: Call, input: CleanUpGuests
   return { expired, hasMore: (await store.countExpiring(deps.db, which)) > 0 }
 }
 
-/** Ends a portion of the guests whose time is over, of all tenants. @returns whether there may be more */
+/** Ends a portion of the expired guests of all tenants. @returns whether there may be more */
 export async function sweepGuests(deps: Deps): Promise<boolean> {
   return deps.db.tx(async (tx) => {
     const rows = await store.expireDue(tx, deps.now(), PORTION)

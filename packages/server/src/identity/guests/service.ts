@@ -23,7 +23,7 @@ const MINUTE_MS = 60_000
 
 type Call = AnyCall & { user: CurrentUser | null }
 
-/** Whose guests a call reaches: with a publishable key nobody's but the current user's own. @throws not_found */
+/** Whose guests a call reaches: with a publishable key only the current user's own. @throws not_found */
 function reachOf({ caller, user }: Pick<Call, 'caller' | 'user'>): store.Reach {
   if (caller.keyType === 'publishable' && user === null) throw fail('not_found')
   return { tenantId: caller.tenantId, appId: caller.appId, userId: user?.id ?? null }

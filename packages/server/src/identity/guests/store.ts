@@ -11,7 +11,7 @@ export interface GuestRow {
   app_id: Id<'app'>
   user_id: Id<'usr'>
   party_id: string
-  /** One whose time is over stays `active` until it is swept; see `toGuest`. */
+  /** An expired one stays `active` until it is swept; see `toGuest`. */
   status: Guest['status']
   metadata: Record<string, string>
   expires_at: Date
@@ -19,7 +19,7 @@ export interface GuestRow {
   updated_at: Date
 }
 
-/** Whether a guest can neither act nor be converted any more, be it swept or not. */
+/** Whether a guest can no longer act or be converted, swept or not. */
 export function isExpired(row: GuestRow, now: Date): boolean {
   return row.status === 'expired' || (row.status === 'active' && row.expires_at <= now)
 }
@@ -95,7 +95,7 @@ export function listGuests(db: Db, filter: GuestFilter, query: PageQuery): Promi
   return readPage(db, sql`from guests where ${found}`, query, (row: GuestRow) => toGuest(row, now))
 }
 
-/** Which of the guests that have not ended are to end: those created until then, or those whose time is over. */
+/** Which active guests to end: those created until `createdUntil`, or the expired ones. */
 export interface ExpiryFilter extends AppScope {
   createdUntil: Date | null
   now: Date
@@ -114,14 +114,14 @@ const expire = (due: Sql, now: Date) => sql`
   update guests g set status = 'expired', updated_at = ${now} from due
   where g.tenant_id = due.tenant_id and g.id = due.id returning g.*`
 
-/** Ends a tenant's guests, those whose time is over first; waits for those that are just being converted. @returns those that this ended */
+/** Ends a tenant's guests, expired ones first; waits for running conversions. @returns those that this ended */
 export function expireMatching(tx: Db, which: ExpiryFilter, limit: number): Promise<GuestRow[]> {
   const due = sql`
     select tenant_id, id from guests where ${doomed(which)} order by expires_at, id limit ${limit} for update`
   return tx.query<GuestRow>(expire(due, which.now))
 }
 
-/** Ends guests of all tenants whose time is over, but those that somebody else is at. @returns those that this ended */
+/** Ends expired guests of all tenants, except locked ones. @returns those that this ended */
 export function expireDue(tx: Db, now: Date, limit: number): Promise<GuestRow[]> {
   const due = sql`
     select tenant_id, id from guests where status = 'active' and expires_at <= ${now}

@@ -24,7 +24,7 @@ const fail = failures(MESSENGER_ERRORS)
 const AGE_MS_MAX = 24 * 3_600_000
 /** How far the messenger's clock may be ahead of ours. */
 const AHEAD_MS_MAX = 60_000
-/** A used payload is remembered so much longer than it is accepted: the database has a clock of its own. */
+/** A used payload is remembered this much longer than it is accepted: the database's clock may differ. */
 const MARGIN_MS = 3_600_000
 
 /** The form that a body has. @throws validation_failed */
@@ -53,7 +53,7 @@ async function userOf(
   const known = await store.findUserOf(tx, account)
   if (known !== undefined) return { userId: known, isNewUser: false }
   await store.lockAccount(tx, account)
-  // Whoever held it before us has made the user.
+  // Another transaction that held the lock has created the user.
   const madeMeanwhile = await store.findUserOf(tx, account)
   if (madeMeanwhile !== undefined) return { userId: madeMeanwhile, isNewUser: false }
   const userId = (await addUser({ ...deps, db: tx }, call, { appId, name })).id as Id<'usr'>

@@ -112,7 +112,7 @@ function refuseLocked(deps: Deps, factor: store.FactorRow): void {
   throw fail('mfa_locked', [detail], { 'retry-after': String(seconds) })
 }
 
-/** Counts a wrong answer; the fifth in a row locks. What it answers is to be thrown, and lets the count commit. */
+/** Counts a wrong answer; the fifth in a row locks. @returns the error to throw, which lets the count commit */
 async function countWrong(
   inTx: Deps,
   call: UserCall,

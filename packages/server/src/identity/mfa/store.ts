@@ -20,8 +20,8 @@ export interface Owner {
 }
 
 /**
- * Lets nobody else deal with this user's second factor until the transaction ends. The user comes first, as for who
- * deletes one. @returns whether the user is there
+ * Locks the user, and so their second factor, until the transaction ends. Lock order: the user first, as in a deletion.
+ * @returns whether the user exists
  */
 export async function lockUser(tx: Db, { tenantId, userId }: Owner): Promise<boolean> {
   const row = await tx.one(sql`select 1 from users where tenant_id = ${tenantId} and id = ${userId} for no key update`)

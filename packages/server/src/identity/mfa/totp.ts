@@ -11,7 +11,7 @@ const STEPS_APART = 1
 /** The longest that an issuer or a label may become when encoded: more, and the QR code can't be read off a screen. */
 const ENCODED_CHARS_MAX = 120
 
-// From bytes of their own: a Buffer's may lie in a pool that others share.
+// Copied: the memory of a Buffer may be a pool that it shares with others.
 const secretOf = (bytes: Buffer) => new Secret({ buffer: Uint8Array.from(bytes).buffer })
 
 /** The time step that a moment lies in (RFC 6238, section 4.2: T0 is 0, X is 30 seconds). */

@@ -10,7 +10,7 @@ import type { Logger } from '../../platform/observability/log.ts'
 import { ALGORITHMS, isUsableKey } from './cose-key.ts'
 import type { LoginVerify, Passkey, RegisterVerify } from './schema.ts'
 
-/** What an answer is held against: kept in the challenge from the options on. */
+/** What an answer is checked against; kept in the challenge. */
 export interface Ceremony {
   /** base64url */
   challenge: string
@@ -36,12 +36,12 @@ export async function newCeremony(
 /** What verification needs beside the answer. */
 export interface Expected {
   ceremony: Ceremony
-  /** Whether browsers may use the app from there, as of now. */
+  /** Whether browsers may now use the app from this origin. */
   isAllowedOrigin(origin: string): boolean
   log: Logger
 }
 
-/** A credential that has been verified and is yet to be stored. */
+/** A verified credential, not stored yet. */
 export interface NewCredential {
   credentialId: Buffer
   /** COSE key (RFC 9052). */

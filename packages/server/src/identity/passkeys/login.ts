@@ -17,14 +17,14 @@ import * as store from './store.ts'
 
 const fail = failures(PASSKEY_ERRORS)
 
-/** The credential that an email without passkeys is answered with: the same at each asking, and nobody's. */
+/** A credential for emails without passkeys: it belongs to no user, and is the same for the same email every time. */
 async function decoy(deps: Deps, appId: Id<'app'>, emailKey: string, rpId: string): Promise<store.CredentialRow> {
   const { refreshKey } = await deps.signingKeys.oldest()
   const id = hmacSha256(refreshKey, `halfkey/v1/passkey-decoy ${appId} ${emailKey}`, 'base64')
   return { credential_id: Buffer.from(id, 'base64'), transports: ['hybrid', 'internal'], rp_id: rpId }
 }
 
-/** Whose passkeys an email asks for, and which. What is asked of the database does not depend on whether there are any. */
+/** The user with an email, and their passkeys. The same statements run whether there are any or not. */
 async function credentialsOf(
   deps: Deps,
   tenantId: Id<'ten'>,
@@ -78,8 +78,8 @@ export async function loginOptions(deps: Deps, call: Call, query: LoginOptions):
 }
 
 /**
- * What an assertion by a credential that nobody has is verified by, in vain: an answer without a verification comes
- * sooner, and would tell decoys from passkeys. The point is the generator of P-256 (SEC 2, section 2.4.2).
+ * Assertions by unknown credentials are verified against this one, and fail: without a verification the response would be
+ * faster, and would tell decoys from passkeys. The point is the generator of P-256 (SEC 2, section 2.4.2).
  */
 const NOBODY: StoredCredential = {
   publicKey: Buffer.from(
@@ -90,7 +90,7 @@ const NOBODY: StoredCredential = {
   deviceType: 'singleDevice',
 }
 
-/** Whether the passkey is one that this challenge asks for, and its owner the one whom the authenticator names. */
+/** Whether the challenge asks for this passkey, and the authenticator names its owner. */
 function isAskedFor(attempt: store.LoginAttempt, passkey: store.FoundPasskey, userHandle: string | null): boolean {
   if (passkey.rpId !== attempt.data.rpId) return false
   if (attempt.data.emailFirst && passkey.ownerId !== attempt.userId) return false
@@ -152,7 +152,7 @@ export async function loginVerify(deps: Deps, call: Call, input: LoginVerify): P
   const { challengeId } = input
   if (!isId('chl', challengeId)) throw notFoundField('challengeId')
   const attempt = await attemptAt(deps, call, challengeId, input)
-  // By what anybody may send, be there such a credential or not: else the limit would tell.
+  // Counted by what the request says, whether the credential exists or not: otherwise the limit would tell.
   await limitAccount(deps, `${attempt.appId} ${input.credential.id} ${networkOf(origin.address)}`)
   const right = await judged(deps, attempt, input)
   if (right === null) throw await refusal(deps, call, challengeId, 'assertion_invalid')

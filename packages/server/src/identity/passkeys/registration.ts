@@ -29,7 +29,7 @@ interface RegistrationData extends Ceremony {
   sessionId: Id<'ses'> | null
 }
 
-/** For whom a credential is made, as browsers show it, and which ones they have. */
+/** The user of a new credential, as browsers show them, and their credentials so far. */
 interface Holder {
   appId: Id<'app'>
   id: Id<'usr'>
@@ -40,10 +40,10 @@ interface Holder {
 
 async function newHolder(deps: Deps, { caller }: Call, input: RegisterOptions): Promise<Holder> {
   const appId = await resolveApp(deps, caller, input.appId)
-  // Before a passkey is made that nobody will know.
+  // Checked before the authenticator makes a passkey that would be refused.
   await deps.quotas.require(deps.db, caller.tenantId, 'users')
   const { email = null, name = null } = input
-  // For its form alone: whether somebody has it is told to who has made a passkey, not to who asks.
+  // Checks the form only. Whether the email is taken is told after a passkey was made, not to anyone who asks.
   if (email !== null) await findUserByEmail(deps, caller.tenantId, appId, email)
   return { appId, id: newId('usr'), name: email ?? name, displayName: name ?? email, credentials: [] }
 }

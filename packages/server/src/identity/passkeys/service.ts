@@ -59,7 +59,7 @@ export async function renamePasskey(deps: Deps, call: UserCall, id: string, inpu
 
 /**
  * Removes one of the current user's passkeys and answers its final state. The last one stays unless there is another
- * account to sign in by: nobody would ever get in again; and so does one that alone opens a key share. @throws not_found,
+ * account to sign in by: the user could never sign in again. So does a passkey that alone opens a key share. @throws not_found,
  * last_sign_in_method, share_would_be_lost, what `requireStepUp` does
  */
 export async function removePasskey(deps: Deps, call: UserCall, id: string): Promise<Passkey> {

@@ -77,7 +77,7 @@ export function listPasskeys(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>, que
   return readPage(db, sql`from passkeys where tenant_id = ${tenantId} and user_id = ${userId}`, query, toPasskey)
 }
 
-/** What browsers are told of a user's credentials. */
+/** The part of a credential that options show to browsers. */
 export type CredentialRow = Pick<PasskeyRow, 'credential_id' | 'transports' | 'rp_id'>
 
 /** A credential as options name it. */
@@ -138,7 +138,7 @@ export async function deletePasskey(tx: Db, tenantId: Id<'ten'>, id: Id<'pky'>):
 const guestEnd = (status: Sql) =>
   sql`case ${status} when 'expired' then to_timestamp(0) when 'active' then g.expires_at end`
 
-/** The user, locked until the transaction ends. Whoever locks a user and their passkeys takes the user first. */
+/** The user, locked until the transaction ends. Lock order: the user first, then their passkeys. */
 export function lockOwner(
   tx: Db,
   tenantId: Id<'ten'>,
@@ -152,7 +152,7 @@ export function lockOwner(
 
 /** What a login challenge keeps. */
 export interface LoginData extends Ceremony {
-  /** Made for an email: only the passkeys of whoever has it count, and none where nobody does. */
+  /** Made for an email: only passkeys of the user with this email count. */
   emailFirst: boolean
 }
 
@@ -172,7 +172,7 @@ export interface LoginAttempt {
   /** The only user whose passkeys count; null for any user's. */
   userId: Id<'usr'> | null
   data: LoginData
-  /** It has been answered before, or its time is over. */
+  /** Answered before, or expired. */
   over: boolean
   allowedOrigins: string[]
   /** Those of the app's verified custom domains. */

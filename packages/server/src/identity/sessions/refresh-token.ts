@@ -3,7 +3,7 @@ import type { Deps } from '../../platform/deps.ts'
 import { type Id, isId } from '../../platform/ids.ts'
 import { equalSecrets, hmacSha256 } from '../../platform/security/crypto.ts'
 
-/** Which session a refresh token belongs to, and the how-many-th of it it is. */
+/** The session of a refresh token, and its generation number in that session. */
 export interface RefreshClaims {
   sessionId: Id<'ses'>
   generation: number
@@ -17,9 +17,9 @@ function mac(key: KeyObject, sessionId: string, generation: number): Buffer {
 }
 
 /**
- * A session's refresh token of a generation: key id, session, generation and an HMAC over them. It follows from these, so
- * that none is stored, the successor of a token can be told again, and a token that was used long ago is told from one
- * that somebody made up: the first is a theft, the second is nothing.
+ * A session's refresh token of a generation: key id, session, generation and an HMAC over them. Because it follows from
+ * these, no token is stored, the successor of a token can be returned again, and a token that was used long ago (a theft)
+ * differs from a made-up one (nothing).
  */
 export async function newRefreshToken(deps: Deps, { sessionId, generation }: RefreshClaims): Promise<string> {
   const key = await deps.signingKeys.current()
@@ -35,7 +35,7 @@ export async function readRefreshToken(deps: Deps, token: string): Promise<Refre
   if (key === undefined || String(generation) !== digits) return null
   const made = mac(key.refreshKey, sessionId, generation)
   const given = Buffer.from(tag, 'base64url')
-  // Of several texts that decode to the same bytes only one is ours.
+  // Several texts decode to the same bytes; only the canonical one is valid.
   if (given.toString('base64url') !== tag || !equalSecrets(made, given)) return null
   return { sessionId, generation }
 }

@@ -151,7 +151,7 @@ async function judge(deps: Deps, call: Call, sessionId: Id<'ses'>, generation: n
   const now = deps.now()
   return deps.db.tx(async (tx) => {
     const row = await store.classifyRefresh(tx, caller.tenantId, sessionId, caller.appId, now)
-    // A generation of the future: the database is older than the token, as after a restore. Nobody's fault.
+    // A later generation than the stored one: the database is older than the token, for example after a restore.
     if (row === undefined || generation > row.generation) throw fail('session_invalid')
     if (row.user_status === 'suspended') throw fail('user_suspended')
     if (row.guest_over) throw fail('guest_expired')

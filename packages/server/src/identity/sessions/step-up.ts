@@ -57,7 +57,7 @@ export async function requireFreshSignIn(deps: Deps, caller: Caller, user: Curre
   if (!isExempt(user, row) && !isFresh(deps, row.signed_in_at)) throw fail('reauthentication_required')
 }
 
-/** For disabling the second factor: one verified within five minutes, whoever asks and whatever the app says. @throws mfa_required */
+/** For disabling the second factor: one verified within five minutes, without exceptions. @throws mfa_required */
 export async function requireVerification(deps: Deps, caller: Caller, user: CurrentUser): Promise<void> {
   const row = await read(deps, caller, user)
   if (!isFresh(deps, row.mfa_at)) throw fail('mfa_required')

@@ -66,9 +66,9 @@ export function toClaims(
 export type NewSession = Omit<SessionRow, 'mfa_at' | 'generation' | 'refreshed_at' | 'expires_at' | 'revoked_at'>
 
 /**
- * Further writes of the same statement, as parts of a `with`, each with the condition under which it goes on from there.
- * `first` comes before the user's row is touched, `second` after it (`exists (select from seen)`): whoever locks several
- * rows takes them in that order.
+ * Further writes of the same statement, as parts of a `with`, each with the condition under which the statement continues.
+ * `first` runs before the user's row is touched, `second` after it (`exists (select from seen)`). Rows are always locked in
+ * that order.
  */
 export interface ExtraWrites {
   first: { writes: Sql; holds: Sql }

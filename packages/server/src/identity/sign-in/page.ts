@@ -1,3 +1,6 @@
+import { readdirSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
 /** What the hosted sign-in page has to know; the browser reads it out of the document. */
 export interface SignInPageConfig {
   appId: string
@@ -8,29 +11,13 @@ export interface SignInPageConfig {
   redirect: { uri: string; state: string | null; codeChallenge: string } | null
 }
 
-/** The page's modules but its entry, so that the browser asks for all of them at once instead of level by level. */
-const MODULES = [
-  'account',
-  'client',
-  'dom',
-  'enrolment',
-  'flow',
-  'guest',
-  'icons',
-  'messenger',
-  'mfa-form',
-  'part',
-  'passkey-list',
-  'passkeys',
-  'resume',
-  'session',
-  'session-list',
-  'sign-in',
-  'step-up',
-  'two-step',
-  'ui',
-  'words',
-]
+/** The page's scripts and styles. */
+export const ASSETS = fileURLToPath(new URL('../../../assets/signin/', import.meta.url))
+
+/** The page's modules without its entry, so that the browser asks for all of them at once instead of level by level. */
+const MODULES = readdirSync(ASSETS)
+  .filter((name) => name.endsWith('.js') && name !== 'page.js')
+  .sort()
 
 /** A key on a tile: its own icon keeps browsers from asking for /favicon.ico. */
 const ICON = `data:image/svg+xml,${encodeURIComponent(
@@ -85,14 +72,14 @@ ${parts.after}</body>
 
 /**
  * The hosted sign-in page. Every text in it may be hostile; the page is also written for a policy without inline scripts
- * and styles. Until its modules run it shows that it is on its way, and without scripts why it goes no further.
+ * and styles. Until its modules run it shows that it is loading, and without scripts why it stops there.
  */
 export function renderSignInPage(config: SignInPageConfig): string {
   const title = `Sign in to ${config.appName}`
   return documentOf({
     title,
     initial: initialOf(config.appName),
-    head: MODULES.map((name) => `<link rel="modulepreload" href="/signin/${name}.js">\n`).join(''),
+    head: MODULES.map((name) => `<link rel="modulepreload" href="/signin/${name}">\n`).join(''),
     main: `<h1 dir="auto">${escapeHtml(title)}</h1>
 <p class="lead" id="loading">One moment…</p>
 <noscript><p class="lead">Signing in needs JavaScript. Turn it on in your browser and load this page again.</p></noscript>`,

@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { publicUrl } from '../../platform/config.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { fail } from '../../platform/http/errors.ts'
@@ -12,9 +11,8 @@ import type { KeyHolder } from '../../platform/security/authenticator.ts'
 import { isDomainOfOther, listDomainOrigins } from '../../platform/security/domain-origins.ts'
 import { type SignInSettings, signInSettings, tenantOfApp } from '../../tenancy/apps/service.ts'
 import { loginUrl } from '../messenger/service.ts'
-import { renderSignInError, renderSignInPage, type SignInPageConfig } from './page.ts'
+import { ASSETS, renderSignInError, renderSignInPage, type SignInPageConfig } from './page.ts'
 
-const ASSETS = fileURLToPath(new URL('../../../assets/signin/', import.meta.url))
 const TYPES: Record<string, string> = {
   js: 'text/javascript; charset=utf-8',
   css: 'text/css; charset=utf-8',
@@ -85,7 +83,7 @@ function rightPlace(deps: Deps, { host, queryText }: PlainRequest): PlainAnswer 
   return { status: 302, contentType: 'text/plain', headers: { location: `${wanted}/signin?${queryText}` }, body: '' }
 }
 
-/** Whether the page would show one's app under another's name: on a custom domain only the app is shown that it is of. */
+/** Whether the host is another app's custom domain, which shows that app only. */
 async function isForeignPlace(deps: Deps, host: string | undefined, tenantId: Id<'ten'>, appId: Id<'app'>) {
   const name = hostName(host ?? '')
   if (name === null || name === new URL(publicUrl(deps.config)).hostname) return false
@@ -114,8 +112,8 @@ export async function signInPage(deps: Deps, request: PlainRequest): Promise<Pla
 const header = (value: string | string[] | undefined) => (typeof value === 'string' ? value : undefined)
 
 /**
- * Who calls from the hosted page: the app that it is for, with the rights of a publishable key. Pages of others can't:
- * the header makes browsers ask first, and nobody answers. The page stands on the service's own origin, or on a verified
+ * Who calls from the hosted page: its app, with the rights of a publishable key. Other pages cannot call: because of the
+ * header browsers send a preflight request, which is never answered. The page stands on the service's own origin, or on a verified
  * custom domain of the app's. @throws origin_not_allowed, not_found
  */
 export async function enterFromPage(deps: Deps, { headers }: EntranceRequest): Promise<KeyHolder> {

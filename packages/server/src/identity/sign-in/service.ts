@@ -55,8 +55,8 @@ const isAnswered = (row: store.CodeRow, input: Exchange) =>
   equalSecrets(Buffer.from(sha256(input.codeVerifier).toString('base64url')), Buffer.from(row.code_challenge))
 
 /**
- * Trades a code for the session that it stands for, with tokens of its own: the page's give way. A second use ends the
- * session, for one of the two users of the code is not the app. @throws code_invalid, code_expired
+ * Trades a code for its session with new tokens; those of the page stop working. If a code is used twice, the session
+ * ends: one of the two uses was not the app's. @throws code_invalid, code_expired
  */
 export async function exchange(deps: Deps, call: Call, input: Exchange): Promise<SignedIn> {
   const { tenantId } = call.caller

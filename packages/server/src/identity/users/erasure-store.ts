@@ -24,7 +24,7 @@ export async function eraseTraces(tx: Db, { tenant_id, id, created_event_id }: E
 export interface ErasedEvent {
   tenant_id: Id<'ten'>
   event_id: Id<'evt'>
-  /** Null once its retention is over. */
+  /** Null after the retention period. */
   body: string | null
   /** Something is still to be sent of it. */
   pending: boolean
@@ -44,7 +44,7 @@ export async function takeErasures(tx: Db, limit: number): Promise<ErasedEvent[]
   const keys = keysOf(taken)
   await tx.run(sql`
     select from ${keys} join events e on e.tenant_id = t.tenant_id and e.id = t.event_id order by e.tenant_id, e.id for update of e`)
-  // A statement of its own: it sees what was begun while the locks were waited for.
+  // A second statement: it sees what was committed while the first one waited for the locks.
   return tx.query<ErasedEvent>(sql`
     with t as materialized (select * from ${keys}),
     open as materialized (

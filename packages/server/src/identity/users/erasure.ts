@@ -1,10 +1,10 @@
 /*
  * What is kept of a user goes with the user, in the transaction that deletes them. What stays, and until when:
  * - `user.created` while it is still to be sent: a retry must be the same bytes. Then `blankErased` takes the email out.
- * - answers kept for a repeat of the request: 24 hours from it. A repeat must not make somebody anew who was erased.
+ * - answers kept for a repeat of the request: 24 hours from it. A repeat must not create an erased user again.
  * - beside events, the address from which the user caused them, and what receivers answered: HALFKEY_RETENTION; with a dead
  *   letter's event as long as the dead letter.
- * - ids, which say nobody's name: in events, counters, the audit log, and on the ledger.
+ * - ids, which hold no personal data: in events, counters, the audit log, and on the ledger.
  */
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
@@ -23,7 +23,7 @@ function blanked(body: string): string {
 
 /**
  * Takes the email out of the `user.created` of deleted users, as far as nothing of it is left to be sent. The event keeps its
- * id: a delivery that is started anew later sends what is left. @returns whether there may be more at once
+ * id: a delivery that is started again later sends the rest of the data. @returns whether there may be more at once
  */
 export async function blankErased(db: Db): Promise<boolean> {
   return db.tx(async (tx) => {

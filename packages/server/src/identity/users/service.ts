@@ -65,7 +65,7 @@ export async function createUser(deps: Deps, call: Call, input: CreateUser): Pro
   return addUser(deps, call, { ...input, appId: await resolveApp(deps, call.caller, input.appId) })
 }
 
-/** Adds a user that lists hide and no event tells of: a guest's. @throws not_found (names `appId`) */
+/** Adds the user of a guest: hidden from lists, and without an event. @throws not_found (names `appId`) */
 export async function addGuest(deps: Deps, tenantId: Id<'ten'>, appId: Id<'app'>): Promise<User> {
   const row = await newRow(deps, tenantId, { appId })
   await store.insertGuest(deps.db, row).catch(refuse(deps))

@@ -112,7 +112,7 @@ export async function insertUsers(
   return new Set(added.map(({ id }) => id))
 }
 
-/** Writes a guest: a user that is neither counted nor told of. */
+/** Writes a guest: a user without a count and without an event. */
 export async function insertGuest(db: Db, row: UserRow): Promise<void> {
   await db.run(sql`
     insert into users (tenant_id, id, app_id, party_id, guest, metadata, search_text, created_at, updated_at)
@@ -133,7 +133,7 @@ export async function promoteGuest(tx: Db, row: UserRow, event: StoredEvent): Pr
 const selectAny = (tenantId: Id<'ten'>, id: Id<'usr'>) =>
   sql`select * from users where tenant_id = ${tenantId} and id = ${id}`
 
-/** The user, be it a guest or not. */
+/** The user, who may be a guest. */
 export function findAnyUser(db: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<UserRow | undefined> {
   return db.one<UserRow>(selectAny(tenantId, id))
 }
@@ -290,7 +290,7 @@ async function usersAt(db: Db, filter: UserFilter, offset: number, limit: number
     select u.* from (${ids}) as page join users u on u.tenant_id = ${filter.tenantId} and u.id = page.id order by u.id desc`)
 }
 
-/** Count and page of a search in one pass over what it hits; planned for the text at hand, rare or common. */
+/** Count and page of a search in one pass. Planned for each text anew, because a text may be rare or common. */
 async function searchUsers(db: Db, filter: UserFilter, offset: number, limit: number): Promise<UserPage> {
   const found = await db.query<UserRow & { total: number }>(
     unprepared(sql`

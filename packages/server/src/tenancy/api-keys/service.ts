@@ -84,7 +84,7 @@ export async function createApiKey(deps: Deps, { caller, origin }: Call, input: 
   return deps.db.tx((tx) => issue(tx, deps, caller.tenantId, wanted, { cause: { caller, origin } }))
 }
 
-/** Creates a key for whoever holds the database, by the command line: no wider key limits it. @throws validation_failed, not_found */
+/** Creates a key for an operator, by the command line: no other key limits it. @throws validation_failed, not_found */
 export async function createApiKeyByOperator(
   deps: Deps,
   tenantId: Id<'ten'>,

@@ -79,7 +79,7 @@ export function listApiKeys(db: Db, scope: AppScope, query: PageQuery, now: Date
   return readPage(db, sql`from api_keys where ${inScope(scope)}`, query, (row: ApiKeyRow) => toApiKey(row, now))
 }
 
-/** Lets one transaction after the other take admin keys away from a tenant; creating and using keys goes on. */
+/** Serialises revocations of a tenant's keys. Creating and using keys does not wait. */
 export async function lockRevocations(tx: Db, tenantId: Id<'ten'>): Promise<void> {
   await tx.run(sql`select from tenants where id = ${tenantId} for no key update`)
 }

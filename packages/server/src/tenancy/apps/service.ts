@@ -27,7 +27,7 @@ function event(
   return { tenantId: row.tenant_id, appId: row.id, type, data: { appId: row.id, name: row.name, ...more }, cause }
 }
 
-/** Makes API keys and known apps be read anew: in this process once it has committed, in the others within a second. */
+/** Drops cached API keys and apps: in this process after the commit, in others within a second. */
 async function spread(tx: Db, deps: Deps): Promise<void> {
   await raiseAuthEpoch(tx)
   tx.afterCommit(() => {
@@ -149,7 +149,7 @@ export async function signInSettings(
   return { ...store.toApp(row, publicHost(deps)), botTokenSealed: row.bot_token_sealed }
 }
 
-/** Whose app this is, for who comes without a key: the hosted page. Undefined for none. */
+/** The tenant of an app, for callers without a key: the hosted page. Undefined for no app. */
 export async function tenantOfApp(deps: Deps, appId: string): Promise<Id<'ten'> | undefined> {
   return isId('app', appId) ? store.findTenantOfApp(deps.db, appId) : undefined
 }
@@ -168,7 +168,7 @@ export async function defaultApp(deps: Deps, tenantId: Id<'ten'>): Promise<Id<'a
   return appId
 }
 
-/** Reads apps anew at the next question: for whoever changed the default app, or found an app gone that was known. */
+/** Drops cached apps: after a change of the default app, or when a cached app turns out to be deleted. */
 export function forgetApps(deps: Pick<Deps, 'auth'>): void {
   knownApps(deps).forget()
 }

@@ -110,7 +110,7 @@ export function changedFields(before: AppRow, after: AppRow): string[] {
     const [left, right] = [before[name], after[name]] as Record<string, unknown>[]
     for (const key of Object.keys(after[name])) if (left?.[key] !== right?.[key]) fields.push(`${name}.${key}`)
   }
-  // Sealed anew, a token never looks the same: one that is given counts as a change.
+  // Each sealing gives other bytes, so a token that is given counts as a change.
   if (before.bot_token_sealed !== after.bot_token_sealed) fields.push('messenger.botToken')
   const pairs = (metadata: Record<string, string>) => Object.entries(metadata).sort(([a], [b]) => (a < b ? -1 : 1))
   if (differs(pairs(before.metadata), pairs(after.metadata))) fields.push('metadata')

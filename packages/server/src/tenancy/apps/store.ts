@@ -109,7 +109,7 @@ export async function lockDefaultAppForShare(tx: Db, tenantId: Id<'ten'>): Promi
   return (await tx.one<{ default_app_id: Id<'app'> }>(sql`${selectDefaultApp(tenantId)} for share`))?.default_app_id
 }
 
-/** Locks out the creation of users: whoever is at it has committed by now, whoever comes waits and finds no app. */
+/** Locks out the creation of users: running ones have committed by now, later ones wait and find no app. */
 export async function lockOutUsers(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Promise<void> {
   await tx.run(sql`select from apps where tenant_id = ${tenantId} and id = ${id} for update`)
 }

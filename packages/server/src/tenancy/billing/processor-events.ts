@@ -83,7 +83,7 @@ async function follow(deps: Deps, { id, customerId }: { id: string; customerId: 
     await deps.failpoint('state asked')
     if (await takeOver(deps, { id, first, read }, state)) return
   }
-  throw new Error('a state of the processor was overtaken again and again')
+  throw new Error('a state of the processor was overtaken in every round')
 }
 
 /**

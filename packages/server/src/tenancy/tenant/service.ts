@@ -14,7 +14,7 @@ import { createFirstApp, defaultApp, forgetApps, lockAppForShare } from '../apps
 import type { Tenant, UpdateTenant } from './schema.ts'
 import * as store from './store.ts'
 
-export { lockPlan, setPlan } from './store.ts'
+export { listTenants, lockPlan, setPlan } from './store.ts'
 
 const NAMESPACES_MAX = 10_000
 const RAW_KEY_BYTES = 32
@@ -105,11 +105,6 @@ export async function createTenant(deps: Deps, input: CreateTenant): Promise<New
 /** Whether there is no tenant yet. */
 export async function isEmptyInstallation(db: Db): Promise<boolean> {
   return (await store.listTenants(db, 1)).length === 0
-}
-
-/** The oldest tenants, at most `limit`: for the command line, which belongs to no tenant. */
-export function listTenants(db: Db, limit: number): Promise<{ id: Id<'ten'>; name: string }[]> {
-  return store.listTenants(db, limit)
 }
 
 /** Whether there is such a tenant. */

@@ -66,7 +66,7 @@ export async function findNodePublicKey(db: Db, id: Id<'ten'>): Promise<Buffer |
     ?.node_public_key
 }
 
-/** The oldest tenants, at most `limit`. */
+/** The oldest tenants, at most `limit`: for the command line, which belongs to no tenant. */
 export function listTenants(db: Db, limit: number): Promise<{ id: Id<'ten'>; name: string }[]> {
   return db.query<{ id: Id<'ten'>; name: string }>(sql`select id, name from tenants order by id limit ${limit}`)
 }
