@@ -427,7 +427,7 @@ test('users without a time of their own are listed in the file’s order, each w
   const deps = {
     ...service.deps,
     now: () => new Date(begun + portions * 86_400_000),
-    reached: async () => {
+    failpoint: async () => {
       portions += 1
     },
   }
