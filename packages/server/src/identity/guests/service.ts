@@ -3,7 +3,7 @@ import type { Deps } from '../../platform/deps.ts'
 import { publish } from '../../platform/events/events.ts'
 import { existing, failures, pathId } from '../../platform/http/errors.ts'
 import { mergeMetadata } from '../../platform/http/metadata.ts'
-import type { Call as AnyCall, Caller, CurrentUser, Page } from '../../platform/http/route.ts'
+import type { Call, Caller, MaybeUserCall, Page } from '../../platform/http/route.ts'
 import { newId } from '../../platform/ids.ts'
 import { resolveApp } from '../../tenancy/apps/service.ts'
 import { confirmSession, startSession } from '../sessions/service.ts'
@@ -21,20 +21,14 @@ const fail = failures(GUEST_ERRORS)
 const TTL_MINUTES_DEFAULT = 1440
 const MINUTE_MS = 60_000
 
-type Call = AnyCall & { user: CurrentUser | null }
-
 /** Whose guests a call reaches: with a publishable key only the current user's own. @throws not_found */
-function reachOf({ caller, user }: Pick<Call, 'caller' | 'user'>): store.Reach {
+function reachOf({ caller, user }: Omit<MaybeUserCall, 'origin'>): store.Reach {
   if (caller.keyType === 'publishable' && user === null) throw fail('not_found')
   return { tenantId: caller.tenantId, appId: caller.appId, userId: user?.id ?? null }
 }
 
 /** Begins a guest session: a user that lists hide, and a session that ends when the guest does. @throws not_found (names `appId`), quota_exceeded */
-export async function createGuest(
-  deps: Deps,
-  { caller, origin }: Omit<Call, 'user'>,
-  input: CreateGuest,
-): Promise<GuestWithTokens> {
+export async function createGuest(deps: Deps, { caller, origin }: Call, input: CreateGuest): Promise<GuestWithTokens> {
   const appId = await resolveApp(deps, caller, input.appId)
   await deps.quotas.require(deps.db, caller.tenantId, 'users')
   const metadata = mergeMetadata({}, input.metadata)
@@ -80,16 +74,16 @@ export async function listGuests(deps: Deps, caller: Caller, query: ListGuests):
 }
 
 /** One that has ended too. @throws not_found, the same for another's guest and none */
-export async function getGuest(deps: Deps, call: Omit<Call, 'origin'>, id: string): Promise<Guest> {
+export async function getGuest(deps: Deps, call: Omit<MaybeUserCall, 'origin'>, id: string): Promise<Guest> {
   return store.toGuest(existing(await store.findGuest(deps.db, reachOf(call), pathId('gst', id))), deps.now())
 }
 
-async function lockOwn(tx: Db, call: Call, id: string): Promise<store.GuestRow> {
+async function lockOwn(tx: Db, call: MaybeUserCall, id: string): Promise<store.GuestRow> {
   return existing(await store.lockGuest(tx, reachOf(call), pathId('gst', id)))
 }
 
 /** Ends a guest session; one that has ended is answered as it is. @throws not_found, already_converted */
-export async function expireGuest(deps: Deps, call: Call, id: string): Promise<Guest> {
+export async function expireGuest(deps: Deps, call: MaybeUserCall, id: string): Promise<Guest> {
   return deps.db.tx(async (tx) => {
     const before = await lockOwn(tx, call, id)
     const now = deps.now()
@@ -103,7 +97,7 @@ export async function expireGuest(deps: Deps, call: Call, id: string): Promise<G
 }
 
 /** A session of the user that a guest became: the one that calls, or for a server a new one. @throws session_revoked */
-async function sessionOf(tx: Db, deps: Deps, { caller, origin, user }: Call, row: store.GuestRow) {
+async function sessionOf(tx: Db, deps: Deps, { caller, origin, user }: MaybeUserCall, row: store.GuestRow) {
   const { tenant_id: tenantId, app_id: appId, user_id: userId } = row
   const settled = await confirmSession(tx, deps, tenantId, userId, user?.sessionId ?? null)
   if (settled !== undefined) return settled
@@ -123,7 +117,12 @@ const required = (field: string) => ({
  * Makes a guest a user who keeps id, party and session. Of many that ask at once one does. An identity that another user
  * has is refused and nothing is merged. @throws not_found, user_suspended, already_converted, guest_expired, quota_exceeded, already_exists
  */
-export async function convertGuest(deps: Deps, call: Call, id: string, input: ConvertGuest): Promise<ConvertedGuest> {
+export async function convertGuest(
+  deps: Deps,
+  call: MaybeUserCall,
+  id: string,
+  input: ConvertGuest,
+): Promise<ConvertedGuest> {
   if (input.email == null && input.externalId == null)
     throw fail('validation_failed', [required('email'), required('externalId')])
   return deps.db.tx(async (tx) => {

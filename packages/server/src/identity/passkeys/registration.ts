@@ -2,7 +2,7 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { publish } from '../../platform/events/events.ts'
 import { failures, invalid, notFoundField } from '../../platform/http/errors.ts'
-import type { Caller, CurrentUser, Origin } from '../../platform/http/route.ts'
+import type { Caller, CurrentUser, MaybeUserCall } from '../../platform/http/route.ts'
 import { type Id, isId, newId } from '../../platform/ids.ts'
 import { CHALLENGE_MS, type Challenge, createChallenge, takeChallenge } from '../../platform/security/challenges.ts'
 import { listDomainOrigins } from '../../platform/security/domain-origins.ts'
@@ -18,8 +18,6 @@ import { PASSKEY_ERRORS, PASSKEYS_MAX, passkeyName } from './service.ts'
 import * as store from './store.ts'
 
 const fail = failures(PASSKEY_ERRORS)
-
-type Call = { caller: Caller; origin: Origin; user: CurrentUser | null }
 
 /** What a registration challenge keeps. */
 interface RegistrationData extends Ceremony {
@@ -38,7 +36,7 @@ interface Holder {
   credentials: store.CredentialRow[]
 }
 
-async function newHolder(deps: Deps, { caller }: Call, input: RegisterOptions): Promise<Holder> {
+async function newHolder(deps: Deps, { caller }: MaybeUserCall, input: RegisterOptions): Promise<Holder> {
   const appId = await resolveApp(deps, caller, input.appId)
   // Checked before the authenticator makes a passkey that would be refused.
   await deps.quotas.require(deps.db, caller.tenantId, 'users')
@@ -65,7 +63,11 @@ async function knownHolder(deps: Deps, caller: Caller, user: CurrentUser, input:
  * Makes the challenge for a new passkey: of a user who signs up, or, with a current user, of that one.
  * @throws validation_failed, not_found (names `appId`), passkey_limit, what `requireStepUp` does
  */
-export async function registerOptions(deps: Deps, call: Call, input: RegisterOptions): Promise<RegistrationChallenge> {
+export async function registerOptions(
+  deps: Deps,
+  call: MaybeUserCall,
+  input: RegisterOptions,
+): Promise<RegistrationChallenge> {
   const { caller, user } = call
   const holder = await (user === null ? newHolder(deps, call, input) : knownHolder(deps, caller, user, input))
   const { passkey } = await signInSettings(deps, caller.tenantId, holder.appId)
@@ -108,7 +110,7 @@ export async function registerOptions(deps: Deps, call: Call, input: RegisterOpt
 }
 
 /** The challenge, taken: whatever comes of it, it will not be answered again. @throws not_found, challenge_expired */
-async function take(deps: Deps, { caller, user }: Call, id: string): Promise<Challenge<RegistrationData>> {
+async function take(deps: Deps, { caller, user }: MaybeUserCall, id: string): Promise<Challenge<RegistrationData>> {
   const taken = isId('chl', id)
     ? await takeChallenge<RegistrationData>(deps.db, deps.now(), {
         tenantId: caller.tenantId,
@@ -131,7 +133,7 @@ async function take(deps: Deps, { caller, user }: Call, id: string): Promise<Cha
 async function settleOwner(
   tx: Db,
   deps: Deps,
-  call: Call,
+  call: MaybeUserCall,
   { appId, userId, data: { signUp, sessionId } }: Challenge<RegistrationData>,
 ): Promise<{ id: Id<'usr'>; endsAt: Date | null }> {
   if (signUp !== null) {
@@ -153,7 +155,7 @@ const TRANSPORT = /^[a-z][a-z0-9-]*$/
 async function addPasskey(
   tx: Db,
   deps: Deps,
-  call: Call,
+  call: MaybeUserCall,
   passkey: { appId: Id<'app'>; userId: Id<'usr'>; rpId: string; made: NewCredential; input: RegisterVerify },
 ): Promise<void> {
   const { appId, userId, rpId, made, input } = passkey
@@ -188,7 +190,7 @@ async function addPasskey(
  * @throws not_found (names `challengeId`), challenge_expired, attestation_invalid, already_exists (names `email` or
  * `credential`), user_suspended, guest_expired, passkey_limit
  */
-export async function registerVerify(deps: Deps, call: Call, input: RegisterVerify): Promise<SignedIn> {
+export async function registerVerify(deps: Deps, call: MaybeUserCall, input: RegisterVerify): Promise<SignedIn> {
   const { caller, origin } = call
   const challenge = await take(deps, call, input.challengeId)
   const { appId, data } = challenge

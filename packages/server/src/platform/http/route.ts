@@ -85,6 +85,11 @@ export interface Call {
   origin: Origin
 }
 
+/** A call that may be for a current user. */
+export interface MaybeUserCall extends Call {
+  user: CurrentUser | null
+}
+
 /** A call for the current user. */
 export interface UserCall extends Call {
   user: CurrentUser
