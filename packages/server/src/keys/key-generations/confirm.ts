@@ -1,31 +1,21 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { failures, invalid } from '../../platform/http/errors.ts'
+import { invalid } from '../../platform/http/errors.ts'
 import * as threshold from '../../platform/security/threshold/threshold.ts'
-import { addShare, CUSTODY_ERRORS, isProven, shareInvalid } from '../../wallets/custody/service.ts'
-import {
-  addWallet,
-  type Call,
-  getOwnWallet,
-  ledgerOf,
-  lockOwner,
-  type WalletRow,
-} from '../../wallets/wallets/service.ts'
-import { KEY_GENERATION_ERRORS } from './errors.ts'
+import { addSharing, hasExactly, isProven, shareInvalid } from '../../wallets/custody/service.ts'
+import { addWallet, type Call, getOwnWallet, ledgerOf, lockOwner } from '../../wallets/wallets/service.ts'
+import { fail } from './errors.ts'
 import type { ConfirmedKeyGeneration, ConfirmKeyGeneration } from './schema.ts'
 import {
-  areOf,
   findOwn,
   lockOwn,
   openState,
   requireInProgress,
   requireSameTranscript,
   subjectOf,
-  wiped,
-} from './service.ts'
+  withoutSecrets,
+} from './state.ts'
 import { type KeyGenerationRow, updateKeyGeneration } from './store.ts'
-
-const fail = failures({ ...CUSTODY_ERRORS, ...KEY_GENERATION_ERRORS })
 
 const { server, device, recovery } = threshold.HOLDER_INDEX
 
@@ -37,9 +27,9 @@ function sharingOf(row: KeyGenerationRow): Sharing {
   throw fail('dkg_conflict', [{ code: 'too_early', message: 'The second round comes first.' }])
 }
 
-/** That both sides have the same key, shared in the same way. @throws validation_failed, protocol_violated, share_invalid */
+/** Both sides have the same key, shared in the same way. @throws validation_failed, protocol_violated, share_invalid */
 function requireSameKey(sharing: Sharing, { publicKey, verifyingShares }: ConfirmKeyGeneration): void {
-  if (!areOf([server, device, recovery], verifyingShares))
+  if (!hasExactly([server, device, recovery], verifyingShares))
     throw invalid('verifyingShares', 'Must be of 1, 2 and 3, each once.')
   if (publicKey !== sharing.commitments[0]) {
     const message = 'Is not the key that came out here.'
@@ -48,55 +38,22 @@ function requireSameKey(sharing: Sharing, { publicKey, verifyingShares }: Confir
   const wrong = verifyingShares.filter(
     ({ index, verifyingShare }) => verifyingShare !== sharing.verifyingShares[index - 1],
   )
-  if (wrong.length > 0)
-    throw shareInvalid(
-      'verifyingShares',
-      'Not what came out here.',
-      wrong.map(({ index }) => index),
-    )
+  if (wrong.length > 0) throw shareInvalid('verifyingShares', 'Not what came out here.', wrong)
 }
 
-/** That the user has both shares. @throws validation_failed, share_invalid */
+/** The user has both shares. @throws validation_failed, share_invalid */
 function requireProofs(row: KeyGenerationRow, sharing: Sharing, { proofs }: ConfirmKeyGeneration): void {
-  if (!areOf([device, recovery], proofs)) throw invalid('proofs', 'Must be of 2 and of 3, each once.')
+  if (!hasExactly([device, recovery], proofs)) throw invalid('proofs', 'Must be of 2 and of 3, each once.')
   const subject = subjectOf(row)
   const transcript = row.transcript.toString('hex')
   const wrong = proofs.filter(({ index, proof }) => {
     const key = Buffer.from(sharing.verifyingShares[index - 1] as string, 'hex')
     return !isProven(proof, key, 'dkg-confirm', subject, { index, transcript })
   })
-  if (wrong.length > 0)
-    throw shareInvalid(
-      'proofs',
-      'These do not show that the shares are known.',
-      wrong.map(({ index }) => index),
-    )
+  if (wrong.length > 0) throw shareInvalid('proofs', 'These do not show that the shares are known.', wrong)
 }
 
-/** The shares of a new wallet: the service's, which it keeps, and the user's, of which it knows. */
-async function addShares(
-  tx: Db,
-  deps: Deps,
-  wallet: WalletRow,
-  { commitments, verifyingShares }: Sharing,
-  scalar: Uint8Array,
-): Promise<void> {
-  const points = commitments.map((point) => Buffer.from(point, 'hex'))
-  for (const index of [server, device, recovery])
-    await addShare(tx, deps, {
-      tenantId: wallet.tenant_id,
-      walletId: wallet.id,
-      generation: 1,
-      index,
-      holder: threshold.INDEX_HOLDER[index] as threshold.Holder,
-      sharing: { ...threshold.SHARED_SIGNERS, commitments: points },
-      verifyingShare: Buffer.from(verifyingShares[index - 1] as string, 'hex'),
-      status: 'active',
-      kept: index === server ? { scalar } : null,
-    })
-}
-
-/** The user's wallet of a key that was generated, in the transaction that holds the user. @throws wallet_exists */
+/** Creates the wallet of a generated key, in the transaction that holds the user. @throws wallet_exists */
 async function makeWallet(tx: Db, deps: Deps, call: Call, row: KeyGenerationRow, sharing: Sharing): Promise<void> {
   const ledger = ledgerOf(deps, row.ledger)
   const publicKey = Buffer.from(sharing.commitments[0] as string, 'hex')
@@ -111,18 +68,28 @@ async function makeWallet(tx: Db, deps: Deps, call: Call, row: KeyGenerationRow,
   })
   const scalar = await openState(deps, row, 'share')
   try {
-    await addShares(tx, deps, wallet, sharing, scalar)
+    await addSharing(tx, deps, {
+      tenantId: wallet.tenant_id,
+      walletId: wallet.id,
+      generation: 1,
+      sharing: {
+        ...threshold.SHARED_SIGNERS,
+        commitments: sharing.commitments.map((point) => Buffer.from(point, 'hex')),
+      },
+      verifyingShares: sharing.verifyingShares.map((key) => Buffer.from(key, 'hex')),
+      indices: [server, device, recovery],
+      scalar,
+    })
   } finally {
     scalar.fill(0)
   }
-  const after = { ...wiped(row), status: 'confirmed' as const, updated_at: deps.now() }
-  await updateKeyGeneration(tx, after)
+  await updateKeyGeneration(tx, { ...withoutSecrets(row), status: 'confirmed', updated_at: deps.now() })
   await deps.failpoint('dkg written')
 }
 
 /**
- * Makes the generated key the current user's wallet once the user has shown to have both shares of it. Of any number that
- * ask at once one does; the same request again gets the same wallet.
+ * Creates the current user's wallet with the generated key, after the user has proven to have both shares. Of concurrent
+ * calls one creates it; a repeat returns the same wallet.
  * @throws not_found, user_session_required, dkg_expired, dkg_conflict, validation_failed, protocol_violated,
  * share_invalid, wallet_exists
  */

@@ -1,14 +1,13 @@
 import type { Deps } from '../../platform/deps.ts'
-import { failures, invalid } from '../../platform/http/errors.ts'
+import { invalid } from '../../platform/http/errors.ts'
 import { canonicalJson } from '../../platform/security/canonical-json.ts'
 import { sha256 } from '../../platform/security/crypto.ts'
 import * as threshold from '../../platform/security/threshold/threshold.ts'
-import { asRefusal, openFromClient, sealToClient, shareInvalid } from '../../wallets/custody/service.ts'
+import { asRefusal, hasExactly, openFromClient, sealSubshares, shareInvalid } from '../../wallets/custody/service.ts'
 import type { Call } from '../../wallets/wallets/service.ts'
-import { KEY_GENERATION_ERRORS } from './errors.ts'
+import { fail } from './errors.ts'
 import type { AnsweredSubshares, SealedSubshares } from './schema.ts'
 import {
-  areOf,
   findOwn,
   lockOwn,
   openState,
@@ -17,20 +16,18 @@ import {
   requireSameTranscript,
   sealState,
   subjectOf,
-} from './service.ts'
+} from './state.ts'
 import { type KeyGenerationRow, updateKeyGeneration } from './store.ts'
-
-const fail = failures(KEY_GENERATION_ERRORS)
 
 const { server, device, recovery } = threshold.HOLDER_INDEX
 
-/** The same request again, in whichever order its parts stand. */
+/** Identifies a repeated request, in any order of its parts. */
 function hashOf({ sealedSubshares, transcriptHash }: SealedSubshares): Buffer {
   const sorted = [...sealedSubshares].sort((a, b) => a.from - b.from)
   return sha256(canonicalJson({ sealedSubshares: sorted, transcriptHash }))
 }
 
-/** What was answered to the second round before, to the same request. @throws dkg_conflict */
+/** The earlier answer to the same request. @throws dkg_conflict */
 function answeredBefore(row: KeyGenerationRow, asked: Buffer): AnsweredSubshares {
   if (row.round2 !== null && row.round2_hash?.equals(asked)) return row.round2
   const message =
@@ -38,14 +35,14 @@ function answeredBefore(row: KeyGenerationRow, asked: Buffer): AnsweredSubshares
   throw fail('dkg_conflict', [{ code: 'already_answered', message }])
 }
 
-/** The user's parts of the service's share. @throws validation_failed, seal_invalid, share_invalid */
+/** The user's subshares of the service's share. @throws validation_failed, seal_invalid, share_invalid */
 async function openSubshares(
   deps: Deps,
   row: KeyGenerationRow,
   { sealedSubshares }: SealedSubshares,
 ): Promise<threshold.Subshare[]> {
   const senders = sealedSubshares.map(({ from }) => ({ index: from }))
-  if (!areOf([device, recovery], senders) || sealedSubshares.some(({ to }) => to !== server))
+  if (!hasExactly([device, recovery], senders) || sealedSubshares.some(({ to }) => to !== server))
     throw invalid('sealedSubshares', 'Must be from 2 and from 3, each once, to 1.')
   const subject = subjectOf(row)
   const opened: threshold.Subshare[] = []
@@ -60,7 +57,7 @@ async function openSubshares(
   return opened
 }
 
-/** The service's share, and its parts of the others'. @throws share_invalid (names who sent a wrong part) */
+/** The service's share, and its subshares for the others. @throws share_invalid (names the senders of wrong subshares) */
 async function finish(deps: Deps, row: KeyGenerationRow, received: readonly threshold.Subshare[]) {
   const [own, ...others] = row.round1.map(readRound1)
   if (own === undefined) throw new Error('a key generation without a first message')
@@ -77,32 +74,19 @@ async function finish(deps: Deps, row: KeyGenerationRow, received: readonly thre
   } catch (error) {
     if (!(error instanceof threshold.ShareError) || error.indices.length === 0)
       throw asRefusal(error, 'sealedSubshares')
-    throw shareInvalid('sealedSubshares', 'Not what the first message of their sender committed to.', error.indices)
+    const wrong = error.indices.map((index) => ({ index }))
+    throw shareInvalid('sealedSubshares', 'Not what the first message of their sender committed to.', wrong)
   } finally {
     for (const secret of [polynomial, ...received.map(({ scalar }) => scalar)]) secret.fill(0)
   }
 }
 
-/** The service's parts of the others' shares, each sealed to its holder. */
-async function sealSubshares(row: KeyGenerationRow, subshares: readonly threshold.Subshare[]) {
-  const subject = subjectOf(row)
-  const sealed: AnsweredSubshares['sealedSubshares'] = []
-  for (const { index: to, encryptionKey: recipientKey } of row.participants) {
-    const subshare = subshares.find((one) => one.to === to)
-    if (subshare === undefined) throw new Error(`no sub-share for ${to}`)
-    const context = threshold.subshareContext(subject, { from: server, to, recipientKey })
-    const recipient = Buffer.from(recipientKey, 'hex')
-    const about = { purpose: 'dkg-subshare', context, field: 'participants' } as const
-    sealed.push({ from: server, to, ...(await sealToClient(recipient, about, subshare.scalar)) })
-  }
-  return sealed
-}
-
-/** How a key generation stands after its second round, which is all computed here and nothing of it stored. */
+/** The row after the second round, computed and not stored yet. */
 async function afterRound2(deps: Deps, row: KeyGenerationRow, input: SealedSubshares): Promise<KeyGenerationRow> {
   const received = await openSubshares(deps, row, input)
   const { share, sharing, subshares, verifyingShares } = await finish(deps, row, received)
   try {
+    const sealed = await sealSubshares('dkg-subshare', subjectOf(row), row.participants, subshares)
     return {
       ...row,
       status: 'round2',
@@ -113,7 +97,7 @@ async function afterRound2(deps: Deps, row: KeyGenerationRow, input: SealedSubsh
       },
       round2_hash: hashOf(input),
       round2: {
-        sealedSubshares: await sealSubshares(row, subshares),
+        sealedSubshares: sealed.map((box) => ({ from: server, ...box })),
         transcriptHash: row.transcript.toString('hex'),
       },
     }
@@ -123,12 +107,12 @@ async function afterRound2(deps: Deps, row: KeyGenerationRow, input: SealedSubsh
 }
 
 /**
- * Takes the user's parts of the service's share, and gives the service's parts of theirs. Of any number that ask at once
- * one has the effect; the same request again gets the same answer.
+ * The second round: takes the user's subshares, and answers with the service's. Of concurrent calls one has an effect; a
+ * repeat gets the same answer.
  * @throws not_found, user_session_required, dkg_expired, dkg_conflict, validation_failed, protocol_violated, seal_invalid,
  * share_invalid
  */
-export async function exchangeSubshares(
+export async function answerRound2(
   deps: Deps,
   call: Omit<Call, 'origin'>,
   id: string,

@@ -1,6 +1,8 @@
 import { currentUser, IdParam, one, type Route, route } from '../../platform/http/route.ts'
+import { beginKeyGeneration } from './begin.ts'
 import { confirmKeyGeneration } from './confirm.ts'
-import { exchangeSubshares } from './round2.ts'
+import { cancelKeyGeneration, getKeyGeneration } from './end.ts'
+import { answerRound2 } from './round2.ts'
 import {
   AnsweredSubshares,
   BeginKeyGeneration,
@@ -9,7 +11,6 @@ import {
   KeyGeneration,
   SealedSubshares,
 } from './schema.ts'
-import { beginKeyGeneration, cancelKeyGeneration, getKeyGeneration } from './service.ts'
 
 export const keyGenerationRoutes: Route[] = [
   route(
@@ -50,7 +51,7 @@ export const keyGenerationRoutes: Route[] = [
       ],
       extension: true,
     },
-    (deps, { caller, user, params, body }) => exchangeSubshares(deps, { caller, user }, params.id, body),
+    (deps, { caller, user, params, body }) => answerRound2(deps, { caller, user }, params.id, body),
   ),
   route(
     'POST /mpc/dkg/:id/confirm',

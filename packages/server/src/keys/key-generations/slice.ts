@@ -1,6 +1,7 @@
 import type { Slice } from '../../platform/slice.ts'
+import { sweepKeyGenerations } from './end.ts'
+import { KEY_GENERATION_ERRORS } from './errors.ts'
 import { keyGenerationRoutes } from './routes.ts'
-import { KEY_GENERATION_ERRORS, sweepKeyGenerations } from './service.ts'
 
 /** Distributed key generation between a client and the service. */
 export const keyGenerationSlice: Slice = {

@@ -4,25 +4,23 @@ import { requireStepUp } from '../../identity/sessions/service.ts'
 import { lockOutActs } from '../../platform/concurrency/user-lock.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { publish } from '../../platform/events/events.ts'
-import { failures, invalid, notFoundField } from '../../platform/http/errors.ts'
+import { invalid, notFoundField } from '../../platform/http/errors.ts'
 import type { KeyShare } from '../../wallets/custody/schema.ts'
 import {
-  dropResharing,
+  cancelResharing,
   endShares,
   hasCredential,
+  isLive,
   isStored,
   sharesOf,
   toShare,
   updateShare,
 } from '../../wallets/custody/service.ts'
-import type { Call } from '../../wallets/wallets/service.ts'
-import { walletEvent } from '../../wallets/wallets/service.ts'
-import { KEY_SHARE_ERRORS } from './errors.ts'
-import { currentGeneration, isLive, lockedWallet, ownWallet, requireRoom } from './own-wallet.ts'
+import { type Call, walletEvent } from '../../wallets/wallets/service.ts'
+import { fail } from './errors.ts'
+import { currentGeneration, findWallet, lockWallet, requireRoom } from './own-wallet.ts'
 import type { DeletedShares, DeleteShares, ReplaceWraps, Wrap } from './schema.ts'
 import { checkWraps } from './wraps.ts'
-
-const fail = failures(KEY_SHARE_ERRORS)
 
 const ALG = 'prf-hkdf-sha256-aes256gcm'
 
@@ -30,17 +28,17 @@ const lost = (message: string) =>
   fail('share_would_be_lost', [{ field: 'wraps', code: 'share_would_be_lost', message }])
 
 /**
- * Replaces the wraps of a share that passkeys protect: one was added, or one is to go. One of them is of a passkey that the
- * user has here, or was there before: a passkey that is removed at the same time does not become the only way to the share.
+ * Replaces the wraps of a share that passkeys protect. At least one must belong to a passkey that the user has here, or
+ * was there before: a passkey that is removed concurrently does not become the only way to the share.
  * @throws not_found (names `index` where it is the share that is missing), custody_unsupported, user_session_required, what
- * `requireStepUp` does, validation_failed, share_would_be_lost, share_limit
+ * `requireStepUp` throws, validation_failed, share_would_be_lost, share_limit
  */
 export async function replaceWraps(deps: Deps, call: Call, id: string, input: ReplaceWraps): Promise<KeyShare> {
-  await ownWallet(deps, call, id, 'path')
+  await findWallet(deps, call, id, 'path')
   await requireStepUp(deps, call.caller, call.user)
   checkWraps(ALG, input.wraps, 'wraps')
   return deps.db.tx(async (tx) => {
-    const wallet = await lockedWallet(tx, deps, call, id, 'path')
+    const wallet = await lockWallet(tx, deps, call, id, 'path')
     const rows = await sharesOf(tx, wallet.tenant_id, wallet.id)
     const generation = input.generation ?? currentGeneration(wallet, rows)
     const row = rows.find((each) => isLive(each) && each.generation === generation && each.index === input.index)
@@ -61,23 +59,22 @@ export async function replaceWraps(deps: Deps, call: Call, id: string, input: Re
     )
     await updateShare(tx, changed)
     const { holder, index } = row
-    const cause = { caller: call.caller, origin: call.origin }
     const data = { holder, index, generation: row.generation }
-    await publish(tx, deps, walletEvent(wallet, 'key_share.stored', cause, data))
+    await publish(tx, deps, walletEvent(wallet, 'key_share.stored', call, data))
     return toShare(changed)
   })
 }
 
 /**
- * Destroys what is kept of a generation's shares.
- * @throws not_found, custody_unsupported, user_session_required, what `requireStepUp` does
+ * Destroys what is stored of a generation's shares.
+ * @throws not_found, custody_unsupported, user_session_required, what `requireStepUp` throws
  */
 export async function deleteShares(deps: Deps, call: Call, id: string, query: DeleteShares): Promise<DeletedShares> {
-  await ownWallet(deps, call, id, 'path')
+  await findWallet(deps, call, id, 'path')
   await requireStepUp(deps, call.caller, call.user)
   return deps.db.tx(async (tx) => {
     await lockOutActs(tx, call.user.id)
-    const wallet = await lockedWallet(tx, deps, call, id, 'path')
+    const wallet = await lockWallet(tx, deps, call, id, 'path')
     const { tenant_id: tenantId } = wallet
     const rows = await sharesOf(tx, tenantId, wallet.id)
     const generation = query.generation === undefined ? currentGeneration(wallet, rows) : Number(query.generation)
@@ -86,12 +83,11 @@ export async function deleteShares(deps: Deps, call: Call, id: string, query: De
     if (first === undefined) throw fail('not_found')
     const of = { tenantId, walletId: wallet.id, generations: [first.generation], status: 'deleted' as const }
     const deleted = (await endShares(tx, deps.now(), of)).length
-    // A part of a signature that the share has just made does not leave any more.
+    // A signature share that was just made with the deleted share is not sent any more.
     await invalidateDecisions(tx, of)
-    // What was begun before would bring a share back.
-    await dropResharing(tx, deps.now(), of)
-    const cause = { caller: call.caller, origin: call.origin }
-    await publish(tx, deps, walletEvent(wallet, 'key_share.deleted', cause, { deleted }))
+    // A resharing that was begun before would bring a share back.
+    await cancelResharing(tx, deps.now(), of)
+    await publish(tx, deps, walletEvent(wallet, 'key_share.deleted', call, { deleted }))
     const remainingKnown = live.filter((row) => !isStored(row)).length
     return { walletId: wallet.id, deleted, remainingKnown, threshold: first.threshold }
   })

@@ -1,9 +1,9 @@
 import type { Deps } from '../../platform/deps.ts'
 import type { Caller } from '../../platform/http/route.ts'
 import * as threshold from '../../platform/security/threshold/threshold.ts'
-import { isOpenable, isStored, type ShareRow, sharesOf } from '../../wallets/custody/service.ts'
+import { isLive, isOpenable, isStored, type ShareRow, sharesOf } from '../../wallets/custody/service.ts'
 import { getWalletRow, type WalletRow } from '../../wallets/wallets/service.ts'
-import { currentGeneration, isLive } from './own-wallet.ts'
+import { currentGeneration } from './own-wallet.ts'
 import type { WalletCustody } from './schema.ts'
 
 type CanSign = WalletCustody['canSign']

@@ -2,11 +2,11 @@ import { requireStepUp } from '../../identity/sessions/service.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { publish } from '../../platform/events/events.ts'
-import { failures } from '../../platform/http/errors.ts'
 import * as threshold from '../../platform/security/threshold/threshold.ts'
 import type { SealedToClient } from '../../wallets/custody/schema.ts'
 import {
   encryptionKeyBytes,
+  isLive,
   openShare,
   type ShareRow,
   sealToClient,
@@ -14,17 +14,14 @@ import {
   toShare,
   updateShare,
 } from '../../wallets/custody/service.ts'
-import type { Call, WalletRow } from '../../wallets/wallets/service.ts'
-import { walletEvent } from '../../wallets/wallets/service.ts'
-import { KEY_SHARE_ERRORS } from './errors.ts'
-import { currentGeneration, isLive, lockedWallet, ownWallet } from './own-wallet.ts'
+import { type Call, type WalletRow, walletEvent } from '../../wallets/wallets/service.ts'
+import { fail } from './errors.ts'
+import { currentGeneration, findWallet, lockWallet } from './own-wallet.ts'
 import type { ReadShares, Shares } from './schema.ts'
-
-const fail = failures(KEY_SHARE_ERRORS)
 
 const FIELD = 'recipient_public_key'
 
-/** Whether the service's own share may be read in this way. @throws custody_violation, wallet_frozen */
+/** The service's own share may be read this way. @throws custody_violation, wallet_frozen */
 function checkReadable(wallet: WalletRow, { recipient_public_key: recipient }: ReadShares): void {
   if (recipient === undefined) return
   if (wallet.custody === 'shared') {
@@ -35,7 +32,7 @@ function checkReadable(wallet: WalletRow, { recipient_public_key: recipient }: R
   if (wallet.frozen_at !== null) throw fail('wallet_frozen')
 }
 
-/** The service's share, sealed to the key that was given. @throws validation_failed (names `recipient_public_key`) */
+/** The service's share, sealed to the caller's key. @throws validation_failed (names `recipient_public_key`) */
 async function sealedFor(deps: Deps, wallet: WalletRow, row: ShareRow, recipient: Buffer): Promise<SealedToClient> {
   const subject: threshold.Subject = {
     tenantId: wallet.tenant_id,
@@ -55,29 +52,28 @@ async function sealedFor(deps: Deps, wallet: WalletRow, row: ShareRow, recipient
   }
 }
 
-/** One share as it is answered; where more than metadata leaves, that is noted and told. */
-async function give(tx: Db, deps: Deps, call: Call, wallet: WalletRow, row: ShareRow, recipient: Buffer | null) {
+/** One share as it is answered. If it leaves the service, not only its metadata, that is recorded and published. */
+async function readShare(tx: Db, deps: Deps, call: Call, wallet: WalletRow, row: ShareRow, recipient: Buffer | null) {
   const sealed = recipient !== null && row.share_sealed !== null ? await sealedFor(deps, wallet, row, recipient) : null
   const clientCiphertext = row.client_ciphertext
   if (sealed === null && clientCiphertext === null) return { ...toShare(row), clientCiphertext, sealed }
   const given = { ...row, last_used_at: deps.now() }
   await updateShare(tx, given)
   const { holder, index, generation } = row
-  const cause = { caller: call.caller, origin: call.origin }
-  await publish(tx, deps, walletEvent(wallet, 'key_share.retrieved', cause, { holder, index, generation }))
+  await publish(tx, deps, walletEvent(wallet, 'key_share.retrieved', call, { holder, index, generation }))
   return { ...toShare(given), clientCiphertext, sealed }
 }
 
 /**
- * What is known and kept of the current user's shares of one generation.
- * @throws not_found, custody_unsupported, user_session_required, what `requireStepUp` does, custody_violation, wallet_frozen,
+ * The current user's shares of one generation.
+ * @throws not_found, custody_unsupported, user_session_required, what `requireStepUp` throws, custody_violation, wallet_frozen,
  * validation_failed
  */
 export async function readShares(deps: Deps, call: Call, id: string, query: ReadShares): Promise<Shares> {
-  await ownWallet(deps, call, id, 'path')
+  await findWallet(deps, call, id, 'path')
   await requireStepUp(deps, call.caller, call.user)
   return deps.db.tx(async (tx) => {
-    const wallet = await lockedWallet(tx, deps, call, id, 'path')
+    const wallet = await lockWallet(tx, deps, call, id, 'path')
     const rows = await sharesOf(tx, wallet.tenant_id, wallet.id)
     const generation = query.generation === undefined ? currentGeneration(wallet, rows) : Number(query.generation)
     const live = rows.filter((row) => isLive(row) && row.generation === generation)
@@ -87,7 +83,7 @@ export async function readShares(deps: Deps, call: Call, id: string, query: Read
     const key = query.recipient_public_key
     const recipient = key === undefined ? null : encryptionKeyBytes(key)
     const shares: Shares['shares'] = []
-    for (const row of live) shares.push(await give(tx, deps, call, wallet, row, recipient))
+    for (const row of live) shares.push(await readShare(tx, deps, call, wallet, row, recipient))
     const { threshold: needed, total } = first
     return { walletId: wallet.id, generation: first.generation, threshold: needed, total, shares }
   })

@@ -1,7 +1,5 @@
-import { failures } from '../../platform/http/errors.ts'
+import { fail, invalid } from '../../platform/http/errors.ts'
 import type { ClientCiphertext, Wrap } from './schema.ts'
-
-const fail = failures({})
 
 const NEEDED: Record<ClientCiphertext['alg'], readonly (keyof Wrap)[]> = {
   'prf-hkdf-sha256-aes256gcm': ['credentialId', 'rpId', 'prfSalt'],
@@ -11,7 +9,7 @@ const ALL = Object.values(NEEDED).flat()
 
 const idOf = ({ credentialId = '' }: Wrap) => Buffer.from(credentialId, 'base64url').toString('base64url')
 
-/** That each wrap has what its kind needs and nothing else, and no passkey has two. @throws validation_failed */
+/** Each wrap has what its kind needs and nothing else, and no passkey has two. @throws validation_failed */
 export function checkWraps(alg: ClientCiphertext['alg'], wraps: readonly Wrap[], field: string): void {
   const needed = NEEDED[alg]
   const wrong = wraps.flatMap((wrap, at) => [
@@ -28,6 +26,5 @@ export function checkWraps(alg: ClientCiphertext['alg'], wraps: readonly Wrap[],
   if (alg !== 'prf-hkdf-sha256-aes256gcm') return
   const twice = wraps.findIndex((wrap, at) => wraps.findIndex((other) => idOf(other) === idOf(wrap)) !== at)
   if (twice < 0) return
-  const message = 'This passkey has a wrap already.'
-  throw fail('validation_failed', [{ field: `${field}.${twice}.credentialId`, code: 'duplicate', message }])
+  throw invalid(`${field}.${twice}.credentialId`, 'This passkey has a wrap already.', 'duplicate')
 }

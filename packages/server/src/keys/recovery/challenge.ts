@@ -1,35 +1,31 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { failures, notFoundField } from '../../platform/http/errors.ts'
+import { notFoundField } from '../../platform/http/errors.ts'
 import { limitAccount } from '../../platform/http/rate-limits/limits.ts'
 import { type Id, isId } from '../../platform/ids.ts'
 import { type Challenge, createChallenge, findChallenge, takeChallenge } from '../../platform/security/challenges.ts'
 import type { Subject } from '../../platform/security/threshold/threshold.ts'
 import { sharesOf } from '../../wallets/custody/service.ts'
-import type { WalletRow } from '../../wallets/wallets/service.ts'
-import { type Call, findOwnWallet, requireOwnSession } from '../../wallets/wallets/service.ts'
-import { RECOVERY_ERRORS } from './errors.ts'
+import { type Call, findOwnWallet, requireOwnSession, type WalletRow } from '../../wallets/wallets/service.ts'
+import { fail } from './errors.ts'
 import type { CreateRecoveryChallenge, Mode, RecoveryChallenge } from './schema.ts'
 
-const fail = failures(RECOVERY_ERRORS)
+/** A wallet whose key the user has, alone or in part. */
+export type KeyWallet = WalletRow & { public_key: Buffer }
 
-/** What an answer to a challenge has to be of. */
+/** What a challenge is bound to. */
 interface RecoveryBound {
   walletId: Id<'wal'>
   purpose: Mode
-  /** Of the shares that there were. */
+  /** The current one when the challenge was made. */
   generation: number
 }
 
 /**
- * The current user's wallet of this id, whose key is the user's, too or alone. `public_key` is never null.
+ * The current user's wallet of this id, if the user has its key, alone or in part.
  * @throws user_session_required, not_found and custody_unsupported (name `walletId`)
  */
-export async function findKeyWallet(
-  deps: Deps,
-  call: Omit<Call, 'origin'>,
-  walletId: string,
-): Promise<WalletRow & { public_key: Buffer }> {
+export async function findKeyWallet(deps: Deps, call: Omit<Call, 'origin'>, walletId: string): Promise<KeyWallet> {
   await requireOwnSession(deps, call)
   const wallet = await findOwnWallet(deps.db, call, walletId)
   if (wallet === undefined) throw notFoundField('walletId')
@@ -39,6 +35,7 @@ export async function findKeyWallet(
   throw fail('custody_unsupported', [{ field: 'walletId', code: 'custody_unsupported', message }])
 }
 
+/** What every proof and seal of a recovery is bound to. */
 export const subjectOf = (wallet: WalletRow, generation: number, challengeId: string | null): Subject => ({
   tenantId: wallet.tenant_id,
   appId: wallet.app_id,
@@ -48,7 +45,7 @@ export const subjectOf = (wallet: WalletRow, generation: number, challengeId: st
   challengeId,
 })
 
-/** Of a key in self-custody, the newest generation of which there are shares; a shared wallet names its own. */
+/** A shared wallet's own generation; in self-custody the newest one that has shares. */
 async function currentGeneration(deps: Deps, wallet: WalletRow): Promise<number> {
   if (wallet.custody === 'shared') return wallet.generation ?? 1
   const rows = await sharesOf(deps.db, wallet.tenant_id, wallet.id)
@@ -56,7 +53,7 @@ async function currentGeneration(deps: Deps, wallet: WalletRow): Promise<number>
   return live.length > 0 ? Math.max(...live) : (wallet.generation ?? 1)
 }
 
-/** Makes what a recovery's proofs and seals are bound to, good for five minutes and one answer. */
+/** Makes the challenge that a recovery's proofs and seals are bound to. It is valid for five minutes and one answer. */
 export async function newChallenge(
   deps: Deps,
   call: Omit<Call, 'origin'>,
@@ -71,14 +68,14 @@ export async function newChallenge(
   return { challengeId: id, subject: subjectOf(wallet, generation, id), expiresAt: expiresAt.toISOString() }
 }
 
-/** What a challenge is to be held against. */
-export interface Answered {
+/** An answer to a challenge. */
+interface Answered {
   wallet: WalletRow
   mode: Mode
   challengeId: string
 }
 
-/** That a challenge is the user's, for this wallet and mode, and can be answered. @throws not_found, challenge_expired */
+/** The challenge is the user's, for this wallet and mode, and can be answered. @throws not_found, challenge_expired */
 function checked(challenge: Challenge<RecoveryBound> | undefined, { wallet, mode }: Answered): { generation: number } {
   const bound = challenge?.data
   if (challenge?.userId !== wallet.user_id || bound?.walletId !== wallet.id || bound.purpose !== mode)
@@ -95,12 +92,12 @@ async function look(find: typeof findChallenge, db: Db, deps: Deps, answered: An
   return checked(found, answered)
 }
 
-/** Looks at the challenge that an answer is to. @throws not_found (names `challengeId`), challenge_expired */
+/** Reads the challenge of an answer. @throws not_found (names `challengeId`), challenge_expired */
 export function seeChallenge(deps: Deps, answered: Answered): Promise<{ generation: number }> {
   return look(findChallenge, deps.db, deps, answered)
 }
 
-/** The same, and uses it up; what is thrown here leaves it as it was, once the transaction is undone. */
+/** The same, and uses it up. An error here rolls that back. */
 export function useChallenge(tx: Db, deps: Deps, answered: Answered): Promise<{ generation: number }> {
   return look(takeChallenge, tx, deps, answered)
 }

@@ -1,5 +1,4 @@
 import type { Deps } from '../../platform/deps.ts'
-import { failures } from '../../platform/http/errors.ts'
 import * as threshold from '../../platform/security/threshold/threshold.ts'
 import { getApp } from '../../tenancy/apps/service.ts'
 import type { SealedToClient } from '../../wallets/custody/schema.ts'
@@ -11,17 +10,17 @@ import {
   sealToClient,
 } from '../../wallets/custody/service.ts'
 import type { Call } from '../../wallets/wallets/service.ts'
-import { attempt, findRecoverable, type KeyWallet, NOTHING, recordShareUse, type With } from './attempt.ts'
-import { RECOVERY_ERRORS } from './errors.ts'
-import { recordExport } from './export.ts'
-import { type Known, knownShares } from './kept.ts'
+import { attempt, findRecoverable, recordExport } from './attempt.ts'
+import type { KeyWallet } from './challenge.ts'
+import { fail } from './errors.ts'
+import { replyOf } from './reply.ts'
+import type { With } from './request.ts'
 import type { Recovery } from './schema.ts'
-
-const fail = failures(RECOVERY_ERRORS)
+import { type KnownShares, knownShares, recordShareUse } from './shares.ts'
 
 const FORMAT = 'ed25519-scalar-le'
 
-/** That the service may know this key for a moment. @throws custody_violation */
+/** The service may know this key for a moment. @throws custody_violation */
 async function requireCombining(deps: Deps, { caller, user }: Call, wallet: KeyWallet): Promise<void> {
   const refuse = (message: string) => fail('custody_violation', [{ code: 'custody_violation', message }])
   if (wallet.custody === 'shared')
@@ -31,11 +30,11 @@ async function requireCombining(deps: Deps, { caller, user }: Call, wallet: KeyW
     throw refuse('This app does not let the service put keys together: see its setting `recovery.serverCombine`.')
 }
 
-/** Opens the shares that the client sent, one after the other. Fill their scalars with zeros when done. */
+/** Opens the shares that the client sent, into `opened`. Fill their scalars with zeros after use. */
 async function openShares(
   deps: Deps,
   subject: threshold.Subject,
-  { rows }: Known,
+  { rows }: KnownShares,
   { shares: sealed, recipientPublicKey }: With<'shares' | 'recipientPublicKey'>,
   opened: threshold.Share[],
 ): Promise<void> {
@@ -53,7 +52,7 @@ async function openShares(
 }
 
 interface Combined {
-  known: Known
+  known: KnownShares
   generation: number
   sealedKey: SealedToClient
 }
@@ -86,8 +85,8 @@ async function sealKey(
 }
 
 /**
- * Puts a key in self-custody together from the client's shares and the service's, in a thread that ends with it, and
- * gives it out sealed. @throws what `attempt` does, custody_violation, share_missing, seal_invalid, share_invalid,
+ * Combines a self-custody key from the client's shares and the service's, in a thread that ends afterwards, and gives it
+ * out sealed. @throws what `attempt` throws, custody_violation, share_missing, seal_invalid, share_invalid,
  * shares_insufficient, validation_failed
  */
 export async function combine(
@@ -106,18 +105,7 @@ export async function combine(
     async effect(tx, locked, { known, generation, sealedKey }) {
       await recordShareUse(tx, deps, known.kept)
       await recordExport(tx, deps, call, locked, 'combine')
-      const { sharing } = known
-      return {
-        ...NOTHING,
-        mode: 'combine',
-        walletId: locked.id,
-        publicKey: locked.public_key.toString('hex'),
-        generation,
-        threshold: sharing.threshold,
-        total: sharing.total,
-        commitments: sharing.commitments.map(threshold.toHex),
-        sealedKey: { format: FORMAT, ...sealedKey },
-      }
+      return replyOf('combine', locked, generation, known.sharing, { sealedKey: { format: FORMAT, ...sealedKey } })
     },
   })
 }

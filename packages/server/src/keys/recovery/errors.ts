@@ -1,4 +1,4 @@
-import type { ErrorTable } from '../../platform/http/errors.ts'
+import { type ErrorTable, failures } from '../../platform/http/errors.ts'
 
 export const RECOVERY_ERRORS = {
   user_session_required: [403, "This needs the user's own access token; a server can't do it in their name."],
@@ -9,3 +9,5 @@ export const RECOVERY_ERRORS = {
   challenge_expired: [410, 'This challenge has been answered or is over. Ask for a new one.'],
   reshare_expired: [410, 'This resharing was not confirmed in time. The shares are those from before: start again.'],
 } as const satisfies ErrorTable
+
+export const fail = failures(RECOVERY_ERRORS)

@@ -1,5 +1,4 @@
 import type { Deps } from '../../platform/deps.ts'
-import { failures } from '../../platform/http/errors.ts'
 import * as threshold from '../../platform/security/threshold/threshold.ts'
 import type { SealedToClient } from '../../wallets/custody/schema.ts'
 import {
@@ -12,30 +11,24 @@ import {
   verifyingSharesOf,
 } from '../../wallets/custody/service.ts'
 import type { Call } from '../../wallets/wallets/service.ts'
-import { attempt, findRecoverable, type KeyWallet, NOTHING, recordShareUse, type With } from './attempt.ts'
-import { RECOVERY_ERRORS } from './errors.ts'
-import { recordExport } from './export.ts'
-import { type Known, knownShares } from './kept.ts'
-import { requireProofs } from './proof.ts'
+import { attempt, findRecoverable, recordExport } from './attempt.ts'
+import type { KeyWallet } from './challenge.ts'
+import { fail } from './errors.ts'
+import { replyOf } from './reply.ts'
+import type { With } from './request.ts'
 import type { Recovery } from './schema.ts'
+import { type KnownShares, knownShares, recordShareUse, requireProofs } from './shares.ts'
 
-const fail = failures(RECOVERY_ERRORS)
-
-/** Which of the shares that the service keeps the caller lacks. @throws share_missing, share_invalid */
-function lackedShare({ kept }: Known, indices: readonly number[]): ShareRow {
+/** The share of the service that the caller does not have. @throws share_missing, share_invalid */
+function lackedShare({ kept }: KnownShares, indices: readonly number[]): ShareRow {
   if (kept.length === 0) throw fail('share_missing')
   const lacked = kept.find(({ index }) => !indices.includes(index))
   if (lacked !== undefined) return lacked
-  const message = 'The service gives its own share out for proofs of others.'
-  throw shareInvalid(
-    'proofs',
-    message,
-    kept.map(({ index }) => index),
-  )
+  throw shareInvalid('proofs', 'The service gives its own share out for proofs of others.', kept)
 }
 
 interface Released {
-  known: Known
+  sharing: threshold.Sharing
   row: ShareRow
   sealedShare: SealedToClient
 }
@@ -52,27 +45,23 @@ async function sealShare(
   const row = lackedShare(known, indices)
   const recipient = encryptionKeyBytes(recipientPublicKey)
   const recipientKey = recipient.toString('hex')
-  requireProofs(
-    {
-      needed: sharing.threshold - 1,
-      verifyingShares: await verifyingSharesOf(deps, sharing, wallet.public_key),
-      isRight: ({ index, proof, key }) => isProven(proof, key, 'release-share', subject, { index, recipientKey }),
-    },
-    proofs,
+  const verifyingShares = await verifyingSharesOf(deps, sharing, wallet.public_key)
+  requireProofs(proofs, sharing.threshold - 1, verifyingShares, ({ index, proof, key }) =>
+    isProven(proof, key, 'release-share', subject, { index, recipientKey }),
   )
   const share = await openShare(deps, row)
   try {
     const context = threshold.shareContext(subject, { index: row.index, holder: row.holder, recipientKey })
     const of = { purpose: 'recover' as const, context, field: 'recipientPublicKey' }
-    return { known, row, sealedShare: await sealToClient(recipient, of, share.scalar) }
+    return { sharing, row, sealedShare: await sealToClient(recipient, of, share.scalar) }
   } finally {
     share.scalar.fill(0)
   }
 }
 
 /**
- * Gives the service's share out to who shows that they know enough others: the key is put together on their device.
- * @throws what `attempt` does, share_missing, share_invalid, shares_insufficient, validation_failed
+ * Gives out the service's share to a caller who proves to know enough others: the key is combined on their device.
+ * @throws what `attempt` throws, share_missing, share_invalid, shares_insufficient, validation_failed
  */
 export async function release(
   deps: Deps,
@@ -86,22 +75,11 @@ export async function release(
     challengeId: input.challengeId,
     generation: input.generation,
     work: (subject) => sealShare(deps, wallet, subject, input),
-    async effect(tx, locked, { known, row, sealedShare }) {
+    async effect(tx, locked, { sharing, row, sealedShare }) {
       await recordShareUse(tx, deps, [row])
       await recordExport(tx, deps, call, locked, 'release')
-      return {
-        ...NOTHING,
-        mode: 'release',
-        walletId: locked.id,
-        publicKey: locked.public_key.toString('hex'),
-        generation: row.generation,
-        threshold: row.threshold,
-        total: row.total,
-        commitments: known.sharing.commitments.map(threshold.toHex),
-        index: row.index,
-        holder: row.holder,
-        sealedShare,
-      }
+      const { index, holder } = row
+      return replyOf('release', locked, row.generation, sharing, { index, holder, sealedShare })
     },
   })
 }

@@ -1,7 +1,7 @@
 import { currentUser, one, type Route, route } from '../../platform/http/route.ts'
 import { newChallenge } from './challenge.ts'
+import { recover } from './recover.ts'
 import { CreateRecoveryChallenge, Recover, Recovery, RecoveryChallenge } from './schema.ts'
-import { recover } from './service.ts'
 
 export const recoveryRoutes: Route[] = [
   route(

@@ -1,7 +1,7 @@
 import type { Slice } from '../../platform/slice.ts'
+import { RECOVERY_ERRORS } from './errors.ts'
 import { sweepResharings } from './reshare.ts'
 import { recoveryRoutes } from './routes.ts'
-import { RECOVERY_ERRORS } from './service.ts'
 
 /** Recovery: shares are released, combined or shared anew. */
 export const recoverySlice: Slice = {

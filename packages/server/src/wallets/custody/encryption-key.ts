@@ -1,26 +1,24 @@
 import { FlattenedSign } from 'jose'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { failures } from '../../platform/http/errors.ts'
+import { invalid } from '../../platform/http/errors.ts'
 import type { Caller } from '../../platform/http/route.ts'
 import { canonicalJson } from '../../platform/security/canonical-json.ts'
 import { open, seal } from '../../platform/security/crypto.ts'
 import * as threshold from '../../platform/security/threshold/threshold.ts'
-import { CUSTODY_ERRORS } from './errors.ts'
+import { fail } from './errors.ts'
 import type { MpcConfig, SealedToClient, SealedToService } from './schema.ts'
 import * as store from './store.ts'
 
-const fail = failures(CUSTODY_ERRORS)
-
 const DAY_MS = 86_400_000
-/** A key can be sealed to for so long. */
+/** How long clients can seal to a key. */
 const KEY_MS = 90 * DAY_MS
-/** The next one is made so long before, so that whoever has read the last one can still use it. */
+/** How long before the end of a key its successor is made: clients may still use the one they have read. */
 const NEXT_MS = 30 * DAY_MS
 
 const keyContext = (kid: string) => ['encryption key', kid]
 
-/** The keys by which something can be opened now, the newest first; one that lasts is among them. */
+/** The keys that can open something now, the newest first. Makes a new one when the newest is about to end. */
 async function currentKeys(deps: Deps): Promise<store.EncryptionKeyRow[]> {
   const now = deps.now()
   const until = new Date(now.getTime() + NEXT_MS)
@@ -40,7 +38,7 @@ async function currentKeys(deps: Deps): Promise<store.EncryptionKeyRow[]> {
   return store.encryptionKeys(deps.db, now)
 }
 
-/** What clients seal to, signed so that who pins the signing keys notices another one's. */
+/** The keys to seal to, signed: a client that pins the signing keys notices foreign ones. */
 export async function mpcConfig(deps: Deps, caller: Caller): Promise<MpcConfig> {
   const keys = (await currentKeys(deps)).map(({ id, public_key: key, not_after: notAfter }) => ({
     kid: id,
@@ -55,18 +53,16 @@ export async function mpcConfig(deps: Deps, caller: Caller): Promise<MpcConfig> 
   return { ...told, signature: `${head}..${signature}` }
 }
 
-/** One of the service's keys by its id. @throws validation_failed (names `field`.kid) */
+/** The service's key with this id. @throws validation_failed (names `field`.kid) */
 async function keyOf(db: Db, deps: Deps, kid: string, field: string): Promise<store.EncryptionKeyRow> {
   const rows = await store.encryptionKeys(db, deps.now())
   const row = rows.find(({ id }) => id === kid)
   if (row !== undefined) return row
-  throw fail('validation_failed', [
-    { field: `${field}.kid`, code: 'unknown_key', message: 'No key of this id is in use. Read GET /mpc/config again.' },
-  ])
+  throw invalid(`${field}.kid`, 'No key of this id is in use. Read GET /mpc/config again.', 'unknown_key')
 }
 
 /**
- * Opens what a client has sealed to the service. `contextOf` gets the public key (hex) that it was sealed to.
+ * Opens what a client has sealed to the service. `contextOf` receives the public key (hex) that it was sealed to.
  * @throws validation_failed (names `field`.kid), seal_invalid (names `field`)
  */
 export async function openFromClient(
@@ -90,12 +86,12 @@ export async function openFromClient(
   }
 }
 
-/** An X25519 public key as it came over the wire. */
+/** An X25519 public key from the wire: hex or base64url. */
 export function encryptionKeyBytes(text: string): Buffer {
   return Buffer.from(text, text.length === 64 ? 'hex' : 'base64url')
 }
 
-/** Seals bytes to a key that a client gave. @throws validation_failed (names `field`) for what is no key */
+/** Seals bytes to a client's key. @throws validation_failed (names `field`) if it is not a key */
 export async function sealToClient(
   recipient: Buffer,
   { purpose, context, field }: { purpose: threshold.SealPurpose; context: threshold.SealContext; field: string },
@@ -106,6 +102,6 @@ export async function sealToClient(
     return { enc: threshold.toBase64Url(enc), ct: threshold.toBase64Url(ct) }
   } catch (error) {
     if (!(error instanceof threshold.ShareError)) throw error
-    throw fail('validation_failed', [{ field, code: 'invalid', message: 'Is not an X25519 public key to seal to.' }])
+    throw invalid(field, 'Is not an X25519 public key to seal to.')
   }
 }

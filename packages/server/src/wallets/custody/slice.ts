@@ -1,7 +1,9 @@
 import { hourly } from '../../platform/maintenance.ts'
 import type { Slice } from '../../platform/slice.ts'
+import { CUSTODY_ERRORS } from './errors.ts'
 import { custodyRoutes } from './routes.ts'
-import { CUSTODY_ERRORS, deleteOldEncryptionKeys, removeWrapsOf } from './service.ts'
+import { deleteOldEncryptionKeys } from './service.ts'
+import { removeWrapsOf } from './wraps.ts'
 
 /** Key shares at rest, and the service's part of signatures. */
 export const custodySlice: Slice = {

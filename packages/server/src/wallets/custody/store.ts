@@ -20,14 +20,14 @@ export interface ShareRow {
   status: KeyShare['status']
   /** The share, where the service can open it. */
   share_sealed: Buffer | null
-  /** The share as the client sealed it; null where it is not kept here. */
+  /** The share as the client sealed it; null if it is not stored here. */
   client_ciphertext: ClientCiphertext | null
   last_used_at: Date | null
   created_at: Date
   updated_at: Date
 }
 
-/** A way to the data key of what a client sealed: by a passkey, or by a password. */
+/** One way to unwrap the data key of a share that a client sealed: a passkey, or a password. */
 export interface Wrap {
   wrappedDek: string
   credentialId?: string | undefined
@@ -59,13 +59,13 @@ export async function insertShare(tx: Db, row: ShareRow): Promise<void> {
       ${row.status}, ${row.share_sealed}, ${ciphertext}::json, ${row.last_used_at}, ${row.created_at}, ${row.updated_at})`)
 }
 
-/** What of a wallet's shares is there, all generations, by generation and index; deleted and superseded ones too. */
+/** All records of a wallet's shares, deleted and superseded ones too, by generation and index. */
 export function sharesOf(db: Db, tenantId: Id<'ten'>, walletId: Id<'wal'>): Promise<ShareRow[]> {
   return db.query<ShareRow>(sql`
     select * from key_shares where tenant_id = ${tenantId} and wallet_id = ${walletId} order by generation, index, id`)
 }
 
-/** A user's live shares that their client encrypted, of whichever wallet. */
+/** A user's live shares that their client encrypted, of all wallets. */
 export function clientSharesOf(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<ShareRow[]> {
   return tx.query<ShareRow>(sql`
     select s.* from key_shares s join wallets w on w.tenant_id = s.tenant_id and w.id = s.wallet_id
@@ -85,7 +85,7 @@ export function findShare(
       and status in ('pending', 'active')`)
 }
 
-/** Stores what can change of a share. */
+/** Stores what can change in a share. */
 export async function updateShare(tx: Db, row: ShareRow): Promise<void> {
   const ciphertext = row.client_ciphertext && JSON.stringify(row.client_ciphertext)
   await tx.run(sql`
@@ -94,7 +94,7 @@ export async function updateShare(tx: Db, row: ShareRow): Promise<void> {
     where tenant_id = ${row.tenant_id} and id = ${row.id}`)
 }
 
-/** Ends a wallet's live shares of some generations and destroys what is kept of them. @returns them as they are then */
+/** Ends a wallet's live shares of some generations and destroys what is stored of them. @returns their new rows */
 export function endShares(
   tx: Db,
   now: Date,
@@ -107,17 +107,6 @@ export function endShares(
     returning *`)
 }
 
-/** Destroys the service's new share of a resharing that is yet to be confirmed: it never can be. */
-export async function dropResharing(
-  tx: Db,
-  now: Date,
-  of: { tenantId: Id<'ten'>; walletId: Id<'wal'> },
-): Promise<void> {
-  await tx.run(sql`
-    update resharings set share_sealed = null, expires_at = ${now}
-    where tenant_id = ${of.tenantId} and wallet_id = ${of.walletId} and confirmed_at is null`)
-}
-
 /** An HPKE key of the service as the table holds it. */
 export interface EncryptionKeyRow {
   id: string
@@ -128,7 +117,7 @@ export interface EncryptionKeyRow {
   not_after: Date
 }
 
-/** The keys by which something can be opened now, the newest first. */
+/** The keys that can open something now, the newest first. */
 export function encryptionKeys(db: Db, now: Date): Promise<EncryptionKeyRow[]> {
   return db.query<EncryptionKeyRow>(sql`
     select * from encryption_keys where not_after > ${now} order by not_after desc, id`)
@@ -136,7 +125,7 @@ export function encryptionKeys(db: Db, now: Date): Promise<EncryptionKeyRow[]> {
 
 const LOCK = 4_812_570_361
 
-/** Adds a key unless there is one that lasts past `until`, whoever else is at it. */
+/** Adds a key, unless there is one that ends after `until`. Concurrent callers wait. */
 export async function addEncryptionKey(tx: Db, row: EncryptionKeyRow, until: Date): Promise<void> {
   await tx.run(sql`select pg_advisory_xact_lock(${LOCK}::bigint)`)
   await tx.run(sql`
@@ -145,7 +134,7 @@ export async function addEncryptionKey(tx: Db, row: EncryptionKeyRow, until: Dat
     where not exists (select from encryption_keys where not_after > ${until})`)
 }
 
-/** Deletes keys whose time was over a day ago: what was sealed to them is for nobody any more. */
+/** Deletes keys that ended more than a day ago: nothing that was sealed to them is accepted any more. */
 export async function deleteOldEncryptionKeys(db: Db): Promise<boolean> {
   await db.run(sql`delete from encryption_keys where not_after < now() - interval '1 day'`)
   return false

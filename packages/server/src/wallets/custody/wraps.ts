@@ -1,19 +1,16 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { failures } from '../../platform/http/errors.ts'
 import type { Id } from '../../platform/ids.ts'
-import { CUSTODY_ERRORS } from './errors.ts'
+import { fail } from './errors.ts'
 import * as store from './store.ts'
 
-const fail = failures(CUSTODY_ERRORS)
-
-/** Whether a wrap is for a passkey. Ids are compared as bytes: base64url writes some bytes in more than one way. */
+/** Whether a wrap belongs to a passkey. Compares bytes: base64url can write the same bytes in several ways. */
 export const hasCredential = ({ credentialId }: store.Wrap, id: Buffer): boolean =>
   credentialId !== undefined && Buffer.from(credentialId, 'base64url').equals(id)
 
 /**
- * Takes the wraps of a passkey that is being removed off its user's shares, in the transaction that holds the user: so what
- * is left of them is what still opens the share. @throws share_would_be_lost where one is a share's last
+ * Removes the wraps of a passkey that is being removed from its user's shares, in the transaction that holds the user.
+ * @throws share_would_be_lost if one is a share's last
  */
 export async function removeWrapsOf(
   tx: Db,

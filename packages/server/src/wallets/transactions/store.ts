@@ -14,7 +14,7 @@ interface Reserved {
 }
 
 /** Why a transaction failed. */
-export interface Failure {
+interface Failure {
   code: string
   message: string
   /** The status that the call was answered with. */
@@ -23,7 +23,7 @@ export interface Failure {
 }
 
 /** A signature as it is kept. */
-export interface KeptSignature {
+interface KeptSignature {
   party: string
   publicKey: string
   signature: string

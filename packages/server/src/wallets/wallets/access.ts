@@ -1,23 +1,21 @@
 import { type LockedUser, lockUser } from '../../identity/users/service.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { failures, notFoundField } from '../../platform/http/errors.ts'
+import { notFoundField } from '../../platform/http/errors.ts'
 import type { Caller, CurrentUser, Origin } from '../../platform/http/route.ts'
-import { type Id, isId } from '../../platform/ids.ts'
+import { isId } from '../../platform/ids.ts'
 import { getApp } from '../../tenancy/apps/service.ts'
-import { WALLET_ERRORS } from './errors.ts'
+import { fail } from './errors.ts'
 import * as store from './store.ts'
 
-const fail = failures(WALLET_ERRORS)
-
-/** Who does it, from where and for whom. */
+/** Who calls, from where and for whom. */
 export interface Call {
   caller: Caller
   origin: Origin
   user: CurrentUser
 }
 
-/** @throws user_session_required where a server acts for the user and the app does not let it touch users' keys */
+/** @throws user_session_required if a server acts for the user, and the app does not let servers use users' keys */
 export async function requireOwnSession(deps: Deps, { caller, user }: Omit<Call, 'origin'>): Promise<void> {
   if (user.sessionId !== null) return
   const { mpc } = await getApp(deps, caller, user.appId)
@@ -25,7 +23,7 @@ export async function requireOwnSession(deps: Deps, { caller, user }: Omit<Call,
 }
 
 /**
- * The user, who from here on neither goes nor ends nor gets a wallet by another call.
+ * The user, locked: until the transaction ends they are not deleted, do not expire and get no wallet by another call.
  * @throws session_revoked, user_suspended, guest_expired
  */
 export async function lockOwner(tx: Db, deps: Deps, { caller, user }: Omit<Call, 'origin'>): Promise<LockedUser> {
@@ -36,20 +34,18 @@ export async function lockOwner(tx: Db, deps: Deps, { caller, user }: Omit<Call,
   return held
 }
 
-/** The current user's wallet if it has this id; undefined for another's and for none. */
+/** The current user's wallet if it has this id, else undefined. */
 export async function findOwnWallet(
   db: Db,
   { caller, user }: Omit<Call, 'origin'>,
   id: string,
+  look: typeof store.findWallet = store.findWallet,
 ): Promise<store.WalletRow | undefined> {
-  const row = isId('wal', id) ? await store.findWallet(db, caller.tenantId, id, user.appId) : undefined
+  const row = isId('wal', id) ? await look(db, caller.tenantId, id, user.appId) : undefined
   return row?.user_id === user.id ? row : undefined
 }
 
-/**
- * The same, locked until the transaction ends, its user held before: what changes a wallet's shares is done here, one call
- * after the other.
- */
+/** The same, locked until the transaction ends, after its user: changes of a wallet's shares wait for each other here. */
 export async function lockOwnWallet(
   tx: Db,
   deps: Deps,
@@ -57,8 +53,5 @@ export async function lockOwnWallet(
   id: string,
 ): Promise<store.WalletRow | undefined> {
   await lockOwner(tx, deps, call)
-  const row = isId('wal', id)
-    ? await store.lockWallet(tx, call.caller.tenantId, id as Id<'wal'>, call.user.appId)
-    : undefined
-  return row?.user_id === call.user.id ? row : undefined
+  return findOwnWallet(tx, call, id, store.lockWallet)
 }

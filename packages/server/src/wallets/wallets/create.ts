@@ -1,24 +1,23 @@
 import { randomBytes } from 'node:crypto'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { failures, invalid, notFoundField } from '../../platform/http/errors.ts'
+import { invalid, notFoundField } from '../../platform/http/errors.ts'
 import { isId, newId } from '../../platform/ids.ts'
 import { isSignedBy, signatureBytes } from '../../platform/ports/signature.ts'
 import { CHALLENGE_MS, createChallenge, takeChallenge } from '../../platform/security/challenges.ts'
 import { nodePublicKey } from '../../tenancy/tenant/service.ts'
+import { addSharing } from '../custody/service.ts'
 import { type Call, lockOwner, requireOwnSession } from './access.ts'
-import { type Dealt, dealtOf, storeDealt } from './dealt.ts'
 import { keyProblem } from './ed25519.ts'
-import { WALLET_ERRORS } from './errors.ts'
+import { fail } from './errors.ts'
 import { addWallet, ledgerOf } from './new-wallet.ts'
 import type { CreateWallet, CreateWalletChallenge, Wallet, WalletChallenge } from './schema.ts'
+import { readSplitKey } from './split-key.ts'
 import { findWalletOf, toWallet } from './store.ts'
-
-const fail = failures(WALLET_ERRORS)
 
 const NONCE_BYTES = 32
 
-/** What an answered challenge is held against. */
+/** What a challenge is bound to. */
 interface ProofOfPossession {
   custody: 'shared' | 'self_custody'
   ledger: string
@@ -28,7 +27,7 @@ interface ProofOfPossession {
   message: string
 }
 
-/** Makes the message by whose signature a user proves that a key is theirs; it is good for one wallet. */
+/** Makes the message that a key signs to prove that its user has it. It is valid for one wallet. */
 export async function challenge(
   deps: Deps,
   { caller, user }: Omit<Call, 'origin'>,
@@ -57,7 +56,7 @@ const NEEDED: Record<NonNullable<CreateWallet['custody']>, readonly (typeof FIEL
 }
 const ALLOWED = { ...NEEDED, shared: FIELDS }
 
-/** What proves a key of the user's own; null where the service is to sign. */
+/** The proof of the user's own key. */
 interface Answer {
   custody: 'shared' | 'self_custody'
   publicKey: string
@@ -65,7 +64,7 @@ interface Answer {
   proof: string
 }
 
-/** What a custody needs, all of it and nothing else. @throws validation_failed */
+/** The proof of the user's own key; null for `embedded`. Checks the fields that the custody needs. @throws validation_failed */
 function answerOf(input: CreateWallet): Answer | null {
   const custody = input.custody ?? 'embedded'
   const missing = NEEDED[custody].filter((field) => input[field] === undefined)
@@ -90,12 +89,12 @@ async function createEmbedded(deps: Deps, call: Call, input: CreateWallet): Prom
   })
 }
 
-/** The challenge that an input answers, and no other user's. @throws not_found, validation_failed */
+/** The user's challenge that an input answers. @throws not_found, validation_failed */
 async function takeOwnChallenge(tx: Db, deps: Deps, { caller, user }: Call, input: CreateWallet, answer: Answer) {
   const of = { tenantId: caller.tenantId, appId: user.appId, kind: 'wallet' as const }
   const { challengeId: id } = answer
   const taken = isId('chl', id) ? await takeChallenge<ProofOfPossession>(tx, deps.now(), { ...of, id }) : undefined
-  // What is thrown before the proof is looked at leaves the challenge as it was.
+  // An error before the check of the proof rolls back: the challenge can be used again.
   if (taken === undefined || taken.userId !== user.id || taken.data.custody !== answer.custody)
     throw notFoundField('challengeId')
   for (const field of ['publicKey', 'ledger'] as const)
@@ -104,11 +103,11 @@ async function takeOwnChallenge(tx: Db, deps: Deps, { caller, user }: Call, inpu
   return taken
 }
 
-/** A wallet whose key the user has: whole, or split by the client that made it. */
+/** A wallet whose key the user has, whole or in shares that the client made. */
 async function createOwned(deps: Deps, call: Call, input: CreateWallet, answer: Answer): Promise<Wallet> {
   if (input.ledger !== undefined) ledgerOf(deps, input.ledger)
   await requireOwnSession(deps, call)
-  const dealt: Dealt | null = answer.custody === 'shared' ? await dealtOf(deps, call, input) : null
+  const split = answer.custody === 'shared' ? await readSplitKey(deps, call, input) : null
   const create = async (tx: Db): Promise<Wallet> => {
     await lockOwner(tx, deps, call)
     const taken = await takeOwnChallenge(tx, deps, call, input, answer)
@@ -117,7 +116,7 @@ async function createOwned(deps: Deps, call: Call, input: CreateWallet, answer: 
     const id = newId('wal')
     const partyId = ledger.deriveParty(id, publicKey)
     const { custody } = answer
-    const wallet = { id, ledger, custody, partyId, publicKey, ...(dealt && { shared: dealt.shared }) }
+    const wallet = { id, ledger, custody, partyId, publicKey, ...(split && { shared: split.shared }) }
     if (await findWalletOf(tx, call.caller.tenantId, call.user.id)) throw fail('wallet_exists')
     if (taken.over) throw fail('challenge_expired')
     if (!isSignedBy(publicKey, Buffer.from(taken.data.message), signatureBytes(answer.proof))) {
@@ -125,14 +124,17 @@ async function createOwned(deps: Deps, call: Call, input: CreateWallet, answer: 
       throw fail('signature_invalid', [{ field: 'proof', code: 'signature_invalid', message }]).commitOnThrow()
     }
     const row = await addWallet(tx, deps, call, wallet)
-    if (dealt !== null) await storeDealt(tx, deps, row, dealt)
+    if (split !== null) {
+      const { shared: _, ...sharing } = split
+      await addSharing(tx, deps, { ...sharing, tenantId: row.tenant_id, walletId: row.id, generation: 1 })
+    }
     return toWallet(row)
   }
-  return deps.db.tx(create).finally(() => dealt?.scalar.fill(0))
+  return deps.db.tx(create).finally(() => split?.scalar.fill(0))
 }
 
 /**
- * Gives the current user a wallet, the one that they can have: of any number that ask at once one does.
+ * Creates the current user's wallet. A user has at most one: of concurrent calls one succeeds.
  * @throws validation_failed, user_session_required, not_found (names `challengeId`), wallet_exists, challenge_expired,
  * signature_invalid, seal_invalid, share_invalid
  */

@@ -1,4 +1,4 @@
-import type { ErrorTable } from '../../platform/http/errors.ts'
+import { type ErrorTable, failures } from '../../platform/http/errors.ts'
 
 export const WALLET_ERRORS = {
   signature_invalid: [400, 'This signature is not right. Ask for a new challenge and sign its message.'],
@@ -11,3 +11,5 @@ export const WALLET_ERRORS = {
   wallet_exists: [409, 'This user has a wallet already.'],
   challenge_expired: [410, 'This challenge has been answered or is over. Ask for a new one.'],
 } as const satisfies ErrorTable
+
+export const fail = failures(WALLET_ERRORS)

@@ -1,11 +1,13 @@
 import { setTrustLevel } from '../../identity/users/service.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
+import { type EventInput, publish } from '../../platform/events/events.ts'
+import { ledgerOf, readiness, walletEvent } from './new-wallet.ts'
 import * as store from './store.ts'
 
 /**
- * Notes that the user has been given what makes the whole key: from now on they sign without the service. In the
- * transaction that holds the user and the wallet's row.
+ * Records that the user got enough to sign without the service. In the transaction that holds the user and the wallet's
+ * row.
  */
 export async function recordExported(tx: Db, deps: Deps, before: store.WalletRow): Promise<store.WalletRow> {
   const now = deps.now()
@@ -15,7 +17,7 @@ export async function recordExported(tx: Db, deps: Deps, before: store.WalletRow
   return row
 }
 
-/** From now on a wallet's shares are those of another generation. In the transaction that holds its row. */
+/** Makes another generation of shares the current one. In the transaction that holds the wallet's row. */
 export async function setGeneration(
   tx: Db,
   deps: Deps,
@@ -25,4 +27,30 @@ export async function setGeneration(
   const row = { ...before, generation, updated_at: deps.now() }
   await store.setKeyState(tx, row)
   return row
+}
+
+/** Makes a `shared` wallet usable whose user has proven to hold a share. In the transaction that holds its row. */
+export async function activateProven(
+  tx: Db,
+  deps: Deps,
+  before: store.WalletRow,
+  cause: EventInput['cause'],
+): Promise<store.WalletRow> {
+  if (before.status !== 'pending' || before.onboard_at !== null || before.onboard_attempts > 0) return before
+  const now = deps.now()
+  const row = { ...before, ...readiness(ledgerOf(deps, before.ledger), true, now), updated_at: now }
+  await store.setReadiness(tx, row)
+  if (row.status === 'ready') await publish(tx, deps, walletEvent(row, 'wallet.ready', cause))
+  return row
+}
+
+/** Makes a self-custody wallet show its newest generation after a share was stored. In the transaction that holds its row. */
+export async function recordSharing(
+  tx: Db,
+  deps: Deps,
+  { tenant_id, id, generation: before }: store.WalletRow,
+  { threshold, total, generation }: { threshold: number; total: number; generation: number },
+): Promise<void> {
+  if (before !== null && before >= generation) return
+  await store.setSharing(tx, { tenant_id, id, threshold, total, generation, updated_at: deps.now() })
 }

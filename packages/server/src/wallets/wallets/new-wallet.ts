@@ -3,14 +3,12 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { EventType } from '../../platform/events/event-catalogue.ts'
 import { type EventInput, publish } from '../../platform/events/events.ts'
-import { failures, invalid } from '../../platform/http/errors.ts'
+import { invalid } from '../../platform/http/errors.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { Ledger } from '../../platform/ports/ledger.ts'
 import type { Call } from './access.ts'
-import { WALLET_ERRORS } from './errors.ts'
+import { fail } from './errors.ts'
 import * as store from './store.ts'
-
-const fail = failures(WALLET_ERRORS)
 
 /** The ledger of this name, or the first. @throws validation_failed (names `ledger`) */
 export function ledgerOf(deps: Deps, name: string | undefined): Ledger {
@@ -19,7 +17,7 @@ export function ledgerOf(deps: Deps, name: string | undefined): Ledger {
   throw invalid('ledger', `Must be one of: ${[...deps.ledgers.keys()].join(', ')}.`, 'ledger_unknown')
 }
 
-/** @param more what the event tells beside the wallet and its user */
+/** An event about a wallet. `more` is added to its data. */
 export function walletEvent(
   row: Pick<store.WalletRow, 'id' | 'tenant_id' | 'app_id' | 'user_id'>,
   type: EventType,
@@ -30,25 +28,25 @@ export function walletEvent(
   return { tenantId: row.tenant_id, appId: row.app_id, type, data, cause }
 }
 
-/** A wallet to be made. */
+/** A new wallet. */
 export interface NewWallet {
   id: Id<'wal'>
   ledger: Ledger
   custody: store.WalletRow['custody']
   partyId: string
   publicKey: Buffer
-  /** Of a `shared` wallet: how its key came to be, and whether the user has shown to hold a share. */
+  /** Of a `shared` wallet: how its key was made, and whether the user has proven to hold a share. */
   shared?: { keyOrigin: 'dkg' | 'client_dealt'; threshold: number; total: number; proven: boolean }
 }
 
-/** From when on a wallet can be used: at once on a ledger that joins, else once its party is allocated. */
-function readiness(ledger: Ledger, proven: boolean, now: Date): Pick<store.WalletRow, 'status' | 'onboard_at'> {
+/** Whether a wallet can be used: at once on a transactional ledger, elsewhere after its party is allocated. */
+export function readiness(ledger: Ledger, proven: boolean, now: Date): Pick<store.WalletRow, 'status' | 'onboard_at'> {
   if (!proven) return { status: 'pending', onboard_at: null }
   return ledger.transactional ? { status: 'ready', onboard_at: null } : { status: 'pending', onboard_at: now }
 }
 
 /**
- * A shared key is one wallet's, of all users and tenants: the service would else count the shares of each alone.
+ * A shared key belongs to one wallet, among all users and tenants: otherwise each wallet's shares would be counted alone.
  * @throws already_exists (names `publicKey`)
  */
 async function requireOwnShares(tx: Db, { custody, publicKey }: NewWallet): Promise<void> {
@@ -58,8 +56,8 @@ async function requireOwnShares(tx: Db, { custody, publicKey }: NewWallet): Prom
 }
 
 /**
- * Writes a user's one wallet with what tells of it, in the transaction that holds the user. A `shared` one whose user has
- * not shown to hold a share stays pending. @throws wallet_exists
+ * Creates a user's one wallet with its events, in the transaction that holds the user. A `shared` wallet stays pending until
+ * its user has proven to hold a share. @throws wallet_exists
  */
 export async function addWallet(
   tx: Db,
@@ -90,6 +88,9 @@ export async function addWallet(
     ...readiness(ledger, shared?.proven ?? true, now),
     frozen_at: null,
     onboard_attempts: 0,
+    recovery_tried_at: [],
+    recovery_strikes: 0,
+    recovery_after: null,
     created_at: now,
     updated_at: now,
   }
@@ -99,30 +100,4 @@ export async function addWallet(
   await publish(tx, deps, walletEvent(row, 'wallet.created', cause, { custody, ledger: ledger.name }))
   if (row.status === 'ready') await publish(tx, deps, walletEvent(row, 'wallet.ready', cause))
   return row
-}
-
-/** The user of a `shared` wallet has shown to hold a share: it can be used. In the transaction that holds its row. */
-export async function activateProven(
-  tx: Db,
-  deps: Deps,
-  before: store.WalletRow,
-  cause: EventInput['cause'],
-): Promise<store.WalletRow> {
-  if (before.status !== 'pending' || before.onboard_at !== null || before.onboard_attempts > 0) return before
-  const now = deps.now()
-  const row = { ...before, ...readiness(ledgerOf(deps, before.ledger), true, now), updated_at: now }
-  await store.setReadiness(tx, row)
-  if (row.status === 'ready') await publish(tx, deps, walletEvent(row, 'wallet.ready', cause))
-  return row
-}
-
-/** A share of a wallet in self-custody was stored: the wallet shows the newest generation. In the transaction that holds its row. */
-export async function recordSharing(
-  tx: Db,
-  deps: Deps,
-  { tenant_id, id, generation: before }: store.WalletRow,
-  { threshold, total, generation }: { threshold: number; total: number; generation: number },
-): Promise<void> {
-  if (before !== null && before >= generation) return
-  await store.setSharing(tx, { tenant_id, id, threshold, total, generation, updated_at: deps.now() })
 }

@@ -4,20 +4,20 @@ import { callLedger } from '../../platform/ports/call-ledger.ts'
 import { LedgerError, type LedgerSignature } from '../../platform/ports/ledger.ts'
 import * as store from './store.ts'
 
-/** How many wallets one run takes on. */
-const PORTION = 10
-/** For so long a claimed wallet is left to whoever claimed it; more than a ledger may take to answer. */
+/** How many wallets one run takes. */
+const BATCH = 10
+/** How long a claimed wallet is left to the run that claimed it; longer than a ledger may take to answer. */
 const CLAIM_MS = 2 * 60_000
 const BACK_OFF_FIRST_MS = 1_000
 const BACK_OFF_MAX_MS = 5 * 60_000
 const ERROR_CHARS_MAX = 500
 
-/** How long to wait after so many attempts that have failed: doubles each time. */
+/** How long to wait after this many failed attempts. Doubles each time. */
 function backOffMs(attempts: number): number {
   return Math.min(BACK_OFF_MAX_MS, BACK_OFF_FIRST_MS * 2 ** Math.min(attempts - 1, 30))
 }
 
-/** Makes a wallet's party exist. Runs outside any transaction: the ledger is a network away. @throws LedgerError, Error */
+/** Creates a wallet's party. Outside any transaction: the ledger is remote. @throws LedgerError, Error */
 async function allocateParty(deps: Deps, row: store.WalletRow): Promise<void> {
   const ledger = deps.ledgers.get(row.ledger)
   if (ledger === undefined) throw new Error(`the ledger ${row.ledger} is not configured`)
@@ -26,17 +26,17 @@ async function allocateParty(deps: Deps, row: store.WalletRow): Promise<void> {
   const hint = party.slice(0, party.indexOf('::'))
   const publicKey = row.public_key
   const onboarding = await callLedger(ledger, () => ledger.prepareOnboarding(tenantId, hint, publicKey))
-  // Nothing is signed for another party than the one that the wallet has been known by from the start.
+  // The wallet's party was published when it was created: nothing is signed for another one.
   if (onboarding.party !== party) throw new LedgerError('prepared_invalid', 'The ledger prepared another party.')
   const signatures: LedgerSignature[] = []
-  // The key of a wallet in self-custody is the user's: what it would have to sign the ledger refuses.
+  // The service cannot sign with a user's own key: a ledger that needs its signature refuses.
   if (row.custody === 'embedded')
     for (const digest of onboarding.digests) signatures.push(...(await ledger.sign(deps.db, tenantId, party, digest)))
   await callLedger(ledger, () => ledger.completeOnboarding(tenantId, onboarding, signatures))
 }
 
-/** Writes how it ended, with its event; once, however many were at it. */
-async function settle(deps: Deps, row: store.WalletRow, error: string | null): Promise<void> {
+/** Stores the outcome with its event, once even if several runs try. */
+async function finish(deps: Deps, row: store.WalletRow, error: string | null): Promise<void> {
   const data = { walletId: row.id, userId: row.user_id }
   await deps.db.tx(async (tx) => {
     if (!(await store.finishOnboarding(tx, deps.now(), row, error === null ? 'ready' : 'failed'))) return
@@ -50,7 +50,7 @@ async function settle(deps: Deps, row: store.WalletRow, error: string | null): P
   })
 }
 
-/** Whether the ledger has refused for good: it did not happen, and the same will not succeed later. */
+/** Whether the ledger's refusal is final: nothing happened, and a retry will not succeed. */
 const isRefusal = (error: unknown): error is LedgerError =>
   error instanceof LedgerError && error.definite && !error.retryable
 
@@ -61,23 +61,23 @@ async function onboard(deps: Deps, row: store.WalletRow): Promise<void> {
     const about = { err: error, tenantId: row.tenant_id, walletId: row.id, ledger: row.ledger }
     if (isRefusal(error)) {
       deps.log.error(about, "a wallet's party was refused")
-      return settle(deps, row, error.message.slice(0, ERROR_CHARS_MAX))
+      return finish(deps, row, error.message.slice(0, ERROR_CHARS_MAX))
     }
     deps.log.warn({ ...about, attempts: row.onboard_attempts }, "a wallet's party could not be allocated yet")
     const until = new Date(deps.now().getTime() + backOffMs(row.onboard_attempts))
     return store.postpone(deps.db, row, until)
   }
   await deps.failpoint('wallet onboarded')
-  return settle(deps, row, null)
+  return finish(deps, row, null)
 }
 
 /**
- * Allocates the parties of a portion of the wallets, of all tenants, that wait for it. One whose ledger cannot be reached,
- * or whose process dies meanwhile, is taken up again: allocation is repeatable. @returns whether there may be more
+ * Allocates the parties of one batch of pending wallets, of all tenants. Allocation is repeatable: it is retried if the
+ * ledger cannot be reached, or if the process dies. @returns whether there may be more
  */
 export async function onboardWallets(deps: Deps): Promise<boolean> {
   const now = deps.now()
-  const rows = await store.claimPending(deps.db, now, new Date(now.getTime() + CLAIM_MS), PORTION)
+  const rows = await store.claimPending(deps.db, now, new Date(now.getTime() + CLAIM_MS), BATCH)
   await Promise.all(rows.map((row) => onboard(deps, row)))
-  return rows.length === PORTION
+  return rows.length === BATCH
 }

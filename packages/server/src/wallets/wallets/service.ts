@@ -5,40 +5,34 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
 import { type EventInput, publish } from '../../platform/events/events.ts'
-import { failures, HttpError, notFoundField } from '../../platform/http/errors.ts'
+import { HttpError, notFoundField } from '../../platform/http/errors.ts'
 import { type Caller, type Page, paging } from '../../platform/http/route.ts'
 import { type Id, isId } from '../../platform/ids.ts'
 import { resolveApp } from '../../tenancy/apps/service.ts'
 import type { Call } from './access.ts'
-import { WALLET_ERRORS } from './errors.ts'
+import { fail } from './errors.ts'
 import { ledgerOf, walletEvent } from './new-wallet.ts'
 import type { ListWallets, Wallet } from './schema.ts'
 import * as store from './store.ts'
 
 export { type Call, findOwnWallet, lockOwner, lockOwnWallet, requireOwnSession } from './access.ts'
 export { WALLET_ERRORS } from './errors.ts'
-export { recordExported, setGeneration } from './key-state.ts'
-export { activateProven, addWallet, ledgerOf, recordSharing, walletEvent } from './new-wallet.ts'
-export type { WalletRow } from './store.ts'
-
-const fail = failures(WALLET_ERRORS)
-
-/** A user's wallet as it is stored, or undefined. */
-export function findWalletOf(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<store.WalletRow | undefined> {
-  return store.findWalletOf(db, tenantId, userId)
-}
+export { activateProven, recordExported, recordSharing, setGeneration } from './key-state.ts'
+export { addWallet, ledgerOf, walletEvent } from './new-wallet.ts'
+export { findWalletOf, setRecoveryAttempts, type WalletRow } from './store.ts'
 
 /** The current user's wallet. @throws wallet_not_found */
 export async function getOwnWallet(deps: Deps, { caller, user }: Omit<Call, 'origin'>): Promise<Wallet> {
-  const row = await store.findWalletOf(deps.db, caller.tenantId, user.id)
-  if (row === undefined) throw fail('wallet_not_found')
-  return store.toWallet(row)
+  return walletOf(deps, caller, user.id)
 }
 
 /** The wallet of a user, or of a guest, for a developer. @throws not_found, wallet_not_found */
 export async function getWalletOf(deps: Deps, caller: Caller, userId: string): Promise<Wallet> {
-  const id = await ownUser(deps, caller, userId)
-  const row = await store.findWalletOf(deps.db, caller.tenantId, id)
+  return walletOf(deps, caller, await ownUser(deps, caller, userId))
+}
+
+async function walletOf(deps: Deps, { tenantId }: Caller, userId: Id<'usr'>): Promise<Wallet> {
+  const row = await store.findWalletOf(deps.db, tenantId, userId)
   if (row === undefined) throw fail('wallet_not_found')
   return store.toWallet(row)
 }

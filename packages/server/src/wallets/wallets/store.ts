@@ -1,4 +1,4 @@
-import { and, type Db, sql } from '../../platform/db/db.ts'
+import { and, type Db, type Sql, sql } from '../../platform/db/db.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { Wallet } from './schema.ts'
 
@@ -24,8 +24,12 @@ export interface WalletRow {
   status: 'pending' | 'ready' | 'failed'
   frozen_at: Date | null
   onboard_at: Date | null
-  /** How often somebody has set about allocating its party. */
+  /** How often the allocation of its party was attempted. */
   onboard_attempts: number
+  /** When its key's recovery was attempted of late, how often that was too often, and when the next attempt is allowed. */
+  recovery_tried_at: readonly Date[]
+  recovery_strikes: number
+  recovery_after: Date | null
   created_at: Date
   updated_at: Date
 }
@@ -65,8 +69,8 @@ export async function insertWallet(tx: Db, row: WalletRow): Promise<void> {
 }
 
 /**
- * Whether another wallet has this key, where one of both shares it. Who asks for the same key waits for the others' end: of
- * any number at once one finds that there is none.
+ * Whether another wallet has this key, and one of the two shares it. Locks the key until the transaction ends: of several
+ * concurrent callers only one finds none.
  */
 export async function isSharedElsewhere(
   tx: Db,
@@ -84,15 +88,17 @@ export function findWalletOf(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Pr
   return db.one<WalletRow>(sql`select * from wallets where tenant_id = ${tenantId} and user_id = ${userId}`)
 }
 
-/** The wallet, if it is this tenant's (and, with `appId`, this app's). */
+const ofApp = (tenantId: Id<'ten'>, id: Id<'wal'>, appId: Id<'app'> | null): Sql => sql`
+  select * from wallets where tenant_id = ${tenantId} and id = ${id} and (${appId}::text is null or app_id = ${appId})`
+
+/** A tenant's wallet; with `appId`, only if it belongs to that app. */
 export function findWallet(
   db: Db,
   tenantId: Id<'ten'>,
   id: Id<'wal'>,
   appId: Id<'app'> | null,
 ): Promise<WalletRow | undefined> {
-  return db.one<WalletRow>(sql`
-    select * from wallets where tenant_id = ${tenantId} and id = ${id} and (${appId}::text is null or app_id = ${appId})`)
+  return db.one<WalletRow>(ofApp(tenantId, id, appId))
 }
 
 /** The same, locked until the transaction ends. */
@@ -102,9 +108,7 @@ export function lockWallet(
   id: Id<'wal'>,
   appId: Id<'app'> | null,
 ): Promise<WalletRow | undefined> {
-  return tx.one<WalletRow>(sql`
-    select * from wallets where tenant_id = ${tenantId} and id = ${id} and (${appId}::text is null or app_id = ${appId})
-    for no key update`)
+  return tx.one<WalletRow>(sql`${ofApp(tenantId, id, appId)} for no key update`)
 }
 
 /** Freezes a wallet that is not frozen. @returns the row as it is then; undefined where there was nothing to freeze */
@@ -119,27 +123,38 @@ export function freezeWalletOf(
     where tenant_id = ${tenantId} and user_id = ${userId} and frozen_at is null returning *`)
 }
 
-/** Stores since when a wallet is frozen. */
+/** Stores whether a wallet is frozen. */
 export async function setFrozen(tx: Db, row: WalletRow): Promise<void> {
   await tx.run(sql`
     update wallets set frozen_at = ${row.frozen_at}, updated_at = ${row.updated_at}
     where tenant_id = ${row.tenant_id} and id = ${row.id}`)
 }
 
-/** Stores from when on a wallet can be used. */
+/** Stores whether a wallet can be used. */
 export async function setReadiness(tx: Db, row: WalletRow): Promise<void> {
   await tx.run(sql`
     update wallets set status = ${row.status}, onboard_at = ${row.onboard_at}, updated_at = ${row.updated_at}
     where tenant_id = ${row.tenant_id} and id = ${row.id}`)
 }
 
-/** Stores that the user has had what makes the key given out, the first time; and the generation of its shares. */
+/** Stores when the user first got enough to sign without the service, and the generation of the shares. */
 export async function setKeyState(
   tx: Db,
   row: Pick<WalletRow, 'tenant_id' | 'id' | 'generation' | 'exported_at' | 'updated_at'>,
 ): Promise<void> {
   await tx.run(sql`
     update wallets set generation = ${row.generation}, exported_at = ${row.exported_at}, updated_at = ${row.updated_at}
+    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+}
+
+/** Stores how often the recovery of a wallet's key was attempted, in the transaction that holds its row. */
+export async function setRecoveryAttempts(
+  tx: Db,
+  row: Pick<WalletRow, 'tenant_id' | 'id' | 'recovery_tried_at' | 'recovery_strikes' | 'recovery_after'>,
+): Promise<void> {
+  await tx.run(sql`
+    update wallets set recovery_tried_at = ${row.recovery_tried_at.map((at) => at.toISOString())}::timestamptz[],
+      recovery_strikes = ${row.recovery_strikes}, recovery_after = ${row.recovery_after}
     where tenant_id = ${row.tenant_id} and id = ${row.id}`)
 }
 
@@ -154,7 +169,7 @@ export async function setSharing(
     where tenant_id = ${row.tenant_id} and id = ${row.id}`)
 }
 
-/** What is null does not matter. */
+/** A null matches everything. */
 export interface WalletFilter {
   tenantId: Id<'ten'>
   appId: Id<'app'> | null
@@ -175,7 +190,7 @@ function found(filter: WalletFilter) {
   return and(all)
 }
 
-/** A page of the wallets that a filter finds, newest first, and how many it finds in all. */
+/** A page of the wallets that match a filter, newest first, and how many match in all. */
 export async function listWallets(
   db: Db,
   filter: WalletFilter,
@@ -189,8 +204,8 @@ export async function listWallets(
 }
 
 /**
- * Claims wallets of all tenants whose party is to be allocated by now: until `until` they are nobody else's. Each claim
- * counts as an attempt.
+ * Claims wallets, of all tenants, whose party is due to be allocated: until `until` no other run takes them. Each claim counts
+ * as an attempt.
  */
 export function claimPending(db: Db, now: Date, until: Date, limit: number): Promise<WalletRow[]> {
   return db.query<WalletRow>(sql`
@@ -208,13 +223,13 @@ export async function finishOnboarding(
   row: Pick<WalletRow, 'tenant_id' | 'id'>,
   status: 'ready' | 'failed',
 ): Promise<boolean> {
-  const settled = await tx.run(sql`
+  const changed = await tx.run(sql`
     update wallets set status = ${status}, onboard_at = null, updated_at = ${now}
     where tenant_id = ${row.tenant_id} and id = ${row.id} and status = 'pending'`)
-  return settled > 0
+  return changed > 0
 }
 
-/** Puts a claimed wallet off, unless somebody else has claimed it since. */
+/** Postpones a claimed wallet, unless another run has claimed it since. */
 export async function postpone(db: Db, row: WalletRow, until: Date): Promise<void> {
   await db.run(sql`
     update wallets set onboard_at = ${until}

@@ -1,16 +1,14 @@
 import type { Deps } from '../../platform/deps.ts'
 import { limitAccount } from '../../platform/http/rate-limits/limits.ts'
 import type { Call } from '../../wallets/wallets/service.ts'
-import { fieldsOf } from './attempt.ts'
 import { combine } from './combine.ts'
 import { confirmReshare } from './confirm.ts'
 import { release } from './release.ts'
+import { fieldsOf } from './request.ts'
 import { startReshare } from './reshare.ts'
 import type { Recover, Recovery } from './schema.ts'
 
-export { RECOVERY_ERRORS } from './errors.ts'
-
-/** Recovers a key, or shares it anew, by whichever way the body says. @throws validation_failed, and what the ways do */
+/** Recovers or reshares a key, in the mode of the body. @throws validation_failed, and what the modes throw */
 export async function recover(deps: Deps, call: Call, input: Recover): Promise<Recovery> {
   await limitAccount(deps, `recovery ${call.user.id}`)
   const { mode = 'release' } = input

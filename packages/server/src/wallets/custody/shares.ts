@@ -1,0 +1,199 @@
+import { type Db, violatedConstraint } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { invalid } from '../../platform/http/errors.ts'
+import { type Id, newId } from '../../platform/ids.ts'
+import { isSignedBy } from '../../platform/ports/signature.ts'
+import { open, seal } from '../../platform/security/crypto.ts'
+import * as threshold from '../../platform/security/threshold/threshold.ts'
+import { asRefusal, fail } from './errors.ts'
+import type { KeyShare } from './schema.ts'
+import * as store from './store.ts'
+
+/** A share's record as the API returns it. */
+export function toShare(row: store.ShareRow): KeyShare {
+  return {
+    id: row.id,
+    walletId: row.wallet_id,
+    holder: row.holder,
+    index: row.index,
+    threshold: row.threshold,
+    total: row.total,
+    generation: row.generation,
+    scheme: row.scheme,
+    curve: row.curve,
+    commitments: row.commitments.map((point) => point.toString('hex')),
+    verifyingShare: row.verifying_share.toString('hex'),
+    protection: row.protection,
+    status: row.status,
+    stored: isStored(row),
+    lastUsedAt: row.last_used_at?.toISOString() ?? null,
+    createdAt: row.created_at.toISOString(),
+    updatedAt: row.updated_at.toISOString(),
+  }
+}
+
+/** Whether a share counts: it was neither superseded nor deleted. */
+export const isLive = (row: store.ShareRow) => row.status === 'pending' || row.status === 'active'
+
+/** Whether the share itself is stored here, whoever can open it. */
+export const isStored = (row: store.ShareRow) => row.share_sealed !== null || row.client_ciphertext !== null
+
+/** Whether the service could learn the share: its own shares, and those that a password protects, which can be guessed. */
+export const isOpenable = (row: store.ShareRow) =>
+  row.share_sealed !== null || row.client_ciphertext?.alg === 'argon2id-aes256gcm'
+
+/** How the key of a share is shared. */
+export function sharingOf(row: Pick<store.ShareRow, 'threshold' | 'total' | 'commitments'>): threshold.Sharing {
+  return { threshold: row.threshold, total: row.total, commitments: row.commitments }
+}
+
+/** The public keys of all shares of this key, by index − 1. @throws validation_failed (names `commitments`) */
+export async function verifyingSharesOf(deps: Deps, sharing: threshold.Sharing, publicKey: Buffer): Promise<Buffer[]> {
+  if (!publicKey.equals(sharing.commitments[0] ?? Buffer.alloc(0)))
+    throw invalid('commitments', "The first commitment must be the wallet's public key.")
+  try {
+    return (await deps.threads.run('verifyingShares', sharing)).map((key) => Buffer.from(key))
+  } catch (error) {
+    throw asRefusal(error, 'commitments')
+  }
+}
+
+/** Whether a proof (hex) shows knowledge of the secret behind a public key. Equals `isProof` of the keys package, but faster. */
+export function isProven(
+  proof: string,
+  publicKey: Buffer,
+  purpose: threshold.ProofPurpose,
+  subject: threshold.Subject,
+  details: threshold.ProofDetails,
+): boolean {
+  const message = Buffer.from(threshold.proofMessage(purpose, subject, details))
+  return isSignedBy(publicKey, message, Buffer.from(proof, 'hex'))
+}
+
+/** What a share is sealed under. */
+const shareSeal = (row: Pick<store.ShareRow, 'tenant_id' | 'wallet_id' | 'index' | 'generation'>) => [
+  'key share',
+  row.tenant_id,
+  row.wallet_id,
+  String(row.index),
+  String(row.generation),
+]
+
+/** The same bytes as a Buffer, without a copy of the secret. */
+export const bytesOf = ({ buffer, byteOffset, length }: Uint8Array) => Buffer.from(buffer, byteOffset, length)
+
+/** A new share. */
+interface NewShare {
+  tenantId: Id<'ten'>
+  walletId: Id<'wal'>
+  generation: number
+  index: number
+  holder: KeyShare['holder']
+  sharing: threshold.Sharing
+  verifyingShare: Buffer
+  /** What is stored: a share that the service can open, one that it cannot, or nothing. */
+  kept: { scalar: Uint8Array } | { ciphertext: store.ClientCiphertext } | null
+}
+
+/**
+ * Adds a share that was checked against its commitments, in the transaction that holds its wallet's row.
+ * @throws already_exists, custody_violation
+ */
+export async function addShare(tx: Db, deps: Deps, input: NewShare): Promise<store.ShareRow> {
+  const now = deps.now()
+  const { kept, sharing } = input
+  const place = {
+    tenant_id: input.tenantId,
+    wallet_id: input.walletId,
+    index: input.index,
+    generation: input.generation,
+  }
+  const row: store.ShareRow = {
+    ...place,
+    id: newId('shr'),
+    holder: input.holder,
+    threshold: sharing.threshold,
+    total: sharing.total,
+    scheme: threshold.SCHEME,
+    curve: 'ed25519',
+    commitments: sharing.commitments.map((point) => Buffer.from(point)),
+    verifying_share: input.verifyingShare,
+    protection: kept !== null && 'scalar' in kept ? 'service' : 'client',
+    status: 'active',
+    share_sealed:
+      kept !== null && 'scalar' in kept ? await seal(deps.keys, bytesOf(kept.scalar), shareSeal(place)) : null,
+    client_ciphertext: kept !== null && 'ciphertext' in kept ? kept.ciphertext : null,
+    last_used_at: null,
+    created_at: now,
+    updated_at: now,
+  }
+  try {
+    await store.insertShare(tx, row)
+  } catch (error) {
+    if (violatedConstraint(error) !== 'key_shares_place') throw error
+    const message = 'There is a share at this index of this generation.'
+    throw fail('already_exists', [{ field: 'index', code: 'already_exists', message }])
+  }
+  await requireBelowThreshold(tx, row)
+  return row
+}
+
+/**
+ * Adds shares of a `shared` wallet's key: share 1, which the service keeps, and the records of the user's.
+ * @param indices of the shares to add, the service's among them
+ */
+export async function addSharing(
+  tx: Db,
+  deps: Deps,
+  sharing: Pick<NewShare, 'tenantId' | 'walletId' | 'generation' | 'sharing'> & {
+    indices: readonly number[]
+    /** By index − 1. */
+    verifyingShares: readonly Buffer[]
+    /** The service's share. */
+    scalar: Uint8Array
+  },
+): Promise<void> {
+  const { indices, verifyingShares, scalar, ...common } = sharing
+  for (const index of indices)
+    await addShare(tx, deps, {
+      ...common,
+      index,
+      holder: threshold.INDEX_HOLDER[index] as threshold.Holder,
+      verifyingShare: verifyingShares[index - 1] as Buffer,
+      kept: index === threshold.HOLDER_INDEX.server ? { scalar } : null,
+    })
+}
+
+/**
+ * Stores the client's ciphertext of a share that was only proven so far, in the transaction that holds its wallet's row.
+ * @throws custody_violation
+ */
+export async function attachCiphertext(
+  tx: Db,
+  deps: Deps,
+  row: store.ShareRow,
+  ciphertext: store.ClientCiphertext,
+): Promise<store.ShareRow> {
+  const kept = { ...row, client_ciphertext: ciphertext, updated_at: deps.now() }
+  await store.updateShare(tx, kept)
+  await requireBelowThreshold(tx, kept)
+  return kept
+}
+
+/**
+ * The service could open fewer shares of a generation than its threshold. In the transaction that adds to them.
+ * @throws custody_violation
+ */
+async function requireBelowThreshold(tx: Db, row: store.ShareRow): Promise<void> {
+  const rows = await store.sharesOf(tx, row.tenant_id, row.wallet_id)
+  const openable = rows.filter((each) => each.generation === row.generation && isLive(each) && isOpenable(each))
+  if (openable.length < row.threshold) return
+  const message = `Of generation ${row.generation} the service could open shares ${openable.map(({ index }) => index).join(', ')}: its own, and those that a password protects, which can be guessed. That must stay below ${row.threshold}.`
+  throw fail('custody_violation', [{ code: 'custody_violation', message }])
+}
+
+/** Opens a share that the service keeps. Fill its scalar with zeros after use. @throws share_missing */
+export async function openShare(deps: Deps, row: store.ShareRow): Promise<threshold.Share> {
+  if (row.share_sealed === null) throw fail('share_missing')
+  return { index: row.index, scalar: await open(deps.keys, row.share_sealed, shareSeal(row)) }
+}
