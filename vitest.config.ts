@@ -16,7 +16,7 @@ const shared = {
 export default defineConfig({
   test: {
     // One for each of two cores; PostgreSQL works beside them.
-    maxWorkers: 2,
+    maxWorkers: 3,
     projects: [
       {
         test: {

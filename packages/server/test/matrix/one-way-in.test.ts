@@ -28,7 +28,10 @@ test('every route of a table is served by endpoint(), in one place', () => {
     'platform/http/plain-routes.ts': 2,
     'platform/http/server.ts': 1,
   })
-  expect(uses(/\bapp\.register\(/g)).toEqual({ 'platform/http/api-reference.ts': 1, 'platform/http/plain-routes.ts': 1 })
+  expect(uses(/\bapp\.register\(/g)).toEqual({
+    'platform/http/api-reference.ts': 1,
+    'platform/http/plain-routes.ts': 1,
+  })
 })
 
 test('the dashboard has the routes of /v1, the sign-in page some of them, and each page one way in', () => {

@@ -3,13 +3,23 @@ import { type Db, sql } from '../../platform/db/db.ts'
 import { TransferError } from './errors.ts'
 import { REMADE, TABLES, type Table, tenantColumn } from './tables.ts'
 
-/** The schema of a database: its last migration, and a digest over all of them. */
-export async function schemaOf(db: Db): Promise<{ last: string; digest: string }> {
+/** A schema: its last migration, and a digest over all of them. */
+export interface Schema {
+  last: string
+  digest: string
+}
+
+/** The schema of a database, and the digests of those that it had before. */
+export async function schemaOf(db: Db): Promise<{ schema: Schema; earlier: readonly string[] }> {
   const rows = await db.query<{ name: string; checksum: string }>(
     sql`select name, checksum from migrations order by name`,
   )
-  const text = rows.map((row) => `${row.name} ${row.checksum}\n`).join('')
-  return { last: rows.at(-1)?.name ?? '', digest: createHash('sha256').update(text).digest('hex') }
+  const hash = createHash('sha256')
+  const digests = rows.map(({ name, checksum }) => hash.update(`${name} ${checksum}\n`).copy().digest('hex'))
+  return {
+    schema: { last: rows.at(-1)?.name ?? '', digest: digests.at(-1) ?? '' },
+    earlier: digests.slice(0, -1),
+  }
 }
 
 interface TableRow extends Table {

@@ -89,7 +89,7 @@ async function exportInto(
     await beginSnapshot(tx)
     if (!(await keepWrappingKey(tx)))
       throw new TransferError('The key-encryption key is being rotated just now. Run this again once that has ended.')
-    const schema = await schemaOf(tx)
+    const { schema } = await schemaOf(tx)
     const tables = await copiedTables(tx)
     progress.begin('Counting')
     const counts = await countRows(tx, tables, tenantId)

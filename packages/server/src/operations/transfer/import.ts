@@ -44,12 +44,18 @@ interface Run {
   tables: Table[]
   transfer: KeyProvider
   options: ImportOptions
+  /** The digest of this database's schema when the import began. */
+  schema: string
 }
 
-/** @throws TransferError unless the export fits this installation */
-async function checkFits(db: Db, { header: { schema, halfkey } }: Opened): Promise<void> {
-  const own = await schemaOf(db)
-  if (own.digest === schema.digest) return
+/**
+ * @returns the digest of this database's schema
+ * @throws TransferError unless the export has this schema or one that this database had before: whether its tables are
+ * still those of today, the manifest says
+ */
+async function checkSchema(db: Db, { header: { schema, halfkey } }: Opened): Promise<string> {
+  const { schema: own, earlier } = await schemaOf(db)
+  if (own.digest === schema.digest || earlier.includes(schema.digest)) return own.digest
   const isNewer = schema.last > own.last
   const way = isNewer
     ? 'Upgrade this installation first.'
@@ -60,7 +66,7 @@ async function checkFits(db: Db, { header: { schema, halfkey } }: Opened): Promi
 }
 
 /** The import that this one resumes, if any. @throws TransferError when the tenant, or another import of it, is here */
-async function findBegun(db: Db, { header, digest }: Opened): Promise<store.ImportRow | undefined> {
+async function findBegun({ db, opened: { header, digest }, schema }: Run): Promise<store.ImportRow | undefined> {
   const { exportId, tenantId } = header
   const begun = await store.findImport(db, exportId, tenantId)
   if (begun?.finished_at != null)
@@ -77,6 +83,10 @@ async function findBegun(db: Db, { header, digest }: Opened): Promise<store.Impo
     )
   if (begun !== undefined && begun.state.file !== digest)
     throw new TransferError(`An import of another file with the id ${begun.id} was begun. Nothing was imported.`)
+  if (begun !== undefined && begun.state.schema !== schema)
+    throw new TransferError(
+      `This database has another schema than when the import began. Run: halfkey import --discard ${begun.id}, then import again.`,
+    )
   return begun
 }
 
@@ -181,7 +191,10 @@ async function goLive(run: Run, id: string): Promise<void> {
       await renewStaged(tx, run, id)
       await store.publishStaging(tx, id, tables, deps.now())
       // A migration that was applied meanwhile did not change the staged rows.
-      await checkFits(tx, run.opened)
+      if ((await schemaOf(tx)).schema.digest !== run.schema)
+        throw new TransferError(
+          `This database has another schema than when the import began. Run: halfkey import --discard ${id}, then import again.`,
+        )
     })
     .catch((error: unknown) => blameFile(error, 'among the rows that it refers to'))
   deps.auth.forget()
@@ -208,16 +221,15 @@ async function tryOut(run: Run): Promise<Record<string, number>> {
   return counts
 }
 
-function begin({ db, deps, opened, tables }: Run, id: string): Promise<void> {
-  const row = { id, tenantId: opened.header.tenantId, file: opened.digest, now: deps.now() }
+function begin({ db, deps, opened, tables, schema }: Run, id: string): Promise<void> {
+  const row = { id, tenantId: opened.header.tenantId, state: { file: opened.digest, schema }, now: deps.now() }
   return db.tx((tx) => store.beginImport(tx, row, tables))
 }
 
 async function carryOut(run: Run): Promise<Imported> {
   const { db, opened, options } = run
   const { exportId, tenantId } = opened.header
-  await checkFits(db, opened)
-  const begun = await findBegun(db, opened)
+  const begun = await findBegun(run)
   const resumedAt = options.dryRun ? 0 : (begun?.position ?? 0)
   let tables: Record<string, number>
   if (options.dryRun) tables = await tryOut(run)
@@ -241,9 +253,10 @@ export async function importTenant(deps: Deps, options: ImportOptions): Promise<
   const transfer = await openTransferKey(options.keyFile, deps.keys)
   const opened = await openContainer(options.file, transfer)
   try {
-    return await withConnection(deps, 'halfkey import', async (db) =>
-      carryOut({ deps, db, opened, tables: await copiedTables(db), transfer, options }),
-    )
+    return await withConnection(deps, 'halfkey import', async (db) => {
+      const schema = await checkSchema(db, opened)
+      return carryOut({ deps, db, opened, tables: await copiedTables(db), transfer, options, schema })
+    })
   } finally {
     options.progress.end()
   }

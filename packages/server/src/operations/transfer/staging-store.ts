@@ -9,7 +9,8 @@ export interface ImportRow {
   id: string
   tenant_id: string
   position: number
-  state: { file: string }
+  /** The digests of the file, and of the schema when the import began. */
+  state: { file: string; schema?: string }
   finished_at: Date | null
 }
 
@@ -30,12 +31,12 @@ export async function hasTenant(db: Db, tenantId: string): Promise<boolean> {
 /** Begins an import, with empty staging tables: columns only, without keys and references. */
 export async function beginImport(
   tx: Db,
-  { id, tenantId, file, now }: { id: string; tenantId: string; file: string; now: Date },
+  { id, tenantId, state, now }: { id: string; tenantId: string; state: ImportRow['state']; now: Date },
   tables: readonly Table[],
 ): Promise<void> {
   await tx.run(sql`
     insert into imports (id, tenant_id, state, created_at)
-    values (${id}, ${tenantId}, ${JSON.stringify({ file })}, ${now})`)
+    values (${id}, ${tenantId}, ${JSON.stringify(state)}, ${now})`)
   await tx.run(composed(`create schema ${stagingSchema(id)}`))
   for (const { name } of tables) {
     await tx.run(composed(`create table ${staged(id, name)} (like ${quoted(name)} including defaults)`))
