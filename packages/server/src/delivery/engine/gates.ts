@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { Claimed } from './claim.ts'
 
 /** How much work of a lane a process takes at once, in time: what it can send in this span. */
@@ -29,7 +30,7 @@ interface Gate {
 export function createGates() {
   const gates = new Map<string, Gate>()
   /** Milliseconds an answer takes, averaged with the newest weighing most; only of lanes whose last send succeeded. */
-  const paces = new Map<string, number>()
+  const paces = new LRUCache<string, number>({ max: LANES_KNOWN_MAX })
   let waiting = 0
 
   function release(gate: Gate, laneId: string): void {
@@ -53,9 +54,7 @@ export function createGates() {
 
     learn(laneId: string, succeeded: boolean, durationMs: number): void {
       const before = paces.get(laneId) ?? durationMs
-      paces.delete(laneId)
-      if (!succeeded) return
-      if (paces.size >= LANES_KNOWN_MAX) paces.delete(paces.keys().next().value as string)
+      if (!succeeded) return void paces.delete(laneId)
       paces.set(laneId, before + (durationMs - before) * NEWEST)
     },
 

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { Deps } from '../../platform/deps.ts'
 import type { SendResult } from '../../platform/egress/send.ts'
 import type { Told } from '../../platform/observability/tracing.ts'
@@ -16,7 +17,7 @@ export function webhookSecretContext(tenantId: string, webhookId: string): strin
 
 /** Opens webhooks' secrets once, not at every send. Entries are found by the sealed bytes, which change with the secret. */
 function createSigningKeys(deps: Pick<Deps, 'keys'>) {
-  const opened = new Map<string, SigningKey>()
+  const opened = new LRUCache<string, SigningKey>({ max: CACHED_KEYS_MAX })
   return async function signingKeyOf(row: Claimed, sealed: Buffer): Promise<SigningKey> {
     // With its owner: else a sealed secret copied to another webhook would be found here, where it must not open.
     const id = `${row.tenant_id} ${row.webhook_id} ${sealed.toString('latin1')}`
@@ -25,7 +26,6 @@ function createSigningKeys(deps: Pick<Deps, 'keys'>) {
     const key = signingKey(
       (await open(deps.keys, sealed, webhookSecretContext(row.tenant_id, row.webhook_id))).toString(),
     )
-    if (opened.size >= CACHED_KEYS_MAX) opened.delete(opened.keys().next().value as string)
     opened.set(id, key)
     return key
   }

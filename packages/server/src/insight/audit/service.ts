@@ -5,7 +5,7 @@ import { actionsOf } from '../../platform/events/audit-actions.ts'
 import { type Follower, followFeed, TENANTS_A_ROUND, workForTenants } from '../../platform/events/feed.ts'
 import { type Caller, type Page, paging } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
-import { type NodeSigner, nodeSigner } from '../../platform/security/node-signer.ts'
+import { type NodeSigner, nodeSigner } from '../../platform/security/node-keys.ts'
 import { actOfAuditOnly, actOfEvent } from './act.ts'
 import {
   type AuditRecord,

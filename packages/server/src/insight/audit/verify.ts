@@ -1,7 +1,7 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { Id } from '../../platform/ids.ts'
-import { freshNodeSigner } from '../../platform/security/node-signer.ts'
+import { freshNodeSigner } from '../../platform/security/node-keys.ts'
 import {
   AuditFault,
   type AuditRecord,

@@ -4,6 +4,7 @@
 import { Resolver } from 'node:dns/promises'
 import { readFileSync, statSync } from 'node:fs'
 import { isIP } from 'node:net'
+import { LRUCache } from 'lru-cache'
 import { DnsFailure } from './failure.ts'
 
 const LOOKUP_TIMEOUT_MS = 5_000
@@ -31,7 +32,7 @@ interface FamilyAnswer {
 /** Resolves names of customers' hosts, with a cache of at most 5 s. */
 export class HostResolver {
   readonly #resolver = new Resolver({ timeout: 1_500, tries: 3 })
-  readonly #cache = new Map<string, Resolution>()
+  readonly #cache = new LRUCache<string, Resolution>({ max: CACHE_ENTRIES_MAX })
   readonly #flying = new Map<string, Promise<Resolution>>()
   readonly #hostsFile: HostsFile | null
 
@@ -99,14 +100,7 @@ export class HostResolver {
     // Refuse rather than cut: an address that is not looked at could be the private one.
     if (addresses.length > ADDRESSES_MAX) throw new DnsFailure('dns: too many addresses')
     const resolution = { addresses, expiresAt: performance.now() + Math.min(lifetimeMs, CACHE_MS_MAX) }
-    this.#cache.delete(name)
     this.#cache.set(name, resolution)
-    if (this.#cache.size > CACHE_ENTRIES_MAX) {
-      for (const oldest of this.#cache.keys()) {
-        this.#cache.delete(oldest)
-        break
-      }
-    }
     return resolution
   }
 }

@@ -1,4 +1,5 @@
 // From a customer's URL to the checked addresses it may be sent to, at every send.
+import { LRUCache } from 'lru-cache'
 import type { Route } from './connections.ts'
 import type { AddressPolicy } from './policy.ts'
 import type { HostResolver, Resolution } from './resolver.ts'
@@ -25,7 +26,10 @@ interface KnownTarget {
 export class Router {
   readonly #policy: AddressPolicy
   readonly #resolver: HostResolver
-  readonly #known = new Map<string, KnownTarget>()
+  readonly #known = new LRUCache<string, KnownTarget>({
+    max: TARGETS_MAX,
+    memoMethod: (url) => ({ target: parseTarget(url, this.#policy), plan: null, resolution: null }),
+  })
 
   constructor(policy: AddressPolicy, resolver: HostResolver) {
     this.#policy = policy
@@ -34,21 +38,11 @@ export class Router {
 
   /** Answers at once for literal addresses and names in the cache. @throws EgressRefused, DnsFailure (or rejects with) */
   plan(url: string): Plan | Promise<Plan> {
-    const known = this.#lookup(url)
+    const known = this.#known.memo(url)
     if (known.target.isLiteral) return known.plan ?? this.#planFor(known, null)
     const resolution = this.#resolver.cached(known.target.host)
     if (!resolution) return this.#resolver.resolve(known.target.host).then((fresh) => this.#planFor(known, fresh))
     return known.plan && known.resolution === resolution ? known.plan : this.#planFor(known, resolution)
-  }
-
-  #lookup(url: string): KnownTarget {
-    const hit = this.#known.get(url)
-    if (hit) return hit
-    const known: KnownTarget = { target: parseTarget(url, this.#policy), plan: null, resolution: null }
-    // Starting over costs a microsecond per URL in use; keeping order of use would cost each send.
-    if (this.#known.size >= TARGETS_MAX) this.#known.clear()
-    this.#known.set(url, known)
-    return known
   }
 
   #planFor(known: KnownTarget, resolution: Resolution | null): Plan {

@@ -1,3 +1,4 @@
+import { createPoller, singleFlight } from '../concurrency/poll.ts'
 import { type Db, type Sql, sql } from '../db/db.ts'
 import type { Id } from '../ids.ts'
 import type { Logger } from '../observability/log.ts'
@@ -32,29 +33,14 @@ export function drainCounters(db: Db, sinks: readonly CounterSink[]): Promise<bo
   return db.tx(async (tx) => {
     // Undone by a crash of the database, it is only done again.
     await tx.run(sql`select set_config('synchronous_commit', 'off', true)`)
-    const rows = await tx.query<{
-      tenant_id: Id<'ten'>
-      app_id: Id<'app'> | null
-      metric: CounterMetric
-      at: Date
-      n: number
-      taken: number
-    }>(sql`
+    const rows = await tx.query<CounterIncrement & { taken: number }>(sql`
       with gone as (
-        delete from counter_increments where ctid = any (array(select ctid from counter_increments limit ${ROWS_A_DRAIN} for update skip locked)) returning *)
-      select tenant_id, app_id, metric, date_trunc('second', at) as at, sum(n)::bigint as n, (sum(count(*)) over ())::bigint as taken
+        delete from tallies where ctid = any (array(select ctid from tallies limit ${ROWS_A_DRAIN} for update skip locked)) returning *)
+      select tenant_id as "tenantId", app_id as "appId", metric, date_trunc('second', at) as at, sum(n)::bigint as n,
+        (sum(count(*)) over ())::bigint as taken
       from gone group by tenant_id, app_id, metric, date_trunc('second', at) order by 1, 2, 3, 4`)
     if (rows.length === 0) return false
-    const increments = rows.map(
-      ({ tenant_id, app_id, metric, at, n }): CounterIncrement => ({
-        tenantId: tenant_id,
-        appId: app_id,
-        metric,
-        at,
-        n,
-      }),
-    )
-    for (const sink of sinks) await sink.add(tx, increments)
+    for (const sink of sinks) await sink.add(tx, rows)
     return rows[0]?.taken === ROWS_A_DRAIN
   })
 }
@@ -115,8 +101,6 @@ export function createRequestCounter(deps: { db: Db; log: Logger; now(): Date })
   let lost = 0
   /** Counts on their way into the database. With `transactionId`, nobody knows yet whether they got there. */
   let sent: { rows: Count[]; transactionId: string | null } | undefined
-  let timer: NodeJS.Timeout | undefined
-  let flushing: Promise<void> | undefined
 
   async function write(): Promise<void> {
     if (sent !== undefined && sent.transactionId !== null) {
@@ -148,14 +132,8 @@ export function createRequestCounter(deps: { db: Db; log: Logger; now(): Date })
   }
 
   /** One at a time: while one waits for the database, the next one would only wait behind it. */
-  const flush = () => {
-    flushing ??= write()
-      .catch((error: unknown) => log.warn({ err: error }, 'request counts wait'))
-      .finally(() => {
-        flushing = undefined
-      })
-    return flushing
-  }
+  const flush = singleFlight(() => write().catch((error: unknown) => log.warn({ err: error }, 'request counts wait')))
+  const poller = createPoller({ pauseMs: FLUSH_MS, work: flush, log, failure: 'request counts wait' })
 
   return {
     count({ tenantId, appId }) {
@@ -167,12 +145,9 @@ export function createRequestCounter(deps: { db: Db; log: Logger; now(): Date })
       else lost += 1
     },
     flush,
-    start() {
-      timer = setInterval(flush, FLUSH_MS)
-      timer.unref()
-    },
+    start: poller.start,
     async stop() {
-      clearInterval(timer)
+      await poller.stop()
       // The first may have begun before the last requests were counted.
       await flush()
       await flush()

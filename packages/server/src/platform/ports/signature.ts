@@ -1,4 +1,5 @@
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import type { LedgerSignature } from './ledger.ts'
 import { keyFingerprint, namespaceOf } from './party.ts'
 
@@ -7,17 +8,10 @@ const SIGNATURE_BYTES = 64
 const KEYS_MAX = 1_000
 
 /** Read once: reading a key takes longer than verifying with it. */
-const publicKeys = new Map<string, KeyObject>()
-
-function publicKeyOf(raw: Buffer): KeyObject {
-  const x = raw.toString('base64url')
-  const known = publicKeys.get(x)
-  if (known !== undefined) return known
-  const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' })
-  if (publicKeys.size >= KEYS_MAX) publicKeys.delete(publicKeys.keys().next().value as string)
-  publicKeys.set(x, key)
-  return key
-}
+const publicKeys = new LRUCache<string, KeyObject>({
+  max: KEYS_MAX,
+  memoMethod: (x) => createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' }),
+})
 
 /** A signature as it came over the wire: 128 hex characters, or base64. */
 export function signatureBytes(text: string): Buffer {
@@ -29,7 +23,7 @@ export function isSignedBy(publicKey: Buffer, message: Buffer, signature: Buffer
   return (
     publicKey.length === PUBLIC_KEY_BYTES &&
     signature.length === SIGNATURE_BYTES &&
-    verify(null, message, publicKeyOf(publicKey), signature)
+    verify(null, message, publicKeys.memo(publicKey.toString('base64url')), signature)
   )
 }
 

@@ -1,4 +1,6 @@
 import { hash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { createPoller } from '../concurrency/poll.ts'
 import { type Db, sql } from '../db/db.ts'
 import type { Caller } from '../http/route.ts'
 import type { Logger } from '../observability/log.ts'
@@ -40,24 +42,13 @@ export interface Authenticator {
   stop(): Promise<void>
 }
 
-interface KeyRow {
-  tenant_id: Caller['tenantId']
-  id: Caller['keyId']
-  name: string
-  type: Caller['keyType']
-  scopes: string[]
-  app_id: Caller['appId']
-  allowed_ips: string[]
-  allowed_origins: string[] | null
-  domain_origins: string[]
-  ends_at: Date | null
-}
-
-function findKey(db: Db, hash: Buffer): Promise<KeyRow | undefined> {
-  return db.one<KeyRow>(sql`
-    select k.tenant_id, k.id, k.name, k.type, k.scopes, k.app_id, k.allowed_ips, a.allowed_origins,
-      ${domainOrigins(sql`k.tenant_id`, sql`k.app_id`)} as domain_origins,
-      case when k.hash = ${hash} then k.expires_at else least(k.expires_at, k.previous_until) end as ends_at
+function findKey(db: Db, hash: Buffer): Promise<KeyHolder | undefined> {
+  return db.one<KeyHolder>(sql`
+    select k.tenant_id as "tenantId", k.id as "keyId", k.name, k.type as "keyType", k.scopes, k.app_id as "appId",
+      k.allowed_ips as "allowedIps", coalesce(a.allowed_origins, '{}') as "allowedOrigins",
+      ${domainOrigins(sql`k.tenant_id`, sql`k.app_id`)} as "domainOrigins",
+      floor(1000 * extract(epoch from
+        case when k.hash = ${hash} then k.expires_at else least(k.expires_at, k.previous_until) end))::bigint as "expiresAtMs"
     from api_keys k left join apps a on a.tenant_id = k.tenant_id and a.id = k.app_id
     where (k.hash = ${hash} or k.previous_hash = ${hash}) and k.revoked_at is null`)
 }
@@ -65,23 +56,6 @@ function findKey(db: Db, hash: Buffer): Promise<KeyRow | undefined> {
 /** Raises the epoch, in the transaction that changes keys, apps or verified domains: other processes drop what they cached. */
 export async function raiseAuthEpoch(tx: Db): Promise<void> {
   await tx.run(sql`update auth_epoch set epoch = epoch + 1`)
-}
-
-function holderOf(row: KeyRow): KeyHolder & { endsAtMs: number | null } {
-  const endsAtMs = row.ends_at?.getTime() ?? null
-  return {
-    tenantId: row.tenant_id,
-    keyId: row.id,
-    name: row.name,
-    keyType: row.type,
-    scopes: row.scopes,
-    appId: row.app_id,
-    allowedIps: row.allowed_ips,
-    allowedOrigins: row.allowed_origins ?? [],
-    domainOrigins: row.domain_origins,
-    expiresAtMs: endsAtMs,
-    endsAtMs,
-  }
 }
 
 /** Collects when keys were last used, and stores it now and then: never in a request's way. */
@@ -109,11 +83,9 @@ function createUses(db: Db, log: Logger) {
   }
 }
 
-type Found = ReturnType<typeof holderOf>
-
 /** The keys that are known here. An app's origins are kept once for all its keys: both may be many. */
 function createCache() {
-  const keys = new Map<string, Found>()
+  const keys = new LRUCache<string, KeyHolder>({ max: CACHED_KEYS_MAX })
   const origins = new Map<string, readonly string[]>()
 
   function shared(appId: string | null, list: readonly string[]): readonly string[] {
@@ -126,8 +98,7 @@ function createCache() {
 
   return {
     get: (key: string) => keys.get(key),
-    set(key: string, found: Found): void {
-      if (keys.size >= CACHED_KEYS_MAX) keys.delete(keys.keys().next().value as string)
+    set(key: string, found: KeyHolder): void {
       keys.set(key, Object.assign(found, { domainOrigins: shared(found.appId, found.domainOrigins ?? []) }))
     },
     clear(): void {
@@ -150,9 +121,7 @@ export function createAuthenticator({ db, log, now }: AuthenticatorOptions): Aut
   let generation = 0
   let epoch = -1
   let trustedUntil = 0
-  let timer: NodeJS.Timeout | undefined
   let touchTimer: NodeJS.Timeout | undefined
-  let polling: Promise<void> = Promise.resolve()
 
   const forget = () => {
     generation += 1
@@ -161,39 +130,26 @@ export function createAuthenticator({ db, log, now }: AuthenticatorOptions): Aut
 
   async function poll(): Promise<void> {
     const startedAt = performance.now()
-    try {
-      const row = await db.one<{ epoch: number }>(sql`select epoch from auth_epoch`)
-      if (row !== undefined && row.epoch !== epoch) {
-        epoch = row.epoch
-        forget()
-      }
-      trustedUntil = startedAt + TRUST_MS
-    } catch (error) {
-      log.warn({ err: error }, 'API key epoch could not be read')
+    const row = await db.one<{ epoch: number }>(sql`select epoch from auth_epoch`)
+    if (row !== undefined && row.epoch !== epoch) {
+      epoch = row.epoch
+      forget()
     }
+    trustedUntil = startedAt + TRUST_MS
   }
+  const poller = createPoller({ pauseMs: POLL_MS, work: poll, log, failure: 'API key epoch could not be read' })
 
-  function follow(): void {
-    timer = setTimeout(() => {
-      polling = poll().then(() => {
-        if (timer !== undefined) follow()
-      })
-    }, POLL_MS)
-    timer.unref()
-  }
-
-  function live(found: Found): KeyHolder | null {
+  function live(found: KeyHolder): KeyHolder | null {
     const nowMs = now().getTime()
-    if (found.endsAtMs !== null && found.endsAtMs <= nowMs) return null
+    if (found.expiresAtMs !== null && found.expiresAtMs <= nowMs) return null
     uses.record(found, nowMs)
     return found
   }
 
   async function lookUp(keyHash: Buffer, cacheKey: string): Promise<KeyHolder | null> {
     const before = generation
-    const row = await findKey(db, keyHash)
-    if (row === undefined) return null
-    const found = holderOf(row)
+    const found = await findKey(db, keyHash)
+    if (found === undefined) return null
     // A key read before a revocation committed must not be cached after it.
     if (before === generation) cache.set(cacheKey, found)
     return live(found)
@@ -226,16 +182,13 @@ export function createAuthenticator({ db, log, now }: AuthenticatorOptions): Aut
     forget,
     generation: () => generation,
     start() {
-      polling = poll()
-      follow()
+      poller.start()
       touchTimer = setInterval(() => void uses.store(), TOUCH_MS)
       touchTimer.unref()
     },
     async stop() {
-      clearTimeout(timer)
-      timer = undefined
       clearInterval(touchTimer)
-      await polling
+      await poller.stop()
       await uses.store()
     },
   }

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { chmod, type FileHandle, link, mkdir, open as openFile, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { singleFlight } from '../concurrency/poll.ts'
 import type { Logger } from '../observability/log.ts'
 import { decrypt, encrypt } from './crypto.ts'
 
@@ -136,11 +137,10 @@ async function createKeyFile(path: string): Promise<void> {
   }
 }
 
-/** Looks for changes of a key file. Whoever comes while one look is under way shares it. */
+/** Looks for changes of a key file. */
 function createFollower(path: string, begin: Reading, accept: (held: HeldKeys) => Promise<void>, log: Logger) {
   let held = begin
   let trustedUntil = 0
-  let looking: Promise<void> | undefined
   let complaint = ''
 
   async function look(): Promise<void> {
@@ -161,21 +161,16 @@ function createFollower(path: string, begin: Reading, accept: (held: HeldKeys) =
     }
   }
 
-  function share(): Promise<void> {
-    looking ??= look().finally(() => {
-      looking = undefined
-    })
-    return looking
-  }
+  const share = singleFlight(look)
 
   return {
     held: () => held,
     async fresh(): Promise<void> {
       if (performance.now() >= trustedUntil) await share()
     },
-    /** A look that begins now: one that is under way may have read before the file was changed. */
+    /** Looks twice: the first look may be one under way that read before the file was changed. */
     async anew(): Promise<void> {
-      await looking
+      await share()
       await share()
     },
   }

@@ -1,4 +1,5 @@
-import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
+import { createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import { type Db, sql } from '../db/db.ts'
 import type { Id } from '../ids.ts'
 import type { LedgerSignature } from '../ports/ledger.ts'
@@ -7,57 +8,74 @@ import { open } from './crypto.ts'
 import type { KeyProvider } from './key-provider.ts'
 
 const KEYS_MAX = 1_000
+const DIGEST_BYTES_MAX = 64
+/** RFC 8410, section 4: the raw key is the end of its SubjectPublicKeyInfo. */
+const RAW_KEY_BYTES = 32
 
-interface NodeKey {
+/** Signs in a tenant's name, whoever may write to the database: its private key is sealed. */
+export interface NodeSigner {
+  /** Raw, derived from the private key, not from what the database says. */
   publicKey: Buffer
-  namespace: string
+  /** The public key that the database says it is. */
+  storedPublicKey: Buffer
+  /** Ed25519. The ledger's digests have 32 bytes: what is signed here must be longer, so that none passes for one. */
+  sign(message: Buffer): Buffer
+}
+
+interface NodeKey extends NodeSigner {
   privateKey: KeyObject
+  /** Fingerprint of the stored public key. */
+  namespace: string
 }
 
-/** Keeps a value made at first use, at most `KEYS_MAX` of them. */
-function remembering<K, V>() {
-  const values = new Map<K, V>()
+async function openNodeKey(db: Db, keys: KeyProvider, tenantId: Id<'ten'>): Promise<NodeKey> {
+  const row = await db.one<{ node_public_key: Buffer; node_key_sealed: Buffer }>(
+    sql`select node_public_key, node_key_sealed from tenants where id = ${tenantId}`,
+  )
+  if (row === undefined) throw new Error(`there is no tenant ${tenantId}`)
+  const pkcs8 = await open(keys, row.node_key_sealed, ['node key', tenantId])
+  const privateKey = createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' })
+  pkcs8.fill(0)
   return {
-    get: (key: K) => values.get(key),
-    set(key: K, value: V): V {
-      if (values.size >= KEYS_MAX) values.delete(values.keys().next().value as K)
-      values.set(key, value)
-      return value
+    privateKey,
+    namespace: keyFingerprint(row.node_public_key),
+    publicKey: createPublicKey(privateKey).export({ type: 'spki', format: 'der' }).subarray(-RAW_KEY_BYTES),
+    storedPublicKey: row.node_public_key,
+    sign(message) {
+      if (message.length <= DIGEST_BYTES_MAX) throw new RangeError('too short: it could be the digest of a transaction')
+      return sign(null, message, privateKey)
     },
   }
 }
 
-/** The node's key of a tenant, and the sealed private one. */
-function findNodeKey(
+/** The opened keys of a process, by what opens them: every transaction needs one. */
+const opened = new WeakMap<KeyProvider, LRUCache<Id<'ten'>, NodeKey>>()
+
+async function findNodeKey(db: Db, keys: KeyProvider, tenantId: Id<'ten'>): Promise<NodeKey> {
+  const known = opened.get(keys) ?? new LRUCache<Id<'ten'>, NodeKey>({ max: KEYS_MAX })
+  opened.set(keys, known)
+  const key = known.get(tenantId) ?? (await openNodeKey(db, keys, tenantId))
+  known.set(tenantId, key)
+  return key
+}
+
+/** The signer of a tenant's ledger node; opened at first use. @throws Error when its key cannot be opened */
+export function nodeSigner(db: Db, keys: KeyProvider, tenantId: Id<'ten'>): Promise<NodeSigner> {
+  return findNodeKey(db, keys, tenantId)
+}
+
+/** The same, read from the database again: for a check of the database. @throws Error when its key cannot be opened */
+export function freshNodeSigner(db: Db, keys: KeyProvider, tenantId: Id<'ten'>): Promise<NodeSigner> {
+  return openNodeKey(db, keys, tenantId)
+}
+
+/** The node's signature over a transaction's digest, for a party in its namespace; none for any other. */
+export async function signForParty(
   db: Db,
-  tenantId: Id<'ten'>,
-): Promise<{ node_public_key: Buffer; node_key_sealed: Buffer } | undefined> {
-  return db.one(sql`select node_public_key, node_key_sealed from tenants where id = ${tenantId}`)
-}
-
-/** The tenants' ledger-node keys: opened at first use and kept in memory, since every transaction needs one. */
-export function createNodeKeys(keys: KeyProvider) {
-  const opened = remembering<Id<'ten'>, NodeKey>()
-
-  async function find(db: Db, tenantId: Id<'ten'>): Promise<NodeKey> {
-    const known = opened.get(tenantId)
-    if (known !== undefined) return known
-    const row = await findNodeKey(db, tenantId)
-    if (row === undefined) throw new Error(`there is no tenant ${tenantId}`)
-    const pkcs8 = await open(keys, row.node_key_sealed, ['node key', tenantId])
-    const privateKey = createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' })
-    pkcs8.fill(0)
-    const publicKey = row.node_public_key
-    return opened.set(tenantId, { publicKey, namespace: keyFingerprint(publicKey), privateKey })
-  }
-
-  return {
-    find,
-    /** The node's signature for a party in its namespace; none for any other. */
-    async sign(db: Db, tenantId: Id<'ten'>, party: string, digest: Buffer): Promise<LedgerSignature[]> {
-      const node = await find(db, tenantId)
-      if (node.namespace !== namespaceOf(party)) return []
-      return [{ party, publicKey: node.publicKey, signature: sign(null, digest, node.privateKey) }]
-    },
-  }
+  keys: KeyProvider,
+  { tenantId, party, digest }: { tenantId: Id<'ten'>; party: string; digest: Buffer },
+): Promise<LedgerSignature[]> {
+  const node = await findNodeKey(db, keys, tenantId)
+  if (node.namespace !== namespaceOf(party)) return []
+  return [{ party, publicKey: node.storedPublicKey, signature: sign(null, digest, node.privateKey) }]
 }

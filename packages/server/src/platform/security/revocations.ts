@@ -1,3 +1,4 @@
+import { createPoller } from '../concurrency/poll.ts'
 import { type Db, sql } from '../db/db.ts'
 import type { Id } from '../ids.ts'
 import type { Logger } from '../observability/log.ts'
@@ -70,8 +71,6 @@ export function createRevocations(options: { db: Db; log: Logger; now(): Date })
   let trustedUntil = 0
   /** Raised by a revocation that a reading under way may have missed. */
   let distrusted = 0
-  let reading: Promise<void> | undefined
-  let timer: NodeJS.Timeout | undefined
 
   function forgetOld(): void {
     const nowMs = now().getTime()
@@ -93,24 +92,6 @@ export function createRevocations(options: { db: Db; log: Logger; now(): Date })
     if (before === distrusted) trustedUntil = startedAt + TRUST_MS
   }
 
-  function refresh(): Promise<void> {
-    reading ??= read().finally(() => {
-      reading = undefined
-    })
-    return reading
-  }
-
-  function follow(): void {
-    timer = setTimeout(() => {
-      refresh()
-        .catch((error: unknown) => log.warn({ err: error }, 'revoked sessions could not be read'))
-        .finally(() => {
-          if (timer !== undefined) follow()
-        })
-    }, POLL_MS)
-    timer.unref()
-  }
-
   return {
     async has(tenantId, sessionId) {
       if (revoked.has(sessionId)) return true
@@ -127,11 +108,6 @@ export function createRevocations(options: { db: Db; log: Logger; now(): Date })
       distrusted += 1
       trustedUntil = 0
     },
-    start: follow,
-    async stop() {
-      clearTimeout(timer)
-      timer = undefined
-      await reading?.catch(() => {})
-    },
+    ...createPoller({ pauseMs: POLL_MS, work: read, log, failure: 'revoked sessions could not be read' }),
   }
 }

@@ -6,6 +6,7 @@ import {
   type KeyObject,
   randomBytes,
 } from 'node:crypto'
+import { createPoller, singleFlight } from '../concurrency/poll.ts'
 import { type Db, sql } from '../db/db.ts'
 import type { Logger } from '../observability/log.ts'
 import { open, seal } from './crypto.ts'
@@ -126,8 +127,7 @@ export function createSigningKeys(options: { db: Db; keys: KeyProvider; log: Log
   const opened = new Map<string, Omit<SigningKey, 'retiresAtMs'>>()
   let trustedUntil = 0
   let missedAt = Number.NEGATIVE_INFINITY
-  let reading: Promise<void> | undefined
-  let timer: NodeJS.Timeout | undefined
+  let search: Promise<void> | undefined
 
   async function openRow(row: KeyRow): Promise<SigningKey> {
     let parts = opened.get(row.id)
@@ -160,27 +160,9 @@ export function createSigningKeys(options: { db: Db; keys: KeyProvider; log: Log
     trustedUntil = startedAt + TRUST_MS
   }
 
-  /** Whoever comes while one reading is under way shares it. */
-  function refresh(): Promise<void> {
-    reading ??= read().finally(() => {
-      reading = undefined
-    })
-    return reading
-  }
-
+  const refresh = singleFlight(read)
   const fresh = async () => {
     if (performance.now() >= trustedUntil) await refresh()
-  }
-
-  function follow(): void {
-    timer = setTimeout(() => {
-      refresh()
-        .catch((error: unknown) => log.warn({ err: error }, 'signing keys could not be read'))
-        .finally(() => {
-          if (timer !== undefined) follow()
-        })
-    }, POLL_MS)
-    timer.unref()
   }
 
   return {
@@ -196,12 +178,12 @@ export function createSigningKeys(options: { db: Db; keys: KeyProvider; log: Log
       await fresh()
       const found = known.find((key) => key.id === id)
       if (found !== undefined) return found
-      // Whoever comes while it is looked for waits for the answer: a new key's first tokens may come many at once.
-      if (performance.now() - missedAt < MISS_MS) await reading
-      else {
+      // Callers that come during a search wait for its result: a new key's first tokens may come many at once.
+      if (performance.now() - missedAt >= MISS_MS) {
         missedAt = performance.now()
-        await refresh()
+        search = refresh()
       }
+      await search
       return known.find((key) => key.id === id)
     },
     async published() {
@@ -209,11 +191,6 @@ export function createSigningKeys(options: { db: Db; keys: KeyProvider; log: Log
       const at = now().getTime()
       return known.filter((key) => key.retiresAtMs === null || key.retiresAtMs > at)
     },
-    start: follow,
-    async stop() {
-      clearTimeout(timer)
-      timer = undefined
-      await reading?.catch(() => {})
-    },
+    ...createPoller({ pauseMs: POLL_MS, work: refresh, log, failure: 'signing keys could not be read' }),
   }
 }

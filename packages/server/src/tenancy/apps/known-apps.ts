@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { Deps } from '../../platform/deps.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { Authenticator } from '../../platform/security/authenticator.ts'
@@ -5,11 +6,6 @@ import type { Authenticator } from '../../platform/security/authenticator.ts'
 /** How long another process's change may go unseen. */
 const TRUST_MS = 1_000
 const ENTRIES_MAX = 10_000
-
-interface Entry<T> {
-  value: T
-  untilMs: number
-}
 
 /** What this process knows of apps without asking the database: spares every creation of a user a query. */
 export interface KnownApps {
@@ -26,24 +22,17 @@ export interface KnownApps {
 }
 
 function createKnownApps(): KnownApps {
-  const entries = new Map<string, Entry<Id<'app'>>>()
+  const entries = new LRUCache<string, Id<'app'>>({ max: ENTRIES_MAX, ttl: TRUST_MS, ttlResolution: 0 })
   let generation = 0
-  const recall = (key: string) => {
-    const entry = entries.get(key)
-    return entry !== undefined && performance.now() < entry.untilMs ? entry.value : undefined
-  }
   return {
-    has: (tenantId, appId) => recall(`${tenantId} ${appId}`) !== undefined,
-    defaultOf: (tenantId) => recall(tenantId),
+    has: (tenantId, appId) => entries.has(`${tenantId} ${appId}`),
+    defaultOf: (tenantId) => entries.get(tenantId),
     async learn(tenantId, read, as) {
-      const [before, startedAtMs] = [generation, performance.now()]
+      const [before, start] = [generation, performance.now()]
       const appId = await read()
       // What was read before a change committed must not be remembered after it.
       if (appId === undefined || before !== generation) return appId
-      const key = as === 'default' ? tenantId : `${tenantId} ${appId}`
-      entries.delete(key)
-      if (entries.size >= ENTRIES_MAX) entries.delete(entries.keys().next().value as string)
-      entries.set(key, { value: appId, untilMs: startedAtMs + TRUST_MS })
+      entries.set(as === 'default' ? tenantId : `${tenantId} ${appId}`, appId, { start })
       return appId
     },
     forget() {

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { failures } from '../../platform/http/errors.ts'
@@ -37,7 +38,7 @@ function refusal(now: Date, { plan, period }: Figures, meter: RefusedMeter, used
 
 /** Quotas with a payment processor, by the meters. Each tenant's figures are cached for a second. */
 export function createQuotas(deps: Pick<Deps, 'now'>): Quotas {
-  const known = new Map<Id<'ten'>, { readAtMs: number; figures: Figures }>()
+  const known = new LRUCache<Id<'ten'>, Figures>({ max: TENANTS_MAX, ttl: FRESH_MS, ttlResolution: 0 })
 
   function check(figures: Figures, meter: RefusedMeter): void {
     const limit = PLANS[figures.plan][meter]
@@ -46,21 +47,18 @@ export function createQuotas(deps: Pick<Deps, 'now'>): Quotas {
   }
 
   async function read(db: Db, tenantId: Id<'ten'>): Promise<Figures> {
-    const readAtMs = performance.now()
+    const start = performance.now()
     const figures = await readFigures({ db, now: deps.now }, tenantId, true)
-    known.delete(tenantId)
-    if (known.size >= TENANTS_MAX) known.delete(known.keys().next().value as Id<'ten'>)
-    known.set(tenantId, { readAtMs, figures })
+    known.set(tenantId, figures, { start })
     return figures
   }
 
   return {
     require(db, tenantId, meter) {
-      const entry = known.get(tenantId)
+      const figures = known.get(tenantId)
       // The period ends by the service's clock; cache entries age by the monotonic clock.
-      if (entry !== undefined && performance.now() - entry.readAtMs < FRESH_MS && deps.now() < entry.figures.period.end)
-        return check(entry.figures, meter)
-      return read(db, tenantId).then((figures) => check(figures, meter))
+      if (figures !== undefined && deps.now() < figures.period.end) return check(figures, meter)
+      return read(db, tenantId).then((fresh) => check(fresh, meter))
     },
   }
 }

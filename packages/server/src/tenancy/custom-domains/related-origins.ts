@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import pLimit from 'p-limit'
 import { type Config, publicUrl } from '../../platform/config.ts'
 import type { Deps } from '../../platform/deps.ts'
@@ -13,11 +14,10 @@ const SHARED_SECONDS = 1
 const HOSTS_MAX = 1_000
 
 /** What this process knows without asking the database, by relying party: whoever knows the address may ask, often. */
-const known = new WeakMap<Config, Map<string, Entry>>()
+const known = new WeakMap<Config, LRUCache<string, Entry>>()
 
 interface Entry {
   origins: Promise<string[]>
-  untilMs: number
   /** Before the change of an app or a domain that followed. */
   generation: number
 }
@@ -36,15 +36,14 @@ function find(deps: Deps, rpId: string): Promise<string[]> {
 
 /** Where else the passkeys of a relying party may be used, in the order in which browsers are told. */
 export function relatedOrigins(deps: Deps, rpId: string): Promise<string[]> {
-  const entries = known.get(deps.config) ?? new Map<string, Entry>()
+  const entries =
+    known.get(deps.config) ?? new LRUCache<string, Entry>({ max: HOSTS_MAX, ttl: TRUST_MS, ttlResolution: 0 })
   known.set(deps.config, entries)
   const entry = entries.get(rpId)
   const generation = deps.auth.generation()
-  if (entry?.generation === generation && performance.now() < entry.untilMs) return entry.origins
+  if (entry?.generation === generation) return entry.origins
   const origins = find(deps, rpId)
-  entries.delete(rpId)
-  if (entries.size >= HOSTS_MAX) entries.delete(entries.keys().next().value as string)
-  entries.set(rpId, { origins, untilMs: performance.now() + TRUST_MS, generation })
+  entries.set(rpId, { origins, generation })
   // A failure is for whoever is waiting; the next one asks again.
   origins.catch(() => entries.delete(rpId))
   return origins

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import pLimit from 'p-limit'
 import type { Deps } from '../../platform/deps.ts'
 import type { PlainAnswer, PlainRequest } from '../../platform/http/route.ts'
@@ -12,14 +13,9 @@ const QUERIES_AT_ONCE = 2
 const WAITING_MAX = 500
 const NAME = /^[a-z0-9.-]{1,253}$/
 
-interface Entry {
-  allowed: Promise<boolean>
-  untilMs: number
-}
-
 /** The process's cache of verified names. */
 function createKnown(auth: Authenticator) {
-  const entries = new Map<string, Entry>()
+  const entries = new LRUCache<string, Promise<boolean>>({ max: ENTRIES_MAX, ttl: TRUST_MS, ttlResolution: 0 })
   const inSlot = pLimit(QUERIES_AT_ONCE)
   let generation = auth.generation()
   let waiting = 0
@@ -38,13 +34,11 @@ function createKnown(auth: Authenticator) {
       generation = auth.generation()
       entries.clear()
     }
-    const entry = entries.get(domain)
-    if (entry !== undefined && performance.now() < entry.untilMs) return entry.allowed
+    const known = entries.get(domain)
+    if (known !== undefined) return known
     if (waiting >= WAITING_MAX) return Promise.resolve(false)
     const allowed = ask(deps, domain)
-    entries.delete(domain)
-    if (entries.size >= ENTRIES_MAX) entries.delete(entries.keys().next().value as string)
-    entries.set(domain, { allowed, untilMs: performance.now() + TRUST_MS })
+    entries.set(domain, allowed)
     // Errors are not cached.
     allowed.catch(() => entries.delete(domain))
     return allowed

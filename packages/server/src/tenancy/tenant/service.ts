@@ -1,4 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
@@ -119,16 +120,15 @@ export interface TenantContext {
   namespace: string
 }
 
-const namespacesByProcess = new WeakMap<Authenticator, Map<Id<'ten'>, string>>()
+const namespacesByProcess = new WeakMap<Authenticator, LRUCache<Id<'ten'>, string>>()
 
 async function namespaceOf(deps: Deps, tenantId: Id<'ten'>): Promise<string> {
   // Fixed for life, so it is remembered without an end; per process, as the authenticator is.
-  const known = namespacesByProcess.get(deps.auth) ?? new Map<Id<'ten'>, string>()
+  const known = namespacesByProcess.get(deps.auth) ?? new LRUCache<Id<'ten'>, string>({ max: NAMESPACES_MAX })
   namespacesByProcess.set(deps.auth, known)
   const remembered = known.get(tenantId)
   if (remembered !== undefined) return remembered
   const namespace = keyFingerprint(await nodePublicKey(deps, tenantId))
-  if (known.size >= NAMESPACES_MAX) known.delete(known.keys().next().value as Id<'ten'>)
   known.set(tenantId, namespace)
   return namespace
 }

@@ -5,25 +5,24 @@ import { operations } from './threshold-operations.ts'
 
 /** What a thread is asked. */
 export interface Asked {
-  id: number
   operation: keyof typeof operations
   input: unknown[]
 }
 
 /** What it answers: a result, or why not. */
 export type Answered =
-  | { id: number; result: unknown }
-  | { id: number; refused: { code: ShareError['code']; message: string; indices: readonly number[] } }
-  | { id: number; failed: string }
+  | { result: unknown }
+  | { refused: { code: ShareError['code']; message: string; indices: readonly number[] } }
+  | { failed: string }
 
-function answer({ id, operation, input }: Asked): Answered {
+function answer({ operation, input }: Asked): Answered {
   try {
     const run = operations[operation] as (...args: unknown[]) => unknown
-    return { id, result: run(...input) }
+    return { result: run(...input) }
   } catch (error) {
-    if (!(error instanceof ShareError)) return { id, failed: (error as Error).message }
+    if (!(error instanceof ShareError)) return { failed: (error as Error).message }
     const { code, message, indices } = error
-    return { id, refused: { code, message, indices } }
+    return { refused: { code, message, indices } }
   }
 }
 

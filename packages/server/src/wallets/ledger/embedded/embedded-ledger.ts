@@ -18,7 +18,7 @@ import { partyOf } from '../../../platform/ports/party.ts'
 import { isSignedFor } from '../../../platform/ports/signature.ts'
 import { canonicalJson } from '../../../platform/security/canonical-json.ts'
 import type { KeyProvider } from '../../../platform/security/key-provider.ts'
-import { createNodeKeys } from '../../../platform/security/node-keys.ts'
+import { signForParty } from '../../../platform/security/node-keys.ts'
 import { type Input, inputsOf, interpret } from './interpret.ts'
 import { contractIdOf, type Decoded, decode, prepared } from './prepared.ts'
 import * as store from './store.ts'
@@ -249,7 +249,6 @@ async function submit(
  * that writes it locks what it was made of and finds that unchanged, or writes nothing.
  */
 export function createEmbeddedLedger({ keys }: { keys: KeyProvider }): Ledger {
-  const nodeKeys = createNodeKeys(keys)
   const templates = createTemplates()
   const parts = { templates }
   return {
@@ -265,7 +264,7 @@ export function createEmbeddedLedger({ keys }: { keys: KeyProvider }): Ledger {
       const known = await templates.find(db, tenantId, [templateId])
       return known.get(templateId)?.choices.get(choice)?.consequences ?? null
     },
-    sign: nodeKeys.sign,
+    sign: (db, tenantId, party, digest) => signForParty(db, keys, { tenantId, party, digest }),
     submit: (db, tenantId, bytes, signatures, now) => submit(parts, db, tenantId, bytes, signatures, now),
     submission,
     async getTransaction(db, tenantId, actAs, commandId) {

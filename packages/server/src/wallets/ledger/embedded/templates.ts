@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { Db } from '../../../platform/db/db.ts'
 import type { Id } from '../../../platform/ids.ts'
 import type { Command } from '../../../platform/ports/ledger.ts'
@@ -16,22 +17,13 @@ const TENANTS_MAX = 1_000
 
 /** Finds templates, built in or declared. A declared one never changes, so it is remembered. */
 export function createTemplates() {
-  const remembered = new Map<Id<'ten'>, Map<string, Template>>()
-
-  function declaredOf(tenantId: Id<'ten'>): Map<string, Template> {
-    const known = remembered.get(tenantId) ?? new Map<string, Template>()
-    if (!remembered.has(tenantId)) {
-      if (remembered.size >= TENANTS_MAX) remembered.delete(remembered.keys().next().value as Id<'ten'>)
-      remembered.set(tenantId, known)
-    }
-    return known
-  }
+  const declared = new LRUCache<Id<'ten'>, Map<string, Template>>({ max: TENANTS_MAX, memoMethod: () => new Map() })
 
   /** The templates of these ids and all that contracts of them can lead to; unknown ids are not among them. */
   async function find(db: Db, tenantId: Id<'ten'>, ids: Iterable<string>): Promise<ReadonlyMap<string, Template>> {
     let wanted = [...new Set(ids)].filter((id) => !BUILT_IN.has(id))
     if (wanted.length === 0) return BUILT_IN
-    const known = declaredOf(tenantId)
+    const known = declared.memo(tenantId)
     const found = new Map(BUILT_IN)
     while (wanted.length > 0) {
       const missing = wanted.filter((id) => !known.has(id))
