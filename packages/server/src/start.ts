@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { entrancesOf, followerNames, hooks, maintenanceTasks, plainRoutes, routesOf } from './app.ts'
 import { ASYNC_COMMIT_SETTINGS, ENGINE_SETTINGS } from './delivery/engine/connections.ts'
 import { createWorker, type Worker } from './delivery/engine/worker.ts'
@@ -10,7 +11,7 @@ import { checkInstallation, type OpenedDatabase, openAndMigrate, withAdvisoryLoc
 import type { Deps } from './platform/deps.ts'
 import { createEgress } from './platform/egress/egress.ts'
 import { createRequestCounter } from './platform/events/counters.ts'
-import { createNotifier, listen } from './platform/events/signal.ts'
+import { createNotifier, type Listener, listen } from './platform/events/signal.ts'
 import { createRateLimiter } from './platform/http/rate-limits/rate-limit.ts'
 import { createServer, type Server } from './platform/http/server.ts'
 import { registerGauges } from './platform/observability/gauges.ts'
@@ -200,21 +201,22 @@ async function firstLink(deps: Deps): Promise<string | null> {
 
 function startWorker(parts: Parts): { worker: Worker; closeListener(): Promise<void> } {
   const { deps, engineDb, asyncCommitDb, database } = parts
-  const listener = { listening: () => false, close: async () => {} } as ReturnType<typeof listen>
+  let listener: Listener | undefined
   const worker = createWorker(
     { ...deps, db: engineDb },
     {
-      listening: () => listener.listening(),
+      listening: () => listener?.listening() ?? false,
       tasks: maintenanceTasks(deps),
       followers: followerNames(deps),
       asyncCommit: asyncCommitDb,
     },
   )
-  Object.assign(listener, listen(database.connection, worker.signals, deps.log))
+  const opened = listen(database.connection, worker.signals, deps.log)
+  listener = opened
   // In this process the signal is at hand; the other processes' workers poll, and this one is awake already.
   deps.wake = { outbox: worker.signals.outbox.raise, due: worker.signals.due.raise }
   deps.lifecycle.worker = worker
-  return { worker, closeListener: () => listener.close() }
+  return { worker, closeListener: () => opened.close() }
 }
 
 /** Limits that all processes share, where a Redis is named: without one nothing of it is even loaded. */
@@ -296,7 +298,7 @@ export async function start(config: Config, openLog: OpenLog, options: StartOpti
         // The probes fail first, so that no new work is sent here; each answer asks its client to come back elsewhere.
         deps.lifecycle.draining = true
         server.drain()
-        await new Promise((resolve) => setTimeout(resolve, config.drainMs))
+        await pause(config.drainMs)
         await server.close()
       })
     }

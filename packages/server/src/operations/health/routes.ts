@@ -1,6 +1,5 @@
 import type { Deps } from '../../platform/deps.ts'
-import { envelope } from '../../platform/http/envelope.ts'
-import { fail, type HttpError } from '../../platform/http/errors.ts'
+import { envelope, fail, type HttpError } from '../../platform/http/errors.ts'
 import { anyKey, one, type PlainRoute, type Route, route } from '../../platform/http/route.ts'
 import { Health, Readiness } from './schema.ts'
 import { health, readiness } from './service.ts'

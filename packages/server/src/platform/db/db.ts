@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import type { Logger } from '../observability/log.ts'
 import { inSpan, inStatementSpan, isTraced } from '../observability/tracing.ts'
@@ -279,17 +280,21 @@ export function openDatabase(options: DatabaseOptions): Database {
 const keepsEffects = (error: unknown): boolean =>
   error instanceof Error && (error as { keepsEffects?: unknown }).keepsEffects === true
 
+/** The SQLSTATE of a database's error; undefined for any other. */
+function sqlState(error: unknown): string | undefined {
+  const code = error instanceof Error ? (error as { code?: unknown }).code : undefined
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
+}
+
 /** The unique constraint that a failed statement violated, or undefined for any other failure. */
 export function violatedConstraint(error: unknown): string | undefined {
-  if (!(error instanceof Error)) return undefined
-  const { code, constraint } = error as { code?: unknown; constraint?: unknown }
-  return (code === '23505' || code === '23503') && typeof constraint === 'string' ? constraint : undefined
+  if (!['23505', '23503'].includes(sqlState(error) ?? '')) return undefined
+  return (error as { constraint?: string }).constraint
 }
 
 /** Whether the database ended this transaction so that another could go on. */
 function isLostRace(error: unknown): boolean {
-  const code = error instanceof Error ? (error as { code?: unknown }).code : undefined
-  return code === '40P01' || code === '40001'
+  return ['40P01', '40001'].includes(sqlState(error) ?? '')
 }
 
 /** SQLSTATE classes of what passes by itself: connection, resources, operator intervention, serialisation. */
@@ -299,14 +304,12 @@ const TRANSIENT = /^(08|40|53|57|58)/
 export function isTransient(error: unknown): boolean {
   // A mistake in our code does not pass.
   if (error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError) return false
-  const code = error instanceof Error ? (error as { code?: unknown }).code : undefined
-  return typeof code !== 'string' || !/^[0-9A-Z]{5}$/.test(code) || TRANSIENT.test(code)
+  return TRANSIENT.test(sqlState(error) ?? '08')
 }
 
 /** Whether the database could not be reached or was stopping, as against a verdict on one statement. */
 export function isOutage(error: unknown): boolean {
-  const code = error instanceof Error ? (error as { code?: unknown }).code : undefined
-  return typeof code !== 'string' || !/^[0-9A-Z]{5}$/.test(code) || /^(08|57P)/.test(code)
+  return /^(08|57P)/.test(sqlState(error) ?? '08')
 }
 
 const FIRST_CONNECTION_MS = 60_000
@@ -325,6 +328,6 @@ export async function openFirstConnection(db: Database): Promise<void> {
     } catch (error) {
       if (!isOutage(error) || performance.now() > deadline) throw error
     }
-    await new Promise((resolve) => setTimeout(resolve, FIRST_CONNECTION_PAUSE_MS))
+    await pause(FIRST_CONNECTION_PAUSE_MS)
   }
 }

@@ -1,10 +1,10 @@
 // What receivers do to a send, and that none of it hurts another send, the memory or the process.
 import { gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { SNIPPET_BYTES_MAX, toSnippet } from './attempt.ts'
 import { makeAuthority, makeSelfSigned, type TestCertificate } from './certificates.fixture.ts'
 import { createEgress, type Egress, type SendResult } from './egress.ts'
 import { type Receiver, startRawReceiver, startReceiver, startScriptedReceiver } from './receivers.fixture.ts'
-import { SNIPPET_BYTES_MAX, toSnippet } from './snippet.ts'
 
 const cleanups: (() => Promise<void>)[] = []
 let egress: Egress

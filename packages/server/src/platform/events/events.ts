@@ -1,5 +1,4 @@
-import type { Db, Sql } from '../db/db.ts'
-import { sql } from '../db/db.ts'
+import { type Db, type Sql, sql } from '../db/db.ts'
 import type { Caller, Origin } from '../http/route.ts'
 import { type Id, newId } from '../ids.ts'
 import type { EventType } from './event-catalogue.ts'
@@ -69,12 +68,7 @@ export function newEvent(now: Date, input: EventInput): StoredEvent {
 
 /** The two writes of an event as parts of a `with`, for the statement that makes the change itself. */
 export function eventWrites(event: StoredEvent): Sql {
-  return sql`
-    event_row as (
-      insert into events (tenant_id, id, app_id, type, body, created_at, context)
-      values (${event.tenantId}, ${event.id}, ${event.appId}, ${event.type}, ${event.body}, ${event.createdAt}, ${event.context})),
-    outbox_row as (
-      insert into outbox (tenant_id, event_id, app_id, type) values (${event.tenantId}, ${event.id}, ${event.appId}, ${event.type}))`
+  return eventWritesIf(event, sql`true`)
 }
 
 /** The writes of several events, of one tenant and app, in the same way. */

@@ -39,28 +39,15 @@ const EVENTS_A_FOLD = 1_000
 /** How many tenants are worked for in one round. */
 export const TENANTS_A_ROUND = 64
 
-interface FeedRow {
-  head: number
-  seq: number | null
-  id: Id<'evt'>
-  app_id: Id<'app'> | null
-  type: EventType
-  body: string
-  created_at: Date
-  context: EventContext
-}
-
 /** The events after `after` in a tenant's feed, in its order, and where the feed ends. Those past their retention are not there. */
 async function readFeed(tx: Db, tenantId: Id<'ten'>, after: number, limit: number) {
-  const rows = await tx.query<FeedRow>(sql`
+  const rows = await tx.query<Omit<FeedEvent, 'seq'> & { head: number; seq: number | null }>(sql`
     select h.seq as head, e.* from feed_heads h left join lateral (
-      select f.seq, e.id, e.app_id, e.type, e.body, e.created_at, e.context
+      select f.seq, e.id, e.app_id as "appId", e.type, e.body, e.created_at as "createdAt", e.context
       from feed f join events e on e.tenant_id = f.tenant_id and e.id = f.event_id
       where f.tenant_id = h.tenant_id and f.seq > ${after} order by f.seq limit ${limit}) e on true
     where h.tenant_id = ${tenantId} order by e.seq`)
-  const events = rows.flatMap(({ seq, id, app_id, type, body, created_at, context }): FeedEvent[] =>
-    seq === null ? [] : [{ seq, id, appId: app_id, type, body, createdAt: created_at, context }],
-  )
+  const events = rows.flatMap(({ head: _, seq, ...event }): FeedEvent[] => (seq === null ? [] : [{ seq, ...event }]))
   return { head: rows[0]?.head ?? after, events }
 }
 

@@ -1,6 +1,5 @@
 import { type Db, isTransient, sql } from '../db/db.ts'
-import type { Id } from '../ids.ts'
-import { newId } from '../ids.ts'
+import { type Id, newId } from '../ids.ts'
 import type { Logger } from '../observability/log.ts'
 
 /** Long work that outlives the request that asked for it, and the process that does it. */
@@ -19,35 +18,9 @@ export interface Job {
   updatedAt: Date
 }
 
-interface JobRow {
-  tenant_id: Id<'ten'>
-  app_id: Id<'app'> | null
-  id: Id<'job'>
-  type: string
-  status: Job['status']
-  progress: number
-  total: number
-  state: Record<string, unknown>
-  error: string | null
-  created_at: Date
-  updated_at: Date
-}
-
-function toJob(row: JobRow): Job {
-  return {
-    tenantId: row.tenant_id,
-    appId: row.app_id,
-    id: row.id,
-    type: row.type,
-    status: row.status,
-    progress: row.progress,
-    total: row.total,
-    state: row.state,
-    error: row.error,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-  }
-}
+const JOB = sql`
+  tenant_id as "tenantId", app_id as "appId", id, type, status, progress, total, state, error, created_at as "createdAt",
+  updated_at as "updatedAt"`
 
 /** Queues a job. `state` is all that it needs to begin, and later to go on. */
 export async function createJob(
@@ -55,34 +28,27 @@ export async function createJob(
   now: Date,
   input: Pick<Job, 'tenantId' | 'appId' | 'type' | 'total' | 'state'>,
 ): Promise<Job> {
-  const row = await tx.one<JobRow>(sql`
+  const row = await tx.one<Job>(sql`
     insert into jobs (tenant_id, app_id, id, type, status, total, state, created_at, updated_at)
-    values (${input.tenantId}, ${input.appId}, ${newId('job')}, ${input.type}, 'pending', ${input.total}, ${input.state}, ${now}, ${now}) returning *`)
-  return toJob(row as JobRow)
+    values (${input.tenantId}, ${input.appId}, ${newId('job')}, ${input.type}, 'pending', ${input.total}, ${input.state}, ${now}, ${now}) returning ${JOB}`)
+  return row as Job
 }
 
 /** The job, if it is this tenant's (and, with `appId`, this app's). */
-export async function findJob(
-  db: Db,
-  tenantId: Id<'ten'>,
-  id: string,
-  appId: Id<'app'> | null,
-): Promise<Job | undefined> {
-  const row = await db.one<JobRow>(sql`
-    select * from jobs where tenant_id = ${tenantId} and id = ${id} and (${appId}::text is null or app_id = ${appId})`)
-  return row && toJob(row)
+export function findJob(db: Db, tenantId: Id<'ten'>, id: string, appId: Id<'app'> | null): Promise<Job | undefined> {
+  return db.one(sql`
+    select ${JOB} from jobs where tenant_id = ${tenantId} and id = ${id} and (${appId}::text is null or app_id = ${appId})`)
 }
 
 /** A tenant's job of a type that has not ended, and whose state has these entries. */
-export async function findOpenJob(
+export function findOpenJob(
   db: Db,
   tenantId: Id<'ten'>,
   type: string,
   having: Record<string, unknown>,
 ): Promise<Job | undefined> {
-  const row = await db.one<JobRow>(sql`
-    select * from jobs where tenant_id = ${tenantId} and type = ${type} and status in ('pending', 'running') and state @> ${having}::jsonb limit 1`)
-  return row && toJob(row)
+  return db.one(sql`
+    select ${JOB} from jobs where tenant_id = ${tenantId} and type = ${type} and status in ('pending', 'running') and state @> ${having}::jsonb limit 1`)
 }
 
 /** Gives an open job more to do: where it goes on from, and how much is left. */
@@ -93,10 +59,10 @@ export async function widenJob(
   state: Record<string, unknown>,
   left: number,
 ): Promise<Job> {
-  const row = await tx.one<JobRow>(sql`
+  const row = await tx.one<Job>(sql`
     update jobs set state = ${state}, total = progress + ${left}, updated_at = ${now}
-    where tenant_id = ${job.tenantId} and id = ${job.id} returning *`)
-  return toJob(row as JobRow)
+    where tenant_id = ${job.tenantId} and id = ${job.id} returning ${JOB}`)
+  return row as Job
 }
 
 /** What one step of a job did; or why the job cannot go on, as its owner is to read it. */
@@ -124,9 +90,8 @@ export async function stepJob(
   let taken: Job | undefined
   try {
     return await db.tx(async (tx) => {
-      const row = await tx.one<JobRow>(sql`
-        select * from jobs where status in ('pending', 'running') and type = ${type} order by updated_at, id limit 1 for update skip locked`)
-      taken = row && toJob(row)
+      taken = await tx.one(sql`
+        select ${JOB} from jobs where status in ('pending', 'running') and type = ${type} order by updated_at, id limit 1 for update skip locked`)
       if (taken === undefined) return false
       const done = await step(tx, taken)
       if ('failed' in done) {

@@ -1,6 +1,5 @@
 import pg from 'pg'
-import type { Connection, Db } from '../db/db.ts'
-import { sql } from '../db/db.ts'
+import { type Connection, type Db, sql } from '../db/db.ts'
 import type { Logger } from '../observability/log.ts'
 
 const CHANNEL = 'halfkey'

@@ -1,4 +1,4 @@
-import { type Id, type IdPrefix, isId } from '../ids.ts'
+import { type Config, publicUrl } from '../config.ts'
 
 /** One element of an error's `details`: which field, what is wrong with it, where to read more. */
 export interface ErrorDetail {
@@ -120,4 +120,16 @@ export function invalid(
 /** The 404 for an id in a body or query: names the field, unlike the one for an id in a path. */
 export function notFoundField(field: string): HttpError {
   return fail('not_found').about(field, `No record of yours has this ${field}.`)
+}
+
+/**
+ * An error's body (specification, section 7). Each detail says where the error is explained, unless it says so itself.
+ */
+export function envelope(config: Config, { message, code, details }: HttpError): string {
+  const docs = `${publicUrl(config)}/docs/errors/${code}`
+  return JSON.stringify({
+    error: message,
+    code,
+    details: details.map((detail) => ({ ...detail, docs: detail.docs ?? docs })),
+  })
 }

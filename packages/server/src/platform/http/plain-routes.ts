@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Deps } from '../deps.ts'
@@ -33,18 +32,22 @@ export function originOf(request: FastifyRequest): Origin {
   }
 }
 
+/** A request's target in its two parts. */
+export function pathAndQuery(url: string): { path: string; queryText: string } {
+  const [path = '', ...query] = url.split('?')
+  return { path, queryText: query.join('?') }
+}
+
 function answering(deps: Deps, route: PlainRoute) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    const cut = request.url.indexOf('?')
     const answer = await route.handler(deps, {
       method: request.method,
-      path: cut === -1 ? request.url : request.url.slice(0, cut),
+      ...pathAndQuery(request.url),
       origin: originOf(request),
       authorization: request.headers.authorization,
       host: request.headers.host,
       address: request.ip,
-      queryText: cut === -1 ? '' : request.url.slice(cut + 1),
-      headers: request.headers as IncomingHttpHeaders,
+      headers: request.headers,
       body: Buffer.isBuffer(request.body) ? request.body : NO_BODY,
     })
     return reply

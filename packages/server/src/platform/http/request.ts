@@ -65,10 +65,6 @@ export function addressIn(address: string, entries: readonly string[]): boolean 
   })
 }
 
-function originAllowed(deps: Deps, holder: KeyHolder, origin: string): boolean {
-  return isAllowedOrigin(deps.config, holder, origin)
-}
-
 /** Key type, then scope, then origin: the fourth step of the order of checks. @throws 403 */
 function authorise(deps: Deps, callers: Callers, holder: KeyHolder, webOrigin: string | null): void {
   if (callers.kind === 'secret' && holder.keyType !== 'secret') throw fail('key_type_not_allowed')
@@ -80,7 +76,7 @@ function authorise(deps: Deps, callers: Callers, holder: KeyHolder, webOrigin: s
     throw fail('insufficient_scope', [
       { code: 'tenant_wide_key_required', message: 'This call needs a key that is not bound to an app.' },
     ])
-  if (holder.keyType === 'publishable' && webOrigin !== null && !originAllowed(deps, holder, webOrigin))
+  if (holder.keyType === 'publishable' && webOrigin !== null && !isAllowedOrigin(deps.config, holder, webOrigin))
     throw fail('origin_not_allowed')
 }
 

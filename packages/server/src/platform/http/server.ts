@@ -1,21 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import type { Duplex, Readable } from 'node:stream'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
-import { followUnused } from '../db/unused-connections.ts'
 import type { Deps } from '../deps.ts'
 import { redact } from '../observability/log.ts'
 import type { Tracing } from '../observability/tracing.ts'
 import type { KeyHolder } from '../security/authenticator.ts'
 import { apiReference } from './api-reference.ts'
-import { envelope } from './envelope.ts'
-import { fail, HttpError } from './errors.ts'
+import { envelope, fail, HttpError } from './errors.ts'
 import { createHostCheck, rightHost } from './host-check.ts'
 import { parseJson } from './json.ts'
-import { addPlainRoutes, originOf } from './plain-routes.ts'
+import { addPlainRoutes, originOf, pathAndQuery } from './plain-routes.ts'
 import { limitKey, limitPage, limitSignIn } from './rate-limits/limits.ts'
 import { addressIn, endpoint } from './request.ts'
 import { DISCARDED_BYTES_MAX, readBody } from './request-body.ts'
 import type { Entrance, PlainRoute, Route } from './route.ts'
+import { followUnused } from './unused-connections.ts'
 
 const BASE = '/v1'
 const PARAM_CHARS_MAX = 16 * 1024
@@ -92,7 +91,7 @@ function send(deps: Deps, reply: FastifyReply, error: HttpError): FastifyReply {
 const PROBES = new Set([`${BASE}/healthz`, `${BASE}/readyz`])
 
 function isProbe(request: FastifyRequest): boolean {
-  return request.method === 'GET' && PROBES.has(request.url.split('?', 1)[0] as string)
+  return request.method === 'GET' && PROBES.has(pathAndQuery(request.url).path)
 }
 
 /** The key, the first of the checks. Answers at once where the key is known in memory: nearly always. */
@@ -339,13 +338,11 @@ function addRoute(app: FastifyInstance, deps: Deps, route: Route, entrance?: Ent
       ...(route.limit === 'sign_in' ? [limitsSignIn(deps)] : []),
     ],
     handler: async (request, reply) => {
-      const cut = request.url.indexOf('?')
       const outgoing = await answer({
         holder: request.holder as KeyHolder,
         origin: originOf(request),
         params: request.params as Record<string, string>,
-        path: cut === -1 ? request.url : request.url.slice(0, cut),
-        queryText: cut === -1 ? '' : request.url.slice(cut + 1),
+        ...pathAndQuery(request.url),
         body: request.body,
         bodyBytes: request.bodyBytes,
         headers: request.headers,

@@ -1,6 +1,5 @@
 import { type Db, type Sql, sql } from '../db/db.ts'
-import type { Id } from '../ids.ts'
-import { newId } from '../ids.ts'
+import { type Id, newId } from '../ids.ts'
 
 /** Something that has to be answered within five minutes, once. */
 export interface Challenge<Data> {
@@ -38,24 +37,6 @@ export async function createChallenge<Data extends object>(
   return { id, expiresAt }
 }
 
-interface Row<Data> {
-  id: Id<'chl'>
-  app_id: Id<'app'>
-  kind: ChallengeKind
-  user_id: Id<'usr'> | null
-  data: Data
-  used_at: Date | null
-  expires_at: Date
-}
-
-const toChallenge = <Data>(row: Row<Data>, now: Date): Challenge<Data> => ({
-  id: row.id,
-  appId: row.app_id,
-  userId: row.user_id,
-  data: row.data,
-  over: row.used_at !== null || row.expires_at <= now,
-})
-
 /** Which challenge: the tenant's (and, with `appId`, the app's) of this id and kind. */
 interface WhichChallenge {
   tenantId: Id<'ten'>
@@ -64,28 +45,27 @@ interface WhichChallenge {
   id: Id<'chl'>
 }
 
+const isThis = ({ tenantId, appId, kind, id }: WhichChallenge) => sql`
+  tenant_id = ${tenantId} and id = ${id} and kind = ${kind} and (${appId}::text is null or app_id = ${appId})`
+
 /** Looks at a challenge and leaves it as it is: for what takes long to work out before it is taken. */
-export async function findChallenge<Data>(db: Db, now: Date, of: WhichChallenge): Promise<Challenge<Data> | undefined> {
-  const row = await db.one<Row<Data>>(sql`
-    select id, app_id, kind, user_id, data, used_at, expires_at from challenges
-    where tenant_id = ${of.tenantId} and id = ${of.id} and kind = ${of.kind} and (${of.appId}::text is null or app_id = ${of.appId})`)
-  return row && toChallenge(row, now)
+export function findChallenge<Data>(db: Db, now: Date, of: WhichChallenge): Promise<Challenge<Data> | undefined> {
+  return db.one(sql`
+    select id, app_id as "appId", user_id as "userId", data, used_at is not null or expires_at <= ${now} as over
+    from challenges where ${isThis(of)}`)
 }
 
 /**
  * Takes a challenge of this kind: of any number that ask at once, one finds it not over. Undefined where the tenant (and,
  * with `appId`, the app) has none of this id and kind.
  */
-export async function takeChallenge<Data>(db: Db, now: Date, of: WhichChallenge): Promise<Challenge<Data> | undefined> {
-  const row = await db.one<Row<Data>>(sql`
-    with before as (
-      select id, used_at from challenges
-      where tenant_id = ${of.tenantId} and id = ${of.id} and kind = ${of.kind} and (${of.appId}::text is null or app_id = ${of.appId})
-      for update)
+export function takeChallenge<Data>(db: Db, now: Date, of: WhichChallenge): Promise<Challenge<Data> | undefined> {
+  return db.one(sql`
+    with before as (select id, used_at from challenges where ${isThis(of)} for update)
     update challenges c set used_at = coalesce(c.used_at, ${now}) from before
     where c.tenant_id = ${of.tenantId} and c.id = before.id
-    returning c.id, c.app_id, c.kind, c.user_id, c.data, before.used_at, c.expires_at`)
-  return row && toChallenge(row, now)
+    returning c.id, c.app_id as "appId", c.user_id as "userId", c.data,
+      before.used_at is not null or c.expires_at <= ${now} as over`)
 }
 
 const CHALLENGES_A_DELETION = 5_000

@@ -2,7 +2,7 @@ import { type Sql, sql } from '../db/db.ts'
 import type { Deps } from '../deps.ts'
 import { fail, invalid, notFoundField } from '../http/errors.ts'
 import type { Caller, CurrentUser, Delegate, UserUse } from '../http/route.ts'
-import { type Id, isId } from '../ids.ts'
+import { isId } from '../ids.ts'
 import { type AccessClaims, verifyAccessToken } from './access-token.ts'
 import { allows, delegateTokenHash } from './api-key.ts'
 
@@ -12,12 +12,6 @@ export interface UserHeaders {
   'x-user-id'?: string | string[] | undefined
 }
 
-interface StateRow {
-  revoked: boolean
-  status: string
-  guest_over: boolean
-}
-
 /** Whether `g`, a row of guests or none, is a guest that has ended, swept or not. */
 export function guestOver(now: Date): Sql {
   return sql`coalesce(g.status = 'expired' or (g.status = 'active' and g.expires_at <= ${now}), false)`
@@ -25,14 +19,14 @@ export function guestOver(now: Date): Sql {
 
 /** Whether a session that may have ended has, and why. @throws session_revoked, user_suspended */
 async function isOver(deps: Deps, claims: AccessClaims): Promise<boolean> {
-  const row = await deps.db.one<StateRow>(sql`
-    select s.revoked_at is not null as revoked, u.status, ${guestOver(deps.now())} as guest_over
+  const row = await deps.db.one<{ revoked: boolean; status: string; guestOver: boolean }>(sql`
+    select s.revoked_at is not null as revoked, u.status, ${guestOver(deps.now())} as "guestOver"
     from sessions s join users u on u.tenant_id = s.tenant_id and u.id = s.user_id
     left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id
     where s.tenant_id = ${claims.tenantId} and s.id = ${claims.sessionId}`)
   if (row === undefined) throw fail('session_revoked')
   if (row.status === 'suspended') throw fail('user_suspended')
-  if (row.guest_over) return true
+  if (row.guestOver) return true
   if (row.revoked) throw fail('session_revoked')
   return false
 }
@@ -53,23 +47,17 @@ async function byToken(deps: Deps, caller: Caller, token: string): Promise<Curre
   }
 }
 
-interface UserRow {
-  id: Id<'usr'>
-  app_id: Id<'app'>
-  status: string
-  guest_over: boolean
-}
-
 async function byId(deps: Deps, caller: Caller, id: string): Promise<CurrentUser> {
   const row = isId('usr', id)
-    ? await deps.db.one<UserRow>(sql`
-        select u.id, u.app_id, u.status, ${guestOver(deps.now())} as guest_over
+    ? await deps.db.one<CurrentUser & { status: string }>(sql`
+        select u.id, u.app_id as "appId", null as "sessionId", u.status, ${guestOver(deps.now())} as ended
         from users u left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id
         where u.tenant_id = ${caller.tenantId} and u.id = ${id} and (${caller.appId}::text is null or u.app_id = ${caller.appId})`)
     : undefined
   if (row === undefined) throw notFoundField('x-user-id')
-  if (row.status === 'suspended') throw fail('user_suspended')
-  return { id: row.id, appId: row.app_id, sessionId: null, ended: row.guest_over }
+  const { status, ...user } = row
+  if (status === 'suspended') throw fail('user_suspended')
+  return user
 }
 
 function bearerOf(authorization: string): string {

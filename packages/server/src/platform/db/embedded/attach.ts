@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Binaries } from './binaries.ts'
 import {
@@ -11,7 +12,6 @@ import {
 import { EmbeddedDatabaseError } from './errors.ts'
 import { isCluster, type Location } from './location.ts'
 import { readRecord, writeRecord } from './record.ts'
-import { pause } from './run.ts'
 import { chooseEndpoint, type Launch, launch, stopServer } from './server.ts'
 import {
   close,

@@ -1,8 +1,8 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { type Attachment, type AttachOptions, attach } from './attach.ts'
 import { prepareBinaries } from './binaries.ts'
 import { readCredentials } from './cluster.ts'
 import { locate } from './location.ts'
-import { pause } from './run.ts'
 import { stopServer } from './server.ts'
 import { close, keepAlive, releaseAndTakeAll } from './session.ts'
 

@@ -4,11 +4,6 @@ import { EmbeddedDatabaseError, errorCode } from './errors.ts'
 
 const OUTPUT_CHARS_MAX = 8_000
 
-/** Resolves after `ms`; for bounded polling of a process that gives no sign when it is ready. */
-export function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
-}
-
 /**
  * How every PostgreSQL program is run: its user, a neutral folder (ours may be closed to that user, which initdb takes
  * for an error) and none of our environment: PGDATA or PGPORT must not steer our cluster, and our secrets are none of

@@ -1,11 +1,12 @@
 import { closeSync, fchownSync, openSync, readFileSync, renameSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Binaries } from './binaries.ts'
 import { type PostmasterFile, readPostmasterFile } from './cluster.ts'
 import { EmbeddedDatabaseError } from './errors.ts'
 import type { Location } from './location.ts'
-import { pause, run, runDetached } from './run.ts'
+import { run, runDetached } from './run.ts'
 import type { Endpoint, Identity } from './session.ts'
 
 const STOP_TIMEOUT_MS = 10_000
