@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import { createClient } from '@redis/client'
-import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
 import { type RatePolicy, type RateVerdict, verdictOf } from './rate-limit.ts'
 
 /** What a call may wait for Redis. */
@@ -12,30 +11,29 @@ const PREFIX = 'halfkey:rl'
 const TRIAL: RatePolicy = { name: 'trial', perSecond: 1_000, burst: 1_000 }
 
 /**
- * The same algorithm as in memory, by Redis' clock, which all processes share. In place of the library's fixed windows,
- * at whose borders twice the burst would pass. In: 1, the entry's life in seconds, burst, window in seconds. Out, where
- * the library expects points used and the time until they are back: more than the burst for a refusal, and microseconds.
+ * The algorithm of memory, by Redis' clock, which all processes share. In: burst, window in seconds, the entry's life in
+ * seconds. Out: 1 for an allowed call and 0 for a refused one, and microseconds until the bucket is empty.
  */
 const SCRIPT = `local at = redis.call('TIME')
 local now = at[1] * 1000 + at[2] / 1000
-local burst = tonumber(ARGV[3])
-local window = ARGV[4] * 1000
+local window = ARGV[2] * 1000
 local full = math.min(tonumber(redis.call('GET', KEYS[1]) or now) or now, now + window)
 local start = math.max(now, full)
-local next = start + window / burst * ARGV[1]
-if next - now > window + 0.01 then return {burst + 1, math.floor((start - now) * 1000)} end
-redis.call('SET', KEYS[1], string.format('%.3f', next), 'EX', ARGV[2])
+local next = start + window / ARGV[1]
+if next - now > window + 0.01 then return {0, math.floor((start - now) * 1000)} end
+redis.call('SET', KEYS[1], string.format('%.3f', next), 'EX', ARGV[3])
 return {1, math.floor((next - now) * 1000)}`
 const SCRIPT_SHA1 = createHash('sha1').update(SCRIPT).digest('hex')
 
-/** What the script may have said of one call. @throws Error for anything else: nobody is to be refused for nonsense */
-function readAnswer(answer: RateLimiterRes, policy: RatePolicy): RateVerdict {
-  const emptyInMs = answer.msBeforeNext / 1000
-  const isSense = [answer.consumedPoints, answer.msBeforeNext].every((each) => Number.isInteger(each) && each >= 0)
-  // A refusal's too: by the script's own measure it is never longer.
-  if (!isSense || emptyInMs > (policy.burst / policy.perSecond) * 1000 + 1)
-    throw Object.assign(new Error('no answer of the script'), { code: 'nonsense' })
-  return verdictOf(policy, answer.consumedPoints <= policy.burst, emptyInMs)
+/** The script's verdict on one call. @throws Error for any other answer: nobody is refused for it */
+function readAnswer(answer: unknown, policy: RatePolicy): RateVerdict {
+  const [allowed, emptyInUs] = (Array.isArray(answer) ? answer : []) as number[]
+  const isValid = [allowed, emptyInUs].every((each) => Number.isInteger(each) && Number(each) >= 0)
+  const emptyInMs = Number(emptyInUs) / 1000
+  // By the script's own measure no bucket takes longer than the window, that of a refusal included.
+  if (!isValid || emptyInMs > (policy.burst / policy.perSecond) * 1000 + 1)
+    throw Object.assign(new Error('not an answer of the script'), { code: 'nonsense' })
+  return verdictOf(policy, allowed === 1, emptyInMs)
 }
 
 /** One connection to Redis, until its first failure. */
@@ -76,43 +74,19 @@ export async function connectLimits(url: string, onLost: (error: unknown) => voi
     // It is open until it has failed by itself.
     if (client.isOpen) client.destroy()
   }
-  const run = {
-    eval: (_: string, options: { keys: string[]; arguments: string[] }) =>
-      client.evalSha(SCRIPT_SHA1, options).catch((error: Error) => {
-        if (!error.message.startsWith('NOSCRIPT')) throw error
-        return client.eval(SCRIPT, options)
-      }),
-  }
-  const limiters = new Map<string, RateLimiterRedis>()
-  /** One for each policy, of which there are as many as settings. */
-  const limiterOf = (policy: RatePolicy) => {
-    const known = limiters.get(policy.name)
-    if (known !== undefined) return known
-    const made = new RateLimiterRedis({
-      storeClient: run,
-      useRedisPackage: true,
-      keyPrefix: `${PREFIX}:${policy.name}`,
-      points: policy.burst,
-      duration: policy.burst / policy.perSecond,
-      customIncrTtlLuaScript: SCRIPT,
-    })
-    limiters.set(policy.name, made)
-    return made
-  }
   const store: LimitStore = {
     async take(entry, policy) {
-      // An entry may be forgotten when its bucket is empty, in whole seconds.
-      const lifetime = { customDuration: Math.ceil(policy.burst / policy.perSecond) }
-      const answer = await inTime(
-        limiterOf(policy)
-          .consume(entry, 1, lifetime)
-          .catch((refusal: unknown) => {
-            if (!(refusal instanceof RateLimiterRes)) throw refusal
-            return refusal
-          }),
-        ANSWER_MS,
-      )
-      return readAnswer(answer, policy)
+      const windowSeconds = policy.burst / policy.perSecond
+      const input = {
+        keys: [`${PREFIX}:${policy.name}:${entry}`],
+        // An entry may be forgotten when its bucket is empty, in whole seconds.
+        arguments: [policy.burst, windowSeconds, Math.ceil(windowSeconds)].map(String),
+      }
+      const answer = client.evalSha(SCRIPT_SHA1, input).catch((error: Error) => {
+        if (!error.message.startsWith('NOSCRIPT')) throw error
+        return client.eval(SCRIPT, input)
+      })
+      return readAnswer(await inTime(answer, ANSWER_MS), policy)
     },
     destroy,
   }
