@@ -107,7 +107,7 @@ function redraw(text: string): void {
 }
 
 async function command(args: string[]): Promise<void> {
-  // Whoever reads the output has seen enough, as `| head` has.
+  // The reader of the output has closed it, as `| head` does.
   process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => process.exit(code === 'EPIPE' ? 0 : EX_FAILURE))
   const code = await runCli(args, {
     async openDeps() {

@@ -141,7 +141,7 @@ export async function openParts(
       dnsServers: config.dnsServers,
     }),
     auth: createAuthenticator({ db, log, now }),
-    // Not by the requests' pool: whoever signs a token may hold one of its connections, and must not wait for another.
+    // Not by the requests' pool: a request that signs a token may hold one of its connections and must not wait for another.
     signingKeys: createSigningKeys({ db: probeDb, keys, log, now }),
     revocations: createRevocations({ db, log, now }),
     limiter: createRateLimiter(),
@@ -193,7 +193,7 @@ async function firstApp(deps: Deps): Promise<string | null> {
   return tenant === undefined ? null : defaultApp(deps, tenant.id)
 }
 
-/** For whoever has just installed it: there is no password to begin with. */
+/** Signs in the operator of a new installation, who has no password yet. */
 async function firstLink(deps: Deps): Promise<string | null> {
   if (deps.config.role === 'worker') return null
   return (await createLink(deps, null, FIRST_LINK_HOURS * 3_600_000)).url

@@ -131,7 +131,7 @@ export function createRequestCounter(deps: { db: Db; log: Logger; now(): Date })
     lost = 0
   }
 
-  /** One at a time: while one waits for the database, the next one would only wait behind it. */
+  /** One at a time: a second flush would only wait behind the first. */
   const flush = singleFlight(() => write().catch((error: unknown) => log.warn({ err: error }, 'request counts wait')))
   const poller = createPoller({ pauseMs: FLUSH_MS, work: flush, log, failure: 'request counts wait' })
 

@@ -51,7 +51,7 @@ export function findOpenJob(
     select ${JOB} from jobs where tenant_id = ${tenantId} and type = ${type} and status in ('pending', 'running') and state @> ${having}::jsonb limit 1`)
 }
 
-/** Gives an open job more to do: where it goes on from, and how much is left. */
+/** Gives an open job more to do: the state it continues from, and how much is left. */
 export async function widenJob(
   tx: Db,
   now: Date,
@@ -78,7 +78,7 @@ async function failJob(db: Db, { tenantId, id }: Pick<Job, 'tenantId' | 'id'>, t
 
 /**
  * Takes the open job of a type whose last step is longest ago and does one step of it, the step and the job's new state
- * in one transaction: a process that dies half-way leaves it where it was, and another goes on. A step that can't succeed
+ * in one transaction: a process that dies half-way leaves the job where it was, and another continues. A step that can't succeed
  * fails the job, and is logged. @returns whether there was one
  */
 export async function stepJob(

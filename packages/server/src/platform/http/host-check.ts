@@ -26,5 +26,5 @@ export function createHostCheck(config: Config): (host: string) => boolean {
   }
 }
 
-/** A Host that is right, for whoever came with another. */
+/** A Host that the service answers to: for messages about a wrong one. */
 export const rightHost = (config: Config): string => new URL(publicUrl(config)).host

@@ -82,12 +82,9 @@ function parameters(route: Route, components: Record<string, JsonSchema>): JsonS
     required: true,
     schema: { type: 'string' },
   }))
-  const query =
-    route.query === undefined
-      ? {}
-      : (hoist(jsonSchema(route.query, 'input'), components).properties as Record<string, JsonSchema>)
-  const required = route.query === undefined ? [] : ((jsonSchema(route.query, 'input').required ?? []) as string[])
-  const inQuery = Object.entries(query ?? {}).map(([name, schema]) => {
+  const query = route.query === undefined ? {} : hoist(jsonSchema(route.query, 'input'), components)
+  const { properties = {}, required = [] } = query as { properties?: Record<string, JsonSchema>; required?: string[] }
+  const inQuery = Object.entries(properties).map(([name, schema]) => {
     const { description, ...rest } = schema
     return {
       name,

@@ -169,7 +169,7 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
     if (steps === undefined)
       return inTurn(input, () => runOnce(deps, request, async (inTx) => answer(await route.handler(inTx, input))))
     return runOnceInSteps(deps, request, {
-      // Whoever waits for a turn holds no connection, and whoever waits for the network no turn.
+      // A call that waits for its turn holds no connection, and one that waits for the network holds no turn.
       around: (work) => inTurn(input, work),
       effect: (inTx) => steps.effect(inTx, input),
       finish: async (recovery, replayed) => {

@@ -259,14 +259,11 @@ export const Metadata = z
   .record(z.string().max(200), z.string())
   .meta({ description: 'Your own strings, at most 50 keys and 16 KiB.', maxProperties: 50, example: { plan: 'gold' } })
 
-/** When a record was made and last changed. */
-export const Times = {
-  createdAt: z.string().meta({ format: 'date-time', example: '2026-11-21T08:30:00.000Z' }),
-  updatedAt: z.string().meta({ format: 'date-time', example: '2026-11-21T08:30:00.000Z' }),
-}
-
 /** A time on the wire: ISO 8601 UTC with milliseconds. */
 export const Time = z.string().meta({ format: 'date-time', example: '2026-11-21T08:30:00.000Z' })
+
+/** When a record was made and last changed. */
+export const Times = { createdAt: Time, updatedAt: Time }
 
 /** A keyless endpoint outside `/v1`: probes, metrics, the API description, and what other services post here. */
 export interface PlainRoute {

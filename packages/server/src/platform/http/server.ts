@@ -307,10 +307,10 @@ const limitsSignIn = (deps: Deps) => async (request: FastifyRequest, reply: Fast
   reply.headers(await limitSignIn(deps, request.ip))
 }
 
-/** What is answered sooner was under way when anything ended; nobody waited for it. */
+/** A call that is answered sooner did not wait for anything. */
 const TRUSTED_MS = 100
 
-/** Whoever waited for something to read is asked anew who they are: the key or session may have ended meanwhile. */
+/** Authenticates a call again that waited for something to read: the key or session may have ended meanwhile. */
 async function askAgain(deps: Deps, request: FastifyRequest, entrance: Entrance | undefined): Promise<void> {
   const { method, ip: address, headers } = request
   if (entrance !== undefined) await entrance.enter(deps, { method, address, headers })

@@ -30,7 +30,7 @@ export const metricsRoute: PlainRoute = {
   },
 }
 
-/** `/metrics` on a port of its own, for a network that only the operator's monitoring reaches; with the token, if there is one. */
+/** `/metrics` on a separate port, for a network that only the operator's monitoring reaches; with the token, if there is one. */
 export async function listenForMetrics(
   deps: Deps,
   host: string,

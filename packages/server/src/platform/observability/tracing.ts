@@ -27,7 +27,7 @@ const TRACEPARENT = /^(?!ff)([\da-f]{2})-(?!0{32})([\da-f]{32})-(?!0{16})([\da-f
 interface Trace {
   tools: Tools
   left: number
-  /** What goes on after the end belongs to nobody who waits for it. */
+  /** The request has been answered: work that continues after it is not traced. */
   isOver: boolean
 }
 
@@ -71,7 +71,7 @@ async function runIn<T>(span: Span, active: Active, work: () => Promise<T>): Pro
   }
 }
 
-/** Does work, as a span of its own where it is a part of something traced. Attributes are for the operator: no values, no names of people. */
+/** Runs work, as a span where it is part of a trace. Attributes are for the operator: no values, no names of people. */
 export function inSpan<T>(
   name: string,
   kind: 'internal' | 'client',
@@ -124,9 +124,9 @@ interface TracedRequest {
 
 /** Makes traces and sends them to the collector. */
 export interface Tracing {
-  /** Begins a request's trace, or goes on with its caller's; null for one that is not traced. */
+  /** Begins a request's trace or continues its caller's; null for a request that is not traced. */
   beginRequest(method: string, route: string | undefined, traceparent: unknown): TracedRequest | null
-  /** Does work that no request waits for as a trace of its own, if its turn comes. `told`: what its result says. */
+  /** Runs work that no request waits for as a separate trace, if the sampling ratio chooses it. `told` describes its result. */
   inTrace<T>(name: string, attributes: Attributes, work: () => Promise<T>, told: (result: T) => Told): Promise<T>
   /** Sends what waits, for two seconds at most. */
   close(): Promise<void>

@@ -18,7 +18,7 @@ export interface Effect {
   templateId: string
   /** Of what is exercised. */
   choice: string | null
-  /** The contract's fields; of what is exercised the choice's arguments, with what was left out filled in. */
+  /** The contract's fields; for an exercise the choice's arguments, with defaults filled in. */
   arguments: Arguments
   signatories: string[]
   observers: string[]
@@ -28,7 +28,7 @@ export interface Effect {
 export interface Flow {
   command: number
   asset: { issuer: string; symbol: string }
-  /** Null for what is made to be with nobody until somebody takes it, an open offer; one that ends was its owner's. */
+  /** Null for an open offer, which belongs to nobody until it is accepted. One that ends was its owner's. */
   owner: string | null
   consumed: bigint
   created: bigint

@@ -29,13 +29,13 @@ export interface Authenticator {
    * @throws Error when the key is not known here and the database is away
    */
   authenticate(key: string): Promise<KeyHolder | null>
-  /** The same where it needs no waiting: undefined when the database has to be asked. */
+  /** The same from memory: undefined when the database has to be asked. */
   authenticateNow(key: string): KeyHolder | null | undefined
-  /** The same for the probes, which go by what was last known when the database is away. */
+  /** The same for the probes, which use the last known answer when the database is away. */
   authenticateProbe(key: string): Promise<KeyHolder | null>
   /** Forgets everything: to be called once a change of keys, apps or verified domains has committed. */
   forget(): void
-  /** Another number than before after a change, in this process or (within a second) another one: what else was remembered goes too. */
+  /** Changes with every `forget`, of this process or (within a second) another one: caches beside this one empty themselves by it. */
   generation(): number
   /** Begins to follow the epoch that other processes raise. */
   start(): void
@@ -58,7 +58,7 @@ export async function raiseAuthEpoch(tx: Db): Promise<void> {
   await tx.run(sql`update auth_epoch set epoch = epoch + 1`)
 }
 
-/** Collects when keys were last used, and stores it now and then: never in a request's way. */
+/** Collects when keys were last used and stores it in the background: no request waits for it. */
 function createUses(db: Db, log: Logger) {
   const used = new Map<string, { tenantId: string; atMs: number }>()
   return {
@@ -69,7 +69,7 @@ function createUses(db: Db, log: Logger) {
       if (used.size === 0) return
       const rows = [...used].sort(([a], [b]) => (a < b ? -1 : 1))
       used.clear()
-      // A row that another process writes at this moment gets as good a time from there: nobody waits, in no circle.
+      // Locked rows are skipped: another process is writing an equally recent time, and waiting could deadlock.
       const touched = sql`
         with u as (
           select * from unnest(${rows.map(([, use]) => use.tenantId)}::text[], ${rows.map(([id]) => id)}::text[],
@@ -108,14 +108,9 @@ function createCache() {
   }
 }
 
-interface AuthenticatorOptions {
-  db: Db
-  log: Logger
-  now: () => Date
-}
-
 /** `now` is the wall clock, for expiry; trust in the cache is counted on the monotonic one. */
-export function createAuthenticator({ db, log, now }: AuthenticatorOptions): Authenticator {
+export function createAuthenticator(options: { db: Db; log: Logger; now(): Date }): Authenticator {
+  const { db, log, now } = options
   const cache = createCache()
   const uses = createUses(db, log)
   let generation = 0

@@ -29,11 +29,9 @@ export interface HeldKeys {
 /** The provider over a local file. */
 export interface KeyFile extends KeyProvider, HeldKeys {
   readonly keyId: string
-  readonly keyIds: readonly string[]
   /**
-   * From now on changes of the file are noticed: at most a second after them by whoever wraps or unwraps, and at once by
-   * whoever meets a key that is not known yet. Keys that `accept` throws at, and a file that cannot be read, are logged,
-   * and the ones held before stay.
+   * From now on `wrap` and `unwrap` notice changes of the file: within a second, and at once for a key that is not known
+   * yet. Keys that `accept` throws at, and a file that cannot be read, are logged, and the keys held before stay.
    */
   follow(accept: (held: HeldKeys) => Promise<void>, log: Logger): void
 }
@@ -41,7 +39,7 @@ export interface KeyFile extends KeyProvider, HeldKeys {
 /** The file that holds the keys is missing, unreadable, open to others or holds no keys. The message says what to do. */
 export class KeyFileError extends Error {}
 
-/** How long a process may go on with the keys of a file that has changed since. */
+/** How long a process may use the keys of a file that has changed since. */
 const KEY_FILE_TRUST_MS = 1_000
 /** The most keys that a file may hold: the one that wraps, and those of rotations that are not finished. */
 const KEYS_MAX = 5

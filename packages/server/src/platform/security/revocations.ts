@@ -22,11 +22,6 @@ export interface Revocations {
   stop(): Promise<void>
 }
 
-interface RevokedRow {
-  session_id: string
-  forget_at: Date
-}
-
 /** By when every access token of now has expired. */
 const accessTokensEnd = (now: Date): Date =>
   new Date(now.getTime() + (ACCESS_TOKEN_SECONDS_MAX + MARGIN_SECONDS) * 1000)
@@ -83,7 +78,7 @@ export function createRevocations(options: { db: Db; log: Logger; now(): Date })
   async function read(): Promise<void> {
     const [startedAt, before] = [performance.now(), distrusted]
     // Transactions before the snapshot's xmin have ended: their rows are in this answer or were in an earlier one.
-    const rows = await db.query<RevokedRow & { xmin: string }>(sql`
+    const rows = await db.query<{ xmin: string; session_id: string | null; forget_at: Date }>(sql`
       select pg_snapshot_xmin(pg_current_snapshot())::text as xmin, r.session_id, r.forget_at
       from (values (1)) as always left join revoked_sessions r on r.xid >= ${seenXid}::xid8 order by r.forget_at`)
     for (const row of rows) if (row.session_id !== null) revoked.set(row.session_id, row.forget_at.getTime())

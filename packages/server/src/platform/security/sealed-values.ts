@@ -31,7 +31,7 @@ export interface LostValue {
   reason: string
 }
 
-/** The advisory lock of whoever wraps all values anew; shared by those who need the wrapping key to stay meanwhile. */
+/** The advisory lock of a rewrap of all values; held in share by work during which the wrapping key must not change. */
 export const REWRAP_LOCK = 4_812_570_352
 
 /** Rows that one statement looks at, and values that one statement changes, at most. */

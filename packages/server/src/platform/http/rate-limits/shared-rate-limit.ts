@@ -64,8 +64,8 @@ function createNaming(namingKey: () => Promise<KeyObject>) {
 }
 
 /**
- * Limits that hold across all processes of one Redis. Open to failure: at the first one the process goes on by `local`,
- * without asking Redis again in any call, and looks for it in the background. No call waits longer than 100 ms.
+ * Limits that hold across all processes of one Redis. Fails open: after the first failure the process limits by `local`,
+ * no call asks Redis, and the connection is retried in the background. No call waits longer than 100 ms.
  */
 export function createSharedRateLimiter(options: SharedOptions): SharedRateLimiter {
   const { url, local, metrics, log } = options
@@ -91,7 +91,7 @@ export function createSharedRateLimiter(options: SharedOptions): SharedRateLimit
     pausing.unref()
   }
 
-  /** The first failure of a connection ends it: whoever waits for its answers fails with it, at once. */
+  /** The first failure of a connection ends it, and fails all calls that wait for its answers at once. */
   function leave(left: LimitStore, error: unknown): void {
     if (store !== left) return void metrics.rateLimitStoreErrors.inc()
     store = null
@@ -129,7 +129,7 @@ export function createSharedRateLimiter(options: SharedOptions): SharedRateLimit
   async function ask(from: LimitStore, key: string, policy: RatePolicy): Promise<RateVerdict> {
     try {
       const verdict = await from.take(naming.nameOf(key), policy)
-      // Counted here too: whoever has used up a burst has none left where Redis goes away.
+      // Counted here too: a burst that is used up stays used up when Redis goes away.
       if (verdict.allowed) local.take(key, policy)
       return verdict
     } catch (error) {
