@@ -1,7 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { entrancesOf, followerNames, hooks, maintenanceTasks, plainRoutes, routesOf } from './app.ts'
-import { ASYNC_COMMIT_SETTINGS, ENGINE_SETTINGS } from './delivery/engine/connections.ts'
-import { createWorker, type Worker } from './delivery/engine/worker.ts'
+import { ASYNC_COMMIT_SETTINGS, createWorker, ENGINE_SETTINGS, type Worker } from './delivery/engine/worker.ts'
 import { createLink, FIRST_LINK_HOURS } from './operations/dashboard/link.ts'
 import { healthProbes } from './operations/health/routes.ts'
 import { readiness } from './operations/health/service.ts'

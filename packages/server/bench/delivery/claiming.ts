@@ -2,7 +2,7 @@
 
 import { type Claimed, claim } from '../../src/delivery/engine/claim.ts'
 import { complete, type Outcome } from '../../src/delivery/engine/complete.ts'
-import { ASYNC_COMMIT_SETTINGS } from '../../src/delivery/engine/connections.ts'
+import { ASYNC_COMMIT_SETTINGS } from '../../src/delivery/engine/worker.ts'
 import { type Database, openDatabase, sql } from '../../src/platform/db/db.ts'
 import type { Publisher } from '../../src/platform/events/events.ts'
 import { newId } from '../../src/platform/ids.ts'

@@ -1,9 +1,8 @@
-import { type Db, isTransient, sql } from '../../platform/db/db.ts'
+import { type Db, isTransient, type Sql, sql } from '../../platform/db/db.ts'
 import { countEnded } from '../../platform/events/counters.ts'
-import type { Publisher } from '../../platform/events/events.ts'
+import { type Publisher, publish } from '../../platform/events/events.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { Claimed } from './claim.ts'
-import { announceDeadLetters } from './dead-letters.ts'
 import { lockLanes } from './lanes.ts'
 
 /** How one attempt ended, and what is to become of its delivery. */
@@ -60,16 +59,14 @@ export interface EngineDbs {
 
 const SLOW_MS = 5_000
 
-const column = <T, R>(rows: readonly T[], pick: (row: T) => R): R[] => rows.map(pick)
-
 function outcomeRows(outcomes: readonly Outcome[]) {
   return sql`unnest(
-    ${column(outcomes, (o) => o.row.tenant_id)}::text[], ${column(outcomes, (o) => o.row.webhook_id)}::text[], ${column(outcomes, (o) => o.row.id)}::text[],
-    ${column(outcomes, (o) => o.row.lease_id)}::text[], ${column(outcomes, (o) => new Date(o.startedAtMs))}::timestamptz[],
-    ${column(outcomes, (o) => o.statusCode)}::int[], ${column(outcomes, (o) => Math.round(o.durationMs))}::int[],
-    ${column(outcomes, (o) => o.error)}::text[], ${column(outcomes, (o) => o.responseSnippet)}::text[],
-    ${column(outcomes, (o) => o.next.kind)}::text[], ${column(outcomes, (o) => ('inMs' in o.next ? o.next.inMs : 0))}::float8[],
-    ${column(outcomes, (o) => o.row.event_app_id)}::text[])
+    ${outcomes.map((o) => o.row.tenant_id)}::text[], ${outcomes.map((o) => o.row.webhook_id)}::text[], ${outcomes.map((o) => o.row.id)}::text[],
+    ${outcomes.map((o) => o.row.lease_id)}::text[], ${outcomes.map((o) => new Date(o.startedAtMs))}::timestamptz[],
+    ${outcomes.map((o) => o.statusCode)}::int[], ${outcomes.map((o) => Math.round(o.durationMs))}::int[],
+    ${outcomes.map((o) => o.error)}::text[], ${outcomes.map((o) => o.responseSnippet)}::text[],
+    ${outcomes.map((o) => o.next.kind)}::text[], ${outcomes.map((o) => ('inMs' in o.next ? o.next.inMs : 0))}::float8[],
+    ${outcomes.map((o) => o.row.event_app_id)}::text[])
     as o(tenant_id, webhook_id, id, lease_id, at, status_code, duration_ms, error, snippet, status, in_ms, app_id)`
 }
 
@@ -80,6 +77,20 @@ interface Settled {
   lane_id: string
   status: string
 }
+
+/** Part of a statement: ends the deliveries of `gone`, rows of `deliveries` with the `status` that they end in. */
+export const endGone = (attempts: Sql) => sql`
+  insert into deliveries_done (tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, test, created_at, done_at)
+  select tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, ${attempts}, lane_id <> webhook_id, created_at, clock_timestamp() from gone`
+
+/** Part of a statement: counts the deliveries of `gone` for the apps of their events; tests are not counted. */
+export const countGone = (now: Date) =>
+  countEnded(
+    sql`
+    select g.tenant_id, e.app_id, g.status from gone g left join events e on e.tenant_id = g.tenant_id and e.id = g.event_id
+    where g.lane_id = g.webhook_id`,
+    now,
+  )
 
 /**
  * Moves what ended to `deliveries_done`, and counts it. The `returning` carries on only rows that still have the claim's
@@ -93,9 +104,7 @@ function settleEnded(tx: Db, outcomes: readonly Outcome[], now: Date): Promise<S
     tried as (
       insert into attempts (tenant_id, delivery_id, number, at, status_code, duration_ms, error, response_snippet)
       select tenant_id, id, attempts, at, status_code, duration_ms, error, snippet from gone),
-    ended as (
-      insert into deliveries_done (tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, test, created_at, done_at)
-      select tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts + 1, lane_id <> webhook_id, created_at, clock_timestamp() from gone),
+    ended as (${endGone(sql`attempts + 1`)}),
     ${countEnded(sql`select tenant_id, app_id, status from gone where lane_id = webhook_id`, now)}
     select id, lane_id, status from gone`)
 }
@@ -172,9 +181,9 @@ function settleLanes(db: Db, lanes: readonly LaneResult[], disableAfterMs: numbe
   return db.query<LaneState>(sql`
     with r as (
       select tenant_id, id, now() + in_ms * interval '1 millisecond' as next_at, succeeded, failed, timeouts, slow
-      from unnest(${column(lanes, (l) => l.tenantId)}::text[], ${column(lanes, (l) => l.laneId)}::text[], ${column(lanes, (l) => l.nextInMs)}::float8[],
-        ${column(lanes, (l) => l.succeeded)}::boolean[], ${column(lanes, (l) => l.failed)}::boolean[],
-        ${column(lanes, (l) => l.timeouts)}::int[], ${column(lanes, (l) => l.slow)}::boolean[]) as t(tenant_id, id, in_ms, succeeded, failed, timeouts, slow)),
+      from unnest(${lanes.map((l) => l.tenantId)}::text[], ${lanes.map((l) => l.laneId)}::text[], ${lanes.map((l) => l.nextInMs)}::float8[],
+        ${lanes.map((l) => l.succeeded)}::boolean[], ${lanes.map((l) => l.failed)}::boolean[],
+        ${lanes.map((l) => l.timeouts)}::int[], ${lanes.map((l) => l.slow)}::boolean[]) as t(tenant_id, id, in_ms, succeeded, failed, timeouts, slow)),
     k as materialized (
       select tenant_id, id, saturated, slow, timeouts, failing_since from lanes
       where (tenant_id, id) in (select tenant_id, id from r) order by tenant_id, id for no key update)
@@ -190,6 +199,35 @@ function settleLanes(db: Db, lanes: readonly LaneResult[], disableAfterMs: numbe
       and (k.saturated or r.next_at is not null or r.failed or k.failing_since is not null or k.timeouts > 0 or k.slow <> r.slow)
     returning l.tenant_id, l.webhook_id, l.failing_since, l.id <> l.webhook_id as test, l.due_at <= now() as due,
       coalesce(l.failing_since <= now() - ${disableAfterMs} * interval '1 millisecond', false) as overdue`)
+}
+
+/** A delivery that used up its chances. */
+export interface DeadLetter {
+  tenant_id: string
+  webhook_id: string
+  id: string
+  event_id: string
+  event_type: string
+  /** The app its webhook is bound to; null for none. */
+  app_id: string | null
+}
+
+/** A dead letter is an event of its own, but for events about webhooks: those would breed without end. */
+export async function announceDeadLetters(tx: Db, publisher: Publisher, letters: readonly DeadLetter[]): Promise<void> {
+  for (const letter of letters) {
+    if (letter.event_type.startsWith('webhook.')) continue
+    await publish(tx, publisher, {
+      tenantId: letter.tenant_id as Id<'ten'>,
+      appId: letter.app_id as Id<'app'> | null,
+      type: 'webhook.delivery_dead_lettered',
+      data: {
+        webhookId: letter.webhook_id,
+        deliveryId: letter.id,
+        eventId: letter.event_id,
+        eventType: letter.event_type,
+      },
+    })
+  }
 }
 
 function completedOf(settled: readonly Settled[], lanes: readonly LaneState[]): Completed {
@@ -235,10 +273,8 @@ export function complete(
   if (outcomes.every(({ next }) => next.kind === 'succeeded'))
     return completeSucceeded(dbs, outcomes, disableAfterMs, now)
   return dbs.db.tx(async (tx) => {
-    await lockLanes(
-      tx,
-      outcomes.map(({ row }) => ({ tenantId: row.tenant_id, laneId: row.lane_id })),
-    )
+    const claimed = outcomes.map(({ row }) => row)
+    await lockLanes(tx, claimed)
     const of = (...kinds: Outcome['next']['kind'][]) => outcomes.filter((outcome) => kinds.includes(outcome.next.kind))
     const settle = async (
       some: Outcome[],
@@ -255,7 +291,7 @@ export function complete(
     await announceDeadLetters(
       tx,
       publisher,
-      outcomes.map(({ row }) => row).filter((row) => dead.has(row.id)),
+      claimed.filter((row) => dead.has(row.id)),
     )
     return completedOf(settled, lanes)
   })

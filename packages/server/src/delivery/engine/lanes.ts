@@ -1,9 +1,9 @@
 import { type Db, sql } from '../../platform/db/db.ts'
 
-/** Names a lane. Its webhook's own, or the one for test events. */
+/** Names a lane, as rows of `deliveries` do: its webhook's own, or the one for test events. */
 export interface LaneRef {
-  tenantId: string
-  laneId: string
+  tenant_id: string
+  lane_id: string
 }
 
 /** The lane of a webhook's test events: apart, so that a test is neither delayed by a backlog nor stopped by a pause. */
@@ -11,8 +11,10 @@ export function testLaneId(webhookId: string): string {
   return `test:${webhookId}`
 }
 
-function distinct<T extends LaneRef>(lanes: readonly T[]): T[] {
-  return [...new Map(lanes.map((lane) => [lane.laneId, lane])).values()]
+/** Part of a statement: the lanes, each once, as rows of tenant and id. */
+function distinct(lanes: readonly LaneRef[]) {
+  const once = [...new Map(lanes.map((lane) => [lane.lane_id, lane])).values()]
+  return sql`unnest(${once.map((lane) => lane.tenant_id)}::text[], ${once.map((lane) => lane.lane_id)}::text[])`
 }
 
 /**
@@ -20,28 +22,20 @@ function distinct<T extends LaneRef>(lanes: readonly T[]): T[] {
  * other in a circle, and none makes a row due behind a claim's back.
  */
 export async function lockLanes(tx: Db, lanes: readonly LaneRef[]): Promise<void> {
-  const all = distinct(lanes)
-  if (all.length === 0) return
+  if (lanes.length === 0) return
   await tx.run(sql`
-    select 1 from lanes where (tenant_id, id) in (
-      select * from unnest(${all.map((lane) => lane.tenantId)}::text[], ${all.map((lane) => lane.laneId)}::text[]))
+    select 1 from lanes where (tenant_id, id) in (select * from ${distinct(lanes)})
     order by tenant_id, id for no key update`)
 }
 
-/** The lane rule: whoever makes a row due, in the same transaction and under the lane's lock, makes its lane due. */
-export async function makeLanesDue(tx: Db, due: readonly (LaneRef & { inMs: number })[]): Promise<void> {
-  const soonest = new Map<string, LaneRef & { inMs: number }>()
-  for (const lane of due) {
-    const known = soonest.get(lane.laneId)
-    if (known === undefined || lane.inMs < known.inMs) soonest.set(lane.laneId, lane)
-  }
-  const all = [...soonest.values()]
-  if (all.length === 0) return
+/**
+ * Makes lanes due now. The lane rule: whoever makes a row due makes its lane due, in the same transaction and under the
+ * lane's lock.
+ */
+export async function makeLanesDue(tx: Db, lanes: readonly LaneRef[]): Promise<void> {
+  if (lanes.length === 0) return
   await tx.run(sql`
-    update lanes l set due_at = least(l.due_at, d.next_at), floor_at = least(l.floor_at, d.next_at)
-    from (
-      select tenant_id, id, now() + in_ms * interval '1 millisecond' as next_at
-      from unnest(${all.map((lane) => lane.tenantId)}::text[], ${all.map((lane) => lane.laneId)}::text[],
-        ${all.map((lane) => lane.inMs)}::float8[]) as t(tenant_id, id, in_ms)) d
-    where l.tenant_id = d.tenant_id and l.id = d.id and (l.due_at > d.next_at or l.floor_at > d.next_at)`)
+    update lanes l set due_at = least(l.due_at, now()), floor_at = least(l.floor_at, now())
+    from ${distinct(lanes)} as t(tenant_id, id)
+    where l.tenant_id = t.tenant_id and l.id = t.id and (l.due_at > now() or l.floor_at > now())`)
 }

@@ -1,9 +1,11 @@
 import { type Db, isTransient, sql } from '../../platform/db/db.ts'
-import { countEnded } from '../../platform/events/counters.ts'
 import type { Publisher } from '../../platform/events/events.ts'
-import { announceDeadLetters, type DeadLetter } from './dead-letters.ts'
-import { lockLanes, makeLanesDue } from './lanes.ts'
+import { announceDeadLetters, countGone, type DeadLetter, endGone } from './complete.ts'
+import { type LaneRef, lockLanes, makeLanesDue } from './lanes.ts'
 
+export const HEARTBEAT_MS = 5_000
+const TRUST_MS = 10_000
+const SILENCE_AFTER_FAULT_MS = 15_000
 /** A worker silent for so long is taken for dead. */
 const DEAD_AFTER_SECONDS = 15
 const ROWS_A_REAP = 500
@@ -11,10 +13,41 @@ const ROWS_A_REAP = 500
 const LEASES_LOST_MAX = 10
 
 /** Says that this worker lives, by the database's clock. */
-export async function recordHeartbeat(db: Db, workerId: string): Promise<void> {
+async function recordHeartbeat(db: Db, workerId: string): Promise<void> {
   await db.run(sql`
     insert into workers (id, started_at, heartbeat_at) values (${workerId}, clock_timestamp(), clock_timestamp())
     on conflict (id) do update set heartbeat_at = clock_timestamp()`)
+}
+
+/** What a worker knows of its own touch with the database. All times are this process's monotonic clock. */
+export interface Heartbeat {
+  beat(): Promise<void>
+  /** Whether a heartbeat was confirmed lately: without one, others may have taken this worker for dead. */
+  alive(): boolean
+  fault(): void
+  /**
+   * Whether the database has been in reach for a while. Right after a fault the other workers may be as silent as this
+   * one was, and are no more dead.
+   */
+  settled(): boolean
+}
+
+/** Follows one worker's heartbeats. */
+export function createHeartbeat(db: Db, workerId: string): Heartbeat {
+  let confirmedAt = Number.NEGATIVE_INFINITY
+  let faultAt = Number.NEGATIVE_INFINITY
+  return {
+    async beat() {
+      const startedAt = performance.now()
+      await recordHeartbeat(db, workerId)
+      confirmedAt = startedAt
+    },
+    alive: () => performance.now() - confirmedAt < TRUST_MS,
+    fault() {
+      faultAt = performance.now()
+    },
+    settled: () => performance.now() - faultAt > SILENCE_AFTER_FAULT_MS,
+  }
 }
 
 /** Signs a worker off; its leases, if any are left, are free at once. */
@@ -23,16 +56,10 @@ export async function signOff(db: Db, workerId: string): Promise<void> {
 }
 
 /** A delivery whose worker is gone, or too late. */
-export interface LostRow {
-  tenant_id: string
+interface LostRow extends LaneRef {
   webhook_id: string
   id: string
-  lane_id: string
   lease_id: string
-}
-
-interface EndedRow extends DeadLetter {
-  lane_id: string
 }
 
 /**
@@ -80,40 +107,27 @@ export async function reap(
 
 function takeBack(db: Db, publisher: Publisher, found: readonly LostRow[]): Promise<number> {
   return db.tx(async (tx) => {
-    await lockLanes(
-      tx,
-      found.map((row) => ({ tenantId: row.tenant_id, laneId: row.lane_id })),
-    )
+    await lockLanes(tx, found)
     const rows = sql`unnest(${found.map((r) => r.tenant_id)}::text[], ${found.map((r) => r.webhook_id)}::text[], ${found.map((r) => r.id)}::text[],
       ${found.map((r) => r.lease_id)}::text[]) as o(tenant_id, webhook_id, id, lease_id)`
     const own = sql`d.tenant_id = o.tenant_id and d.webhook_id = o.webhook_id and d.id = o.id and d.lease_id = o.lease_id`
-    const ended = await tx.query<EndedRow>(sql`
+    const ended = await tx.query<LaneRef & DeadLetter>(sql`
       with gone as (
         delete from deliveries d using ${rows}
-        where ${own} and (d.leases_lost + 1 >= ${LEASES_LOST_MAX} or d.lane_id <> d.webhook_id) returning d.*),
+        where ${own} and (d.leases_lost + 1 >= ${LEASES_LOST_MAX} or d.lane_id <> d.webhook_id)
+        returning d.*, case when d.lane_id = d.webhook_id then 'dead_letter' else 'failed' end as status),
       tried as (
         insert into attempts (tenant_id, delivery_id, number, at, duration_ms, error)
         select tenant_id, id, attempts, clock_timestamp(), 0, 'worker_lost' from gone),
-      done as (
-        insert into deliveries_done (tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, test, created_at, done_at)
-        select tenant_id, webhook_id, id, event_id, event_type, case when lane_id = webhook_id then 'dead_letter' else 'failed' end,
-          cycle, retry, attempts + 1, lane_id <> webhook_id, created_at, clock_timestamp() from gone),
-      ${countEnded(
-        sql`
-        select g.tenant_id, e.app_id, 'dead_letter' from gone g left join events e on e.tenant_id = g.tenant_id and e.id = g.event_id
-        where g.lane_id = g.webhook_id`,
-        publisher.now(),
-      )}
+      ended as (${endGone(sql`attempts + 1`)}),
+      ${countGone(publisher.now())}
       select g.tenant_id, g.webhook_id, g.id, g.lane_id, g.event_id, g.event_type, w.app_id
       from gone g join webhooks w on w.tenant_id = g.tenant_id and w.id = g.webhook_id`)
-    const freed = await tx.query<{ lane_id: string; tenant_id: string }>(sql`
+    const freed = await tx.query<LaneRef>(sql`
       update deliveries d set lease_id = null, lease_until = null, leases_lost = d.leases_lost + 1, next_at = now()
       from ${rows} where ${own} returning d.lane_id, d.tenant_id`)
     // An ended row frees a place too: a lane that waits at its cap must hear of it.
-    await makeLanesDue(
-      tx,
-      [...freed, ...ended].map((row) => ({ tenantId: row.tenant_id, laneId: row.lane_id, inMs: 0 })),
-    )
+    await makeLanesDue(tx, [...freed, ...ended])
     await announceDeadLetters(
       tx,
       publisher,
@@ -133,8 +147,8 @@ export function forgetDeadWorkers(db: Db): Promise<number> {
  * @returns how many were made due
  */
 export async function wakeStrandedLanes(db: Db): Promise<number> {
-  const asleep = await db.query<{ tenant_id: string; id: string }>(sql`
-    select l.tenant_id, l.id from lanes l
+  const asleep = await db.query<LaneRef>(sql`
+    select l.tenant_id, l.id as lane_id from lanes l
     cross join lateral (
       select d.next_at from deliveries d where d.lane_id = l.id and d.lease_id is null order by d.next_at limit 1) n
     where not l.held and l.due_at > now() + interval '1 second' and n.next_at < now() - interval '5 seconds'
@@ -142,13 +156,10 @@ export async function wakeStrandedLanes(db: Db): Promise<number> {
     limit 1000`)
   if (asleep.length === 0) return 0
   return db.tx(async (tx) => {
-    await lockLanes(
-      tx,
-      asleep.map((lane) => ({ tenantId: lane.tenant_id, laneId: lane.id })),
-    )
+    await lockLanes(tx, asleep)
     return tx.run(sql`
       update lanes l set due_at = now(), floor_at = '-infinity', saturated = false
-      from unnest(${asleep.map((lane) => lane.tenant_id)}::text[], ${asleep.map((lane) => lane.id)}::text[]) as t(tenant_id, id)
+      from unnest(${asleep.map((lane) => lane.tenant_id)}::text[], ${asleep.map((lane) => lane.lane_id)}::text[]) as t(tenant_id, id)
       where l.tenant_id = t.tenant_id and l.id = t.id and l.due_at > now() + interval '1 second'`)
   })
 }

@@ -2,7 +2,7 @@ import { type Db, isOutage } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { Publisher } from '../../platform/events/events.ts'
 import { deleteExpiredAnswers } from '../../platform/http/idempotency.ts'
-import type { Heartbeat } from './heartbeat.ts'
+import type { Heartbeat } from './leases.ts'
 import { forgetDeadWorkers, reap, wakeStrandedLanes } from './leases.ts'
 import { deleteExpired, endPaused, removeDeleted, withSweepLock } from './sweep.ts'
 

@@ -1,14 +1,61 @@
-import { LRUCache } from 'lru-cache'
+import { createSecretKey, type KeyObject } from 'node:crypto'
 import type { Deps } from '../../platform/deps.ts'
 import type { SendResult } from '../../platform/egress/send.ts'
 import type { Told } from '../../platform/observability/tracing.ts'
-import { open } from '../../platform/security/crypto.ts'
+import { hmacSha256, open } from '../../platform/security/crypto.ts'
 import type { Claimed } from './claim.ts'
 import type { Outcome } from './complete.ts'
-import { nextAfterFailure } from './schedule.ts'
-import { type SigningKey, signatureHeaders, signingKey } from './signature.ts'
 
 const CACHED_KEYS_MAX = 10_000
+/** The most that is added to a delay, as a part of it: spreads a burst of retries, and never sends early. */
+const JITTER = 0.1
+
+/** A webhook's secret as the two schemes key with it. */
+export interface SigningKey {
+  /** The UTF-8 bytes of the whole text: the specification's section 6. */
+  whole: KeyObject
+  /** The bytes behind `whsec_`, base64-decoded: Standard Webhooks. */
+  decoded: KeyObject
+}
+
+/** Keys are made once: HMAC over raw bytes would make a KeyObject at every call. */
+export function signingKey(secret: string): SigningKey {
+  return {
+    whole: createSecretKey(Buffer.from(secret, 'utf8')),
+    decoded: createSecretKey(Buffer.from(secret.replace(/^whsec_/, ''), 'base64')),
+  }
+}
+
+/**
+ * The headers of one attempt, over the stored bytes of the body.
+ * @param current the secret in force
+ * @param previous while a rotation's grace lasts: then `X-Service-Signature` stays with it, and `webhook-signature`
+ *   carries both, so that receivers may change over at any moment
+ * @param timestampSeconds Unix time of signing
+ */
+export function signatureHeaders(
+  eventId: string,
+  body: string,
+  current: SigningKey,
+  previous: SigningKey | null,
+  timestampSeconds: number,
+): Record<string, string> {
+  const timestamp = String(timestampSeconds)
+  const specified = hmacSha256((previous ?? current).whole, `${timestamp}.${body}`, 'hex')
+  const standardText = `${eventId}.${timestamp}.${body}`
+  const standard = [current, ...(previous === null ? [] : [previous])].map(
+    (key) => `v1,${hmacSha256(key.decoded, standardText, 'base64')}`,
+  )
+  return {
+    'content-type': 'application/json',
+    'X-Service-Signature': `sha256=${specified}`,
+    'X-Service-Timestamp': timestamp,
+    'X-Service-Event-Id': eventId,
+    'webhook-id': eventId,
+    'webhook-timestamp': timestamp,
+    'webhook-signature': standard.join(' '),
+  }
+}
 
 /** What a secret is sealed for: a sealed secret moved to another webhook does not open. */
 export function webhookSecretContext(tenantId: string, webhookId: string): string[] {
@@ -29,6 +76,19 @@ function createSigningKeys(deps: Pick<Deps, 'keys'>) {
     opened.set(id, key)
     return key
   }
+}
+
+/*** The retry that follows failed send number `retry` (0 = the first send): the specification's section 6 table, whose
+ * delays count from the failure. After the last one the delivery is a dead letter.
+ * @param random from 0 to 1
+ */
+export function nextAfterFailure(
+  delaysMs: readonly number[],
+  retry: number,
+  random: number,
+): { kind: 'retry'; inMs: number } | { kind: 'dead_letter' } {
+  const delay = delaysMs[retry]
+  return delay === undefined ? { kind: 'dead_letter' } : { kind: 'retry', inMs: delay * (1 + JITTER * random) }
 }
 
 /** A claimed delivery of which everything is still there. */

@@ -1,8 +1,7 @@
 import { type Db, sql } from '../../platform/db/db.ts'
-import { countEnded } from '../../platform/events/counters.ts'
 import { type Publisher, publish } from '../../platform/events/events.ts'
-import type { FailingLane } from './complete.ts'
-import { lockLanes } from './lanes.ts'
+import { countGone, endGone, type FailingLane } from './complete.ts'
+import { type LaneRef, lockLanes } from './lanes.ts'
 
 const ROWS_A_SWEEP = 500
 const ROWS_A_DELETION = 5_000
@@ -48,17 +47,14 @@ export async function disableFailing(
  * @returns how many ended now
  */
 export async function endPaused(tx: Db, now: Date): Promise<number> {
-  const ended = await tx.query<{ tenant_id: string; lane_id: string }>(sql`
+  const ended = await tx.query<LaneRef>(sql`
     select d.tenant_id, d.lane_id from webhooks w
     cross join lateral (
       select tenant_id, lane_id from deliveries d
       where d.tenant_id = w.tenant_id and d.webhook_id = w.id and d.lease_id is null and (d.lane_id = d.webhook_id or w.deleted_at is not null) limit 1) d
     where w.deleted_at is not null or w.status = 'disabled' limit 20`)
   if (ended.length === 0) return 0
-  await lockLanes(
-    tx,
-    ended.map((row) => ({ tenantId: row.tenant_id, laneId: row.lane_id })),
-  )
+  await lockLanes(tx, ended)
   const lanes = sql`unnest(${ended.map((row) => row.tenant_id)}::text[], ${ended.map((row) => row.lane_id)}::text[]) as l(tenant_id, id)`
   const rows = await tx.query<{ n: number }>(sql`
     with picked as (
@@ -69,15 +65,8 @@ export async function endPaused(tx: Db, now: Date): Promise<number> {
     gone as (
       delete from deliveries d using picked p where d.tenant_id = p.tenant_id and d.webhook_id = p.webhook_id and d.id = p.id
       returning d.*, p.status),
-    done as (
-      insert into deliveries_done (tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, test, created_at, done_at)
-      select tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, lane_id <> webhook_id, created_at, clock_timestamp() from gone),
-    ${countEnded(
-      sql`
-      select g.tenant_id, e.app_id, g.status from gone g left join events e on e.tenant_id = g.tenant_id and e.id = g.event_id
-      where g.lane_id = g.webhook_id`,
-      now,
-    )}
+    ended as (${endGone(sql`attempts`)}),
+    ${countGone(now)}
     select count(*) as n from gone`)
   return rows[0]?.n ?? 0
 }

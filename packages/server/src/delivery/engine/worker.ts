@@ -4,8 +4,7 @@ import { createSignal, type Signal } from '../../platform/events/signal.ts'
 import { newId } from '../../platform/ids.ts'
 import { createDispatch, GAP_MS, pause } from './dispatch.ts'
 import { createFanOut } from './fan-out.ts'
-import { createHeartbeat, HEARTBEAT_MS } from './heartbeat.ts'
-import { signOff } from './leases.ts'
+import { createHeartbeat, HEARTBEAT_MS, signOff } from './leases.ts'
 import { createMaintenance, type EngineTask } from './maintenance.ts'
 
 const POLL_LISTENING_MS = 1_000
@@ -15,6 +14,20 @@ const FAULT_PAUSE_MS = 250
 const EVERYTHING_MS = 1_000
 const UPKEEP_MS = 1_000
 const STOP_MS = 7_000
+
+/**
+ * Settings of the engine's connections. Its tables turn over faster than their statistics, so its plans are index scans
+ * whatever those say: a scan of an index clears dead entries out of its way, which one by bitmap never does, and a table
+ * that is thought empty is not read whole.
+ */
+export const ENGINE_SETTINGS = {
+  enable_bitmapscan: 'off',
+  enable_seqscan: 'off',
+  plan_cache_mode: 'force_generic_plan',
+}
+
+/** For work that a crash of the database may undo, because it is then only done again. */
+export const ASYNC_COMMIT_SETTINGS = { ...ENGINE_SETTINGS, synchronous_commit: 'off' }
 
 export interface WorkerOptions {
   /** Whether other processes' rings are heard now. */

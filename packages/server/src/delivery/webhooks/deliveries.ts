@@ -73,7 +73,7 @@ export async function retryDelivery(deps: Deps, caller: Caller, id: string, deli
     if (webhook.status === 'disabled') throw fail('webhook_disabled')
     const inTx = { ...deps, db: tx }
     const own = [caller.tenantId, webhook.id, deliveryId] as const
-    const lane = { tenantId: caller.tenantId, laneId: webhook.id }
+    const lane = { tenant_id: caller.tenantId, lane_id: webhook.id }
     await lockLanes(tx, [lane])
     const { delivery } = await findOwnDelivery(inTx, caller, webhook.id, deliveryId)
     // Sent since this caller looked, at another's wish or by the schedule: that was the one asked for.
@@ -82,7 +82,7 @@ export async function retryDelivery(deps: Deps, caller: Caller, id: string, deli
       if (await store.isDone(tx, ...own)) throw fail('delivery_not_retryable')
       await store.sendNow(tx, ...own)
     }
-    await makeLanesDue(tx, [{ ...lane, inMs: 0 }])
+    await makeLanesDue(tx, [lane])
     tx.afterCommit(deps.wake.due)
     return (await findOwnDelivery(inTx, caller, webhook.id, deliveryId)).delivery
   })

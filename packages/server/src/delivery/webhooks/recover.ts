@@ -54,10 +54,10 @@ async function recoverPortion(tx: Db, job: Job): Promise<JobStep> {
   const webhook = await lockWebhook(tx, job.tenantId, webhookId, null)
   if (webhook === undefined) return { failed: 'The webhook was deleted.' }
   if (webhook.status === 'disabled') return { failed: 'The webhook was disabled. Set its status to active first.' }
-  const lane = { tenantId: job.tenantId, laneId: webhookId }
+  const lane = { tenant_id: job.tenantId, lane_id: webhookId }
   await lockLanes(tx, [lane])
   const ids = await deliveries.restartDeadLetters(tx, job.tenantId, webhookId, afterId, untilId, PORTION)
-  if (ids.length > 0) await makeLanesDue(tx, [{ ...lane, inMs: 0 }])
+  if (ids.length > 0) await makeLanesDue(tx, [lane])
   return { progress: ids.length, state: { ...state, afterId: ids.at(-1) ?? afterId }, done: ids.length < PORTION }
 }
 

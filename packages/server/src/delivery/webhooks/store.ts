@@ -123,7 +123,7 @@ export async function markDeleted(tx: Db, row: Pick<WebhookRow, 'tenant_id' | 'i
   const lanes = [row.id, testLaneId(row.id)]
   await lockLanes(
     tx,
-    lanes.map((laneId) => ({ tenantId: row.tenant_id, laneId })),
+    lanes.map((lane_id) => ({ tenant_id: row.tenant_id, lane_id })),
   )
   await tx.run(sql`update lanes set held = true where tenant_id = ${row.tenant_id} and id = any(${lanes}::text[])`)
   await tx.run(

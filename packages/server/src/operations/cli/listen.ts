@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { CLIENT_VARIABLES, readClientVariables } from '../../config.ts'
-import { type SigningKey, signatureHeaders, signingKey } from '../../delivery/engine/signature.ts'
+import { type SigningKey, signatureHeaders, signingKey } from '../../delivery/engine/send.ts'
 import { newWebhookSecret } from '../../platform/security/crypto.ts'
 import { type CliContext, defineCommand, UsageError } from './command.ts'
 import { type CliEvent, type FeedPage, type FeedStart, followFeed, readStart } from './event-feed.ts'
