@@ -11,7 +11,6 @@ import { devOf } from './resources/dev.ts'
 import { eventsOf } from './resources/events.ts'
 import { guestsOf } from './resources/guests.ts'
 import { healthOf } from './resources/health.ts'
-import { jobsOf } from './resources/jobs.ts'
 import { mfaOf } from './resources/mfa.ts'
 import { mpcOf } from './resources/mpc.ts'
 import { templatesOf } from './resources/templates.ts'
@@ -19,7 +18,7 @@ import { tenantOf } from './resources/tenant.ts'
 import { transactionsOf } from './resources/transactions.ts'
 import { usersOf } from './resources/users.ts'
 import { walletOf, walletsOf } from './resources/wallets.ts'
-import { webhooksOf } from './resources/webhooks.ts'
+import { jobsOf, webhooksOf } from './resources/webhooks.ts'
 
 /** The method by which Node's `console.log` and `util.inspect` print an object. */
 const INSPECT = Symbol.for('nodejs.util.inspect.custom')

@@ -4,7 +4,16 @@ import { HalfkeyError } from './errors.ts'
 import type { Body, Data, Item, ListPath, Method, PathIds, PathWith, Query } from './operations.ts'
 import { type List, list, type Page } from './paging.ts'
 import { retryDelayMs } from './retry.ts'
-import { newUuid } from './uuid.ts'
+
+/** A random UUID (RFC 9562, section 5.4), also where `crypto.randomUUID` is missing: on pages served over http. */
+export function newUuid(): string {
+  if (typeof crypto.randomUUID === 'function') return crypto.randomUUID()
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  const hex = Array.from(bytes, (byte, at) =>
+    (at === 6 ? (byte & 0x0f) | 0x40 : at === 8 ? (byte & 0x3f) | 0x80 : byte).toString(16).padStart(2, '0'),
+  ).join('')
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+}
 
 /** Where a client sends its calls, and for whom. */
 export interface ClientOptions {

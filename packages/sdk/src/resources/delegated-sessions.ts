@@ -1,4 +1,4 @@
-import type { Calls, RequestOptions } from '../http.ts'
+import { type Calls, newUuid, type RequestOptions } from '../http.ts'
 import type {
   Command,
   Contract,
@@ -10,7 +10,6 @@ import type {
 } from '../models.ts'
 import type { Body, Query } from '../operations.ts'
 import type { List } from '../paging.ts'
-import { newUuid } from '../uuid.ts'
 
 type ExecuteBody = Body<'/delegated-sessions/{id}/execute', 'post'>
 type QueryBody = Body<'/delegated-sessions/{id}/query', 'post'>
