@@ -35,7 +35,7 @@ const SLICE_IMPORTS: Record<string, string[]> = {
   'identity/sessions': [],
   'identity/sign-in': ['identity/messenger', 'identity/sessions', 'identity/users', 'tenancy/apps'],
   'identity/users': ['identity/sessions', 'tenancy/apps', 'tenancy/tenant'],
-  'insight/analytics': [],
+  'insight/analytics': ['tenancy/apps'],
   'insight/audit': [],
   'keys/key-generations': ['wallets/custody', 'wallets/wallets'],
   'keys/key-shares': ['delegation', 'identity/passkeys', 'identity/sessions', 'wallets/custody', 'wallets/wallets'],

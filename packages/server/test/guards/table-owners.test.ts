@@ -68,7 +68,6 @@ const FIGURES = 'figures for operators'
 const FOREIGN_READS: Record<string, string> = {
   'apps ← identity/passkeys': ONE_STATEMENT,
   'apps ← identity/sessions': ONE_STATEMENT,
-  'apps ← insight/analytics': 'whether the app that figures are asked of exists',
   'apps ← operations/doctor': FIGURES,
   'apps ← operations/seed': 'finds the app that samples go to',
   'apps ← platform': AUTHENTICATION,
@@ -105,9 +104,7 @@ const FOREIGN_READS: Record<string, string> = {
   'relying_parties ← tenancy/custom-domains': 'related origins of a relying party are those of its tenant',
   'sessions ← identity/sign-in': 'a code stands for a session',
   'sessions ← platform': AUTHENTICATION,
-  'tenants ← insight/analytics': 'counters are filled again tenant by tenant',
   'tenants ← operations/dashboard': 'operators choose a tenant',
-  'tenants ← operations/transfer': 'an import looks whether the tenant is there',
   'tenants ← platform': AUTHENTICATION,
   'tenants ← tenancy/api-keys': 'revocations of one tenant wait for each other',
   'tenants ← tenancy/apps': 'the default app stands with the tenant',

@@ -4,7 +4,7 @@ import { type Caller, type Page, paging } from '../../platform/http/route.ts'
 import { type Id, isId } from '../../platform/ids.ts'
 import { lockLanes, makeLanesDue } from '../engine/lanes.ts'
 import * as store from './delivery-store.ts'
-import type { Delivery } from './schema.ts'
+import type { Delivery, ListDeliveries } from './schema.ts'
 import { findOwnWebhook, lockOwnWebhook, WEBHOOK_ERRORS } from './service.ts'
 
 export const DELIVERY_ERRORS = {
@@ -23,12 +23,7 @@ export async function listDeliveries(
   deps: Deps,
   caller: Caller,
   id: string,
-  query: {
-    page?: string | undefined
-    page_size?: string | undefined
-    status?: Delivery['status'] | undefined
-    event_type?: string | undefined
-  },
+  query: ListDeliveries,
 ): Promise<Page<Delivery>> {
   const webhook = await findOwnWebhook(deps, caller, id)
   const { page, pageSize, offset } = paging(query)

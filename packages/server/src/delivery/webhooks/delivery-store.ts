@@ -1,52 +1,8 @@
-import { and, type Db, type Sql, sql } from '../../platform/db/db.ts'
+import { and, type Db, isoTime, type Sql, sql } from '../../platform/db/db.ts'
 import type { StoredEvent } from '../../platform/events/events.ts'
 import type { Id } from '../../platform/ids.ts'
 import { testLaneId } from '../engine/lanes.ts'
 import type { Delivery } from './schema.ts'
-
-interface AttemptJson {
-  number: number
-  at: string
-  status_code: number | null
-  duration_ms: number
-  error: string | null
-  response_snippet: string | null
-}
-
-interface DeliveryRow {
-  id: string
-  webhook_id: string
-  event_id: string
-  event_type: string
-  status: Delivery['status']
-  retry: number
-  next_at: Date | null
-  created_at: Date
-  updated_at: Date
-  attempts: AttemptJson[] | null
-}
-
-function toDelivery(row: DeliveryRow): Delivery {
-  return {
-    id: row.id,
-    webhookId: row.webhook_id,
-    eventId: row.event_id,
-    eventType: row.event_type,
-    status: row.status,
-    retryCount: row.retry,
-    nextAttemptAt: row.next_at?.toISOString() ?? null,
-    attempts: (row.attempts ?? []).map((attempt) => ({
-      number: attempt.number,
-      at: new Date(attempt.at).toISOString(),
-      statusCode: attempt.status_code,
-      durationMs: attempt.duration_ms,
-      error: attempt.error,
-      responseSnippet: attempt.response_snippet,
-    })),
-    createdAt: row.created_at.toISOString(),
-    updatedAt: row.updated_at.toISOString(),
-  }
-}
 
 /** A delivery that has been sent so often is not begun anew: its history, and what it costs to show, has an end. */
 const ATTEMPTS_MAX = 100
@@ -82,12 +38,18 @@ function conditions(filter: DeliveryFilter): { pending: Sql | null; done: Sql | 
   return { pending: null, done: and([...shared, ended]) }
 }
 
-/** Deliveries with the newest of their attempts, in the order in which they were made. */
+const ATTEMPT = sql`json_build_object('number', a.number, 'at', ${isoTime(sql`a.at`)}, 'statusCode', a.status_code,
+  'durationMs', a.duration_ms, 'error', a.error, 'responseSnippet', a.response_snippet)`
+
+/** Rows as a `Delivery`, with the newest of its attempts, in the order in which they were made. */
 function withAttempts(page: Sql, attemptsMax: number): Sql {
   return sql`
-    select p.*, t.attempts from (${page}) p
+    select p.id, p.webhook_id as "webhookId", p.event_id as "eventId", p.event_type as "eventType", p.status, p.retry as "retryCount",
+      ${isoTime(sql`p.next_at`)} as "nextAttemptAt", coalesce(t.attempts, '[]') as attempts,
+      ${isoTime(sql`p.created_at`)} as "createdAt", ${isoTime(sql`p.updated_at`)} as "updatedAt"
+    from (${page}) p
     left join lateral (
-      select json_agg(a order by a.number) as attempts from (
+      select json_agg(${ATTEMPT} order by a.number) as attempts from (
         select * from attempts a where a.tenant_id = p.tenant_id and a.delivery_id = p.id order by number desc limit ${attemptsMax}) a) t on true
     order by p.id desc`
 }
@@ -117,8 +79,7 @@ export async function listDeliveries(
   // Past the end: finding that out by the offset would read all that lies before it.
   if (offset >= total) return { items: [], total }
   const page = sql`select * from (${union}) u order by id desc offset ${offset} limit ${limit}`
-  const rows = await db.query<DeliveryRow>(withAttempts(page, LISTED_ATTEMPTS_MAX))
-  return { items: rows.map(toDelivery), total }
+  return { items: await db.query<Delivery>(withAttempts(page, LISTED_ATTEMPTS_MAX)), total }
 }
 
 /** One delivery with all its attempts and the event's body (null when its retention is over). */
@@ -129,15 +90,15 @@ export async function findDelivery(
   id: string,
 ): Promise<{ delivery: Delivery; body: string | null } | undefined> {
   const own = sql`tenant_id = ${tenantId} and webhook_id = ${webhookId} and id = ${id}`
-  const row = await db.one<DeliveryRow & { body: string | null }>(sql`
-    select d.*, e.body from (${withAttempts(
-      sql`
-      select tenant_id, ${PENDING_COLUMNS} from deliveries where ${own}
-      union all select tenant_id, ${DONE_COLUMNS} from deliveries_done where ${own}`,
-      SHOWN_ATTEMPTS_MAX,
-    )}) d
-    left join events e on e.tenant_id = d.tenant_id and e.id = d.event_id limit 1`)
-  return row && { delivery: toDelivery(row), body: row.body }
+  const found = sql`
+    select tenant_id, ${PENDING_COLUMNS} from deliveries where ${own}
+    union all select tenant_id, ${DONE_COLUMNS} from deliveries_done where ${own}`
+  const row = await db.one<Delivery & { body: string | null }>(sql`
+    select d.*, e.body from (${withAttempts(found, SHOWN_ATTEMPTS_MAX)}) d
+    left join events e on e.tenant_id = ${tenantId} and e.id = d."eventId" limit 1`)
+  if (row === undefined) return undefined
+  const { body, ...delivery } = row
+  return { delivery, body }
 }
 
 /** Whether a delivery has ended. */

@@ -86,6 +86,7 @@ export const ListWebhooks = z.strictObject({
   app_id: z.string().optional(),
   status: z.enum(['active', 'paused', 'disabled']).optional(),
 })
+export type ListWebhooks = z.infer<typeof ListWebhooks>
 
 export const RotateWebhook = z
   .strictObject({
@@ -165,6 +166,7 @@ export const ListDeliveries = z.strictObject({
   status: z.enum(DELIVERY_STATUSES).optional(),
   event_type: EventTypeName.optional(),
 })
+export type ListDeliveries = z.infer<typeof ListDeliveries>
 export const PurgeDeliveries = z.strictObject({ status: z.enum(['dead_letter']) })
 export const Purged = z
   .object({ purged: z.int().meta({ description: 'How many dead letters were deleted.' }) })

@@ -12,7 +12,7 @@ import { isId, newId } from '../../platform/ids.ts'
 import { newWebhookSecret, seal } from '../../platform/security/crypto.ts'
 import { lockAppForShare, resolveApp } from '../../tenancy/apps/service.ts'
 import { webhookSecretContext } from '../engine/send.ts'
-import type { CreateWebhook, RotateWebhook, UpdateWebhook, Webhook } from './schema.ts'
+import type { CreateWebhook, ListWebhooks, RotateWebhook, UpdateWebhook, Webhook } from './schema.ts'
 import * as store from './store.ts'
 
 export const WEBHOOK_ERRORS = {
@@ -116,16 +116,7 @@ export async function getWebhook(deps: Deps, caller: Caller, id: string): Promis
 }
 
 /** A page of the caller's webhooks, newest first. */
-export async function listWebhooks(
-  deps: Deps,
-  caller: Caller,
-  query: {
-    page?: string | undefined
-    page_size?: string | undefined
-    app_id?: string | undefined
-    status?: Webhook['status'] | undefined
-  },
-): Promise<Page<Webhook>> {
+export async function listWebhooks(deps: Deps, caller: Caller, query: ListWebhooks): Promise<Page<Webhook>> {
   const { page, pageSize, offset } = paging(query)
   const appId = query.app_id === undefined ? caller.appId : await resolveApp(deps, caller, query.app_id, 'app_id')
   const { rows, total } = await store.listWebhooks(

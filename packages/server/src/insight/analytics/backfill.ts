@@ -1,4 +1,3 @@
-import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { lockCursor } from '../../platform/events/feed.ts'
 import type { Id } from '../../platform/ids.ts'
@@ -31,12 +30,6 @@ const firstKeptDay = (since: Date): Day => addDays(dayOf(new Date(since.getTime(
 const DAYS_MAX = 3_660
 
 const later = (a: Day, b: Day): Day => (a > b ? a : b)
-
-/** Tenants with events: all, or the named one. Undefined if the named one does not exist. */
-export async function tenantsToBackfill(db: Db, tenantId: string | null): Promise<Id<'ten'>[] | undefined> {
-  if (tenantId !== null && !(await store.hasTenant(db, tenantId))) return undefined
-  return store.listFedTenants(db, tenantId)
-}
 
 /** The days of a tenant whose events are all kept. `from`: the first day to count; null for the first with an event. */
 export async function planBackfill(deps: Deps, tenantId: Id<'ten'>, from: Day | null): Promise<BackfillPlan> {

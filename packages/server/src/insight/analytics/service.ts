@@ -1,22 +1,9 @@
 import type { Deps } from '../../platform/deps.ts'
-import { notFoundField } from '../../platform/http/errors.ts'
 import type { Caller } from '../../platform/http/route.ts'
-import { isId } from '../../platform/ids.ts'
+import { resolveApp } from '../../tenancy/apps/service.ts'
 import { addDays, COUNTERS, type Counter, dayOf, daysFrom, NOTHING, WHOLE_TENANT } from './counters.ts'
-import type { Analytics, AnalyticsQuery, Counts } from './schema.ts'
-import { PERIODS } from './schema.ts'
-import { hasApp, listDays } from './store.ts'
-
-/** The requested app, or all. @throws not_found for an unknown app and for another tenant's */
-async function chooseApp(deps: Deps, caller: Caller, appId: string | undefined): Promise<string> {
-  if (appId === undefined) return caller.appId ?? WHOLE_TENANT
-  if (caller.appId !== null) {
-    if (appId !== caller.appId) throw notFoundField('app_id')
-    return appId
-  }
-  if (!isId('app', appId) || !(await hasApp(deps.db, caller.tenantId, appId))) throw notFoundField('app_id')
-  return appId
-}
+import { type Analytics, type AnalyticsQuery, type Counts, PERIODS } from './schema.ts'
+import { listDays } from './store.ts'
 
 const toCounts = (row: Record<Counter, number>): Counts => ({
   newUsers: row.new_users + row.users_imported,
@@ -35,7 +22,8 @@ const toCounts = (row: Record<Counter, number>): Counts => ({
 /** The counters of every day of a period, today last, and their sums. @throws not_found for an app */
 export async function getAnalytics(deps: Deps, caller: Caller, query: AnalyticsQuery): Promise<Analytics> {
   const period = query.period ?? '30d'
-  const appId = await chooseApp(deps, caller, query.app_id)
+  const whole = caller.appId ?? WHOLE_TENANT
+  const appId = query.app_id === undefined ? whole : await resolveApp(deps, caller, query.app_id, 'app_id')
   const to = dayOf(deps.now())
   const from = addDays(to, 1 - PERIODS[period])
   const rows = new Map((await listDays(deps.db, caller.tenantId, appId, from, to)).map((row) => [row.day, row]))

@@ -1,12 +1,14 @@
 import { type Db, type Sql, sql, unprepared } from '../../platform/db/db.ts'
 import type { Id } from '../../platform/ids.ts'
-import type { ActiveDays, CountedEvent, Day, DayCounts } from './counters.ts'
-import { COUNTERS, READ_TYPES, WHOLE_TENANT } from './counters.ts'
-
-/** Whether the app belongs to the tenant. */
-export async function hasApp(db: Db, tenantId: Id<'ten'>, appId: string): Promise<boolean> {
-  return (await db.one(sql`select 1 from apps where tenant_id = ${tenantId} and id = ${appId}`)) !== undefined
-}
+import {
+  type ActiveDays,
+  COUNTERS,
+  type CountedEvent,
+  type Day,
+  type DayCounts,
+  READ_TYPES,
+  WHOLE_TENANT,
+} from './counters.ts'
 
 /** Part of a statement: the names of all counters. */
 const COLUMNS: Sql = { text: COUNTERS.join(', '), values: [], name: '' }
@@ -89,15 +91,10 @@ export async function deleteOldActivity(
 }
 
 /** The tenants that ever had an event; with `tenantId`, only that one. */
-export async function listFedTenants(db: Db, tenantId: string | null): Promise<Id<'ten'>[]> {
+export async function listFedTenants(db: Db, tenantId: Id<'ten'> | null): Promise<Id<'ten'>[]> {
   const rows = await db.query<{ tenant_id: Id<'ten'> }>(sql`
     select tenant_id from feed_heads where ${tenantId}::text is null or tenant_id = ${tenantId} order by tenant_id`)
   return rows.map((row) => row.tenant_id)
-}
-
-/** Whether there is such a tenant. */
-export async function hasTenant(db: Db, tenantId: string): Promise<boolean> {
-  return (await db.one(sql`select 1 from tenants where id = ${tenantId}`)) !== undefined
 }
 
 /** Later than any requested day. */

@@ -1,21 +1,18 @@
-import { and, type Db, type Sql, sql, unprepared } from '../../platform/db/db.ts'
+import { and, type Db, isoTime, type Sql, sql, unprepared } from '../../platform/db/db.ts'
 import { type Id, isId } from '../../platform/ids.ts'
 import type { AuditOnlyRow } from './act.ts'
 import type { AuditRecord, SignedHead } from './chain.ts'
 import type { AuditEntry } from './schema.ts'
 
-/** A time as entries hold it. */
-const iso = (time: Sql) => sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
-
 /** The columns of `audit_entries` that make an `AuditRecord`, in the order in which files have them. */
 const RECORD = sql`
-  seq, id, ${iso(sql`at`)} as at, actor, key_id as "keyId", action, target, user_id as "userId", app_id as "appId",
+  seq, id, ${isoTime(sql`at`)} as at, actor, key_id as "keyId", action, target, user_id as "userId", app_id as "appId",
   event_id as "eventId", request_id as "requestId", address, encode(address_salt, 'hex') as "addressSalt",
   encode(address_hash, 'hex') as "addressHash", encode(previous_hash, 'hex') as "previousHash", encode(hash, 'hex') as hash`
 
 /** The columns of `audit_heads` that make a `SignedHead`; without a signature, `signature` is empty. */
 const HEAD = sql`
-  seq, encode(hash, 'hex') as hash, coalesce(${iso(sql`signed_at`)}, '') as "signedAt",
+  seq, encode(hash, 'hex') as hash, coalesce(${isoTime(sql`signed_at`)}, '') as "signedAt",
   coalesce(encode(signature, 'hex'), '') as signature`
 
 /** Before the first entry, a row has no signature. */

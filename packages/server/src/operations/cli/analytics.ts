@@ -1,12 +1,8 @@
-import {
-  backfillDay,
-  backfillLastActive,
-  planBackfill,
-  tenantsToBackfill,
-  type UnkeptDays,
-} from '../../insight/analytics/backfill.ts'
+import { backfillDay, backfillLastActive, planBackfill, type UnkeptDays } from '../../insight/analytics/backfill.ts'
+import { listFedTenants } from '../../insight/analytics/store.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { CommandError, defineCommand, UsageError, withDeps } from './command.ts'
+import { defineCommand, UsageError, withDeps } from './command.ts'
+import { findTenant } from './keys.ts'
 import type { Progress } from './progress.ts'
 
 const UNKEPT_SHOWN_MAX = 20
@@ -33,8 +29,7 @@ async function backfill(
 ): Promise<Backfilled> {
   if (from !== null && from > deps.now().toISOString().slice(0, 10))
     throw new UsageError(`--from must not be after today (UTC), and ${from} is.`)
-  const tenants = await tenantsToBackfill(deps.db, tenantId)
-  if (tenants === undefined) throw new CommandError(`There is no tenant ${tenantId}.`)
+  const tenants = await listFedTenants(deps.db, tenantId === null ? null : await findTenant(deps, tenantId))
   progress.begin('Looking at what is kept', tenants.length)
   const done: Backfilled = { tenants: tenants.length, days: 0, unkept: [] }
   let total = 0

@@ -3,6 +3,7 @@ import { type Db, violatedConstraint } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { KeyProvider } from '../../platform/security/key-provider.ts'
 import { rewrapAll } from '../../platform/security/sealed-values.ts'
+import { isTenant } from '../../tenancy/tenant/service.ts'
 import { copiedTables, schemaOf } from './catalogue-store.ts'
 import { findBroken, findSharedElsewhere, findUnknownLedgers } from './checks-store.ts'
 import { withConnection } from './connection.ts'
@@ -73,7 +74,7 @@ async function findBegun({ db, opened: { header, digest }, schema }: Run): Promi
     throw new TransferError(
       `This export was imported already, at ${begun.finished_at.toISOString()}: the tenant ${tenantId} is live here.`,
     )
-  if (await store.hasTenant(db, tenantId))
+  if (await isTenant(db, tenantId))
     throw new TransferError(
       `The tenant ${tenantId} is in this installation already. An export is imported into another one, once.`,
     )

@@ -23,11 +23,6 @@ export function findImport(db: Db, id: string, tenantId: string | null): Promise
     order by finished_at is null, id <> ${id}, created_at limit 1`)
 }
 
-/** Whether a tenant exists. */
-export async function hasTenant(db: Db, tenantId: string): Promise<boolean> {
-  return (await db.one(sql`select 1 as here from tenants where id = ${tenantId}`)) !== undefined
-}
-
 /** Begins an import, with empty staging tables: columns only, without keys and references. */
 export async function beginImport(
   tx: Db,

@@ -103,6 +103,9 @@ export function and(conditions: readonly Sql[]): Sql {
   return conditions.reduce((all, one) => sql`${all} and ${one}`, sql`true`)
 }
 
+/** Part of a statement: a time as the API has it, ISO 8601 in UTC with milliseconds. */
+export const isoTime = (time: Sql): Sql => sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+
 /** Where statements run: the pool, or one transaction. Both look alike, so a store function takes either. */
 export interface Db {
   query<Row extends object>(statement: Sql): Promise<Row[]>
