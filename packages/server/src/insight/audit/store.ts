@@ -98,7 +98,9 @@ export async function eraseAddresses(tx: Db, tenantId: Id<'ten'>, ids: readonly 
 
 /** Tenants with audit-only entries that are not in the chain yet, at most `limit`. */
 export async function tenantsWithNotes(db: Db, limit: number): Promise<Id<'ten'>[]> {
-  const rows = await db.query<{ tenant_id: Id<'ten'> }>(sql`select distinct tenant_id from audit_only_entries limit ${limit}`)
+  const rows = await db.query<{ tenant_id: Id<'ten'> }>(
+    sql`select distinct tenant_id from audit_only_entries limit ${limit}`,
+  )
   return rows.map((row) => row.tenant_id)
 }
 

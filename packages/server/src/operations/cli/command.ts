@@ -2,6 +2,8 @@ import { Command, type OptionValues } from '@commander-js/extra-typings'
 import type { Command as ParsedCommand } from 'commander'
 import { withTryLock } from '../../platform/db/installation.ts'
 import type { Deps } from '../../platform/deps.ts'
+import type { Id } from '../../platform/ids.ts'
+import { isTenant, listTenants } from '../../tenancy/tenant/service.ts'
 import { createProgress, type Progress } from './progress.ts'
 
 /** What commands get from the process: the services, opened on demand, and where lines go. */
@@ -20,6 +22,8 @@ export interface CliContext {
   /** Whether a program reads the output. Long-running commands then write each thing that happens as a line of JSON. */
   json?: boolean
 }
+
+const TENANTS_SHOWN_MAX = 20
 
 /** How a command ends: sysexits.h for a bad configuration, the shell's custom for the rest. */
 export const EXIT = { done: 0, failed: 1, usage: 2, configuration: 78 } as const
@@ -92,6 +96,22 @@ export async function withDeps<T>(
     progress.end()
     await close()
   }
+}
+
+/** The tenant that is meant: the one named, or the only one. */
+export async function findTenant(deps: Deps, wanted: string | undefined): Promise<Id<'ten'>> {
+  if (wanted !== undefined && (await isTenant(deps.db, wanted))) return wanted as Id<'ten'>
+  const tenants = await listTenants(deps.db, TENANTS_SHOWN_MAX)
+  const [first, second] = tenants
+  if (first === undefined)
+    throw new CommandError(
+      'There is no tenant yet. Start the service once (halfkey serve), or run: halfkey tenants create --name NAME',
+    )
+  if (wanted === undefined && second === undefined) return first.id
+  const shown = tenants.map((tenant) => `\n  ${tenant.id}  ${tenant.name}`).join('')
+  const more = tenants.length === TENANTS_SHOWN_MAX ? '\n  …' : ''
+  if (wanted === undefined) throw new UsageError(`There are several tenants: name one with --tenant.${shown}${more}`)
+  throw new CommandError(`There is no tenant ${wanted}. Tenants:${shown}${more}`)
 }
 
 /** Holds `lock` in the database while it works. @throws CommandError where somebody else holds it; `what` is said of them */

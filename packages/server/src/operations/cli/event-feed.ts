@@ -1,23 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { z } from 'zod'
+import type { EventPage } from '../../delivery/events/schema.ts'
 import { type CliContext, UsageError } from './command.ts'
 import { type Remote, retryTransient } from './remote.ts'
 
-/** An event as the feed has it. */
-export interface CliEvent {
-  id: string
-  type: string
-  created_at: string
-  api_version: string
-  data: Record<string, unknown>
-}
-
 /** A page of the feed. */
-export interface FeedPage {
-  events: CliEvent[]
-  nextCursor: string
-  hasMore: boolean
-  missed: boolean
-}
+export type FeedPage = z.infer<typeof EventPage>
+/** An event as the feed has it. */
+export type CliEvent = FeedPage['events'][number]
 
 /** The feed's query parameter that says where to begin. */
 export type FeedStart = { after: string } | { since: string } | { last: string }

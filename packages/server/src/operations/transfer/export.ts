@@ -5,6 +5,7 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { KeyProvider } from '../../platform/security/key-provider.ts'
 import { VERSION } from '../../platform/version.ts'
+import type { Progress } from '../cli/progress.ts'
 import { copiedTables, schemaOf } from './catalogue-store.ts'
 import { withConnection } from './connection.ts'
 import { writeContainer } from './container.ts'
@@ -13,13 +14,6 @@ import { isSealed, openTransferKey, rewrapRows } from './keys.ts'
 import { compress, countsOf, type Manifest, totalOf } from './lines.ts'
 import { beginSnapshot, countRows, keepWrappingKey, readRows } from './rows-store.ts'
 import type { Table } from './tables.ts'
-
-/** Receives the progress of long work. */
-export interface Progress {
-  begin(what: string, total?: number | null): void
-  add(count: number): void
-  end(): void
-}
 
 /** What to export, and where to. */
 export interface ExportOptions {

@@ -12,7 +12,7 @@ import {
 import { startReceiver } from '../../../test/harness/receiver.ts'
 import { DataFolder, killAll, ServiceProcess, startProcess } from '../../../test/harness/service-process.ts'
 import { newHolder, newSession, transfers } from '../../delegation/delegated.fixture.ts'
-import { rotateKek } from '../cli/kek-rotation.ts'
+import { rotateKek } from '../cli/commands/kek-rotation.ts'
 import { createProgress } from '../cli/progress.ts'
 import { comparable, exportTo, halfkey, importFrom, newWorkbench, tenantAt } from './transfer.fixture.ts'
 

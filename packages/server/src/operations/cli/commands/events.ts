@@ -1,6 +1,6 @@
-import { type CliContext, defineCommand, wholeNumber } from './command.ts'
-import { type CliEvent, followFeed } from './event-feed.ts'
-import { openRemote, remoteOptions, untilInterrupted } from './remote.ts'
+import { type CliContext, defineCommand, wholeNumber } from '../command.ts'
+import { type CliEvent, followFeed } from '../event-feed.ts'
+import { openRemote, remoteOptions, untilInterrupted } from '../remote.ts'
 
 function show({ json, out }: CliContext, event: CliEvent): void {
   if (json) out(JSON.stringify(event))

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { CLIENT_VARIABLES, readClientVariables } from '../../config.ts'
-import { type SigningKey, signatureHeaders, signingKey } from '../../delivery/engine/send.ts'
-import { newWebhookSecret } from '../../platform/security/crypto.ts'
-import { type CliContext, defineCommand, UsageError } from './command.ts'
-import { type CliEvent, type FeedPage, type FeedStart, followFeed, readStart } from './event-feed.ts'
-import { type Answered, exchange, NoAnswer } from './exchange.ts'
-import { openRemote, type Remote, remoteOptions, untilInterrupted } from './remote.ts'
+import { CLIENT_VARIABLES, readClientVariables } from '../../../config.ts'
+import { type SigningKey, signatureHeaders, signingKey } from '../../../delivery/engine/send.ts'
+import { newWebhookSecret } from '../../../platform/security/crypto.ts'
+import { type CliContext, defineCommand, UsageError } from '../command.ts'
+import { type CliEvent, type FeedPage, type FeedStart, followFeed, readStart } from '../event-feed.ts'
+import { type Answered, exchange, NoAnswer } from '../exchange.ts'
+import { openRemote, type Remote, remoteOptions, untilInterrupted } from '../remote.ts'
 
 /** As a delivery: the specification's section 6. */
 const RECEIVER_MS = 30_000

@@ -1,12 +1,11 @@
 import { open, rename, rm, stat } from 'node:fs/promises'
-import { AuditFault, type ChainPlace, type WholeLog } from '../../insight/audit/chain.ts'
-import { verifyFile, type Watcher } from '../../insight/audit/log-file.ts'
-import { readLog, verifyLog } from '../../insight/audit/verify.ts'
-import type { Id } from '../../platform/ids.ts'
-import { listTenants } from '../../tenancy/tenant/service.ts'
-import { type CliContext, CommandError, defineCommand, UsageError, withDeps } from './command.ts'
-import { findTenant } from './keys.ts'
-import { createProgress, type Progress } from './progress.ts'
+import { AuditFault, type ChainPlace, type WholeLog } from '../../../insight/audit/chain.ts'
+import { verifyFile, type Watcher } from '../../../insight/audit/log-file.ts'
+import { readLog, verifyLog } from '../../../insight/audit/verify.ts'
+import type { Id } from '../../../platform/ids.ts'
+import { listTenants } from '../../../tenancy/tenant/service.ts'
+import { type CliContext, CommandError, defineCommand, findTenant, UsageError, withDeps } from '../command.ts'
+import { createProgress, type Progress } from '../progress.ts'
 
 const TENANTS_MAX = 100_000
 /** For the owner alone: a log holds addresses. */

@@ -2,12 +2,12 @@ import { createServer, type Server } from 'node:http'
 import { join } from 'node:path'
 import { Webhook as StandardWebhook } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
-import { verifyWebhook } from '../../../../sdk/src/webhooks.ts'
-import { eventually, newDatabase, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
-import { answer, startReceiver } from '../../../test/harness/receiver.ts'
-import { freePort, killAll, type ServiceProcess } from '../../../test/harness/service-process.ts'
-import { createUser } from '../../delivery/engine/delivery.fixture.ts'
-import { halfkey } from './remote.fixture.ts'
+import { verifyWebhook } from '../../../../../sdk/src/webhooks.ts'
+import { eventually, newDatabase, type Service, startService, type Tenant } from '../../../../test/harness/harness.ts'
+import { answer, startReceiver } from '../../../../test/harness/receiver.ts'
+import { freePort, killAll, type ServiceProcess } from '../../../../test/harness/service-process.ts'
+import { createUser } from '../../../delivery/engine/delivery.fixture.ts'
+import { halfkey } from '../remote.fixture.ts'
 
 // Each begins a process or two, which takes its time on a busy machine.
 vi.setConfig({ testTimeout: 240_000 })

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
-import { createUser, insertEvents } from '../../delivery/engine/delivery.fixture.ts'
-import { createFanOut } from '../../delivery/engine/fan-out.ts'
-import { signInAs } from '../../identity/sessions/sessions.fixture.ts'
-import { analyticsWhen, recounted } from '../../insight/analytics/analytics.fixture.ts'
-import { backfillDay } from '../../insight/analytics/backfill.ts'
-import { analyticsFollower } from '../../insight/analytics/follow.ts'
-import { followFeed } from '../../platform/events/feed.ts'
-import { runCli } from './cli.ts'
+import { eventually, type Service, startService, type Tenant } from '../../../../test/harness/harness.ts'
+import { createUser, insertEvents } from '../../../delivery/engine/delivery.fixture.ts'
+import { createFanOut } from '../../../delivery/engine/fan-out.ts'
+import { signInAs } from '../../../identity/sessions/sessions.fixture.ts'
+import { analyticsWhen, recounted } from '../../../insight/analytics/analytics.fixture.ts'
+import { backfillDay } from '../../../insight/analytics/backfill.ts'
+import { analyticsFollower } from '../../../insight/analytics/follow.ts'
+import { followFeed } from '../../../platform/events/feed.ts'
+import { runCli } from '../cli.ts'
 
 const DAY_MS = 86_400_000
 

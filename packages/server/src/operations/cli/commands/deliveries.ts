@@ -1,42 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { type CliContext, CommandError, defineCommand, EXIT, type Result, UsageError, wholeNumber } from './command.ts'
-import { createProgress } from './progress.ts'
-import { openRemote, orMissing, type Remote, remoteOptions, retryTransient, untilInterrupted } from './remote.ts'
+import type { z } from 'zod'
+import type { JobRecord } from '../../../delivery/jobs/schema.ts'
+import type { Delivery, Webhook } from '../../../delivery/webhooks/schema.ts'
+import { type CliContext, CommandError, defineCommand, EXIT, type Result, UsageError, wholeNumber } from '../command.ts'
+import { createProgress } from '../progress.ts'
+import { openRemote, orMissing, type Remote, remoteOptions, retryTransient, untilInterrupted } from '../remote.ts'
 
 const SHOWN_MAX = 20
 const LOOK_MS = 300
 /** A send ends within 30 s, and may wait for its turn. */
 const SENT_MS = 45_000
 
-interface Webhook {
-  id: string
-  url: string
-  status: string
-}
-
-interface Attempt {
-  number: number
-  statusCode: number | null
-  error: string | null
-}
-
-interface Delivery {
-  id: string
-  eventId: string
-  eventType: string
-  status: string
-  nextAttemptAt: string | null
-  attempts: Attempt[]
-  createdAt: string
-}
-
-interface Job {
-  id: string
-  status: string
-  progress: number
-  total: number
-  error: string | null
-}
+type Job = z.infer<typeof JobRecord>
 
 /** The webhook that is meant: the one named, or the only one. @throws UsageError naming those there are */
 async function findWebhook(remote: Remote, wanted: string | undefined): Promise<Webhook> {

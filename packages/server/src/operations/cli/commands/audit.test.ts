@@ -3,12 +3,12 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
-import { killAll, ServiceProcess } from '../../../test/harness/service-process.ts'
-import { signInAs } from '../../identity/sessions/sessions.fixture.ts'
-import { type AuditRecord, hashEntry, headMessage } from '../../insight/audit/chain.ts'
-import { keyFingerprint } from '../../platform/ports/party.ts'
-import { runCli } from './cli.ts'
+import { eventually, type Service, startService, type Tenant } from '../../../../test/harness/harness.ts'
+import { killAll, ServiceProcess } from '../../../../test/harness/service-process.ts'
+import { signInAs } from '../../../identity/sessions/sessions.fixture.ts'
+import { type AuditRecord, hashEntry, headMessage } from '../../../insight/audit/chain.ts'
+import { keyFingerprint } from '../../../platform/ports/party.ts'
+import { runCli } from '../cli.ts'
 
 let service: Service
 let folder: string

@@ -1,15 +1,21 @@
-import { inspectConfig } from '../../config.ts'
-import type { Config } from '../../platform/config.ts'
-import { redact } from '../../platform/observability/log.ts'
-import type { HeldKeys } from '../../platform/security/key-provider.ts'
-import { checkConfiguration, checkExposure, checkStripe } from '../doctor/configuration.ts'
-import { connectToLook, type Reached } from '../doctor/connect.ts'
-import { checkDatabase } from '../doctor/database.ts'
-import { checkDataFolder, checkDisk, checkKeyFile } from '../doctor/files.ts'
-import { type Finding, type Level, note, warning } from '../doctor/finding.ts'
-import { checkFollowers, checkImports, checkQueue, checkRelyingParties, checkSealing } from '../doctor/installation.ts'
-import { checkDns, checkEgress, checkRedis } from '../doctor/network.ts'
-import { defineCommand, EXIT } from './command.ts'
+import { inspectConfig } from '../../../config.ts'
+import type { Config } from '../../../platform/config.ts'
+import { redact } from '../../../platform/observability/log.ts'
+import type { HeldKeys } from '../../../platform/security/key-provider.ts'
+import { checkConfiguration, checkExposure, checkStripe } from '../../doctor/configuration.ts'
+import { connectToLook, type Reached } from '../../doctor/connect.ts'
+import { checkDatabase } from '../../doctor/database.ts'
+import { checkDataFolder, checkDisk, checkKeyFile } from '../../doctor/files.ts'
+import { type Finding, type Level, note, warning } from '../../doctor/finding.ts'
+import {
+  checkFollowers,
+  checkImports,
+  checkQueue,
+  checkRelyingParties,
+  checkSealing,
+} from '../../doctor/installation.ts'
+import { checkDns, checkEgress, checkRedis } from '../../doctor/network.ts'
+import { defineCommand, EXIT } from '../command.ts'
 
 /** A check that cannot be made is told of and keeps no other from being made. */
 async function look(check: string, body: () => Finding[] | Promise<Finding[]>): Promise<Finding[]> {

@@ -1,5 +1,5 @@
-import { createTenant } from '../../tenancy/tenant/service.ts'
-import { defineCommand, shortText, withDeps } from './command.ts'
+import { createTenant } from '../../../tenancy/tenant/service.ts'
+import { defineCommand, shortText, withDeps } from '../command.ts'
 
 /** `halfkey tenants create` */
 export const tenantsCreate = defineCommand({

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto'
 import { extname } from 'node:path'
 import { Option } from '@commander-js/extra-typings'
-import { type ImportFormat, KNOWN_COLUMNS, type Problem } from '../../identity/users/import/file.ts'
-import { type ImportReport, type ImportRequest, importUsers } from '../../identity/users/import/import.ts'
-import type { Deps } from '../../platform/deps.ts'
-import type { Id } from '../../platform/ids.ts'
-import { defaultApp, lockAppForShare } from '../../tenancy/apps/service.ts'
-import { CommandError, defineCommand, EXIT, runAlone, UsageError, withDeps } from './command.ts'
-import { findTenant } from './keys.ts'
+import { type ImportFormat, KNOWN_COLUMNS, type Problem } from '../../../identity/users/import/file.ts'
+import { type ImportReport, type ImportRequest, importUsers } from '../../../identity/users/import/import.ts'
+import type { Deps } from '../../../platform/deps.ts'
+import type { Id } from '../../../platform/ids.ts'
+import { defaultApp, lockAppForShare } from '../../../tenancy/apps/service.ts'
+import { CommandError, defineCommand, EXIT, findTenant, runAlone, UsageError, withDeps } from '../command.ts'
 
 const FORMATS: readonly ImportFormat[] = ['csv', 'jsonl']
 const FORMAT_OF: Record<string, ImportFormat> = { '.csv': 'csv', '.tsv': 'csv', '.jsonl': 'jsonl', '.ndjson': 'jsonl' }

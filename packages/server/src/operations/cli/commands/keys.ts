@@ -1,14 +1,9 @@
 import { Option } from '@commander-js/extra-typings'
-import type { Deps } from '../../platform/deps.ts'
-import type { Id } from '../../platform/ids.ts'
-import { newApiKey, SCOPES, type Scope } from '../../platform/security/api-key.ts'
-import { rotateSigningKey } from '../../platform/security/signing-keys.ts'
-import type { CreateApiKey } from '../../tenancy/api-keys/schema.ts'
-import { createApiKeyByOperator } from '../../tenancy/api-keys/service.ts'
-import { isTenant, listTenants } from '../../tenancy/tenant/service.ts'
-import { CommandError, defineCommand, shortText, UsageError, withDeps } from './command.ts'
-
-const TENANTS_SHOWN_MAX = 20
+import { newApiKey, SCOPES, type Scope } from '../../../platform/security/api-key.ts'
+import { rotateSigningKey } from '../../../platform/security/signing-keys.ts'
+import type { CreateApiKey } from '../../../tenancy/api-keys/schema.ts'
+import { createApiKeyByOperator } from '../../../tenancy/api-keys/service.ts'
+import { defineCommand, findTenant, shortText, UsageError, withDeps } from '../command.ts'
 
 /** `halfkey keys generate` */
 export const keysGenerate = defineCommand({
@@ -28,22 +23,6 @@ function readScopes(text: string): Scope[] {
   if (unknown !== undefined)
     throw new UsageError(`--scopes: there is no scope "${unknown}". Scopes: ${SCOPES.join(', ')}`)
   return [...new Set(scopes)] as Scope[]
-}
-
-/** The tenant that is meant: the one named, or the only one. */
-export async function findTenant(deps: Deps, wanted: string | undefined): Promise<Id<'ten'>> {
-  if (wanted !== undefined && (await isTenant(deps.db, wanted))) return wanted as Id<'ten'>
-  const tenants = await listTenants(deps.db, TENANTS_SHOWN_MAX)
-  const [first, second] = tenants
-  if (first === undefined)
-    throw new CommandError(
-      'There is no tenant yet. Start the service once (halfkey serve), or run: halfkey tenants create --name NAME',
-    )
-  if (wanted === undefined && second === undefined) return first.id
-  const shown = tenants.map((tenant) => `\n  ${tenant.id}  ${tenant.name}`).join('')
-  const more = tenants.length === TENANTS_SHOWN_MAX ? '\n  …' : ''
-  if (wanted === undefined) throw new UsageError(`There are several tenants: name one with --tenant.${shown}${more}`)
-  throw new CommandError(`There is no tenant ${wanted}. Tenants:${shown}${more}`)
 }
 
 /** `halfkey keys create` */

@@ -1,6 +1,6 @@
 import { chown, type FileHandle, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { newKeyLine } from '../../platform/security/key-provider.ts'
+import { newKeyLine } from '../../../platform/security/key-provider.ts'
 
 /** The key file is not ours to write, e.g. because it is a mounted secret. */
 export class KeyFileNotWritableError extends Error {

@@ -1,7 +1,6 @@
-import { createLink, LINK_MINUTES } from '../dashboard/link.ts'
-import { signOutEveryone } from '../dashboard/service.ts'
-import { defineCommand, withDeps } from './command.ts'
-import { findTenant } from './keys.ts'
+import { createLink, LINK_MINUTES } from '../../dashboard/link.ts'
+import { signOutEveryone } from '../../dashboard/service.ts'
+import { defineCommand, findTenant, withDeps } from '../command.ts'
 
 /** `halfkey dashboard link` */
 export const dashboardLink = defineCommand({

@@ -1,9 +1,8 @@
-import { backfillDay, backfillLastActive, planBackfill, type UnkeptDays } from '../../insight/analytics/backfill.ts'
-import { listFedTenants } from '../../insight/analytics/store.ts'
-import type { Deps } from '../../platform/deps.ts'
-import { defineCommand, UsageError, withDeps } from './command.ts'
-import { findTenant } from './keys.ts'
-import type { Progress } from './progress.ts'
+import { backfillDay, backfillLastActive, planBackfill, type UnkeptDays } from '../../../insight/analytics/backfill.ts'
+import { listFedTenants } from '../../../insight/analytics/store.ts'
+import type { Deps } from '../../../platform/deps.ts'
+import { defineCommand, findTenant, UsageError, withDeps } from '../command.ts'
+import type { Progress } from '../progress.ts'
 
 const UNKEPT_SHOWN_MAX = 20
 
