@@ -29,13 +29,11 @@ export async function createLink(
   const now = deps.now()
   const expiresAt = new Date(now.getTime() + lifetimeMs)
   await store.insertLink(deps.db, {
-    hash: linkHash(token),
+    // Plain SHA-256: 256 random bits need no slow hash.
+    hash: sha256(token),
     tenant_id: tenantId,
     expires_at: expiresAt,
     created_at: now,
   })
   return { url: `${publicUrl(deps.config)}/dashboard#link=${token}`, expiresAt }
 }
-
-/** What is stored of a link's token. Plain SHA-256: 256 random bits need no slow hash. */
-export const linkHash = (token: string): Buffer => sha256(token)

@@ -13,7 +13,6 @@ import type { KeyHolder } from '../../platform/security/authenticator.ts'
 import { sha256 } from '../../platform/security/crypto.ts'
 import { VERSION } from '../../platform/version.ts'
 import { fail } from './errors.ts'
-import { linkHash } from './link.ts'
 import { checkCsrf, checkOrigin, csrfTokenOf, SESSION_MS, tokenOf, tokensSent } from './request-checks.ts'
 import type { Session, SignIn } from './schema.ts'
 import * as store from './store.ts'
@@ -181,7 +180,7 @@ export async function signIn(
   const ofKey = 'key' in by ? await grantOfKey(deps, by.key, request.address) : undefined
   const known = await deps.db.tx(async (tx) => {
     if ('key' in by) return begin(tx, deps, ofKey as Grant, request, origin)
-    const link = await store.claimLink(tx, linkHash(by.link), deps.now())
+    const link = await store.claimLink(tx, sha256(by.link), deps.now())
     if (link === undefined) throw fail('dashboard_link_invalid')
     return begin(tx, deps, { tenant_id: link.tenant_id, key_id: null, key_hash: null }, request, origin)
   })
