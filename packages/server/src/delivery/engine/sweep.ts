@@ -56,7 +56,7 @@ export async function endPaused(tx: Db, now: Date): Promise<number> {
   if (ended.length === 0) return 0
   await lockLanes(tx, ended)
   const lanes = sql`unnest(${ended.map((row) => row.tenant_id)}::text[], ${ended.map((row) => row.lane_id)}::text[]) as l(tenant_id, id)`
-  const rows = await tx.query<{ n: number }>(sql`
+  return tx.count(sql`
     with picked as (
       select d.tenant_id, d.webhook_id, d.id, case when w.deleted_at is null then 'dead_letter' else 'cancelled' end as status
       from ${lanes} join deliveries d on d.lane_id = l.id and d.tenant_id = l.tenant_id and d.lease_id is null
@@ -68,7 +68,6 @@ export async function endPaused(tx: Db, now: Date): Promise<number> {
     ended as (${endGone(sql`attempts`)}),
     ${countGone(now)}
     select count(*) as n from gone`)
-  return rows[0]?.n ?? 0
 }
 
 /** Removes deleted webhooks once nothing of theirs is pending, minutes later: a fan-out that saw them alive is over by then. */
@@ -86,7 +85,7 @@ export function removeDeleted(tx: Db): Promise<number> {
  * really gone, for a retry may be moving one at this moment.
  */
 async function deleteOldDeliveries(tx: Db, retentionMs: number, deadLetterRetentionMs: number): Promise<number> {
-  const rows = await tx.query<{ n: number }>(sql`
+  return tx.count(sql`
     with old as (
       select tenant_id, webhook_id, id from deliveries_done
       where done_at < now() - ${retentionMs} * interval '1 millisecond' and status <> 'dead_letter'
@@ -97,7 +96,6 @@ async function deleteOldDeliveries(tx: Db, retentionMs: number, deadLetterRetent
       returning d.tenant_id, d.id),
     tried as (delete from attempts a using gone g where a.tenant_id = g.tenant_id and a.delivery_id = g.id)
     select count(*) as n from gone`)
-  return rows[0]?.n ?? 0
 }
 
 /** The tenants of whose feed some follower has not folded all, each with the first event that is still to be folded. */
@@ -138,7 +136,7 @@ async function deleteOldEvents(tx: Db, retentionMs: number, followers: readonly 
   // Asked again: what was still to be fanned out before is in the feed by now. The feed's order is not quite that of ids, so
   // what is left is held against the feed itself.
   const late = await findUnfolded(tx, followers)
-  const rows = await tx.query<{ n: number }>(sql`
+  return tx.count(sql`
     with late as materialized (
       select f.tenant_id, f.event_id
       from unnest(${late.map((row) => row.tenant_id)}::text[], ${late.map((row) => row.seq)}::bigint[]) as u(tenant_id, seq)
@@ -152,7 +150,6 @@ async function deleteOldEvents(tx: Db, retentionMs: number, followers: readonly 
       delete from feed f using gone g where f.tenant_id = g.tenant_id and f.event_id = g.id
         and f.event_id >= ${ids[0]} and f.event_id <= ${ids.at(-1)})
     select count(*) as n from gone`)
-  return rows[0]?.n ?? 0
 }
 
 /** How long what has ended is kept, and who has to have seen an event before it goes. */

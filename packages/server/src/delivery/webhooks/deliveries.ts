@@ -1,11 +1,12 @@
+import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { failures } from '../../platform/http/errors.ts'
 import { type Caller, type Page, paging } from '../../platform/http/route.ts'
-import { type Id, isId } from '../../platform/ids.ts'
+import { isId } from '../../platform/ids.ts'
 import { lockLanes, makeLanesDue } from '../engine/lanes.ts'
 import * as store from './delivery-store.ts'
 import type { Delivery, ListDeliveries } from './schema.ts'
-import { findOwnWebhook, lockOwnWebhook, WEBHOOK_ERRORS } from './service.ts'
+import { findOwnWebhook, WEBHOOK_ERRORS } from './service.ts'
 
 export const DELIVERY_ERRORS = {
   delivery_not_retryable: [
@@ -25,7 +26,7 @@ export async function listDeliveries(
   id: string,
   query: ListDeliveries,
 ): Promise<Page<Delivery>> {
-  const webhook = await findOwnWebhook(deps, caller, id)
+  const webhook = await findOwnWebhook(deps.db, caller, id)
   const { page, pageSize, offset } = paging(query)
   const filter = {
     tenantId: caller.tenantId,
@@ -37,10 +38,8 @@ export async function listDeliveries(
 }
 
 /** The caller's delivery with all its attempts, and its event's body. @throws not_found */
-export async function findOwnDelivery(deps: Deps, caller: Caller, webhookId: Id<'wh'>, deliveryId: string) {
-  const found = isId('dlv', deliveryId)
-    ? await store.findDelivery(deps.db, caller.tenantId, webhookId, deliveryId)
-    : undefined
+export async function findOwnDelivery(db: Db, ref: store.DeliveryRef) {
+  const found = isId('dlv', ref.id) ? await store.findDelivery(db, ref) : undefined
   if (found === undefined) throw fail('not_found')
   return found
 }
@@ -52,8 +51,9 @@ export async function getDelivery(
   id: string,
   deliveryId: string,
 ): Promise<Delivery & { payload: unknown }> {
-  const webhook = await findOwnWebhook(deps, caller, id)
-  const { delivery, body } = await findOwnDelivery(deps, caller, webhook.id, deliveryId)
+  const webhook = await findOwnWebhook(deps.db, caller, id)
+  const ref = { tenantId: caller.tenantId, webhookId: webhook.id, id: deliveryId }
+  const { delivery, body } = await findOwnDelivery(deps.db, ref)
   return { ...delivery, payload: body === null ? null : JSON.parse(body) }
 }
 
@@ -64,31 +64,31 @@ export async function getDelivery(
 export async function retryDelivery(deps: Deps, caller: Caller, id: string, deliveryId: string): Promise<Delivery> {
   const { attempts: seen } = await getDelivery(deps, caller, id, deliveryId)
   return deps.db.tx(async (tx) => {
-    const webhook = await lockOwnWebhook(tx, caller, id)
+    const webhook = await findOwnWebhook(tx, caller, id, true)
     if (webhook.status === 'disabled') throw fail('webhook_disabled')
-    const inTx = { ...deps, db: tx }
-    const own = [caller.tenantId, webhook.id, deliveryId] as const
+    const ref = { tenantId: caller.tenantId, webhookId: webhook.id, id: deliveryId }
     const lane = { tenant_id: caller.tenantId, lane_id: webhook.id }
     await lockLanes(tx, [lane])
-    const { delivery } = await findOwnDelivery(inTx, caller, webhook.id, deliveryId)
+    const { delivery } = await findOwnDelivery(tx, ref)
     // Sent since this caller looked, at another's wish or by the schedule: that was the one asked for.
     if (delivery.attempts.length > seen.length) return delivery
-    if (!(await store.restartDelivery(tx, ...own))) {
-      if (await store.isDone(tx, ...own)) throw fail('delivery_not_retryable')
-      await store.sendNow(tx, ...own)
+    if (!(await store.restartDelivery(tx, ref))) {
+      if (await store.isDone(tx, ref)) throw fail('delivery_not_retryable')
+      await store.sendNow(tx, ref)
     }
     await makeLanesDue(tx, [lane])
     tx.afterCommit(deps.wake.due)
-    return (await findOwnDelivery(inTx, caller, webhook.id, deliveryId)).delivery
+    return (await findOwnDelivery(tx, ref)).delivery
   })
 }
 
 /** Deletes a webhook's dead letters. @throws not_found */
 export async function purgeDeadLetters(deps: Deps, caller: Caller, id: string): Promise<{ purged: number }> {
-  const webhook = await findOwnWebhook(deps, caller, id)
+  const webhook = await findOwnWebhook(deps.db, caller, id)
+  const of = { tenantId: caller.tenantId, webhookId: webhook.id }
   let purged = 0
   for (;;) {
-    const gone = await store.purgeDeadLetters(deps.db, caller.tenantId, webhook.id, PURGE_PORTION)
+    const gone = await store.purgeDeadLetters(deps.db, of, PURGE_PORTION)
     purged += gone
     if (gone < PURGE_PORTION) return { purged }
   }

@@ -1,4 +1,4 @@
-import { and, type Db, isoTime, type Sql, sql } from '../../platform/db/db.ts'
+import { type Db, isoTime, type Sql, sql } from '../../platform/db/db.ts'
 import type { StoredEvent } from '../../platform/events/events.ts'
 import type { Id } from '../../platform/ids.ts'
 import { testLaneId } from '../engine/lanes.ts'
@@ -17,25 +17,46 @@ const PENDING_COLUMNS = sql`id, webhook_id, event_id, event_type, ${PENDING_STAT
 
 const DONE_COLUMNS = sql`id, webhook_id, event_id, event_type, status, retry, null::timestamptz as next_at, created_at, done_at as updated_at`
 
-/** A webhook's deliveries to look through. Null means any. */
-export interface DeliveryFilter {
+/** Whose deliveries. */
+export interface OfWebhook {
   tenantId: Id<'ten'>
   webhookId: Id<'wh'>
+}
+
+/** One delivery of a webhook. */
+export interface DeliveryRef extends OfWebhook {
+  id: string
+}
+
+/** The conditions that rows are a webhook's, or one of its deliveries. */
+const ofWebhook = ({ tenantId, webhookId }: OfWebhook) => sql`tenant_id = ${tenantId} and webhook_id = ${webhookId}`
+const isDelivery = (ref: DeliveryRef) => sql`${ofWebhook(ref)} and id = ${ref.id}`
+
+/** A webhook's deliveries to look through. Null means any. */
+export interface DeliveryFilter extends OfWebhook {
   status: Delivery['status'] | null
   eventType: string | null
 }
 
-/** The filter on the table of what is pending and on that of what has ended; null where it can find nothing there. */
-function conditions(filter: DeliveryFilter): { pending: Sql | null; done: Sql | null } {
-  const shared = [sql`tenant_id = ${filter.tenantId}`, sql`webhook_id = ${filter.webhookId}`]
-  if (filter.eventType !== null) shared.push(sql`event_type = ${filter.eventType}`)
-  if (filter.status === null) return { pending: and(shared), done: and(shared) }
-  if (['pending', 'delivering', 'retrying'].includes(filter.status)) {
-    return { pending: and([...shared, sql`${PENDING_STATUS} = ${filter.status}`]), done: null }
-  }
+/** Part of a list: the rows of the table of what is pending, or of that of what has ended. */
+interface Part {
+  table: Sql
+  columns: Sql
+  where: Sql
+}
+
+/** The parts in which a filter can find something. */
+function partsOf(filter: DeliveryFilter): Part[] {
+  const { status, eventType } = filter
+  const shared = eventType === null ? ofWebhook(filter) : sql`${ofWebhook(filter)} and event_type = ${eventType}`
+  const pending = (where: Sql) => ({ table: sql`deliveries`, columns: PENDING_COLUMNS, where })
+  const done = (where: Sql) => ({ table: sql`deliveries_done`, columns: DONE_COLUMNS, where })
+  if (status === null) return [pending(shared), done(shared)]
+  if (['pending', 'delivering', 'retrying'].includes(status))
+    return [pending(sql`${shared} and ${PENDING_STATUS} = ${status}`)]
   // Written out, so that the planner sees the partial index over dead letters.
-  const ended = filter.status === 'dead_letter' ? sql`status = 'dead_letter'` : sql`status = ${filter.status}`
-  return { pending: null, done: and([...shared, ended]) }
+  const ended = status === 'dead_letter' ? sql`status = 'dead_letter'` : sql`status = ${status}`
+  return [done(sql`${shared} and ${ended}`)]
 }
 
 const ATTEMPT = sql`json_build_object('number', a.number, 'at', ${isoTime(sql`a.at`)}, 'statusCode', a.status_code,
@@ -61,23 +82,19 @@ export async function listDeliveries(
   offset: number,
   limit: number,
 ): Promise<{ items: Delivery[]; total: number }> {
-  const { pending, done } = conditions(filter)
-  const part = (columns: Sql, table: Sql, where: Sql) =>
-    sql`(select tenant_id, ${columns} from ${table} where ${where} order by id desc limit ${offset + limit})`
-  const parts = [
-    ...(pending ? [part(PENDING_COLUMNS, sql`deliveries`, pending)] : []),
-    ...(done ? [part(DONE_COLUMNS, sql`deliveries_done`, done)] : []),
-  ]
-  const counts = [
-    ...(pending ? [sql`(select count(*) from deliveries where ${pending})`] : []),
-    ...(done ? [sql`(select count(*) from deliveries_done where ${done})`] : []),
-  ]
-  const union = parts.reduce((all, one) => sql`${all} union all ${one}`)
-  const sum = counts.reduce((all, one) => sql`${all} + ${one}`)
-  const count = await db.one<{ n: number }>(sql`select ${sum} as n`)
-  const total = count?.n ?? 0
+  const parts = partsOf(filter)
+  const sum = parts
+    .map(({ table, where }) => sql`(select count(*) from ${table} where ${where})`)
+    .reduce((all, one) => sql`${all} + ${one}`)
+  const total = await db.count(sql`select ${sum} as n`)
   // Past the end: finding that out by the offset would read all that lies before it.
   if (offset >= total) return { items: [], total }
+  const union = parts
+    .map(
+      ({ table, columns, where }) =>
+        sql`(select tenant_id, ${columns} from ${table} where ${where} order by id desc limit ${offset + limit})`,
+    )
+    .reduce((all, one) => sql`${all} union all ${one}`)
   const page = sql`select * from (${union}) u order by id desc offset ${offset} limit ${limit}`
   return { items: await db.query<Delivery>(withAttempts(page, LISTED_ATTEMPTS_MAX)), total }
 }
@@ -85,29 +102,23 @@ export async function listDeliveries(
 /** One delivery with all its attempts and the event's body (null when its retention is over). */
 export async function findDelivery(
   db: Db,
-  tenantId: Id<'ten'>,
-  webhookId: Id<'wh'>,
-  id: string,
+  ref: DeliveryRef,
 ): Promise<{ delivery: Delivery; body: string | null } | undefined> {
-  const own = sql`tenant_id = ${tenantId} and webhook_id = ${webhookId} and id = ${id}`
+  const own = isDelivery(ref)
   const found = sql`
     select tenant_id, ${PENDING_COLUMNS} from deliveries where ${own}
     union all select tenant_id, ${DONE_COLUMNS} from deliveries_done where ${own}`
   const row = await db.one<Delivery & { body: string | null }>(sql`
     select d.*, e.body from (${withAttempts(found, SHOWN_ATTEMPTS_MAX)}) d
-    left join events e on e.tenant_id = ${tenantId} and e.id = d."eventId" limit 1`)
+    left join events e on e.tenant_id = ${ref.tenantId} and e.id = d."eventId" limit 1`)
   if (row === undefined) return undefined
   const { body, ...delivery } = row
   return { delivery, body }
 }
 
 /** Whether a delivery has ended. */
-export async function isDone(db: Db, tenantId: Id<'ten'>, webhookId: Id<'wh'>, id: string): Promise<boolean> {
-  return (
-    (await db.one(
-      sql`select 1 from deliveries_done where tenant_id = ${tenantId} and webhook_id = ${webhookId} and id = ${id}`,
-    )) !== undefined
-  )
+export async function isDone(db: Db, ref: DeliveryRef): Promise<boolean> {
+  return (await db.one(sql`select 1 from deliveries_done where ${isDelivery(ref)}`)) !== undefined
 }
 
 const RESTART_COLUMNS = sql`tenant_id, webhook_id, id, webhook_id, event_id, event_type, cycle + 1, attempts, now(), created_at`
@@ -129,7 +140,7 @@ function takeRestartable(which: Sql): Sql {
  * Starts a new cycle for an ended delivery: only one of two callers at once finds it to move. A test stays as it ended, and
  * so does what has had 100 attempts or has lost its event.
  */
-export async function restartDelivery(tx: Db, tenantId: Id<'ten'>, webhookId: Id<'wh'>, id: string): Promise<boolean> {
+export async function restartDelivery(tx: Db, { tenantId, webhookId, id }: DeliveryRef): Promise<boolean> {
   const moved = await tx.run(sql`
     with ${takeRestartable(sql`d.tenant_id = ${tenantId} and d.webhook_id = ${webhookId} and d.id = ${id}`)}
     insert into deliveries (tenant_id, webhook_id, id, lane_id, event_id, event_type, cycle, attempts, next_at, created_at)
@@ -138,40 +149,27 @@ export async function restartDelivery(tx: Db, tenantId: Id<'ten'>, webhookId: Id
 }
 
 /** Brings a waiting delivery's next send forward to now; one that is being sent is left alone. */
-export async function sendNow(tx: Db, tenantId: Id<'ten'>, webhookId: Id<'wh'>, id: string): Promise<void> {
+export async function sendNow(tx: Db, ref: DeliveryRef): Promise<void> {
   await tx.run(sql`
-    update deliveries set next_at = now() where tenant_id = ${tenantId} and webhook_id = ${webhookId} and id = ${id} and lease_id is null and next_at > now()`)
+    update deliveries set next_at = now() where ${isDelivery(ref)} and lease_id is null and next_at > now()`)
 }
 
 /** Deletes a portion of a webhook's dead letters with their attempts. @returns how many */
-export async function purgeDeadLetters(
-  db: Db,
-  tenantId: Id<'ten'>,
-  webhookId: Id<'wh'>,
-  limit: number,
-): Promise<number> {
+export function purgeDeadLetters(db: Db, of: OfWebhook, limit: number): Promise<number> {
+  const dead = sql`${ofWebhook(of)} and status = 'dead_letter'`
   // By a range of ids: joined with the picked rows, a planner with old statistics compares each with each.
-  const row = await db.one<{ n: number }>(sql`
-    with old as (
-      select id from deliveries_done where tenant_id = ${tenantId} and webhook_id = ${webhookId} and status = 'dead_letter' order by id limit ${limit}),
-    gone as (
-      delete from deliveries_done where tenant_id = ${tenantId} and webhook_id = ${webhookId} and status = 'dead_letter'
-        and id <= (select max(id) from old) returning id),
-    tried as (delete from attempts a using gone g where a.tenant_id = ${tenantId} and a.delivery_id = g.id)
+  return db.count(sql`
+    with old as (select id from deliveries_done where ${dead} order by id limit ${limit}),
+    gone as (delete from deliveries_done where ${dead} and id <= (select max(id) from old) returning id),
+    tried as (delete from attempts a using gone g where a.tenant_id = ${of.tenantId} and a.delivery_id = g.id)
     select count(*) as n from gone`)
-  return row?.n ?? 0
 }
 
 /** How many dead letters a webhook has from this delivery id on. */
-export async function countDeadLetters(
-  db: Db,
-  tenantId: Id<'ten'>,
-  webhookId: Id<'wh'>,
-  fromId: string,
-): Promise<number> {
-  const row = await db.one<{ n: number }>(sql`
-    select count(*) as n from deliveries_done where tenant_id = ${tenantId} and webhook_id = ${webhookId} and status = 'dead_letter' and id >= ${fromId}`)
-  return row?.n ?? 0
+export function countDeadLetters(db: Db, of: OfWebhook, fromId: string): Promise<number> {
+  return db.count(
+    sql`select count(*) as n from deliveries_done where ${ofWebhook(of)} and status = 'dead_letter' and id >= ${fromId}`,
+  )
 }
 
 /**
@@ -180,13 +178,13 @@ export async function countDeadLetters(
  */
 export async function restartDeadLetters(
   tx: Db,
-  tenantId: Id<'ten'>,
-  webhookId: Id<'wh'>,
+  of: OfWebhook,
   afterId: string,
   untilId: string,
   limit: number,
 ): Promise<string[]> {
-  const dead = sql`tenant_id = ${tenantId} and webhook_id = ${webhookId} and status = 'dead_letter' and id > ${afterId}`
+  const { tenantId, webhookId } = of
+  const dead = sql`${ofWebhook(of)} and status = 'dead_letter' and id > ${afterId}`
   const rows = await tx.query<{ id: string }>(sql`
     with old as (select id from deliveries_done where ${dead} and id <= ${untilId} order by id limit ${limit}),
     ${takeRestartable(sql`d.tenant_id = ${tenantId} and d.webhook_id = ${webhookId} and d.status = 'dead_letter' and d.id > ${afterId}
@@ -199,13 +197,12 @@ export async function restartDeadLetters(
 }
 
 /** How many test deliveries of a webhook have not ended. */
-export async function countOpenTests(tx: Db, tenantId: Id<'ten'>, webhookId: Id<'wh'>): Promise<number> {
-  // Each half by an index of its own.
+export function countOpenTests(tx: Db, { tenantId, webhookId }: OfWebhook): Promise<number> {
   const own = sql`lane_id = ${testLaneId(webhookId)} and tenant_id = ${tenantId}`
-  const row = await tx.one<{ n: number }>(sql`
+  // Each half by an index of its own.
+  return tx.count(sql`
     select (select count(*) from deliveries where ${own} and lease_id is null)
       + (select count(*) from deliveries where ${own} and lease_id is not null) as n`)
-  return row?.n ?? 0
 }
 
 /** Writes a test event for one webhook alone: no outbox, so nobody else gets it, and a lane of its own. */

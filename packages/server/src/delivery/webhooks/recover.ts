@@ -7,8 +7,8 @@ import { type Id, idTime } from '../../platform/ids.ts'
 import type { Logger } from '../../platform/observability/log.ts'
 import { lockLanes, makeLanesDue } from '../engine/lanes.ts'
 import * as deliveries from './delivery-store.ts'
-import { lockOwnWebhook, WEBHOOK_ERRORS } from './service.ts'
-import { lockWebhook } from './store.ts'
+import { findOwnWebhook, WEBHOOK_ERRORS } from './service.ts'
+import { findWebhook } from './store.ts'
 
 const fail = failures(WEBHOOK_ERRORS)
 
@@ -32,12 +32,12 @@ export async function recoverDeadLetters(deps: Deps, caller: Caller, id: string,
   if (sinceMs > deps.now().getTime()) throw invalid('since', 'Must not lie in the future.', 'in_the_future')
   return deps.db.tx(async (tx) => {
     // Its lock makes one of two requests at once, and a step of the job, wait for the other.
-    const webhook = await lockOwnWebhook(tx, caller, id)
+    const webhook = await findOwnWebhook(tx, caller, id, true)
     if (webhook.status === 'disabled') throw fail('webhook_disabled')
     const fromId = `dlv_${idTime(Math.max(0, sinceMs))}`
     const open = await findOpenJob(tx, caller.tenantId, JOB, { webhookId: webhook.id })
     if (open !== undefined && fromId >= (open.state as Recovery).fromId) return open
-    const total = await deliveries.countDeadLetters(tx, caller.tenantId, webhook.id, fromId)
+    const total = await deliveries.countDeadLetters(tx, { tenantId: caller.tenantId, webhookId: webhook.id }, fromId)
     // Up to now: what this job's own cycles bury again is not dug up by it.
     const untilId = `dlv_${idTime(deps.now().getTime() + 1)}`
     const state: Recovery = { webhookId: webhook.id, fromId, afterId: fromId, untilId }
@@ -51,12 +51,13 @@ export async function recoverDeadLetters(deps: Deps, caller: Caller, id: string,
 async function recoverPortion(tx: Db, job: Job): Promise<JobStep> {
   const state = job.state as Recovery
   const { webhookId, afterId, untilId } = state
-  const webhook = await lockWebhook(tx, job.tenantId, webhookId, null)
+  const webhook = await findWebhook(tx, job.tenantId, webhookId, null, true)
   if (webhook === undefined) return { failed: 'The webhook was deleted.' }
   if (webhook.status === 'disabled') return { failed: 'The webhook was disabled. Set its status to active first.' }
+  const of = { tenantId: job.tenantId, webhookId }
   const lane = { tenant_id: job.tenantId, lane_id: webhookId }
   await lockLanes(tx, [lane])
-  const ids = await deliveries.restartDeadLetters(tx, job.tenantId, webhookId, afterId, untilId, PORTION)
+  const ids = await deliveries.restartDeadLetters(tx, of, afterId, untilId, PORTION)
   if (ids.length > 0) await makeLanesDue(tx, [lane])
   return { progress: ids.length, state: { ...state, afterId: ids.at(-1) ?? afterId }, done: ids.length < PORTION }
 }

@@ -1,3 +1,4 @@
+import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { EVENT_CATALOGUE, type EventType } from '../../platform/events/event-catalogue.ts'
 import { newEvent } from '../../platform/events/events.ts'
@@ -7,7 +8,7 @@ import { type Id, newId } from '../../platform/ids.ts'
 import { findOwnDelivery } from './deliveries.ts'
 import * as store from './delivery-store.ts'
 import type { Delivery } from './schema.ts'
-import { lockOwnWebhook } from './service.ts'
+import { findOwnWebhook } from './service.ts'
 
 const OPEN_TESTS_MAX = 10
 const RETRY_AFTER_SECONDS = '10'
@@ -31,8 +32,8 @@ export async function queueTest(
   eventType: EventType,
 ): Promise<QueuedTest> {
   return deps.db.tx(async (tx) => {
-    const webhook = await lockOwnWebhook(tx, caller, id)
-    if ((await store.countOpenTests(tx, caller.tenantId, webhook.id)) >= OPEN_TESTS_MAX) {
+    const webhook = await findOwnWebhook(tx, caller, id, true)
+    if ((await store.countOpenTests(tx, { tenantId: caller.tenantId, webhookId: webhook.id })) >= OPEN_TESTS_MAX) {
       const message = `${OPEN_TESTS_MAX} test events of this webhook have not ended yet.`
       throw fail('rate_limited', [{ code: 'too_many_tests', message }], { 'retry-after': RETRY_AFTER_SECONDS })
     }
@@ -57,10 +58,10 @@ export async function queueTest(
 /** How many calls of each tenant wait in this process. A tenant without any has no entry. */
 const waiting = new Map<Id<'ten'>, number>()
 
-async function untilDone(deps: Deps, tenantId: Id<'ten'>, { webhookId, deliveryId }: QueuedTest): Promise<void> {
+async function untilDone(db: Db, ref: store.DeliveryRef): Promise<void> {
   const deadline = performance.now() + WAIT_MS
   for (let pauseMs = POLL_MIN_MS; ; pauseMs = Math.min(pauseMs * 1.5, POLL_MAX_MS)) {
-    if (await store.isDone(deps.db, tenantId, webhookId, deliveryId)) return
+    if (await store.isDone(db, ref)) return
     const leftMs = deadline - performance.now()
     if (leftMs <= 0) return
     await new Promise((resolve) => setTimeout(resolve, Math.min(pauseMs, leftMs)))
@@ -73,16 +74,17 @@ async function untilDone(deps: Deps, tenantId: Id<'ten'>, { webhookId, deliveryI
  */
 export async function awaitTest(deps: Deps, caller: Caller, queued: QueuedTest): Promise<Delivery> {
   const { tenantId } = caller
+  const ref = { tenantId, webhookId: queued.webhookId, id: queued.deliveryId }
   const others = waiting.get(tenantId) ?? 0
   if (others < WAITERS_MAX) {
     waiting.set(tenantId, others + 1)
     try {
-      await untilDone(deps, tenantId, queued)
+      await untilDone(deps.db, ref)
     } finally {
       const left = (waiting.get(tenantId) ?? 1) - 1
       if (left > 0) waiting.set(tenantId, left)
       else waiting.delete(tenantId)
     }
   }
-  return (await findOwnDelivery(deps, caller, queued.webhookId, queued.deliveryId)).delivery
+  return (await findOwnDelivery(deps.db, ref)).delivery
 }

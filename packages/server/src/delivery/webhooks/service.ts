@@ -36,16 +36,9 @@ export async function checkUrl(deps: Deps, url: string | undefined): Promise<voi
   }
 }
 
-/** The caller's webhook, locked. @throws not_found */
-export async function lockOwnWebhook(tx: Db, caller: Caller, id: string): Promise<store.WebhookRow> {
-  const row = isId('wh', id) ? await store.lockWebhook(tx, caller.tenantId, id, caller.appId) : undefined
-  if (row === undefined) throw fail('not_found')
-  return row
-}
-
-/** The caller's webhook. @throws not_found, the same for another's and none */
-export async function findOwnWebhook(deps: Deps, caller: Caller, id: string): Promise<store.WebhookRow> {
-  const row = isId('wh', id) ? await store.findWebhook(deps.db, caller.tenantId, id, caller.appId) : undefined
+/** The caller's webhook, locked until the transaction ends with `lock`. @throws not_found, the same for another's and none */
+export async function findOwnWebhook(db: Db, caller: Caller, id: string, lock = false): Promise<store.WebhookRow> {
+  const row = isId('wh', id) ? await store.findWebhook(db, caller.tenantId, id, caller.appId, lock) : undefined
   if (row === undefined) throw fail('not_found')
   return row
 }
@@ -112,7 +105,7 @@ export async function createWebhook(
 
 /** @throws not_found */
 export async function getWebhook(deps: Deps, caller: Caller, id: string): Promise<Webhook> {
-  return store.toWebhook(await findOwnWebhook(deps, caller, id))
+  return store.toWebhook(await findOwnWebhook(deps.db, caller, id))
 }
 
 /** A page of the caller's webhooks, newest first. */
@@ -144,7 +137,7 @@ function changedRow(before: store.WebhookRow, input: UpdateWebhook): store.Webho
 /** Changes what is given. `paused` holds deliveries, `active` lets them go on. @throws not_found, webhook_url_blocked */
 export async function updateWebhook(deps: Deps, call: Call, id: string, input: UpdateWebhook): Promise<Webhook> {
   return deps.db.tx(async (tx) => {
-    const before = await lockOwnWebhook(tx, call.caller, id)
+    const before = await findOwnWebhook(tx, call.caller, id, true)
     if (Object.keys(input).length === 0) return store.toWebhook(before)
     const row = changedRow(before, input)
     row.updated_at = deps.now()
@@ -161,7 +154,7 @@ export async function updateWebhook(deps: Deps, call: Call, id: string, input: U
 /** Deletes a webhook; what is pending is cancelled. Answers its final state. @throws not_found */
 export async function deleteWebhook(deps: Deps, call: Call, id: string): Promise<Webhook> {
   return deps.db.tx(async (tx) => {
-    const row = await lockOwnWebhook(tx, call.caller, id)
+    const row = await findOwnWebhook(tx, call.caller, id, true)
     await store.markDeleted(tx, row, deps.now())
     await tell(tx, deps, call, 'webhook.deleted', row)
     return store.toWebhook(row)
@@ -182,7 +175,7 @@ export async function rotateSecret(
     throw invalid('endGrace', 'Give either endGrace or graceSeconds.')
   const secret = input.endGrace === true ? null : newWebhookSecret()
   return deps.db.tx(async (tx) => {
-    const row = { ...(await lockOwnWebhook(tx, call.caller, id)), updated_at: deps.now() }
+    const row = { ...(await findOwnWebhook(tx, call.caller, id, true)), updated_at: deps.now() }
     if (secret === null) {
       row.previous_secret_sealed = null
       row.previous_secret_until = null

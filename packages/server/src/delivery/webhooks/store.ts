@@ -1,4 +1,4 @@
-import { and, type Db, type Sql, sql } from '../../platform/db/db.ts'
+import { and, type Db, sql } from '../../platform/db/db.ts'
 import type { Id } from '../../platform/ids.ts'
 import { lockLanes, testLaneId } from '../engine/lanes.ts'
 import type { Webhook } from './schema.ts'
@@ -48,35 +48,28 @@ export async function insertWebhook(db: Db, row: WebhookRow): Promise<void> {
       ${row.secret_last4}, ${row.metadata}, ${row.created_at}, ${row.updated_at})`)
 }
 
-function own(tenantId: Id<'ten'>, id: string, appId: Id<'app'> | null): Sql {
-  return sql`tenant_id = ${tenantId} and id = ${id} and deleted_at is null and (${appId}::text is null or app_id = ${appId})`
-}
-
-/** The webhook, if it is this tenant's (and, with `appId`, this app's) and not deleted. */
+/**
+ * The webhook, if it is this tenant's (and, with `appId`, this app's) and not deleted; locked until the transaction ends
+ * with `lock`.
+ */
 export function findWebhook(
   db: Db,
   tenantId: Id<'ten'>,
   id: string,
   appId: Id<'app'> | null,
+  lock = false,
 ): Promise<WebhookRow | undefined> {
-  return db.one<WebhookRow>(sql`select * from webhooks where ${own(tenantId, id, appId)}`)
-}
-
-/** The same, locked until the transaction ends. */
-export function lockWebhook(
-  tx: Db,
-  tenantId: Id<'ten'>,
-  id: string,
-  appId: Id<'app'> | null,
-): Promise<WebhookRow | undefined> {
-  return tx.one<WebhookRow>(sql`select * from webhooks where ${own(tenantId, id, appId)} for no key update`)
+  return db.one<WebhookRow>(sql`
+    select * from webhooks
+    where tenant_id = ${tenantId} and id = ${id} and deleted_at is null and (${appId}::text is null or app_id = ${appId})
+    ${lock ? sql`for no key update` : sql``}`)
 }
 
 /** How many webhooks a tenant has; looks no further than `most`. */
-export async function countWebhooks(db: Db, tenantId: Id<'ten'>, most: number): Promise<number> {
-  const row = await db.one<{ n: number }>(sql`
-    select count(*) as n from (select from webhooks where tenant_id = ${tenantId} and deleted_at is null limit ${most}) w`)
-  return row?.n ?? 0
+export function countWebhooks(db: Db, tenantId: Id<'ten'>, most: number): Promise<number> {
+  return db.count(
+    sql`select count(*) as n from (select from webhooks where tenant_id = ${tenantId} and deleted_at is null limit ${most}) w`,
+  )
 }
 
 /** A page of webhooks, newest first, and how many there are. */
@@ -89,11 +82,11 @@ export async function listWebhooks(
   const where = [sql`tenant_id = ${filter.tenantId}`, sql`deleted_at is null`]
   if (filter.appId !== null) where.push(sql`app_id = ${filter.appId}`)
   if (filter.status !== null) where.push(sql`status = ${filter.status}`)
-  const count = await db.one<{ n: number }>(sql`select count(*) as n from webhooks where ${and(where)}`)
+  const total = await db.count(sql`select count(*) as n from webhooks where ${and(where)}`)
   const rows = await db.query<WebhookRow>(
     sql`select * from webhooks where ${and(where)} order by id desc offset ${offset} limit ${limit}`,
   )
-  return { rows, total: count?.n ?? 0 }
+  return { rows, total }
 }
 
 /** Stores what PATCH and rotate can change. */

@@ -145,10 +145,8 @@ function conditions(filter: EntryFilter, withActions = true): Sql {
   return and(all)
 }
 
-async function countRows(db: Db, where: Sql): Promise<number> {
-  const row = await db.one<{ n: number }>(unprepared(sql`select count(*) as n from audit_entries where ${where}`))
-  return row?.n ?? 0
-}
+const countRows = (db: Db, where: Sql) =>
+  db.count(unprepared(sql`select count(*) as n from audit_entries where ${where}`))
 
 /** Adds the counts of whole days, of whole hours on the day of `since`, and the entries in its hour. */
 async function countBySpans(db: Db, filter: EntryFilter): Promise<number> {
@@ -158,11 +156,10 @@ async function countBySpans(db: Db, filter: EntryFilter): Promise<number> {
     day === null
       ? sql`hours = 24`
       : sql`(hours = 24 and begins >= ${day} or hours = 1 and begins >= ${hour} and begins < ${day})`
-  const row = await db.one<{ n: number }>(sql`
+  const whole = await db.count(sql`
     select coalesce(sum(n), 0)::bigint as n from audit_counts
     where tenant_id = ${tenantId} and ${spans} and (${appId}::text is null or app_id = ${appId})
       and (${actor}::text is null or actor = ${actor}) and (${actions}::text[] is null or action = any(${actions}))`)
-  const whole = row?.n ?? 0
   return hour === null ? whole : whole + (await countRows(db, sql`${conditions(filter)} and at < ${hour}`))
 }
 
@@ -171,10 +168,7 @@ const isUnfiltered = ({ appId, actor, target, actions, since }: EntryFilter) =>
 
 /** The exact number of entries that a filter finds. */
 async function countEntries(db: Db, filter: EntryFilter): Promise<number> {
-  if (isUnfiltered(filter)) {
-    const row = await db.one<{ seq: number }>(sql`select seq from audit_heads where tenant_id = ${filter.tenantId}`)
-    return row?.seq ?? 0
-  }
+  if (isUnfiltered(filter)) return db.count(sql`select seq as n from audit_heads where tenant_id = ${filter.tenantId}`)
   if (filter.target !== null || (filter.actor !== null && isOneOfMany(filter.actor)))
     return countRows(db, conditions(filter))
   return countBySpans(db, filter)
@@ -225,7 +219,7 @@ export async function beginReading(tx: Db): Promise<void> {
 }
 
 /** The number of entries in the table, which may differ from the head's. */
-export async function countAll(db: Db, tenantId: Id<'ten'>): Promise<number> {
+export function countAll(db: Db, tenantId: Id<'ten'>): Promise<number> {
   return countRows(db, sql`tenant_id = ${tenantId}`)
 }
 

@@ -111,6 +111,8 @@ export interface Db {
   query<Row extends object>(statement: Sql): Promise<Row[]>
   /** The first row, or undefined. */
   one<Row extends object>(statement: Sql): Promise<Row | undefined>
+  /** The number `n` of the first row; 0 without one. */
+  count(statement: Sql): Promise<number>
   /** Runs without rows to read; answers the number of rows touched. */
   run(statement: Sql): Promise<number>
   /**
@@ -154,6 +156,9 @@ function statements(runner: QueryRunner) {
     },
     async one<Row extends object>(statement: Sql): Promise<Row | undefined> {
       return (await execute(statement)).rows[0] as Row | undefined
+    },
+    async count(statement: Sql): Promise<number> {
+      return ((await execute(statement)).rows[0] as { n: number } | undefined)?.n ?? 0
     },
     async run(statement: Sql): Promise<number> {
       return (await execute(statement)).rowCount ?? 0
