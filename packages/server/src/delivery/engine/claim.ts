@@ -126,7 +126,7 @@ function leaseRows(
 }
 
 /**
- * A statement of its own, after the lease: it must see rows that committed while the lanes' locks were waited for. A
+ * A separate statement after the lease: it must see rows that committed while it waited for the lanes' locks. A
  * lane at its limit sleeps until one of its sends ends; a backlogged one is due again behind the others.
  */
 async function rescheduleLanes(

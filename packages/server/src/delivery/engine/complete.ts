@@ -5,7 +5,7 @@ import type { Id } from '../../platform/ids.ts'
 import type { Claimed } from './claim.ts'
 import { lockLanes } from './lanes.ts'
 
-/** How one attempt ended, and what is to become of its delivery. */
+/** How one attempt ended, and what happens to its delivery next. */
 export interface Outcome {
   row: Claimed
   /** Unix milliseconds, by the database's clock. */
@@ -212,7 +212,7 @@ export interface DeadLetter {
   app_id: string | null
 }
 
-/** A dead letter is an event of its own, but for events about webhooks: those would breed without end. */
+/** Publishes an event for each dead letter, except for events about webhooks: those would multiply without end. */
 export async function announceDeadLetters(tx: Db, publisher: Publisher, letters: readonly DeadLetter[]): Promise<void> {
   for (const letter of letters) {
     if (letter.event_type.startsWith('webhook.')) continue
@@ -298,8 +298,8 @@ export function complete(
 }
 
 /**
- * The same for outcomes of which one may be such that the database refuses it: the others are stored all the same, and
- * that one is left to its lease. What a fault of the connection kept is thrown, to be tried again whole.
+ * The same for a batch in which the database may refuse an outcome: the others are stored, and that one is left to its
+ * lease. A fault of the connection is thrown, and the whole batch is tried again.
  */
 export async function completeEach(
   dbs: EngineDbs,

@@ -25,17 +25,6 @@ const SLOTS_SLOW = SLOTS / 2
 
 export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 
-export interface Dispatch {
-  /** Leases what is due and sends it, or waits for something to be. */
-  claimTurn(pollMs: number): Promise<void>
-  /** Stores outcomes, or waits for some. */
-  flushTurn(pollMs: number): Promise<void>
-  /** Whether anything is being sent or waits to be stored. */
-  busy(): boolean
-  /** Gives back what has not been sent yet, and stores the rest as it comes. */
-  windUp(): void
-}
-
 export interface DispatchOptions {
   workerId: string
   heartbeat: Heartbeat
@@ -87,10 +76,7 @@ function createDispatchQuota() {
 }
 
 /** Claims, sends and completes: the middle of the engine, for one process. */
-export function createDispatch(
-  deps: Deps,
-  { workerId, heartbeat, due, publisher, asyncCommit }: DispatchOptions,
-): Dispatch {
+export function createDispatch(deps: Deps, { workerId, heartbeat, due, publisher, asyncCommit }: DispatchOptions) {
   const { db, log, metrics, config } = deps
   const slots = createDispatchQuota()
   const gates = createGates()
@@ -133,7 +119,8 @@ export function createDispatch(
     log.error({ err: error, deliveryId: row.id }, 'an outcome could not be stored')
 
   return {
-    async claimTurn(pollMs) {
+    /** Leases what is due and sends it, or waits for something to be. */
+    async claimTurn(pollMs: number): Promise<void> {
       gates.drain(false)
       if (unflushed.length >= UNFLUSHED_MAX || !heartbeat.alive() || slots.free() === 0) {
         await due.wait(BLOCKED_PAUSE_MS)
@@ -158,7 +145,8 @@ export function createDispatch(
       await pause(GAP_MS)
       await due.wait(Math.min(pollMs, claimed.nextInMs ?? pollMs, gates.waiting() > 0 ? BLOCKED_PAUSE_MS : pollMs))
     },
-    async flushTurn(pollMs) {
+    /** Stores outcomes, or waits for some. */
+    async flushTurn(pollMs: number): Promise<void> {
       if (unflushed.length === 0) {
         await flush.wait(pollMs)
         if (unflushed.length > 0 && unflushed.length < OUTCOMES_A_FLUSH) await pause(GAP_MS)
@@ -175,7 +163,9 @@ export function createDispatch(
       due.raise()
       for (const lane of done.failing) await disableFailing(db, publisher, lane, config.webhookDisableAfterMs)
     },
+    /** Whether anything is being sent or waits to be stored. */
     busy: () => unflushed.length > 0 || slots.taken() > 0,
+    /** Gives back what has not been sent yet, and stores the rest as it comes. */
     windUp() {
       gates.drain(true)
       flush.raise()

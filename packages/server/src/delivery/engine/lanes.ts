@@ -29,8 +29,8 @@ export async function lockLanes(tx: Db, lanes: readonly LaneRef[]): Promise<void
 }
 
 /**
- * Makes lanes due now. The lane rule: whoever makes a row due makes its lane due, in the same transaction and under the
- * lane's lock.
+ * Makes lanes due now. The lane rule: a writer that makes a row due makes its lane due, in the same transaction and
+ * under the lane's lock.
  */
 export async function makeLanesDue(tx: Db, lanes: readonly LaneRef[]): Promise<void> {
   if (lanes.length === 0) return

@@ -6,7 +6,7 @@ import { type LaneRef, lockLanes, makeLanesDue } from './lanes.ts'
 export const HEARTBEAT_MS = 5_000
 const TRUST_MS = 10_000
 const SILENCE_AFTER_FAULT_MS = 15_000
-/** A worker silent for so long is taken for dead. */
+/** A worker that is silent for longer is taken for dead. */
 const DEAD_AFTER_SECONDS = 15
 const ROWS_A_REAP = 500
 /** A delivery whose workers keep dying may be what kills them. */
@@ -19,10 +19,10 @@ async function recordHeartbeat(db: Db, workerId: string): Promise<void> {
     on conflict (id) do update set heartbeat_at = clock_timestamp()`)
 }
 
-/** What a worker knows of its own touch with the database. All times are this process's monotonic clock. */
+/** A worker's contact with the database. All times are this process's monotonic clock. */
 export interface Heartbeat {
   beat(): Promise<void>
-  /** Whether a heartbeat was confirmed lately: without one, others may have taken this worker for dead. */
+  /** Whether a heartbeat was confirmed recently: without one, other workers may take this one for dead. */
   alive(): boolean
   fault(): void
   /**
@@ -137,7 +137,7 @@ function takeBack(db: Db, publisher: Publisher, found: readonly LostRow[]): Prom
   })
 }
 
-/** Forgets workers long silent: their leases are long gone. */
+/** Deletes workers that have been silent for an hour: their leases ran out long ago. */
 export function forgetDeadWorkers(db: Db): Promise<number> {
   return db.run(sql`delete from workers where heartbeat_at < clock_timestamp() - interval '1 hour'`)
 }

@@ -24,7 +24,7 @@ export function createMaintenance(
   let minuteAt = performance.now()
   const pending = { events: false, answers: false }
 
-  /** Each step on its own: one that fails is told of and keeps no other from its turn. An outage ends the round. */
+  /** Runs one step. A failure is logged and does not prevent the other steps; an outage ends the round. */
   async function step(name: string, work: () => Promise<number | boolean>): Promise<number> {
     try {
       return Number(await work())

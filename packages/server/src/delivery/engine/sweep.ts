@@ -43,7 +43,7 @@ export async function disableFailing(
 
 /**
  * Ends what waits for webhooks that will not get it: cancelled for deleted ones, dead letters for disabled ones. By the
- * webhook's state, so that a crash half-way only means that the next sweep goes on.
+ * webhook's state, so the next sweep continues after a crash half-way.
  * @returns how many ended now
  */
 export async function endPaused(tx: Db, now: Date): Promise<number> {
@@ -123,7 +123,7 @@ async function deleteOldEvents(tx: Db, retentionMs: number, followers: readonly 
       select from deliveries_done d where d.tenant_id = e.tenant_id and d.event_id = e.id and d.status = 'dead_letter')`
   const unfolded = await findUnfolded(tx, followers)
   const tenants = unfolded.map((row) => row.tenant_id)
-  // Passed over by their ids, or a portion could hold nothing else and there would be no getting on.
+  // Skipped by their ids: otherwise a portion could consist of them alone, and nothing would ever be deleted.
   const old = await tx.query<{ tenant_id: string; id: string }>(sql`
     select e.tenant_id, e.id from events e
     where e.created_at < now() - ${retentionMs} * interval '1 millisecond' and ${unneeded}

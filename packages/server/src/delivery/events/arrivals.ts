@@ -3,7 +3,7 @@ import { fail } from '../../platform/http/errors.ts'
 import type { Id } from '../../platform/ids.ts'
 import { findHeads } from './store.ts'
 
-/** How long an event may be in the feed before who waits for it is told. */
+/** How often the feeds are checked while a request waits. */
 const LOOK_MS = 200
 const WAITING_MAX = 2_000
 const WAITING_A_TENANT_MAX = 100
@@ -31,11 +31,11 @@ function createArrivals({ db, log, lifecycle }: Deps): Arrivals {
       for (const waiter of [...waiters]) if ((heads.get(tenantId) ?? 0) > waiter.after) waiter.end()
   }
 
-  /** Looks again and again while somebody waits. */
+  /** Checks the feeds while any request waits. */
   async function keepLooking(): Promise<void> {
     looking = true
     while (waiting.size > 0) {
-      // With the database away they wait as long as they wanted to; their next read says what is wrong.
+      // Without the database they wait until their time-out; their next read reports the error.
       await look().catch((error: unknown) => log.debug({ err: error }, 'the feeds were not looked at'))
       if (lifecycle.draining) for (const waiters of waiting.values()) for (const waiter of [...waiters]) waiter.end()
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
@@ -76,7 +76,7 @@ function createArrivals({ db, log, lifecycle }: Deps): Arrivals {
 
 const known = new WeakMap<Deps['lifecycle'], Arrivals>()
 
-/** Those who wait in this process. */
+/** The waiting requests of this process. */
 export function arrivalsOf(deps: Deps): Arrivals {
   const arrivals = known.get(deps.lifecycle) ?? createArrivals(deps)
   known.set(deps.lifecycle, arrivals)

@@ -57,7 +57,7 @@ const FeedEvent = z
   })
   .meta({ id: 'Event', description: 'An event, as it is delivered to webhooks.' })
 
-/** Some of the feed, and where it goes on. */
+/** A page of the feed, and where the next one begins. */
 export const EventPage = z
   .object({
     events: z.array(FeedEvent),

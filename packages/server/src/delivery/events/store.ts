@@ -88,7 +88,7 @@ export async function readPortion(
   return { ...shared, seq: more ? (scanned_to ?? head) : head, more, kept }
 }
 
-/** Where a tenant's feed ends, and from where on what is told of it is durable; undefined before its first event. */
+/** Where a tenant's feed ends, and up to where the log must be on disk for that to be durable; undefined before its first event. */
 export function findHead(db: Db, tenantId: Id<'ten'>): Promise<{ head: number; written: string } | undefined> {
   return db.one(sql`
     select seq as head, pg_current_wal_insert_lsn()::text as written from feed_heads where tenant_id = ${tenantId}`)

@@ -199,13 +199,13 @@ export async function restartDeadLetters(
 /** How many test deliveries of a webhook have not ended. */
 export function countOpenTests(tx: Db, { tenantId, webhookId }: OfWebhook): Promise<number> {
   const own = sql`lane_id = ${testLaneId(webhookId)} and tenant_id = ${tenantId}`
-  // Each half by an index of its own.
+  // Each half has its own index.
   return tx.count(sql`
     select (select count(*) from deliveries where ${own} and lease_id is null)
       + (select count(*) from deliveries where ${own} and lease_id is not null) as n`)
 }
 
-/** Writes a test event for one webhook alone: no outbox, so nobody else gets it, and a lane of its own. */
+/** Writes a test event for one webhook alone: without the outbox, so that no other webhook gets it, and in a separate lane. */
 export async function insertTestDelivery(
   tx: Db,
   webhookId: Id<'wh'>,

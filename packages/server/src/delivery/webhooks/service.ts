@@ -49,7 +49,7 @@ interface Call {
   origin: Origin
 }
 
-/** Has the audit log tell what was done to a webhook, which nothing is sent of. */
+/** Records in the audit log what was done to a webhook; no event is sent for it. */
 function tell(tx: Db, deps: Deps, cause: Call, action: AuditOnlyAction, row: store.WebhookRow): Promise<void> {
   return recordAuditOnly(tx, deps, { tenantId: row.tenant_id, appId: row.app_id, action, target: row.id, cause })
 }
@@ -134,7 +134,7 @@ function changedRow(before: store.WebhookRow, input: UpdateWebhook): store.Webho
   return row
 }
 
-/** Changes what is given. `paused` holds deliveries, `active` lets them go on. @throws not_found, webhook_url_blocked */
+/** Changes what is given. `paused` holds deliveries, `active` resumes them. @throws not_found, webhook_url_blocked */
 export async function updateWebhook(deps: Deps, call: Call, id: string, input: UpdateWebhook): Promise<Webhook> {
   return deps.db.tx(async (tx) => {
     const before = await findOwnWebhook(tx, call.caller, id, true)

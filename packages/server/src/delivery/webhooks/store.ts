@@ -112,7 +112,7 @@ export async function pauseLane(tx: Db, row: Pick<WebhookRow, 'tenant_id' | 'id'
 
 /** Marks a webhook deleted and stops its lanes; the engine cancels what is pending and then removes the row. */
 export async function markDeleted(tx: Db, row: Pick<WebhookRow, 'tenant_id' | 'id'>, now: Date): Promise<void> {
-  // Both lanes, in the order in which whoever stores outcomes of both locks them.
+  // Both lanes, locked in the same order as when outcomes of both are stored.
   const lanes = [row.id, testLaneId(row.id)]
   await lockLanes(
     tx,

@@ -34,7 +34,7 @@ const EXCEPTIONS: { [T in EventType]?: TargetOf<T> } = {
   'webhook.delivery_dead_lettered': 'deliveryId',
 }
 
-/** Acts of a user without a session yet, whom the context therefore does not name. */
+/** Acts of a user who has no session yet, so the context does not name the user. */
 const BY_USER: readonly EventType[] = ['user.signed_in', 'passkey.registered']
 /** Acts that use a delegated session. */
 const BY_DELEGATE: readonly EventType[] = ['tx.submitted', 'tx.completed', 'tx.failed', 'delegated_session.denied']

@@ -114,7 +114,7 @@ export async function findTenant(deps: Deps, wanted: string | undefined): Promis
   throw new CommandError(`There is no tenant ${wanted}. Tenants:${shown}${more}`)
 }
 
-/** Holds `lock` in the database while it works. @throws CommandError where somebody else holds it; `what` is said of them */
+/** Holds `lock` in the database during the work. @throws CommandError where another process holds it, described by `what` */
 export async function runAlone<T>(
   deps: Deps,
   { lock, what }: { lock: number; what: string },

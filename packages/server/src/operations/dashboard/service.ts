@@ -35,7 +35,7 @@ interface Known {
   tenant: { id: Id<'ten'>; name: string; defaultAppId: Id<'app'> }
 }
 
-/** Whom the session stands for: its key as it is now, or the operator. */
+/** Who a session acts as: its key as it is now, or the operator. */
 function holderOf(row: store.FoundSession, tenantId: Id<'ten'>): KeyHolder {
   const common = { tenantId, keyType: 'secret', allowedOrigins: [] } as const
   if (row.key_id === null) {
@@ -81,7 +81,7 @@ function enter(deps: Deps, request: EntranceRequest): Promise<Known> {
 }
 
 /**
- * Who calls from the dashboard: whom the cookie's session stands for, never an API key that is sent beside it.
+ * Who calls from the dashboard: the holder of the cookie's session, never an API key that is sent with it.
  * @throws origin_not_allowed, session_missing, session_invalid, csrf_token_invalid, not_found, ip_not_allowed
  */
 export async function enterDashboard(deps: Deps, request: EntranceRequest): Promise<KeyHolder> {
@@ -197,7 +197,7 @@ export async function signOut(deps: Deps, request: EntranceRequest, origin: Orig
   })
 }
 
-/** Ends every session, and every link that could begin one: for whoever holds the database, by the command line. */
+/** Ends every session, and every link that could begin one: for the command line, which has the database. */
 export function signOutEveryone(deps: Deps): Promise<{ sessions: number; links: number }> {
   return deps.db.tx((tx) => store.deleteAll(tx, deps.now()))
 }

@@ -4,7 +4,7 @@ import { docsAssets, docsIndex, docsPage, listPages, missingPage } from './site.
 /** The documentation: the guides, one page for each error code, and what they are made of. */
 export const docsPages: PlainRoute[] = [
   ...listPages().map((path) => ({ path, handler: async () => docsPage(path) })),
-  // The reference next door has its slash; whoever types one here means the home page.
+  // The API reference is served with a trailing slash; here it means the home page.
   {
     path: '/docs/',
     handler: async () => ({ status: 301, contentType: 'text/plain', headers: { location: '/docs' }, body: '' }),

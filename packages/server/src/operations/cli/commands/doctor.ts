@@ -17,7 +17,7 @@ import {
 import { checkDns, checkEgress, checkRedis } from '../../doctor/network.ts'
 import { defineCommand, EXIT } from '../command.ts'
 
-/** A check that cannot be made is told of and keeps no other from being made. */
+/** A check that fails is reported as a warning and does not prevent the others. */
 async function look(check: string, body: () => Finding[] | Promise<Finding[]>): Promise<Finding[]> {
   try {
     return await body()

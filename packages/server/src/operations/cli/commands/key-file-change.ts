@@ -20,7 +20,7 @@ async function syncFolder(path: string): Promise<void> {
 }
 
 /**
- * Puts other lines into a key file, all at once: whoever reads it sees the lines before or those after. Its owner stays;
+ * Replaces the lines of a key file atomically: a reader sees the lines before or those after. Its owner stays;
  * a link to it stays a link. Two changes at once are the caller's to prevent.
  * @throws KeyFileNotWritableError
  */
