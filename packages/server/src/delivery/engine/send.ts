@@ -1,4 +1,5 @@
 import { createSecretKey, type KeyObject } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import type { Deps } from '../../platform/deps.ts'
 import type { SendResult } from '../../platform/egress/send.ts'
 import type { Told } from '../../platform/observability/tracing.ts'

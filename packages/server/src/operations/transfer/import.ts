@@ -229,7 +229,7 @@ function begin({ db, deps, opened, tables, schema }: Run, id: string): Promise<v
 }
 
 async function carryOut(run: Run): Promise<Imported> {
-  const { db, opened, options } = run
+  const { opened, options } = run
   const { exportId, tenantId } = opened.header
   const begun = await findBegun(run)
   const resumedAt = options.dryRun ? 0 : (begun?.position ?? 0)

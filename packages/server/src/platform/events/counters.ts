@@ -35,7 +35,7 @@ export function drainCounters(db: Db, sinks: readonly CounterSink[]): Promise<bo
     await tx.run(sql`select set_config('synchronous_commit', 'off', true)`)
     const rows = await tx.query<CounterIncrement & { taken: number }>(sql`
       with gone as (
-        delete from tallies where ctid = any (array(select ctid from tallies limit ${ROWS_A_DRAIN} for update skip locked)) returning *)
+        delete from counter_increments where ctid = any (array(select ctid from counter_increments limit ${ROWS_A_DRAIN} for update skip locked)) returning *)
       select tenant_id as "tenantId", app_id as "appId", metric, date_trunc('second', at) as at, sum(n)::bigint as n,
         (sum(count(*)) over ())::bigint as taken
       from gone group by tenant_id, app_id, metric, date_trunc('second', at) order by 1, 2, 3, 4`)

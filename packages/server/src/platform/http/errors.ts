@@ -1,4 +1,5 @@
 import { type Config, publicUrl } from '../config.ts'
+import { type Id, type IdPrefix, isId } from '../ids.ts'
 
 /** One element of an error's `details`: which field, what is wrong with it, where to read more. */
 export interface ErrorDetail {
