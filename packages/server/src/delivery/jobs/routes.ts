@@ -1,7 +1,6 @@
 import { findJob } from '../../platform/events/jobs.ts'
-import { fail } from '../../platform/http/errors.ts'
+import { existing, pathId } from '../../platform/http/errors.ts'
 import { IdParam, one, type Route, route, secretKey } from '../../platform/http/route.ts'
-import { isId } from '../../platform/ids.ts'
 import { JobRecord, toJobRecord } from './schema.ts'
 
 export const jobRoutes: Route[] = [
@@ -15,10 +14,7 @@ export const jobRoutes: Route[] = [
       reply: one(JobRecord),
       extension: true,
     },
-    async (deps, { caller, params }) => {
-      const job = isId('job', params.id) ? await findJob(deps.db, caller.tenantId, params.id, caller.appId) : undefined
-      if (job === undefined) throw fail('not_found')
-      return toJobRecord(job)
-    },
+    async (deps, { caller, params }) =>
+      toJobRecord(existing(await findJob(deps.db, caller.tenantId, pathId('job', params.id), caller.appId))),
   ),
 ]

@@ -1,8 +1,7 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { failures } from '../../platform/http/errors.ts'
+import { existing, failures, pathId } from '../../platform/http/errors.ts'
 import { type Caller, type Page, paging } from '../../platform/http/route.ts'
-import { isId } from '../../platform/ids.ts'
 import { lockLanes, makeLanesDue } from '../engine/lanes.ts'
 import * as store from './delivery-store.ts'
 import type { Delivery, ListDeliveries } from './schema.ts'
@@ -39,9 +38,7 @@ export async function listDeliveries(
 
 /** The caller's delivery with all its attempts, and its event's body. @throws not_found */
 export async function findOwnDelivery(db: Db, ref: store.DeliveryRef) {
-  const found = isId('dlv', ref.id) ? await store.findDelivery(db, ref) : undefined
-  if (found === undefined) throw fail('not_found')
-  return found
+  return existing(await store.findDelivery(db, { ...ref, id: pathId('dlv', ref.id) }))
 }
 
 /** A delivery with what is sent and every attempt. @throws not_found */

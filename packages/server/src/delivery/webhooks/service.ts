@@ -5,10 +5,10 @@ import type { AuditOnlyAction } from '../../platform/events/audit-actions.ts'
 import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
 import { EVENT_CATALOGUE, EVENT_TYPES } from '../../platform/events/event-catalogue.ts'
 import type { OfApp } from '../../platform/hooks.ts'
-import { failures, invalid, notFoundField } from '../../platform/http/errors.ts'
+import { existing, failures, invalid, notFoundField, pathId } from '../../platform/http/errors.ts'
 import { changeMetadata, mergeMetadata } from '../../platform/http/metadata.ts'
-import { type Caller, type Origin, type Page, paging } from '../../platform/http/route.ts'
-import { isId, newId } from '../../platform/ids.ts'
+import { type Call, type Caller, type Page, paging } from '../../platform/http/route.ts'
+import { newId } from '../../platform/ids.ts'
 import { newWebhookSecret, seal } from '../../platform/security/crypto.ts'
 import { lockAppForShare, resolveApp } from '../../tenancy/apps/service.ts'
 import { webhookSecretContext } from '../engine/send.ts'
@@ -38,15 +38,7 @@ export async function checkUrl(deps: Deps, url: string | undefined): Promise<voi
 
 /** The caller's webhook, locked until the transaction ends with `lock`. @throws not_found, the same for another's and none */
 export async function findOwnWebhook(db: Db, caller: Caller, id: string, lock = false): Promise<store.WebhookRow> {
-  const row = isId('wh', id) ? await store.findWebhook(db, caller.tenantId, id, caller.appId, lock) : undefined
-  if (row === undefined) throw fail('not_found')
-  return row
-}
-
-/** Who calls, and from where. */
-interface Call {
-  caller: Caller
-  origin: Origin
+  return existing(await store.findWebhook(db, caller.tenantId, pathId('wh', id), caller.appId, lock))
 }
 
 /** Records in the audit log what was done to a webhook; no event is sent for it. */
@@ -110,15 +102,8 @@ export async function getWebhook(deps: Deps, caller: Caller, id: string): Promis
 
 /** A page of the caller's webhooks, newest first. */
 export async function listWebhooks(deps: Deps, caller: Caller, query: ListWebhooks): Promise<Page<Webhook>> {
-  const { page, pageSize, offset } = paging(query)
   const appId = query.app_id === undefined ? caller.appId : await resolveApp(deps, caller, query.app_id, 'app_id')
-  const { rows, total } = await store.listWebhooks(
-    deps.db,
-    { tenantId: caller.tenantId, appId, status: query.status ?? null },
-    offset,
-    pageSize,
-  )
-  return { items: rows.map(store.toWebhook), total, page, pageSize }
+  return store.listWebhooks(deps.db, { tenantId: caller.tenantId, appId, status: query.status ?? null }, query)
 }
 
 function changedRow(before: store.WebhookRow, input: UpdateWebhook): store.WebhookRow {

@@ -1,4 +1,6 @@
 import { and, type Db, sql } from '../../platform/db/db.ts'
+import { readPage } from '../../platform/db/page.ts'
+import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { lockLanes, testLaneId } from '../engine/lanes.ts'
 import type { Webhook } from './schema.ts'
@@ -72,21 +74,16 @@ export function countWebhooks(db: Db, tenantId: Id<'ten'>, most: number): Promis
   )
 }
 
-/** A page of webhooks, newest first, and how many there are. */
-export async function listWebhooks(
+/** A page of webhooks, newest first. */
+export function listWebhooks(
   db: Db,
   filter: { tenantId: Id<'ten'>; appId: Id<'app'> | null; status: Webhook['status'] | null },
-  offset: number,
-  limit: number,
-): Promise<{ rows: WebhookRow[]; total: number }> {
+  query: PageQuery,
+): Promise<Page<Webhook>> {
   const where = [sql`tenant_id = ${filter.tenantId}`, sql`deleted_at is null`]
   if (filter.appId !== null) where.push(sql`app_id = ${filter.appId}`)
   if (filter.status !== null) where.push(sql`status = ${filter.status}`)
-  const total = await db.count(sql`select count(*) as n from webhooks where ${and(where)}`)
-  const rows = await db.query<WebhookRow>(
-    sql`select * from webhooks where ${and(where)} order by id desc offset ${offset} limit ${limit}`,
-  )
-  return { rows, total }
+  return readPage(db, sql`from webhooks where ${and(where)}`, query, toWebhook)
 }
 
 /** Stores what PATCH and rotate can change. */
