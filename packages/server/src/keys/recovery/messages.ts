@@ -1,5 +1,6 @@
+import { type Sharing, toHex } from '../../platform/security/threshold/threshold.ts'
 import { fail } from './errors.ts'
-import type { Recover } from './schema.ts'
+import type { Recover, Recovery } from './schema.ts'
 
 /** The fields of a body that belong to some steps only. */
 type Field = Exclude<keyof Recover, 'walletId' | 'mode'>
@@ -36,4 +37,35 @@ export function fieldsOf<K extends Field>(
   ]
   if (wrong.length > 0) throw fail('validation_failed', wrong)
   return input as With<K>
+}
+
+/** The reply to a step. `more` has what is particular to it; all other fields are null. */
+export function replyOf(
+  mode: Recovery['mode'],
+  wallet: { id: string; public_key: Buffer },
+  generation: number,
+  { threshold, total, commitments }: Sharing,
+  more: Partial<Recovery>,
+): Recovery {
+  return {
+    mode,
+    walletId: wallet.id,
+    publicKey: wallet.public_key.toString('hex'),
+    generation,
+    threshold,
+    total,
+    commitments: commitments.map(toHex),
+    index: null,
+    holder: null,
+    sealedShare: null,
+    sealedKey: null,
+    reshareId: null,
+    dealings: null,
+    transcriptHash: null,
+    serverCommitments: null,
+    serverSignatureShare: null,
+    expiresAt: null,
+    shares: null,
+    ...more,
+  }
 }
