@@ -12,8 +12,14 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
+/** A client of a new tenant, whose own first events are in its feed. */
 async function newClient(): Promise<HalfkeyClient> {
-  return createClient({ baseUrl: service.url, apiKey: (await service.newTenant()).key })
+  const client = createClient({ baseUrl: service.url, apiKey: (await service.newTenant()).key })
+  await eventually('the events of the new tenant are in its feed', async () => {
+    const { events } = await client.events.list({ type: 'api_key.created', limit: 1 })
+    return events.length > 0
+  })
+  return client
 }
 
 /** The users of the next `count` events of a feed. */
