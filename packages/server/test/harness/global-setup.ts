@@ -18,7 +18,7 @@ declare module 'vitest' {
 const MEMORY = '/dev/shm'
 const MEMORY_BYTES_MIN = 2 ** 31
 
-/** For a run's PostgreSQL only: its data is thrown away with the run. Fault tests start servers of their own. */
+/** For the ordinary tests' PostgreSQL only: its data is thrown away with the run, and nothing kills it. */
 const SETTINGS = { fsync: 'off', full_page_writes: 'off', max_wal_size: "'512MB'" }
 
 /** The folder for databases: in memory where there is room, because there each takes a fifteenth of the time to make. */
@@ -73,7 +73,8 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   })
   await admin.connect()
   await admin.query('alter role halfkey createdb')
-  for (const [name, value] of Object.entries(SETTINGS)) await admin.query(`alter system set ${name} = ${value}`)
+  if (project.name === 'ordinary')
+    for (const [name, value] of Object.entries(SETTINGS)) await admin.query(`alter system set ${name} = ${value}`)
   await admin.query('select pg_reload_conf()')
   await admin.query('create database migrated owner halfkey')
   await admin.end()

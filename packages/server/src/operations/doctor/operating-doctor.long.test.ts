@@ -232,7 +232,7 @@ test('the guard is tried: what HALFKEY_EGRESS_ALLOW opens is told, an open door 
 })
 
 test('a clock that is not the database’s is told', async () => {
-  const ahead = ['--import', new URL('faults/clock-ahead.mjs', import.meta.url).href]
+  const ahead = ['--import', new URL('../../../test/faults/clock-ahead.mjs', import.meta.url).href]
   const { levels, told } = await examine({ ...here(), CLOCK_SHIFT_MS: '3600000' }, ahead)
   expect(levels('clock')).toEqual(['problem'])
   expect(told('clock')).toContain('ahead of')

@@ -71,7 +71,8 @@ test('every table of the schema is said to move or to stay, and nothing else is'
   )
   expect(Object.keys(TABLES).sort()).toEqual(tables.map(({ name }) => name).sort())
   const columns = await after.sql<{ name: string }>(
-    `select table_name || '.' || column_name as name from information_schema.columns where table_schema = 'public'`,
+    `select table_name || '.' || column_name as name from information_schema.columns join information_schema.tables
+      using (table_schema, table_name) where table_schema = 'public' and table_type = 'BASE TABLE'`,
   )
   const known = columns.map(({ name }) => name)
   for (const [table, remade] of Object.entries(REMADE))
@@ -183,7 +184,6 @@ describe('a file by somebody who has the key', () => {
       await shaped((m) => Object.assign(table(m, 'users').columns[0], { name: "x'; select 1 --" })),
       await shaped((m) => Object.assign(table(m, 'users').columns[0], { type: 'regclass' })),
       await shaped((m) => m.tables.push({ name: 'users', columns: [], rows: 0 })),
-      await shaped((m) => void m.tables.reverse()),
       await shaped((m) => void m.tables.pop()),
       await shaped((m) => void table(m, 'apps').columns.pop()),
     ]
