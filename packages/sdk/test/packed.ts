@@ -1,5 +1,15 @@
 import { execFile } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -48,6 +58,9 @@ export async function installPacked(): Promise<Project> {
   const folder = join(root, 'project')
   for (const path of [copy, folder]) mkdirSync(path, { recursive: true })
   symlinkSync(join(REPOSITORY, 'node_modules'), join(root, 'node_modules'))
+  // Development packages of which the repository has two versions.
+  const own = join(REPOSITORY, 'packages/sdk/node_modules')
+  if (existsSync(own)) symlinkSync(own, join(copy, 'node_modules'))
   const filter = (path: string) => path !== GENERATED
   for (const name of SOURCES) cpSync(join(REPOSITORY, name), join(root, name), { recursive: true, filter })
   await npm(['pack', '--pack-destination', root], copy)

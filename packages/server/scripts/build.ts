@@ -1,8 +1,8 @@
 // Compiles the service into `dist/`, and beside it the keys package, which it takes in, and the guides that it serves: what
 // is published stands alone.
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { cpSync, globSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const PACKAGE = fileURLToPath(new URL('../', import.meta.url))
@@ -10,8 +10,9 @@ const DIST = join(PACKAGE, 'dist')
 /** The repository's own: this package has an older TypeScript too, for tools that need its JavaScript interface. */
 const TSC = join(PACKAGE, '../../node_modules/typescript/bin/tsc')
 const GUIDES = join(PACKAGE, '../../docs')
-/** Where `src/core` finds the keys in the repository, and where in `dist/core`. */
-const [FROM, TO] = ['../../../keys/src/', '../keys/']
+/** Where the keys package lies in `dist`; in the repository it is a package beside this one. */
+const KEYS = join(DIST, 'threshold-keys')
+const KEYS_IMPORT = /(?:\.\.\/)+keys\/src\//g
 
 // The dashboard is one of the package's assets.
 execFileSync(process.execPath, [join(PACKAGE, '../dashboard/scripts/build-if-stale.ts')], { stdio: 'inherit' })
@@ -24,15 +25,14 @@ try {
   })
   rmSync(DIST, { recursive: true, force: true })
   renameSync(join(draft, 'server/src'), DIST)
-  renameSync(join(draft, 'keys/src'), join(DIST, 'keys'))
+  renameSync(join(draft, 'keys/src'), KEYS)
   // Decisions are for who works on the program.
   cpSync(GUIDES, join(DIST, 'docs'), { recursive: true, filter: (path) => path !== join(GUIDES, 'decisions') })
 } finally {
   rmSync(draft, { recursive: true, force: true })
 }
-for (const name of readdirSync(join(DIST, 'core'))) {
-  if (!name.endsWith('.js')) continue
-  const path = join(DIST, 'core', name)
+for (const path of globSync(join(DIST, 'platform/**/*.js'))) {
   const text = readFileSync(path, 'utf8')
-  if (text.includes(FROM)) writeFileSync(path, text.replaceAll(FROM, TO))
+  const keys = `${relative(dirname(path), KEYS).replaceAll('\\', '/')}/`
+  if (KEYS_IMPORT.test(text)) writeFileSync(path, text.replaceAll(KEYS_IMPORT, keys))
 }
