@@ -15,7 +15,7 @@ const shared = {
 
 export default defineConfig({
   test: {
-    // One for each of two cores; PostgreSQL works beside them.
+    // Tests wait for timers and the database a third of their time: three workers keep two cores busy.
     maxWorkers: 3,
     projects: [
       {
