@@ -1,7 +1,7 @@
 /**
  * `npm run test:stress [-- --times 20] [--busy 4] [--again] [<part of a path>…]`: runs each test file that touches a
  * clock, a port, a process or a browser so many times, one after the other, and prints which failed. What was run is
- * kept, so that a run that was ended goes on where it was; `--again` begins anew. `--busy` runs beside so many loops
+ * kept, so that the next run continues where this one stopped; `--again` starts over. `--busy` runs that many loops
  * that do nothing but take a processor.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'

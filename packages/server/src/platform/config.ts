@@ -51,7 +51,7 @@ export const SETTINGS = {
   kekFile: {
     env: 'HALFKEY_KEK_FILE',
     parse: kinds.orNull(kinds.text),
-    doc: 'The file with the key-encryption key: 32 bytes as base64, mode 0600; during a rotation several, one a line. In development one is made in HALFKEY_DATA_DIR.',
+    doc: 'The file with the key-encryption key: 32 bytes as base64, mode 0600; during a rotation several, one per line. In development one is made in HALFKEY_DATA_DIR.',
   },
   adminKey: {
     env: 'HALFKEY_ADMIN_KEY',
@@ -150,7 +150,7 @@ export const SETTINGS = {
   metricsPort: {
     env: 'HALFKEY_METRICS_PORT',
     parse: kinds.orNull(kinds.whole(0, 65_535)),
-    doc: 'A port of its own for /metrics, on HOST.',
+    doc: 'A separate port for /metrics, on HOST.',
   },
   metricsToken: {
     env: 'HALFKEY_METRICS_TOKEN',

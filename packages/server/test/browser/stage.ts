@@ -18,7 +18,7 @@ function sharedChromium(): Promise<Browser> {
 /** What a file of tests has to itself. */
 export interface Stage {
   readonly service: Service
-  /** Shared: whatever is opened in it has a context of its own. */
+  /** Shared: every test opens its own context in it. */
   readonly browser: Browser
   /** `guest` leaves when the test ends. */
   host<T extends { leave(): Promise<void> }>(guest: T): T

@@ -90,7 +90,7 @@ async function make(): Promise<Held> {
 
   const third = await serve({ HALFKEY_ROLE: 'api' })
   const unsent = await third.call(admin, 'POST', '/users', { body: { email: 'unsent@example.com' } })
-  // Told of by the audit log alone, which nothing writes now.
+  // Only the audit log records it, and nothing writes that now.
   await third.call(admin, 'PATCH', `/webhooks/${late.id}`, { body: { description: 'Late' } })
   const at = new Date().toISOString()
   const answers = await readAnswers(third.url, admin, jobId)

@@ -1,6 +1,6 @@
 import type { Command, Dripped, Policy } from '../../../sdk/src/models.ts'
 
-/** A party that is nobody's here. */
+/** A party that no user here has. */
 const BOB = `bob::1220${'b0'.repeat(32)}`
 
 /** Transfers a part of a holding to a stranger. */

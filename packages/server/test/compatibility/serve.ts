@@ -39,7 +39,7 @@ export async function serve({ databaseUrl, kekFile, at, settings = {} }: Place):
     // However old a fixture becomes, nothing of it is deleted for its age.
     HALFKEY_RETENTION: '3650d',
     HALFKEY_DEAD_LETTER_RETENTION: '3650d',
-    // Nobody's name is looked up outside.
+    // No name is looked up outside.
     HALFKEY_DNS_SERVERS: '127.0.0.1:1',
     ...settings,
   })

@@ -51,7 +51,7 @@ function clearAbandoned(): void {
 }
 
 /**
- * Starts one real PostgreSQL for the whole run. Each service under test gets a database of its own in it: a clone of
+ * Starts one real PostgreSQL for the whole run. Each service under test gets its own database in it: a clone of
  * `migrated`, which has this release's schema and nothing else.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {

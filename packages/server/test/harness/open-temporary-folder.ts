@@ -5,7 +5,7 @@ import { canTraverse, chooseAccount } from '../../src/platform/db/embedded/accou
 /**
  * Root's PostgreSQL runs as another user, to whom TMPDIR may be closed (one below root's home is). The tests' databases
  * then go to a temporary folder that is open, so that each lies where its test looks. What the service itself does
- * about a closed folder has tests of its own.
+ * about a closed folder has separate tests.
  */
 export function openTemporaryFolder(): void {
   const account = chooseAccount([])

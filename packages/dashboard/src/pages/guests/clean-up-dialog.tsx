@@ -9,7 +9,7 @@ import { ProgressBar } from '../../components/layout/progress-bar.tsx'
 import { ErrorState, Loading } from '../../components/layout/states.tsx'
 import { useToast } from '../../components/layout/toast.tsx'
 
-/** `over`: expired sessions, which the service ends by itself soon. */
+/** `over`: expired sessions, which the service ends soon anyway. */
 const AGES = [
   { value: 'over', label: 'Sessions whose time is over' },
   { value: '60', label: 'Sessions older than an hour' },

@@ -225,7 +225,7 @@ describe.concurrent('a failed send, by the specification’s delays', () => {
     const inMs = Date.parse(waiting.nextAttemptAt) - failedAtMs
     expect(inMs).toBeGreaterThanOrEqual(59_999)
     expect(inMs).toBeLessThanOrEqual(80_000)
-    // Whoever asks after it has arrived asks for another: it arrives once all ten have asked.
+    // A request after its arrival would ask for another one: it arrives once all ten have asked.
     const { promise: asked, resolve: allHaveAsked } = Promise.withResolvers<void>()
     receiver.behave(async (_, response) => {
       await asked

@@ -92,7 +92,7 @@ async function removeApp(api: Api, app: App, keys: readonly ApiKey[], progress: 
     removed.kept.push({ id: app.id, name: app.name, why })
   }
   const clear = (kind: keyof typeof contents) => removeAll(api, progress, `${app.name}: ${kind}`, contents[kind])
-  // Webhooks first, so that they are not told of the rest.
+  // Webhooks first, so that they receive no events about the rest.
   for (const kind of ['webhooks', 'keys', 'domains', 'users'] as const) removed[kind] += await clear(kind)
   const others = Object.values(contents)
     .flat()

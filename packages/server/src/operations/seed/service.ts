@@ -59,7 +59,7 @@ async function requireService(url: string): Promise<void> {
   throw refusal instanceof Error ? refusal : new CommandError(`What answers at ${url} is not a Halfkey.`)
 }
 
-/** Makes a key, which whoever holds the database may. It does not expire: such a key could make no lasting ones. */
+/** Makes a key: access to the database is the right to do so. It does not expire: such a key could make no lasting ones. */
 async function makeKey({ deps }: Opened, url: string, tenant: string | undefined) {
   const tenantId = await findTenant(deps, tenant)
   await requireService(url)

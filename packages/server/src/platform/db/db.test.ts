@@ -74,7 +74,7 @@ test('a transaction is begun anew once and from its outside; a second loss, and 
 
 test('a start waits for its first connection longer than a request does', async () => {
   const { host, port, user, password, database: name } = inject('postgres')
-  // Two callers wait until they give up; whoever comes after them is brought to the database.
+  // Two callers wait until they give up; the next caller is connected to the database.
   let callers = 0
   const slow = createServer((socket) => {
     socket.on('error', () => {})
@@ -101,7 +101,7 @@ test('a start waits for its first connection longer than a request does', async 
   await new Promise((resolve) => slow.close(resolve))
 })
 
-test('a start does not wait for what no waiting mends', async () => {
+test('a start does not wait when waiting cannot help', async () => {
   const wrong = openDatabase({
     connection: { connectionString: database.url.replace(/\/\w+$/, '/no_such_database') },
     connectionsMax: 1,

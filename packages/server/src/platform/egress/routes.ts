@@ -75,7 +75,7 @@ interface KnownTarget {
   resolution: Resolution | null
 }
 
-/** Parsing and judging a URL is pure, so its outcome is kept; which addresses a name has now is asked anew each time. */
+/** Parsing and judging a URL is pure, so its outcome is cached; the addresses of a name are resolved each time. */
 export class Router {
   readonly #policy: AddressPolicy
   readonly #resolver: HostResolver

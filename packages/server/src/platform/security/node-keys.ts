@@ -12,7 +12,7 @@ const DIGEST_BYTES_MAX = 64
 /** RFC 8410, section 4: the raw key is the end of its SubjectPublicKeyInfo. */
 const RAW_KEY_BYTES = 32
 
-/** Signs in a tenant's name, whoever may write to the database: its private key is sealed. */
+/** Signs in a tenant's name. Write access to the database does not suffice: the private key is sealed. */
 export interface NodeSigner {
   /** Raw, derived from the private key, not from what the database says. */
   publicKey: Buffer

@@ -35,7 +35,7 @@ export function toShare(row: store.ShareRow): KeyShare {
 /** Whether a share counts: it was neither superseded nor deleted. */
 export const isLive = (row: store.ShareRow) => row.status === 'pending' || row.status === 'active'
 
-/** Whether the share itself is stored here, whoever can open it. */
+/** Whether the share itself is stored here, no matter who can open it. */
 export const isStored = (row: store.ShareRow) => row.share_sealed !== null || row.client_ciphertext !== null
 
 /** Whether the service could learn the share: its own shares, and those that a password protects, which can be guessed. */

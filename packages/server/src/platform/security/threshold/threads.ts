@@ -21,7 +21,7 @@ export interface Threads {
 const THREADS_MAX = 4
 /** A second's work for two threads. */
 const WAITING_MAX = 200
-/** The same where each begins a thread of its own, 200 ms. */
+/** The same if each starts its own thread: 200 ms. */
 const WAITING_ALONE_MAX = 10
 
 /** As `.ts` where the source runs, as `.js` where the build does. */
