@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { type EventInput, newEvent, type StoredEvent } from '../platform/events/events.ts'
 import type { Caller, Origin } from '../platform/http/route.ts'
 import { fail } from './errors.ts'
@@ -15,22 +16,15 @@ export interface Cause {
 /** Limit for all cached policies together, as JSON. Compiled, they take about twelve times as much memory. */
 const POLICY_BYTES_MAX = 2 * 1024 * 1024
 
-const policies = new Map<string, { compiled: CompiledPolicy; bytes: number }>()
-let policyBytes = 0
+const policies = new LRUCache<string, CompiledPolicy>({ maxSize: POLICY_BYTES_MAX })
 
 /** A session's compiled policy. Policies never change, so a cached one is always right. */
 export function policyOf(row: Pick<SessionRow, 'id' | 'policy'>): CompiledPolicy {
   const known = policies.get(row.id)
-  if (known !== undefined) return known.compiled
-  const policy = { compiled: compile(row.policy), bytes: JSON.stringify(row.policy).length }
-  policies.set(row.id, policy)
-  policyBytes += policy.bytes
-  for (const [id, { bytes }] of policies) {
-    if (policyBytes <= POLICY_BYTES_MAX) break
-    policies.delete(id)
-    policyBytes -= bytes
-  }
-  return policy.compiled
+  if (known !== undefined) return known
+  const policy = compile(row.policy)
+  policies.set(row.id, policy, { size: JSON.stringify(row.policy).length })
+  return policy
 }
 
 /** A session's status at `now`. The row of an expired session says `active` until the sweep. */
