@@ -130,7 +130,8 @@ describe('an execution on a ledger beyond a network', () => {
 
   test('by twenty calls under one command id happens once', async () => {
     const scene = await newScene()
-    service.remote.delayMs.prepare = () => 100
+    // All twenty arrive before it is signed: a call that finds it sent answers that it is submitted.
+    service.remote.delayMs.prepare = () => 500
     const body = { commandId: 'a', commands: [transfer(scene.holding, '3')] }
     const answers = await Promise.all(Array.from({ length: 20 }, () => scene.session.execute(body)))
     for (const answer of answers) {
