@@ -63,7 +63,7 @@ async function newHolder(
 }
 
 /** A call by a server that acts for a user. */
-const sharedActLock = (stage: Stage) => async (userId: string, path: string, body: object) => {
+const actingFor = (stage: Stage) => async (userId: string, path: string, body: object) => {
   const answer = await fetch(`http://127.0.0.1:${stage.service.port}/v1${path}`, {
     method: 'POST',
     headers: { 'x-api-key': stage.bed.key, 'x-user-id': userId, 'content-type': 'application/json' },
@@ -266,7 +266,7 @@ export async function execute(quick: boolean): Promise<Outcome> {
     }
     const stage: Stage = { bed, service, tenantId, load, runs: quick ? 1 : 3, forMs: quick ? 4_000 : 8_000, watched }
     const holders: Holder[] = []
-    await forEachOf(SESSIONS, async () => void holders.push(await newHolder(stage, sharedActLock(stage))))
+    await forEachOf(SESSIONS, async () => void holders.push(await newHolder(stage, actingFor(stage))))
     const [first] = holders as [Holder]
     const raw = await bareWrites(stage)
     await warmUp(stage, holders)

@@ -151,7 +151,7 @@ export async function untilDelivered(
   load: UserLoad,
   quietMs: number,
 ): Promise<CounterIncrement> {
-  const increment = newTally(receiver, paths)
+  const statusCounts = newTally(receiver, paths)
   let arrivals = 0
   let movedAt = performance.now()
   await eventually(
@@ -161,11 +161,11 @@ export async function untilDelivered(
       arrivals = receiver.received.length
       const enough = arrivals >= load.acknowledged.size * paths.length
       const stalled = performance.now() - movedAt > quietMs
-      return stalled || (enough && increment(load.acknowledged).missing.length === 0)
+      return stalled || (enough && statusCounts(load.acknowledged).missing.length === 0)
     },
     DRAIN_MS,
   ).catch(() => {})
-  return increment(load.acknowledged)
+  return statusCounts(load.acknowledged)
 }
 
 /** Users by email, as the list shows them: those whose email fits. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError } from '../../../test/harness/envelope.ts'
 import { type Answer, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
-import { increment } from '../../identity/guests/guests.fixture.ts'
+import { statusCounts } from '../../identity/guests/guests.fixture.ts'
 import {
   BOB,
   create,
@@ -266,7 +266,7 @@ describe('a hundred executes at once spend to the cap and not above it', () => {
     const { tenant, ada, session } = await capped('10.5', window)
     const holdings = await Promise.all(Array.from({ length: 100 }, () => ada.receive('1')))
     const answers = await Promise.all(holdings.map((id) => session.execute({ commands: [transfer(id)] })))
-    expect(increment(answers)).toEqual({ 200: 10, '403 spend_limit_exceeded': 90 })
+    expect(statusCounts(answers)).toEqual({ 200: 10, '403 spend_limit_exceeded': 90 })
     expect(await left(tenant, session)).toBe('0.5')
     expect(await holdingsOf(session)).toHaveLength(90)
     const told = answers.filter(({ status }) => status === 200).map((answer) => remainingOf(answer.body.data))

@@ -25,7 +25,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-const recordAuditOnly = ({ party }: Holder, text = 'x') => create('Note:Note', { author: party, text })
+const note = ({ party }: Holder, text = 'x') => create('Note:Note', { author: party, text })
 
 async function begun() {
   const tenant = await service.newTenant()
@@ -38,12 +38,12 @@ function storm(session: Session, holder: Holder, until: { over: boolean }): Prom
   const callers = Array.from({ length: CALLERS }, async (_, caller) => {
     for (let n = 0; !until.over; n += 1) {
       const headers = { 'idempotency-key': `${caller}-${n}` }
-      const beside = { commands: [recordAuditOnly(holder)] }
+      const beside = { commands: [note(holder)] }
       const answer =
         caller % 2 === 0 ? await session.execute(beside, { headers }) : await executeBeside(session, beside, caller)
       if (answer.status !== 200) return answer
     }
-    return session.execute({ commands: [recordAuditOnly(holder)] })
+    return session.execute({ commands: [note(holder)] })
   })
   return Promise.all(callers)
 }
@@ -77,7 +77,7 @@ describe('who ends it is not passed by those who execute without a pause:', () =
 test('calls that wait for their turn hold no connection: others are answered meanwhile', async () => {
   const { tenant, ada, session } = await begun()
   const flood = Array.from({ length: 300 }, (_, n) =>
-    session.execute({ commands: [recordAuditOnly(ada)] }, { headers: { 'idempotency-key': `flood-${n}` } }),
+    session.execute({ commands: [note(ada)] }, { headers: { 'idempotency-key': `flood-${n}` } }),
   )
   const beside = Array.from({ length: 20 }, () => tenant.get(`/users/${ada.userId}`))
   for (const answer of await Promise.all(beside)) expectStatus(answer, 200)
@@ -108,10 +108,7 @@ test('a page ends once it has read a mebibyte, and the next one goes on from the
   const { ada, session } = await begun()
   const text = 'x'.repeat(4_000)
   for (let n = 0; n < 3; n += 1)
-    expectStatus(
-      await session.execute({ commands: Array.from({ length: 100 }, () => recordAuditOnly(ada, text)) }),
-      200,
-    )
+    expectStatus(await session.execute({ commands: Array.from({ length: 100 }, () => note(ada, text)) }), 200)
   const seen: string[] = []
   let cursor: string | null = null
   let pages = 0
@@ -131,10 +128,7 @@ test('a page ends once it has read a mebibyte, and the next one goes on from the
 
 test('of what only reads, a large answer is not kept for a repeat: it reads again', async () => {
   const { tenant, ada, session } = await begun()
-  expectStatus(
-    await session.execute({ commands: Array.from({ length: 20 }, () => recordAuditOnly(ada, 'x'.repeat(4_000))) }),
-    200,
-  )
+  expectStatus(await session.execute({ commands: Array.from({ length: 20 }, () => note(ada, 'x'.repeat(4_000))) }), 200)
   const headers = { 'idempotency-key': 'large' }
   const kept = async () =>
     (
@@ -159,11 +153,11 @@ test('for who may not execute no contract is read', async () => {
   const other = await newSession(service, tenant, ada, { policy: everything() })
   const before = await offset()
   const foreign = { headers: { authorization: `Bearer ${other.token}` } }
-  expectError(await session.execute({ commands: [recordAuditOnly(ada)] }, foreign), 404, 'not_found')
+  expectError(await session.execute({ commands: [note(ada)] }, foreign), 404, 'not_found')
   await tenant.delete(`/delegated-sessions/${other.id}`)
-  expectError(await other.execute({ commands: [recordAuditOnly(ada)] }), 410, 'delegated_session_revoked')
+  expectError(await other.execute({ commands: [note(ada)] }), 410, 'delegated_session_revoked')
   expect(await offset()).toBe(before)
-  expectStatus(await session.execute({ commands: [recordAuditOnly(ada)] }), 200)
+  expectStatus(await session.execute({ commands: [note(ada)] }), 200)
   expect(await offset()).not.toBe(before)
 })
 

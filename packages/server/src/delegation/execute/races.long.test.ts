@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError } from '../../../test/harness/envelope.ts'
 import { type Answer, eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
-import { increment } from '../../identity/guests/guests.fixture.ts'
+import { statusCounts } from '../../identity/guests/guests.fixture.ts'
 import { eventsOf } from '../../identity/sessions/sessions.fixture.ts'
 import {
   create,
@@ -51,7 +51,7 @@ async function begun(spend: (of: Holder) => object[], more: object = {}) {
 }
 
 const many = <T>(n: number, one: (index: number) => T) => Array.from({ length: n }, (_, index) => one(index))
-const recordAuditOnly = ({ party }: Holder, text = 'x') => create('Note:Note', { author: party, text })
+const note = ({ party }: Holder, text = 'x') => create('Note:Note', { author: party, text })
 const completed = async (tenant: Tenant) => (await tenant.get('/transactions?status=completed&page_size=1')).body.total
 const recordOf = async (tenant: Tenant, { id }: Session) =>
   expectStatus(await tenant.get(`/delegated-sessions/${id}`), 200)
@@ -65,7 +65,7 @@ describe('a hundred at once', () => {
       ])
       const holdings = await Promise.all(many(100, () => ada.receive('1')))
       const answers = await Promise.all(holdings.map((id) => race(session, { commands: [transfer(id)] })))
-      expect(increment(answers)).toEqual({ 200: 10, '403 spend_limit_exceeded': 90 })
+      expect(statusCounts(answers)).toEqual({ 200: 10, '403 spend_limit_exceeded': 90 })
       expect((await recordOf(tenant, session)).remaining.spend[0].remaining).toBe('0.5')
       expect(await holdingsOf(session)).toHaveLength(90)
       expect(await eventsOf(service, tenant, 'tx.completed')).toHaveLength(10)
@@ -78,8 +78,8 @@ describe('a hundred at once', () => {
 
   test('make as many uses as there are', async () => {
     const { tenant, ada, session } = await begun(() => [], { maxUses: 7 })
-    const answers = await Promise.all(many(100, () => race(session, { commands: [recordAuditOnly(ada)] })))
-    expect(increment(answers)).toEqual({ 200: 7, '410 delegated_session_exhausted': 93 })
+    const answers = await Promise.all(many(100, () => race(session, { commands: [note(ada)] })))
+    expect(statusCounts(answers)).toEqual({ 200: 7, '410 delegated_session_exhausted': 93 })
     expect(await completed(tenant)).toBe(7)
     expect(await eventsOf(service, tenant, 'delegated_session.exhausted')).toHaveLength(1)
   })
@@ -96,9 +96,9 @@ describe('a hundred at once', () => {
   test('under one commandId with different commands: one happens, the others are in conflict with it', async () => {
     const { tenant, ada, session } = await begun(() => [])
     const answers = await Promise.all(
-      many(50, (n) => race(session, { commandId: 'once', commands: [recordAuditOnly(ada, `${n}`)] })),
+      many(50, (n) => race(session, { commandId: 'once', commands: [note(ada, `${n}`)] })),
     )
-    expect(increment(answers)).toEqual({ 200: 1, '409 duplicate_command': 49 })
+    expect(statusCounts(answers)).toEqual({ 200: 1, '409 duplicate_command': 49 })
     expect(await completed(tenant)).toBe(1)
   })
 
@@ -108,7 +108,7 @@ describe('a hundred at once', () => {
     const sessions = [session, ...(await Promise.all(many(4, () => newSession(service, tenant, ada, { policy }))))]
     const id = await ada.receive('5')
     const answers = await Promise.all(many(100, (n) => race(sessions[n % 5] as Session, { commands: [transfer(id)] })))
-    expect(increment(answers)).toEqual({ 200: 1, '409 contract_archived': 99 })
+    expect(statusCounts(answers)).toEqual({ 200: 1, '409 contract_archived': 99 })
     const uses = await Promise.all(sessions.map(async (one) => (await recordOf(tenant, one)).uses))
     expect(uses.sort()).toEqual([0, 0, 0, 0, 1])
   })
@@ -116,7 +116,7 @@ describe('a hundred at once', () => {
   test('of which every one is denied tell of it once', async () => {
     const { tenant, session } = await begun(() => [])
     const answers = await Promise.all(many(100, () => race(session, { commands: [create('Other:Thing', {})] })))
-    expect(increment(answers)).toEqual({ '403 policy_denied': 100 })
+    expect(statusCounts(answers)).toEqual({ '403 policy_denied': 100 })
     expect(await eventsOf(service, tenant, 'delegated_session.denied')).toHaveLength(1)
   })
 
@@ -139,7 +139,7 @@ describe('a hundred at once', () => {
           })
         }),
       )
-      expect(increment(answers)).toEqual({ 200: 4, '409 contract_archived': 16 })
+      expect(statusCounts(answers)).toEqual({ 200: 4, '409 contract_archived': 16 })
     }
     const found = await Promise.all(sessions.map((session) => holdingsOf(session)))
     expect(found.reduce((sum, one) => sum + amountIn(one), 0)).toBe(400)
@@ -172,7 +172,7 @@ describe('while fifty fly,', () => {
       const flying = many(50, async () => {
         for (let turn = 0; turn < 3; turn += 1) {
           const isLate = isStopped
-          answers.push({ isLate, answer: await race(session, { commands: [recordAuditOnly(ada)] }) })
+          answers.push({ isLate, answer: await race(session, { commands: [note(ada)] }) })
         }
       })
       await eventually('the first to land', async () => answers.length > 3)
@@ -200,7 +200,7 @@ describe('a wallet in self-custody', () => {
       const session = await ownSession(service, ada, { policy: everything(spend) })
       const holdings = await Promise.all(many(30, () => ada.receive('1')))
       const asked = await Promise.all(holdings.map((id) => race(session, { commands: [transfer(id)] })))
-      expect(increment(asked)).toEqual({ 200: 10, '403 spend_limit_exceeded': 20 })
+      expect(statusCounts(asked)).toEqual({ 200: 10, '403 spend_limit_exceeded': 20 })
       const requests = asked.filter(({ status }) => status === 200).map(({ body }) => body.data.signingRequest)
       const sign = ({ id, preparedTransaction }: { id: string; preparedTransaction: string }) =>
         race(session, { signingRequestId: id, signature: ada.sign(digestOf(preparedTransaction)) })
@@ -231,7 +231,7 @@ describe('a wallet in self-custody', () => {
         })
       }),
     )
-    expect(increment(answers)).toEqual({ 200: 10, '409 contract_archived': 10 })
+    expect(statusCounts(answers)).toEqual({ 200: 10, '409 contract_archived': 10 })
     expect(await eventsOf(service, tenant, 'tx.completed')).toHaveLength(1)
     expect(await eventsOf(service, tenant, 'tx.failed')).toHaveLength(1)
     expect(await holdingsOf(sessions[0] as Session)).toEqual([])

@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 const policy = { allow: [{ templateId: 'Note:Note' }], query: { templateIds: ['Note:Note'] } }
-const recordAuditOnly = (author: string) => ({
+const note = (author: string) => ({
   commands: [{ create: { templateId: 'Note:Note', arguments: { author, text: 'x' } } }],
 })
 const ask = (method: string, path: string, options: CallOptions) =>
@@ -39,7 +39,7 @@ const bearing = (token: string) => ({ authorization: `Bearer ${token}` })
 /** Execute and query, as this caller asks for them. */
 const both = (id: string, author: string, options: CallOptions): Promise<Answer[]> =>
   Promise.all([
-    ask('POST', `${id}/execute`, { ...options, body: recordAuditOnly(author) }),
+    ask('POST', `${id}/execute`, { ...options, body: note(author) }),
     ask('POST', `${id}/query`, { ...options, body: {} }),
   ])
 
@@ -250,7 +250,7 @@ describe('reading and revoking', () => {
     })
     service.advance(5_000)
     expect(expectStatus(await revoke(session, ada.person, tenant), 200)).toEqual(first)
-    expectError(await session.execute(recordAuditOnly(ada.party)), 410, 'delegated_session_revoked')
+    expectError(await session.execute(note(ada.party)), 410, 'delegated_session_revoked')
     expectError(await session.query(), 410, 'delegated_session_revoked')
     expect(await eventsOf(service, tenant, 'delegated_session.revoked')).toEqual([
       { delegatedSessionId: session.id, userId: ada.userId, walletId: ada.walletId },
@@ -301,7 +301,7 @@ describe('reading and revoking', () => {
     await tenant.patch(`/users/${eve.userId}`, { status: 'suspended' })
     expectError(await eve.person.delete(`/delegated-sessions/${suspended.id}`), 403, 'user_suspended')
     // The session outlives the sign-in that made it.
-    expectStatus(await session.execute(recordAuditOnly(ada.party)), 200)
+    expectStatus(await session.execute(note(ada.party)), 200)
   })
 })
 
@@ -319,7 +319,7 @@ test('a token works at its own session’s address only, whatever stands in the 
     '*',
   ]) {
     const answer = await sessionOf(service.url, session.by.key as string, { id, token: session.token }).execute(
-      recordAuditOnly(ada.party),
+      note(ada.party),
     )
     expectError(answer, 404, 'not_found', id)
   }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError } from '../../../test/harness/envelope.ts'
 import { type Answer, eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
-import { increment, newGuest } from '../../identity/guests/guests.fixture.ts'
+import { newGuest, statusCounts } from '../../identity/guests/guests.fixture.ts'
 import { eventsOf } from '../../identity/sessions/sessions.fixture.ts'
 import {
   create,
@@ -31,7 +31,7 @@ async function begun(more: object = {}) {
   return { tenant, ada, session }
 }
 
-const recordAuditOnly = ({ party }: Pick<Holder, 'party'>, text = 'x') => create('Note:Note', { author: party, text })
+const note = ({ party }: Pick<Holder, 'party'>, text = 'x') => create('Note:Note', { author: party, text })
 const recordOf = async (tenant: Tenant, { id }: Session) =>
   expectStatus(await tenant.get(`/delegated-sessions/${id}`), 200)
 const told = (tenant: Tenant, type: string) => eventsOf(service, tenant, `delegated_session.${type}`)
@@ -39,19 +39,19 @@ const completed = async (tenant: Tenant) => (await tenant.get('/transactions?sta
 
 /** That a session does nothing any more. */
 async function expectOver(session: Session, holder: Holder, code: string, status = 410): Promise<void> {
-  expectError(await session.execute({ commands: [recordAuditOnly(holder)] }), status, code)
-  expectError(await session.execute({ commands: [recordAuditOnly(holder)], dryRun: true }), status, code)
+  expectError(await session.execute({ commands: [note(holder)] }), status, code)
+  expectError(await session.execute({ commands: [note(holder)], dryRun: true }), status, code)
   expectError(await session.query(), status, code)
 }
 
 describe('uses', () => {
   test('run out with the last transaction: one event, 410 from then on, and the same commandId still answers', async () => {
     const { tenant, ada, session } = await begun({ maxUses: 2 })
-    const first = expectStatus(await session.execute({ commands: [recordAuditOnly(ada)] }), 200)
+    const first = expectStatus(await session.execute({ commands: [note(ada)] }), 200)
     expect(first.remaining.uses).toBe(1)
     expect(await recordOf(tenant, session)).toMatchObject({ status: 'active', uses: 1, maxUses: 2 })
     expect(await told(tenant, 'exhausted')).toEqual([])
-    const last = { commandId: 'last', commands: [recordAuditOnly(ada)] }
+    const last = { commandId: 'last', commands: [note(ada)] }
     const second = await session.execute(last)
     expect(expectStatus(second, 200).remaining.uses).toBe(0)
     expect(await recordOf(tenant, session)).toMatchObject({ status: 'exhausted', uses: 2, remaining: { uses: 0 } })
@@ -60,7 +60,7 @@ describe('uses', () => {
     ])
     await expectOver(session, ada, 'delegated_session_exhausted')
     expect((await session.execute(last)).text).toBe(second.text)
-    expectError(await session.execute({ ...last, commands: [recordAuditOnly(ada, 'y')] }), 409, 'duplicate_command')
+    expectError(await session.execute({ ...last, commands: [note(ada, 'y')] }), 409, 'duplicate_command')
     expect(await completed(tenant)).toBe(2)
   })
 
@@ -68,17 +68,15 @@ describe('uses', () => {
     const { tenant, ada, session } = await begun({ maxUses: 1 })
     expectError(await session.execute({ commands: [transfer(`00${'5c'.repeat(32)}`)] }), 404, 'contract_not_found')
     expectError(await session.execute({ commands: [create('Other:Thing', {})] }), 403, 'policy_denied')
-    expectStatus(await session.execute({ commands: [recordAuditOnly(ada)], dryRun: true }), 200)
+    expectStatus(await session.execute({ commands: [note(ada)], dryRun: true }), 200)
     expect(await recordOf(tenant, session)).toMatchObject({ status: 'active', uses: 0 })
-    expectStatus(await session.execute({ commands: [recordAuditOnly(ada)] }), 200)
+    expectStatus(await session.execute({ commands: [note(ada)] }), 200)
   })
 
   test('are never more than allowed when a hundred come at once', async () => {
     const { tenant, ada, session } = await begun({ maxUses: 7 })
-    const answers = await Promise.all(
-      Array.from({ length: 100 }, () => session.execute({ commands: [recordAuditOnly(ada)] })),
-    )
-    expect(increment(answers)).toEqual({ 200: 7, '410 delegated_session_exhausted': 93 })
+    const answers = await Promise.all(Array.from({ length: 100 }, () => session.execute({ commands: [note(ada)] })))
+    expect(statusCounts(answers)).toEqual({ 200: 7, '410 delegated_session_exhausted': 93 })
     expect(await completed(tenant)).toBe(7)
     expect(await recordOf(tenant, session)).toMatchObject({ status: 'exhausted', uses: 7 })
     expect(await told(tenant, 'exhausted')).toHaveLength(1)
@@ -91,12 +89,12 @@ describe('uses', () => {
 describe('the end of its time', () => {
   test('is an end at once, and is told of once when it is swept', async () => {
     const { tenant, ada, session } = await begun({ expiresInSeconds: 60 })
-    const done = await session.execute({ commandId: 'a', commands: [recordAuditOnly(ada)] })
+    const done = await session.execute({ commandId: 'a', commands: [note(ada)] })
     service.advance(MINUTE_MS - 15_000)
-    expectStatus(await session.execute({ commands: [recordAuditOnly(ada)] }), 200)
+    expectStatus(await session.execute({ commands: [note(ada)] }), 200)
     service.advance(15_001)
     await expectOver(session, ada, 'delegated_session_expired')
-    expect((await session.execute({ commandId: 'a', commands: [recordAuditOnly(ada)] })).text).toBe(done.text)
+    expect((await session.execute({ commandId: 'a', commands: [note(ada)] })).text).toBe(done.text)
     expect(await recordOf(tenant, session)).toMatchObject({ status: 'expired', revokedAt: null })
     const swept = await eventually('the sweep', async () => {
       const events = await told(tenant, 'expired')
@@ -121,7 +119,7 @@ describe('the end of its time', () => {
     const exhausted = await begun({ expiresInSeconds: 60, maxUses: 1 })
     const beside = await begun({ expiresInSeconds: 60 })
     await revoked.tenant.delete(`/delegated-sessions/${revoked.session.id}`)
-    await exhausted.session.execute({ commands: [recordAuditOnly(exhausted.ada)] })
+    await exhausted.session.execute({ commands: [note(exhausted.ada)] })
     service.advance(MINUTE_MS + 1)
     await eventually('the sweep', async () => (await told(beside.tenant, 'expired')).length > 0)
     for (const { tenant, session, ada } of [revoked, exhausted]) {
@@ -136,13 +134,13 @@ describe('the end of its time', () => {
 describe('what it hangs on', () => {
   test('frozen, the wallet does nothing and can be looked at; unfrozen, it goes on', async () => {
     const { tenant, ada, session } = await begun()
-    const done = await session.execute({ commandId: 'a', commands: [recordAuditOnly(ada)] })
+    const done = await session.execute({ commandId: 'a', commands: [note(ada)] })
     await tenant.post(`/wallets/${ada.walletId}/freeze`)
-    expectError(await session.execute({ commands: [recordAuditOnly(ada)] }), 409, 'wallet_frozen')
-    expect((await session.execute({ commandId: 'a', commands: [recordAuditOnly(ada)] })).text).toBe(done.text)
+    expectError(await session.execute({ commands: [note(ada)] }), 409, 'wallet_frozen')
+    expect((await session.execute({ commandId: 'a', commands: [note(ada)] })).text).toBe(done.text)
     expectStatus(await session.query(), 200)
     await tenant.post(`/wallets/${ada.walletId}/unfreeze`)
-    expectStatus(await session.execute({ commands: [recordAuditOnly(ada)] }), 200)
+    expectStatus(await session.execute({ commands: [note(ada)] }), 200)
   })
 
   test('a user who is suspended has no session that does anything, until that is over', async () => {
@@ -150,7 +148,7 @@ describe('what it hangs on', () => {
     await tenant.patch(`/users/${ada.userId}`, { status: 'suspended' })
     await expectOver(session, ada, 'user_suspended', 403)
     await tenant.patch(`/users/${ada.userId}`, { status: 'active' })
-    expectStatus(await session.execute({ commands: [recordAuditOnly(ada)] }), 200)
+    expectStatus(await session.execute({ commands: [note(ada)] }), 200)
   })
 
   test('a guest that has ended has none either, swept or not', async () => {
@@ -159,9 +157,9 @@ describe('what it hangs on', () => {
     const asUser = { headers: { 'x-user-id': guest.userId } }
     const { partyId: party } = expectStatus(await tenant.post('/users/me/wallet', {}, asUser), 201)
     const session = await newSession(service, tenant, { asUser }, { policy: everything() })
-    expectStatus(await session.execute({ commands: [recordAuditOnly({ party })] }), 200)
+    expectStatus(await session.execute({ commands: [note({ party })] }), 200)
     service.advance(2 * MINUTE_MS + 1)
-    expectError(await session.execute({ commands: [recordAuditOnly({ party })] }), 410, 'guest_expired')
+    expectError(await session.execute({ commands: [note({ party })] }), 410, 'guest_expired')
     expectError(await session.query(), 410, 'guest_expired')
   })
 })
@@ -176,7 +174,7 @@ describe('while fifty executes fly,', () => {
     const one = async () => {
       for (let turn = 0; turn < 4; turn += 1) {
         const isLate = stopped
-        const answer = await of.session.execute({ commands: [recordAuditOnly(of.ada)] })
+        const answer = await of.session.execute({ commands: [note(of.ada)] })
         ;(isLate ? late : early).push(answer)
       }
     }
@@ -187,9 +185,7 @@ describe('while fifty executes fly,', () => {
     const atAnswer = await completed(of.tenant)
     await Promise.all(flying)
     late.push(
-      ...(await Promise.all(
-        Array.from({ length: 10 }, () => of.session.execute({ commands: [recordAuditOnly(of.ada)] })),
-      )),
+      ...(await Promise.all(Array.from({ length: 10 }, () => of.session.execute({ commands: [note(of.ada)] })))),
     )
     return { ...of, early, late, atAnswer }
   }
@@ -230,7 +226,7 @@ describe('while fifty executes fly,', () => {
     )
     for (const answer of late) expectError(answer, 404, 'not_found')
     for (const answer of early) if (answer.status !== 200) expectError(answer, 404, 'not_found')
-    expectError(await session.execute({ commands: [recordAuditOnly(ada)] }), 404, 'not_found')
+    expectError(await session.execute({ commands: [note(ada)] }), 404, 'not_found')
   })
 })
 
@@ -239,7 +235,7 @@ test('twenty revocations at once are one, with one event and one time', async ()
   const answers = await Promise.all(
     Array.from({ length: 20 }, () => tenant.delete(`/delegated-sessions/${session.id}`)),
   )
-  expect(increment(answers)).toEqual({ 200: 20 })
+  expect(statusCounts(answers)).toEqual({ 200: 20 })
   expect(new Set(answers.map(({ text }) => text)).size).toBe(1)
   expect(await told(tenant, 'revoked')).toHaveLength(1)
 })
@@ -252,5 +248,5 @@ test("a holding that one session sent away is gone for the wallet's others, and 
   await tenant.delete(`/delegated-sessions/${session.id}`)
   expectError(await other.execute({ commands: [transfer(holding)] }), 409, 'contract_archived')
   expect(await holdingsOf(other)).toEqual([])
-  expectStatus(await other.execute({ commands: [recordAuditOnly(ada)] }), 200)
+  expectStatus(await other.execute({ commands: [note(ada)] }), 200)
 })

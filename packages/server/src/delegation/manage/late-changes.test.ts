@@ -133,9 +133,9 @@ describe('what is used up meanwhile is not used twice:', () => {
 
   test('the last use', async () => {
     const { tenant, ada, session, holding } = await begun('10', { maxUses: 1 })
-    const recordAuditOnly = create('Note:Note', { author: ada.party, text: 'x' })
+    const note = create('Note:Note', { author: ada.party, text: 'x' })
     const answer = await overtaken(session, { commands: [transfer(holding, '1')] }, async () =>
-      expectStatus(await executeBeside(session, { commands: [recordAuditOnly] }), 200),
+      expectStatus(await executeBeside(session, { commands: [note] }), 200),
     )
     expectError(answer, 410, 'delegated_session_exhausted')
     expect(await completed(tenant)).toBe(1)

@@ -118,14 +118,14 @@ describe('a holding', () => {
     const [ada, bob] = [await newFree(tenant), await newFree(tenant)]
     const [own, second, euro] = [await ada.receive('1'), await ada.receive('2'), await ada.receive('3', 'EURX')]
     const his = await bob.receive('4')
-    const recordAuditOnly = (await done(ada, create(NOTE, { author: ada.party, text: 'x' })))[0]?.contractId as string
+    const note = (await done(ada, create(NOTE, { author: ada.party, text: 'x' })))[0]?.contractId as string
     const merge = (contractIds: unknown) => refused(ada, exercise(HOLDING, own, 'Merge', { contractIds }))
     const at = 'commands.0.exercise.arguments.contractIds'
     expectField(await merge([own]), 409, 'contract_archived', `${at}.0`)
     expectField(await merge([second, second]), 400, 'arguments_invalid', at)
     expectField(await merge([second, euro]), 400, 'arguments_invalid', `${at}.1`)
     expectField(await merge([second, his]), 404, 'contract_not_found', `${at}.1`)
-    expectField(await merge([recordAuditOnly]), 404, 'contract_not_found', `${at}.0`)
+    expectField(await merge([note]), 404, 'contract_not_found', `${at}.0`)
     expectField(await merge([`00${'5c'.repeat(32)}`]), 404, 'contract_not_found', `${at}.0`)
     for (const ids of [[], 'x', [second.toUpperCase()], [''], Array(101).fill(second)])
       expectError(

@@ -33,7 +33,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-const recordAuditOnly = (text = 'x') => create('Note:Note', { author: ada.party, text })
+const note = (text = 'x') => create('Note:Note', { author: ada.party, text })
 const execute = (...commands: unknown[]) => session.execute({ commands })
 
 function expectField(answer: Answer, status: number, code: string, field: string, what = ''): void {
@@ -62,23 +62,23 @@ describe('what is refused changes nothing:', () => {
       [{ commandId: 'a' }, 'commands'],
       [{ dryRun: true }, 'commands'],
       [{ commands: [] }, 'commands'],
-      [{ commands: Array(101).fill(recordAuditOnly()) }, 'commands'],
+      [{ commands: Array(101).fill(note()) }, 'commands'],
       [{ commands: Array(10_000).fill({}) }, 'commands'],
       [{ commands: {} }, 'commands'],
-      [{ commands: recordAuditOnly() }, 'commands'],
+      [{ commands: note() }, 'commands'],
       [{ commands: [null] }, 'commands.0'],
-      [{ commands: [[recordAuditOnly()]] }, 'commands.0'],
+      [{ commands: [[note()]] }, 'commands.0'],
       [{ signature }, 'signingRequestId'],
       [{ signingRequestId }, 'signature'],
-      [{ signingRequestId, signature, commands: [recordAuditOnly()] }, 'commands'],
+      [{ signingRequestId, signature, commands: [note()] }, 'commands'],
       [{ signingRequestId, signature, dryRun: true }, 'dryRun'],
       [{ signingRequestId, signature, commandId: 'a' }, 'commandId'],
       [{ signingRequestId, signature: signature.slice(1) }, 'signature'],
       [{ signingRequestId, signature: 'F'.repeat(128) }, 'signature'],
-      [{ commands: [recordAuditOnly()], actAs: BOB }, 'actAs'],
-      [{ commands: [recordAuditOnly()], dryRun: 'yes' }, 'dryRun'],
+      [{ commands: [note()], actAs: BOB }, 'actAs'],
+      [{ commands: [note()], dryRun: 'yes' }, 'dryRun'],
       ...['', ' ', 'a b', 'é', 'x'.repeat(201), 7, null].map((commandId): [object, string] => [
-        { commands: [recordAuditOnly()], commandId },
+        { commands: [note()], commandId },
         'commandId',
       ]),
     ]
@@ -88,7 +88,7 @@ describe('what is refused changes nothing:', () => {
   })
 
   test('a command that is both, neither, or something else', async () => {
-    const both = { ...recordAuditOnly(), ...transfer(holding) }
+    const both = { ...note(), ...transfer(holding) }
     for (const [command, field] of [
       [{}, 'commands.1'],
       [both, 'commands.1'],
@@ -97,9 +97,9 @@ describe('what is refused changes nothing:', () => {
       [{ create: {} }, 'commands.1.create.templateId'],
       [{ exercise: { templateId: 'Token:Holding', contractId: holding } }, 'commands.1.exercise.choice'],
       [{ exercise: { ...transfer(holding).exercise, actAs: BOB } }, 'commands.1.exercise.actAs'],
-      [{ create: { ...recordAuditOnly().create, signatories: [BOB] } }, 'commands.1.create.signatories'],
+      [{ create: { ...note().create, signatories: [BOB] } }, 'commands.1.create.signatories'],
     ] as const)
-      expectField(await execute(recordAuditOnly(), command), 400, 'validation_failed', field, JSON.stringify(command))
+      expectField(await execute(note(), command), 400, 'validation_failed', field, JSON.stringify(command))
     await expectUntouched()
   })
 
@@ -276,10 +276,10 @@ describe('what is refused changes nothing:', () => {
     for (const [index, commands] of [
       [1, [good, bad]],
       [0, [bad, good]],
-      [99, [good, ...Array(98).fill(recordAuditOnly()), bad]],
+      [99, [good, ...Array(98).fill(note()), bad]],
     ] as const)
       expectField(await execute(...commands), 404, 'contract_not_found', `commands.${index}.exercise.contractId`)
-    const denied = await execute(good, recordAuditOnly(), create('Other:Thing', {}))
+    const denied = await execute(good, note(), create('Other:Thing', {}))
     expectField(denied, 403, 'policy_denied', 'commands.2')
     await expectUntouched()
   })

@@ -272,16 +272,16 @@ describe('a dry run', () => {
 
   test('of an ended session, or under a command id of other commands, is answered as execute would', async () => {
     const { tenant, ada, session } = await underPolicy(() => everything())
-    const recordAuditOnly = create('Note:Note', { author: ada.party, text: 'x' })
-    expectStatus(await session.execute({ commandId: 'a', commands: [recordAuditOnly] }), 200)
+    const note = create('Note:Note', { author: ada.party, text: 'x' })
+    expectStatus(await session.execute({ commandId: 'a', commands: [note] }), 200)
     expectError(
-      await session.execute({ dryRun: true, commandId: 'a', commands: [recordAuditOnly, recordAuditOnly] }),
+      await session.execute({ dryRun: true, commandId: 'a', commands: [note, note] }),
       409,
       'duplicate_command',
     )
     await tenant.post(`/wallets/${ada.walletId}/freeze`)
-    expectError(await session.execute({ dryRun: true, commands: [recordAuditOnly] }), 409, 'wallet_frozen')
+    expectError(await session.execute({ dryRun: true, commands: [note] }), 409, 'wallet_frozen')
     await tenant.delete(`/delegated-sessions/${session.id}`)
-    expectError(await session.execute({ dryRun: true, commands: [recordAuditOnly] }), 410, 'delegated_session_revoked')
+    expectError(await session.execute({ dryRun: true, commands: [note] }), 410, 'delegated_session_revoked')
   })
 })

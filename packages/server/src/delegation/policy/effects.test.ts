@@ -16,7 +16,7 @@ const transfer: Command = {
     arguments: { receiver: BOB, amount: '5' },
   },
 }
-const recordAuditOnly: Command = { create: { templateId: 'Note:Note', arguments: { author: ALICE, text: 'hello' } } }
+const note: Command = { create: { templateId: 'Note:Note', arguments: { author: ALICE, text: 'hello' } } }
 
 const effect = (change: Partial<Effect>): Effect => ({
   type: 'created',
@@ -65,8 +65,8 @@ test('what a prepared transaction does is allowed where it is what was asked for
   expect(decide([transfer], honest)).toEqual({ allowed: true, rule: 'allow[0]', command: null })
   expect(
     decide(
-      [recordAuditOnly, transfer, recordAuditOnly],
-      [rootOf(recordAuditOnly, 0), ...honest.map((one) => ({ ...one, command: 1 })), rootOf(recordAuditOnly, 2)],
+      [note, transfer, note],
+      [rootOf(note, 0), ...honest.map((one) => ({ ...one, command: 1 })), rootOf(note, 2)],
     ),
   ).toMatchObject({ allowed: true })
 })
@@ -101,15 +101,15 @@ test.each<[name: string, change: Partial<Effect>]>([
 })
 
 test('a create that turned into another one is refused', () => {
-  const root = rootOf(recordAuditOnly, 0)
-  expect(decide([recordAuditOnly], [root])).toMatchObject({ allowed: true })
+  const root = rootOf(note, 0)
+  expect(decide([note], [root])).toMatchObject({ allowed: true })
   for (const change of [
     { type: 'exercised' as const, choice: 'X' },
     { choice: 'X' },
     { templateId: 'Token:Holding' },
     { arguments: { author: ALICE, text: 'bye' } },
   ])
-    expect(decide([recordAuditOnly], [{ ...root, ...change }])).toEqual(refused(0))
+    expect(decide([note], [{ ...root, ...change }])).toEqual(refused(0))
 })
 
 test('lists are the same only with the same entries in the same order', () => {
@@ -122,25 +122,23 @@ test('lists are the same only with the same entries in the same order', () => {
 })
 
 test('commands and roots are the same in number and order', () => {
-  const first = rootOf(recordAuditOnly, 0)
-  expect(decide([recordAuditOnly, transfer], [first])).toEqual(refused(1))
-  expect(decide([recordAuditOnly], [])).toEqual(refused(0))
-  expect(decide([recordAuditOnly], [first, rootOf(recordAuditOnly, 1)])).toEqual(refused(null))
-  expect(decide([recordAuditOnly, transfer], [rootOf(transfer, 0), rootOf(recordAuditOnly, 1)])).toEqual(refused(0))
-  expect(decide([recordAuditOnly, transfer], [rootOf(transfer, 1), first])).toEqual(refused(null))
+  const first = rootOf(note, 0)
+  expect(decide([note, transfer], [first])).toEqual(refused(1))
+  expect(decide([note], [])).toEqual(refused(0))
+  expect(decide([note], [first, rootOf(note, 1)])).toEqual(refused(null))
+  expect(decide([note, transfer], [rootOf(transfer, 0), rootOf(note, 1)])).toEqual(refused(0))
+  expect(decide([note, transfer], [rootOf(transfer, 1), first])).toEqual(refused(null))
   expect(decide([], [])).toMatchObject({ allowed: false })
 })
 
 test('an effect of no command is refused, and so is one that comes after the next command began', () => {
   const root = rootOf(transfer, 0)
   for (const command of [-1, 2, 0.5, Number.NaN, '0' as unknown as number, '__proto__' as unknown as number])
-    expect(
-      decide([transfer, recordAuditOnly], [root, { ...received, command }, rootOf(recordAuditOnly, 1)]),
-    ).toMatchObject({
+    expect(decide([transfer, note], [root, { ...received, command }, rootOf(note, 1)])).toMatchObject({
       allowed: false,
       rule: 'effects',
     })
-  expect(decide([transfer, recordAuditOnly], [root, rootOf(recordAuditOnly, 1), received])).toEqual(refused(null))
+  expect(decide([transfer, note], [root, rootOf(note, 1), received])).toEqual(refused(null))
 })
 
 test('a consequence on a template that the choice does not declare is refused', () => {
@@ -162,9 +160,9 @@ test('the contract that is exercised may be archived undeclared, itself only and
 
 test('a further choice is refused as a consequence, and so is any consequence of a create', () => {
   expect(decide([transfer], [rootOf(transfer, 0), { ...rootOf(transfer, 0), contractId: 'c9' }])).toEqual(refused(0))
-  const root = rootOf(recordAuditOnly, 0)
+  const root = rootOf(note, 0)
   for (const type of ['created', 'archived', 'exercised'] as const)
-    expect(decide([recordAuditOnly], [root, { ...root, type }])).toEqual(refused(0))
+    expect(decide([note], [root, { ...root, type }])).toEqual(refused(0))
 })
 
 test('the rules are held against the arguments as they were decoded', () => {

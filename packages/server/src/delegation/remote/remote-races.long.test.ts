@@ -298,7 +298,7 @@ test.each(['reserved', 'signed', 'submitted', 'settled'])(
 )
 
 describe('a hundred executions at once', () => {
-  const increment = (answers: readonly Answer[]) => {
+  const statusCounts = (answers: readonly Answer[]) => {
     const counts: Record<string, number> = {}
     for (const { status, body } of answers) {
       const what = status === 200 ? body.data.status : body.code
@@ -310,7 +310,7 @@ describe('a hundred executions at once', () => {
   test('spend the cap and no more', async () => {
     const scene = await newScene(100)
     const answers = await Promise.all(scene.holdings.map((_, index) => scene.session.execute(order(scene, index))))
-    expect(increment(answers)).toEqual({ completed: 10, spend_limit_exceeded: 90 })
+    expect(statusCounts(answers)).toEqual({ completed: 10, spend_limit_exceeded: 90 })
     expect(await settledOf(scene)).toEqual({ completed: 10, failed: 90, moved: '10' })
     expect(await eventsOf(service, scene.tenant, 'delegated_session.denied')).toHaveLength(1)
   })
@@ -318,7 +318,11 @@ describe('a hundred executions at once', () => {
   test('use a session as often as it may be used and no more', async () => {
     const scene = await newScene(100, { maxUses: 5 })
     const answers = await Promise.all(scene.holdings.map((_, index) => scene.session.execute(order(scene, index))))
-    const { completed, uses_in_flight: inFlight = 0, delegated_session_exhausted: exhausted = 0 } = increment(answers)
+    const {
+      completed,
+      uses_in_flight: inFlight = 0,
+      delegated_session_exhausted: exhausted = 0,
+    } = statusCounts(answers)
     expect([completed, inFlight + exhausted]).toEqual([5, 95])
     expect((await settledOf(scene)).moved).toBe('5')
   })

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, expectRefusal } from '../../../test/harness/envelope.ts'
 import { eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
 import { sql } from '../../platform/db/db.ts'
-import { bearer, eventsOf, increment, type Json, newGuest } from './guests.fixture.ts'
+import { bearer, eventsOf, type Json, newGuest, statusCounts } from './guests.fixture.ts'
 
 const MINUTE_MS = 60_000
 
@@ -151,7 +151,7 @@ test('two guests who claim one identity at once: one of them gets it', async () 
   const { tenant } = await newShop()
   const guests = await Promise.all(Array.from({ length: 20 }, () => newGuest(tenant)))
   const answers = await Promise.all(guests.map(({ id }) => convert(tenant, id, { email: 'one@example.com' })))
-  expect(increment(answers)).toEqual({ 200: 1, '409 already_exists': 19 })
+  expect(statusCounts(answers)).toEqual({ 200: 1, '409 already_exists': 19 })
   expect((await tenant.get('/users')).body.total).toBe(1)
   expect((await tenant.get('/guests?status=converted')).body.total).toBe(1)
 })
@@ -162,7 +162,7 @@ describe('of twenty conversions at once one does it', () => {
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, i) => convert(tenant, guest.id, { externalId: `c-${i}` }, i % 2 === 0 ? own : {})),
     )
-    expect(increment(answers)).toEqual({ 200: 1, '409 already_converted': 19 })
+    expect(statusCounts(answers)).toEqual({ 200: 1, '409 already_converted': 19 })
     const winner = answers.find((answer) => answer.status === 200)
     expect((await tenant.get('/users')).body.data).toEqual([winner?.body.data.user])
     expect(await eventsOf(service, tenant, 'user.created')).toHaveLength(1)
@@ -172,7 +172,7 @@ describe('of twenty conversions at once one does it', () => {
   test('with one identity', async () => {
     const { tenant, guest } = await newShop()
     const answers = await Promise.all(Array.from({ length: 20 }, () => convert(tenant, guest.id)))
-    expect(increment(answers)).toEqual({ 200: 1, '409 already_converted': 19 })
+    expect(statusCounts(answers)).toEqual({ 200: 1, '409 already_converted': 19 })
   })
 
   test('with one Idempotency-Key, which all get the answer of', async () => {
@@ -180,7 +180,7 @@ describe('of twenty conversions at once one does it', () => {
     const headers = { ...(own as { headers: object }).headers, 'idempotency-key': 'convert-1' }
     const ask = () => convert(tenant, guest.id, undefined, { ...own, headers })
     const answers = await Promise.all(Array.from({ length: 20 }, ask))
-    const counts = increment(answers)
+    const counts = statusCounts(answers)
     expect(Object.keys(counts).filter((name) => !['200', '409 idempotency_in_progress'].includes(name))).toEqual([])
     const [first] = answers.filter((answer) => answer.status === 200)
     expect((await ask()).text).toBe(first?.text)

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { loginOptions, loginVerify, newAuthenticator, register } from '../../../test/harness/authenticator.ts'
 import { expectError, expectRefusal } from '../../../test/harness/envelope.ts'
 import { eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
-import { bearer, eventsOf, increment, type Json, newGuest } from './guests.fixture.ts'
+import { bearer, eventsOf, type Json, newGuest, statusCounts } from './guests.fixture.ts'
 
 const MINUTE_MS = 60_000
 
@@ -125,7 +125,7 @@ describe('the cleanup', () => {
       Promise.all(conversions),
       ...Array.from({ length: 5 }, () => cleanUp(tenant, { olderThanMinutes: 0 })),
     ])
-    const counts = increment(answers)
+    const counts = statusCounts(answers)
     const converted = counts[200] ?? 0
     const refused = counts['410 guest_expired'] ?? 0
     expect(converted + refused, JSON.stringify(counts)).toBe(40)

@@ -24,7 +24,7 @@ export async function eventsOf(service: Service, tenant: Tenant, type: string): 
 }
 
 /** How many answers have each status and code. */
-export function increment(answers: readonly Answer[]): Record<string, number> {
+export function statusCounts(answers: readonly Answer[]): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const { status, body } of answers) {
     const name = status < 300 ? String(status) : `${status} ${body.code}`

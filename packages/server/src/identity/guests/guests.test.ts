@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, expectRefusal } from '../../../test/harness/envelope.ts'
 import { type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
 import { signIn } from '../../../test/matrix/requests.ts'
-import { bearer, eventsOf, increment, newGuest } from './guests.fixture.ts'
+import { bearer, eventsOf, newGuest, statusCounts } from './guests.fixture.ts'
 
 const MINUTE_MS = 60_000
 const UNKNOWN = 'gst_01jb2m7x9kq4t8v6w0r3s5y1zd'
@@ -24,7 +24,7 @@ describe('beginning a guest session', () => {
   test('a burst that takes every connection of the database is answered all the same', async () => {
     const tenant = await service.newTenant()
     const answers = await Promise.all(Array.from({ length: 120 }, () => tenant.post('/guests')))
-    expect(increment(answers)).toEqual({ 201: 120 })
+    expect(statusCounts(answers)).toEqual({ 201: 120 })
   })
 
   test('nothing is required: the record and the tokens stand beside each other, and guest.created tells of it', async () => {
@@ -246,7 +246,7 @@ describe('reading and ending a guest session', () => {
     const tenant = await service.newTenant()
     const guest = await newGuest(tenant)
     const answers = await Promise.all(Array.from({ length: 20 }, () => tenant.delete(`/guests/${guest.id}`)))
-    expect(increment(answers)).toEqual({ 200: 20 })
+    expect(statusCounts(answers)).toEqual({ 200: 20 })
     expect(await eventsOf(service, tenant, 'guest.expired')).toHaveLength(1)
   })
 

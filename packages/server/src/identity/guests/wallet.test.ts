@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError } from '../../../test/harness/envelope.ts'
 import { eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
-import { bearer, eventsOf, increment, type Json, newGuest } from './guests.fixture.ts'
+import { bearer, eventsOf, type Json, newGuest, statusCounts } from './guests.fixture.ts'
 
 const MINUTE_MS = 60_000
 
@@ -156,7 +156,7 @@ describe('of a guest that ends at the same moment', () => {
     const answers = await Promise.all(
       guests.flatMap((guest) => [createFor(tenant, guest), tenant.delete(`/guests/${guest.id}`)]),
     )
-    const counts = increment(answers)
+    const counts = statusCounts(answers)
     expect((counts[201] ?? 0) + (counts['410 guest_expired'] ?? 0), JSON.stringify(counts)).toBe(20)
     expect(counts[200]).toBe(20)
     expect((await tenant.get('/wallets')).body.total).toBe(counts[201] ?? 0)

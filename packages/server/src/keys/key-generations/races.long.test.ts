@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { expectError } from '../../../test/harness/envelope.ts'
 import { type Answer, eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
-import { increment } from '../../identity/guests/guests.fixture.ts'
+import { statusCounts } from '../../identity/guests/guests.fixture.ts'
 import { eventsOf, type Person, signInAs } from '../../identity/sessions/sessions.fixture.ts'
 import { sql } from '../../platform/db/db.ts'
 import {
@@ -37,7 +37,7 @@ test('of twenty confirmations at once all answer the one wallet, which is told o
   const { dkg, key } = await twoRounds(person)
   const body = confirmBody(dkg, key)
   const answers = await Promise.all(TWENTY.map(() => person.post(`${dkg.path}/confirm`, body)))
-  expect(increment(answers)).toEqual({ 201: 20 })
+  expect(statusCounts(answers)).toEqual({ 201: 20 })
   expect(new Set(answers.map(({ text }) => text)).size).toBe(1)
   const again = await person.post(`${dkg.path}/confirm`, body)
   expect([again.status, again.text]).toEqual([201, answers[0]?.text])
@@ -54,7 +54,7 @@ test('twenty confirmations under one Idempotency-Key make one wallet, and a repe
   const headers = { 'idempotency-key': 'confirm-1' }
   const ask = () => person.post(`${dkg.path}/confirm`, body, { headers })
   const answers = await Promise.all(TWENTY.map(ask))
-  for (const name of Object.keys(increment(answers))) expect(['201', '409 idempotency_in_progress']).toContain(name)
+  for (const name of Object.keys(statusCounts(answers))) expect(['201', '409 idempotency_in_progress']).toContain(name)
   const again = await ask()
   expect(again.headers.get('idempotency-replayed')).toBe('true')
   expect(again.text).toBe(answers.find(({ status }) => status === 201)?.text)
@@ -70,7 +70,7 @@ test('a confirmation beside the creation of another wallet: one of them is made,
       person.post(`${dkg.path}/confirm`, confirmBody(dkg, key)),
       person.post('/users/me/wallet', {}),
     ])
-    expect(increment([confirmed, created])).toEqual({ 201: 1, '409 wallet_exists': 1 })
+    expect(statusCounts([confirmed, created])).toEqual({ 201: 1, '409 wallet_exists': 1 })
     const wallet = expectData(await person.get('/users/me/wallet'), 200)
     const shared = confirmed.status === 201
     expect(wallet.custody).toBe(shared ? 'shared' : 'embedded')
@@ -89,7 +89,7 @@ test('of five key generations that are confirmed at once one makes the wallet', 
       TWENTY.slice(0, 4).map(() => person.post(`${dkg.path}/confirm`, confirmBody(dkg, key))),
     ),
   )
-  expect(increment(answers)).toEqual({ 201: 4, '409 wallet_exists': 16 })
+  expect(statusCounts(answers)).toEqual({ 201: 4, '409 wallet_exists': 16 })
   expect(await count('wallets', tenant)).toBe(1)
   expect(await count('key_shares', tenant)).toBe(3)
 })
@@ -99,7 +99,7 @@ test('of twenty second rounds with one body all get the one answer', async () =>
   const dkg = await beginDkg(person)
   const body = await round2Body(person, dkg)
   const answers = await Promise.all(TWENTY.map(() => person.post(`${dkg.path}/round2`, body)))
-  expect(increment(answers)).toEqual({ 200: 20 })
+  expect(statusCounts(answers)).toEqual({ 200: 20 })
   expect(new Set(answers.map(({ text }) => text)).size).toBe(1)
   const key = await finishDkg(dkg, answers[0]?.body.data)
   expectData(await person.post(`${dkg.path}/confirm`, confirmBody(dkg, key)), 201)
@@ -110,7 +110,7 @@ test('of twenty second rounds with as many bodies one is answered', async () => 
   const dkg = await beginDkg(person)
   const bodies = await Promise.all(TWENTY.map(() => round2Body(person, dkg)))
   const answers = await Promise.all(bodies.map((body) => person.post(`${dkg.path}/round2`, body)))
-  expect(increment(answers)).toEqual({ 200: 1, '409 dkg_conflict': 19 })
+  expect(statusCounts(answers)).toEqual({ 200: 1, '409 dkg_conflict': 19 })
   const key = await finishDkg(dkg, answers.find(({ status }) => status === 200)?.body.data)
   expectData(await person.post(`${dkg.path}/confirm`, confirmBody(dkg, key)), 201)
 })
@@ -123,7 +123,7 @@ test('a confirmation beside a cancellation: there is a wallet, or there is none 
     const confirm = () => person.post(`${dkg.path}/confirm`, confirmBody(dkg, key))
     const cancel = () => person.delete(dkg.path)
     const both = n % 2 === 0 ? [confirm(), cancel()] : [cancel(), confirm()]
-    const names = Object.keys(increment(await Promise.all(both))).sort()
+    const names = Object.keys(statusCounts(await Promise.all(both))).sort()
     const { status } = expectData(await person.get(dkg.path), 200)
     const wallet = await person.get('/users/me/wallet')
     if (status === 'confirmed') {
@@ -140,7 +140,7 @@ test('twenty that begin at once leave five that go on', async () => {
   const { person } = await newPerson()
   const clients = await Promise.all(TWENTY.map(() => newClient()))
   const answers = await Promise.all(clients.map(({ body }) => person.post('/mpc/dkg', body)))
-  expect(increment(answers)).toEqual({ 201: 20 })
+  expect(statusCounts(answers)).toEqual({ 201: 20 })
   const read = await Promise.all(answers.map(({ body }) => person.get(`/mpc/dkg/${body.data.dkgId}`)))
   const statuses = read.map(({ body }) => body.data.status)
   expect(statuses.filter((status) => status === 'round1')).toHaveLength(5)
@@ -188,7 +188,7 @@ test('a user who is deleted meanwhile leaves nothing', async () => {
       return answer
     }),
   )
-  for (const name of Object.keys(increment(outcomes)))
+  for (const name of Object.keys(statusCounts(outcomes)))
     expect(['200', '201', '401 session_revoked', '404 not_found']).toContain(name)
   for (const table of ['wallets', 'key_shares', 'key_generations'] as const) expect(await count(table, tenant)).toBe(0)
 })

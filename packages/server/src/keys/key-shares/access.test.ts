@@ -7,7 +7,7 @@ import {
   startService,
   type Tenant,
 } from '../../../test/harness/harness.ts'
-import { increment, newGuest } from '../../identity/guests/guests.fixture.ts'
+import { newGuest, statusCounts } from '../../identity/guests/guests.fixture.ts'
 import { enrol, MINUTE_MS, moveOn, stepUp } from '../../identity/mfa/mfa.fixture.ts'
 import {
   eventsOf,
@@ -148,7 +148,7 @@ describe('a wallet', () => {
     const reading = Promise.all(Array.from({ length: 20 }, read))
     expect((await tenant.post(`/wallets/${of.walletId}/freeze`)).status).toBe(200)
     const after = await Promise.all(Array.from({ length: 5 }, read))
-    expect(increment(after)).toEqual({ '409 wallet_frozen': 5 })
+    expect(statusCounts(after)).toEqual({ '409 wallet_frozen': 5 })
     const given = (await reading).filter(({ status }) => status === 200).length
     const told = await eventsOf(service, tenant, 'key_share.retrieved')
     expect(told.filter(({ index }) => index === 1)).toHaveLength(given)

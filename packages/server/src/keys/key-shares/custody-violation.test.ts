@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError } from '../../../test/harness/envelope.ts'
 import { type Service, startService } from '../../../test/harness/harness.ts'
-import { increment } from '../../identity/guests/guests.fixture.ts'
+import { statusCounts } from '../../identity/guests/guests.fixture.ts'
 import {
   deal,
   newSharedWallet,
@@ -87,7 +87,7 @@ describe('what the service could open', () => {
         Array.from({ length: 20 }, (_, n) => bodyOf(of, (n % 10) + 1, n % 3 === 0 ? 'password' : 'sealed')),
       )
       const answers = await Promise.all(bodies.map((body) => of.person.post('/mpc/shares', body)))
-      const { 201: stored, ...refused } = increment(answers)
+      const { 201: stored, ...refused } = statusCounts(answers)
       expect(stored).toBe(threshold - 1)
       expect(
         Object.keys(refused).filter((code) => !['409 custody_violation', '409 already_exists'].includes(code)),
@@ -133,7 +133,7 @@ describe('of a shared wallet the service', () => {
       ]
       for (const body of wrong) expectError(await of.person.post('/mpc/shares', body), 409, 'custody_violation')
       const at = await Promise.all(Array.from({ length: 20 }, (_, n) => of.person.post('/mpc/shares', wrong[n % 4])))
-      expect(increment(at)).toEqual({ '409 custody_violation': 20 })
+      expect(statusCounts(at)).toEqual({ '409 custody_violation': 20 })
       expect(await openable(of)).toBe(1)
       expect((await of.person.delete(`/mpc/shares/${of.walletId}`)).status).toBe(200)
       for (const body of wrong) expectError(await of.person.post('/mpc/shares', body), 409, 'custody_violation')

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, expectRefusal } from '../../../test/harness/envelope.ts'
 import { type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
-import { increment } from '../../identity/guests/guests.fixture.ts'
+import { statusCounts } from '../../identity/guests/guests.fixture.ts'
 import { dump, eventsOf } from '../../identity/sessions/sessions.fixture.ts'
 import * as keys from '../../platform/security/threshold/threshold.ts'
 import {
@@ -149,7 +149,7 @@ describe('a share', () => {
     const others = await Promise.all(
       Array.from({ length: 20 }, () => of.person.post('/mpc/shares', protectedShare(of, 2))),
     )
-    expect(increment(others)).toEqual({ 201: 1, '409 already_exists': 19 })
+    expect(statusCounts(others)).toEqual({ 201: 1, '409 already_exists': 19 })
     expect((await rowsOf(of)).map(({ index }) => index)).toEqual([1, 2])
     expect(await told(of.tenant, 'stored')).toHaveLength(2)
   })
@@ -411,7 +411,7 @@ describe('a generation', () => {
       return protectedShare(of, 2, { generation: n + 1, dealt })
     })
     const answers = await Promise.all(bodies.map((body) => of.person.post('/mpc/shares', body)))
-    expect(increment(answers)).toEqual({ 201: 20, '409 share_limit': 4 })
+    expect(statusCounts(answers)).toEqual({ 201: 20, '409 share_limit': 4 })
   })
 
   test('of a shared wallet is the wallet’s, with two of three and a place for each holder', async () => {
@@ -524,7 +524,7 @@ describe('deleted shares', () => {
     const of = await newSplit()
     await storeShare(of.person, await sealedShare(of, 1))
     const answers = await Promise.all(Array.from({ length: 20 }, () => of.person.delete(pathOf(of))))
-    expect(increment(answers)).toEqual({ 200: 1, '404 not_found': 19 })
+    expect(statusCounts(answers)).toEqual({ 200: 1, '404 not_found': 19 })
     expect(await told(of.tenant, 'deleted')).toHaveLength(1)
   })
 

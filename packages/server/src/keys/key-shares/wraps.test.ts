@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newAuthenticator, register, signUp } from '../../../test/harness/authenticator.ts'
 import { expectError, expectRefusal } from '../../../test/harness/envelope.ts'
 import { type Answer, type Service, startService } from '../../../test/harness/harness.ts'
-import { increment } from '../../identity/guests/guests.fixture.ts'
+import { statusCounts } from '../../identity/guests/guests.fixture.ts'
 import { newTestApp } from '../../identity/passkeys/test-app.fixture.ts'
 import { eventsOf, type Person, personOf } from '../../identity/sessions/sessions.fixture.ts'
 import {
@@ -180,7 +180,7 @@ describe('a passkey', () => {
       const [first = '', second = ''] = credentialIds
       await wrapped([first, second], of)
       const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => remove(n % 2 === 0 ? first : second)))
-      const { 200: removed, '404 not_found': gone, '409 share_would_be_lost': kept } = increment(answers)
+      const { 200: removed, '404 not_found': gone, '409 share_would_be_lost': kept } = statusCounts(answers)
       expect([removed, (gone ?? 0) + (kept ?? 0)]).toEqual([1, 19])
       const left = await wrapsOf(of)
       expect(left).toHaveLength(1)

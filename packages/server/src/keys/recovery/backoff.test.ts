@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { expectError, expectRefusal } from '../../../test/harness/envelope.ts'
 import { type Answer, type Service, startService } from '../../../test/harness/harness.ts'
-import { increment } from '../../identity/guests/guests.fixture.ts'
+import { statusCounts } from '../../identity/guests/guests.fixture.ts'
 import { signInAs } from '../../identity/sessions/sessions.fixture.ts'
 import { newRecipient, newSharedWallet, type SplitWallet } from '../key-shares/key-shares.fixture.ts'
 import { as, challengeOf, dealAnew, type Held, receive, releaseBody, start } from './recovery.fixture.ts'
@@ -114,5 +114,5 @@ test('what does not get as far as the challenge counts for nothing', async () =>
 test('twenty wrong ones at once, each by a challenge of its own, are five tries', async () => {
   const split = await newShared()
   const answers = await Promise.all(Array.from({ length: 20 }, () => wrongly(split)))
-  expect(increment(answers)).toEqual({ '400 share_invalid': 5, '429 rate_limited': 15 })
+  expect(statusCounts(answers)).toEqual({ '400 share_invalid': 5, '429 rate_limited': 15 })
 })

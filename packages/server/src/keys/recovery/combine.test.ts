@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, expectRefusal } from '../../../test/harness/envelope.ts'
 import { type Service, startService } from '../../../test/harness/harness.ts'
 import { everything, ownSession } from '../../delegation/delegated.fixture.ts'
-import { increment } from '../../identity/guests/guests.fixture.ts'
+import { statusCounts } from '../../identity/guests/guests.fixture.ts'
 import { dump, eventsOf } from '../../identity/sessions/sessions.fixture.ts'
 import * as keys from '../../platform/security/threshold/threshold.ts'
 import {
@@ -155,7 +155,7 @@ describe('a combination', () => {
     // Threads that end with a call are few: who finds none asks again, and has used nothing up.
     while (open.length > 0) {
       const answers = await Promise.all(open.map((one) => recover(split, one)))
-      const { '429 rate_limited': waiting = 0, ...settled } = increment(answers)
+      const { '429 rate_limited': waiting = 0, ...settled } = statusCounts(answers)
       for (const [name, n] of Object.entries(settled)) counts[name] = (counts[name] ?? 0) + n
       open = open.slice(0, waiting)
     }

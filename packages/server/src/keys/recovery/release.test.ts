@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, expectRefusal } from '../../../test/harness/envelope.ts'
 import { type Service, startService } from '../../../test/harness/harness.ts'
 import { everything, ownSession } from '../../delegation/delegated.fixture.ts'
-import { increment } from '../../identity/guests/guests.fixture.ts'
+import { statusCounts } from '../../identity/guests/guests.fixture.ts'
 import { dump, eventsOf, signInAs } from '../../identity/sessions/sessions.fixture.ts'
 import * as keys from '../../platform/security/threshold/threshold.ts'
 import { runDkg } from '../key-generations/key-generations.fixture.ts'
@@ -155,7 +155,7 @@ describe('a release', () => {
     const { body } = await releaseBody(split)
     const [released, ...asked] = await Promise.all([recover(split, body), ...Array.from({ length: 20 }, ask)])
     expect(released?.status).toBe(200)
-    const { 200: signed = 0, '410 delegated_session_revoked': refused = 0, ...others } = increment(asked)
+    const { 200: signed = 0, '410 delegated_session_revoked': refused = 0, ...others } = statusCounts(asked)
     expect(others).toEqual({})
     expect(signed + refused).toBe(20)
     // No two waited for each other.
@@ -197,7 +197,7 @@ describe('a release', () => {
     const split = await newShared()
     const { body } = await releaseBody(split)
     const answers = await Promise.all(Array.from({ length: 20 }, () => recover(split, body)))
-    expect(increment(answers)).toEqual({ 200: 1, '410 challenge_expired': 19 })
+    expect(statusCounts(answers)).toEqual({ 200: 1, '410 challenge_expired': 19 })
     expect(await eventsOf(service, split.tenant, 'key.recovered')).toHaveLength(1)
   })
 

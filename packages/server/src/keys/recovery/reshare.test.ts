@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, expectRefusal } from '../../../test/harness/envelope.ts'
 import { type Service, startService } from '../../../test/harness/harness.ts'
 import { digestOf, everything, ownSession, type Session } from '../../delegation/delegated.fixture.ts'
-import { increment } from '../../identity/guests/guests.fixture.ts'
+import { statusCounts } from '../../identity/guests/guests.fixture.ts'
 import { dump, eventsOf, signInAs } from '../../identity/sessions/sessions.fixture.ts'
 import * as keys from '../../platform/security/threshold/threshold.ts'
 import { newSharedWallet, newSplitWallet, type SplitWallet, spellingsOf } from '../key-shares/key-shares.fixture.ts'
@@ -244,7 +244,7 @@ describe('until it is confirmed', () => {
     const split = await newShared()
     const { body, next } = await start(split, [1, 2])
     const answers = await Promise.all(Array.from({ length: 20 }, () => recover(split, body)))
-    expect(increment(answers)).toEqual({ 200: 20 })
+    expect(statusCounts(answers)).toEqual({ 200: 20 })
     expect(new Set(answers.map(({ text }) => text)).size).toBe(1)
     expect((await recover(split, body)).text).toBe(answers[0]?.text)
     expect(await eventsOf(service, split.tenant, 'key.recovered')).toHaveLength(1)
@@ -258,10 +258,10 @@ describe('until it is confirmed', () => {
     const split = await newShared()
     const dealt = await Promise.all(Array.from({ length: 20 }, () => dealAnew(split, [1, 2])))
     const answers = await Promise.all(dealt.map(({ body }) => recover(split, body)))
-    expect(increment(answers)).toEqual({ 200: 20 })
+    expect(statusCounts(answers)).toEqual({ 200: 20 })
     const begun = await Promise.all(answers.map((answer, at) => receive(dealt[at] as never, answer.body.data)))
     const confirmed = await Promise.all(begun.map(({ body }) => recover(split, body)))
-    expect(increment(confirmed)).toEqual({ 200: 1, '404 not_found': 19 })
+    expect(statusCounts(confirmed)).toEqual({ 200: 1, '404 not_found': 19 })
     const { next } = begun[confirmed.findIndex(({ status }) => status === 200)] as (typeof begun)[0]
     const { share } = await release(next)
     expectSigns(split, keys.joinShares(next.sharing, [share, next.share(2)]))

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, expectRefusal } from '../../../test/harness/envelope.ts'
 import { type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
-import { bearer, increment, newGuest } from '../../identity/guests/guests.fixture.ts'
+import { bearer, newGuest, statusCounts } from '../../identity/guests/guests.fixture.ts'
 import { eventsOf, newApp, type Person, publishableKey, signInAs } from '../../identity/sessions/sessions.fixture.ts'
 import { keyFingerprint } from '../../platform/ports/party.ts'
 import { challengeFor, newWallet, newWalletKey, proven } from './wallets.fixture.ts'
@@ -119,7 +119,7 @@ describe('a wallet in self-custody', () => {
     const people = await Promise.all(Array.from({ length: 20 }, () => signInAs(service, tenant)))
     const bodies = await Promise.all(people.map((person) => proven(person, newWalletKey())))
     const answers = await Promise.all(people.map((person, i) => create(person, bodies[i] as object)))
-    expect(increment(answers)).toEqual({ 201: 20 })
+    expect(statusCounts(answers)).toEqual({ 201: 20 })
     expect(await counted(tenant)).toEqual({ embedded: 0, self_custody: 20, all: 20 })
   })
 
@@ -253,7 +253,7 @@ describe('a challenge', () => {
     const key = newWalletKey()
     const body = { ...(await proven(person, key)), proof: key.sign('').toString('hex') }
     const answers = await Promise.all(Array.from({ length: 20 }, () => create(person, body)))
-    expect(increment(answers)).toEqual({ '400 signature_invalid': 1, '410 challenge_expired': 19 })
+    expect(statusCounts(answers)).toEqual({ '400 signature_invalid': 1, '410 challenge_expired': 19 })
   })
 
   test('is not changed by who names another key or ledger than it was made for', async () => {
@@ -363,7 +363,7 @@ describe('a guest in self-custody', () => {
         tenant.post(`/guests/${guest.id}/convert`, { externalId: `c-${i}` }),
       ]),
     )
-    expect(increment(answers)).toEqual({ 200: 20, 201: 20 })
+    expect(statusCounts(answers)).toEqual({ 200: 20, 201: 20 })
     expect(await counted(tenant)).toEqual({ embedded: 0, self_custody: 20, all: 20 })
     const listed = (await tenant.get('/users?page_size=100')).body.data
     expect(listed.every((user: { trustLevel: string }) => user.trustLevel === 'self_custody')).toBe(true)

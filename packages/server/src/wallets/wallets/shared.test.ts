@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, expectRefusal } from '../../../test/harness/envelope.ts'
 import { type Answer, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
-import { increment, newGuest } from '../../identity/guests/guests.fixture.ts'
+import { newGuest, statusCounts } from '../../identity/guests/guests.fixture.ts'
 import {
   dump,
   eventsOf,
@@ -151,7 +151,7 @@ describe('a wallet whose key its client has dealt', () => {
       const answers = await Promise.all(
         Array.from({ length: 20 }, () => person.post('/mpc/shares', protectedShare(pending, 2))),
       )
-      expect(increment(answers)).toEqual({ 201: 1, '409 already_exists': 19 })
+      expect(statusCounts(answers)).toEqual({ 201: 1, '409 already_exists': 19 })
       const ready = (await person.get('/users/me/wallet')).body.data
       expect(ready).toEqual({ ...wallet, status: 'ready', updatedAt: ready.updatedAt })
       const told = (await eventsOf(service, tenant, 'wallet.ready')).filter((data) => data.walletId === walletId)
@@ -378,7 +378,7 @@ describe('the challenge of a dealt key', () => {
         Array.from({ length: 20 }, () => (same ? one : dealtWallet(tenant, person, deal()))),
       )
       const answers = await Promise.all(bodies.map((body) => create(person, body)))
-      expect(increment(answers)).toEqual({ 201: 1, '409 wallet_exists': 19 })
+      expect(statusCounts(answers)).toEqual({ 201: 1, '409 wallet_exists': 19 })
       const [wallets, shares, created] = await traces(tenant)
       expect([wallets, shares, (created as unknown[]).length]).toEqual([1, 3, 1])
       const { id, publicKey } = answers.find(({ status }) => status === 201)?.body.data ?? {}
@@ -391,7 +391,7 @@ describe('the challenge of a dealt key', () => {
     const { tenant, person } = await newPerson()
     const body = await dealtWallet(tenant, person, deal())
     const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => create(person, n % 2 === 0 ? body : {})))
-    expect(increment(answers)).toEqual({ 201: 1, '409 wallet_exists': 19 })
+    expect(statusCounts(answers)).toEqual({ 201: 1, '409 wallet_exists': 19 })
     const custody = answers.find(({ status }) => status === 201)?.body.data.custody
     expect((await traces(tenant)).slice(0, 2)).toEqual([1, custody === 'shared' ? 3 : 0])
   })

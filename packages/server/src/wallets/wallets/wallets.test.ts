@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, expectRefusal } from '../../../test/harness/envelope.ts'
 import { type Answer, eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
-import { increment, newGuest } from '../../identity/guests/guests.fixture.ts'
+import { newGuest, statusCounts } from '../../identity/guests/guests.fixture.ts'
 import { eventsOf, newApp, type Person, publishableKey, signInAs } from '../../identity/sessions/sessions.fixture.ts'
 import { sql } from '../../platform/db/db.ts'
 import { keyFingerprint } from '../../platform/ports/party.ts'
@@ -167,7 +167,7 @@ describe('one wallet a user', () => {
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, i) => (i % 2 === 0 ? person : acting).post('/users/me/wallet')),
     )
-    expect(increment(answers)).toEqual({ 201: 1, '409 wallet_exists': 19 })
+    expect(statusCounts(answers)).toEqual({ 201: 1, '409 wallet_exists': 19 })
     expect(await rows(tenant)).toHaveLength(1)
     expect(await eventsOf(service, tenant, 'wallet.created')).toHaveLength(1)
     expect(await eventsOf(service, tenant, 'wallet.ready')).toHaveLength(1)
@@ -179,7 +179,7 @@ describe('one wallet a user', () => {
     const answers = await Promise.all(
       [...proofs, ...proofs.map(() => ({}))].map((body) => person.post('/users/me/wallet', body)),
     )
-    expect(increment(answers)).toEqual({ 201: 1, '409 wallet_exists': 19 })
+    expect(statusCounts(answers)).toEqual({ 201: 1, '409 wallet_exists': 19 })
     const [made] = answers.filter((answer) => answer.status === 201)
     const wallet = made?.body.data
     const { custody } = wallet
@@ -195,7 +195,7 @@ describe('one wallet a user', () => {
     const headers = { 'idempotency-key': 'wallet-1' }
     const ask = () => person.post('/users/me/wallet', {}, { headers })
     const answers = await Promise.all(Array.from({ length: 20 }, ask))
-    const others = Object.keys(increment(answers)).filter(
+    const others = Object.keys(statusCounts(answers)).filter(
       (name) => !['201', '409 idempotency_in_progress'].includes(name),
     )
     expect(others).toEqual([])
@@ -247,7 +247,7 @@ describe('who cannot have one', () => {
         return made
       }),
     )
-    for (const name of Object.keys(increment(outcomes)))
+    for (const name of Object.keys(statusCounts(outcomes)))
       expect(['201', '401 session_revoked', '404 not_found']).toContain(name)
     expect(await rows(tenant)).toEqual([])
     for (const level of ['embedded', 'self_custody'])
@@ -418,7 +418,7 @@ describe('freezing', () => {
     const { tenant, person } = await newPerson()
     const wallet = await newWallet(person)
     const answers = await Promise.all(Array.from({ length: 20 }, () => tenant.post(`/wallets/${wallet.id}/freeze`)))
-    expect(increment(answers)).toEqual({ 200: 20 })
+    expect(statusCounts(answers)).toEqual({ 200: 20 })
     expect(new Set(answers.map((answer) => answer.text)).size).toBe(1)
     expect(await eventsOf(service, tenant, 'wallet.frozen')).toHaveLength(1)
   })
