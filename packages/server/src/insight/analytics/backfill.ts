@@ -1,3 +1,4 @@
+import { isStatementTimeout } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { lockCursor } from '../../platform/events/feed.ts'
 import type { Id } from '../../platform/ids.ts'
@@ -43,6 +44,20 @@ export async function planBackfill(deps: Deps, tenantId: Id<'ten'>, from: Day | 
   return { days: daysFrom(later(start, kept), today), unkept: start <= to ? [{ tenantId, from: start, to }] : [] }
 }
 
+/** Each may wait as long as a statement may: four minutes in all. */
+const TRIES_MAX = 16
+
+/** Tries again while others hold the follower's cursor for longer than a statement may wait: other backfills, a busy follower. */
+async function patiently<T>(work: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await work()
+    } catch (error) {
+      if (!isStatementTimeout(error) || tries === TRIES_MAX) throw error
+    }
+  }
+}
+
 /** Rolls the transaction back: retention deleted some of the day's events meanwhile. */
 class NotKept extends Error {}
 
@@ -52,26 +67,28 @@ class NotKept extends Error {}
  */
 export async function backfillDay(deps: Deps, tenantId: Id<'ten'>, day: Day): Promise<boolean> {
   try {
-    await deps.db.tx(async (tx) => {
-      const upTo = await lockCursor(tx, tenantId, FOLLOWER)
-      const counts = gatherCounts()
-      const active = new Set<string>()
-      const where = { tenantId, upTo, from: startOf(day), until: startOf(addDays(day, 1)) }
-      for await (const events of store.readEvents(tx, where)) {
-        const activities = events.flatMap((event) => countEvent(counts, tenantId, event))
-        for (const { userId, appId } of activities) {
-          if (active.has(userId)) continue
-          active.add(userId)
-          counts.add(tenantId, appId, day, 'active_users', 1)
+    await patiently(() =>
+      deps.db.tx(async (tx) => {
+        const upTo = await lockCursor(tx, tenantId, FOLLOWER)
+        const counts = gatherCounts()
+        const active = new Set<string>()
+        const where = { tenantId, upTo, from: startOf(day), until: startOf(addDays(day, 1)) }
+        for await (const events of store.readEvents(tx, where)) {
+          const activities = events.flatMap((event) => countEvent(counts, tenantId, event))
+          for (const { userId, appId } of activities) {
+            if (active.has(userId)) continue
+            active.add(userId)
+            counts.add(tenantId, appId, day, 'active_users', 1)
+          }
+          await recordActivities(tx, tenantId, activities, counts, false)
         }
-        await recordActivities(tx, tenantId, activities, counts, false)
-      }
-      // Checked after reading, so that it covers events deleted before or during it.
-      const since = await store.keptSince(tx, tenantId)
-      if (since !== null && day < firstKeptDay(since)) throw new NotKept()
-      await store.clearEventCounts(tx, tenantId, day)
-      await store.addCounts(tx, counts.rows())
-    })
+        // Checked after reading, so that it covers events deleted before or during it.
+        const since = await store.keptSince(tx, tenantId)
+        if (since !== null && day < firstKeptDay(since)) throw new NotKept()
+        await store.clearEventCounts(tx, tenantId, day)
+        await store.addCounts(tx, counts.rows())
+      }),
+    )
     return true
   } catch (error) {
     if (error instanceof NotKept) return false
@@ -81,8 +98,10 @@ export async function backfillDay(deps: Deps, tenantId: Id<'ten'>, day: Day): Pr
 
 /** Corrects, from the users' rows, how many users were last active on each day. */
 export async function backfillLastActive(deps: Deps, tenantId: Id<'ten'>): Promise<void> {
-  await deps.db.tx(async (tx) => {
-    await lockCursor(tx, tenantId, FOLLOWER)
-    await store.recountLastActive(tx, tenantId)
-  })
+  await patiently(() =>
+    deps.db.tx(async (tx) => {
+      await lockCursor(tx, tenantId, FOLLOWER)
+      await store.recountLastActive(tx, tenantId)
+    }),
+  )
 }

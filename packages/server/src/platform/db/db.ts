@@ -305,6 +305,11 @@ function isLostRace(error: unknown): boolean {
   return ['40P01', '40001'].includes(sqlState(error) ?? '')
 }
 
+/** Whether a statement was cancelled because it took, or waited, longer than a statement may. */
+export function isStatementTimeout(error: unknown): boolean {
+  return sqlState(error) === '57014'
+}
+
 /** SQLSTATE classes of what passes by itself: connection, resources, operator intervention, serialisation. */
 const TRANSIENT = /^(08|40|53|57|58)/
 

@@ -6,7 +6,7 @@ import { signInAs } from '../../../identity/sessions/sessions.fixture.ts'
 import { analyticsWhen, recounted } from '../../../insight/analytics/analytics.fixture.ts'
 import { backfillDay } from '../../../insight/analytics/backfill.ts'
 import { analyticsFollower } from '../../../insight/analytics/follow.ts'
-import { followFeed } from '../../../platform/events/feed.ts'
+import { followFeed, lockCursor } from '../../../platform/events/feed.ts'
 import { runCli } from '../cli.ts'
 
 const DAY_MS = 86_400_000
@@ -87,6 +87,32 @@ test('beside a service that folds on, nothing is counted twice and nothing is lo
   })
   expect((await totalsOf(tenant)).newUsers).toBe(before + 4_000)
 }, 240_000)
+
+test('a run goes on waiting for another one when a statement of it has waited for as long as it may', async () => {
+  const tenant = await service.newTenant()
+  await insertEvents(service, tenant, 10)
+  await eventually('all is counted', async () => (await totalsOf(tenant)).newUsers === 10)
+  let release = () => {}
+  const released = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const other = service.deps.db.tx(async (tx) => {
+    await lockCursor(tx, tenant.tenantId as never, 'analytics')
+    await released
+  })
+  const run = backfill('--tenant', tenant.tenantId)
+  // Cancelled as the database does it after the statement timeout.
+  await eventually('it waits and is cancelled', async () => {
+    const [row] = await service.sql<{ cancelled: boolean }>(
+      `select pg_cancel_backend(pid) as cancelled from pg_stat_activity
+       where datname = current_database() and wait_event_type = 'Lock' and query like '%feed_cursors%'`,
+    )
+    return row?.cancelled
+  })
+  release()
+  await other
+  expect((await run).exitCode).toBe(0)
+})
 
 test('what the follower has still to fold is left to it', async () => {
   // Nothing folds but this test.
