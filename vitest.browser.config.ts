@@ -12,6 +12,8 @@ export default defineConfig({
     // All files share one Chromium, and load the service once. Side by side two would only wait for each other.
     isolate: false,
     fileParallelism: false,
+    // On a busy machine a browser may draw no frame for half a minute, and then no click lands.
+    retry: 1,
     testTimeout: 240_000,
     hookTimeout: 240_000,
   },
