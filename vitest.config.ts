@@ -15,7 +15,7 @@ const shared = {
 
 export default defineConfig({
   test: {
-    // Tests wait for timers and the database a third of their time: three workers keep two cores busy.
+    // Tests also wait for timers and the database, so that a third worker finds time on two cores.
     maxWorkers: 3,
     projects: [
       {
