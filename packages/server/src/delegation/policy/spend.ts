@@ -7,7 +7,8 @@ type Window = NonNullable<Spend['window']>
 type Asset = Spend['asset']
 
 /**
- * What a session has spent, in base units as decimal text: by the index of the policy's spend entry, then by bucket.
+ * What a session has spent or reserved, in base units as decimal text: by the index of the policy's spend entry, then by
+ * bucket. An amount counts from its reservation and is returned only when the transaction fails (`execute/record.ts`).
  * Buckets: `all`; a day `2026-11-21`; the beginning of a quarter of an hour, `2026-11-21T08:30Z`. Those of one window
  * sort by time as text.
  */

@@ -6,10 +6,9 @@ import type { Told } from '../../platform/observability/tracing.ts'
 import { hmacSha256, open } from '../../platform/security/crypto.ts'
 import type { Claimed } from './claim.ts'
 import type { Outcome } from './complete.ts'
+import { nextAfterFailure } from './retry.ts'
 
 const CACHED_KEYS_MAX = 10_000
-/** The most that is added to a delay, as a part of it: spreads a burst of retries, and never sends early. */
-const JITTER = 0.1
 
 /** A webhook's secret as the two schemes key with it. */
 export interface SigningKey {
@@ -77,19 +76,6 @@ function createSigningKeys(deps: Pick<Deps, 'keys'>) {
     opened.set(id, key)
     return key
   }
-}
-
-/*** The retry that follows failed send number `retry` (0 = the first send): the specification's section 6 table, whose
- * delays count from the failure. After the last one the delivery is a dead letter.
- * @param random from 0 to 1
- */
-export function nextAfterFailure(
-  delaysMs: readonly number[],
-  retry: number,
-  random: number,
-): { kind: 'retry'; inMs: number } | { kind: 'dead_letter' } {
-  const delay = delaysMs[retry]
-  return delay === undefined ? { kind: 'dead_letter' } : { kind: 'retry', inMs: delay * (1 + JITTER * random) }
 }
 
 /** A claimed delivery of which everything is still there. */

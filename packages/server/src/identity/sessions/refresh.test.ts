@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, expectRefusal } from '../../../test/harness/envelope.ts'
 import { type Answer, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
 import { type Id, newId } from '../../platform/ids.ts'
-import { newRefreshToken } from './refresh-token.ts'
+import { newRefreshToken } from './refresh-token-format.ts'
 import { dump, eventsOf, newApp, type Person, personOf, publishableKey, signInAs } from './sessions.fixture.ts'
 
 let service: Service

@@ -10,11 +10,12 @@ import { forgetApps, resolveApp } from '../../tenancy/apps/service.ts'
 import { tenantContext } from '../../tenancy/tenant/service.ts'
 import { endSessionsOf, type SignIn, startSession } from '../sessions/service.ts'
 import { foldCase, parseEmail } from './email.ts'
-import { eraseTraces } from './erasure-store.ts'
+import { lockOwn } from './lock.ts'
 import { type NewUser, newUserRow, searchText, trimmed } from './new-user.ts'
 import type { CreateUser, ListUsers, SignedIn, UpdateUser, User } from './schema.ts'
 import * as store from './store.ts'
 
+export { deleteUser } from './erasure.ts'
 export { type LockedUser, setMfaEnabled, toUser, type UserRow, userSeen } from './store.ts'
 
 /** The constraint that makes a value unique, and the field it stands for. */
@@ -173,12 +174,6 @@ export async function listUsers(deps: Deps, caller: Caller, query: ListUsers): P
   return { items: rows.map(store.toUser), total, page, pageSize }
 }
 
-async function lockOwn(tx: Db, caller: Caller, text: string): Promise<store.UserRow> {
-  const id = pathId('usr', text)
-  await lockOutActs(tx, id)
-  return existing(await store.lockUser(tx, caller, id))
-}
-
 function changed(before: store.UserRow, input: UpdateUser): { row: store.UserRow; fields: string[] } {
   const row = { ...before }
   if (input.email !== undefined) {
@@ -223,25 +218,4 @@ export async function updateUser(deps: Deps, call: Call, id: string, input: Upda
       return store.toUser(row)
     })
     .catch(refuse(deps))
-}
-
-/**
- * Deletes a user with all that is kept of them, and answers the record's final state. What has to outlive the request, and
- * until when, stands in `erasure.ts`. @throws not_found
- */
-export async function deleteUser(deps: Deps, call: Call, id: string): Promise<User> {
-  return deps.db.tx(async (tx) => {
-    const row = await lockOwn(tx, call.caller, id)
-    await endSessionsOf(tx, deps, row.tenant_id, row.id)
-    await eraseTraces(tx, row)
-    await store.deleteUser(tx, row)
-    await publish(tx, deps, {
-      tenantId: row.tenant_id,
-      appId: row.app_id,
-      type: 'user.deleted',
-      data: { userId: row.id },
-      cause: call,
-    })
-    return store.toUser({ ...row, status: 'deleted', updated_at: deps.now() })
-  })
 }

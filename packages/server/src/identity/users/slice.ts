@@ -1,5 +1,6 @@
 import type { Slice } from '../../platform/slice.ts'
-import { blankErased, deleteCounts, emptyApp, forgetCounts } from './erasure.ts'
+import { deleteCounts, emptyApp, forgetCounts } from './app-deletion.ts'
+import { blankErased } from './erasure.ts'
 import { userRoutes } from './routes.ts'
 import { userSeen } from './service.ts'
 

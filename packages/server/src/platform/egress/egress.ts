@@ -3,8 +3,8 @@ import { Connections } from './connections.ts'
 import { DnsFailure } from './failure.ts'
 import { AddressPolicy } from './policy.ts'
 import { HostResolver } from './resolver.ts'
-import { Router } from './routes.ts'
 import { Send, type SendRequest, type SendResult } from './send.ts'
+import { Router } from './targets.ts'
 
 export { EgressRefused } from './policy.ts'
 export type { SendResult }

@@ -2,7 +2,7 @@
 import { Attempt } from './attempt.ts'
 import type { Connection, Connections } from './connections.ts'
 import { describeFailure, interimStatusOf, isConnectionClosed, TIMEOUT } from './failure.ts'
-import type { Plan, Router } from './routes.ts'
+import type { Plan, Router } from './targets.ts'
 
 /** How long an address may take to accept, TLS included, when another one is left to try: at most this, */
 const CONNECT_PATIENCE_MS = 4_000

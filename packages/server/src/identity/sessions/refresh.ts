@@ -1,0 +1,61 @@
+import type { Deps } from '../../platform/deps.ts'
+import { fail } from '../../platform/http/errors.ts'
+import type { Call } from '../../platform/http/route.ts'
+import type { Id } from '../../platform/ids.ts'
+import { revokeSessions } from './end.ts'
+import { readRefreshToken } from './refresh-token-format.ts'
+import type { Tokens } from './schema.ts'
+import { tokensOf } from './start.ts'
+import * as store from './store.ts'
+
+/** How long a refresh token that was used still answers its successor: for an answer that was lost on the way. */
+const GRACE_MS = 30_000
+
+/** Answers a valid refresh token that is not the newest of its session, or whose session may not continue. */
+async function refreshOutOfTurn(deps: Deps, call: Call, sessionId: Id<'ses'>, generation: number): Promise<Tokens> {
+  const { caller } = call
+  const now = deps.now()
+  return deps.db.tx(async (tx) => {
+    const row = await store.classifyRefresh(tx, caller.tenantId, sessionId, caller.appId, now)
+    // A later generation than the stored one: the database is older than the token, for example after a restore.
+    if (row === undefined || generation > row.generation) throw fail('session_invalid')
+    if (row.user_status === 'suspended') throw fail('user_suspended')
+    if (row.guest_over) throw fail('guest_expired')
+    if (row.revoked_at !== null) throw fail('session_revoked')
+    if (row.expires_at <= now) throw fail('session_expired')
+    const lost = generation === row.generation - 1 && now.getTime() - row.refreshed_at.getTime() <= GRACE_MS
+    if (lost) return tokensOf(deps, row, row.access_seconds)
+    await revokeSessions({ ...deps, db: tx }, call, row.user_id, row.id, 'session.reuse_detected')
+    throw fail('session_revoked').commitOnThrow()
+  })
+}
+
+/**
+ * Trades a refresh token for its successor and a new access token. A repeat within 30 seconds, while the successor is
+ * unused, gets the same successor; any other repeat ends the session and emits `session.reuse_detected`.
+ * @throws session_invalid, session_expired, session_revoked, user_suspended, guest_expired
+ */
+export async function refresh(deps: Deps, call: Call, refreshToken: string): Promise<Tokens> {
+  const { caller } = call
+  const claims = await readRefreshToken(deps, refreshToken)
+  if (claims === null) throw fail('session_invalid')
+  const { sessionId, generation } = claims
+  const row = await store.advanceSession(deps.db, caller.tenantId, sessionId, caller.appId, generation, deps.now())
+  return row === undefined
+    ? refreshOutOfTurn(deps, call, sessionId, generation)
+    : tokensOf(deps, row, row.access_seconds)
+}
+
+/** Moves a live session on to new tokens: what was handed out before gives way. Undefined for one that has ended. */
+export async function renewSession(
+  deps: Deps,
+  tenantId: Id<'ten'>,
+  sessionId: Id<'ses'>,
+): Promise<{ tokens: Tokens; userId: Id<'usr'>; isNewUser: boolean } | undefined> {
+  const now = deps.now()
+  const before = await store.classifyRefresh(deps.db, tenantId, sessionId, null, now)
+  if (before === undefined) return undefined
+  const row = await store.advanceSession(deps.db, tenantId, sessionId, null, before.generation, now)
+  if (row === undefined) return undefined
+  return { tokens: await tokensOf(deps, row, row.access_seconds), userId: row.user_id, isNewUser: row.is_new_user }
+}

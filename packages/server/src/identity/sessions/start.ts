@@ -1,0 +1,108 @@
+import type { Db } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { newEvent } from '../../platform/events/events.ts'
+import { fail } from '../../platform/http/errors.ts'
+import type { Call } from '../../platform/http/route.ts'
+import { type Id, newId } from '../../platform/ids.ts'
+import { signAccessToken } from '../../platform/security/access-token.ts'
+import { newRefreshToken } from './refresh-token-format.ts'
+import type { Tokens } from './schema.ts'
+import * as store from './store.ts'
+
+/** What a session begins with. */
+export interface SignIn extends Call {
+  tenantId: Id<'ten'>
+  appId: Id<'app'>
+  userId: Id<'usr'>
+  /** Authentication methods (RFC 8176), and `guest`, `messenger`. */
+  amr: string[]
+  /** As events and analytics name the way of signing in; null for what is no sign-in of a user: a guest's beginning. */
+  method: 'passkey' | 'messenger' | null
+  /** When the session ends whatever is done: a guest's. */
+  endsAt?: Date | null
+  /** Whether it made the user. */
+  isNewUser?: boolean
+}
+
+type SessionParts = Pick<
+  store.SessionRow,
+  'tenant_id' | 'id' | 'app_id' | 'user_id' | 'amr' | 'signed_in_at' | 'ends_at' | 'generation'
+>
+
+/** The tokens of a session at its present generation. */
+export async function tokensOf(deps: Deps, row: SessionParts, accessSeconds: number): Promise<Tokens> {
+  return {
+    accessToken: await signAccessToken(deps, store.toClaims(row), accessSeconds),
+    refreshToken: await newRefreshToken(deps, { sessionId: row.id, generation: row.generation }),
+    tokenType: 'Bearer',
+    expiresInSeconds: accessSeconds,
+    sessionId: row.id,
+  }
+}
+
+/** A session that did not begin, for its user or a condition did not hold; and whether the first condition did. */
+export interface NoSession {
+  tokens: null
+  firstHeld: boolean
+}
+
+/** Begins a session and emits `user.signed_in` where there is a method, in one statement together with `extraWrites`. */
+export async function startSessionWith(
+  deps: Deps,
+  input: SignIn,
+  extraWrites: store.ExtraWrites | undefined,
+): Promise<{ tokens: Tokens } | NoSession> {
+  const { tenantId, appId, userId, caller, origin } = input
+  const now = deps.now()
+  const row = {
+    tenant_id: tenantId,
+    id: newId('ses'),
+    app_id: appId,
+    user_id: userId,
+    amr: input.amr,
+    signed_in_at: now,
+    ends_at: input.endsAt ?? null,
+    is_new_user: input.isNewUser ?? false,
+    user_agent: origin.userAgent,
+    address: origin.address,
+  }
+  const data = { userId, method: input.method, sessionId: row.id }
+  const event =
+    input.method === null
+      ? null
+      : newEvent(now, { tenantId, appId, type: 'user.signed_in', data, cause: { caller, origin } })
+  const { accessSeconds, firstHeld } = await store.insertSession(
+    deps.db,
+    row,
+    event,
+    (condition) => deps.hooks.userSeen({ tenantId, userId, at: now }, condition),
+    extraWrites,
+  )
+  if (accessSeconds === null) return { tokens: null, firstHeld }
+  if (event !== null) deps.db.afterCommit(deps.wake.outbox)
+  return { tokens: await tokensOf(deps, { ...row, generation: 0 }, accessSeconds) }
+}
+
+/** The same with nothing beside it. @throws user_suspended */
+export async function startSession(deps: Deps, input: SignIn): Promise<Tokens> {
+  const { tokens } = await startSessionWith(deps, input, undefined)
+  if (tokens === null) throw fail('user_suspended')
+  return tokens
+}
+
+/**
+ * Turns a guest's session into a user's, as fresh as a sign-in: all of the user's sessions lose the guest's end, and this
+ * one, if there is one, gets new tokens. In the transaction that converts the guest.
+ */
+export async function confirmSession(
+  tx: Db,
+  deps: Deps,
+  tenantId: Id<'ten'>,
+  userId: Id<'usr'>,
+  sessionId: Id<'ses'> | null,
+): Promise<Tokens | undefined> {
+  await store.unboundSessions(tx, tenantId, userId)
+  if (sessionId === null) return undefined
+  const row = await store.confirmSession(tx, tenantId, sessionId, deps.now())
+  return row && tokensOf(deps, row, row.access_seconds)
+}
