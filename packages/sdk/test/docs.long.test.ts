@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type DnsServer, startDnsServer } from '../../server/test/harness/dns-server.ts'
+import { childEnvironment } from '../../server/test/harness/environment.ts'
 import { eventually, type Service, startService } from '../../server/test/harness/harness.ts'
 import { type StripeFake, startStripeFake } from '../../server/test/harness/stripe-fake.ts'
 
@@ -81,8 +82,7 @@ function samples(page: string): Sample[] {
 
 function run(command: string, args: readonly string[], env: Record<string, string>) {
   return new Promise<{ code: number | null; output: string }>((resolve, reject) => {
-    const { PATH = '', HOME = '' } = process.env
-    const child = spawn(command, args, { cwd: folder, env: { PATH, HOME, ...env } })
+    const child = spawn(command, args, { cwd: folder, env: { ...childEnvironment(), ...env } })
     let output = ''
     for (const stream of [child.stdout, child.stderr])
       stream.on('data', (chunk) => {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import { childEnvironment } from '../../server/test/harness/environment.ts'
 import { eventually, startService } from '../../server/test/harness/harness.ts'
 import { createClient } from '../src/client.ts'
 
@@ -12,9 +13,8 @@ const FRESH_START_MS = 90_000
 
 function run(env: Record<string, string>): Promise<{ code: number | null; stdout: string; stderr: string }> {
   return new Promise((resolve, reject) => {
-    const { PATH = '', HOME = '' } = process.env
     const child = spawn(process.execPath, [QUICKSTART], {
-      env: { PATH, HOME, ...env },
+      env: { ...childEnvironment(), ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     const told = { stdout: '', stderr: '' }

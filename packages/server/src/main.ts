@@ -7,7 +7,7 @@ import { InstallationError } from './platform/db/installation.ts'
 import { MigrationError } from './platform/db/migrate.ts'
 import { type OpenLog, openLog } from './platform/observability/log.ts'
 import { KeyFileError } from './platform/security/key-provider.ts'
-import { openParts, type Running, type StartOptions, start } from './start.ts'
+import type { Running, StartOptions } from './start.ts'
 
 /** sysexits.h: something is wrong with the configuration; a supervisor need not try again. */
 const EX_CONFIG = 78
@@ -84,6 +84,7 @@ function createStopper(starting: Promise<Running>, log: OpenLog) {
 async function serve(): Promise<void> {
   const config = readConfig()
   const log = openLog(config.logLevel)
+  const { start } = await import('./start.ts')
   const prepared: StartOptions['prepared'] = (database, first) => say(preamble(config, database, first))
   const starting = start(config, log, { prepared })
   const stopper = createStopper(starting, log)
@@ -113,6 +114,8 @@ async function command(args: string[]): Promise<void> {
     async openDeps() {
       const config = readConfig()
       const log = openLog('warn')
+      // Most commands never need the service: loading it takes longer than they do.
+      const { openParts } = await import('./start.ts')
       const parts = await openParts(config, 'tool', log).catch((error: unknown) => explain(error, log))
       return {
         deps: parts.deps,

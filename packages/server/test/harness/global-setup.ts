@@ -1,6 +1,7 @@
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
 import { processExists } from '../../src/platform/db/embedded/cluster.ts'
@@ -56,6 +57,10 @@ function clearAbandoned(): void {
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   openTemporaryFolder()
+  // Processes under test compile the service once. Nobody else may write there: Node runs what it finds.
+  process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
+    new URL('../../../../node_modules/.cache/halfkey-tests', import.meta.url),
+  )
   const parent = databasesFolder()
   if (parent === MEMORY) clearAbandoned()
   const folder = mkdtempSync(join(parent, `${NAME}${process.pid}-`))

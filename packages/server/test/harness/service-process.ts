@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { processExists, readPostmasterFile } from '../../src/platform/db/embedded/cluster.ts'
 import { readRecord } from '../../src/platform/db/embedded/record.ts'
+import { childEnvironment } from './environment.ts'
 import { type Answer, type CallOptions, call, eventually } from './harness.ts'
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
@@ -23,7 +24,7 @@ export interface Exit {
 export interface ProcessOptions {
   /** The folder it runs in. */
   cwd: string
-  /** Its whole environment but PATH, HOME and TMPDIR. */
+  /** Its whole environment but for `childEnvironment`. */
   env?: Record<string, string>
   /** The service's own arguments. */
   args?: readonly string[]
@@ -52,10 +53,9 @@ export class ServiceProcess {
     this.cwd = cwd
     this.#ownGroup = ownGroup
     const [command = '', ...rest] = program ?? [process.execPath, ...nodeArgs, MAIN]
-    const { PATH = '', HOME = '', TMPDIR = tmpdir() } = process.env
     this.child = spawn(command, [...rest, ...args], {
       cwd,
-      env: { PATH, HOME, TMPDIR, ...env },
+      env: { ...childEnvironment(), ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: ownGroup,
     })

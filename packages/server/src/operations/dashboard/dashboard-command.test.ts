@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { expectError } from '../../../test/harness/envelope.ts'
+import { childEnvironment } from '../../../test/harness/environment.ts'
 import { call, newDatabase } from '../../../test/harness/harness.ts'
 import { DataFolder, freePort, killAll, startProcess } from '../../../test/harness/service-process.ts'
 
@@ -30,10 +31,9 @@ const claim = (url: string, link: string) =>
 /** Runs shell text in which `halfkey` is the command line, on the service's own database and key file. */
 async function shell(text: string): Promise<string> {
   const script = `set -euo pipefail\nhalfkey() { "${process.execPath}" "${MAIN}" "$@"; }\n${text}`
-  const { PATH = '', HOME = '' } = process.env
   const { stdout } = await promisify(execFile)('bash', ['-c', script], {
     cwd: folder.path,
-    env: { PATH, HOME, ...env },
+    env: { ...childEnvironment(), ...env },
   })
   return stdout
 }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'vitest'
+import { childEnvironment } from '../../../test/harness/environment.ts'
 import type { Answer, Service, Tenant } from '../../../test/harness/harness.ts'
 
 const MAIN = fileURLToPath(new URL('../../main.ts', import.meta.url))
@@ -28,11 +29,10 @@ export interface Running {
 
 /** Starts `halfkey …` with these variables, besides PATH and HOME, and in a folder without a database. */
 export function start(args: readonly string[], env: Record<string, string>): Running {
-  const { PATH = '', HOME = '' } = process.env
   const cwd = mkdtempSync(join(tmpdir(), 'hk-seed-'))
   const child = spawn(process.execPath, [MAIN, ...args], {
     cwd,
-    env: { PATH, HOME, ...env },
+    env: { ...childEnvironment(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const told = { stdout: '', stderr: '' }

@@ -181,7 +181,11 @@ export function createSigningKeys(options: { db: Db; keys: KeyProvider; log: Log
       // Callers that come during a search wait for its result: a new key's first tokens may come many at once.
       if (performance.now() - missedAt >= MISS_MS) {
         missedAt = performance.now()
-        search = refresh()
+        search = refresh().catch((error: unknown) => {
+          // A search that failed found nothing out: the next caller searches again.
+          missedAt = Number.NEGATIVE_INFINITY
+          throw error
+        })
       }
       await search
       return known.find((key) => key.id === id)

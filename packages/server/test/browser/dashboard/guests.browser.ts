@@ -3,7 +3,6 @@ import { expect, test } from 'vitest'
 import { newGuest } from '../../../src/identity/guests/guests.fixture.ts'
 import { newApp } from '../../../src/identity/sessions/sessions.fixture.ts'
 import type { Tenant } from '../../harness/harness.ts'
-import { SMOKE } from '../stage.ts'
 import { type DashboardOptions, useDashboard } from './support.ts'
 
 const stage = useDashboard()
@@ -21,7 +20,7 @@ const choose = async (page: Page, label: string, option: string) => {
 }
 const statusOf = async (tenant: Tenant, id: string) => (await tenant.get(`/guests/${id}`)).body.data.status
 
-test('an empty list of guests holds a command that begins one, and the list shows them by itself', SMOKE, async () => {
+test('an empty list of guests holds a command that begins one, and the list shows them by itself', async () => {
   const tenant = await stage.service.newTenant()
   const { page, look } = await open(tenant, '/guests')
   await page.getByText('No guests yet').waitFor()

@@ -20,7 +20,7 @@ async function paste(tenant: Tenant, page: Page): Promise<string> {
   return stdout
 }
 
-test('the commands in empty lists work as they are, and what they make appears without a reload', SMOKE, async () => {
+test('the commands in empty lists work as they are, and what they make appears without a reload', async () => {
   const tenant = await stage.service.newTenant()
   const dash = await stage.arrive(tenant, { path: '/wallets' })
   const { page } = dash
@@ -39,7 +39,7 @@ test('the commands in empty lists work as they are, and what they make appears w
   }
 })
 
-test('wallets are listed with their owners, and filters stand in the address', async () => {
+test('wallets are listed with their owners, and filters stand in the address', SMOKE, async () => {
   const { tenant, ada } = await withAda(stage.service)
   const grace = await newKeyHolder(stage.service, tenant)
   const dash = await stage.arrive(tenant, { path: '/wallets' })
@@ -71,7 +71,7 @@ test('wallets are listed with their owners, and filters stand in the address', a
 
   await dash.go('/wallets?user_id=nobody')
   await page.getByText('Nothing matches').waitFor()
-}, 120_000)
+})
 
 test('a wallet says who can sign today; freezing asks first, and stops its sessions', async () => {
   const { tenant, ada, contractId } = await withAda(stage.service)
