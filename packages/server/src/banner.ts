@@ -1,4 +1,4 @@
-import { describeConfig } from './config.ts'
+import { commandLine, describeConfig } from './config.ts'
 import { FIRST_LINK_HOURS } from './operations/dashboard/link.ts'
 import type { Config } from './platform/config.ts'
 import { publicUrl } from './platform/config.ts'
@@ -6,77 +6,61 @@ import type { OpenedDatabase } from './platform/db/installation.ts'
 import { VERSION } from './platform/version.ts'
 import type { FirstStart, Running } from './start.ts'
 
-const line = '─'.repeat(72)
+const field = (name: string, value: string): string => `${name.padEnd(17)} ${value}`
 
-function firstSteps(first: FirstStart): string[] {
-  const theKey = first.given
-    ? ['The admin key is the one in HALFKEY_ADMIN_KEY.']
-    : [
-        'The admin key, shown this once: keep it like a password. To use it in another shell, paste:',
-        '',
-        `  export HALFKEY_KEY=${first.key}`,
-      ]
-  return [line, `First start: tenant ${first.tenantId} was made, with one app and one admin key.`, ...theKey]
+/** Where requests on this machine reach it. */
+function ownUrl(config: Config, port: number): string {
+  const host = config.host.includes(':') ? `[${config.host}]` : config.host
+  return `http://${host}:${port}`
 }
 
-/** What a start says before it is ready: the configuration, the database and, the first time, the admin key. Not a log. */
-export function preamble(config: Config, database: OpenedDatabase, first: FirstStart | null): string {
-  const unknown = config.unknown.map((name) => `Unknown variable ${name} is ignored: is it misspelt?`)
-  const development =
-    config.env === 'development'
-      ? [
-          'Development mode: loopback receivers and origins over http are allowed. Set HALFKEY_ENV=production to serve others.',
-        ]
-      : []
+/** The settings that differ from their defaults. */
+function changedSettings(config: Config): string[] {
+  const changed = describeConfig(config).filter(({ isDefault }) => !isDefault)
+  return changed.map(({ name, value }, index) => field(index === 0 ? 'Settings' : '', `${name}=${value ?? ''}`))
+}
+
+function firstSteps(config: Config, first: FirstStart): string[] {
+  if (first.given) return ['', `Created the tenant ${first.tenantId}. Its admin key is the one in HALFKEY_ADMIN_KEY.`]
   return [
-    `Halfkey ${VERSION} (${config.role}, ${config.env})`,
-    line,
-    ...describeConfig(config),
-    line,
-    `Database          ${database.description}`,
-    ...development,
-    ...unknown,
-    ...(first === null ? [] : firstSteps(first)),
-    line,
+    '',
+    `Created the tenant ${first.tenantId}. Its admin key is shown only now; keep it like a password:`,
+    '',
+    ...(config.port === 0 ? [] : [`  export HALFKEY_URL=${ownUrl(config, config.port)}`]),
+    `  export HALFKEY_KEY=${first.key}`,
+    '',
+  ]
+}
+
+/** What a start says before it is ready: changed settings, the database and, the first time, the admin key. Not a log. */
+export function preamble(config: Config, database: OpenedDatabase, first: FirstStart | null): string {
+  return [
+    `Halfkey ${VERSION} (${config.role}, ${config.env}). All settings: ${commandLine('config')}`,
+    ...changedSettings(config),
+    field('Database', database.description),
+    ...config.unknown.map((name) => `The variable ${name} is unknown and ignored. Is it misspelt?`),
+    ...(first === null ? [] : firstSteps(config, first)),
   ].join('\n')
 }
 
-function firstCall(url: string): string[] {
-  return [
-    '',
-    'Create a user:',
-    '',
-    `  curl -sS ${url}/v1/users -H "x-api-key: $HALFKEY_KEY" -H 'content-type: application/json' -d '{"email":"ada@example.com"}'`,
-    '',
-  ]
-}
-
-function dashboardLines(config: Config, link: string | null): string[] {
-  if (link === null)
-    return [`Dashboard         ${publicUrl(config)}/dashboard  (a link that signs in: halfkey dashboard link)`]
-  return [
-    `Dashboard         ${link}`,
-    `                  The link signs in once, within ${FIRST_LINK_HOURS} hours. For another: halfkey dashboard link`,
-  ]
-}
-
-/** What it says once it answers. */
+/** What it says once it answers; the dashboard comes last, where the eye is. */
 export function readyLines(config: Config, running: Running): string {
   if (running.address === null)
-    return 'Ready. This worker delivers events and listens on no port (set PORT for probes).'
-  const host = config.host.includes(':') ? `[${config.host}]` : config.host
-  const url = `http://${host}:${running.address.port}`
+    return 'Ready. This worker delivers events and listens on no port. Set PORT to serve health probes.'
+  const url = ownUrl(config, running.address.port)
   if (config.role === 'worker') return `Ready. Probes: ${url}/readyz`
+  const link = running.dashboardLink
   return [
-    `API               ${url}/v1`,
-    ...dashboardLines(config, running.dashboardLink),
-    `Documentation     ${url}/docs`,
-    `API reference     ${url}/docs/api`,
-    `OpenAPI           ${url}/openapi.json`,
-    `Probes            ${url}/healthz  ${url}/readyz`,
-    `Public URL        ${publicUrl(config)}`,
-    ...(running.appId === null ? [] : [`Sign-in page      ${publicUrl(config)}/signin?app=${running.appId}`]),
-    ...(running.first === null ? [] : firstCall(url)),
     'Ready.',
+    field('API', `${url}/v1`),
+    field('Documentation', `${url}/docs`),
+    ...(running.appId === null ? [] : [field('Sign-in page', `${publicUrl(config)}/signin?app=${running.appId}`)]),
+    field('Dashboard', link ?? `${publicUrl(config)}/dashboard`),
+    field(
+      '',
+      link === null
+        ? `Sign-in link: ${commandLine('dashboard link')}`
+        : `This link works once, for ${FIRST_LINK_HOURS} hours.`,
+    ),
   ].join('\n')
 }

@@ -113,18 +113,36 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
   return config
 }
 
-/** The configuration as lines for people: secrets masked, defaults marked. */
-export function describeConfig(config: Config): string[] {
-  return Object.entries<Setting<unknown>>(SETTINGS).map(([name, each]) => {
+const isCheckout = import.meta.url.endsWith('.ts')
+
+/** How people type a command of `halfkey` where they stand: in a checkout by npm, otherwise by npx or as installed. */
+export function commandLine(command: string): string {
+  if (isCheckout) return `npm run halfkey -- ${command}`
+  return process.env.npm_command === 'exec' ? `npx halfkey ${command}` : `halfkey ${command}`
+}
+
+/** A setting as people read it: secrets hidden. */
+export interface ShownSetting {
+  /** The environment variable. */
+  name: string
+  /** Null when nothing is set. */
+  value: string | null
+  isDefault: boolean
+  /** What it is for. */
+  doc: string
+}
+
+/** Every setting with its value. */
+export function describeConfig(config: Config): ShownSetting[] {
+  return Object.entries<Setting<unknown>>(SETTINGS).map(([name, { env, doc, secret }]) => {
     const value = config[name as keyof typeof SETTINGS]
-    const isDefault = config.defaults.includes(name)
-    const shown =
-      value === null || value === '' || (Array.isArray(value) && value.length === 0)
-        ? '-'
-        : each.secret
-          ? '(set, hidden)'
-          : show(name, value)
-    return `${each.env.padEnd(32)} ${shown}${isDefault ? '  (default)' : ''}`
+    const isEmpty = value === null || value === '' || (Array.isArray(value) && value.length === 0)
+    return {
+      name: env,
+      value: isEmpty ? null : secret ? '(hidden)' : show(name, value),
+      isDefault: config.defaults.includes(name),
+      doc,
+    }
   })
 }
 

@@ -5,7 +5,7 @@ import type { Config } from './platform/config.ts'
 import { EmbeddedDatabaseError } from './platform/db/embedded/embedded.ts'
 import { InstallationError } from './platform/db/installation.ts'
 import { MigrationError } from './platform/db/migrate.ts'
-import { type OpenLog, openLog } from './platform/observability/log.ts'
+import { type OpenLog, openLog, openTerminalLog } from './platform/observability/log.ts'
 import { KeyFileError } from './platform/security/key-provider.ts'
 import type { Running, StartOptions } from './start.ts'
 
@@ -41,7 +41,9 @@ function explain(error: unknown, log: OpenLog): never {
   }
   const { code, message, port } = error as NodeJS.ErrnoException & { port?: number }
   if (code === 'EADDRINUSE')
-    complain(`Halfkey cannot start: port ${port} is taken. Stop what listens there, or set PORT to another.`)
+    complain(
+      `Halfkey cannot start: port ${port} is already in use. Stop the program that uses it, or set another port, for example PORT=${Number(port) + 10}.`,
+    )
   else if (code === 'ECONNREFUSED' || code === 'ENOTFOUND')
     complain(`Halfkey cannot start: the database of DATABASE_URL does not answer (${message || code}). Is it running?`)
   else complain(`Halfkey cannot start: ${error instanceof Error ? error.stack : String(error)}`)
@@ -83,7 +85,8 @@ function createStopper(starting: Promise<Running>, log: OpenLog) {
 
 async function serve(): Promise<void> {
   const config = readConfig()
-  const log = openLog(config.logLevel)
+  const isForPeople = process.stderr.isTTY && config.env === 'development'
+  const log = isForPeople ? openTerminalLog(config.logLevel, complain) : openLog(config.logLevel)
   const { start } = await import('./start.ts')
   const prepared: StartOptions['prepared'] = (database, first) => say(preamble(config, database, first))
   const starting = start(config, log, { prepared })

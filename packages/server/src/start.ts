@@ -11,6 +11,7 @@ import type { Deps } from './platform/deps.ts'
 import { createEgress } from './platform/egress/egress.ts'
 import { createRequestCounter } from './platform/events/counters.ts'
 import { createNotifier, type Listener, listen } from './platform/events/signal.ts'
+import { requireFreePort } from './platform/http/free-port.ts'
 import { createRateLimiter } from './platform/http/rate-limits/rate-limit.ts'
 import { createServer, type Server } from './platform/http/server.ts'
 import { registerGauges } from './platform/observability/gauges.ts'
@@ -20,6 +21,7 @@ import { listenForMetrics, metricsRoute } from './platform/observability/metrics
 import { openTracing } from './platform/observability/tracing.ts'
 import type { Ledger } from './platform/ports/ledger.ts'
 import type { PaymentProcessor } from './platform/ports/payment-processor.ts'
+import { noteRunningService } from './platform/running-service.ts'
 import { createAuthenticator } from './platform/security/authenticator.ts'
 import { openKeyFile } from './platform/security/key-provider.ts'
 import { createRevocations } from './platform/security/revocations.ts'
@@ -254,6 +256,7 @@ function observe({ deps, database, pools }: Parts): void {
 
 /** Starts the configured role. @throws when a part cannot start; what had started is stopped again */
 export async function start(config: Config, openLog: OpenLog, options: StartOptions = {}): Promise<Running> {
+  if (servesHttp(config)) await requireFreePort(config.host, config.port)
   const parts = await openParts(config, config.role, openLog, options)
   const { deps } = parts
   const stops: (() => Promise<void>)[] = [() => parts.close(), () => deps.egress.close()]
@@ -293,6 +296,7 @@ export async function start(config: Config, openLog: OpenLog, options: StartOpti
       const server = await serve(deps)
       address = await server.listen(config.host, config.port)
       config.port = address.port
+      if (config.role !== 'worker') stops.push(noteRunningService(config))
       stops.push(async () => {
         // The probes fail first, so that no new work is sent here; each answer asks its client to come back elsewhere.
         deps.lifecycle.draining = true

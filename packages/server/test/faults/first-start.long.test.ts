@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it, type TestContext } from 'vitest'
 import { newApiKey } from '../../src/platform/security/api-key.ts'
@@ -22,7 +22,7 @@ function newFolder(context: TestContext): DataFolder {
 }
 
 describe('a first start in an empty folder', { timeout: TEST_MS }, () => {
-  it('shows configuration, database, addresses and once the key, before it is ready; the second start shows no key', async (context) => {
+  it('shows changed settings, database, addresses and once the key, before it is ready; the second start shows no key', async (context) => {
     const folder = newFolder(context)
     const port = await freePort()
     const env = { PORT: String(port), HALFKEY_DATA_DIR: folder.dataDir }
@@ -39,11 +39,14 @@ describe('a first start in an empty folder', { timeout: TEST_MS }, () => {
     expect(firstReady.stdout).toContain(`export HALFKEY_KEY=${service.key}\n`)
     await service.ready()
     expect(occurrences(service.stdout, 'hk_sk_')).toBe(1)
-    expect(service.stdout).toMatch(/^HALFKEY_DATA_DIR +\S+data$/m)
-    expect(service.stdout).toMatch(/^HALFKEY_ENV +development {2}\(default\)$/m)
+    expect(service.stdout).toMatch(/^Settings +PORT=\d+\n +HALFKEY_DATA_DIR=\S+data$/m)
+    expect(service.stdout).not.toContain('HALFKEY_ENV')
+    expect(service.stdout).toContain(`export HALFKEY_URL=http://127.0.0.1:${port}\n`)
+    const lines = service.stdout.trimEnd().split('\n')
+    expect(lines.length).toBeLessThan(20)
+    expect(lines.at(-2)).toMatch(/^Dashboard +http:/)
     expect(service.stdout).toMatch(/^Database +embedded PostgreSQL 18\.\d+, created, data in \S+$/m)
-    for (const path of ['/v1', '/docs', '/openapi.json', '/readyz'])
-      expect(service.stdout).toContain(`http://127.0.0.1:${port}${path}`)
+    for (const path of ['/v1', '/docs']) expect(service.stdout).toContain(`http://127.0.0.1:${port}${path}`)
     const made = await service.call(service.key, 'POST', '/users', { body: { email: 'ada@example.com' } })
     expect(made.status).toBe(201)
     expect(await service.stop()).toEqual({ code: 0, signal: null })
@@ -141,7 +144,10 @@ describe.concurrent('a start that cannot be', { timeout: TEST_MS }, () => {
     const { port } = new URL(service.url)
     const taken = await refused(folder, { ...env, PORT: port })
     expect(taken.code).not.toBe(0)
-    expect(taken.message).toMatch(new RegExp(`^Halfkey cannot start: port ${port} is taken\\.`, 'm'))
+    expect(taken.message).toMatch(new RegExp(`^Halfkey cannot start: port ${port} is already in use\\.`, 'm'))
+    const empty = newFolder(context)
+    await refused(empty, { ...empty.env(), PORT: port })
+    expect(existsSync(empty.dataDir)).toBe(false)
     expect((await service.call(service.key, 'GET', '/healthz')).status).toBe(200)
     await service.stop()
 

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Service, startService } from '../../../test/harness/harness.ts'
 import { ConfigError } from '../../config.ts'
 import { apiKeyType } from '../../platform/security/api-key.ts'
@@ -29,6 +29,21 @@ async function halfkey(...args: string[]) {
   expect(opened).toBe(0)
   return { exitCode, out, err: err.join('\n') }
 }
+
+test('config prints every setting without its secrets, and names what is wrong', async () => {
+  vi.stubEnv('REDIS_URL', 'redis://:very-secret@127.0.0.1')
+  vi.stubEnv('PORT', '8123')
+  const { exitCode, out } = await halfkey('config')
+  expect(exitCode).toBe(0)
+  expect(out).toContain(`${'PORT'.padEnd(32)} 8123`)
+  expect(out).toContain(`${'HALFKEY_ENV'.padEnd(32)} development  (default)`)
+  expect(out.join('\n')).not.toContain('very-secret')
+  vi.stubEnv('PORT', 'eighty')
+  const { exitCode: code, err } = await halfkey('config', '--json')
+  vi.unstubAllEnvs()
+  expect(code).toBe(78)
+  expect(JSON.parse(err)).toEqual({ error: expect.stringContaining('PORT must be'), exitCode: 78 })
+})
 
 test('keys generate prints a key and needs no database', async () => {
   const context = {

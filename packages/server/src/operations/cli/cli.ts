@@ -5,6 +5,7 @@ import { KeyFileError } from '../../platform/security/key-provider.ts'
 import { type CliCommand, type CliContext, CommandError, EXIT, UsageError } from './command.ts'
 import { analyticsBackfill } from './commands/analytics.ts'
 import { auditExport, auditVerify } from './commands/audit.ts'
+import { config } from './commands/config.ts'
 import { dashboardLink, dashboardSignOutEveryone } from './commands/dashboard.ts'
 import { deliveriesList, deliveriesRetry } from './commands/deliveries.ts'
 import { doctor } from './commands/doctor.ts'
@@ -20,6 +21,7 @@ import { usersImport } from './commands/users-import.ts'
 import { readCommandLine } from './program.ts'
 
 const COMMANDS: readonly CliCommand[] = [
+  config,
   doctor,
   migrate,
   tenantsCreate,

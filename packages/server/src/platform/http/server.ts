@@ -3,6 +3,7 @@ import type { Duplex, Readable } from 'node:stream'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Deps } from '../deps.ts'
 import { redact } from '../observability/log.ts'
+import { REQUEST } from '../observability/terminal-line.ts'
 import type { Tracing } from '../observability/tracing.ts'
 import type { KeyHolder } from '../security/authenticator.ts'
 import { apiReference } from './api-reference.ts'
@@ -284,7 +285,7 @@ function addHooks(app: FastifyInstance, deps: Deps, state: { draining: boolean }
         keyId: holder?.keyId,
         traceId: request.traceId,
       },
-      'request',
+      REQUEST,
     )
     done()
   })

@@ -1,4 +1,5 @@
 import { type DestinationStream, destination, type Logger as PinoLogger, pino, stdSerializers } from 'pino'
+import { REQUEST, terminalLine } from './terminal-line.ts'
 
 export type Logger = Pick<PinoLogger, 'debug' | 'info' | 'warn' | 'error'>
 
@@ -37,7 +38,28 @@ export interface OpenLog {
 /** JSON lines on standard error (standard output is for people), written in the background and flushed at exit. */
 export function openLog(level: string, stream?: DestinationStream): OpenLog {
   const sink = stream ?? destination({ dest: 2, sync: false, minLength: 8_192, periodicFlush: 100 })
-  const logger = pino(
+  return {
+    log: createLogger(level, sink),
+    flush() {
+      if ('flushSync' in sink) (sink as { flushSync(): void }).flushSync()
+    },
+  }
+}
+
+/** Lines for a person at a terminal: the time, the message, what it is about. Requests are shown at `debug` only. */
+export function openTerminalLog(level: string, write: (line: string) => void): OpenLog {
+  const showsRequests = level === 'debug'
+  const sink = {
+    write(json: string) {
+      const line = terminalLine(JSON.parse(json))
+      if (showsRequests || line.message !== REQUEST) write(line.text)
+    },
+  }
+  return { log: createLogger(level, sink), flush: () => {} }
+}
+
+function createLogger(level: string, sink: DestinationStream): Logger {
+  return pino(
     {
       level,
       base: null,
@@ -46,10 +68,4 @@ export function openLog(level: string, stream?: DestinationStream): OpenLog {
     },
     sink,
   )
-  return {
-    log: logger,
-    flush() {
-      if ('flushSync' in sink) (sink as { flushSync(): void }).flushSync()
-    },
-  }
 }
