@@ -6,7 +6,7 @@ import { auditLogOf } from './resources/audit-log.ts'
 import { authOf } from './resources/auth.ts'
 import { billingOf } from './resources/billing.ts'
 import { customDomainsOf } from './resources/custom-domains.ts'
-import { delegatedSessionsOf } from './resources/delegated-sessions.ts'
+import { delegatedSessionsOf, denialsOf } from './resources/delegated-sessions.ts'
 import { devOf } from './resources/dev.ts'
 import { eventsOf } from './resources/events.ts'
 import { guestsOf } from './resources/guests.ts'
@@ -36,6 +36,7 @@ export interface HalfkeyClient {
   /** Shares of the current user's key. */
   readonly mpc: ReturnType<typeof mpcOf>
   readonly delegatedSessions: ReturnType<typeof delegatedSessionsOf>
+  readonly denials: ReturnType<typeof denialsOf>
   readonly transactions: ReturnType<typeof transactionsOf>
   readonly templates: ReturnType<typeof templatesOf>
   readonly dev: ReturnType<typeof devOf>
@@ -73,6 +74,7 @@ export function createClient(options: ClientOptions): HalfkeyClient {
     wallets: walletsOf(calls),
     mpc: mpcOf(calls),
     delegatedSessions: delegatedSessionsOf(calls),
+    denials: denialsOf(calls),
     transactions: transactionsOf(calls),
     templates: templatesOf(calls),
     dev: devOf(calls),

@@ -25,6 +25,7 @@ export type DeliveryAttempt = Schemas['DeliveryAttempt']
 /** A delivery with the event as it is sent, in `payload`. */
 export type DeliveryWithPayload = Schemas['DeliveryWithPayload']
 /** A portion of the event feed. */
+export type Denial = Schemas['Denial']
 export type EventPage = Omit<Schemas['EventPage'], 'events'> & { events: WebhookEvent[] }
 /** A kind of event, with an example of its `data`. */
 export type EventTypeRecord = Schemas['EventType']

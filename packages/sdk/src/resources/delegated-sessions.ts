@@ -5,7 +5,9 @@ import type {
   Contracts,
   DelegatedSession,
   DelegatedSessionWithToken,
+  Denial,
   Execution,
+  Policy,
   RevokedDelegatedSession,
 } from '../models.ts'
 import type { Body, Query } from '../operations.ts'
@@ -89,6 +91,32 @@ export function delegatedSessionsOf(calls: Calls) {
     revoke: (id: string, options?: RequestOptions): Promise<RevokedDelegatedSession> =>
       one('delete', '/delegated-sessions/{id}', { path: { id } }, options),
 
+    /** Checks a policy as `create` does, and creates nothing. Scope `delegated_sessions:read`. @throws validation_failed */
+    validate: (policy: Policy, options?: RequestOptions): Promise<{ valid: true; policy: Policy }> =>
+      one('post', '/delegated-sessions/validate', { body: { policy }, reads: true }, options),
+
+    /**
+     * Lists what a session was refused, newest first: one record for each rule and minute. Scope `delegated_sessions:read`,
+     * or its owner's access token, or its own token. @throws not_found
+     */
+    denials: (
+      id: string,
+      query?: Query<'/delegated-sessions/{id}/denials', 'get'>,
+      options?: RequestOptions,
+    ): List<Denial> => list('/delegated-sessions/{id}/denials', { path: { id } }, query, options),
+
     ...delegateCallsOf(calls),
+  }
+}
+
+/** Calls of refused attempts. Every method may also throw what any call does: see `HalfkeyError`. */
+export function denialsOf({ list }: Calls) {
+  return {
+    /**
+     * Lists what delegated sessions were refused, newest first: by user (`user_id`), wallet (`wallet_id`), session
+     * (`session_id`) or all. Kept for 30 days. Scope `delegated_sessions:read`.
+     */
+    list: (query?: Query<'/denials', 'get'>, options?: RequestOptions): List<Denial> =>
+      list('/denials', {}, query, options),
   }
 }

@@ -1,7 +1,8 @@
 import { HalfkeyError } from '../errors.ts'
 import { type Calls, delay, type RequestOptions } from '../http.ts'
-import type { EventPage } from '../models.ts'
+import type { Delivery, EventPage } from '../models.ts'
 import type { Query } from '../operations.ts'
+import type { List } from '../paging.ts'
 import { retryDelayMs } from '../retry.ts'
 import type { WebhookEvent } from '../webhooks.ts'
 
@@ -27,7 +28,7 @@ export interface EventFeed extends AsyncIterable<WebhookEvent> {
 }
 
 /** Calls of the event feed. Every method may also throw what any call does: see `HalfkeyError`. */
-export function eventsOf({ one }: Calls) {
+export function eventsOf({ one, list: pages }: Calls) {
   const list = async (query?: Query<'/events', 'get'>, options?: RequestOptions): Promise<EventPage> =>
     (await one('get', '/events', { query }, options)) as EventPage
 
@@ -52,6 +53,17 @@ export function eventsOf({ one }: Calls) {
      * families, separated by commas; with `wait` the call waits up to so many seconds for an event. Scope `webhooks:read`.
      */
     list,
+
+    /** Gets an event. Scope `webhooks:read`. @throws not_found, also once its retention is over */
+    get: async (id: string, options?: RequestOptions): Promise<WebhookEvent> =>
+      (await one('get', '/events/{id}', { path: { id } }, options)) as WebhookEvent,
+
+    /** Lists where an event was sent: a delivery for each subscribed webhook. Scope `webhooks:read`. @throws not_found */
+    deliveries: (
+      id: string,
+      query?: Query<'/events/{id}/deliveries', 'get'>,
+      options?: RequestOptions,
+    ): List<Delivery> => pages('/events/{id}/deliveries', { path: { id } }, query, options),
 
     /**
      * Iterates over events as they occur, each once, in the feed's order, until the loop ends. Temporary failures (network

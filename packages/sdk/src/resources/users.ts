@@ -19,11 +19,14 @@ export function usersOf({ one, list }: Calls) {
     /** Gets a user. Scope `users:read`. @throws not_found */
     get: (id: string, options?: RequestOptions): Promise<User> => one('get', '/users/{id}', { path: { id } }, options),
 
+    /** Gets the current user: the one whose access token the client has, or of `userId`. @throws session_missing */
+    me: (options?: RequestOptions): Promise<User> => one('get', '/users/me', {}, options),
+
     /** Changes the given fields; null clears a field, metadata is merged by key. Scope `users:write`. @throws not_found, already_exists */
     update: (id: string, body: Body<'/users/{id}', 'patch'>, options?: RequestOptions): Promise<User> =>
       one('patch', '/users/{id}', { path: { id }, body }, options),
 
-    /** Lists a user's live sessions, newest first. Scope `users:read`. @throws not_found */
+    /** Lists a user's live sessions, newest first; `status: 'ended'` lists those of the last 30 days that have ended. Scope `users:read`. @throws not_found */
     sessions: (id: string, query?: Query<'/users/{id}/sessions', 'get'>, options?: RequestOptions): List<Session> =>
       list('/users/{id}/sessions', { path: { id } }, query, options),
 

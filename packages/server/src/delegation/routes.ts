@@ -1,7 +1,8 @@
 import { currentUser, eitherKey, IdParam, list, one, type Route, route, secretKey } from '../platform/http/route.ts'
+import { listDenials, listDenialsOf } from './denials/denials.ts'
 import { beginExecution, finishExecution, type StartedExecution } from './execute/begin.ts'
 import { queryContracts } from './execute/query.ts'
-import { createDelegatedSession } from './manage/create.ts'
+import { createDelegatedSession, requireValidPolicy } from './manage/create.ts'
 import { getDelegatedSession, listDelegatedSessions } from './manage/read.ts'
 import { revokeDelegatedSession } from './manage/revoke.ts'
 import {
@@ -9,11 +10,16 @@ import {
   CreateDelegatedSession,
   DelegatedSession,
   DelegatedSessionWithToken,
+  Denial,
   Execute,
   Execution,
   ListDelegatedSessions,
+  ListDenials,
+  ListDenialsOfSession,
   QueryContracts,
   RevokedDelegatedSession,
+  ValidatePolicy,
+  ValidPolicy,
 } from './schema.ts'
 
 const ENDED = ['delegated_session_revoked', 'delegated_session_expired', 'delegated_session_exhausted'] as const
@@ -54,6 +60,49 @@ export const delegatedSessionRoutes: Route[] = [
       ],
     },
     (deps, { caller, origin, user, body }) => createDelegatedSession(deps, { caller, origin, user }, body),
+  ),
+  route(
+    'POST /delegated-sessions/validate',
+    {
+      summary: 'Validate a policy',
+      description: 'Checks a policy as creating a session does, and creates nothing.',
+      callers: secretKey('delegated_sessions:read'),
+      body: ValidatePolicy,
+      reply: one(ValidPolicy),
+      reads: true,
+      extension: true,
+    },
+    async (_deps, { body }) => {
+      requireValidPolicy(body.policy)
+      return { valid: true as const, policy: body.policy }
+    },
+  ),
+  route(
+    'GET /denials',
+    {
+      summary: 'List refused attempts',
+      description:
+        'What delegated sessions were refused by their policies: one record for each session, rule and minute, newest first, kept for 30 days and at most 1 000 for each session.',
+      callers: secretKey('delegated_sessions:read'),
+      query: ListDenials,
+      reply: list(Denial),
+      extension: true,
+    },
+    (deps, { caller, query }) => listDenials(deps, caller, query),
+  ),
+  route(
+    'GET /delegated-sessions/:id/denials',
+    {
+      summary: 'List refused attempts of a session',
+      description: 'As `GET /denials`, of this session alone.',
+      callers: eitherKey('delegated_sessions:read', 'owner_or_delegate'),
+      params: IdParam,
+      query: ListDenialsOfSession,
+      reply: list(Denial),
+      extension: true,
+    },
+    (deps, { caller, user, delegate, params, query }) =>
+      listDenialsOf(deps, { caller, user, delegate }, params.id, query),
   ),
   route(
     'GET /delegated-sessions/:id',

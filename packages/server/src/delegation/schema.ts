@@ -83,6 +83,46 @@ export const RevokedDelegatedSession = z
   .meta({ id: 'RevokedDelegatedSession' })
 export type RevokedDelegatedSession = z.infer<typeof RevokedDelegatedSession>
 
+/** Refused attempts by one rule within one minute. */
+export const Denial = z
+  .object({
+    sessionId: z.string().meta({ example: 'dse_01jb2m7x9kq4t8v6w0r3s5y1zg' }),
+    appId: z.string(),
+    userId: z.string(),
+    walletId: z.string(),
+    rule: z.string().meta({ description: 'The rule of the policy that refused.', example: 'spend[0]' }),
+    code: z.enum(['policy_denied', 'spend_limit_exceeded']),
+    message: z.string(),
+    command: z.int().nullable().meta({ description: 'Index of the refused command; null for the whole transaction.' }),
+    asset: z.object({ issuer: z.string(), symbol: z.string() }).nullable(),
+    window: z.enum(['lifetime', 'rolling_24h', 'day_utc']).nullable(),
+    limit: z.string().nullable().meta({ example: '10' }),
+    spent: z.string().nullable().meta({ example: '9' }),
+    asked: z.string().nullable().meta({ description: 'What the last attempt asked for.', example: '3' }),
+    remaining: z.string().nullable().meta({ description: 'What would have been allowed.', example: '1' }),
+    count: z.int().meta({ description: 'How many attempts were refused in this minute.', example: 4 }),
+    firstAt: Time,
+    lastAt: Time,
+  })
+  .meta({ id: 'Denial' })
+export type Denial = z.infer<typeof Denial>
+
+export const ListDenials = z.strictObject({
+  ...Paging,
+  session_id: z.string().optional(),
+  user_id: z.string().optional(),
+  wallet_id: z.string().optional(),
+})
+export type ListDenials = z.infer<typeof ListDenials>
+
+export const ListDenialsOfSession = z.strictObject({ ...Paging })
+
+export const ValidatePolicy = z.strictObject({ policy: Policy }).meta({ id: 'ValidatePolicy' })
+
+export const ValidPolicy = z
+  .object({ valid: z.literal(true), policy: Policy.meta({ description: 'As a session would store it.' }) })
+  .meta({ id: 'ValidPolicy' })
+
 export const CreateDelegatedSession = z
   .strictObject({
     walletId: z.string().optional().meta({ description: "The user's wallet; there is one." }),

@@ -1,5 +1,6 @@
-import { detached } from '../platform/maintenance.ts'
+import { detached, hourly } from '../platform/maintenance.ts'
 import type { Slice } from '../platform/slice.ts'
+import { deleteOldDenials } from './denials/denials.ts'
 import { DELEGATED_SESSION_ERRORS } from './errors.ts'
 import { sweepDelegatedSessions } from './manage/revoke.ts'
 import { reconcileTransactions } from './remote/reconcile.ts'
@@ -11,6 +12,7 @@ export const delegationSlice: Slice = {
   errors: DELEGATED_SESSION_ERRORS,
   tasks: (deps) => [
     (db) => sweepDelegatedSessions({ ...deps, db }),
+    hourly((db) => deleteOldDenials(deps, db)),
     detached(deps, (db) => reconcileTransactions({ ...deps, db })),
   ],
 }

@@ -21,6 +21,7 @@ const BODIES: Record<string, object> = {
   'POST /webhooks': { url: NOWHERE, events: ['user.created'] },
   'POST /billing/checkout': { plan: 'pro', successUrl: 'http://localhost:3000/', cancelUrl: 'http://localhost:3000/' },
   'POST /billing/portal': { returnUrl: 'http://localhost:3000/' },
+  'POST /delegated-sessions/validate': { policy: { allow: [{ templateId: 'Note:Note' }] } },
   'POST /delegated-sessions/:id/execute': { commands: [{ create: { templateId: 'Note:Note' } }] },
 }
 
@@ -146,6 +147,10 @@ export const RECORDS: Record<string, (tenant: Tenant, service: Service) => Promi
     return { id, deliveryId: await idOf(tenant, `/webhooks/${id}/test`, {}) }
   },
   'custom-domains': async (tenant) => ({ id: await idOf(tenant, '/custom-domains', { domain: newDomainName() }) }),
+  async events(tenant) {
+    await idOf(tenant, '/users', {})
+    return { id: (await tenant.get('/events?last=1&wait=30')).body.data.events[0].id }
+  },
   async jobs(tenant) {
     const id = await idOf(tenant, '/webhooks', BODIES['POST /webhooks'])
     return { id: await idOf(tenant, `/webhooks/${id}/recover`, { since: new Date(0).toISOString() }) }
@@ -208,6 +213,7 @@ export function unknownIds(route: Pick<Route, 'path'>): PathIds {
     webhooks: 'wh',
     'custom-domains': 'dom',
     jobs: 'job',
+    events: 'evt',
   }
   return Object.fromEntries(
     paramsOf(route).map((name) => [

@@ -134,4 +134,10 @@ export const EXTENSIONS = table(`
   POST   /mpc/dkg/:id/confirm                       users:act_as   201
   GET    /audit-log                                 audit:read     200
   GET    /events                                    webhooks:read  200
+  GET    /events/:id                                webhooks:read  200
+  GET    /events/:id/deliveries                     webhooks:read  200
+  POST   /delegated-sessions/validate               delegated_sessions:read 200
+  GET    /denials                                   delegated_sessions:read 200
+  GET    /delegated-sessions/:id/denials            delegated_sessions:read 200
+  GET    /users/me                                  users:act_as   200
 `)

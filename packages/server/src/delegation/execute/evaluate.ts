@@ -2,6 +2,7 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { HttpError } from '../../platform/http/errors.ts'
 import { type Command, type Ledger, LedgerError, type Prepared } from '../../platform/ports/ledger.ts'
+import { countRepeatedDenial, recordFirstDenial } from '../denials/denials.ts'
 import { failAt } from '../errors.ts'
 import { decideEffects } from '../policy/effects.ts'
 import { type CompiledPolicy, type Decision, decideCommands } from '../policy/policy.ts'
@@ -106,7 +107,11 @@ export async function deny(db: Db, deps: Deps, cause: Cause, row: store.SessionR
   const since = new Date(now.getTime() - DENIED_EVENT_EVERY_MS)
   // The row was just read: a delegate that is denied in a loop causes no writes.
   const isRecent = row.denials[rule] !== undefined && Date.parse(row.denials[rule]) > since.getTime()
-  if (!isRecent && (await store.recordDenial(db, row, rule, { now, since, event }))) db.afterCommit(deps.wake.outbox)
+  if (isRecent) countRepeatedDenial(deps, row, denial, now)
+  else {
+    if (await store.recordDenial(db, row, rule, { now, since, event })) db.afterCommit(deps.wake.outbox)
+    await recordFirstDenial(db, row, denial, now)
+  }
   throw errorOf(denial).commitOnThrow()
 }
 

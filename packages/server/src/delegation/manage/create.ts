@@ -13,6 +13,12 @@ import * as store from '../store.ts'
 
 const SECONDS_DEFAULT = 3600
 
+/** @throws validation_failed, naming each wrong part */
+export function requireValidPolicy(policy: CreateDelegatedSession['policy']): void {
+  const wrong = checkPolicy(policy)
+  if (wrong.length > 0) throw fail('validation_failed', wrong)
+}
+
 /**
  * Creates a delegated session on the current user's wallet. `token` is shown only here.
  * @throws not_found (names `walletId`), wallet_not_found, mfa_required, user_session_required, wallet_frozen,
@@ -24,8 +30,7 @@ export async function createDelegatedSession(
   input: CreateDelegatedSession,
 ): Promise<DelegatedSessionWithToken> {
   const { caller, origin, user } = call
-  const wrong = checkPolicy(input.policy)
-  if (wrong.length > 0) throw fail('validation_failed', wrong)
+  requireValidPolicy(input.policy)
   const wallet = await findWalletOf(deps.db, caller.tenantId, user.id)
   if (input.walletId !== undefined && wallet?.id !== input.walletId) throw notFoundField('walletId')
   if (wallet === undefined) throw fail('wallet_not_found')

@@ -1,6 +1,7 @@
-import { one, type Route, route, secretKey } from '../../platform/http/route.ts'
-import { EventPage, ListEvents } from './schema.ts'
-import { listEvents } from './service.ts'
+import { IdParam, list, one, type Route, route, secretKey } from '../../platform/http/route.ts'
+import { Delivery } from '../webhooks/schema.ts'
+import { EventPage, FeedEvent, ListDeliveriesOfEvent, ListEvents } from './schema.ts'
+import { getEvent, listDeliveries, listEvents } from './service.ts'
 
 export const eventRoutes: Route[] = [
   route(
@@ -15,5 +16,31 @@ export const eventRoutes: Route[] = [
       extension: true,
     },
     (deps, { caller, query }) => listEvents(deps, caller, query),
+  ),
+  route(
+    'GET /events/:id',
+    {
+      summary: 'Get an event',
+      description: 'As webhooks receive it. After its retention period an event is not found.',
+      callers: secretKey('webhooks:read'),
+      params: IdParam,
+      reply: one(FeedEvent),
+      extension: true,
+    },
+    (deps, { caller, params }) => getEvent(deps, caller, params.id),
+  ),
+  route(
+    'GET /events/:id/deliveries',
+    {
+      summary: 'List the deliveries of an event',
+      description:
+        'Where the event was sent: one delivery for each webhook that was subscribed when it happened, with its last ten attempts.',
+      callers: secretKey('webhooks:read'),
+      params: IdParam,
+      query: ListDeliveriesOfEvent,
+      reply: list(Delivery),
+      extension: true,
+    },
+    (deps, { caller, params, query }) => listDeliveries(deps, caller, params.id, query),
   ),
 ]

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { EVENT_TYPES } from '../../platform/events/event-catalogue.ts'
-import { Time } from '../../platform/http/route.ts'
+import { Paging, Time } from '../../platform/http/route.ts'
 
 /** Where to begin, which events, how many, and how long to wait for one. */
 export const ListEvents = z.strictObject({
@@ -46,8 +46,10 @@ export const ListEvents = z.strictObject({
 })
 export type ListEvents = z.infer<typeof ListEvents>
 
+export const ListDeliveriesOfEvent = z.strictObject({ ...Paging })
+
 /** An event as a delivery's body has it. */
-const FeedEvent = z
+export const FeedEvent = z
   .object({
     id: z.string().meta({ example: 'evt_01jb2m7x9kq4t8v6w0r3s5y1za' }),
     type: z.string().meta({ enum: EVENT_TYPES, example: 'user.created' }),

@@ -2,12 +2,13 @@ import { createHash } from 'node:crypto'
 import type { z } from 'zod'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { invalid } from '../../platform/http/errors.ts'
-import type { Caller } from '../../platform/http/route.ts'
+import { existing, invalid, pathId } from '../../platform/http/errors.ts'
+import { type Caller, type Page as Listed, type PageQuery, paging } from '../../platform/http/route.ts'
 import { type Id, idTime } from '../../platform/ids.ts'
-import { SUBSCRIPTIONS } from '../webhooks/schema.ts'
+import { type Delivery, SUBSCRIPTIONS } from '../webhooks/schema.ts'
+import { listDeliveriesOfEvent } from '../webhooks/service.ts'
 import { arrivalsOf } from './arrivals.ts'
-import type { EventPage, ListEvents } from './schema.ts'
+import type { EventPage, FeedEvent, ListEvents } from './schema.ts'
 import * as store from './store.ts'
 
 const LIMIT_DEFAULT = 100
@@ -71,6 +72,25 @@ async function placeBefore(db: Db, tenantId: Id<'ten'>, atMs: number): Promise<n
     else below = found.seq
   }
   return below
+}
+
+/** One event. @throws not_found, also once its retention is over */
+export async function getEvent(deps: Deps, caller: Caller, id: string): Promise<z.infer<typeof FeedEvent>> {
+  const { body } = existing(await store.findEvent(deps.db, caller, pathId('evt', id)))
+  return JSON.parse(existing(body ?? undefined))
+}
+
+/** A page of an event's deliveries, to the webhooks that the key sees. @throws not_found as above */
+export async function listDeliveries(
+  deps: Deps,
+  caller: Caller,
+  id: string,
+  query: PageQuery,
+): Promise<Listed<Delivery>> {
+  const { id: eventId } = await getEvent(deps, caller, id)
+  const { page, pageSize, offset } = paging(query)
+  const found = await listDeliveriesOfEvent(deps.db, caller, eventId as Id<'evt'>, { offset, pageSize })
+  return { ...found, page, pageSize }
 }
 
 /** The place to begin after, and whether the caller has been there. */

@@ -1,4 +1,5 @@
 import { type Db, sql } from '../../platform/db/db.ts'
+import { type AppScope, inScope } from '../../platform/db/page.ts'
 import type { Id } from '../../platform/ids.ts'
 
 /** Whose events, and which. */
@@ -86,6 +87,11 @@ export async function readPortion(
   if (bodies.length < fitting) return { ...shared, seq: last.seq ?? after, more: true, kept: last.nth ?? 0 }
   const more = scanned === places
   return { ...shared, seq: more ? (scanned_to ?? head) : head, more, kept }
+}
+
+/** An event's body, if the key sees the event and its retention is not over. */
+export function findEvent(db: Db, scope: AppScope, id: Id<'evt'>): Promise<{ body: string | null } | undefined> {
+  return db.one(sql`select body from events where ${inScope(scope)} and id = ${id}`)
 }
 
 /** Where a tenant's feed ends, and up to where the log must be on disk for that to be durable; undefined before its first event. */

@@ -1,4 +1,5 @@
 import { type Db, isoTime, type Sql, sql } from '../../platform/db/db.ts'
+import type { AppScope } from '../../platform/db/page.ts'
 import type { StoredEvent } from '../../platform/events/events.ts'
 import type { Id } from '../../platform/ids.ts'
 import { testLaneId } from '../engine/lanes.ts'
@@ -96,6 +97,28 @@ export async function listDeliveries(
     )
     .reduce((all, one) => sql`${all} union all ${one}`)
   const page = sql`select * from (${union}) u order by id desc offset ${offset} limit ${limit}`
+  return { items: await db.query<Delivery>(withAttempts(page, LISTED_ATTEMPTS_MAX)), total }
+}
+
+/**
+ * A page of the deliveries of one event, to the webhooks that a key sees. A delivery's id begins with its event's time, so that
+ * each webhook costs one look into an index.
+ */
+export async function listDeliveriesOfEvent(
+  db: Db,
+  { tenantId, appId }: AppScope,
+  eventId: Id<'evt'>,
+  { offset, pageSize }: { offset: number; pageSize: number },
+): Promise<{ items: Delivery[]; total: number }> {
+  const first = `dlv_${eventId.slice(4, 14)}`
+  const own = sql`tenant_id = ${tenantId} and webhook_id = w.id and id >= ${first} and id < ${`${first}~`} and event_id = ${eventId}`
+  const found = sql`
+    select d.* from webhooks w cross join lateral (
+      select tenant_id, ${PENDING_COLUMNS} from deliveries where ${own}
+      union all select tenant_id, ${DONE_COLUMNS} from deliveries_done where ${own}) d
+    where w.tenant_id = ${tenantId} and w.deleted_at is null and (${appId}::text is null or w.app_id = ${appId})`
+  const total = await db.count(sql`select count(*) as n from (${found}) f`)
+  const page = sql`select * from (${found}) f order by id desc offset ${offset} limit ${pageSize}`
   return { items: await db.query<Delivery>(withAttempts(page, LISTED_ATTEMPTS_MAX)), total }
 }
 

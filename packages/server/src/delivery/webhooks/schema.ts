@@ -41,6 +41,9 @@ export const Webhook = z
     }),
     disabledReason: z.string().nullable(),
     secretLast4: z.string(),
+    previousSecretUntil: Time.nullable().meta({
+      description: 'Until when deliveries are signed with the previous secret too, after a rotation; null without one.',
+    }),
     appId: z
       .string()
       .nullable()

@@ -4,7 +4,7 @@ import { EVENT_CATALOGUE, type EventType } from '../../platform/events/event-cat
 import { newEvent } from '../../platform/events/events.ts'
 import { fail } from '../../platform/http/errors.ts'
 import type { Caller, Origin } from '../../platform/http/route.ts'
-import { type Id, newId } from '../../platform/ids.ts'
+import type { Id } from '../../platform/ids.ts'
 import { findOwnDelivery } from './deliveries.ts'
 import * as store from './delivery-store.ts'
 import type { Delivery } from './schema.ts'
@@ -48,7 +48,8 @@ export async function queueTest(
       data,
       cause: { caller, origin },
     })
-    const deliveryId = newId('dlv')
+    // Begins with its event's time, as every delivery's id does.
+    const deliveryId: Id<'dlv'> = `dlv_${event.id.slice(4)}`
     await store.insertTestDelivery(tx, webhook.id, deliveryId, event)
     tx.afterCommit(deps.wake.due)
     return { webhookId: webhook.id, deliveryId }

@@ -15,6 +15,8 @@ import { webhookSecretContext } from '../engine/send.ts'
 import type { CreateWebhook, ListWebhooks, RotateWebhook, UpdateWebhook, Webhook } from './schema.ts'
 import * as store from './store.ts'
 
+export { listDeliveriesOfEvent } from './delivery-store.ts'
+
 export const WEBHOOK_ERRORS = {
   webhook_url_blocked: [400, 'Deliveries may not be sent to this URL.'],
   webhook_disabled: [409, 'This webhook is disabled. Set its status to active first.'],

@@ -34,6 +34,7 @@ export function toWebhook(row: WebhookRow): Webhook {
     status: row.status,
     disabledReason: row.disabled_reason,
     secretLast4: row.secret_last4,
+    previousSecretUntil: row.previous_secret_until?.toISOString() ?? null,
     appId: row.app_id,
     metadata: row.metadata,
     createdAt: row.created_at.toISOString(),

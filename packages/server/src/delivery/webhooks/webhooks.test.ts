@@ -27,6 +27,7 @@ const WEBHOOK_FIELDS = [
   'events',
   'id',
   'metadata',
+  'previousSecretUntil',
   'secretLast4',
   'status',
   'updatedAt',
@@ -54,6 +55,7 @@ describe('creating', () => {
       status: 'active',
       disabledReason: null,
       secretLast4: secret.slice(-4),
+      previousSecretUntil: null,
       appId: null,
       metadata: { team: 'payments' },
       createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
@@ -370,11 +372,15 @@ describe.concurrent('rotating', () => {
     expect([rotated.status, rotated.headers.get('cache-control')]).toEqual([200, 'no-store'])
     expect(rotated.body.data.secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
     expect(rotated.body.data.secret).not.toBe(secret)
+    expect(Date.parse(rotated.body.data.previousSecretUntil)).toBeGreaterThan(service.deps.now().getTime())
     expect(rotated.body.data.secretLast4).toBe(rotated.body.data.secret.slice(-4))
     const ended = await tenant.post(`/webhooks/${id}/rotate`, { endGrace: true })
     expect([ended.status, ended.headers.get('cache-control')]).toEqual([200, 'no-store'])
     expect(ended.body.data).toMatchObject({ secret: null, secretLast4: rotated.body.data.secretLast4 })
-    expect((await tenant.get(`/webhooks/${id}`)).body.data.secretLast4).toBe(rotated.body.data.secretLast4)
+    expect((await tenant.get(`/webhooks/${id}`)).body.data).toMatchObject({
+      secretLast4: rotated.body.data.secretLast4,
+      previousSecretUntil: null,
+    })
   })
 
   test.each([

@@ -49,7 +49,12 @@ export type Session = z.infer<typeof Session>
 export const Refresh = z.strictObject({ refreshToken: z.string().min(1).max(1024) }).meta({ id: 'Refresh' })
 export type Refresh = z.infer<typeof Refresh>
 
-export const ListSessions = z.strictObject({ ...Paging })
+export const ListSessions = z.strictObject({
+  ...Paging,
+  status: z.enum(['active', 'ended']).optional().meta({
+    description: '`active` (the default), or `ended`: revoked or expired in the last 30 days.',
+  }),
+})
 export type ListSessions = z.infer<typeof ListSessions>
 
 export const LogOut = z

@@ -153,6 +153,21 @@ describe('the list of sessions', () => {
     }
   })
 
+  test('shows the ended ones on request, and says how each ended', async () => {
+    const tenant = await service.newTenant()
+    const [ada] = (await newPeople(tenant, 1)) as [Person]
+    const [gone] = (await newPeople(tenant, 1, ada.userId)) as [Person]
+    await gone.post('/auth/logout')
+    const listed = async (status: string) =>
+      (await tenant.get(`/users/${ada.userId}/sessions?status=${status}`)).body.data.map(
+        (each: { id: string; status: string }) => [each.id, each.status],
+      )
+    expect(await listed('ended')).toEqual([[gone.sessionId, 'revoked']])
+    expect(await listed('active')).toEqual([[ada.sessionId, 'active']])
+    expect((await ada.get('/auth/sessions?status=ended')).body.total).toBe(1)
+    expectError(await ada.get('/auth/sessions?status=all'), 400, 'validation_failed')
+  })
+
   test('of a user is for keys that see the user', async () => {
     const tenant = await service.newTenant()
     const ada = await signInAs(service, tenant)

@@ -1,11 +1,11 @@
 import { type Db, type Sql, sql } from '../../platform/db/db.ts'
 import { type AppScope, inScope, readPage } from '../../platform/db/page.ts'
 import { eventWritesIf, type StoredEvent } from '../../platform/events/events.ts'
-import type { CurrentUser, Page, PageQuery } from '../../platform/http/route.ts'
+import type { CurrentUser, Page } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { AccessClaims } from '../../platform/security/access-token.ts'
 import { guestOver } from '../../platform/security/current-user.ts'
-import type { Session } from './schema.ts'
+import type { ListSessions, Session } from './schema.ts'
 
 /** A session as the table holds it. */
 export interface SessionRow {
@@ -156,16 +156,17 @@ export function classifyRefresh(
     for no key update of s`)
 }
 
-/** A page of a user's live sessions, newest first, as the user of `sessionId` sees them. */
+/** A page of a user's sessions, live or ended, newest first, as the user of `sessionId` sees them. */
 export function listSessions(
   db: Db,
   tenantId: Id<'ten'>,
   { id: userId, sessionId }: Pick<CurrentUser, 'id' | 'sessionId'>,
   now: Date,
-  query: PageQuery,
+  query: ListSessions,
 ): Promise<Page<Session>> {
-  const from = sql`
-    from sessions where tenant_id = ${tenantId} and user_id = ${userId} and revoked_at is null and expires_at > ${now}`
+  const live = sql`revoked_at is null and expires_at > ${now}`
+  const wanted = query.status === 'ended' ? sql`not (${live})` : live
+  const from = sql`from sessions where tenant_id = ${tenantId} and user_id = ${userId} and ${wanted}`
   return readPage(db, from, query, (row: SessionRow) => toSession(row, now, sessionId))
 }
 

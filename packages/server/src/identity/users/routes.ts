@@ -1,6 +1,7 @@
-import { IdParam, list, one, type Route, route, secretKey } from '../../platform/http/route.ts'
+import { existing } from '../../platform/http/errors.ts'
+import { currentUser, IdParam, list, one, type Route, route, secretKey } from '../../platform/http/route.ts'
 import { CreateUser, ListUsers, UpdateUser, User } from './schema.ts'
-import { createUser, deleteUser, getUser, listUsers, updateUser } from './service.ts'
+import { createUser, deleteUser, findUserRecord, getUser, listUsers, updateUser } from './service.ts'
 
 export const userRoutes: Route[] = [
   route(
@@ -27,6 +28,17 @@ export const userRoutes: Route[] = [
       errors: ['already_exists', 'quota_exceeded'],
     },
     (deps, { caller, origin, body }) => createUser(deps, { caller, origin }, body),
+  ),
+  route(
+    'GET /users/me',
+    {
+      summary: 'Get the current user',
+      description: 'The record of the user for whom the call is made, guests included.',
+      callers: currentUser(),
+      reply: one(User),
+      extension: true,
+    },
+    async (deps, { caller, user }) => existing(await findUserRecord(deps, caller.tenantId, user.id)),
   ),
   route(
     'GET /users/:id',

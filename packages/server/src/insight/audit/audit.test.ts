@@ -97,6 +97,13 @@ describe('an entry', () => {
     const other = (await tenant.post('/users', {})).body.data.id
     await tenant.post('/users/me/wallet', {}, { headers: { 'x-user-id': other } })
     expect(await entry(tenant, `action=wallet.created&actor=${other}`)).toMatchObject({ userId: other })
+    const ofUser = (await tenant.get(`/audit-log?user_id=${other}`)).body
+    expect(ofUser.data.map(({ action }: { action: string }) => action)).toEqual(
+      expect.arrayContaining(['wallet.created', 'user.created']),
+    )
+    expect(new Set(ofUser.data.map(({ userId }: { userId: string }) => userId))).toEqual(new Set([other]))
+    expect((await tenant.get(`/audit-log?user_id=${other}&action=user.*`)).body.total).toBe(1)
+    expect((await (await service.newTenant()).get(`/audit-log?user_id=${other}`)).body.total).toBe(0)
   })
 
   test('names the delegated session that a transaction was made by', async () => {

@@ -56,6 +56,12 @@ export const ListAuditLog = z.strictObject({
     .max(ID_CHARS_MAX)
     .meta({ description: 'The record that it was done to: an id.', example: 'key_01jb2m7x9kq4t8v6w0r3s5y1zj' })
     .optional(),
+  user_id: z
+    .string()
+    .min(1)
+    .max(ID_CHARS_MAX)
+    .meta({ description: 'The user by whom or about whom it is.', example: 'usr_01jb2m7x9kq4t8v6w0r3s5y1zb' })
+    .optional(),
   since: z.iso
     .datetime({ offset: true })
     .meta({ 'x-expected': 'an ISO 8601 time such as 2026-11-21T08:30:00.000Z', example: '2026-11-21T08:30:00.000Z' })

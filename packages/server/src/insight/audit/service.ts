@@ -153,6 +153,7 @@ export async function listEntries(deps: Deps, caller: Caller, query: ListAuditLo
     appId: caller.appId,
     actor: query.actor ?? null,
     target: query.target ?? null,
+    userId: query.user_id ?? null,
     actions: query.action === undefined ? null : actionsOf(query.action),
     since: query.since === undefined ? null : new Date(query.since),
   }

@@ -119,6 +119,7 @@ export interface EntryFilter {
   appId: Id<'app'> | null
   actor: string | null
   target: string | null
+  userId: string | null
   actions: readonly string[] | null
   since: Date | null
 }
@@ -137,6 +138,7 @@ function conditions(filter: EntryFilter, withActions = true): Sql {
   if (filter.appId !== null) all.push(sql`app_id = ${filter.appId}`)
   if (filter.actor !== null) all.push(sql`actor = ${filter.actor}`)
   if (filter.target !== null) all.push(sql`target = ${filter.target}`)
+  if (filter.userId !== null) all.push(sql`user_id = ${filter.userId}`)
   if (filter.since !== null) all.push(sql`at >= ${filter.since}`)
   if (filter.actions !== null && withActions)
     all.push(
@@ -163,13 +165,13 @@ async function countBySpans(db: Db, filter: EntryFilter): Promise<number> {
   return hour === null ? whole : whole + (await countRows(db, sql`${conditions(filter)} and at < ${hour}`))
 }
 
-const isUnfiltered = ({ appId, actor, target, actions, since }: EntryFilter) =>
-  [appId, actor, target, actions, since].every((each) => each === null)
+const isUnfiltered = ({ appId, actor, target, userId, actions, since }: EntryFilter) =>
+  [appId, actor, target, userId, actions, since].every((each) => each === null)
 
 /** The exact number of entries that a filter finds. */
 async function countEntries(db: Db, filter: EntryFilter): Promise<number> {
   if (isUnfiltered(filter)) return db.count(sql`select seq as n from audit_heads where tenant_id = ${filter.tenantId}`)
-  if (filter.target !== null || (filter.actor !== null && isOneOfMany(filter.actor)))
+  if (filter.target !== null || filter.userId !== null || (filter.actor !== null && isOneOfMany(filter.actor)))
     return countRows(db, conditions(filter))
   return countBySpans(db, filter)
 }
@@ -177,8 +179,8 @@ async function countEntries(db: Db, filter: EntryFilter): Promise<number> {
 /** The places that a filter finds, after the first `skip`: newest first, or oldest first with `oldest`. */
 function placesOf(filter: EntryFilter, oldest: boolean, skip: number, rows: number): Sql {
   const order = oldest ? sql`order by seq asc` : sql`order by seq desc`
-  const { actions, actor, target } = filter
-  if (actions === null || actions.length === 1 || actor !== null || target !== null)
+  const { actions, actor, target, userId } = filter
+  if (actions === null || actions.length === 1 || actor !== null || target !== null || userId !== null)
     return sql`select seq from audit_entries where ${conditions(filter)} ${order} offset ${skip} limit ${rows}`
   // The index is ordered within each action: merge the first ones of each.
   return sql`

@@ -116,6 +116,28 @@ test("another tenant's app is a 404 that names the field, like none", async () =
   }
 })
 
+test('keys are found by type, status and app', async () => {
+  const tenant = await service.newTenant()
+  const revoked = await newKey(tenant, { scopes: ['users:read'] })
+  await tenant.delete(`/api-keys/${revoked.id}`)
+  const expiring = await newKey(tenant, { scopes: ['users:read'], expiresAt: later(HOUR_MS) })
+  const bound = await newKey(tenant, { type: 'publishable', appId: tenant.appId })
+  const found = async (query: string) => {
+    const { body } = await tenant.get(`/api-keys?${query}`)
+    return body.data.map(({ id }: { id: string }) => id)
+  }
+  expect(await found('status=revoked')).toEqual([revoked.id])
+  expect(await found('type=publishable')).toEqual([bound.id])
+  expect(await found(`app_id=${tenant.appId}`)).toEqual([bound.id])
+  expect(await found('type=secret&status=active')).toContain(expiring.id)
+  service.advance(2 * HOUR_MS)
+  expect(await found('status=expired')).toEqual([expiring.id])
+  expect(await found('type=secret&status=active')).not.toContain(expiring.id)
+  service.advance(-2 * HOUR_MS)
+  const unknown = await tenant.get(`/api-keys?app_id=${newId('app')}`)
+  expect([unknown.status, unknown.body.details[0].field]).toEqual([404, 'app_id'])
+})
+
 test("another tenant's key is the same 404 as none, and goes on working", async () => {
   const [mine, other] = [await service.newTenant(), await service.newTenant()]
   const theirs = await newKey(other, { scopes: ['users:read'] })

@@ -104,5 +104,10 @@ export const RotateApiKey = z
   .meta({ id: 'RotateApiKey' })
 export type RotateApiKey = z.infer<typeof RotateApiKey>
 
-export const ListApiKeys = z.strictObject({ ...Paging })
+export const ListApiKeys = z.strictObject({
+  ...Paging,
+  type: z.enum(['secret', 'publishable']).optional(),
+  status: z.enum(['active', 'expired', 'revoked']).optional(),
+  app_id: z.string().optional().meta({ description: 'Only keys that are bound to this app.' }),
+})
 export type ListApiKeys = z.infer<typeof ListApiKeys>

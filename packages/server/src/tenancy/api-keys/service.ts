@@ -7,7 +7,7 @@ import type { Call, Caller, Page } from '../../platform/http/route.ts'
 import { type Id, newId } from '../../platform/ids.ts'
 import { apiKeyHash, apiKeyHint, newApiKey } from '../../platform/security/api-key.ts'
 import { raiseAuthEpoch } from '../../platform/security/authenticator.ts'
-import { lockAppForShare } from '../apps/service.ts'
+import { lockAppForShare, resolveApp } from '../apps/service.ts'
 import { type KeyLimits, readKey, type WantedKey, widerThan } from './limits.ts'
 import type { ApiKey, ApiKeyWithKey, CreateApiKey, ListApiKeys, RotateApiKey } from './schema.ts'
 import * as store from './store.ts'
@@ -113,8 +113,9 @@ export async function createAdminKey(
   )
 }
 
-/** A page of the keys that the caller's sees, revoked ones too, newest first. */
+/** A page of the keys that the caller's sees, revoked ones too, newest first. @throws not_found (names `app_id`) */
 export async function listApiKeys(deps: Deps, caller: Caller, query: ListApiKeys): Promise<Page<ApiKey>> {
+  if (query.app_id !== undefined) await resolveApp(deps, caller, query.app_id, 'app_id')
   return store.listApiKeys(deps.db, caller, query, deps.now())
 }
 

@@ -1,9 +1,9 @@
-import { type Db, sql } from '../../platform/db/db.ts'
+import { and, type Db, type Sql, sql } from '../../platform/db/db.ts'
 import { type AppScope, inScope, readPage } from '../../platform/db/page.ts'
-import type { Page, PageQuery } from '../../platform/http/route.ts'
+import type { Page } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { KeyType } from '../../platform/security/api-key.ts'
-import type { ApiKey } from './schema.ts'
+import type { ApiKey, ListApiKeys } from './schema.ts'
 
 /** An API key as the table holds it. */
 export interface ApiKeyRow {
@@ -74,9 +74,23 @@ export function lockApiKey(tx: Db, scope: AppScope, id: Id<'key'>): Promise<ApiK
   return tx.one<ApiKeyRow>(sql`${select(scope, id)} for no key update`)
 }
 
-/** A page of keys, newest first, as the wire shows them at a time. */
-export function listApiKeys(db: Db, scope: AppScope, query: PageQuery, now: Date): Promise<Page<ApiKey>> {
-  return readPage(db, sql`from api_keys where ${inScope(scope)}`, query, (row: ApiKeyRow) => toApiKey(row, now))
+/** That a key has a status at a time: see `statusOf`. */
+function hasStatus(status: ApiKey['status'], now: Date): Sql {
+  if (status === 'revoked') return sql`revoked_at is not null`
+  const over = sql`coalesce(expires_at <= ${now}, false)`
+  return status === 'expired' ? sql`revoked_at is null and ${over}` : sql`revoked_at is null and not ${over}`
+}
+
+/** A page of the keys that a query finds, newest first, as the wire shows them at a time. */
+export function listApiKeys(db: Db, scope: AppScope, query: ListApiKeys, now: Date): Promise<Page<ApiKey>> {
+  const { type, status, app_id: appId } = query
+  const found = and([
+    inScope(scope),
+    ...(type === undefined ? [] : [sql`type = ${type}`]),
+    ...(status === undefined ? [] : [hasStatus(status, now)]),
+    ...(appId === undefined ? [] : [sql`app_id = ${appId}`]),
+  ])
+  return readPage(db, sql`from api_keys where ${found}`, query, (row: ApiKeyRow) => toApiKey(row, now))
 }
 
 /** Serialises revocations of a tenant's keys. Creating and using keys does not wait. */
