@@ -134,7 +134,10 @@ function responses(
   ])
   const success = {
     description: 'Success',
-    content: { 'application/json': { schema: hoist(jsonSchema(route.reply.schema, 'output'), components) } },
+    content: {
+      'application/json': { schema: hoist(jsonSchema(route.reply.schema, 'output'), components) },
+      ...(route.reply.kind === 'list' ? { 'text/csv': { schema: { type: 'string' } } } : {}),
+    },
   }
   return { [status]: success, ...Object.fromEntries(errors) }
 }

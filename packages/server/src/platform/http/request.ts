@@ -8,6 +8,7 @@ import { allows } from '../security/api-key.ts'
 import type { KeyHolder } from '../security/authenticator.ts'
 import { resolveActor, type UserHeaders } from '../security/current-user.ts'
 import { isAllowedOrigin } from '../security/web-origin.ts'
+import { streamCsv, wantsCsv } from './csv.ts'
 import { type ErrorDetail, fail, invalid } from './errors.ts'
 import { checkIdempotencyKey, isKept, type KeyedRequest, runOnce, runOnceInSteps } from './idempotency.ts'
 import type { Callers, Input, Origin, Page, Route } from './route.ts'
@@ -23,12 +24,13 @@ export interface Incoming {
   queryText: string
   body: unknown
   bodyBytes: number
-  headers: UserHeaders & { 'idempotency-key'?: string | string[] | undefined }
+  headers: UserHeaders & { 'idempotency-key'?: string | string[] | undefined; accept?: string | undefined }
 }
 
 export interface Outgoing {
   status: number
-  body: string
+  /** JSON; or lines of CSV. */
+  body: string | AsyncGenerator<string, void>
   replayed: boolean
 }
 
@@ -141,6 +143,11 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
       query,
       body,
     } as unknown as Input<never, never, never, never>
+    if (route.reply.kind === 'list' && wantsCsv(incoming.headers.accept)) {
+      const readPage = async (of: object) =>
+        answer(await route.handler(deps, { ...input, query: { ...query, ...of } as never })).body
+      return { status, body: await streamCsv(route, query, readPage), replayed: false }
+    }
     const key = keepsAnswers ? checkIdempotencyKey(incoming.headers['idempotency-key']) : null
     // Who shares a publishable key with all the world has no answers of their own to come back to, unless signed in.
     if (key === null || (incoming.holder.keyType === 'publishable' && user === null && delegate === null)) {

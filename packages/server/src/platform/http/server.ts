@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Duplex, Readable } from 'node:stream'
+import { type Duplex, Readable } from 'node:stream'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Deps } from '../deps.ts'
 import { redact } from '../observability/log.ts'
@@ -351,8 +351,12 @@ function addRoute(app: FastifyInstance, deps: Deps, route: Route, entrance?: Ent
       if (route.method === 'GET' && reply.elapsedTime > TRUSTED_MS) await askAgain(deps, request, entrance)
       if (outgoing.replayed) reply.header('idempotency-replayed', 'true')
       if (route.secret) reply.header('cache-control', 'no-store')
-      reply.code(outgoing.status).header('content-type', 'application/json; charset=utf-8')
-      return reply.send(outgoing.body)
+      reply.code(outgoing.status)
+      if (typeof outgoing.body !== 'string')
+        return reply
+          .header('content-type', 'text/csv; charset=utf-8; header=present')
+          .send(Readable.from(outgoing.body))
+      return reply.header('content-type', 'application/json; charset=utf-8').send(outgoing.body)
     },
   })
 }
