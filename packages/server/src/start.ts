@@ -133,6 +133,7 @@ export async function openParts(
   const deps: Deps = {
     config,
     db,
+    connection: database.connection,
     log,
     metrics: createMetrics(),
     keys,

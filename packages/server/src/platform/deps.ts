@@ -1,5 +1,5 @@
 import type { Config } from './config.ts'
-import type { Db } from './db/db.ts'
+import type { Connection, Db } from './db/db.ts'
 import type { Egress } from './egress/egress.ts'
 import type { RequestCounter } from './events/counters.ts'
 import type { Hooks } from './hooks.ts'
@@ -20,6 +20,8 @@ import type { Threads } from './security/threshold/threads.ts'
 export interface Deps {
   config: Config
   db: Db
+  /** How the database is reached, for work that needs connections of another kind than `db` has. */
+  connection: Connection
   log: Logger
   metrics: Metrics
   keys: KeyProvider

@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { z } from 'zod'
+import { readLines } from '../../platform/files.ts'
 import {
   AuditFault,
   AuditRecord,
@@ -41,30 +42,12 @@ export interface Watcher {
   add(entries: number): void
 }
 
-/** The lines of a file, with their numbers, and how many bytes each has. @throws AuditFault on one that is too long */
-async function* readLines(path: string): AsyncGenerator<{ number: number; text: string; bytes: number }> {
-  let rest: Buffer = Buffer.alloc(0)
-  let number = 0
-  for await (const chunk of createReadStream(path)) {
-    let start = 0
-    const bytes = Buffer.concat([rest, chunk as Buffer])
-    for (let end = bytes.indexOf(10); end !== -1; end = bytes.indexOf(10, start)) {
-      number += 1
-      yield { number, text: bytes.toString('utf8', start, end), bytes: end - start + 1 }
-      start = end + 1
-    }
-    rest = bytes.subarray(start)
-    if (rest.length > LINE_BYTES_MAX) throw new AuditFault(`Line ${number + 1} is longer than any of a log.`)
-  }
-  if (rest.length > 0) yield { number: number + 1, text: rest.toString('utf8'), bytes: rest.length }
+interface Line {
+  number: number
+  text: string
 }
 
-function parse<T>(
-  schema: z.ZodType<T>,
-  { number, text }: { number: number; text: string },
-  what: string,
-  after: string,
-): T {
+function parse<T>(schema: z.ZodType<T>, { number, text }: Line, what: string, after: string): T {
   try {
     const value = schema.parse(JSON.parse(text))
     // A duplicate name would be read as one value here, and perhaps as the other elsewhere.
@@ -98,12 +81,16 @@ export async function verifyFile(
   let check: ChainCheck | undefined
   let last = ''
   let log: WholeLog | undefined
-  for await (const line of readLines(path)) {
-    watcher.add(line.bytes)
+  let number = 0
+  for await (const bytes of readLines(createReadStream(path), LINE_BYTES_MAX)) {
+    number += 1
+    if (bytes === null) throw new AuditFault(`Line ${number} is longer than any of a log.`)
+    watcher.add(bytes.length + 1)
+    const line = { number, text: bytes.toString('utf8') }
     if (check === undefined) {
       const { tenantId, publicKey } = parse(Header, line, `the header of an audit log in the format ${FORMAT}`, '')
       check = checkChain({ tenantId, publicKey: Buffer.from(publicKey, 'hex'), noted })
-    } else if (log !== undefined) throw new AuditFault(`Line ${line.number} stands after the log's end.`)
+    } else if (log !== undefined) throw new AuditFault(`Line ${number} stands after the log's end.`)
     else if (isEnd(line.text)) log = check.end(parse(End, line, 'a signed head', last).head)
     else {
       const record = parse(AuditRecord, line, 'an entry', last)

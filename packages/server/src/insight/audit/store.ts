@@ -213,13 +213,6 @@ export async function listEntries(
   return { entries: page.map(({ addressSalt: _, addressHash: __, ...entry }) => entry), total }
 }
 
-/** Makes a transaction read-only, on one snapshot of the database. */
-export async function beginReading(tx: Db): Promise<void> {
-  await tx.run(sql`set transaction isolation level repeatable read read only`)
-  // The reader may wait for a disk or a pipe between two portions.
-  await tx.run(sql`set local idle_in_transaction_session_timeout = '10min'`)
-}
-
 /** The number of entries in the table, which may differ from the head's. */
 export function countAll(db: Db, tenantId: Id<'ten'>): Promise<number> {
   return countRows(db, sql`tenant_id = ${tenantId}`)

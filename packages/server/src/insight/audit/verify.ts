@@ -1,4 +1,4 @@
-import type { Db } from '../../platform/db/db.ts'
+import { beginSnapshot, type Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { Id } from '../../platform/ids.ts'
 import { freshNodeSigner } from '../../platform/security/node-keys.ts'
@@ -51,7 +51,7 @@ interface OpenLog {
 /** Reads one state of the database, and writes nothing. */
 function reading<T>(deps: Deps, tenantId: Id<'ten'>, watcher: Watcher, work: (log: OpenLog) => Promise<T>): Promise<T> {
   return deps.db.tx(async (tx) => {
-    await store.beginReading(tx)
+    await beginSnapshot(tx)
     const publicKey = await trustedKey(tx, deps, tenantId)
     const head = await store.findHead(tx, tenantId)
     watcher.begin(await store.countAll(tx, tenantId))

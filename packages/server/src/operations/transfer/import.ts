@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type Db, violatedConstraint } from '../../platform/db/db.ts'
+import { allowIdle, type Db, violatedConstraint } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { KeyProvider } from '../../platform/security/key-provider.ts'
 import { rewrapAll } from '../../platform/security/sealed-values.ts'
@@ -13,7 +13,7 @@ import { parseJson, TransferError } from './errors.ts'
 import type { Moved } from './export.ts'
 import { isSealed, openTransferKey, rewrapRows } from './keys.ts'
 import { countsOf, type Portion, readPortions, totalOf } from './lines.ts'
-import { allowIdle, exactTexts, keepWrappingKey } from './rows-store.ts'
+import { keepWrappingKey } from './rows-store.ts'
 import * as store from './staging-store.ts'
 import type { Row, Table } from './tables.ts'
 
@@ -35,6 +35,12 @@ export interface Imported extends Moved {
   resumedAt: number
   dryRun: boolean
 }
+
+/** A migration changed this database's tables after the import began. */
+const migrated = (id: string) =>
+  new TransferError(
+    `This database has another schema than when the import began. Run: halfkey import --discard ${id}, then import again.`,
+  )
 
 const PROBE_AAD = Buffer.from('halfkey/v1/which-key-wraps')
 
@@ -85,10 +91,7 @@ async function findBegun({ db, opened: { header, digest }, schema }: Run): Promi
     )
   if (begun !== undefined && begun.state.file !== digest)
     throw new TransferError(`An import of another file with the id ${begun.id} was begun. Nothing was imported.`)
-  if (begun !== undefined && begun.state.schema !== schema)
-    throw new TransferError(
-      `This database has another schema than when the import began. Run: halfkey import --discard ${begun.id}, then import again.`,
-    )
+  if (begun !== undefined && begun.state.schema !== schema) throw migrated(begun.id)
   return begun
 }
 
@@ -138,10 +141,7 @@ async function stageAll(run: Run, id: string, from: number): Promise<Record<stri
     const { table, position } = portion
     const rows = await adopt(run, portion)
     const staged = await db
-      .tx(async (tx) => {
-        await exactTexts(tx)
-        return store.stageRows(tx, { id, tenantId, position }, table, rows)
-      })
+      .tx((tx) => store.stageRows(tx, { id, tenantId, position }, table, rows))
       .catch((error: unknown) => blameFile(error, `in ${table.name}`))
     if (!staged) throw new TransferError('Another process runs the same import. Wait for its end, and run this again.')
     options.progress.add(rows.length)
@@ -169,8 +169,7 @@ async function checkStaged({ db, deps, tables, options }: Run, id: string): Prom
 
 /** Rewraps values that were staged before a key rotation. Rotations are locked out until the transaction ends. */
 async function renewStaged(tx: Db, { deps, options }: Run, id: string): Promise<void> {
-  if (!(await keepWrappingKey(tx)))
-    throw new TransferError('The key-encryption key is being rotated just now. Run this again once that has ended.')
+  await keepWrappingKey(tx)
   // Wrapping notices a changed key file.
   const { keyId } = await deps.keys.wrap(randomBytes(32), PROBE_AAD)
   for await (const { lost } of rewrapAll(tx, deps.keys, await store.staleStaging(tx, id, keyId), options.goOn)) {
@@ -193,10 +192,7 @@ async function goLive(run: Run, id: string): Promise<void> {
       await renewStaged(tx, run, id)
       await store.publishStaging(tx, id, tables, deps.now())
       // A migration that was applied meanwhile did not change the staged rows.
-      if ((await schemaOf(tx)).schema.digest !== run.schema)
-        throw new TransferError(
-          `This database has another schema than when the import began. Run: halfkey import --discard ${id}, then import again.`,
-        )
+      if ((await schemaOf(tx)).schema.digest !== run.schema) throw migrated(id)
     })
     .catch((error: unknown) => blameFile(error, 'among the rows that it refers to'))
   deps.auth.forget()

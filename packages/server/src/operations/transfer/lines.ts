@@ -1,12 +1,13 @@
 import { pipeline } from 'node:stream'
 import { createGunzip, createGzip } from 'node:zlib'
 import { z } from 'zod'
+import { readLines } from '../../platform/files.ts'
 import type { Opened } from './container.ts'
 import { parseJson, TransferError } from './errors.ts'
 import type { Row, Table } from './tables.ts'
 
 /** Far beyond any row of the service. */
-const LINE_CHARS_MAX = 33_554_432
+const LINE_BYTES_MAX = 33_554_432
 const PORTION_ROWS = 2_000
 const PORTION_CHARS = 1_048_576
 /** Of 1 to 9: most of the compression in a third of the time. */
@@ -83,26 +84,17 @@ export async function* compress(text: AsyncIterable<string>): AsyncGenerator<Buf
 /** Reverses `compress`, line by line. @throws TransferError when the content is not compressed lines */
 export async function* decompress(content: AsyncIterable<Buffer>): AsyncGenerator<string> {
   try {
-    yield* splitLines(pipeline(content, createGunzip().setEncoding('utf8'), () => {}))
+    for await (const line of readLines(
+      pipeline(content, createGunzip(), () => {}),
+      LINE_BYTES_MAX,
+    )) {
+      if (line === null) throw new TransferError('The export holds a row that is too large. Nothing was imported.')
+      yield line.toString('utf8')
+    }
   } catch (error) {
     if (!String((error as { code?: unknown }).code).startsWith('Z_')) throw error
     throw new TransferError('The export cannot be decompressed. Export again.', { cause: error })
   }
-}
-
-async function* splitLines(text: AsyncIterable<string>): AsyncGenerator<string> {
-  let line = ''
-  for await (const part of text) {
-    const [end, ...others] = part.split('\n')
-    line += end
-    if (line.length > LINE_CHARS_MAX)
-      throw new TransferError('The export holds a row that is too large. Nothing was imported.')
-    for (const other of others) {
-      yield line
-      line = other
-    }
-  }
-  if (line !== '') throw new TransferError('The export ends within a row. Nothing was imported.')
 }
 
 /** Rows of one table that are staged in one transaction. */
@@ -126,10 +118,13 @@ export async function* readPortions(
   begun: (manifest: Manifest) => void,
 ): AsyncGenerator<Portion> {
   const lines = decompress(opened.content())
+  const nextLine = async () => {
+    const { done, value } = await lines.next()
+    if (done) throw new TransferError('The export holds fewer rows than it says. Nothing was imported.')
+    return value
+  }
   try {
-    const first = await lines.next()
-    if (first.done) throw new TransferError('The export holds fewer rows than it says. Nothing was imported.')
-    const manifest = readManifest(first.value)
+    const manifest = readManifest(await nextLine())
     const inOrder = tablesOf(manifest, tables)
     begun(manifest)
     let position = 0
@@ -137,8 +132,7 @@ export async function* readPortions(
       let rows: Row[] = []
       let chars = 0
       for (let left = countsOf(manifest)[table.name] ?? 0; left > 0; left -= 1) {
-        const { done, value: line } = await lines.next()
-        if (done) throw new TransferError('The export holds fewer rows than it says. Nothing was imported.')
+        const line = await nextLine()
         position += 1
         if (position <= from) continue
         rows.push(readRow(line, table))

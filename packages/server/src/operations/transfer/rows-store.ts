@@ -1,5 +1,6 @@
 import { type Db, sql } from '../../platform/db/db.ts'
 import { composed, quoted, REWRAP_LOCK } from '../../platform/security/sealed-values.ts'
+import { TransferError } from './errors.ts'
 import { type Table, tenantColumn } from './tables.ts'
 
 /** Roughly the memory of one fetch. */
@@ -7,34 +8,14 @@ const BATCH_CHARS = 1_048_576
 const BATCH_ROWS_MAX = 2_000
 /** Until it is known how large a table's rows are. */
 const BATCH_ROWS_FIRST = 10
-/** How long a transaction may wait for the disk of the file between two statements. */
-const IDLE_MS = 120_000
 
-/** Makes a transaction read-only, on one snapshot of the database. */
-export async function beginSnapshot(tx: Db): Promise<void> {
-  await tx.run(sql`set transaction isolation level repeatable read, read only`)
-  await allowIdle(tx)
-  await exactTexts(tx)
-}
-
-/** Makes texts of values exact, whatever the database's settings are. */
-export async function exactTexts(tx: Db): Promise<void> {
-  await tx.run(sql`
-    select set_config('datestyle', 'ISO', true), set_config('timezone', 'UTC', true),
-      set_config('extra_float_digits', '1', true), set_config('bytea_output', 'hex', true)`)
-}
-
-/** Lets a transaction wait for a disk between two statements. */
-export async function allowIdle(tx: Db): Promise<void> {
-  await tx.run(composed(`set local idle_in_transaction_session_timeout = ${IDLE_MS}`))
-}
-
-/** Keeps rotations of the key-encryption key out until the transaction ends; false where one is running. */
-export async function keepWrappingKey(tx: Db): Promise<boolean> {
+/** Keeps rotations of the key-encryption key out until the transaction ends. @throws TransferError where one is running */
+export async function keepWrappingKey(tx: Db): Promise<void> {
   const row = await tx.one<{ held: boolean }>(
     sql`select pg_try_advisory_xact_lock_shared(${REWRAP_LOCK}::bigint) as held`,
   )
-  return row?.held === true
+  if (row?.held !== true)
+    throw new TransferError('The key-encryption key is being rotated just now. Run this again once that has ended.')
 }
 
 /** How many rows a tenant has in each table, in the order of the tables. */

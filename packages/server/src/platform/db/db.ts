@@ -106,6 +106,17 @@ export function and(conditions: readonly Sql[]): Sql {
 /** Part of a statement: a time as the API has it, ISO 8601 in UTC with milliseconds. */
 export const isoTime = (time: Sql): Sql => sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
+/** Lets a transaction wait for a file or a pipe between two statements. */
+export async function allowIdle(tx: Db): Promise<void> {
+  await tx.run(sql`set local idle_in_transaction_session_timeout = '10min'`)
+}
+
+/** Makes a transaction read-only, on one snapshot of the database; its reader may wait between two portions. */
+export async function beginSnapshot(tx: Db): Promise<void> {
+  await tx.run(sql`set transaction isolation level repeatable read, read only`)
+  await allowIdle(tx)
+}
+
 /** Where statements run: the pool, or one transaction. Both look alike, so a store function takes either. */
 export interface Db {
   query<Row extends object>(statement: Sql): Promise<Row[]>

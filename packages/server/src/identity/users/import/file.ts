@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { type CsvError, type Info, parse } from 'csv-parse'
+import { readLines } from '../../../platform/files.ts'
 import { HttpError } from '../../../platform/http/errors.ts'
 import { parseJson } from '../../../platform/http/json.ts'
 
@@ -194,26 +195,6 @@ async function* readCsv(file: FileHandle, delimiter: string | undefined): AsyncG
 const unusable = ({ line, message }: Problem) =>
   new ImportFileError(`The file cannot be read past line ${line}: ${message}`)
 
-/** Lines without their ends; null for one that is too long. */
-async function* linesOf(file: FileHandle): AsyncGenerator<Buffer | null> {
-  let parts: Buffer[] = []
-  let length = 0
-  for await (const chunk of streamOf(file) as AsyncIterable<Buffer>) {
-    for (let start = 0; start < chunk.length; ) {
-      const end = chunk.indexOf(10, start)
-      const part = chunk.subarray(start, end === -1 ? chunk.length : end)
-      length += part.length
-      if (length <= RECORD_CHARS_MAX) parts.push(part)
-      start += part.length + 1
-      if (end === -1) continue
-      yield length > RECORD_CHARS_MAX ? null : Buffer.concat(parts)
-      parts = []
-      length = 0
-    }
-  }
-  if (length > 0) yield length > RECORD_CHARS_MAX ? null : Buffer.concat(parts)
-}
-
 const isBlank = (line: Buffer) => line.every((byte) => byte === 32 || byte === 9 || byte === 13)
 
 function readObject(line: number, bytes: Buffer): FileRecord {
@@ -227,7 +208,7 @@ function readObject(line: number, bytes: Buffer): FileRecord {
 async function* readJsonLines(file: FileHandle): AsyncGenerator<FileRecord> {
   await firstBytes(file)
   let line = 0
-  for await (const bytes of linesOf(file)) {
+  for await (const bytes of readLines(streamOf(file), RECORD_CHARS_MAX)) {
     line += 1
     if (bytes === null) yield tooLong(line)
     else if (!isBlank(bytes)) yield readObject(line, bytes)

@@ -1,4 +1,4 @@
-import { type Db, sql } from '../../../platform/db/db.ts'
+import { allowIdle, type Db, sql } from '../../../platform/db/db.ts'
 import type { Id } from '../../../platform/ids.ts'
 
 /** How far the import of a file has got. */
@@ -69,7 +69,7 @@ export type Taken = UniqueValue & { firstLine: number | null }
 
 /** Makes the transaction's own table of the values that a file has. The transaction may then wait for the file. */
 export async function createSeenValues(tx: Db): Promise<void> {
-  await tx.run(sql`set local idle_in_transaction_session_timeout = '10min'`)
+  await allowIdle(tx)
   await tx.run(sql`
     create temporary table import_seen (field text collate "C", value text collate "C", line bigint, primary key (field, value)) on commit drop`)
 }

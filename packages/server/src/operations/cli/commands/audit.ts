@@ -1,15 +1,14 @@
-import { open, rename, rm, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { AuditFault, type ChainPlace, type WholeLog } from '../../../insight/audit/chain.ts'
 import { verifyFile, type Watcher } from '../../../insight/audit/log-file.ts'
 import { readLog, verifyLog } from '../../../insight/audit/verify.ts'
+import { writeWhole } from '../../../platform/files.ts'
 import type { Id } from '../../../platform/ids.ts'
 import { listTenants } from '../../../tenancy/tenant/service.ts'
 import { type CliContext, CommandError, defineCommand, findTenant, UsageError, withDeps } from '../command.ts'
 import { createProgress, type Progress } from '../progress.ts'
 
 const TENANTS_MAX = 100_000
-/** For the owner alone: a log holds addresses. */
-const FILE_MODE = 0o600
 
 /** Shows one stage of work. */
 const watch = (progress: Progress, what: string): Watcher => ({
@@ -18,24 +17,6 @@ const watch = (progress: Progress, what: string): Watcher => ({
 })
 
 const isNoFile = (error: unknown) => (error as NodeJS.ErrnoException).code === 'ENOENT'
-
-/** Writes a new file: it appears under its name only once it is complete. */
-async function writeWhole<T>(path: string, write: (put: (lines: string[]) => Promise<void>) => Promise<T>): Promise<T> {
-  if (await stat(path).catch(() => null))
-    throw new CommandError(`${path} exists already. Name another file, or take that one away.`)
-  const partial = `${path}.partial`
-  try {
-    await using file = await open(partial, 'w', FILE_MODE)
-    const result = await write((lines) => file.appendFile(lines.map((line) => `${line}\n`).join('')))
-    await file.sync()
-    await rename(partial, path)
-    return result
-  } catch (error) {
-    await rm(partial, { force: true })
-    if (isNoFile(error)) throw new CommandError(`There is no folder for ${path}.`)
-    throw error
-  }
-}
 
 /** `halfkey audit export` */
 export const auditExport = defineCommand({
@@ -50,10 +31,14 @@ The file holds addresses of people. Those of users who were deleted before are n
   async run({ tenant, out }, context) {
     const data = await withDeps(context, async (deps, progress) => {
       const tenantId = await findTenant(deps, tenant)
-      const write = (put: (lines: string[]) => Promise<void>) =>
-        readLog(deps, tenantId, (line) => put([line]), watch(progress, 'Exporting entries'))
-      const print = async (lines: string[]) => lines.forEach(context.out)
-      return { tenantId, entries: await (out === undefined ? write(print) : writeWhole(out, write)) }
+      const write = (put: (line: string) => Promise<void>) =>
+        readLog(deps, tenantId, put, watch(progress, 'Exporting entries'))
+      const print = async (line: string) => context.out(line)
+      const entries =
+        out === undefined
+          ? await write(print)
+          : await writeWhole(out, (file) => write((line) => file.appendFile(`${line}\n`)))
+      return { tenantId, entries }
     })
     // Where the log itself goes to standard output nothing else does.
     if (out === undefined) return { data, lines: [] }
