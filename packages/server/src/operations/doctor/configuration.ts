@@ -2,30 +2,19 @@ import ipaddr from 'ipaddr.js'
 import { type Config, publicUrl, SETTINGS } from '../../platform/config.ts'
 import { type Finding, firstOfEach, note, ok, problem, warning } from './finding.ts'
 
-/** Edits that turn one word into the other (Levenshtein); both are short. */
-function distance(one: string, other: string): number {
-  let row = Array.from({ length: other.length + 1 }, (_, at) => at)
-  for (let i = 1; i <= one.length; i += 1) {
-    const next = [i]
-    for (let j = 1; j <= other.length; j += 1) {
-      const replaced = (row[j - 1] as number) + (one[i - 1] === other[j - 1] ? 0 : 1)
-      next.push(Math.min(replaced, (row[j] as number) + 1, (next[j - 1] as number) + 1))
-    }
-    row = next
-  }
-  return row[other.length] as number
-}
+const pairsOf = (name: string) => Array.from(name, (_, at) => name.slice(at, at + 2))
 
-const NAME_CHARS_MAX = 100
-/** Part of a name's length that may be mistyped. */
-const TYPOS_MAX = 0.3
+/** Part of their pairs of letters that two names share when one is taken for the other. */
+const ALIKE_MIN = 0.8
 
 function meant(name: string): string | undefined {
-  if (name.length > NAME_CHARS_MAX) return undefined
-  const [best] = Object.values(SETTINGS)
-    .map(({ env }) => ({ env, edits: distance(name, env) }))
-    .sort((a, b) => a.edits - b.edits)
-  return best !== undefined && best.edits <= name.length * TYPOS_MAX ? best.env : undefined
+  const pairs = new Set(pairsOf(name))
+  const alike = (env: string) =>
+    (2 * pairsOf(env).filter((pair) => pairs.has(pair)).length) / (name.length + env.length)
+  const [best = ''] = Object.values(SETTINGS)
+    .map(({ env }) => env)
+    .sort((a, b) => alike(b) - alike(a))
+  return alike(best) >= ALIKE_MIN ? best : undefined
 }
 
 function unknownVariable(name: string): Finding {

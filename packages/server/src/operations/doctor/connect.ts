@@ -48,17 +48,7 @@ async function reach(connection: Connection): Promise<{ db: Database } | { code:
   }
 }
 
-/** What to do, by SQLSTATE or Node's code. */
-const FIXES: Record<string, string> = {
-  '28P01': 'psql "$DATABASE_URL" -c "select 1"   # user and password of DATABASE_URL, pg_hba.conf',
-  '28000': 'psql "$DATABASE_URL" -c "select 1"   # user and password of DATABASE_URL, pg_hba.conf',
-  '3D000': 'createdb --owner halfkey halfkey   # the database that DATABASE_URL names',
-  '53300':
-    'psql "$DATABASE_URL" -c \'show max_connections\'   # all connections are taken: raise it, or lower HALFKEY_DATABASE_CONNECTIONS',
-  ENOTFOUND: 'getent hosts <host of DATABASE_URL>   # its name is not found',
-  EAI_AGAIN: 'getent hosts <host of DATABASE_URL>   # its name is not found',
-}
-const FIX_OTHERWISE = 'pg_isready -d "$DATABASE_URL"   # is it running, and can this machine reach it?'
+const FIX = 'psql "$DATABASE_URL" -c "select 1"   # is it running, can this machine reach it, and does it let us in?'
 
 async function reachServer(url: string): Promise<Reached> {
   const at = URL.parse(url)
@@ -66,13 +56,7 @@ async function reachServer(url: string): Promise<Reached> {
     at === null ? 'The database of DATABASE_URL' : `PostgreSQL at ${at.host || 'a local socket'}${at.pathname}`
   const found = await reach({ connectionString: url })
   if ('db' in found) return { findings: [ok('database', `${name} answers.`)], db: found.db, dataFolder: null }
-  return nothing(
-    problem(
-      'database',
-      `${name} cannot be reached: ${found.message || found.code}.`,
-      FIXES[found.code] ?? FIX_OTHERWISE,
-    ),
-  )
+  return nothing(problem('database', `${name} cannot be reached: ${found.message || found.code}.`, FIX))
 }
 
 const ABSENT = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTSOCK'])

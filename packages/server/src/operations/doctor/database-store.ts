@@ -4,8 +4,6 @@ import { type Db, sql } from '../../platform/db/db.ts'
 export interface Server {
   versionNum: number
   version: string
-  encoding: string
-  inRecovery: boolean
   /** Which of the settings that data depends on are off. */
   off: string[]
   maxConnections: number
@@ -17,8 +15,6 @@ export interface Server {
   /** Null where this role may not know. */
   dataFolder: string | null
   pgTrgm: 'installed' | 'available' | 'missing'
-  /** Whether the extension takes letters beyond ASCII for letters; null where it is not installed. */
-  findsLetters: boolean | null
   /** The oldest transaction of a session that this role may see. */
   transactionSeconds: number | null
   transactionPid: number | null
@@ -28,12 +24,11 @@ export interface Server {
 
 /** One row about the server and this database. */
 export async function readServer(db: Db): Promise<Server> {
-  const row = await db.one<Omit<Server, 'findsLetters'>>(sql`
+  const row = await db.one<Server>(sql`
     with oldest as (
       select pid, extract(epoch from clock_timestamp() - xact_start)::float8 as seconds from pg_stat_activity
       where pid <> pg_backend_pid() and usesysid is not null and xact_start is not null order by xact_start limit 1)
     select current_setting('server_version_num')::int as "versionNum", current_setting('server_version') as version,
-      current_setting('server_encoding') as encoding, pg_is_in_recovery() as "inRecovery",
       array(select name from pg_settings where setting = 'off'
         and name in ('fsync', 'full_page_writes', 'synchronous_commit', 'autovacuum')) as off,
       current_setting('max_connections')::int as "maxConnections",
@@ -46,21 +41,15 @@ export async function readServer(db: Db): Promise<Server> {
         when exists (select from pg_available_extensions where name = 'pg_trgm') then 'available' else 'missing' end as "pgTrgm",
       (select seconds from oldest) as "transactionSeconds", (select pid from oldest) as "transactionPid",
       (select age(datfrozenxid) from pg_database where datname = current_database())::int as "ageTransactions"`)
-  const letters =
-    row?.pgTrgm === 'installed'
-      ? await db.one<{ found: boolean }>(sql`select cardinality(show_trgm('кот')) > 0 as found`)
-      : undefined
-  return { ...(row as Server), findsLetters: letters?.found ?? null }
+  return row as Server
 }
 
-/** What was applied, by name, and when the last one was; null for a database without any. */
-export async function readMigrationsApplied(db: Db): Promise<Map<string, { checksum: string; at: Date }> | null> {
+/** The checksums of the applied migrations, by name; null for a database without any. */
+export async function readMigrationsApplied(db: Db): Promise<Map<string, string> | null> {
   const found = await db.one<{ there: boolean }>(sql`select to_regclass('migrations') is not null as there`)
   if (found?.there !== true) return null
-  const rows = await db.query<{ name: string; checksum: string; applied_at: Date }>(
-    sql`select name, checksum, applied_at from migrations`,
-  )
-  return new Map(rows.map((row) => [row.name, { checksum: row.checksum, at: row.applied_at }]))
+  const rows = await db.query<{ name: string; checksum: string }>(sql`select name, checksum from migrations`)
+  return new Map(rows.map(({ name, checksum }) => [name, checksum]))
 }
 
 /** The ids of the keys that seal this database; empty before the first start. */

@@ -4,7 +4,7 @@ import { readMigrations } from '../../platform/db/migrate.ts'
 import { readClockSkewSeconds } from '../../platform/observability/queue-figures.ts'
 import { readMigrationsApplied, readServer, type Server } from './database-store.ts'
 import { checkDisk } from './files.ts'
-import { type Finding, firstOfEach, inWords, note, ok, problem, warning } from './finding.ts'
+import { type Finding, firstOfEach, graded, inWords, note, ok, problem, warning } from './finding.ts'
 
 const VERSION_MIN = 150_000
 /** Beside its pools a process has a connection that listens, one that holds the embedded database, and one that migrates. */
@@ -23,16 +23,6 @@ function checkServer(server: Server): Finding[] {
     ),
     ok('database.version', `PostgreSQL ${version}.`),
     problem(
-      'database.standby',
-      server.inRecovery && 'DATABASE_URL leads to a standby, which takes no writes.',
-      'export DATABASE_URL=…   # of the primary',
-    ),
-    problem(
-      'database.encoding',
-      server.encoding !== 'UTF8' && `The database's encoding is ${server.encoding}.`,
-      'createdb --template template0 --encoding UTF8 halfkey   # and restore into it',
-    ),
-    problem(
       'database.extensions',
       pgTrgm === 'missing' && 'The server does not have the extension pg_trgm.',
       "apt-get install postgresql-contrib   # or your system's package of that name",
@@ -43,12 +33,6 @@ function checkServer(server: Server): Finding[] {
       'halfkey migrate',
     ),
     ok('database.extensions', 'pg_trgm is installed.'),
-    warning(
-      'database.locale',
-      server.findsLetters === false &&
-        'With this LC_CTYPE the database takes letters beyond ASCII for none: searches for such names read whole tables.',
-      'createdb --template template0 --locale C.UTF-8 halfkey   # and restore into it',
-    ),
   ])
 }
 
@@ -69,25 +53,18 @@ function checkConnections({ maxConnections, reserved, connections, ours }: Serve
 
 /** What keeps PostgreSQL from clearing dead rows away until it stops. */
 function checkVacuum({ transactionSeconds, transactionPid: pid, ageTransactions: age }: Server): Finding[] {
+  const open = `A transaction has been open for ${inWords(transactionSeconds ?? 0)} (pid ${pid}): until it ends no dead row can be cleared away.`
+  const end = `select pg_terminate_backend(${pid});   -- look first: select * from pg_stat_activity where pid = ${pid}`
   const aged = `${Math.round(age / 1e6)} million transactions since the database was last frozen; past 2 000 million it stops.`
   const freeze =
     'vacuumdb --freeze --jobs 2 "$DATABASE_URL"   # and find what keeps autovacuum from it: a long transaction, a slot'
-  return firstOfEach([
-    warning(
-      'database.transactions',
-      transactionSeconds !== null &&
-        transactionSeconds > LONG_TRANSACTION_SECONDS &&
-        `A transaction has been open for ${inWords(transactionSeconds)} (pid ${pid}): until it ends no dead row can be cleared away.`,
-      `select pg_terminate_backend(${pid});   -- look first: select * from pg_stat_activity where pid = ${pid}`,
-    ),
-    ok('database.transactions', 'No transaction has been open for long.'),
-    problem('database.wraparound', age > AGE.problem && aged, freeze),
-    warning('database.wraparound', age > AGE.warning && aged, freeze),
-    ok('database.wraparound', aged),
-  ])
+  return [
+    (transactionSeconds ?? 0) > LONG_TRANSACTION_SECONDS
+      ? warning('database.transactions', open, end)
+      : ok('database.transactions', 'No transaction has been open for long.'),
+    graded('database.wraparound', age, AGE, aged, freeze),
+  ]
 }
-
-type Applied = Awaited<ReturnType<typeof readMigrationsApplied>>
 
 /** Settings without which data is lost, or the database slows down until it stops. */
 const MUST_BE_ON = {
@@ -111,8 +88,9 @@ function checkDurability({ off }: Server): Finding[] {
 }
 
 /** `there`: whether the tables of this release are, so that it makes sense to look into them. */
-async function checkMigrations(applied: Applied): Promise<{ findings: Finding[]; there: boolean }> {
+async function checkMigrations(db: Db): Promise<{ findings: Finding[]; there: boolean }> {
   const check = 'database.migrations'
+  const applied = await readMigrationsApplied(db)
   if (applied === null) {
     const seen = 'The database is empty: the first start, or a migration, makes the tables.'
     return { findings: [note(check, seen, 'halfkey migrate')], there: false }
@@ -120,10 +98,9 @@ async function checkMigrations(applied: Applied): Promise<{ findings: Finding[];
   const release = await readMigrations()
   const names = release.map(({ name }) => name)
   const missing = names.filter((name) => !applied.has(name))
-  const changed = release.filter((each) => (applied.get(each.name)?.checksum ?? each.checksum) !== each.checksum)
+  const changed = release.filter(({ name, checksum }) => (applied.get(name) ?? checksum) !== checksum)
   const newer = [...applied.keys()].filter((name) => !names.includes(name))
-  const there = missing.length === 0 && changed.length === 0
-  const findings = [
+  const findings = firstOfEach([
     problem(
       check,
       changed.length > 0 &&
@@ -137,32 +114,20 @@ async function checkMigrations(applied: Applied): Promise<{ findings: Finding[];
         `The schema is newer than this release (${newer.join(', ')}). That is as it should be during an upgrade.`,
       'halfkey migrate   # by the newer release; then restart what still runs the old one: docs/upgrading.md',
     ),
-    ok(check, there && newer.length === 0 && `All ${release.length} are applied.`),
-  ].flatMap((line) => firstOfEach([line]))
-  return { findings, there }
+    ok(check, `All ${release.length} are applied.`),
+  ])
+  return { findings, there: missing.length === 0 && changed.length === 0 }
 }
 
 /** A messenger's sign-in may be a minute ahead at most, a one-time password half a minute off. */
 const SKEW_SECONDS = { warning: 2, problem: 30 }
 
-async function checkClock(db: Db, applied: Applied): Promise<Finding[]> {
+async function checkClock(db: Db): Promise<Finding> {
   const skew = await readClockSkewSeconds(db)
-  const madeAt = Math.max(0, ...[...(applied?.values() ?? [])].map(({ at }) => at.getTime()))
-  const fix = "timedatectl set-ntp true; timedatectl   # on this machine and on the database's"
   const seen = `This machine's clock is ${Math.abs(skew).toFixed(1)} s ${skew < 0 ? 'behind' : 'ahead of'} the database's.`
-  const compared = [
-    problem('clock', Math.abs(skew) > SKEW_SECONDS.problem && `${seen} Second factors and sign-ins fail by it.`, fix),
-    warning('clock', Math.abs(skew) > SKEW_SECONDS.warning && seen, fix),
-    ok('clock', seen),
-  ]
-  // Both clocks may be wrong by the same.
-  const past = problem(
-    'clock',
-    madeAt > Date.now() + SKEW_SECONDS.problem * 1_000 &&
-      `The clock says ${new Date().toISOString()}, but the schema was made at ${new Date(madeAt).toISOString()}.`,
-    fix,
-  )
-  return [...firstOfEach(compared), ...firstOfEach([past])]
+  const fix =
+    "timedatectl set-ntp true; timedatectl   # on this machine and on the database's: second factors and sign-ins fail by it"
+  return graded('clock', Math.abs(skew), SKEW_SECONDS, seen, fix)
 }
 
 /** All about the server. `there` is false while the schema is not this release's. */
@@ -172,8 +137,7 @@ export async function checkDatabase(
   embeddedFolder: string | null,
 ): Promise<{ findings: Finding[]; there: boolean }> {
   const server = await readServer(db)
-  const applied = await readMigrationsApplied(db)
-  const migrations = await checkMigrations(applied)
+  const migrations = await checkMigrations(db)
   const host = config.databaseUrl === null ? '' : (URL.parse(config.databaseUrl)?.hostname ?? '')
   const isHere = ['', 'localhost', '127.0.0.1', '[::1]'].includes(host)
   const folder = embeddedFolder ?? (isHere ? server.dataFolder : null)
@@ -185,16 +149,8 @@ export async function checkDatabase(
       ...migrations.findings,
       ...checkDurability(server),
       ...checkVacuum(server),
-      ...(await checkClock(db, applied)),
-      ...(folder === null
-        ? [
-            note(
-              'database.disk',
-              "The room on the database's disk is not visible from here.",
-              'df -h   # on its machine; and let its monitoring (node_exporter) watch it',
-            ),
-          ]
-        : checkDisk(folder)),
+      await checkClock(db),
+      ...(folder === null ? [] : checkDisk(folder)),
     ],
   }
 }

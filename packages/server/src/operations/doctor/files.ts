@@ -6,9 +6,8 @@ import { type HeldKeys, KeyFileError, openKeyFile } from '../../platform/securit
 import { type Finding, firstOfEach, note, ok, problem, warning } from './finding.ts'
 
 const GIB = 2 ** 30
-/** Below the first part or size writes will soon fail; below the second it is time to look. `enough` is, whatever the part. */
-const DISK_PROBLEM = { part: 0.03, bytes: GIB, enough: 5 * GIB }
-const DISK_WARNING = { part: 0.1, bytes: 5 * GIB, enough: 20 * GIB }
+/** Below the first writes will soon fail; below the second it is time to look. */
+const FREE_BYTES = { problem: GIB, warning: 5 * GIB }
 
 function look(path: string): Stats | 'missing' | 'closed' {
   try {
@@ -62,12 +61,9 @@ export function checkDisk(folder: string): Finding[] {
   const [free, all] = [disk.bavail * disk.bsize, disk.blocks * disk.bsize]
   const seen = `${(free / GIB).toFixed(1)} GiB of ${(all / GIB).toFixed(1)} GiB are free where the database lies (${folder}).`
   const fix = `df -h ${quoted(folder)}; make room or shorten HALFKEY_RETENTION: a full disk fails every write until there is some.`
-  // Of a large disk a small part is still much room.
-  const below = (limit: { part: number; bytes: number; enough: number }) =>
-    free < limit.bytes || (free / all < limit.part && free < limit.enough)
   return firstOfEach([
-    problem('database.disk', below(DISK_PROBLEM) && seen, fix),
-    warning('database.disk', below(DISK_WARNING) && seen, fix),
+    problem('database.disk', free < FREE_BYTES.problem && seen, fix),
+    warning('database.disk', free < FREE_BYTES.warning && seen, fix),
     ok('database.disk', seen),
   ])
 }

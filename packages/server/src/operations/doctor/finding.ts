@@ -34,6 +34,18 @@ export const problem = line('problem')
 /** Nothing to do. */
 export const ok = <Text extends string | false>(check: string, seen: Text) => line('ok')(check, seen, null)
 
+/** A figure as a finding: which of the limits it is over. Without `problem` it is a warning at most. */
+export function graded(
+  check: string,
+  figure: number,
+  limits: { warning: number; problem?: number },
+  seen: string,
+  fix: string,
+): Finding {
+  if (figure > (limits.problem ?? Number.POSITIVE_INFINITY)) return problem(check, seen, fix)
+  return figure > limits.warning ? warning(check, seen, fix) : ok(check, seen)
+}
+
 /** Reads a table of checks: the first line of a check that applies is its finding. */
 export function firstOfEach(lines: readonly Line[]): Finding[] {
   const found = new Map<string, Finding>()

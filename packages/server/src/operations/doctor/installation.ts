@@ -3,7 +3,7 @@ import type { Db } from '../../platform/db/db.ts'
 import { COUNT_MAX, readFollowerLags, readQueueFigures } from '../../platform/observability/queue-figures.ts'
 import type { HeldKeys } from '../../platform/security/key-provider.ts'
 import { readAppOrigins, readOpenImports, readSealingKeys, readTroubles } from './database-store.ts'
-import { type Finding, firstOfEach, inWords, note, ok, problem, warning } from './finding.ts'
+import { type Finding, firstOfEach, graded, inWords, note, ok, problem, warning } from './finding.ts'
 
 const WAIT_SECONDS = { warning: 30, problem: 300 }
 const APPS_MAX = 1_000
@@ -43,15 +43,6 @@ export async function checkSealing(db: Db, held: HeldKeys | null): Promise<Findi
   ])
 }
 
-/** So long a wait is a warning, so long a problem. */
-function waits(check: string, seen: string, seconds: number, fix: string, isStopped = false): Finding[] {
-  return firstOfEach([
-    problem(check, seconds > WAIT_SECONDS.problem && !isStopped && seen, fix),
-    warning(check, seconds > WAIT_SECONDS.warning && seen, fix),
-    ok(check, seen),
-  ])
-}
-
 /** How long things have waited, what was given up, and who works. While the service is stopped nothing of it is a problem. */
 export async function checkQueue(db: Db): Promise<Finding[]> {
   const queue = await readQueueFigures(db)
@@ -59,14 +50,15 @@ export async function checkQueue(db: Db): Promise<Finding[]> {
   const { outboxEvents, deliveriesPending, deliveriesLeased, workersAlive } = queue
   const { overdueLeases, deadLetters, disabledWebhooks } = troubles
   const isStopped = workersAlive === 0 && troubles.connections === 0
+  const limits = isStopped ? { warning: WAIT_SECONDS.warning } : WAIT_SECONDS
   const waiting = outboxEvents + deliveriesPending
   const outbox = `${told(outboxEvents)} events wait for the hand-over to webhooks, the oldest for ${inWords(queue.outboxAgeSeconds)}.`
   const pending = `${told(deliveriesPending)} deliveries are pending, ${told(deliveriesLeased)} of them being sent; the most overdue for ${inWords(queue.deliveryDueAgeSeconds)}.`
   const oneMore = 'HALFKEY_ROLE=worker halfkey serve   # one more worker; and see what the log of the present ones says'
   const serve = 'halfkey serve   # HALFKEY_ROLE=all or worker'
   return [
-    ...waits('queue.outbox', outbox, queue.outboxAgeSeconds, oneMore, isStopped),
-    ...waits('queue.deliveries', pending, queue.deliveryDueAgeSeconds, oneMore, isStopped),
+    graded('queue.outbox', queue.outboxAgeSeconds, limits, outbox, oneMore),
+    graded('queue.deliveries', queue.deliveryDueAgeSeconds, limits, pending, oneMore),
     ...firstOfEach([
       ok('workers', workersAlive > 0 && `${workersAlive} alive.`),
       warning(
@@ -103,13 +95,13 @@ export async function checkQueue(db: Db): Promise<Finding[]> {
 /** Whether what is derived from the feed keeps up with it. */
 export async function checkFollowers(db: Db): Promise<Finding[]> {
   const lags = await readFollowerLags(db)
-  return lags.flatMap(({ follower, tenantsBehind, events, ageSeconds }) => {
+  return lags.map(({ follower, tenantsBehind, events, ageSeconds }) => {
     const check = `followers.${follower}`
-    if (events === 0 || ageSeconds <= WAIT_SECONDS.warning) return [ok(check, `Keeps up; ${events} events to go.`)]
+    if (events === 0 || ageSeconds <= WAIT_SECONDS.warning) return ok(check, `Keeps up; ${events} events to go.`)
     const seen = `${events} events of ${tenantsBehind} tenants are not folded yet, the oldest for ${inWords(ageSeconds)}.`
     const fix =
       "journalctl -u halfkey-worker | grep 'could not fold'   # a worker does it, and its log says what stops it"
-    return waits(check, seen, ageSeconds, fix)
+    return graded(check, ageSeconds, WAIT_SECONDS, seen, fix)
   })
 }
 
