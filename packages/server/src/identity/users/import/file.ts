@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
-import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream'
 import { type CsvError, type Info, parse } from 'csv-parse'
 import { readLines } from '../../../platform/files.ts'
 import { HttpError } from '../../../platform/http/errors.ts'
@@ -61,6 +61,7 @@ async function firstBytes(file: FileHandle): Promise<Buffer> {
 
 /** The delimiter that the first line has most of, outside quotes; a comma if it has none. */
 function delimiterOf(start: Buffer): string {
+  // The parser's own discovery counts in all lines, and ends with a TypeError at the first letter beyond ASCII.
   const [line = ''] = start
     .toString('utf8')
     .replace(/"[^"]*"/g, '')
@@ -150,17 +151,18 @@ const breaksIn = (cells: readonly string[]) =>
   cells.reduce((sum, cell) => sum + (/[\r\n]/.test(cell) ? cell.split(/\r\n|\r|\n/).length - 1 : 0), 0)
 
 async function* readCsv(file: FileHandle, delimiter: string | undefined): AsyncGenerator<FileRecord> {
-  const parser = parse({
-    info: true,
-    delimiter: delimiter ?? delimiterOf(await firstBytes(file)),
-    record_delimiter: ['\r\n', '\n', '\r'],
-    relax_column_count: true,
-    skip_empty_lines: true,
-    max_record_size: RECORD_CHARS_MAX,
-  })
-  const text = Readable.from(decoded(file))
-  text.once('error', (error) => parser.destroy(error))
-  text.pipe(parser)
+  const parser = pipeline(
+    decoded(file),
+    parse({
+      info: true,
+      delimiter: delimiter ?? delimiterOf(await firstBytes(file)),
+      record_delimiter: ['\r\n', '\n', '\r'],
+      relax_column_count: true,
+      skip_empty_lines: true,
+      max_record_size: RECORD_CHARS_MAX,
+    }),
+    () => {},
+  )
   let header: string[] | undefined
   let next = 1
   let before = { empty_lines: 0, bytes: 0 }
@@ -184,9 +186,6 @@ async function* readCsv(file: FileHandle, delimiter: string | undefined): AsyncG
         ? tooLong(lines)
         : problem(lines, '', 'malformed_csv', 'Quotes that are not closed, or stand where none may be.'),
     )
-  } finally {
-    text.destroy()
-    parser.destroy()
   }
   if (header === undefined) throw new ImportFileError('The file is empty: the first line has to name the columns.')
 }
@@ -229,49 +228,33 @@ async function statOf(file: FileHandle) {
 }
 
 /** A file that is read more than once, and must be the same each time. */
-export class ImportFile {
-  readonly #file: FileHandle
-  readonly #source: ImportSource
-  readonly #version: string
-  readonly bytes: number
+export type ImportFile = Awaited<ReturnType<typeof openImportFile>>
 
-  private constructor(file: FileHandle, source: ImportSource, stat: { bytes: number; version: string }) {
-    this.#file = file
-    this.#source = source
-    this.#version = stat.version
-    this.bytes = stat.bytes
-  }
-
-  /** @throws ImportFileError */
-  static async open(source: ImportSource): Promise<ImportFile> {
-    const file = await open(source.path, 'r').catch((error: NodeJS.ErrnoException) => {
-      throw new ImportFileError(`${source.path} cannot be read (${error.code ?? error.message}).`)
-    })
-    if ((await file.stat()).isFile()) return new ImportFile(file, source, await statOf(file))
+/** @throws ImportFileError */
+export async function openImportFile({ path, format, delimiter }: ImportSource) {
+  const file = await open(path, 'r').catch((error: NodeJS.ErrnoException) => {
+    throw new ImportFileError(`${path} cannot be read (${error.code ?? error.message}).`)
+  })
+  if (!(await file.stat()).isFile()) {
     await file.close()
-    throw new ImportFileError(`${source.path} must be a file: it is read more than once.`)
+    throw new ImportFileError(`${path} must be a file: it is read more than once.`)
   }
-
-  /** @throws ImportFileError */
-  async checkUnchanged(): Promise<void> {
-    if ((await statOf(this.#file)).version !== this.#version)
-      throw new ImportFileError('The file was changed while it was read. Run this again once it is complete.')
-  }
-
-  /** Of the content. */
-  async hash(): Promise<string> {
-    const hash = createHash('sha256')
-    for await (const chunk of streamOf(this.#file)) hash.update(chunk as Buffer)
-    return hash.digest('hex')
-  }
-
-  /** In their order, from the beginning: memory does not grow with the file. @throws ImportFileError for an unreadable rest */
-  records(): AsyncGenerator<FileRecord> {
-    const { format, delimiter } = this.#source
-    return format === 'csv' ? readCsv(this.#file, delimiter) : readJsonLines(this.#file)
-  }
-
-  close(): Promise<void> {
-    return this.#file.close()
+  const { bytes, version } = await statOf(file)
+  return {
+    bytes,
+    /** @throws ImportFileError */
+    async checkUnchanged(): Promise<void> {
+      if ((await statOf(file)).version !== version)
+        throw new ImportFileError('The file was changed while it was read. Run this again once it is complete.')
+    },
+    /** Of the content. */
+    async hash(): Promise<string> {
+      const hash = createHash('sha256')
+      for await (const chunk of streamOf(file)) hash.update(chunk as Buffer)
+      return hash.digest('hex')
+    },
+    /** In their order, from the beginning: memory does not grow with the file. @throws ImportFileError for an unreadable rest */
+    records: (): AsyncGenerator<FileRecord> => (format === 'csv' ? readCsv(file, delimiter) : readJsonLines(file)),
+    close: () => file.close(),
   }
 }

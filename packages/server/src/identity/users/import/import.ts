@@ -11,7 +11,14 @@ import { tenantContext } from '../../../tenancy/tenant/service.ts'
 import { type NewUserPlace, newUserRow } from '../new-user.ts'
 import { ImportedUser } from '../schema.ts'
 import { insertUsers, type UserRow } from '../store.ts'
-import { type FileRecord, ImportFile, ImportFileError, type ImportSource, type Problem } from './file.ts'
+import {
+  type FileRecord,
+  type ImportFile,
+  ImportFileError,
+  type ImportSource,
+  openImportFile,
+  type Problem,
+} from './file.ts'
 import * as store from './store.ts'
 
 /** Of one transaction. */
@@ -334,7 +341,7 @@ async function runImport(run: Run): Promise<ImportReport> {
  * @throws ImportFileError where the file cannot be read, or the import not resumed
  */
 export async function importUsers(deps: Deps, request: ImportRequest, progress: ImportProgress): Promise<ImportReport> {
-  const file = await ImportFile.open(request)
+  const file = await openImportFile(request)
   try {
     if (!(await deps.db.tx((tx) => lockAppForShare(tx, request.tenantId, request.appId))))
       throw new ImportFileError(APP_GONE)
