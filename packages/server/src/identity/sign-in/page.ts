@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { escapeHtml } from '../../platform/http/pages.ts'
 
 /** What the hosted sign-in page has to know; the browser reads it out of the document. */
 export interface SignInPageConfig {
@@ -23,9 +24,6 @@ const MODULES = readdirSync(ASSETS)
 const ICON = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="9" fill="#4254c5"/><g fill="none" stroke="#fff" stroke-width="2.4" stroke-linecap="round" stroke-linejoin="round"><circle cx="12.5" cy="16" r="4.5"/><path d="M17 16h8v4M21.5 16v3"/></g></svg>',
 )}`
-
-const HTML_ESCAPES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
-const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (found) => HTML_ESCAPES[found] as string)
 
 /** JSON that neither ends its script element nor opens a comment in it, and that is the same in old JavaScript. */
 const scriptJson = (value: unknown) =>

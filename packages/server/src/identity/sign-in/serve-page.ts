@@ -1,10 +1,11 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { publicUrl } from '../../platform/config.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { fail } from '../../platform/http/errors.ts'
 import { hostName } from '../../platform/http/host-check.ts'
+import { contentTypeOf, readAssets } from '../../platform/http/pages.ts'
 import type { EntranceRequest, PlainAnswer, PlainRequest } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { KeyHolder } from '../../platform/security/authenticator.ts'
@@ -13,11 +14,6 @@ import { type SignInSettings, signInSettings, tenantOfApp } from '../../tenancy/
 import { loginUrl } from '../messenger/service.ts'
 import { ASSETS, renderSignInError, renderSignInPage, type SignInPageConfig } from './page.ts'
 
-const TYPES: Record<string, string> = {
-  js: 'text/javascript; charset=utf-8',
-  css: 'text/css; charset=utf-8',
-  svg: 'image/svg+xml',
-}
 const STATE_CHARS_MAX = 2_000
 
 const PAGE_HEADERS = {
@@ -29,18 +25,14 @@ const PAGE_HEADERS = {
   'cache-control': 'no-store',
 }
 
-/** The page's scripts and styles, by name. */
-export function signInAssets(): { name: string; contentType: string; body: string }[] {
+/** The page's scripts and styles. */
+export function signInAssets() {
   // The package's entry lies in a folder beside `dist`, where the bundle is that needs no bundler.
   const entry = createRequire(import.meta.url).resolve('@simplewebauthn/browser')
   const bundle = join(dirname(entry), '..', 'dist', 'bundle', 'index.umd.min.js')
   return [
-    ...readdirSync(ASSETS).map((name) => ({
-      name,
-      contentType: TYPES[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream',
-      body: readFileSync(join(ASSETS, name), 'utf8'),
-    })),
-    { name: 'webauthn.js', contentType: TYPES.js as string, body: readFileSync(bundle, 'utf8') },
+    ...readAssets(ASSETS),
+    { name: 'webauthn.js', contentType: contentTypeOf('webauthn.js'), body: readFileSync(bundle) },
   ]
 }
 

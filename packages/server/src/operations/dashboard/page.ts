@@ -1,25 +1,14 @@
-import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { publicUrl } from '../../platform/config.ts'
 import type { Deps } from '../../platform/deps.ts'
+import { contentTypeOf, readAssets } from '../../platform/http/pages.ts'
 import type { PlainAnswer, PlainRequest, PlainRoute } from '../../platform/http/route.ts'
 import { fail } from './errors.ts'
 
 /** Where the build leaves the page. */
 export const DASHBOARD_FOLDER = fileURLToPath(new URL('../../../assets/dashboard/', import.meta.url))
 const BASE = '/dashboard'
-const TYPES: Readonly<Record<string, string>> = {
-  html: 'text/html; charset=utf-8',
-  js: 'text/javascript; charset=utf-8',
-  css: 'text/css; charset=utf-8',
-  json: 'application/json; charset=utf-8',
-  svg: 'image/svg+xml',
-  png: 'image/png',
-  ico: 'image/x-icon',
-  woff2: 'font/woff2',
-  txt: 'text/plain; charset=utf-8',
-}
 
 const HEADERS = {
   'content-security-policy':
@@ -40,20 +29,12 @@ interface File {
 
 /** What was built, by path below `/dashboard`. Null where nothing was. */
 function readFiles(root: string): ReadonlyMap<string, File> | null {
-  const inFolder = (folder: string, prefix: string): [string, Buffer][] =>
-    readdirSync(folder, { withFileTypes: true })
-      .filter((entry) => entry.isFile())
-      .map(({ name }) => [prefix + name, readFileSync(join(folder, name))])
+  const inFolder = (path: string) => readAssets(join(root, path)).map((asset) => [path + asset.name, asset] as const)
   try {
-    const found = new Map([...inFolder(root, '/'), ...inFolder(join(root, 'assets'), '/assets/')])
+    const found = new Map([...inFolder('/'), ...inFolder('/assets/')])
     if (!found.has('/index.html')) return null
-    const names = [...found.keys()].filter((name) => !name.endsWith('.gz'))
-    return new Map(
-      names.map((name) => {
-        const contentType = TYPES[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream'
-        return [name, { contentType, body: found.get(name) as Buffer, gzip: found.get(`${name}.gz`) }]
-      }),
-    )
+    const plain = [...found].filter(([path]) => !path.endsWith('.gz'))
+    return new Map(plain.map(([path, asset]) => [path, { ...asset, gzip: found.get(`${path}.gz`)?.body }]))
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
     throw error
@@ -72,7 +53,7 @@ const NOT_BUILT_HTML = `<!doctype html>
 </html>
 `
 
-const NOT_BUILT: File = { contentType: TYPES.html as string, body: Buffer.from(NOT_BUILT_HTML), gzip: undefined }
+const NOT_BUILT: File = { contentType: contentTypeOf('.html'), body: Buffer.from(NOT_BUILT_HTML), gzip: undefined }
 
 function acceptsGzip(header: string | string[] | undefined): boolean {
   const wanted = String(header ?? '')
@@ -104,7 +85,7 @@ function rightPlace({ config }: Deps, { host, path, queryText }: PlainRequest): 
   const query = queryText === '' ? '' : `?${queryText}`
   return {
     status: 302,
-    contentType: TYPES.txt as string,
+    contentType: contentTypeOf('.txt'),
     headers: { location: `${publicUrl(config)}${path}${query}`, 'cache-control': 'no-store' },
     body: '',
   }

@@ -2,13 +2,7 @@ import type { Deps } from '../../platform/deps.ts'
 import { fail, invalid } from '../../platform/http/errors.ts'
 import { parseJson } from '../../platform/http/json.ts'
 import { limitPage, limitSignIn, type RateHeaders } from '../../platform/http/rate-limits/limits.ts'
-import {
-  type EntranceRequest,
-  one,
-  type PlainAnswer,
-  type PlainRequest,
-  type PlainRoute,
-} from '../../platform/http/route.ts'
+import { one, type PlainAnswer, type PlainRequest, type PlainRoute } from '../../platform/http/route.ts'
 import { serialiser, validator } from '../../platform/http/schema.ts'
 import { createDashboardPage, DASHBOARD_FOLDER } from './page.ts'
 import { checkOrigin, noCookie, sessionCookie } from './request-checks.ts'
@@ -28,8 +22,6 @@ const answer = (body: string, headers: Record<string, string>): PlainAnswer => (
   body,
 })
 
-const entering = ({ method, address, headers }: PlainRequest): EntranceRequest => ({ method, address, headers })
-
 /** JSON alone: what other pages can send without asking first, a form's body, is refused before it is looked at. */
 function readBody({ headers, body }: PlainRequest): SignIn {
   const type = String(headers['content-type'] ?? '').split(';', 1)[0]
@@ -48,20 +40,20 @@ function readBody({ headers, body }: PlainRequest): SignIn {
 async function createSessionAnswer(deps: Deps, request: PlainRequest): Promise<PlainAnswer> {
   checkOrigin(deps.config, request)
   const limits: RateHeaders = await limitSignIn(deps, request.address)
-  const { token, session } = await signIn(deps, entering(request), request.origin, readBody(request))
+  const { token, session } = await signIn(deps, request, request.origin, readBody(request))
   return answer(write({ data: session }), { ...limits, 'set-cookie': sessionCookie(deps.config, token) })
 }
 
 /** Tells a session to its page. @throws as `enterDashboard`, rate_limited */
 async function sessionAnswer(deps: Deps, request: PlainRequest): Promise<PlainAnswer> {
   const limits = await limitPage(deps, DASHBOARD_CALLS, request.address)
-  return answer(write({ data: await getSession(deps, entering(request)) }), limits)
+  return answer(write({ data: await getSession(deps, request) }), limits)
 }
 
 /** Signs out. The browser forgets the cookie and what it kept of the page. @throws as `enterDashboard`, rate_limited */
 async function endSessionAnswer(deps: Deps, request: PlainRequest): Promise<PlainAnswer> {
   const limits = await limitPage(deps, DASHBOARD_CALLS, request.address)
-  await signOut(deps, entering(request), request.origin)
+  await signOut(deps, request, request.origin)
   return answer('{"data":{}}', {
     ...limits,
     'set-cookie': noCookie(deps.config),

@@ -1,4 +1,5 @@
-import { Marked, type Token, type Tokens } from 'marked'
+import { Lexer, Marked, type Token, type Tokens } from 'marked'
+import { escapeHtml } from '../../platform/http/pages.ts'
 
 /** A section's heading: its text, its anchor on the page, and how deep it is (1 is the page's title). */
 export interface Heading {
@@ -9,13 +10,6 @@ export interface Heading {
 
 /** Where a link of the text leads on the site: a path or URL, or null where the site has no such page. */
 export type Resolve = (href: string) => string | null
-
-const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
-
-/** Text that is safe in HTML, in attributes too. */
-export function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (char) => ENTITIES[char] as string)
-}
 
 /** What is read of inline Markdown: code, links and emphasis without their marks. */
 function plainText(markdown: string): string {
@@ -40,19 +34,14 @@ function createAnchors(): (text: string) => string {
   }
 }
 
-/** The headings of a guide, in their order, by a look at its lines alone: all guides are looked at for the list of pages. */
+/** The headings of a guide, in their order. Nothing else of it is parsed: all guides are looked at for the list of pages. */
 export function readHeadings(markdown: string): Heading[] {
   const anchorOf = createAnchors()
-  const headings: Heading[] = []
-  let inCode = false
-  for (const line of markdown.split('\n')) {
-    if (/^\s*```/.test(line)) inCode = !inCode
-    const [, marks, words] = (inCode ? null : /^(#{1,4}) +(.+)$/.exec(line)) ?? []
-    if (marks === undefined || words === undefined) continue
-    const text = plainText(words)
-    headings.push({ text, anchor: anchorOf(text), depth: marks.length })
-  }
-  return headings
+  return new Lexer().blockTokens(markdown).flatMap((token) => {
+    if (token.type !== 'heading') return []
+    const text = plainText(token.text)
+    return [{ text, anchor: anchorOf(text), depth: token.depth }]
+  })
 }
 
 type Inline = { parser: { parseInline(tokens: Token[]): string } }

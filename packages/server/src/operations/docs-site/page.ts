@@ -1,4 +1,5 @@
-import { escapeHtml, type Heading } from './markdown.ts'
+import { escapeHtml } from '../../platform/http/pages.ts'
+import type { Heading } from './markdown.ts'
 
 /** A page in the list beside every page. `path` is where it is served. */
 export interface Entry {

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { readAssets } from '../../platform/http/pages.ts'
 import type { PlainAnswer } from '../../platform/http/route.ts'
 import { type Heading, type Resolve, readHeadings, readSections, renderMarkdown } from './markdown.ts'
 import { type Entry, renderPage, type Section } from './page.ts'
@@ -8,11 +9,6 @@ import { type Entry, renderPage, type Section } from './page.ts'
 /** In the package the guides lie beside the program; in the repository at its root. */
 const FOLDERS = ['../../docs/', '../../../../../docs/'].map((path) => fileURLToPath(new URL(path, import.meta.url)))
 const ASSETS = fileURLToPath(new URL('../../../assets/docs-site/', import.meta.url))
-const TYPES: Record<string, string> = {
-  js: 'text/javascript; charset=utf-8',
-  css: 'text/css; charset=utf-8',
-  png: 'image/png',
-}
 
 const HEADERS = {
   'content-security-policy':
@@ -171,14 +167,6 @@ export const docsIndex = (): PlainAnswer => ({
   body: theSite().index,
 })
 
-/** The pages' style and script, and the guides' pictures, by name. */
-export function docsAssets(): { name: string; contentType: string; body: Buffer }[] {
-  const folders = ROOT === null ? [ASSETS] : [ASSETS, join(ROOT, 'images')]
-  return folders.filter(existsSync).flatMap((path) =>
-    readdirSync(path).map((name) => ({
-      name,
-      contentType: TYPES[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream',
-      body: readFileSync(join(path, name)),
-    })),
-  )
-}
+/** The pages' style and script, and the guides' pictures. */
+export const docsAssets = () =>
+  (ROOT === null ? [ASSETS] : [ASSETS, join(ROOT, 'images')]).filter(existsSync).flatMap(readAssets)
