@@ -3,8 +3,6 @@ import type { Deps } from '../../platform/deps.ts'
 
 /** A statement over a whole tenant may take this long. */
 const STATEMENT_MS = 86_400_000
-/** Texts of values are exact and the same everywhere, whatever the database's settings are. */
-const EXACT_TEXTS = { datestyle: 'ISO', timezone: 'UTC', extra_float_digits: '1', bytea_output: 'hex' }
 
 /** Runs with a separate connection, whose statements may take longer than those of requests. */
 export async function withConnection<T>(
@@ -12,14 +10,7 @@ export async function withConnection<T>(
   applicationName: string,
   body: (db: Database) => Promise<T>,
 ): Promise<T> {
-  const db = openDatabase({
-    connection,
-    connectionsMax: 1,
-    applicationName,
-    log,
-    settings: EXACT_TEXTS,
-    statementTimeoutMs: STATEMENT_MS,
-  })
+  const db = openDatabase({ connection, connectionsMax: 1, applicationName, log, statementTimeoutMs: STATEMENT_MS })
   try {
     return await body(db)
   } finally {

@@ -12,7 +12,7 @@ import { writeContainer } from './container.ts'
 import { TransferError } from './errors.ts'
 import { isSealed, openTransferKey, rewrapRows } from './keys.ts'
 import { compress, countsOf, type Manifest, totalOf } from './lines.ts'
-import { countRows, keepWrappingKey, readRows } from './rows-store.ts'
+import { countRows, exactTexts, keepWrappingKey, readRows } from './rows-store.ts'
 import type { Row, Table } from './tables.ts'
 
 /** What to export, and where to. */
@@ -68,6 +68,7 @@ async function exportInto(db: Db, file: FileHandle, run: Run): Promise<Exported>
     if (begun) throw new TransferError('The database has ended the export. Run it again.')
     begun = true
     await beginSnapshot(tx)
+    await exactTexts(tx)
     await keepWrappingKey(tx)
     const { schema } = await schemaOf(tx)
     const tables = await copiedTables(tx)

@@ -9,6 +9,13 @@ const BATCH_ROWS_MAX = 2_000
 /** Until it is known how large a table's rows are. */
 const BATCH_ROWS_FIRST = 10
 
+/** Makes texts of values exact and the same everywhere, whatever the database's settings are. */
+export async function exactTexts(tx: Db): Promise<void> {
+  await tx.run(sql`
+    select set_config('datestyle', 'ISO', true), set_config('timezone', 'UTC', true),
+      set_config('extra_float_digits', '1', true), set_config('bytea_output', 'hex', true)`)
+}
+
 /** Keeps rotations of the key-encryption key out until the transaction ends. @throws TransferError where one is running */
 export async function keepWrappingKey(tx: Db): Promise<void> {
   const row = await tx.one<{ held: boolean }>(

@@ -81,6 +81,14 @@ test('every table of the schema is said to move or to stay, and nothing else is'
   const owned = known.filter((name) => name.endsWith('.tenant_id')).map((name) => name.split('.')[0] as string)
   for (const name of owned)
     expect(TABLES[name] === 'copied' || (TABLES[name]?.leftOut.length ?? 0) > 10, name).toBe(true)
+  // Rows go live in the list's order: what they refer to is there before them.
+  const references = await after.sql<{ child: string; parent: string }>(
+    `select conrelid::regclass::text as child, confrelid::regclass::text as parent from pg_constraint
+      where contype = 'f' and connamespace = 'public'::regnamespace`,
+  )
+  const place = (name: string) => Object.keys(TABLES).indexOf(name)
+  expect(references.length).toBeGreaterThan(10)
+  for (const { child, parent } of references) expect(place(parent), `${child} → ${parent}`).toBeLessThan(place(child))
   for (const [name, kept] of Object.entries(TABLES))
     expect(kept !== 'copied' || owned.includes(name) || name === 'tenants', name).toBe(true)
 })
