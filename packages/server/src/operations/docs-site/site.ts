@@ -90,11 +90,7 @@ function readSite(): Site {
   const listed = sections.flatMap(({ entries }) => entries)
   const seen = new Set(['/docs', ...listed.map(({ path }) => path)])
   const others = [...guides].flatMap(([path, { title }]) => (seen.has(path) ? [] : [{ title, path }]))
-  const isError = ({ path }: Entry) => path.startsWith('/docs/errors/')
-  const forgotten = others.filter((entry) => !isError(entry))
-  // A guide that the index forgot can still be found.
-  if (forgotten.length > 0) sections.push({ title: 'More', entries: forgotten })
-  const order = [...listed.filter(({ path }) => guides.has(path)), ...forgotten, ...others.filter(isError)]
+  const order = [...listed.filter(({ path }) => guides.has(path)), ...others]
   const index = order.map((entry) => {
     const below = (guides.get(entry.path)?.headings ?? []).filter(({ depth }) => depth > 1)
     return { ...entry, headings: below.map(({ text, anchor }) => [text, anchor]) }

@@ -1,5 +1,4 @@
 import { Resolver } from 'node:dns/promises'
-import { createServer } from 'node:http'
 import ipaddr from 'ipaddr.js'
 import { type Config, publicUrl } from '../../platform/config.ts'
 import { createEgress, EgressRefused } from '../../platform/egress/egress.ts'
@@ -85,45 +84,30 @@ function tooWide(entry: string): Finding[] {
 }
 
 /** Addresses that no webhook may reach unless the operator says so; the last is one that nothing opens. */
-const INSIDE = ['10.0.0.1', '172.16.0.1', '192.168.0.1', '[::1]', '[fd00::1]', '169.254.169.254']
+const INSIDE = ['127.0.0.1', '10.0.0.1', '172.16.0.1', '192.168.0.1', '[::1]', '[fd00::1]', '169.254.169.254']
 
-/** Whether the guard that delivers webhooks lets a call into this machine, tried with a server that waits for one. */
+/** Whether the guard that delivers webhooks lets a call into this machine or a private network. */
 export async function checkEgress(config: Config): Promise<Finding[]> {
   const guard = createEgress({ allow: config.egressAllow, allowLoopback: false, dnsServers: config.dnsServers })
-  let reached = 0
-  const server = createServer((_, response) => {
-    reached += 1
-    response.end()
-  })
-  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve))
-  try {
-    const { port } = server.address() as { port: number }
-    const url = `http://127.0.0.1:${port}/`
-    await guard.post({ url, headers: {}, body: Buffer.from('{}'), timeoutMs: 2_000 })
-    const isOpen = (address: string) =>
-      guard.assertAllowed(`https://${address}/`).then(
-        () => true,
-        (error: unknown) => !(error instanceof EgressRefused),
-      )
-    const opened = await Promise.all(INSIDE.map(isOpen))
-    const open = [...(reached > 0 ? ['127.0.0.1'] : []), ...INSIDE.filter((_, at) => opened[at])]
-    const fix = 'unset HALFKEY_EGRESS_ALLOW   # or list the receivers alone: 10.1.2.3/32,hooks.internal'
-    const guarded = firstOfEach([
-      problem(
-        'egress',
-        open.includes('169.254.169.254') &&
-          'The guard lets webhooks reach cloud metadata: report this as a security hole.',
-        fix,
-      ),
-      warning('egress', open.length > 0 && `HALFKEY_EGRESS_ALLOW lets webhooks reach ${open.join(', ')}.`, fix),
-      ok('egress', 'Webhooks are kept out of private networks and of this machine.'),
-    ])
-    return [...guarded, ...config.egressAllow.flatMap(tooWide)]
-  } finally {
-    await guard.close()
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
-  }
+  const isOpen = (address: string) =>
+    guard.assertAllowed(`https://${address}/`).then(
+      () => true,
+      (error: unknown) => !(error instanceof EgressRefused),
+    )
+  const opened = await Promise.all(INSIDE.map(isOpen)).finally(() => guard.close())
+  const open = INSIDE.filter((_, at) => opened[at])
+  const fix = 'unset HALFKEY_EGRESS_ALLOW   # or list the receivers alone: 10.1.2.3/32,hooks.internal'
+  const guarded = firstOfEach([
+    problem(
+      'egress',
+      open.includes('169.254.169.254') &&
+        'The guard lets webhooks reach cloud metadata: report this as a security hole.',
+      fix,
+    ),
+    warning('egress', open.length > 0 && `HALFKEY_EGRESS_ALLOW lets webhooks reach ${open.join(', ')}.`, fix),
+    ok('egress', 'Webhooks are kept out of private networks and of this machine.'),
+  ])
+  return [...guarded, ...config.egressAllow.flatMap(tooWide)]
 }
 
 const REDIS_TIMEOUT_MS = 3_000
