@@ -1,5 +1,5 @@
 import type { Db } from '../../platform/db/db.ts'
-import type { CounterMetric } from '../../platform/events/counters.ts'
+import { COUNTER_METRICS } from '../../platform/events/counters.ts'
 import { composed, quoted } from '../../platform/security/sealed-values.ts'
 import { staged, type Table } from './tables.ts'
 
@@ -10,13 +10,6 @@ import { staged, type Table } from './tables.ts'
 
 /** Far beyond any counter of a service, while thousands of them can be added up. */
 const COUNT_MAX = 2 ** 48
-
-const METRICS = Object.keys({
-  deliveries_succeeded: true,
-  deliveries_failed: true,
-  api_requests: true,
-  users_imported: true,
-} satisfies Record<CounterMetric, true>)
 
 /** The one column that may hold -infinity: the period of figures of now. */
 const TIMELESS = 'usage_meters.period_start'
@@ -61,7 +54,7 @@ function rulesOf(importId: string, tables: readonly Table[]): Rule[] {
     },
     {
       table: 'counter_increments',
-      broken: `t.n < 0 or t.metric not in (${METRICS.map((name) => `'${name}'`).join(', ')})`,
+      broken: `t.n < 0 or t.metric not in (${COUNTER_METRICS.map((name) => `'${name}'`).join(', ')})`,
       what: 'counts of what is not counted',
     },
   ]

@@ -4,7 +4,8 @@ import type { Id } from '../ids.ts'
 import type { Logger } from '../observability/log.ts'
 
 /** What is counted without being an event. */
-export type CounterMetric = 'deliveries_succeeded' | 'deliveries_failed' | 'api_requests' | 'users_imported'
+export const COUNTER_METRICS = ['deliveries_succeeded', 'deliveries_failed', 'api_requests', 'users_imported'] as const
+export type CounterMetric = (typeof COUNTER_METRICS)[number]
 
 /** So many of something happened within one second. */
 interface CounterIncrement {

@@ -5,6 +5,9 @@ export function createMetrics() {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry, prefix: 'halfkey_' })
   const registers = [registry]
+  const counter = <Label extends string = never>(name: string, help: string, ...labelNames: Label[]) =>
+    new Counter({ name, help, labelNames, registers })
+  const gauge = (name: string, help: string) => new Gauge({ name, help, registers })
   return {
     registry,
     requests: new Histogram({
@@ -14,59 +17,30 @@ export function createMetrics() {
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
       registers,
     }),
-    rateLimited: new Counter({
-      name: 'halfkey_rate_limited_total',
-      help: 'Requests refused by a rate limit',
-      labelNames: ['policy'] as const,
-      registers,
-    }),
-    rateLimitStoreErrors: new Counter({
-      name: 'halfkey_rate_limit_store_errors_total',
-      help: 'Calls and connections that the shared rate limit store failed',
-      registers,
-    }),
-    rateLimitAlone: new Gauge({
-      name: 'halfkey_rate_limit_alone',
-      help: '1 while the shared rate limit store is away and this process limits by itself',
-      registers,
-    }),
-    spansDropped: new Counter({
-      name: 'halfkey_trace_spans_dropped_total',
-      help: 'Spans that the trace collector did not take, or that had no room to wait for it',
-      registers,
-    }),
-    attempts: new Counter({
-      name: 'halfkey_delivery_attempts_total',
-      help: 'Delivery attempts by outcome',
-      labelNames: ['outcome'] as const,
-      registers,
-    }),
+    rateLimited: counter('halfkey_rate_limited_total', 'Requests refused by a rate limit', 'policy'),
+    rateLimitStoreErrors: counter(
+      'halfkey_rate_limit_store_errors_total',
+      'Calls and connections that the shared rate limit store failed',
+    ),
+    rateLimitAlone: gauge(
+      'halfkey_rate_limit_alone',
+      '1 while the shared rate limit store is away and this process limits by itself',
+    ),
+    spansDropped: counter(
+      'halfkey_trace_spans_dropped_total',
+      'Spans that the trace collector did not take, or that had no room to wait for it',
+    ),
+    attempts: counter('halfkey_delivery_attempts_total', 'Delivery attempts by outcome', 'outcome'),
     attemptSeconds: new Histogram({
       name: 'halfkey_delivery_attempt_duration_seconds',
       help: 'How long receivers took to answer',
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
       registers,
     }),
-    deadLetters: new Counter({
-      name: 'halfkey_dead_letters_total',
-      help: 'Deliveries that ended in the dead-letter queue',
-      registers,
-    }),
-    fannedOut: new Counter({
-      name: 'halfkey_events_fanned_out_total',
-      help: 'Events handed to their subscribers',
-      registers,
-    }),
-    inFlight: new Gauge({
-      name: 'halfkey_deliveries_in_flight',
-      help: 'Deliveries being sent by this process',
-      registers,
-    }),
-    leasesLost: new Counter({
-      name: 'halfkey_delivery_leases_lost_total',
-      help: 'Leases that ran out or whose worker died',
-      registers,
-    }),
+    deadLetters: counter('halfkey_dead_letters_total', 'Deliveries that ended in the dead-letter queue'),
+    fannedOut: counter('halfkey_events_fanned_out_total', 'Events handed to their subscribers'),
+    inFlight: gauge('halfkey_deliveries_in_flight', 'Deliveries being sent by this process'),
+    leasesLost: counter('halfkey_delivery_leases_lost_total', 'Leases that ran out or whose worker died'),
   }
 }
 
