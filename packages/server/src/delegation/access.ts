@@ -1,7 +1,8 @@
 import type { Db } from '../platform/db/db.ts'
+import type { AppScope } from '../platform/db/page.ts'
 import type { Deps } from '../platform/deps.ts'
+import { existing, pathId } from '../platform/http/errors.ts'
 import type { Caller, Delegate, Origin } from '../platform/http/route.ts'
-import { isId } from '../platform/ids.ts'
 import { equalSecrets } from '../platform/security/crypto.ts'
 import { fail, failAt } from './errors.ts'
 import type * as store from './store.ts'
@@ -22,15 +23,13 @@ export interface ExecuteCall extends Executor {
  * @throws not_found, also for sessions of others; session_missing (401) if the session needs its token
  */
 export async function findLive<Row extends store.LiveRow>(
-  look: (db: Db, now: Date, reach: store.Reach, id: string) => Promise<Row | undefined>,
+  look: (db: Db, now: Date, reach: AppScope, id: string) => Promise<Row | undefined>,
   db: Db,
   deps: Deps,
   { caller, delegate }: Executor,
   id: string,
 ): Promise<Row> {
-  const { tenantId, appId } = caller
-  const row = isId('dse', id) ? await look(db, deps.now(), { tenantId, appId }, id) : undefined
-  if (row === undefined) throw fail('not_found')
+  const row = existing(await look(db, deps.now(), caller, pathId('dse', id)))
   if (delegate !== null) {
     if (!equalSecrets(delegate.tokenHash, row.token_hash)) throw fail('not_found')
     return row

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { wire } from '../platform/db/rows.ts'
 import { type EventInput, newEvent, type StoredEvent } from '../platform/events/events.ts'
 import type { Caller, Origin } from '../platform/http/route.ts'
 import { fail } from './errors.ts'
@@ -67,24 +68,11 @@ export function requireUse({ max_uses: max, uses }: SessionRow): void {
 
 /** A session as the API returns it. */
 export function toSession(row: SessionRow, now: Date): DelegatedSession {
-  return {
-    id: row.id,
-    appId: row.app_id,
-    userId: row.user_id,
-    walletId: row.wallet_id,
-    name: row.name,
-    status: statusOf(row, now),
-    policy: row.policy,
-    serverExecute: row.server_execute,
-    maxUses: row.max_uses,
-    uses: row.uses,
-    remaining: remainingIn(row, now),
-    lastUsedAt: row.last_used_at?.toISOString() ?? null,
-    expiresAt: row.expires_at.toISOString(),
-    revokedAt: row.revoked_at?.toISOString() ?? null,
-    createdAt: row.created_at.toISOString(),
-    updatedAt: row.updated_at.toISOString(),
-  }
+  return wire(
+    { ...row, status: statusOf(row, now), remaining: remainingIn(row, now) },
+    `id app_id user_id wallet_id name status policy server_execute max_uses uses remaining last_used_at expires_at
+    revoked_at created_at updated_at`,
+  )
 }
 
 /** An event about a session. `more` is added to its data. */

@@ -1,6 +1,9 @@
 import { sharedActLock } from '../platform/concurrency/user-lock.ts'
-import { and, type Db, type Sql, sql } from '../platform/db/db.ts'
+import { type Db, type Sql, sql } from '../platform/db/db.ts'
+import { type AppScope, readPage } from '../platform/db/page.ts'
+import { change, insertion, matching } from '../platform/db/rows.ts'
 import { eventsWrites, eventsWritesIf, type StoredEvent } from '../platform/events/events.ts'
+import type { Page, PageQuery } from '../platform/http/route.ts'
 import type { Id } from '../platform/ids.ts'
 import { guestOver } from '../platform/security/current-user.ts'
 import type { Policy } from './policy/policy-schema.ts'
@@ -54,29 +57,19 @@ export interface LiveRow extends SessionRow {
 export async function insertSession(tx: Db, row: SessionRow, event: StoredEvent): Promise<void> {
   await tx.run(sql`
     with ${eventsWrites([event])}
-    insert into delegated_sessions (tenant_id, id, app_id, user_id, wallet_id, name, token_hash, policy, server_execute,
-      max_uses, expires_at, created_at, updated_at)
-    values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.user_id}, ${row.wallet_id}, ${row.name}, ${row.token_hash},
-      ${JSON.stringify(row.policy)}::json, ${row.server_execute}, ${row.max_uses}, ${row.expires_at}, ${row.created_at},
-      ${row.updated_at})`)
+    ${insertion('delegated_sessions', row)}`)
 }
 
-/** Which sessions a caller can reach: the tenant's, or one app's. */
-export interface Reach {
-  tenantId: Id<'ten'>
-  appId: Id<'app'> | null
-}
-
-const withinReach = ({ tenantId, appId }: Reach, id: string) => sql`
+const withinReach = ({ tenantId, appId }: AppScope, id: string) => sql`
   s.tenant_id = ${tenantId} and s.id = ${id} and (${appId}::text is null or s.app_id = ${appId})`
 
 /** The session, in any state. */
-export function findSession(db: Db, reach: Reach, id: string): Promise<SessionRow | undefined> {
+export function findSession(db: Db, reach: AppScope, id: string): Promise<SessionRow | undefined> {
   return db.one<SessionRow>(sql`select s.* from delegated_sessions s where ${withinReach(reach, id)}`)
 }
 
 /** The same, locked until the transaction ends. */
-export function lockSession(tx: Db, reach: Reach, id: string): Promise<SessionRow | undefined> {
+export function lockSession(tx: Db, reach: AppScope, id: string): Promise<SessionRow | undefined> {
   return tx.one<SessionRow>(sql`select s.* from delegated_sessions s where ${withinReach(reach, id)} for update`)
 }
 
@@ -84,7 +77,7 @@ export function lockSession(tx: Db, reach: Reach, id: string): Promise<SessionRo
  * A session, then its user and its wallet, each found by its own key. Lateral joins fix the order: the planner would read all
  * users of a tenant that it believes to be small. `held` is how user and wallet are locked, `by` how the session is.
  */
-const live = (now: Date, reach: Reach, which: Sql, held: Sql, by: Sql): Sql => sql`
+const live = (now: Date, reach: AppScope, which: Sql, held: Sql, by: Sql): Sql => sql`
   select s.*, w.*, u.user_status, coalesce(g.over, false) as guest_over
   from delegated_sessions s
   cross join lateral (
@@ -98,7 +91,7 @@ const live = (now: Date, reach: Reach, which: Sql, held: Sql, by: Sql): Sql => s
   where ${which} ${by}`
 
 /** A session with the state of its wallet and user. */
-export function findLive(db: Db, now: Date, reach: Reach, id: string): Promise<LiveRow | undefined> {
+export function findLive(db: Db, now: Date, reach: AppScope, id: string): Promise<LiveRow | undefined> {
   return db.one<LiveRow>(live(now, reach, withinReach(reach, id), sql`offset 0`, sql``))
 }
 
@@ -114,7 +107,7 @@ export interface ReadyRow extends LiveRow {
 export function findReady(
   db: Db,
   now: Date,
-  reach: Reach,
+  reach: AppScope,
   id: string,
   { commandId, snapshot, tokenHash }: { commandId: string | null; snapshot: Sql; tokenHash: Buffer | null },
 ): Promise<ReadyRow | undefined> {
@@ -132,25 +125,28 @@ export function findReady(
  * Every act for a user takes the user's lock in share mode before it locks a row (`platform/concurrency/user-lock.ts`), so that
  * a freeze, suspension or deletion does not wait for acts that began after it.
  */
-const queued = (reach: Reach, id: string): Sql => sql`
+const queued = (reach: AppScope, id: string): Sql => sql`
   queued as materialized (
     select s.id, ${sharedActLock(sql`s.user_id`)} from delegated_sessions s where ${withinReach(reach, id)})`
 
-const lockedLive = (now: Date, reach: Reach, by: Sql): Sql =>
+const lockedLive = (now: Date, reach: AppScope, by: Sql): Sql =>
   live(now, reach, sql`s.tenant_id = ${reach.tenantId} and s.id = (select id from queued)`, sql`for share`, by)
 
 /**
  * The same, locked until the transaction ends: the session exclusively, its wallet and user against changes. A freeze,
  * suspension or revocation either comes first or waits.
  */
-export function lockLive(tx: Db, now: Date, reach: Reach, id: string): Promise<LiveRow | undefined> {
+export function lockLive(tx: Db, now: Date, reach: AppScope, id: string): Promise<LiveRow | undefined> {
   return tx.one<LiveRow>(sql`with ${queued(reach, id)} ${lockedLive(now, reach, sql`for update of s`)}`)
 }
 
 /** The same for signing what was reserved: concurrent with other signers, never with a revocation. */
-export function lockLiveForShare(tx: Db, now: Date, reach: Reach, id: string): Promise<LiveRow | undefined> {
+export function lockLiveForShare(tx: Db, now: Date, reach: AppScope, id: string): Promise<LiveRow | undefined> {
   return tx.one<LiveRow>(sql`with ${queued(reach, id)} ${lockedLive(now, reach, sql`for share of s`)}`)
 }
+
+/** What executing changes in a session. */
+const USED = 'uses completed spent status last_used_at updated_at'
 
 /** Stores what executing changes in a session, with its transaction and events, in one statement. */
 export async function recordUse(
@@ -161,8 +157,7 @@ export async function recordUse(
 ): Promise<void> {
   await tx.run(sql`
     with ${transaction}, ${eventsWrites(events)}
-    update delegated_sessions set version = version + 1, uses = ${row.uses}, completed = ${row.completed}, spent = ${JSON.stringify(row.spent)}::json,
-      status = ${row.status}, last_used_at = ${row.last_used_at}, updated_at = ${row.updated_at}
+    update delegated_sessions set version = version + 1, ${change(row, USED)}
     where tenant_id = ${row.tenant_id} and id = ${row.id}`)
 }
 
@@ -196,9 +191,7 @@ export async function writeUse(db: Db, { before, after, ledger, transaction, eve
     ${transaction(happened)},
     ${eventsWritesIf(events, happened)},
     used as (
-      update delegated_sessions set version = version + 1, uses = ${after.uses}, completed = ${after.completed},
-        spent = ${JSON.stringify(after.spent)}::json, status = ${after.status}, last_used_at = ${after.last_used_at},
-        updated_at = ${after.updated_at}
+      update delegated_sessions set version = version + 1, ${change(after, USED)}
       where tenant_id = ${before.tenant_id} and id = ${before.id} and ${happened})
     select from applied`)
   return row !== undefined
@@ -223,34 +216,26 @@ export async function recordDenial(
 }
 
 /** Counts a wrong signature, in the transaction that holds the session's row. @returns how many there were */
-export async function countWrongSignature(tx: Db, { tenant_id: tenantId, id }: SessionRow): Promise<number> {
-  const row = await tx.one<{ n: number }>(sql`
+export function countWrongSignature(tx: Db, { tenant_id: tenantId, id }: SessionRow): Promise<number> {
+  return tx.count(sql`
     update delegated_sessions set wrong_signatures = wrong_signatures + 1
     where tenant_id = ${tenantId} and id = ${id} returning wrong_signatures as n`)
-  return row?.n ?? 0
 }
 
 /** Stores a session's end and its event, in one statement. */
 export async function endSession(tx: Db, row: SessionRow, event: StoredEvent): Promise<void> {
   await tx.run(sql`
     with ${eventsWrites([event])}
-    update delegated_sessions set version = version + 1, status = ${row.status}, revoked_at = ${row.revoked_at}, updated_at = ${row.updated_at}
+    update delegated_sessions set version = version + 1, ${change(row, 'status revoked_at updated_at')}
     where tenant_id = ${row.tenant_id} and id = ${row.id}`)
 }
 
 /** How many sessions of a wallet are active; stops counting at `limit`. */
-export async function countActive(
-  db: Db,
-  tenantId: Id<'ten'>,
-  walletId: string,
-  now: Date,
-  limit: number,
-): Promise<number> {
-  const row = await db.one<{ n: number }>(sql`
+export function countActive(db: Db, tenantId: Id<'ten'>, walletId: string, now: Date, limit: number): Promise<number> {
+  return db.count(sql`
     select count(*) as n from (
       select from delegated_sessions
       where tenant_id = ${tenantId} and wallet_id = ${walletId} and status = 'active' and expires_at > ${now} limit ${limit}) s`)
-  return row?.n ?? 0
 }
 
 /** Ends expired sessions, of all tenants, except those that another process has locked. */
@@ -295,35 +280,28 @@ export async function publishEvents(tx: Db, events: readonly StoredEvent[]): Pro
   await tx.run(sql`with ${eventsWrites(events)} select`)
 }
 
-export interface SessionFilter extends Reach {
-  walletId: string | null
-  userId: string | null
-  status: DelegatedSession['status'] | null
-  now: Date
+/** What sessions to list. Undefined matches everything. */
+export interface SessionFilter extends AppScope {
+  walletId: string | undefined
+  userId: string | undefined
+  status: DelegatedSession['status'] | undefined
 }
 
-function statusCondition(status: DelegatedSession['status'], now: Date): Sql {
-  if (status === 'active') return sql`(status = 'active' and expires_at > ${now})`
-  if (status === 'expired') return sql`(status = 'expired' or (status = 'active' and expires_at <= ${now}))`
-  return sql`status = ${status}`
+function found({ tenantId, appId, walletId, userId, status }: SessionFilter, now: Date): Sql {
+  const all = matching({ tenant_id: tenantId, app_id: appId, wallet_id: walletId, user_id: userId })
+  if (status === undefined) return all
+  if (status === 'active') return sql`${all} and status = 'active' and expires_at > ${now}`
+  if (status === 'expired') return sql`${all} and (status = 'expired' or (status = 'active' and expires_at <= ${now}))`
+  return sql`${all} and status = ${status}`
 }
 
-/** A page of the sessions that match a filter, newest first, and how many match in all. */
-export async function listSessions(
+/** A page of the sessions that match a filter, newest first. */
+export function listSessions<T>(
   db: Db,
-  { tenantId, appId, walletId, userId, status, now }: SessionFilter,
-  { offset, pageSize }: { offset: number; pageSize: number },
-): Promise<{ rows: SessionRow[]; total: number }> {
-  const found = and([
-    sql`tenant_id = ${tenantId}`,
-    ...(appId === null ? [] : [sql`app_id = ${appId}`]),
-    ...(walletId === null ? [] : [sql`wallet_id = ${walletId}`]),
-    ...(userId === null ? [] : [sql`user_id = ${userId}`]),
-    ...(status === null ? [] : [statusCondition(status, now)]),
-  ])
-  const counted = await db.one<{ n: number }>(sql`select count(*) as n from delegated_sessions where ${found}`)
-  const rows = await db.query<SessionRow>(
-    sql`select * from delegated_sessions where ${found} order by id desc offset ${offset} limit ${pageSize}`,
-  )
-  return { rows, total: counted?.n ?? 0 }
+  now: Date,
+  filter: SessionFilter,
+  query: PageQuery,
+  toItem: (row: SessionRow) => T,
+): Promise<Page<T>> {
+  return readPage(db, sql`from delegated_sessions where ${found(filter, now)}`, query, toItem)
 }

@@ -138,8 +138,9 @@ const renamed = new Map(
 const declared = new Set(created.map(([, table]) => renamed.get(table) ?? (table as string)))
 
 const ownerOf = new Map(Object.entries(TABLES).flatMap(([slice, tables]) => tables.map((table) => [table, slice])))
+/** A statement's verb and table, in its text or in a call of `insertion` or `update` of `platform/db/rows.ts`. */
 const STATEMENT =
-  /(?<!for (?:no key )?)\b(insert\s+into|update|delete\s+from|truncate|from|join)\s+(?:only\s+)?([a-z_]+)\b/g
+  /(?<!for (?:no key )?)\b(insert\s+into|insertion|update|delete\s+from|truncate|from|join)(?:\s+(?:only\s+)?|\(\s*')([a-z_]+)\b/g
 const sliceOf = ({ room, slice }: SourceFile) => (room === 'delivery' && slice !== 'delivery/events' ? room : slice)
 
 /** Every `table ← slice` in which a slice touches a table of another slice. */
@@ -157,6 +158,12 @@ function touched(verbs: RegExp): string[] {
 test('every table has one owner', () => {
   expect([...ownerOf.keys()].sort()).toEqual([...declared].filter((table) => table !== 'migrations').sort())
   expect(ownerOf.size).toBe(Object.values(TABLES).flat().length)
+})
+
+test('a call that writes a row names its table', () => {
+  const unnamed = /\b(?:insertion|update)\((?!\s*'[a-z_]+',)/
+  const writers = files.filter(({ imports }) => imports.some(({ target }) => target === 'platform/db/rows.ts'))
+  expect(writers.filter((file) => unnamed.test(codeOf(file)))).toEqual([])
 })
 
 test('only the owner writes a table, but for the writes that are listed with a reason', () => {

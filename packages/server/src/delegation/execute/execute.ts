@@ -1,4 +1,5 @@
 import type { Db, Sql } from '../../platform/db/db.ts'
+import type { AppScope } from '../../platform/db/page.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { HttpError } from '../../platform/http/errors.ts'
 import { LedgerError, type Prepared } from '../../platform/ports/ledger.ts'
@@ -57,7 +58,7 @@ async function repeatOrAttempt(
 ): Promise<Execution | null> {
   const { commandId, commands } = requested
   const snapshot = snapshotFor(deps, call, commands)
-  const look = (on: Db, now: Date, reach: store.Reach, of: string) =>
+  const look = (on: Db, now: Date, reach: AppScope, of: string) =>
     store.findReady(on, now, reach, of, { commandId, snapshot, tokenHash: call.delegate?.tokenHash ?? null })
   const session = await findLive(look, db, deps, call, id)
   const before = session.known_transaction === null ? undefined : await findRepeat(db, session, requested)

@@ -1,9 +1,9 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { type Caller, type CurrentUser, type Delegate, type Page, paging } from '../../platform/http/route.ts'
-import { isId } from '../../platform/ids.ts'
+import { existing, pathId } from '../../platform/http/errors.ts'
+import type { Caller, CurrentUser, Delegate, Page } from '../../platform/http/route.ts'
 import { equalSecrets } from '../../platform/security/crypto.ts'
-import { resolveApp } from '../../tenancy/apps/service.ts'
+import { listScope } from '../../tenancy/apps/service.ts'
 import { fail } from '../errors.ts'
 import type { DelegatedSession, ListDelegatedSessions } from '../schema.ts'
 import { toSession } from '../session.ts'
@@ -29,9 +29,8 @@ export async function findVisible(
   viewer: Viewer,
   id: string,
 ): Promise<store.SessionRow> {
-  const { tenantId, appId } = viewer.caller
-  const row = isId('dse', id) ? await look(db, { tenantId, appId }, id) : undefined
-  if (row === undefined || !mayView(row, viewer)) throw fail('not_found')
+  const row = existing(await look(db, viewer.caller, pathId('dse', id)))
+  if (!mayView(row, viewer)) throw fail('not_found')
   return row
 }
 
@@ -46,17 +45,8 @@ export async function listDelegatedSessions(
   caller: Caller,
   query: ListDelegatedSessions,
 ): Promise<Page<DelegatedSession>> {
-  const { page, pageSize, offset } = paging(query)
-  const appId = query.app_id === undefined ? caller.appId : await resolveApp(deps, caller, query.app_id, 'app_id')
+  const { wallet_id: walletId, user_id: userId, status } = query
+  const filter = { ...(await listScope(deps, caller, query)), walletId, userId, status }
   const now = deps.now()
-  const filter: store.SessionFilter = {
-    tenantId: caller.tenantId,
-    appId,
-    walletId: query.wallet_id ?? null,
-    userId: query.user_id ?? null,
-    status: query.status ?? null,
-    now,
-  }
-  const { rows, total } = await store.listSessions(deps.db, filter, { offset, pageSize })
-  return { items: rows.map((row) => toSession(row, now)), total, page, pageSize }
+  return store.listSessions(deps.db, now, filter, query, (row) => toSession(row, now))
 }

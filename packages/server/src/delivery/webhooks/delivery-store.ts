@@ -1,5 +1,6 @@
 import { type Db, isoTime, type Sql, sql } from '../../platform/db/db.ts'
 import type { AppScope } from '../../platform/db/page.ts'
+import { insertion } from '../../platform/db/rows.ts'
 import type { StoredEvent } from '../../platform/events/events.ts'
 import type { Id } from '../../platform/ids.ts'
 import { testLaneId } from '../engine/lanes.ts'
@@ -236,9 +237,8 @@ export async function insertTestDelivery(
   event: StoredEvent,
 ): Promise<void> {
   const laneId = testLaneId(webhookId)
-  await tx.run(sql`
-    insert into events (tenant_id, id, app_id, type, body, created_at, context)
-    values (${event.tenantId}, ${event.id}, ${event.appId}, ${event.type}, ${event.body}, ${event.createdAt}, ${event.context})`)
+  const { tenantId: tenant_id, id, appId: app_id, type, body, createdAt: created_at, context } = event
+  await tx.run(insertion('events', { tenant_id, id, app_id, type, body, created_at, context }))
   await tx.run(sql`
     insert into lanes (tenant_id, id, webhook_id, due_at) values (${event.tenantId}, ${laneId}, ${webhookId}, now())
     on conflict (tenant_id, id) do update set due_at = now(), floor_at = '-infinity', saturated = false`)

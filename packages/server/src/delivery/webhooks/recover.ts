@@ -51,7 +51,7 @@ export async function recoverDeadLetters(deps: Deps, caller: Caller, id: string,
 async function recoverPortion(tx: Db, job: Job): Promise<JobStep> {
   const state = job.state as Recovery
   const { webhookId, afterId, untilId } = state
-  const webhook = await findWebhook(tx, job.tenantId, webhookId, null, true)
+  const webhook = await findWebhook(tx, { tenantId: job.tenantId, appId: null }, webhookId, true)
   if (webhook === undefined) return { failed: 'The webhook was deleted.' }
   if (webhook.status === 'disabled') return { failed: 'The webhook was disabled. Set its status to active first.' }
   const of = { tenantId: job.tenantId, webhookId }

@@ -10,7 +10,7 @@ import { changeMetadata, mergeMetadata } from '../../platform/http/metadata.ts'
 import { type Call, type Caller, type Page, paging } from '../../platform/http/route.ts'
 import { newId } from '../../platform/ids.ts'
 import { newWebhookSecret, seal } from '../../platform/security/crypto.ts'
-import { lockAppForShare, resolveApp } from '../../tenancy/apps/service.ts'
+import { listScope, lockAppForShare, resolveApp } from '../../tenancy/apps/service.ts'
 import { webhookSecretContext } from '../engine/send.ts'
 import type { CreateWebhook, ListWebhooks, RotateWebhook, UpdateWebhook, Webhook } from './schema.ts'
 import * as store from './store.ts'
@@ -40,7 +40,7 @@ export async function checkUrl(deps: Deps, url: string | undefined): Promise<voi
 
 /** The caller's webhook, locked until the transaction ends with `lock`. @throws not_found, the same for another's and none */
 export async function findOwnWebhook(db: Db, caller: Caller, id: string, lock = false): Promise<store.WebhookRow> {
-  return existing(await store.findWebhook(db, caller.tenantId, pathId('wh', id), caller.appId, lock))
+  return existing(await store.findWebhook(db, caller, pathId('wh', id), lock))
 }
 
 /** Records in the audit log what was done to a webhook; no event is sent for it. */
@@ -104,8 +104,7 @@ export async function getWebhook(deps: Deps, caller: Caller, id: string): Promis
 
 /** A page of the caller's webhooks, newest first. */
 export async function listWebhooks(deps: Deps, caller: Caller, query: ListWebhooks): Promise<Page<Webhook>> {
-  const appId = query.app_id === undefined ? caller.appId : await resolveApp(deps, caller, query.app_id, 'app_id')
-  return store.listWebhooks(deps.db, { tenantId: caller.tenantId, appId, status: query.status ?? null }, query)
+  return store.listWebhooks(deps.db, await listScope(deps, caller, query), query.status, query)
 }
 
 function changedRow(before: store.WebhookRow, input: UpdateWebhook): store.WebhookRow {

@@ -1,5 +1,6 @@
-import { and, type Db, sql } from '../../platform/db/db.ts'
-import { readPage } from '../../platform/db/page.ts'
+import { type Db, sql } from '../../platform/db/db.ts'
+import { type AppScope, inScope, readPage } from '../../platform/db/page.ts'
+import { insertion, matching, update, wire } from '../../platform/db/rows.ts'
 import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { lockLanes, testLaneId } from '../engine/lanes.ts'
@@ -26,45 +27,25 @@ export interface WebhookRow {
 
 /** A row as the wire shows it: without any secret. */
 export function toWebhook(row: WebhookRow): Webhook {
-  return {
-    id: row.id,
-    url: row.url,
-    events: row.events,
-    description: row.description,
-    status: row.status,
-    disabledReason: row.disabled_reason,
-    secretLast4: row.secret_last4,
-    previousSecretUntil: row.previous_secret_until?.toISOString() ?? null,
-    appId: row.app_id,
-    metadata: row.metadata,
-    createdAt: row.created_at.toISOString(),
-    updatedAt: row.updated_at.toISOString(),
-  }
+  return wire(
+    row,
+    'id url events description status disabled_reason secret_last4 previous_secret_until app_id metadata created_at updated_at',
+  )
 }
 
 /** Writes a webhook and its lane. */
 export async function insertWebhook(db: Db, row: WebhookRow): Promise<void> {
   await db.run(sql`
     with lane as (insert into lanes (tenant_id, id, webhook_id) values (${row.tenant_id}, ${row.id}, ${row.id}))
-    insert into webhooks (tenant_id, id, app_id, url, events, description, status, secret_sealed, secret_last4, metadata, created_at, updated_at)
-    values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.url}, ${row.events}, ${row.description}, ${row.status}, ${row.secret_sealed},
-      ${row.secret_last4}, ${row.metadata}, ${row.created_at}, ${row.updated_at})`)
+    ${insertion('webhooks', row)}`)
 }
 
 /**
- * The webhook, if it is this tenant's (and, with `appId`, this app's) and not deleted; locked until the transaction ends
- * with `lock`.
+ * The webhook, unless it is deleted; locked until the transaction ends with `lock`.
  */
-export function findWebhook(
-  db: Db,
-  tenantId: Id<'ten'>,
-  id: string,
-  appId: Id<'app'> | null,
-  lock = false,
-): Promise<WebhookRow | undefined> {
+export function findWebhook(db: Db, scope: AppScope, id: string, lock = false): Promise<WebhookRow | undefined> {
   return db.one<WebhookRow>(sql`
-    select * from webhooks
-    where tenant_id = ${tenantId} and id = ${id} and deleted_at is null and (${appId}::text is null or app_id = ${appId})
+    select * from webhooks where ${inScope(scope)} and id = ${id} and deleted_at is null
     ${lock ? sql`for no key update` : sql``}`)
 }
 
@@ -78,23 +59,19 @@ export function countWebhooks(db: Db, tenantId: Id<'ten'>, most: number): Promis
 /** A page of webhooks, newest first. */
 export function listWebhooks(
   db: Db,
-  filter: { tenantId: Id<'ten'>; appId: Id<'app'> | null; status: Webhook['status'] | null },
+  { tenantId, appId }: AppScope,
+  status: Webhook['status'] | undefined,
   query: PageQuery,
 ): Promise<Page<Webhook>> {
-  const where = [sql`tenant_id = ${filter.tenantId}`, sql`deleted_at is null`]
-  if (filter.appId !== null) where.push(sql`app_id = ${filter.appId}`)
-  if (filter.status !== null) where.push(sql`status = ${filter.status}`)
-  return readPage(db, sql`from webhooks where ${and(where)}`, query, toWebhook)
+  const found = matching({ tenant_id: tenantId, app_id: appId, status })
+  return readPage(db, sql`from webhooks where ${found} and deleted_at is null`, query, toWebhook)
 }
 
 /** Stores what PATCH and rotate can change. */
 export async function updateWebhook(tx: Db, row: WebhookRow): Promise<void> {
-  await tx.run(sql`
-    update webhooks set url = ${row.url}, events = ${row.events}, description = ${row.description}, status = ${row.status},
-      disabled_reason = ${row.disabled_reason}, secret_sealed = ${row.secret_sealed}, secret_last4 = ${row.secret_last4},
-      previous_secret_sealed = ${row.previous_secret_sealed}, previous_secret_until = ${row.previous_secret_until},
-      metadata = ${row.metadata}, updated_at = ${row.updated_at}
-    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+  const columns = `url events description status disabled_reason secret_sealed secret_last4 previous_secret_sealed
+    previous_secret_until metadata updated_at`
+  await tx.run(update('webhooks', row, columns))
 }
 
 /** Holds a webhook's lane, or lets it go and makes it due: its health starts anew. */

@@ -5,7 +5,7 @@ import { existing, failures, pathId } from '../../platform/http/errors.ts'
 import { mergeMetadata } from '../../platform/http/metadata.ts'
 import type { Call, Caller, MaybeUserCall, Page } from '../../platform/http/route.ts'
 import { newId } from '../../platform/ids.ts'
-import { resolveApp } from '../../tenancy/apps/service.ts'
+import { listScope, resolveApp } from '../../tenancy/apps/service.ts'
 import { confirmSession, startSession } from '../sessions/service.ts'
 import { addGuest, findUserRecord, promoteGuest } from '../users/service.ts'
 import { finishExpiry } from './expiry.ts'
@@ -68,8 +68,8 @@ export async function createGuest(deps: Deps, { caller, origin }: Call, input: C
 
 /** A page of guest sessions, newest first. */
 export async function listGuests(deps: Deps, caller: Caller, query: ListGuests): Promise<Page<Guest>> {
-  const appId = query.app_id === undefined ? caller.appId : await resolveApp(deps, caller, query.app_id, 'app_id')
-  const filter = { tenantId: caller.tenantId, appId, status: query.status ?? null, now: deps.now() }
+  const scope = await listScope(deps, caller, query)
+  const filter = { ...scope, status: query.status ?? null, now: deps.now() }
   return store.listGuests(deps.db, filter, query)
 }
 

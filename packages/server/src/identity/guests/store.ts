@@ -1,5 +1,6 @@
-import { and, type Db, type Sql, sql } from '../../platform/db/db.ts'
+import { type Db, type Sql, sql } from '../../platform/db/db.ts'
 import { type AppScope, inScope, readPage } from '../../platform/db/page.ts'
+import { insertion, matching, update, wire } from '../../platform/db/rows.ts'
 import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { Guest } from './schema.ts'
@@ -26,25 +27,13 @@ export function isExpired(row: GuestRow, now: Date): boolean {
 
 /** A row as the wire shows it. */
 export function toGuest(row: GuestRow, now: Date): Guest {
-  return {
-    id: row.id,
-    userId: row.user_id,
-    partyId: row.party_id,
-    appId: row.app_id,
-    status: isExpired(row, now) ? 'expired' : row.status,
-    expiresAt: row.expires_at.toISOString(),
-    metadata: row.metadata,
-    createdAt: row.created_at.toISOString(),
-    updatedAt: row.updated_at.toISOString(),
-  }
+  const status = isExpired(row, now) ? 'expired' : row.status
+  return wire({ ...row, status }, 'id user_id party_id app_id status expires_at metadata created_at updated_at')
 }
 
 /** Writes a new guest session, beside its user. */
 export async function insertGuest(tx: Db, row: GuestRow): Promise<void> {
-  await tx.run(sql`
-    insert into guests (tenant_id, id, app_id, user_id, party_id, status, metadata, expires_at, created_at, updated_at)
-    values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.user_id}, ${row.party_id}, ${row.status}, ${row.metadata},
-      ${row.expires_at}, ${row.created_at}, ${row.updated_at})`)
+  await tx.run(insertion('guests', row))
 }
 
 /** Whose guests a caller reaches: the tenant's, or one app's, or the one that a user is. */
@@ -68,9 +57,7 @@ export function lockGuest(tx: Db, reach: Reach, id: Id<'gst'>): Promise<GuestRow
 
 /** Stores a guest session's end. */
 export async function setStatus(tx: Db, row: GuestRow): Promise<void> {
-  await tx.run(sql`
-    update guests set status = ${row.status}, updated_at = ${row.updated_at}
-    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+  await tx.run(update('guests', row, 'status updated_at'))
 }
 
 export interface GuestFilter extends AppScope {
@@ -87,11 +74,8 @@ function statusCondition(status: Guest['status'], now: Date): Sql {
 /** A page of the guest sessions that a filter finds, newest first. */
 export function listGuests(db: Db, filter: GuestFilter, query: PageQuery): Promise<Page<Guest>> {
   const { tenantId, appId, status, now } = filter
-  const found = and([
-    sql`tenant_id = ${tenantId}`,
-    ...(appId === null ? [] : [sql`app_id = ${appId}`]),
-    ...(status === null ? [] : [statusCondition(status, now)]),
-  ])
+  const own = matching({ tenant_id: tenantId, app_id: appId })
+  const found = status === null ? own : sql`${own} and ${statusCondition(status, now)}`
   return readPage(db, sql`from guests where ${found}`, query, (row: GuestRow) => toGuest(row, now))
 }
 
@@ -105,8 +89,8 @@ const doomed = ({ createdUntil, now, ...scope }: ExpiryFilter) => sql`
   status = 'active' and ${inScope(scope)} and ${createdUntil === null ? sql`expires_at <= ${now}` : sql`created_at <= ${createdUntil}`}`
 
 /** How many a cleanup would end. */
-export async function countExpiring(db: Db, which: ExpiryFilter): Promise<number> {
-  return (await db.one<{ n: number }>(sql`select count(*) as n from guests where ${doomed(which)}`))?.n ?? 0
+export function countExpiring(db: Db, which: ExpiryFilter): Promise<number> {
+  return db.count(sql`select count(*) as n from guests where ${doomed(which)}`)
 }
 
 const expire = (due: Sql, now: Date) => sql`

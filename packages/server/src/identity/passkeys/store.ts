@@ -1,5 +1,6 @@
 import { type Db, type Sql, sql } from '../../platform/db/db.ts'
 import { readPage } from '../../platform/db/page.ts'
+import { insertion, wire } from '../../platform/db/rows.ts'
 import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { challengeTaken } from '../../platform/security/challenges.ts'
@@ -32,30 +33,16 @@ export interface PasskeyRow {
 
 /** A row as the wire shows it. */
 export function toPasskey(row: PasskeyRow): Passkey {
-  return {
-    id: row.id,
-    userId: row.user_id,
-    name: row.name,
-    credentialId: row.credential_id.toString('base64url'),
-    rpId: row.rp_id,
-    deviceType: row.device_type,
-    backedUp: row.backed_up,
-    transports: row.transports,
-    aaguid: row.aaguid,
-    lastUsedAt: row.last_used_at?.toISOString() ?? null,
-    createdAt: row.created_at.toISOString(),
-    updatedAt: row.updated_at.toISOString(),
-  }
+  return wire(
+    { ...row, credential_id: row.credential_id.toString('base64url') },
+    `id user_id name credential_id rp_id device_type backed_up transports aaguid last_used_at created_at updated_at`,
+  )
 }
 
 /** Writes a passkey. @returns false where the app has its credential already: nothing is written */
 export async function insertPasskey(tx: Db, row: PasskeyRow): Promise<boolean> {
   const written = await tx.run(sql`
-    insert into passkeys (tenant_id, id, app_id, user_id, credential_id, public_key, sign_count, rp_id, aaguid, transports,
-      device_type, backed_up, name, created_at, updated_at)
-    values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.user_id}, ${row.credential_id}, ${row.public_key},
-      ${row.sign_count}, ${row.rp_id}, ${row.aaguid}, ${row.transports}, ${row.device_type}, ${row.backed_up}, ${row.name},
-      ${row.created_at}, ${row.updated_at})
+    ${insertion('passkeys', row)}
     on conflict (tenant_id, app_id, credential_id) do nothing`)
   return written === 1
 }
@@ -106,11 +93,8 @@ export async function credentialIdsOf(db: Db, tenantId: Id<'ten'>, userId: Id<'u
 }
 
 /** How many passkeys a user has. */
-export async function countPasskeys(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<number> {
-  const row = await db.one<{ n: number }>(
-    sql`select count(*) as n from passkeys where tenant_id = ${tenantId} and user_id = ${userId}`,
-  )
-  return row?.n ?? 0
+export function countPasskeys(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<number> {
+  return db.count(sql`select count(*) as n from passkeys where tenant_id = ${tenantId} and user_id = ${userId}`)
 }
 
 /** Whether the user has an account elsewhere to sign in by. */

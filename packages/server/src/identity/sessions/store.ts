@@ -1,5 +1,6 @@
 import { type Db, type Sql, sql } from '../../platform/db/db.ts'
 import { type AppScope, inScope, readPage } from '../../platform/db/page.ts'
+import { wire } from '../../platform/db/rows.ts'
 import { eventWritesIf, type StoredEvent } from '../../platform/events/events.ts'
 import type { CurrentUser, Page } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
@@ -30,21 +31,20 @@ export interface SessionRow {
 /** A row as the wire shows it. */
 export function toSession(row: SessionRow, now: Date, currentId: Id<'ses'> | null): Session {
   const over = row.expires_at <= now ? 'expired' : 'active'
-  return {
-    id: row.id,
-    userId: row.user_id,
-    appId: row.app_id,
+  const shown = {
+    ...row,
     current: row.id === currentId,
     methods: row.amr,
     status: row.revoked_at === null ? over : 'revoked',
-    signedInAt: row.signed_in_at.toISOString(),
-    mfaVerifiedAt: row.mfa_at?.toISOString() ?? null,
-    userAgent: row.user_agent,
-    address: row.address,
-    expiresAt: row.expires_at.toISOString(),
-    createdAt: row.signed_in_at.toISOString(),
-    updatedAt: row.refreshed_at.toISOString(),
-  }
+    mfa_verified_at: row.mfa_at,
+    created_at: row.signed_in_at,
+    updated_at: row.refreshed_at,
+  } as const
+  return wire(
+    shown,
+    `id user_id app_id current methods status signed_in_at mfa_verified_at user_agent address expires_at created_at
+    updated_at`,
+  )
 }
 
 /** What the session's access tokens say. */

@@ -1,5 +1,6 @@
 import { type Db, sql } from '../../platform/db/db.ts'
 import { type AppScope, inScope } from '../../platform/db/page.ts'
+import { insertion } from '../../platform/db/rows.ts'
 import type { Id } from '../../platform/ids.ts'
 
 /** A one-time code as the table holds it. */
@@ -16,10 +17,7 @@ export interface CodeRow {
 
 /** Writes a new code. */
 export async function insertCode(db: Db, row: Omit<CodeRow, 'used_at'>): Promise<void> {
-  await db.run(sql`
-    insert into sign_in_codes (tenant_id, hash, app_id, session_id, redirect_uri, code_challenge, expires_at)
-    values (${row.tenant_id}, ${row.hash}, ${row.app_id}, ${row.session_id}, ${row.redirect_uri}, ${row.code_challenge},
-      ${row.expires_at})`)
+  await db.run(insertion('sign_in_codes', row))
 }
 
 /** The code of this hash, locked until the transaction ends. */

@@ -6,7 +6,7 @@ import { existing, fail, notFoundField, pathId } from '../../platform/http/error
 import { changeMetadata } from '../../platform/http/metadata.ts'
 import { type Call, type Caller, type Page, paging } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
-import { forgetApps, resolveApp } from '../../tenancy/apps/service.ts'
+import { forgetApps, listScope, resolveApp } from '../../tenancy/apps/service.ts'
 import { tenantContext } from '../../tenancy/tenant/service.ts'
 import { endSessionsOf, type SignIn, startSession } from '../sessions/service.ts'
 import { foldCase, parseEmail } from './email.ts'
@@ -161,12 +161,11 @@ export async function getUser(deps: Deps, caller: Caller, id: string): Promise<U
 /** A page of the users that a filter finds, newest first; `total` is exact. */
 export async function listUsers(deps: Deps, caller: Caller, query: ListUsers): Promise<Page<User>> {
   const { page, pageSize, offset } = paging(query)
-  const appId = query.app_id === undefined ? caller.appId : await resolveApp(deps, caller, query.app_id, 'app_id')
+  const scope = await listScope(deps, caller, query)
   const { namespace } = await tenantContext(deps, caller.tenantId)
   const search = foldCase(query.search ?? '')
   const filter: store.UserFilter = {
-    tenantId: caller.tenantId,
-    appId,
+    ...scope,
     trustLevel: query.trust_level ?? null,
     search: search === '' ? null : store.searchCondition(search, namespace),
   }

@@ -1,5 +1,6 @@
-import { and, type Db, type Sql, sql, unprepared } from '../../platform/db/db.ts'
+import { type Db, type Sql, sql, unprepared } from '../../platform/db/db.ts'
 import { type AppScope, inScope } from '../../platform/db/page.ts'
+import { change, insertion, matching, update, wire } from '../../platform/db/rows.ts'
 import { countImported } from '../../platform/events/counters.ts'
 import { eventsWritesIf, eventWrites, type StoredEvent } from '../../platform/events/events.ts'
 import type { Id } from '../../platform/ids.ts'
@@ -34,22 +35,11 @@ const COUNT_SHARDS = 64
 
 /** A row as the wire shows it. */
 export function toUser(row: UserRow): User {
-  return {
-    id: row.id,
-    appId: row.app_id,
-    email: row.email,
-    emailVerified: row.email_verified,
-    name: row.name,
-    externalId: row.external_id,
-    partyId: row.party_id,
-    trustLevel: row.trust_level,
-    status: row.status,
-    mfaEnabled: row.mfa_enabled,
-    metadata: row.metadata,
-    lastSeenAt: row.last_seen_at?.toISOString() ?? null,
-    createdAt: row.created_at.toISOString(),
-    updatedAt: row.updated_at.toISOString(),
-  }
+  return wire(
+    row,
+    `id app_id email email_verified name external_id party_id trust_level status mfa_enabled metadata last_seen_at
+    created_at updated_at`,
+  )
 }
 
 /** A `with` part, `counted`: counts so many users in. */
@@ -65,10 +55,7 @@ function countWrite(row: Pick<UserRow, 'tenant_id' | 'app_id' | 'trust_level'>, 
 export async function insertUser(db: Db, row: UserRow, event: StoredEvent): Promise<void> {
   await db.run(sql`
     with ${eventWrites(event)}, ${countWrite(row, 1)}
-    insert into users (tenant_id, id, app_id, email, email_key, name, external_id, party_id, metadata, search_text,
-      created_event_id, created_at, updated_at)
-    values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.email}, ${row.email_key}, ${row.name}, ${row.external_id},
-      ${row.party_id}, ${row.metadata}, ${row.search_text}, ${event.id}, ${row.created_at}, ${row.updated_at})`)
+    ${insertion('users', { ...row, created_event_id: event.id })}`)
 }
 
 const column = <T>(rows: readonly UserRow[], pick: (row: UserRow) => T): T[] => rows.map(pick)
@@ -114,19 +101,15 @@ export async function insertUsers(
 
 /** Writes a guest: a user without a count and without an event. */
 export async function insertGuest(db: Db, row: UserRow): Promise<void> {
-  await db.run(sql`
-    insert into users (tenant_id, id, app_id, party_id, guest, metadata, search_text, created_at, updated_at)
-    values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.party_id}, true, ${row.metadata}, ${row.search_text},
-      ${row.created_at}, ${row.updated_at})`)
+  await db.run(insertion('users', { ...row, guest: true }))
 }
 
 /** Makes a guest a user that lists show, with its count and its event in one statement. */
 export async function promoteGuest(tx: Db, row: UserRow, event: StoredEvent): Promise<void> {
   await tx.run(sql`
     with ${eventWrites(event)}, ${countWrite(row, 1)}
-    update users set guest = false, email = ${row.email}, email_key = ${row.email_key}, name = ${row.name},
-      external_id = ${row.external_id}, metadata = ${row.metadata}, search_text = ${row.search_text}, created_event_id = ${event.id},
-      updated_at = ${row.updated_at}
+    update users set guest = false, created_event_id = ${event.id},
+      ${change(row, 'email email_key name external_id metadata search_text updated_at')}
     where tenant_id = ${row.tenant_id} and id = ${row.id} and guest`)
 }
 
@@ -224,11 +207,8 @@ export function lockUser(tx: Db, scope: AppScope, id: Id<'usr'>): Promise<UserRo
 
 /** Stores what a PATCH can change. */
 export async function updateUser(tx: Db, row: UserRow): Promise<void> {
-  await tx.run(sql`
-    update users set email = ${row.email}, email_key = ${row.email_key}, email_verified = ${row.email_verified}, name = ${row.name},
-      external_id = ${row.external_id}, status = ${row.status}, metadata = ${row.metadata}, search_text = ${row.search_text},
-      updated_at = ${row.updated_at}
-    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+  const columns = 'email email_key email_verified name external_id status metadata search_text updated_at'
+  await tx.run(update('users', row, columns))
 }
 
 /** Deletes the row and counts it out. */
@@ -261,19 +241,16 @@ export function searchCondition(search: string, namespace: string): Sql {
 }
 
 function conditions(filter: UserFilter): Sql {
-  const all = [sql`tenant_id = ${filter.tenantId}`, sql`not guest`]
-  if (filter.appId !== null) all.push(sql`app_id = ${filter.appId}`)
-  if (filter.trustLevel !== null) all.push(sql`trust_level = ${filter.trustLevel}`)
-  if (filter.search !== null) all.push(filter.search)
-  return and(all)
+  const { tenantId, appId, trustLevel, search } = filter
+  const found = sql`${matching({ tenant_id: tenantId, app_id: appId, trust_level: trustLevel })} and not guest`
+  return search === null ? found : sql`${found} and ${search}`
 }
 
 /** How many users a filter without a search finds. */
-async function countUsers(db: Db, filter: UserFilter): Promise<number> {
-  const row = await db.one<{ n: number }>(sql`
+function countUsers(db: Db, filter: UserFilter): Promise<number> {
+  return db.count(sql`
     select coalesce(sum(n), 0)::bigint as n from user_counts
     where ${inScope(filter)} and (${filter.trustLevel}::text is null or trust_level = ${filter.trustLevel})`)
-  return row?.n ?? 0
 }
 
 /** A page found by its place. One in the second half is read from the other end, so that no page skips more than half. */

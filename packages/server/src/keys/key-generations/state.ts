@@ -1,6 +1,8 @@
 import type { Db } from '../../platform/db/db.ts'
+import { wire } from '../../platform/db/rows.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { type Id, isId } from '../../platform/ids.ts'
+import { existing, pathId } from '../../platform/http/errors.ts'
+import type { Id } from '../../platform/ids.ts'
 import { open, seal } from '../../platform/security/crypto.ts'
 import type * as threshold from '../../platform/security/threshold/threshold.ts'
 import { bytesOf } from '../../wallets/custody/service.ts'
@@ -73,10 +75,7 @@ export function toKeyGeneration(row: store.KeyGenerationRow, now: Date): KeyGene
     round1: row.round1[0] as Round1,
     transcriptHash: row.transcript.toString('hex'),
     publicKey: row.sharing?.commitments[0] ?? null,
-    walletId: row.wallet_id,
-    expiresAt: row.expires_at.toISOString(),
-    createdAt: row.created_at.toISOString(),
-    updatedAt: row.updated_at.toISOString(),
+    ...wire(row, 'wallet_id expires_at created_at updated_at'),
   }
 }
 
@@ -102,8 +101,7 @@ const placeOf = ({ caller, user }: Omit<Call, 'origin'>, id: Id<'dkg'>): store.P
 
 /** The current user's key generation. @throws not_found, user_session_required */
 export async function findOwn(deps: Deps, call: Omit<Call, 'origin'>, id: string): Promise<store.KeyGenerationRow> {
-  const row = isId('dkg', id) ? await store.findKeyGeneration(deps.db, placeOf(call, id)) : undefined
-  if (row === undefined) throw fail('not_found')
+  const row = existing(await store.findKeyGeneration(deps.db, placeOf(call, pathId('dkg', id))))
   await requireOwnSession(deps, call)
   return row
 }
@@ -114,9 +112,7 @@ export async function lockOwn(
   call: Omit<Call, 'origin'>,
   { id }: store.KeyGenerationRow,
 ): Promise<store.KeyGenerationRow> {
-  const row = await store.lockKeyGeneration(tx, placeOf(call, id))
-  if (row === undefined) throw fail('not_found')
-  return row
+  return existing(await store.lockKeyGeneration(tx, placeOf(call, id)))
 }
 
 /** The row without its secrets. */

@@ -1,4 +1,5 @@
 import { type Db, sql } from '../../platform/db/db.ts'
+import { insertion, json, update } from '../../platform/db/rows.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { AnsweredSubshares, Round1 } from './schema.ts'
 
@@ -31,12 +32,8 @@ export interface KeyGenerationRow {
 
 /** Writes a new key generation. */
 export async function insertKeyGeneration(tx: Db, row: KeyGenerationRow): Promise<void> {
-  await tx.run(sql`
-    insert into key_generations (tenant_id, id, app_id, user_id, ledger, status, participants, round1, state_sealed, transcript,
-      wallet_id, expires_at, created_at, updated_at)
-    values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.user_id}, ${row.ledger}, ${row.status},
-      ${JSON.stringify(row.participants)}::json, ${JSON.stringify(row.round1)}::json, ${row.state_sealed}, ${row.transcript},
-      ${row.wallet_id}, ${row.expires_at}, ${row.created_at}, ${row.updated_at})`)
+  const lists = { participants: json(row.participants), round1: json(row.round1) }
+  await tx.run(insertion('key_generations', { ...row, ...lists }))
 }
 
 /** Whose key generation. */
@@ -47,28 +44,24 @@ export interface Place {
   id: Id<'dkg'>
 }
 
+const select = (of: Place) => sql`
+  select * from key_generations
+  where tenant_id = ${of.tenantId} and id = ${of.id} and app_id = ${of.appId} and user_id = ${of.userId}`
+
 /** A user's key generation. */
 export function findKeyGeneration(db: Db, of: Place): Promise<KeyGenerationRow | undefined> {
-  return db.one<KeyGenerationRow>(sql`
-    select * from key_generations
-    where tenant_id = ${of.tenantId} and id = ${of.id} and app_id = ${of.appId} and user_id = ${of.userId}`)
+  return db.one<KeyGenerationRow>(select(of))
 }
 
 /** The same, locked until the transaction ends. */
 export function lockKeyGeneration(tx: Db, of: Place): Promise<KeyGenerationRow | undefined> {
-  return tx.one<KeyGenerationRow>(sql`
-    select * from key_generations
-    where tenant_id = ${of.tenantId} and id = ${of.id} and app_id = ${of.appId} and user_id = ${of.userId}
-    for no key update`)
+  return tx.one<KeyGenerationRow>(sql`${select(of)} for no key update`)
 }
 
 /** Stores how far a key generation is. */
 export async function updateKeyGeneration(tx: Db, row: KeyGenerationRow): Promise<void> {
-  await tx.run(sql`
-    update key_generations set status = ${row.status}, state_sealed = ${row.state_sealed},
-      sharing = ${row.sharing && JSON.stringify(row.sharing)}::json, round2_hash = ${row.round2_hash},
-      round2 = ${row.round2 && JSON.stringify(row.round2)}::json, updated_at = ${row.updated_at}
-    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+  const changed = { ...row, round2: json(row.round2) }
+  await tx.run(update('key_generations', changed, 'status state_sealed sharing round2_hash round2 updated_at'))
 }
 
 /** Cancels a user's key generations that are under way, but for the last `keep`, and wipes what was secret in them. */

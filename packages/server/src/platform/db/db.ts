@@ -18,7 +18,8 @@ const names = new Map<string, string>()
 /** Statement texts are written in the source, so their number is bounded by it; past this something composes texts from data. */
 const NAMES_MAX = 2_000
 
-function statementName(text: string): string {
+/** The name under which each connection prepares a statement of this text. */
+export function statementName(text: string): string {
   const known = names.get(text)
   if (known !== undefined) return known
   if (names.size >= NAMES_MAX) throw new Error('too many distinct SQL texts: a value is being composed into one')

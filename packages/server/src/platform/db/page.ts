@@ -20,7 +20,7 @@ export async function readPage<Row extends object, T>(
   toItem: (row: Row) => T,
 ): Promise<Page<T>> {
   const { page, pageSize, offset } = paging(query)
-  const counted = await db.one<{ n: number }>(sql`select count(*) as n ${from}`)
+  const total = await db.count(sql`select count(*) as n ${from}`)
   const rows = await db.query<Row>(sql`select * ${from} order by id desc offset ${offset} limit ${pageSize}`)
-  return { items: rows.map(toItem), total: counted?.n ?? 0, page, pageSize }
+  return { items: rows.map(toItem), total, page, pageSize }
 }

@@ -1,5 +1,6 @@
 import { and, type Db, type Sql, sql } from '../../platform/db/db.ts'
 import { type AppScope, inScope, readPage } from '../../platform/db/page.ts'
+import { insertion, update, wire } from '../../platform/db/rows.ts'
 import type { Page } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { KeyType } from '../../platform/security/api-key.ts'
@@ -35,31 +36,16 @@ export function statusOf(row: Pick<ApiKeyRow, 'revoked_at' | 'expires_at'>, now:
 
 /** A row as the wire shows it at a time. */
 export function toApiKey(row: ApiKeyRow, now: Date): ApiKey {
-  return {
-    id: row.id,
-    name: row.name,
-    type: row.type,
-    scopes: row.scopes,
-    appId: row.app_id,
-    prefix: row.prefix,
-    last4: row.last4,
-    allowedIps: row.allowed_ips,
-    expiresAt: row.expires_at?.toISOString() ?? null,
-    lastUsedAt: row.last_used_at?.toISOString() ?? null,
-    status: statusOf(row, now),
-    metadata: row.metadata,
-    createdAt: row.created_at.toISOString(),
-    updatedAt: row.updated_at.toISOString(),
-  }
+  return wire(
+    { ...row, status: statusOf(row, now) },
+    `id name type scopes app_id prefix last4 allowed_ips expires_at last_used_at status metadata created_at
+    updated_at`,
+  )
 }
 
 /** Writes a new key. @throws the violation of api_keys_hash when this very key exists already */
 export async function insertApiKey(tx: Db, row: ApiKeyRow): Promise<void> {
-  await tx.run(sql`
-    insert into api_keys (tenant_id, id, name, type, scopes, app_id, hash, prefix, last4, allowed_ips, metadata, expires_at,
-      created_at, updated_at)
-    values (${row.tenant_id}, ${row.id}, ${row.name}, ${row.type}, ${row.scopes}, ${row.app_id}, ${row.hash}, ${row.prefix},
-      ${row.last4}, ${row.allowed_ips}, ${row.metadata}, ${row.expires_at}, ${row.created_at}, ${row.updated_at})`)
+  await tx.run(insertion('api_keys', row))
 }
 
 const select = (scope: AppScope, id: Id<'key'>) => sql`select * from api_keys where ${inScope(scope)} and id = ${id}`
@@ -120,10 +106,7 @@ export async function revokeApiKey(tx: Db, row: ApiKeyRow): Promise<void> {
 
 /** Stores a new value, and the old one beside it. */
 export async function rotateApiKey(tx: Db, row: ApiKeyRow): Promise<void> {
-  await tx.run(sql`
-    update api_keys set hash = ${row.hash}, prefix = ${row.prefix}, last4 = ${row.last4}, previous_hash = ${row.previous_hash},
-      previous_until = ${row.previous_until}, updated_at = ${row.updated_at}
-    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+  await tx.run(update('api_keys', row, 'hash prefix last4 previous_hash previous_until updated_at'))
 }
 
 /** Revokes all keys of an app. */

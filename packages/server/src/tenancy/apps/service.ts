@@ -1,4 +1,5 @@
 import { type Db, violatedConstraint } from '../../platform/db/db.ts'
+import type { AppScope } from '../../platform/db/page.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { type EventInput, publish } from '../../platform/events/events.ts'
 import type { OfApp } from '../../platform/hooks.ts'
@@ -171,6 +172,16 @@ export async function defaultApp(deps: Deps, tenantId: Id<'ten'>): Promise<Id<'a
 /** Drops cached apps: after a change of the default app, or when a cached app turns out to be deleted. */
 export function forgetApps(deps: Pick<Deps, 'auth'>): void {
   knownApps(deps).forget()
+}
+
+/** What a list shows: records of the app that its query names, otherwise all that the key sees. @throws not_found */
+export async function listScope(
+  deps: Deps,
+  caller: Caller,
+  { app_id: appId }: { app_id?: string | undefined },
+): Promise<AppScope> {
+  if (appId === undefined) return { tenantId: caller.tenantId, appId: caller.appId }
+  return { tenantId: caller.tenantId, appId: await resolveApp(deps, caller, appId, 'app_id') }
 }
 
 /**

@@ -1,5 +1,6 @@
 import { type Db, sql } from '../../platform/db/db.ts'
 import { type AppScope, readPage } from '../../platform/db/page.ts'
+import { insertion, update, wire } from '../../platform/db/rows.ts'
 import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { App } from './schema.ts'
@@ -26,35 +27,19 @@ export interface AppRow {
 
 /** A row as the wire shows it. `publicHost` is the relying party of apps that name none. */
 export function toApp(row: AppRow, publicHost: string): App {
-  return {
-    id: row.id,
-    name: row.name,
-    allowedOrigins: row.allowed_origins,
-    allowedRedirectUrls: row.allowed_redirect_urls,
-    passkey: {
-      rpId: row.passkey.rpId ?? publicHost,
-      rpName: row.passkey.rpName ?? row.name,
-      userVerification: row.passkey.userVerification,
-    },
-    messenger: { ...row.messenger, configured: row.bot_token_sealed !== null },
-    mfa: row.mfa,
-    sessions: row.sessions,
-    mpc: row.mpc,
-    recovery: row.recovery,
-    metadata: row.metadata,
-    createdAt: row.created_at.toISOString(),
-    updatedAt: row.updated_at.toISOString(),
-  }
+  const { rpId, rpName, userVerification } = row.passkey
+  const passkey = { rpId: rpId ?? publicHost, rpName: rpName ?? row.name, userVerification }
+  const messenger = { ...row.messenger, configured: row.bot_token_sealed !== null }
+  return wire(
+    { ...row, passkey, messenger },
+    `id name allowed_origins allowed_redirect_urls passkey messenger mfa sessions mpc recovery metadata created_at
+    updated_at`,
+  )
 }
 
 /** Writes a new app. */
 export async function insertApp(db: Db, row: AppRow): Promise<void> {
-  await db.run(sql`
-    insert into apps (tenant_id, id, name, allowed_origins, allowed_redirect_urls, passkey, messenger, bot_token_sealed, mfa,
-      sessions, mpc, recovery, metadata, created_at, updated_at)
-    values (${row.tenant_id}, ${row.id}, ${row.name}, ${row.allowed_origins}, ${row.allowed_redirect_urls}, ${row.passkey},
-      ${row.messenger}, ${row.bot_token_sealed}, ${row.mfa}, ${row.sessions}, ${row.mpc}, ${row.recovery}, ${row.metadata},
-      ${row.created_at}, ${row.updated_at})`)
+  await db.run(insertion('apps', row))
 }
 
 /** Apps of a tenant, or with `appId` that one alone: what a key sees. */
@@ -90,11 +75,9 @@ export function listApps(db: Db, scope: AppScope, query: PageQuery, publicHost: 
 
 /** Stores what a PATCH can change. */
 export async function updateApp(tx: Db, row: AppRow): Promise<void> {
-  await tx.run(sql`
-    update apps set name = ${row.name}, allowed_origins = ${row.allowed_origins}, allowed_redirect_urls = ${row.allowed_redirect_urls},
-      passkey = ${row.passkey}, messenger = ${row.messenger}, bot_token_sealed = ${row.bot_token_sealed}, mfa = ${row.mfa},
-      sessions = ${row.sessions}, mpc = ${row.mpc}, recovery = ${row.recovery}, metadata = ${row.metadata}, updated_at = ${row.updated_at}
-    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+  const columns = `name allowed_origins allowed_redirect_urls passkey messenger bot_token_sealed mfa sessions mpc recovery
+    metadata updated_at`
+  await tx.run(update('apps', row, columns))
 }
 
 const selectDefaultApp = (tenantId: Id<'ten'>) => sql`select default_app_id from tenants where id = ${tenantId}`

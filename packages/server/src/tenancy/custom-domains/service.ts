@@ -7,7 +7,7 @@ import { type ErrorTable, existing, failures, invalid, notFoundField, pathId } f
 import type { Call, Caller, Page } from '../../platform/http/route.ts'
 import { newId } from '../../platform/ids.ts'
 import { raiseAuthEpoch } from '../../platform/security/authenticator.ts'
-import { forgetApps, resolveApp } from '../apps/service.ts'
+import { forgetApps, listScope, resolveApp } from '../apps/service.ts'
 import { canonicalDomain, refuseUnownable } from './domain-name.ts'
 import { firstCheckAt } from './next-check.ts'
 import type { CreateCustomDomain, CustomDomain, ListCustomDomains, RemoveCustomDomain } from './schema.ts'
@@ -104,9 +104,8 @@ export async function listCustomDomains(
   caller: Caller,
   query: ListCustomDomains,
 ): Promise<Page<CustomDomain>> {
-  const appId = query.app_id === undefined ? caller.appId : await resolveApp(deps, caller, query.app_id, 'app_id')
-  const scope = { tenantId: caller.tenantId, appId, status: query.status ?? null }
-  return store.listDomains(deps.db, scope, query, targetHost(deps))
+  const scope = await listScope(deps, caller, query)
+  return store.listDomains(deps.db, { ...scope, status: query.status ?? null }, query, targetHost(deps))
 }
 
 /** @throws not_found, the same for unknown domains and those of another tenant or app */

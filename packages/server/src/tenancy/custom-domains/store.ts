@@ -1,5 +1,6 @@
 import { type Db, sql } from '../../platform/db/db.ts'
 import { type AppScope, inScope, readPage } from '../../platform/db/page.ts'
+import { insertion, update, wire } from '../../platform/db/rows.ts'
 import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { domainOrigins } from '../../platform/security/domain-origins.ts'
@@ -29,17 +30,10 @@ export const recordName = (row: Pick<DomainRow, 'domain'>): string => `${RECORD_
 /** A row as the wire shows it. `target` is the host that domains are to point at. */
 export function toCustomDomain(row: DomainRow, target: string): CustomDomain {
   return {
-    id: row.id,
-    domain: row.domain,
-    appId: row.app_id,
-    status: row.status,
+    ...wire(row, 'id domain app_id status'),
     verification: { type: 'TXT', name: recordName(row), value: row.token },
     target: { type: 'CNAME', name: row.domain, value: target },
-    lastCheckedAt: row.last_checked_at?.toISOString() ?? null,
-    missingSince: row.missing_since?.toISOString() ?? null,
-    error: row.error,
-    createdAt: row.created_at.toISOString(),
-    updatedAt: row.updated_at.toISOString(),
+    ...wire(row, 'last_checked_at missing_since error created_at updated_at'),
   }
 }
 
@@ -51,12 +45,8 @@ export type NewDomain = Pick<
 
 /** Writes a new domain. @throws the violation of custom_domains_domain, or of custom_domains_app_fk */
 export async function insertDomain(tx: Db, row: NewDomain): Promise<DomainRow> {
-  const inserted = await tx.one<DomainRow>(sql`
-    insert into custom_domains (tenant_id, id, app_id, domain, status, token, next_check_at, created_at, updated_at)
-    values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.domain}, 'pending', ${row.token}, ${row.next_check_at},
-      ${row.created_at}, ${row.created_at})
-    returning *`)
-  return inserted as DomainRow
+  const pending = insertion('custom_domains', { ...row, status: 'pending', updated_at: row.created_at })
+  return (await tx.one<DomainRow>(sql`${pending} returning *`)) as DomainRow
 }
 
 /** The domain, or undefined. */
@@ -94,11 +84,8 @@ export function listDomains(
 
 /** Stores what a lookup has changed. @throws the violation of custom_domains_verified when another tenant was first */
 export async function updateChecked(tx: Db, row: DomainRow): Promise<void> {
-  await tx.run(sql`
-    update custom_domains set status = ${row.status}, error = ${row.error}, last_checked_at = ${row.last_checked_at},
-      next_check_at = ${row.next_check_at}, missing_since = ${row.missing_since}, verified_at = ${row.verified_at},
-      updated_at = ${row.updated_at}
-    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+  const columns = 'status error last_checked_at next_check_at missing_since verified_at updated_at'
+  await tx.run(update('custom_domains', row, columns))
 }
 
 /** Deletes a domain by its name. @returns what it was, or undefined */

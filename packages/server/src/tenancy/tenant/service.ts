@@ -74,13 +74,14 @@ export interface CreateTenant {
 }
 
 /** A new Ed25519 key of a ledger node: the public one raw, the private one as PKCS #8, sealed. */
-async function newNodeKey(deps: Deps, tenantId: Id<'ten'>): Promise<{ nodePublicKey: Buffer; nodeKeySealed: Buffer }> {
+async function newNodeKey(deps: Deps, tenantId: Id<'ten'>) {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
   const pkcs8 = privateKey.export({ type: 'pkcs8', format: 'der' })
-  const nodeKeySealed = await seal(deps.keys, pkcs8, ['node key', tenantId])
+  const node_key_sealed = await seal(deps.keys, pkcs8, ['node key', tenantId])
   pkcs8.fill(0)
   // RFC 8410, section 4: the key is the end of its SubjectPublicKeyInfo.
-  return { nodePublicKey: publicKey.export({ type: 'spki', format: 'der' }).subarray(-RAW_KEY_BYTES), nodeKeySealed }
+  const node_public_key = publicKey.export({ type: 'spki', format: 'der' }).subarray(-RAW_KEY_BYTES)
+  return { node_public_key, node_key_sealed }
 }
 
 /**
@@ -94,7 +95,9 @@ export async function createTenant(deps: Deps, input: CreateTenant): Promise<New
   const nodeKey = await newNodeKey(deps, tenantId)
   return deps.db.tx(async (tx) => {
     const name = input.name.trim().normalize('NFC')
-    await store.insertTenant(tx, { id: tenantId, name, defaultAppId: appId, ...nodeKey, now: deps.now() })
+    const now = deps.now()
+    const row = { id: tenantId, name, default_app_id: appId, ...nodeKey, created_at: now, updated_at: now }
+    await store.insertTenant(tx, row)
     const cause = { actor }
     await recordAuditOnly(tx, deps, { tenantId, appId: null, action: 'tenant.created', target: tenantId, cause })
     await createFirstApp(tx, deps, { tenantId, id: appId, name: 'Default', actor })

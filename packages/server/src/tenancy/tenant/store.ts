@@ -1,4 +1,5 @@
 import { type Db, sql } from '../../platform/db/db.ts'
+import { insertion, wire } from '../../platform/db/rows.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { Tenant } from './schema.ts'
 
@@ -15,30 +16,18 @@ export interface TenantRow {
 /** A row as the wire shows it. */
 export function toTenant(row: TenantRow): Tenant {
   return {
-    id: row.id,
-    name: row.name,
-    plan: row.plan,
+    ...wire(row, 'id name plan'),
     settings: { defaultAppId: row.default_app_id },
-    createdAt: row.created_at.toISOString(),
-    updatedAt: row.updated_at.toISOString(),
+    ...wire(row, 'created_at updated_at'),
   }
 }
 
 /** Writes a new tenant. Its default app may follow in the same transaction. */
 export async function insertTenant(
   tx: Db,
-  tenant: {
-    id: Id<'ten'>
-    name: string
-    defaultAppId: Id<'app'>
-    nodePublicKey: Buffer
-    nodeKeySealed: Buffer
-    now: Date
-  },
+  row: Omit<TenantRow, 'plan'> & { node_public_key: Buffer; node_key_sealed: Buffer },
 ): Promise<void> {
-  await tx.run(sql`
-    insert into tenants (id, name, default_app_id, node_public_key, node_key_sealed, created_at, updated_at)
-    values (${tenant.id}, ${tenant.name}, ${tenant.defaultAppId}, ${tenant.nodePublicKey}, ${tenant.nodeKeySealed}, ${tenant.now}, ${tenant.now})`)
+  await tx.run(insertion('tenants', row))
 }
 
 const select = (id: Id<'ten'>) => sql`

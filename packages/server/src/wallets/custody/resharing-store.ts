@@ -1,4 +1,5 @@
 import { type Db, sql } from '../../platform/db/db.ts'
+import { insertion } from '../../platform/db/rows.ts'
 import type { Id } from '../../platform/ids.ts'
 
 /** A resharing as the table holds it. A wallet has at most one: its latest. */
@@ -33,10 +34,7 @@ export function findResharing(db: Db, of: ResharedWallet): Promise<ResharingRow 
 /** Stores a new resharing in place of the wallet's last one. */
 export async function putResharing(tx: Db, row: ResharingRow): Promise<void> {
   await tx.run(sql`
-    insert into resharings (tenant_id, wallet_id, id, challenge_id, generation, transcript, commitments, share_sealed,
-      confirmed_at, expires_at, created_at)
-    values (${row.tenant_id}, ${row.wallet_id}, ${row.id}, ${row.challenge_id}, ${row.generation}, ${row.transcript},
-      ${row.commitments}::bytea[], ${row.share_sealed}, ${row.confirmed_at}, ${row.expires_at}, ${row.created_at})
+    ${insertion('resharings', row)}
     on conflict (tenant_id, wallet_id) do update set id = excluded.id, challenge_id = excluded.challenge_id,
       generation = excluded.generation, transcript = excluded.transcript, commitments = excluded.commitments,
       share_sealed = excluded.share_sealed, confirmed_at = excluded.confirmed_at, expires_at = excluded.expires_at,

@@ -1,4 +1,5 @@
 import { type Db, violatedConstraint } from '../../platform/db/db.ts'
+import { wire } from '../../platform/db/rows.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { invalid } from '../../platform/http/errors.ts'
 import { type Id, newId } from '../../platform/ids.ts'
@@ -11,25 +12,17 @@ import * as store from './store.ts'
 
 /** A share's record as the API returns it. */
 export function toShare(row: store.ShareRow): KeyShare {
-  return {
-    id: row.id,
-    walletId: row.wallet_id,
-    holder: row.holder,
-    index: row.index,
-    threshold: row.threshold,
-    total: row.total,
-    generation: row.generation,
-    scheme: row.scheme,
-    curve: row.curve,
+  const shown = {
+    ...row,
     commitments: row.commitments.map((point) => point.toString('hex')),
-    verifyingShare: row.verifying_share.toString('hex'),
-    protection: row.protection,
-    status: row.status,
+    verifying_share: row.verifying_share.toString('hex'),
     stored: isStored(row),
-    lastUsedAt: row.last_used_at?.toISOString() ?? null,
-    createdAt: row.created_at.toISOString(),
-    updatedAt: row.updated_at.toISOString(),
   }
+  return wire(
+    shown,
+    `id wallet_id holder index threshold total generation scheme curve commitments verifying_share protection status
+    stored last_used_at created_at updated_at`,
+  )
 }
 
 /** Whether a share counts: it was neither superseded nor deleted. */

@@ -1,4 +1,5 @@
 import { type Db, sql } from '../../platform/db/db.ts'
+import { insertion, update } from '../../platform/db/rows.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { KeyShare } from './schema.ts'
 
@@ -50,13 +51,7 @@ export interface ClientCiphertext {
 
 /** Writes a new share. */
 export async function insertShare(tx: Db, row: ShareRow): Promise<void> {
-  const ciphertext = row.client_ciphertext && JSON.stringify(row.client_ciphertext)
-  await tx.run(sql`
-    insert into key_shares (tenant_id, id, wallet_id, generation, index, holder, threshold, total, scheme, curve, commitments,
-      verifying_share, protection, status, share_sealed, client_ciphertext, last_used_at, created_at, updated_at)
-    values (${row.tenant_id}, ${row.id}, ${row.wallet_id}, ${row.generation}, ${row.index}, ${row.holder}, ${row.threshold},
-      ${row.total}, ${row.scheme}, ${row.curve}, ${row.commitments}::bytea[], ${row.verifying_share}, ${row.protection},
-      ${row.status}, ${row.share_sealed}, ${ciphertext}::json, ${row.last_used_at}, ${row.created_at}, ${row.updated_at})`)
+  await tx.run(insertion('key_shares', row))
 }
 
 /** All records of a wallet's shares, deleted and superseded ones too, by generation and index. */
@@ -87,11 +82,7 @@ export function findShare(
 
 /** Stores what can change in a share. */
 export async function updateShare(tx: Db, row: ShareRow): Promise<void> {
-  const ciphertext = row.client_ciphertext && JSON.stringify(row.client_ciphertext)
-  await tx.run(sql`
-    update key_shares set protection = ${row.protection}, status = ${row.status}, share_sealed = ${row.share_sealed},
-      client_ciphertext = ${ciphertext}::json, last_used_at = ${row.last_used_at}, updated_at = ${row.updated_at}
-    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+  await tx.run(update('key_shares', row, 'protection status share_sealed client_ciphertext last_used_at updated_at'))
 }
 
 /** Ends a wallet's live shares of some generations and destroys what is stored of them. @returns their new rows */

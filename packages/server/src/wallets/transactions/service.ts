@@ -1,11 +1,10 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { newEvent, type StoredEvent } from '../../platform/events/events.ts'
-import { fail } from '../../platform/http/errors.ts'
-import { type Caller, type Origin, type Page, paging } from '../../platform/http/route.ts'
-import { isId } from '../../platform/ids.ts'
+import { existing, pathId } from '../../platform/http/errors.ts'
+import type { Caller, Origin, Page } from '../../platform/http/route.ts'
 import type { Command } from '../../platform/ports/ledger.ts'
-import { resolveApp } from '../../tenancy/apps/service.ts'
+import { listScope } from '../../tenancy/apps/service.ts'
 import type { ListTransactions, Operation, Transaction, TransactionSummary } from './schema.ts'
 import * as store from './store.ts'
 
@@ -24,9 +23,9 @@ export {
 
 /** One transaction. @throws not_found */
 export async function getTransaction(deps: Deps, caller: Caller, id: string): Promise<Transaction> {
-  const row = isId('tx', id) ? await store.findTransaction(deps.db, caller.tenantId, id, caller.appId) : undefined
-  if (row === undefined) throw fail('not_found')
-  return store.toTransaction(row)
+  return store.toTransaction(
+    existing(await store.findTransaction(deps.db, caller.tenantId, pathId('tx', id), caller.appId)),
+  )
 }
 
 /** A page of the transactions that match a filter, newest first. */
@@ -35,19 +34,10 @@ export async function listTransactions(
   caller: Caller,
   query: ListTransactions,
 ): Promise<Page<TransactionSummary>> {
-  const { page, pageSize, offset } = paging(query)
-  const appId = query.app_id === undefined ? caller.appId : await resolveApp(deps, caller, query.app_id, 'app_id')
-  const filter: store.TransactionFilter = {
-    tenantId: caller.tenantId,
-    appId,
-    status: query.status ?? null,
-    walletId: query.wallet_id ?? null,
-    userId: query.user_id ?? null,
-    sessionId: query.delegated_session_id ?? null,
-    commandId: query.command_id ?? null,
-  }
-  const { rows, total } = await store.listTransactions(deps.db, filter, { offset, pageSize })
-  return { items: rows.map(store.toSummary), total, page, pageSize }
+  const { tenantId: tenant_id, appId: app_id } = await listScope(deps, caller, query)
+  const { status, wallet_id, user_id, delegated_session_id, command_id } = query
+  const filter = { tenant_id, app_id, status, wallet_id, user_id, delegated_session_id, command_id }
+  return store.listTransactions(deps.db, filter, query)
 }
 
 /** Commands in short, as events and lists show them. */

@@ -1,5 +1,8 @@
-import { and, type Db, type Sql, sql } from '../../platform/db/db.ts'
+import { type Db, type Sql, sql } from '../../platform/db/db.ts'
+import { inScope, readPage } from '../../platform/db/page.ts'
+import { json, matching, update, wire } from '../../platform/db/rows.ts'
 import { eventsWrites, type StoredEvent } from '../../platform/events/events.ts'
+import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { Command, Effect } from '../../platform/ports/ledger.ts'
 import type { NonceCommitments } from '../custody/schema.ts'
@@ -72,34 +75,18 @@ export interface TransactionRow {
 }
 
 /** A row as lists show it. */
-export function toSummary(row: SummaryRow): TransactionSummary {
-  return {
-    id: row.id,
-    appId: row.app_id,
-    userId: row.user_id,
-    walletId: row.wallet_id,
-    partyId: row.party_id,
-    delegatedSessionId: row.delegated_session_id,
-    ledger: row.ledger,
-    commandId: row.command_id,
-    status: row.status,
-    operations: row.operations,
-    updateId: row.update_id,
-    offset: row.ledger_offset,
-    error: row.error && { code: row.error.code, message: row.error.message },
-    expiresAt: row.expires_at?.toISOString() ?? null,
-    completedAt: row.completed_at?.toISOString() ?? null,
-    createdAt: row.created_at.toISOString(),
-    updatedAt: row.updated_at.toISOString(),
-  }
+function toSummary(row: SummaryRow): TransactionSummary {
+  return wire(
+    { ...row, offset: row.ledger_offset, error: row.error && { code: row.error.code, message: row.error.message } },
+    `id app_id user_id wallet_id party_id delegated_session_id ledger command_id status operations update_id offset
+    error expires_at completed_at created_at updated_at`,
+  )
 }
 
 /** A row as the wire shows it by itself. */
 export function toTransaction(row: TransactionRow): Transaction {
   return { ...toSummary(row), effects: row.effects }
 }
-
-const json = (value: unknown) => (value === null ? null : JSON.stringify(value))
 
 /** Inserts a new transaction if `condition` holds: a part of the statement that changes its session. */
 export function transactionInsertion(row: TransactionRow, condition: Sql): Sql {
@@ -119,15 +106,11 @@ export function transactionInsertion(row: TransactionRow, condition: Sql): Sql {
 
 /** Stores what can change in an open transaction: a part of the statement that changes its session. */
 export function transactionChange(row: TransactionRow): Sql {
-  return sql`
-    transaction_row as (
-      update transactions set status = ${row.status}, effects = ${json(row.effects)}::json, spends = ${json(row.spends)}::json,
-        commands = ${json(row.commands)}::json, prepared = ${row.prepared}, signatures = ${json(row.signatures)}::json,
-        cosigned = ${json(row.cosigned)}::json,
-        expires_at = ${row.expires_at}, check_at = ${row.check_at}, remaining = ${json(row.remaining)}::json,
-        update_id = ${row.update_id}, ledger_offset = ${row.ledger_offset}, error = ${json(row.error)}::json,
-        updated_at = ${row.updated_at}, completed_at = ${row.completed_at}
-      where tenant_id = ${row.tenant_id} and id = ${row.id})`
+  const lists = { effects: json(row.effects), spends: json(row.spends), commands: json(row.commands) }
+  const kept = { ...row, ...lists, signatures: json(row.signatures) }
+  const columns = `status effects spends commands prepared signatures cosigned expires_at check_at remaining update_id
+    ledger_offset error updated_at completed_at`
+  return sql`transaction_row as (${update('transactions', kept, columns)})`
 }
 
 /** Inserts a new transaction that reserves nothing of its session yet. */
@@ -155,9 +138,7 @@ export function findTransaction(
   id: Id<'tx'>,
   appId: Id<'app'> | null = null,
 ): Promise<TransactionRow | undefined> {
-  return db.one<TransactionRow>(sql`
-    select * from transactions
-    where tenant_id = ${tenantId} and id = ${id} and (${appId}::text is null or app_id = ${appId})`)
+  return db.one<TransactionRow>(sql`select * from transactions where ${inScope({ tenantId, appId })} and id = ${id}`)
 }
 
 /** The same, locked. Its session must be locked first. */
@@ -197,15 +178,9 @@ export function takeDue(db: Db, now: Date, until: Date, limit: number): Promise<
     update transactions t set check_at = ${until} from due where t.tenant_id = due.tenant_id and t.id = due.id returning t.*`)
 }
 
-export interface TransactionFilter {
-  tenantId: Id<'ten'>
-  appId: Id<'app'> | null
-  status: string | null
-  walletId: string | null
-  userId: string | null
-  sessionId: string | null
-  commandId: string | null
-}
+/** What transactions to list. Null and undefined match everything. */
+export type TransactionFilter = { [Column in FilterColumn]: string | null | undefined }
+type FilterColumn = 'tenant_id' | 'app_id' | 'status' | 'wallet_id' | 'user_id' | 'delegated_session_id' | 'command_id'
 
 /** What a list shows, and not what may be megabytes. */
 const SUMMARY = sql`
@@ -213,29 +188,21 @@ const SUMMARY = sql`
   update_id, ledger_offset, error, created_at, updated_at, completed_at`
 
 /** A transaction without its effects and what it keeps while it is open. */
-export type SummaryRow = Omit<
+type SummaryRow = Omit<
   TransactionRow,
   'effects' | 'commands_hash' | 'spends' | 'commands' | 'prepared' | 'signatures' | 'check_at' | 'remaining'
 >
 
-/** A page of the transactions that a filter finds, newest first, and how many it finds in all. */
-export async function listTransactions(
+/** A page of the transactions that a filter finds, newest first. */
+export function listTransactions(
   db: Db,
   filter: TransactionFilter,
-  { offset, pageSize }: { offset: number; pageSize: number },
-): Promise<{ rows: SummaryRow[]; total: number }> {
-  const found = and([
-    sql`tenant_id = ${filter.tenantId}`,
-    ...(filter.appId === null ? [] : [sql`app_id = ${filter.appId}`]),
-    ...(filter.status === null ? [] : [sql`status = ${filter.status}`]),
-    ...(filter.walletId === null ? [] : [sql`wallet_id = ${filter.walletId}`]),
-    ...(filter.userId === null ? [] : [sql`user_id = ${filter.userId}`]),
-    ...(filter.sessionId === null ? [] : [sql`delegated_session_id = ${filter.sessionId}`]),
-    ...(filter.commandId === null ? [] : [sql`command_id = ${filter.commandId}`]),
-  ])
-  const counted = await db.one<{ n: number }>(sql`select count(*) as n from transactions where ${found}`)
-  const rows = await db.query<SummaryRow>(
-    sql`select ${SUMMARY} from transactions where ${found} order by id desc offset ${offset} limit ${pageSize}`,
+  query: PageQuery,
+): Promise<Page<TransactionSummary>> {
+  return readPage(
+    db,
+    sql`from (select ${SUMMARY} from transactions where ${matching({ ...filter })}) t`,
+    query,
+    toSummary,
   )
-  return { rows, total: counted?.n ?? 0 }
 }

@@ -41,7 +41,7 @@ export async function findOwnWallet(
   id: string,
   look: typeof store.findWallet = store.findWallet,
 ): Promise<store.WalletRow | undefined> {
-  const row = isId('wal', id) ? await look(db, caller.tenantId, id, user.appId) : undefined
+  const row = isId('wal', id) ? await look(db, { tenantId: caller.tenantId, appId: user.appId }, id) : undefined
   return row?.user_id === user.id ? row : undefined
 }
 

@@ -5,10 +5,10 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
 import { type EventInput, publish } from '../../platform/events/events.ts'
-import { HttpError, notFoundField } from '../../platform/http/errors.ts'
-import { type Caller, type Page, paging } from '../../platform/http/route.ts'
-import { type Id, isId } from '../../platform/ids.ts'
-import { resolveApp } from '../../tenancy/apps/service.ts'
+import { existing, HttpError, notFoundField, pathId } from '../../platform/http/errors.ts'
+import type { Caller, Page } from '../../platform/http/route.ts'
+import type { Id } from '../../platform/ids.ts'
+import { listScope } from '../../tenancy/apps/service.ts'
 import type { Call } from './access.ts'
 import { fail } from './errors.ts'
 import { ledgerOf, walletEvent } from './new-wallet.ts'
@@ -38,9 +38,7 @@ async function walletOf(deps: Deps, { tenantId }: Caller, userId: Id<'usr'>): Pr
 }
 
 async function findOwn(find: typeof store.findWallet, db: Db, caller: Caller, id: string): Promise<store.WalletRow> {
-  const row = isId('wal', id) ? await find(db, caller.tenantId, id, caller.appId) : undefined
-  if (row === undefined) throw fail('not_found')
-  return row
+  return existing(await find(db, caller, pathId('wal', id)))
 }
 
 /** A wallet as it is stored. @throws not_found, as `getWallet` */
@@ -65,19 +63,11 @@ async function seesUser(deps: Deps, caller: Caller, id: string): Promise<boolean
 
 /** A page of the wallets that a filter finds, newest first. @throws not_found (names `app_id`, `user_id`) */
 export async function listWallets(deps: Deps, caller: Caller, query: ListWallets): Promise<Page<Wallet>> {
-  const { page, pageSize, offset } = paging(query)
-  const appId = query.app_id === undefined ? caller.appId : await resolveApp(deps, caller, query.app_id, 'app_id')
+  const scope = await listScope(deps, caller, query)
   if (query.user_id !== undefined && !(await seesUser(deps, caller, query.user_id))) throw notFoundField('user_id')
-  const filter: store.WalletFilter = {
-    tenantId: caller.tenantId,
-    appId,
-    userId: query.user_id ?? null,
-    custody: query.custody ?? null,
-    status: query.status ?? null,
-    ledger: query.ledger === undefined ? null : ledgerOf(deps, query.ledger).name,
-  }
-  const { rows, total } = await store.listWallets(deps.db, filter, { offset, pageSize })
-  return { items: rows.map(store.toWallet), total, page, pageSize }
+  const { user_id: userId, custody, status } = query
+  const ledger = query.ledger === undefined ? undefined : ledgerOf(deps, query.ledger).name
+  return store.listWallets(deps.db, { ...scope, userId, custody, status, ledger }, query)
 }
 
 /** Freezes a wallet: it signs nothing any more. A frozen one is answered as it is, without an event. @throws not_found */

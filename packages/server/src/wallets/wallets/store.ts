@@ -1,4 +1,7 @@
-import { and, type Db, type Sql, sql } from '../../platform/db/db.ts'
+import { type Db, type Sql, sql } from '../../platform/db/db.ts'
+import { type AppScope, inScope, readPage } from '../../platform/db/page.ts'
+import { insertion, matching, update, wire } from '../../platform/db/rows.ts'
+import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { Wallet } from './schema.ts'
 
@@ -36,36 +39,22 @@ export interface WalletRow {
 
 /** A row as the wire shows it. */
 export function toWallet(row: WalletRow): Wallet {
-  return {
-    id: row.id,
-    appId: row.app_id,
-    userId: row.user_id,
-    ledger: row.ledger,
-    custody: row.custody,
-    partyId: row.party_id,
-    address: row.address,
-    publicKey: row.public_key?.toString('hex') ?? null,
-    curve: row.curve,
-    threshold: row.threshold,
-    total: row.total,
-    generation: row.generation,
-    keyOrigin: row.key_origin,
-    exportedAt: row.exported_at?.toISOString() ?? null,
-    mpcEnabled: row.custody === 'shared',
-    status: row.frozen_at === null ? row.status : 'frozen',
-    createdAt: row.created_at.toISOString(),
-    updatedAt: row.updated_at.toISOString(),
+  const shown = {
+    ...row,
+    public_key: row.public_key?.toString('hex') ?? null,
+    mpc_enabled: row.custody === 'shared',
+    status: row.frozen_at === null ? row.status : ('frozen' as const),
   }
+  return wire(
+    shown,
+    `id app_id user_id ledger custody party_id address public_key curve threshold total generation key_origin
+    exported_at mpc_enabled status created_at updated_at`,
+  )
 }
 
 /** Writes a new wallet. */
 export async function insertWallet(tx: Db, row: WalletRow): Promise<void> {
-  await tx.run(sql`
-    insert into wallets (tenant_id, id, app_id, user_id, ledger, custody, party_id, address, public_key, curve, threshold, total,
-      generation, key_origin, status, onboard_at, created_at, updated_at)
-    values (${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.user_id}, ${row.ledger}, ${row.custody}, ${row.party_id},
-      ${row.address}, ${row.public_key}, ${row.curve}, ${row.threshold}, ${row.total}, ${row.generation}, ${row.key_origin},
-      ${row.status}, ${row.onboard_at}, ${row.created_at}, ${row.updated_at})`)
+  await tx.run(insertion('wallets', row))
 }
 
 /**
@@ -88,27 +77,16 @@ export function findWalletOf(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Pr
   return db.one<WalletRow>(sql`select * from wallets where tenant_id = ${tenantId} and user_id = ${userId}`)
 }
 
-const ofApp = (tenantId: Id<'ten'>, id: Id<'wal'>, appId: Id<'app'> | null): Sql => sql`
-  select * from wallets where tenant_id = ${tenantId} and id = ${id} and (${appId}::text is null or app_id = ${appId})`
+const select = (scope: AppScope, id: Id<'wal'>) => sql`select * from wallets where ${inScope(scope)} and id = ${id}`
 
-/** A tenant's wallet; with `appId`, only if it belongs to that app. */
-export function findWallet(
-  db: Db,
-  tenantId: Id<'ten'>,
-  id: Id<'wal'>,
-  appId: Id<'app'> | null,
-): Promise<WalletRow | undefined> {
-  return db.one<WalletRow>(ofApp(tenantId, id, appId))
+/** The wallet; in the scope of an app, only if it belongs to that app. */
+export function findWallet(db: Db, scope: AppScope, id: Id<'wal'>): Promise<WalletRow | undefined> {
+  return db.one<WalletRow>(select(scope, id))
 }
 
 /** The same, locked until the transaction ends. */
-export function lockWallet(
-  tx: Db,
-  tenantId: Id<'ten'>,
-  id: Id<'wal'>,
-  appId: Id<'app'> | null,
-): Promise<WalletRow | undefined> {
-  return tx.one<WalletRow>(sql`${ofApp(tenantId, id, appId)} for no key update`)
+export function lockWallet(tx: Db, scope: AppScope, id: Id<'wal'>): Promise<WalletRow | undefined> {
+  return tx.one<WalletRow>(sql`${select(scope, id)} for no key update`)
 }
 
 /** Freezes a wallet that is not frozen. @returns the row as it is then; undefined where there was nothing to freeze */
@@ -125,37 +103,23 @@ export function freezeWalletOf(
 
 /** Stores whether a wallet is frozen. */
 export async function setFrozen(tx: Db, row: WalletRow): Promise<void> {
-  await tx.run(sql`
-    update wallets set frozen_at = ${row.frozen_at}, updated_at = ${row.updated_at}
-    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+  await tx.run(update('wallets', row, 'frozen_at updated_at'))
 }
 
 /** Stores whether a wallet can be used. */
 export async function setReadiness(tx: Db, row: WalletRow): Promise<void> {
-  await tx.run(sql`
-    update wallets set status = ${row.status}, onboard_at = ${row.onboard_at}, updated_at = ${row.updated_at}
-    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+  await tx.run(update('wallets', row, 'status onboard_at updated_at'))
 }
 
 /** Stores when the user first got enough to sign without the service, and the generation of the shares. */
-export async function setKeyState(
-  tx: Db,
-  row: Pick<WalletRow, 'tenant_id' | 'id' | 'generation' | 'exported_at' | 'updated_at'>,
-): Promise<void> {
-  await tx.run(sql`
-    update wallets set generation = ${row.generation}, exported_at = ${row.exported_at}, updated_at = ${row.updated_at}
-    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+export async function setKeyState(tx: Db, row: WalletRow): Promise<void> {
+  await tx.run(update('wallets', row, 'generation exported_at updated_at'))
 }
 
 /** Stores how often the recovery of a wallet's key was attempted, in the transaction that holds its row. */
-export async function setRecoveryAttempts(
-  tx: Db,
-  row: Pick<WalletRow, 'tenant_id' | 'id' | 'recovery_tried_at' | 'recovery_strikes' | 'recovery_after'>,
-): Promise<void> {
-  await tx.run(sql`
-    update wallets set recovery_tried_at = ${row.recovery_tried_at.map((at) => at.toISOString())}::timestamptz[],
-      recovery_strikes = ${row.recovery_strikes}, recovery_after = ${row.recovery_after}
-    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+export async function setRecoveryAttempts(tx: Db, row: WalletRow): Promise<void> {
+  const recovery_tried_at = row.recovery_tried_at.map((at) => at.toISOString())
+  await tx.run(update('wallets', { ...row, recovery_tried_at }, 'recovery_tried_at recovery_strikes recovery_after'))
 }
 
 /** Stores how a backup of a wallet's key is shared. */
@@ -163,44 +127,27 @@ export async function setSharing(
   tx: Db,
   row: Pick<WalletRow, 'tenant_id' | 'id' | 'threshold' | 'total' | 'generation' | 'updated_at'>,
 ): Promise<void> {
-  await tx.run(sql`
-    update wallets set threshold = ${row.threshold}, total = ${row.total}, generation = ${row.generation},
-      updated_at = ${row.updated_at}
-    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+  await tx.run(update('wallets', row, 'threshold total generation updated_at'))
 }
 
-/** A null matches everything. */
-export interface WalletFilter {
-  tenantId: Id<'ten'>
-  appId: Id<'app'> | null
-  userId: string | null
-  custody: Wallet['custody'] | null
-  status: Wallet['status'] | null
-  ledger: string | null
+/** What wallets to list. Null and undefined match everything. */
+export interface WalletFilter extends AppScope {
+  userId: string | undefined
+  custody: Wallet['custody'] | undefined
+  status: Wallet['status'] | undefined
+  ledger: string | undefined
 }
 
-function found(filter: WalletFilter) {
-  const all = [sql`tenant_id = ${filter.tenantId}`]
-  if (filter.appId !== null) all.push(sql`app_id = ${filter.appId}`)
-  if (filter.userId !== null) all.push(sql`user_id = ${filter.userId}`)
-  if (filter.custody !== null) all.push(sql`custody = ${filter.custody}`)
-  if (filter.ledger !== null) all.push(sql`ledger = ${filter.ledger}`)
-  if (filter.status === 'frozen') all.push(sql`frozen_at is not null`)
-  else if (filter.status !== null) all.push(sql`frozen_at is null and status = ${filter.status}`)
-  return and(all)
+function found({ tenantId, appId, userId, custody, status, ledger }: WalletFilter): Sql {
+  const all = matching({ tenant_id: tenantId, app_id: appId, user_id: userId, custody, ledger })
+  if (status === undefined) return all
+  if (status === 'frozen') return sql`${all} and frozen_at is not null`
+  return sql`${all} and frozen_at is null and status = ${status}`
 }
 
-/** A page of the wallets that match a filter, newest first, and how many match in all. */
-export async function listWallets(
-  db: Db,
-  filter: WalletFilter,
-  { offset, pageSize }: { offset: number; pageSize: number },
-): Promise<{ rows: WalletRow[]; total: number }> {
-  const counted = await db.one<{ n: number }>(sql`select count(*) as n from wallets where ${found(filter)}`)
-  const rows = await db.query<WalletRow>(
-    sql`select * from wallets where ${found(filter)} order by id desc offset ${offset} limit ${pageSize}`,
-  )
-  return { rows, total: counted?.n ?? 0 }
+/** A page of the wallets that match a filter, newest first. */
+export function listWallets(db: Db, filter: WalletFilter, query: PageQuery): Promise<Page<Wallet>> {
+  return readPage(db, sql`from wallets where ${found(filter)}`, query, toWallet)
 }
 
 /**

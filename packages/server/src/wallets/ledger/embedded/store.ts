@@ -210,9 +210,8 @@ export function findTemplates(db: Db, tenantId: Id<'ten'>, ids: readonly string[
 }
 
 /** How many templates a tenant has declared. */
-export async function countTemplates(db: Db, tenantId: Id<'ten'>): Promise<number> {
-  const row = await db.one<{ n: number }>(sql`select count(*) as n from ledger_templates where tenant_id = ${tenantId}`)
-  return row?.n ?? 0
+export function countTemplates(db: Db, tenantId: Id<'ten'>): Promise<number> {
+  return db.count(sql`select count(*) as n from ledger_templates where tenant_id = ${tenantId}`)
 }
 
 /** A page of a tenant's declared templates, newest first, and how many there are. */
