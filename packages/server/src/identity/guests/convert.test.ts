@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, expectRefusal } from '../../../test/harness/envelope.ts'
 import { eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
 import { sql } from '../../platform/db/db.ts'
+import { forgetApps } from '../../tenancy/apps/service.ts'
 import { bearer, eventsOf, type Json, newGuest, statusCounts } from './guests.fixture.ts'
 
 const MINUTE_MS = 60_000
@@ -154,6 +155,16 @@ test('two guests who claim one identity at once: one of them gets it', async () 
   expect(statusCounts(answers)).toEqual({ 200: 1, '409 already_exists': 19 })
   expect((await tenant.get('/users')).body.total).toBe(1)
   expect((await tenant.get('/guests?status=converted')).body.total).toBe(1)
+})
+
+test('as many conversions as there are connections go through, though nothing of their app is cached', async () => {
+  const tenant = await service.newTenant()
+  const guests = await Promise.all(
+    Array.from({ length: 2 * service.deps.config.databaseConnections }, () => newGuest(tenant)),
+  )
+  forgetApps(service.deps)
+  const answers = await Promise.all(guests.map(({ id }, i) => convert(tenant, id, { externalId: `m-${i}` })))
+  expect(statusCounts(answers)).toEqual({ 200: guests.length })
 })
 
 describe('of twenty conversions at once one does it', () => {

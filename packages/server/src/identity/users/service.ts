@@ -86,7 +86,8 @@ export async function promoteGuest(
 ): Promise<User> {
   // Locked: the user is counted by the trust level that it has now.
   const before = existing(await store.lockAnyUser(tx, call.caller.tenantId, id))
-  const draft = await newRow(deps, before.tenant_id, { ...input, id, appId: before.app_id })
+  // In this transaction: while it holds a connection, it must not wait for another one.
+  const draft = await newRow({ ...deps, db: tx }, before.tenant_id, { ...input, id, appId: before.app_id })
   const row = {
     ...before,
     email: draft.email,
