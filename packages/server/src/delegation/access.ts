@@ -4,7 +4,7 @@ import type { Deps } from '../platform/deps.ts'
 import { existing, pathId } from '../platform/http/errors.ts'
 import type { Caller, Delegate, Origin } from '../platform/http/route.ts'
 import { equalSecrets } from '../platform/security/crypto.ts'
-import { fail, failAt } from './errors.ts'
+import { fail } from './errors.ts'
 import type * as store from './store.ts'
 
 /** Who executes or queries: the holder of a session's token, or a secret key where the session allows it. */
@@ -38,5 +38,5 @@ export async function findLive<Row extends store.LiveRow>(
   if (row.server_execute) return row
   const message =
     'This session executes by its token only: send it as a bearer token (it does not allow serverExecute).'
-  throw failAt('authorization', 'session_missing', message)
+  throw fail('session_missing').about('authorization', message)
 }

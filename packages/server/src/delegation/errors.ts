@@ -1,4 +1,4 @@
-import { type ErrorDetail, type ErrorTable, failures, type HttpError } from '../platform/http/errors.ts'
+import { type ErrorTable, failures } from '../platform/http/errors.ts'
 
 /** How many active sessions one wallet may have. */
 export const SESSIONS_MAX = 1_000
@@ -35,13 +35,3 @@ export const DELEGATED_SESSION_ERRORS = {
 } as const satisfies ErrorTable
 
 export const fail = failures(DELEGATED_SESSION_ERRORS)
-
-/** A refusal that names one field of the request. `more` are further facts for its detail. */
-export function failAt(
-  field: string,
-  code: Parameters<typeof fail>[0],
-  message: string,
-  more: Partial<ErrorDetail> = {},
-): HttpError {
-  return fail(code, [{ field, code, message, ...more }])
-}

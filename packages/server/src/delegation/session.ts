@@ -1,18 +1,11 @@
 import { LRUCache } from 'lru-cache'
 import { wire } from '../platform/db/rows.ts'
-import { type EventInput, newEvent, type StoredEvent } from '../platform/events/events.ts'
-import type { Caller, Origin } from '../platform/http/route.ts'
+import { type EventInput, eventOf, newEvent, type StoredEvent } from '../platform/events/events.ts'
 import { fail } from './errors.ts'
 import { type CompiledPolicy, compile, compileSpend } from './policy/policy.ts'
 import { remainingOf } from './policy/spend.ts'
 import type { DelegatedSession, Remaining } from './schema.ts'
 import type { LiveRow, SessionRow } from './store.ts'
-
-/** Who asks for a change, and from where. */
-export interface Cause {
-  caller: Caller
-  origin: Origin
-}
 
 /** Limit for all cached policies together, as JSON. Compiled, they take about twelve times as much memory. */
 const POLICY_BYTES_MAX = 2 * 1024 * 1024
@@ -84,5 +77,5 @@ export function sessionEvent(
   more: Record<string, unknown> = {},
 ): StoredEvent {
   const data = { delegatedSessionId: row.id, userId: row.user_id, walletId: row.wallet_id, ...more }
-  return newEvent(now, { tenantId: row.tenant_id, appId: row.app_id, type, data, cause })
+  return newEvent(now, eventOf(row, type, data, cause))
 }

@@ -1,12 +1,12 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { invalid } from '../../platform/http/errors.ts'
+import type { Call } from '../../platform/http/route.ts'
 import type { Prepared } from '../../platform/ports/ledger.ts'
 import { coSign } from '../../wallets/custody/service.ts'
 import type { TransactionRow } from '../../wallets/transactions/service.ts'
 import { fail } from '../errors.ts'
 import { revoke } from '../manage/revoke.ts'
-import type { Cause } from '../session.ts'
 import * as store from '../store.ts'
 
 /** How long a delegate has to complete a signature after the service has made its share of it. */
@@ -55,7 +55,7 @@ export function requireSameShares(session: store.LiveRow, { cosigned }: Pick<Tra
  * Counts a wrong signature by a shared key, and revokes the session after too many. In the transaction that holds the
  * session's row.
  */
-export async function recordWrongSignature(tx: Db, deps: Deps, session: store.LiveRow, cause: Cause): Promise<void> {
+export async function recordWrongSignature(tx: Db, deps: Deps, session: store.LiveRow, cause: Call): Promise<void> {
   if (session.custody !== 'shared' || session.status !== 'active') return
   if ((await store.countWrongSignature(tx, session)) >= WRONG_MAX) await revoke(tx, deps, session, cause)
 }

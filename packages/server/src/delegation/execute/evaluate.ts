@@ -1,13 +1,14 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { HttpError } from '../../platform/http/errors.ts'
+import type { Call } from '../../platform/http/route.ts'
 import { type Command, type Ledger, LedgerError, type Prepared } from '../../platform/ports/ledger.ts'
 import { countRepeatedDenial, recordFirstDenial } from '../denials/denials.ts'
-import { failAt } from '../errors.ts'
+import { fail } from '../errors.ts'
 import { decideEffects } from '../policy/effects.ts'
 import { type CompiledPolicy, type Decision, decideCommands } from '../policy/policy.ts'
 import { type Charge, charge } from '../policy/spend.ts'
-import { type Cause, policyOf, sessionEvent } from '../session.ts'
+import { policyOf, sessionEvent } from '../session.ts'
 import * as store from '../store.ts'
 
 /** How often denials by one rule publish an event. */
@@ -93,14 +94,14 @@ export async function evaluateEffects(
 }
 
 function errorOf({ code, rule, command, message, more }: Denial): HttpError {
-  return failAt(command === null ? 'commands' : `commands.${command}`, code, message, { rule, ...more })
+  return fail(code).about(command === null ? 'commands' : `commands.${command}`, message, { rule, ...more })
 }
 
 /**
  * Refuses, and publishes `delegated_session.denied` unless the same rule's was published within the last minute. The event
  * stays even if the surrounding transaction would roll back. @throws policy_denied, spend_limit_exceeded
  */
-export async function deny(db: Db, deps: Deps, cause: Cause, row: store.SessionRow, denial: Denial): Promise<never> {
+export async function deny(db: Db, deps: Deps, cause: Call, row: store.SessionRow, denial: Denial): Promise<never> {
   const now = deps.now()
   const { rule, code, message } = denial
   const event = sessionEvent(now, row, 'delegated_session.denied', cause, { rule, code, message })
@@ -119,7 +120,7 @@ export async function deny(db: Db, deps: Deps, cause: Cause, row: store.SessionR
 export function ledgerFailure(error: LedgerError): HttpError {
   const code = error.code === 'prepared_invalid' ? 'transaction_failed' : error.code
   const field = error.field === null ? 'commands' : `commands.${error.field}`.replace(/\.$/, '')
-  return failAt(field, code, error.message)
+  return fail(code).about(field, error.message)
 }
 
 /** What a ledger threw, as an answer; other errors unchanged. */

@@ -5,7 +5,7 @@ import { HttpError } from '../../platform/http/errors.ts'
 import { LedgerError, type Prepared } from '../../platform/ports/ledger.ts'
 import { lockTransaction, type TransactionRow } from '../../wallets/transactions/service.ts'
 import { type ExecuteCall, findLive } from '../access.ts'
-import { fail, failAt } from '../errors.ts'
+import { fail } from '../errors.ts'
 import type { Execution } from '../schema.ts'
 import { requireLive } from '../session.ts'
 import * as store from '../store.ts'
@@ -154,7 +154,7 @@ export async function executeSigned(
       if (!(error instanceof LedgerError)) throw error
       if (error.code === 'signature_invalid') {
         await recordWrongSignature(tx, deps, session, call)
-        throw failAt('signature', 'signature_invalid', error.message).commitOnThrow()
+        throw fail('signature_invalid').about('signature', error.message).commitOnThrow()
       }
       const refusal = ledgerFailure(error)
       await recordFailed(tx, deps, session, row, refusal, call)

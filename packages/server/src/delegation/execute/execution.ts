@@ -11,7 +11,7 @@ import {
   type TransactionRow,
 } from '../../wallets/transactions/service.ts'
 import type { ExecuteCall } from '../access.ts'
-import { fail, failAt } from '../errors.ts'
+import { fail } from '../errors.ts'
 import type { Charge } from '../policy/spend.ts'
 import type { Execution, Remaining } from '../schema.ts'
 import { policyOf, remainingIn, requireLive, requireUse } from '../session.ts'
@@ -42,11 +42,11 @@ export async function findRepeat(
   if (commandId === null) return undefined
   const row = await findByCommand(db, session.tenant_id, session.id, commandId)
   if (row !== undefined && !row.commands_hash.equals(hashOf(commands)))
-    throw failAt('commandId', 'duplicate_command', `Transaction ${row.id} has it, with other commands.`)
+    throw fail('duplicate_command').about('commandId', `Transaction ${row.id} has it, with other commands.`)
   if (row?.cosigned != null) {
     // Other commitments need another signature share, and a transaction gets only one.
     if (canonicalJson(row.cosigned.commitments) !== canonicalJson(commitments))
-      throw failAt('commitments', 'duplicate_command', `Transaction ${row.id} was asked with others.`)
+      throw fail('duplicate_command').about('commitments', `Transaction ${row.id} was asked with others.`)
     requireSameShares(session, row)
   }
   return row
@@ -61,7 +61,7 @@ export async function findSigningRequest(
 ): Promise<TransactionRow> {
   const row = isId('tx', id) ? await look(db, session.tenant_id, id) : undefined
   if (row !== undefined && row.delegated_session_id === session.id) return row
-  throw failAt('signingRequestId', 'not_found', 'This session has no signing request of this id.')
+  throw fail('not_found').about('signingRequestId', 'This session has no signing request of this id.')
 }
 
 /** A new transaction for these commands, not stored yet. */

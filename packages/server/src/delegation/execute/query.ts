@@ -3,7 +3,7 @@ import { invalid } from '../../platform/http/errors.ts'
 import { callLedger } from '../../platform/ports/call-ledger.ts'
 import { type Contract, LedgerError } from '../../platform/ports/ledger.ts'
 import { type Executor, findLive } from '../access.ts'
-import { fail, failAt } from '../errors.ts'
+import { fail } from '../errors.ts'
 import { checkConditions, compileConditions, matches } from '../policy/conditions.ts'
 import type { Contracts, QueryContracts } from '../schema.ts'
 import { policyOf, requireActive, requireActiveUser } from '../session.ts'
@@ -20,7 +20,7 @@ function templatesOf(allowed: readonly string[], asked: readonly string[] | unde
     outside === undefined
       ? "The session's policy allows no query: it has no query.templateIds."
       : `The session's policy does not let ${outside} be queried.`
-  throw failAt('templateIds', 'policy_denied', message, { rule: 'query' })
+  throw fail('policy_denied').about('templateIds', message, { rule: 'query' })
 }
 
 /** Active contracts that the session's wallet sees, newest first. @throws policy_denied, and what `requireActive` throws */

@@ -1,6 +1,7 @@
 import type { Db, Sql } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { HttpError } from '../../platform/http/errors.ts'
+import type { Call } from '../../platform/http/route.ts'
 import type { Receipt } from '../../platform/ports/ledger.ts'
 import {
   type TransactionRow,
@@ -9,7 +10,7 @@ import {
   transactionInsertion,
 } from '../../wallets/transactions/service.ts'
 import { addCharges, removeCharges } from '../policy/spend.ts'
-import { type Cause, remainingIn, sessionEvent } from '../session.ts'
+import { remainingIn, sessionEvent } from '../session.ts'
 import * as store from '../store.ts'
 
 // `insert…` writes a new transaction if session, wallet, user and contracts are still what the decision was made on.
@@ -39,7 +40,7 @@ function charged(session: store.LiveRow, transaction: TransactionRow, now: Date)
 }
 
 /** The session after one more completed transaction: exhausted, if that was the last that it may make. */
-function afterCompletion(session: store.LiveRow, now: Date, cause: Cause | undefined) {
+function afterCompletion(session: store.LiveRow, now: Date, cause: Call | undefined) {
   const completed = session.completed + 1
   const isLast = session.status === 'active' && session.max_uses !== null && completed >= session.max_uses
   const after: store.LiveRow = { ...session, completed, status: isLast ? 'exhausted' : session.status }
@@ -83,7 +84,7 @@ export async function insertCompleted(
   before: store.LiveRow,
   row: TransactionRow,
   { receipt, writes }: { receipt: Receipt; writes: Sql },
-  cause: Cause,
+  cause: Call,
 ): Promise<TransactionRow | null> {
   const now = deps.now()
   const { after, events: ending } = afterCompletion(charged(before, row, now), now, cause)
@@ -120,7 +121,7 @@ export async function recordCompleted(
   before: store.LiveRow,
   row: TransactionRow,
   receipt: Receipt,
-  cause?: Cause,
+  cause?: Call,
 ): Promise<TransactionRow> {
   const now = deps.now()
   const { after, events } = afterCompletion({ ...before, updated_at: now }, now, cause)
@@ -141,7 +142,7 @@ export async function recordFailed(
   before: store.LiveRow,
   row: TransactionRow,
   { status, code, message, details }: HttpError,
-  cause?: Cause,
+  cause?: Call,
 ): Promise<TransactionRow> {
   const now = deps.now()
   const hasReserved = row.status !== 'received'

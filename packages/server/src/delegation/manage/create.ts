@@ -1,14 +1,14 @@
 import { requireStepUp } from '../../identity/sessions/service.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { notFoundField } from '../../platform/http/errors.ts'
-import type { CurrentUser } from '../../platform/http/route.ts'
+import type { UserCall } from '../../platform/http/route.ts'
 import { newId } from '../../platform/ids.ts'
 import { newDelegateToken } from '../../platform/security/api-key.ts'
 import { findWalletOf, requireOwnSession } from '../../wallets/wallets/service.ts'
 import { fail, SESSIONS_MAX } from '../errors.ts'
 import { checkPolicy } from '../policy/policy.ts'
 import type { CreateDelegatedSession, DelegatedSessionWithToken } from '../schema.ts'
-import { type Cause, sessionEvent, toSession } from '../session.ts'
+import { sessionEvent, toSession } from '../session.ts'
 import * as store from '../store.ts'
 
 const SECONDS_DEFAULT = 3600
@@ -26,7 +26,7 @@ export function requireValidPolicy(policy: CreateDelegatedSession['policy']): vo
  */
 export async function createDelegatedSession(
   deps: Deps,
-  call: Cause & { user: CurrentUser },
+  call: UserCall,
   input: CreateDelegatedSession,
 ): Promise<DelegatedSessionWithToken> {
   const { caller, origin, user } = call

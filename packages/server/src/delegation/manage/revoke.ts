@@ -1,9 +1,10 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { EventInput } from '../../platform/events/events.ts'
+import type { Call } from '../../platform/http/route.ts'
 import { signedAndOpen, type TransactionRow } from '../../wallets/transactions/service.ts'
 import type { RevokedDelegatedSession } from '../schema.ts'
-import { type Cause, sessionEvent, statusOf, toSession } from '../session.ts'
+import { sessionEvent, statusOf, toSession } from '../session.ts'
 import * as store from '../store.ts'
 import { findVisible, type Viewer } from './read.ts'
 
@@ -18,7 +19,7 @@ const SWEEP_BATCH = 100
  */
 export async function revokeDelegatedSession(
   deps: Deps,
-  call: Viewer & Cause,
+  call: Viewer & Call,
   id: string,
 ): Promise<RevokedDelegatedSession> {
   return deps.db.tx(async (tx) => {

@@ -10,7 +10,7 @@ import {
   type TransactionRow,
 } from '../../wallets/transactions/service.ts'
 import { type ExecuteCall, findLive } from '../access.ts'
-import { fail, failAt } from '../errors.ts'
+import { fail } from '../errors.ts'
 import { recordWrongSignature, requireSameShares } from '../execute/cosign.ts'
 import { acceptCommands, answerOf, findRepeat, findSigningRequest, ledgerOf } from '../execute/execution.ts'
 import type { RequestedCommands, RequestedSignature } from '../execute/request.ts'
@@ -119,7 +119,7 @@ const signByOwner =
   async (_, session, digest) => {
     const signed = { party: session.party_id, publicKey: session.public_key ?? Buffer.alloc(0), signature }
     if (isSignedFor(session.party_id, digest, signed)) return [signed]
-    throw failAt('signature', 'signature_invalid', "Is not the wallet key's signature over the digest.")
+    throw fail('signature_invalid').about('signature', "Is not the wallet key's signature over the digest.")
   }
 
 /**

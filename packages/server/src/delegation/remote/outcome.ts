@@ -1,13 +1,13 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { HttpError } from '../../platform/http/errors.ts'
+import type { Call } from '../../platform/http/route.ts'
 import { callLedger } from '../../platform/ports/call-ledger.ts'
 import type { LedgerSignature, Receipt } from '../../platform/ports/ledger.ts'
 import { isUntouched, lockTransaction, type TransactionRow } from '../../wallets/transactions/service.ts'
 import { fail } from '../errors.ts'
 import { ledgerCommandId, ledgerOf } from '../execute/execution.ts'
 import { recordCompleted, recordFailed } from '../execute/record.ts'
-import type { Cause } from '../session.ts'
 import * as store from '../store.ts'
 
 /** How far the ledger's clock, or its answers, may lag behind our clock when a transaction expires. */
@@ -43,7 +43,7 @@ export async function resolveCompleted(
   deps: Deps,
   before: TransactionRow,
   receipt: Receipt,
-  cause?: Cause,
+  cause?: Call,
 ): Promise<TransactionRow> {
   return deps.db.tx(async (tx) => {
     const locked = await lockSessionAndTransaction(tx, deps, before)
@@ -64,7 +64,7 @@ export async function releaseFailed(
   deps: Deps,
   before: TransactionRow,
   error: HttpError,
-  cause?: Cause,
+  cause?: Call,
 ): Promise<TransactionRow> {
   return deps.db.tx(async (tx) => {
     const locked = await lockSessionAndTransaction(tx, deps, before)
@@ -78,7 +78,7 @@ export async function releaseFailed(
  * Asks the ledger what became of a transaction, and resolves it if that is certain: there is a receipt, or there is none
  * and it is too late for one. @returns its new row. @throws LedgerError if the ledger does not say
  */
-export async function resolveByLedger(deps: Deps, before: TransactionRow, cause?: Cause): Promise<TransactionRow> {
+export async function resolveByLedger(deps: Deps, before: TransactionRow, cause?: Call): Promise<TransactionRow> {
   const { tenant_id: tenantId, party_id: party, expires_at: expiresAt } = before
   const ledger = ledgerOf(deps, before)
   // Read before the question: the transaction could expire while the ledger answers.

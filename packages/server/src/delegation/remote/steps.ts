@@ -1,6 +1,6 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { HttpError } from '../../platform/http/errors.ts'
+import { existing, HttpError } from '../../platform/http/errors.ts'
 import { callLedger } from '../../platform/ports/call-ledger.ts'
 import { type Command, LedgerError, type LedgerSignature, type Prepared } from '../../platform/ports/ledger.ts'
 import {
@@ -34,9 +34,7 @@ export const later = (now: Date, ms: number) => new Date(now.getTime() + ms)
 
 /** A transaction as it is now. @throws not_found if its user was deleted */
 export async function readAgain(deps: Deps, row: Pick<TransactionRow, 'tenant_id' | 'id'>): Promise<TransactionRow> {
-  const found = await findTransaction(deps.db, row.tenant_id, row.id)
-  if (found === undefined) throw fail('not_found')
-  return found
+  return existing(await findTransaction(deps.db, row.tenant_id, row.id))
 }
 
 /** From received to reserved. A final refusal by the ledger fails it; after a temporary one it stays received. */
@@ -103,9 +101,7 @@ async function reserveRemote(
   { prepared, denial, cosigned }: { prepared: Prepared; denial: Denial | null; cosigned: TransactionRow['cosigned'] },
 ): Promise<TransactionRow> {
   return deps.db.tx(async (tx) => {
-    const locked = await lockSessionAndTransaction(tx, deps, before)
-    if (locked === undefined) throw fail('not_found')
-    const { session, row } = locked
+    const { session, row } = existing(await lockSessionAndTransaction(tx, deps, before))
     if (!isUntouched(row, before)) return row
     const now = deps.now()
     try {

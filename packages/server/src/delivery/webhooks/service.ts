@@ -34,7 +34,7 @@ export async function checkUrl(deps: Deps, url: string | undefined): Promise<voi
     await deps.egress.assertAllowed(url)
   } catch (error) {
     if (!(error instanceof EgressRefused)) throw error
-    throw fail('webhook_url_blocked', [{ field: 'url', code: 'webhook_url_blocked', message: error.message }])
+    throw fail('webhook_url_blocked').about('url', error.message)
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { publish } from '../../platform/events/events.ts'
+import { eventOf, publish } from '../../platform/events/events.ts'
 import type { Call } from '../../platform/http/route.ts'
 import { endSessionsOf } from '../sessions/service.ts'
 import { endGuest } from '../users/service.ts'
@@ -23,13 +23,7 @@ export async function finishExpiry(tx: Db, deps: Deps, row: store.GuestRow, caus
   await endGuest(tx, row.tenant_id, row.user_id)
   await endSessionsOf(tx, deps, row.tenant_id, row.user_id)
   await deps.hooks.guestEnded(tx, deps, { tenantId: row.tenant_id, userId: row.user_id, cause })
-  await publish(tx, deps, {
-    tenantId: row.tenant_id,
-    appId: row.app_id,
-    type: 'guest.expired',
-    data: { guestId: row.id, userId: row.user_id },
-    cause,
-  })
+  await publish(tx, deps, eventOf(row, 'guest.expired', { guestId: row.id, userId: row.user_id }, cause))
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { publish } from '../../platform/events/events.ts'
+import { eventOf, publish } from '../../platform/events/events.ts'
 import { existing, failures, pathId } from '../../platform/http/errors.ts'
 import { mergeMetadata } from '../../platform/http/metadata.ts'
 import type { Call, Caller, MaybeUserCall, Page } from '../../platform/http/route.ts'
@@ -51,7 +51,7 @@ export async function createGuest(deps: Deps, { caller, origin }: Call, input: C
     }
     await store.insertGuest(tx, row)
     const data = { guestId: row.id, userId: row.user_id, partyId: row.party_id }
-    await publish(tx, deps, { tenantId, appId, type: 'guest.created', data, cause: { caller, origin } })
+    await publish(tx, deps, eventOf(row, 'guest.created', data, { caller, origin }))
     const session = {
       tenantId,
       appId,
@@ -137,13 +137,7 @@ export async function convertGuest(
     const row: store.GuestRow = { ...before, status: 'converted', updated_at: now }
     await promoteGuest(tx, deps, call, row.user_id, input)
     await store.setStatus(tx, row)
-    await publish(tx, deps, {
-      tenantId: row.tenant_id,
-      appId: row.app_id,
-      type: 'guest.converted',
-      data: { guestId: row.id, userId: row.user_id },
-      cause: call,
-    })
+    await publish(tx, deps, eventOf(row, 'guest.converted', { guestId: row.id, userId: row.user_id }, call))
     const tokens = await sessionOf(tx, deps, call, row)
     const user = existing(await findUserRecord(inTx, row.tenant_id, row.user_id))
     return { guest: store.toGuest(row, now), user, ...tokens }

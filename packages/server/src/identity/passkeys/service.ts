@@ -1,5 +1,5 @@
 import type { Deps } from '../../platform/deps.ts'
-import { publish } from '../../platform/events/events.ts'
+import { eventOf, publish } from '../../platform/events/events.ts'
 import { existing, failures, pathId } from '../../platform/http/errors.ts'
 import type { Caller, Page, UserCall } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
@@ -78,14 +78,7 @@ export async function removePasskey(deps: Deps, call: UserCall, id: string): Pro
       credentialId: row.credential_id,
     })
     await store.deletePasskey(tx, caller.tenantId, row.id)
-    const data = { passkeyId: row.id, userId: user.id }
-    await publish(tx, deps, {
-      tenantId: caller.tenantId,
-      appId: row.app_id,
-      type: 'passkey.removed',
-      data,
-      cause: call,
-    })
+    await publish(tx, deps, eventOf(row, 'passkey.removed', { passkeyId: row.id, userId: user.id }, call))
     return store.toPasskey(row)
   })
 }

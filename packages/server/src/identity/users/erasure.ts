@@ -10,8 +10,11 @@
  */
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { publish } from '../../platform/events/events.ts'
+import { eventOf, publish } from '../../platform/events/events.ts'
+import type { OfApp } from '../../platform/hooks.ts'
 import type { Call } from '../../platform/http/route.ts'
+import { deleteChallengesOfApp } from '../../platform/security/challenges.ts'
+import { refuseTokensOfApp } from '../../platform/security/revocations.ts'
 import { endSessionsOf } from '../sessions/service.ts'
 import * as store from './erasure-store.ts'
 import { lockOwn } from './lock.ts'
@@ -30,13 +33,7 @@ export async function deleteUser(deps: Deps, call: Call, id: string): Promise<Us
     await endSessionsOf(tx, deps, row.tenant_id, row.id)
     await store.eraseTraces(tx, row)
     await deleteRow(tx, row)
-    await publish(tx, deps, {
-      tenantId: row.tenant_id,
-      appId: row.app_id,
-      type: 'user.deleted',
-      data: { userId: row.id },
-      cause: call,
-    })
+    await publish(tx, deps, eventOf(row, 'user.deleted', { userId: row.id }, call))
     return toUser({ ...row, status: 'deleted', updated_at: deps.now() })
   })
 }
@@ -65,4 +62,25 @@ export async function blankErased(db: Db): Promise<boolean> {
     )
     return events.length === EVENTS_A_ROUND
   })
+}
+
+/** Deletes the users of an app that is being deleted, with the challenges that know their emails. */
+export async function emptyApp(tx: Db, deps: Deps, { tenantId, appId }: OfApp): Promise<void> {
+  // Locked, they begin no session that the next statement would not see.
+  await store.lockUsersOfApp(tx, tenantId, appId)
+  await refuseTokensOfApp(tx, tenantId, appId, deps.now())
+  await deleteChallengesOfApp(tx, tenantId, appId)
+  await store.deleteUsersOfApp(tx, tenantId, appId)
+}
+
+/** Cancels the counts of users who went with their app. */
+export async function forgetCounts(tx: Db, _deps: Deps, { tenantId, appId }: OfApp): Promise<void> {
+  await store.cancelCounts(tx, tenantId, appId)
+}
+
+/** Deletes the counts of an app once it is gone; what a failure leaves behind adds nothing to any sum. */
+export async function deleteCounts(deps: Deps, { tenantId, appId }: OfApp): Promise<void> {
+  await store
+    .deleteCounts(deps.db, tenantId, appId)
+    .catch((error: unknown) => deps.log.warn({ err: error }, 'counts of a deleted app were left'))
 }

@@ -1,7 +1,7 @@
 import { lockOutActs } from '../../platform/concurrency/user-lock.ts'
 import { type Db, violatedConstraint } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { newEvent, publish } from '../../platform/events/events.ts'
+import { eventOf, newEvent, publish } from '../../platform/events/events.ts'
 import { existing, fail, notFoundField, pathId } from '../../platform/http/errors.ts'
 import { changeMetadata } from '../../platform/http/metadata.ts'
 import { type Call, type Caller, type Page, paging } from '../../platform/http/route.ts'
@@ -44,13 +44,7 @@ async function newRow(deps: Deps, tenantId: Id<'ten'>, input: NewUser): Promise<
 }
 
 const created = (row: store.UserRow, now: Date, cause: Call) =>
-  newEvent(now, {
-    tenantId: row.tenant_id,
-    appId: row.app_id,
-    type: 'user.created',
-    data: { userId: row.id, email: row.email ?? '', partyId: row.party_id },
-    cause,
-  })
+  newEvent(now, eventOf(row, 'user.created', { userId: row.id, email: row.email ?? '', partyId: row.party_id }, cause))
 
 /** Adds a user with its party and its `user.created`, in one statement. @throws already_exists (409, names the field), quota_exceeded */
 export async function addUser(deps: Deps, call: Call, input: NewUser): Promise<User> {
@@ -208,13 +202,7 @@ export async function updateUser(deps: Deps, call: Call, id: string, input: Upda
       await store.updateUser(tx, row)
       if (row.status === 'suspended' && before.status !== 'suspended')
         await endSessionsOf(tx, deps, row.tenant_id, row.id)
-      await publish(tx, deps, {
-        tenantId: row.tenant_id,
-        appId: row.app_id,
-        type: 'user.updated',
-        data: { userId: row.id, changed: fields },
-        cause: call,
-      })
+      await publish(tx, deps, eventOf(row, 'user.updated', { userId: row.id, changed: fields }, call))
       return store.toUser(row)
     })
     .catch(refuse(deps))

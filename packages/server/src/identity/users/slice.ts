@@ -1,6 +1,5 @@
 import type { Slice } from '../../platform/slice.ts'
-import { deleteCounts, emptyApp, forgetCounts } from './app-deletion.ts'
-import { blankErased } from './erasure.ts'
+import { blankErased, deleteCounts, emptyApp, forgetCounts } from './erasure.ts'
 import { userRoutes } from './routes.ts'
 import { userSeen } from './service.ts'
 

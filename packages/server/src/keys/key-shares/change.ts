@@ -24,8 +24,7 @@ import { checkWraps } from './wraps.ts'
 
 const ALG = 'prf-hkdf-sha256-aes256gcm'
 
-const lost = (message: string) =>
-  fail('share_would_be_lost', [{ field: 'wraps', code: 'share_would_be_lost', message }])
+const lost = (message: string) => fail('share_would_be_lost').about('wraps', message)
 
 /**
  * Replaces the wraps of a share that passkeys protect. At least one must belong to a passkey that the user has here, or

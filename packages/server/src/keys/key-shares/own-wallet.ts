@@ -20,7 +20,7 @@ const notFound = (where: IdIn): HttpError => (where === 'path' ? fail('not_found
 function requireOwnKey(row: WalletRow): void {
   if (row.custody !== 'embedded') return
   const message = 'The key of an embedded wallet is the service’s own; there are no shares of it.'
-  throw fail('custody_unsupported', [{ field: 'walletId', code: 'custody_unsupported', message }])
+  throw fail('custody_unsupported').about('walletId', message)
 }
 
 /**

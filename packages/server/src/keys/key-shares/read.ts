@@ -27,7 +27,7 @@ function checkReadable(wallet: WalletRow, { recipient_public_key: recipient }: R
   if (wallet.custody === 'shared') {
     const message =
       'The service’s share of a shared wallet leaves by POST /mpc/recover (mode release) alone, for a proof of another share.'
-    throw fail('custody_violation', [{ field: FIELD, code: 'custody_violation', message }])
+    throw fail('custody_violation').about(FIELD, message)
   }
   if (wallet.frozen_at !== null) throw fail('wallet_frozen')
 }

@@ -32,7 +32,7 @@ export async function findKeyWallet(deps: Deps, call: Omit<Call, 'origin'>, wall
   const { public_key: key } = wallet
   if (wallet.custody !== 'embedded' && key !== null) return { ...wallet, public_key: key }
   const message = 'The key of an embedded wallet is the service’s: there are no shares of it.'
-  throw fail('custody_unsupported', [{ field: 'walletId', code: 'custody_unsupported', message }])
+  throw fail('custody_unsupported').about('walletId', message)
 }
 
 /** What every proof and seal of a recovery is bound to. */

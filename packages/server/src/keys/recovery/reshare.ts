@@ -51,7 +51,7 @@ export const resharingSeal = (row: Pick<ResharingRow, 'tenant_id' | 'wallet_id' 
 export function requireShared(wallet: KeyWallet): void {
   if (wallet.custody === 'shared') return
   const message = 'Only the shares of a shared wallet are made anew here. Store those of another generation instead.'
-  throw fail('custody_unsupported', [{ field: 'walletId', code: 'custody_unsupported', message }])
+  throw fail('custody_unsupported').about('walletId', message)
 }
 
 /** Enough old shares deal, each once. @throws share_invalid, shares_insufficient (name `set`) */

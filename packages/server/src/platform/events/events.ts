@@ -17,6 +17,16 @@ export interface EventInput {
   cause?: { caller: Pick<Caller, 'keyId'>; origin: Origin } | { actor: string } | undefined
 }
 
+/** What happened to a record of an app. */
+export function eventOf(
+  row: { tenant_id: Id<'ten'>; app_id: Id<'app'> | null },
+  type: EventType,
+  data: Record<string, unknown>,
+  cause: EventInput['cause'],
+): EventInput {
+  return { tenantId: row.tenant_id, appId: row.app_id, type, data, cause }
+}
+
 /** An event as it is stored and sent: the body is serialised once, and these bytes are signed at every attempt. */
 export interface StoredEvent {
   tenantId: Id<'ten'>

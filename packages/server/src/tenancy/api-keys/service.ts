@@ -1,6 +1,6 @@
 import { type Db, violatedConstraint } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { type EventInput, publish } from '../../platform/events/events.ts'
+import { type EventInput, eventOf, publish } from '../../platform/events/events.ts'
 import type { OfApp } from '../../platform/hooks.ts'
 import { existing, failures, notFoundField, pathId } from '../../platform/http/errors.ts'
 import type { Call, Caller, Page } from '../../platform/http/route.ts'
@@ -28,7 +28,7 @@ async function spread(
   cause: EventInput['cause'],
 ): Promise<void> {
   const data = { apiKeyId: row.id, name: row.name, type: row.type, scopes: row.scopes, appId: row.app_id }
-  await publish(tx, deps, { tenantId: row.tenant_id, appId: row.app_id, type, data, cause })
+  await publish(tx, deps, eventOf(row, type, data, cause))
   await raiseAuthEpoch(tx)
   tx.afterCommit(deps.auth.forget)
 }

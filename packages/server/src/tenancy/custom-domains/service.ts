@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { publicUrl } from '../../platform/config.ts'
 import { type Db, violatedConstraint } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { type EventInput, publish } from '../../platform/events/events.ts'
+import { type EventInput, eventOf, publish } from '../../platform/events/events.ts'
 import { type ErrorTable, existing, failures, invalid, notFoundField, pathId } from '../../platform/http/errors.ts'
 import type { Call, Caller, Page } from '../../platform/http/route.ts'
 import { newId } from '../../platform/ids.ts'
@@ -40,8 +40,7 @@ export function domainEvent(
   type: 'custom_domain.verified' | 'custom_domain.failed' | 'custom_domain.removed',
   cause: EventInput['cause'],
 ): EventInput {
-  const data = { domainId: row.id, domain: row.domain }
-  return { tenantId: row.tenant_id, appId: row.app_id, type, data, cause }
+  return eventOf(row, type, { domainId: row.id, domain: row.domain }, cause)
 }
 
 /** Drops caches of verified domains: in this process after the commit, in others within a second. */

@@ -80,7 +80,7 @@ export async function openFromClient(
   } catch (error) {
     if (!(error instanceof threshold.ShareError)) throw error
     const message = 'Does not open: it was sealed to another key or for another context, or it was changed.'
-    throw fail('seal_invalid', [{ field: of.field, code: 'seal_invalid', message }])
+    throw fail('seal_invalid').about(of.field, message)
   } finally {
     privateKey.fill(0)
   }

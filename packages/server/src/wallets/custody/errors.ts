@@ -27,5 +27,5 @@ export function asRefusal(error: unknown, field: string): unknown {
 /** A refusal of proofs, shares or messages. The detail names their indices. */
 export function shareInvalid(field: string, message: string, wrong: readonly { index: number }[]): HttpError {
   const indices = wrong.map(({ index }) => index)
-  return fail('share_invalid', [{ field, code: 'share_invalid', message, indices }])
+  return fail('share_invalid').about(field, message, { indices })
 }

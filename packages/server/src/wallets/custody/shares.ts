@@ -125,7 +125,7 @@ export async function addShare(tx: Db, deps: Deps, input: NewShare): Promise<sto
   } catch (error) {
     if (violatedConstraint(error) !== 'key_shares_place') throw error
     const message = 'There is a share at this index of this generation.'
-    throw fail('already_exists', [{ field: 'index', code: 'already_exists', message }])
+    throw fail('already_exists').about('index', message)
   }
   await requireBelowThreshold(tx, row)
   return row

@@ -1,5 +1,5 @@
 import type { Deps } from '../../platform/deps.ts'
-import { type ErrorDetail, type ErrorTable, failures } from '../../platform/http/errors.ts'
+import { type ErrorDetail, type ErrorTable, existing, failures } from '../../platform/http/errors.ts'
 import { type Caller, type Page, paging } from '../../platform/http/route.ts'
 import {
   type DeclaredTemplate,
@@ -61,13 +61,10 @@ export async function createTemplate(deps: Deps, caller: Caller, input: DeclareT
   const declared = await declareTemplate(deps.db, caller.tenantId, definition, deps.now())
   if (declared === 'full') throw fail('template_limit_reached')
   if (declared === 'taken')
-    throw fail('already_exists', [
-      {
-        field: 'templateId',
-        code: 'already_exists',
-        message: 'There is such a template, and templates never change: declare the next version under a new name.',
-      },
-    ])
+    throw fail('already_exists').about(
+      'templateId',
+      'There is such a template, and templates never change: declare the next version under a new name.',
+    )
   return toTemplate(declared)
 }
 
@@ -75,9 +72,7 @@ export async function createTemplate(deps: Deps, caller: Caller, input: DeclareT
 export async function getTemplate(deps: Deps, caller: Caller, templateId: string): Promise<Template> {
   // A text that the database could not even hold is as unknown as any other.
   const isId = TEMPLATE_ID_PATTERN.test(templateId)
-  const declared = isId ? await findTemplate(deps.db, caller.tenantId, templateId) : undefined
-  if (declared === undefined) throw fail('not_found')
-  return toTemplate(declared)
+  return toTemplate(existing(isId ? await findTemplate(deps.db, caller.tenantId, templateId) : undefined))
 }
 
 /** A page of the tenant's declared templates, newest first. */

@@ -1,6 +1,6 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { newEvent, type StoredEvent } from '../../platform/events/events.ts'
+import { eventOf, newEvent, type StoredEvent } from '../../platform/events/events.ts'
 import { existing, pathId } from '../../platform/http/errors.ts'
 import type { Caller, Origin, Page } from '../../platform/http/route.ts'
 import type { Command } from '../../platform/ports/ledger.ts'
@@ -80,13 +80,7 @@ export function transactionEvent(
     },
     'tx.failed': { error: row.error?.message ?? '', code: row.error?.code ?? '' },
   }
-  return newEvent(now, {
-    tenantId: row.tenant_id,
-    appId: row.app_id,
-    type,
-    data: { ...data, ...outcome[type] },
-    cause,
-  })
+  return newEvent(now, eventOf(row, type, { ...data, ...outcome[type] }, cause))
 }
 
 /** Stores a change of an open transaction that changes nothing in its session, with its event. */

@@ -2,18 +2,14 @@ import { type LockedUser, lockUser } from '../../identity/users/service.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { notFoundField } from '../../platform/http/errors.ts'
-import type { Caller, CurrentUser, Origin } from '../../platform/http/route.ts'
+import type { UserCall } from '../../platform/http/route.ts'
 import { isId } from '../../platform/ids.ts'
 import { getApp } from '../../tenancy/apps/service.ts'
 import { fail } from './errors.ts'
 import * as store from './store.ts'
 
-/** Who calls, from where and for whom. */
-export interface Call {
-  caller: Caller
-  origin: Origin
-  user: CurrentUser
-}
+/** Every call about one's own wallet is for a user. */
+export type Call = UserCall
 
 /** @throws user_session_required if a server acts for the user, and the app does not let servers use users' keys */
 export async function requireOwnSession(deps: Deps, { caller, user }: Omit<Call, 'origin'>): Promise<void> {

@@ -121,7 +121,7 @@ async function createOwned(deps: Deps, call: Call, input: CreateWallet, answer: 
     if (taken.over) throw fail('challenge_expired')
     if (!isSignedBy(publicKey, Buffer.from(taken.data.message), signatureBytes(answer.proof))) {
       const message = "Is not the key's signature over the challenge's message. The challenge is used up."
-      throw fail('signature_invalid', [{ field: 'proof', code: 'signature_invalid', message }]).commitOnThrow()
+      throw fail('signature_invalid').about('proof', message).commitOnThrow()
     }
     const row = await addWallet(tx, deps, call, wallet)
     if (split !== null) {

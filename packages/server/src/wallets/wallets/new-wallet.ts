@@ -2,7 +2,7 @@ import { setTrustLevel } from '../../identity/users/service.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { EventType } from '../../platform/events/event-catalogue.ts'
-import { type EventInput, publish } from '../../platform/events/events.ts'
+import { type EventInput, eventOf, publish } from '../../platform/events/events.ts'
 import { invalid } from '../../platform/http/errors.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { Ledger } from '../../platform/ports/ledger.ts'
@@ -21,11 +21,10 @@ export function ledgerOf(deps: Deps, name: string | undefined): Ledger {
 export function walletEvent(
   row: Pick<store.WalletRow, 'id' | 'tenant_id' | 'app_id' | 'user_id'>,
   type: EventType,
-  cause: EventInput['cause'],
+  cause?: EventInput['cause'],
   more: object = {},
 ): EventInput {
-  const data = { walletId: row.id, userId: row.user_id, ...more }
-  return { tenantId: row.tenant_id, appId: row.app_id, type, data, cause }
+  return eventOf(row, type, { walletId: row.id, userId: row.user_id, ...more }, cause)
 }
 
 /** A new wallet. */
@@ -52,7 +51,7 @@ export function readiness(ledger: Ledger, proven: boolean, now: Date): Pick<stor
 async function requireOwnShares(tx: Db, { custody, publicKey }: NewWallet): Promise<void> {
   if (custody === 'embedded' || !(await store.isSharedElsewhere(tx, publicKey, custody))) return
   const message = 'A wallet has this key already, and one of the two would share it. Make a new key.'
-  throw fail('already_exists', [{ field: 'publicKey', code: 'already_exists', message }])
+  throw fail('already_exists').about('publicKey', message)
 }
 
 /**

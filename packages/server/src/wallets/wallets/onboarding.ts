@@ -2,6 +2,7 @@ import type { Deps } from '../../platform/deps.ts'
 import { publish } from '../../platform/events/events.ts'
 import { callLedger } from '../../platform/ports/call-ledger.ts'
 import { LedgerError, type LedgerSignature } from '../../platform/ports/ledger.ts'
+import { walletEvent } from './new-wallet.ts'
 import * as store from './store.ts'
 
 /** How many wallets one run takes. */
@@ -37,16 +38,11 @@ async function allocateParty(deps: Deps, row: store.WalletRow): Promise<void> {
 
 /** Stores the outcome with its event, once even if several runs try. */
 async function finish(deps: Deps, row: store.WalletRow, error: string | null): Promise<void> {
-  const data = { walletId: row.id, userId: row.user_id }
   await deps.db.tx(async (tx) => {
     if (!(await store.finishOnboarding(tx, deps.now(), row, error === null ? 'ready' : 'failed'))) return
-    await publish(tx, deps, {
-      tenantId: row.tenant_id,
-      appId: row.app_id,
-      ...(error === null
-        ? { type: 'wallet.ready' as const, data }
-        : { type: 'wallet.failed' as const, data: { ...data, error } }),
-    })
+    const event =
+      error === null ? walletEvent(row, 'wallet.ready') : walletEvent(row, 'wallet.failed', undefined, { error })
+    await publish(tx, deps, event)
   })
 }
 
