@@ -1,18 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { z } from 'zod'
-import type { EventPage } from '../../delivery/events/schema.ts'
+import type { EventPage } from '../../../../sdk/src/index.ts'
 import { type CliContext, UsageError } from './command.ts'
 import { type Remote, retryTransient } from './remote.ts'
 
-/** A page of the feed. */
-export type FeedPage = z.infer<typeof EventPage>
-/** An event as the feed has it. */
-export type CliEvent = FeedPage['events'][number]
-
 /** The feed's query parameter that says where to begin. */
-export type FeedStart = { after: string } | { since: string } | { last: string }
+export type FeedStart = { after: string } | { since: string } | { last: number }
 
 const WAIT_SECONDS = 25
+/** From the beginning of a call that waits to the answer's last byte. */
+const ANSWER_MS = WAIT_SECONDS * 1_000 + 30_000
 const PAGE_MAX = 1_000
 /** The least time between two empty answers, also where a proxy cuts the waiting short. */
 const EMPTY_MS = 250
@@ -23,7 +19,7 @@ const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
  * @throws UsageError
  */
 export function readStart(text: string, nowMs: number): FeedStart {
-  if (text === 'now') return { last: '0' }
+  if (text === 'now') return { last: 0 }
   if (text.startsWith('cur_')) return { after: text }
   const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
   if (count !== undefined) {
@@ -41,22 +37,21 @@ export function readStart(text: string, nowMs: number): FeedStart {
 /**
  * The feed's pages, empty ones too, until the signal is aborted. When it begins at a time, the first page has one event, so that a
  * cursor is known early.
- * @throws RemoteError of the first call, later those that are not transient, and the signal's reason
+ * @throws HalfkeyError of the first call, later those that are not transient, and the signal's reason
  */
 export async function* followFeed(
   remote: Remote,
   context: Pick<CliContext, 'err'>,
   { start, type, signal }: { start: FeedStart; type: string | undefined; signal: AbortSignal },
-): AsyncGenerator<FeedPage> {
+): AsyncGenerator<EventPage> {
   const limit = 'since' in start ? 1 : PAGE_MAX
-  let page: FeedPage = await remote.get('/events', { query: { ...start, type, limit }, signal })
+  const { events } = remote.client
+  let page = await events.list({ ...start, type, limit }, { signal })
   for (;;) {
     if (page.missed) context.err('Some events were missed: they are no longer kept.')
     yield page
     if (page.events.length === 0 && !page.hasMore) await delay(EMPTY_MS, undefined, { signal })
     const query = { after: page.nextCursor, type, limit: PAGE_MAX, wait: WAIT_SECONDS }
-    page = await retryTransient(context, signal, () =>
-      remote.get('/events', { query, waitSeconds: WAIT_SECONDS, signal }),
-    )
+    page = await retryTransient(remote, context, signal, () => events.list(query, { signal, timeoutMs: ANSWER_MS }))
   }
 }

@@ -1,14 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from '@commander-js/extra-typings'
+import { createClient, type HalfkeyClient, HalfkeyError, isHalfkeyError } from '../../../../sdk/src/index.ts'
 import { CLIENT_VARIABLES, readClientVariables } from '../../config.ts'
 import { apiKeyType } from '../../platform/security/api-key.ts'
 import { type CliContext, CommandError, UsageError } from './command.ts'
-import { exchange } from './exchange.ts'
 
-const URL_DEFAULT = 'http://127.0.0.1:8080'
-const ANSWER_MS = 30_000
-const ANSWER_BYTES_MAX = 64 * 1024 * 1024
+/** Where a service is that nobody named. */
+export const URL_DEFAULT = 'http://127.0.0.1:8080'
 const BACKOFF_FIRST_MS = 500
 const BACKOFF_MAX_MS = 5_000
 
@@ -18,48 +17,19 @@ export const remoteOptions = (command: Command) =>
     .option('--url <url>', `the service; ${CLIENT_VARIABLES.url}, or ${URL_DEFAULT}, when not given`)
     .option('--key-file <file>', `a file with its API key; the key in ${CLIENT_VARIABLES.key} when not given`)
 
+/** A running service, as an API key may use it. */
+export interface Remote {
+  client: HalfkeyClient
+  url: string
+  /** A failed call, in words that say what to do. */
+  explain(error: HalfkeyError): string
+}
+
 /** The answer of a call. @throws CommandError with `message` where there is no such thing */
 export const orMissing = <T>(call: Promise<T>, message: string): Promise<T> =>
   call.catch((error: unknown) => {
-    if (error instanceof RemoteError && error.status === 404) throw new CommandError(message)
-    throw error
+    throw isHalfkeyError(error, 'not_found') ? new CommandError(message) : error
   })
-
-/** The service refused a call, or was not there. */
-class RemoteError extends CommandError {
-  /** 0 where nobody answered. */
-  readonly status: number
-  /** As the envelope has it; `unreachable` where nobody answered. */
-  readonly code: string
-
-  constructor(status: number, code: string, message: string) {
-    super(message)
-    this.status = status
-    this.code = code
-  }
-
-  /** Whether the same call may succeed later. */
-  get isTransient(): boolean {
-    return this.status === 0 || this.status === 429 || this.status >= 500
-  }
-}
-
-interface CallOptions {
-  query?: Record<string, string | number | undefined>
-  body?: object
-  /** How long the service is asked to wait before it answers. */
-  waitSeconds?: number
-  signal?: AbortSignal | undefined
-}
-
-/** A running service, as an API key may use it. Answers are the unwrapped `data`. @throws RemoteError */
-export interface Remote {
-  url: string
-  // biome-ignore lint/suspicious/noExplicitAny: answers are those of the API that this release describes
-  get(path: string, options?: CallOptions): Promise<any>
-  // biome-ignore lint/suspicious/noExplicitAny: as above
-  post(path: string, options?: CallOptions): Promise<any>
-}
 
 function readKey(file: string | undefined): string {
   let key = readClientVariables().key
@@ -80,84 +50,59 @@ function readKey(file: string | undefined): string {
   return key
 }
 
-function readBase(given: string | undefined): URL {
-  const text = given ?? readClientVariables().url ?? URL_DEFAULT
+/** The address of a service, with or without the API's version at its end; null for what is no address. */
+export function addressOf(text: string): string | null {
   const url = URL.parse(text)
-  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.search !== '')
-    throw new UsageError(
-      `${given === undefined ? CLIENT_VARIABLES.url : '--url'} must be an http(s) URL such as ${URL_DEFAULT}, not "${text}".`,
-    )
-  return new URL(`${url.pathname.replace(/\/(v1\/?)?$/, '')}/v1`, url.origin)
+  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.search !== '') return null
+  return url.origin + url.pathname.replace(/\/+(v1\/?)?$/, '')
 }
 
-interface Envelope {
-  data?: unknown
-  error?: string
-  code?: string
-  details?: { field?: string; message?: string }[]
-}
-
-function refusal(status: number, { error = '', code = '', details = [] }: Envelope, key: string): RemoteError {
-  if (status === 401)
-    return new RemoteError(
-      status,
-      code,
-      `The service does not take this key. Look at ${key}: is it this service's, and active?`,
-    )
-  const told = details.map(({ field, message = '' }) => (field ? `${field}: ${message}` : message)).join(' ')
-  return new RemoteError(status, code, [error, told].join(' ').trim())
-}
-
-/** The service that options and environment name. Nothing is sent yet. @throws UsageError */
-export function openRemote(options: { url?: string | undefined; keyFile?: string | undefined }): Remote {
-  const base = readBase(options.url)
-  const key = readKey(options.keyFile)
-  const keyFrom = options.keyFile ?? CLIENT_VARIABLES.key
-  const url = base.href.replace(/\/v1$/, '')
-
-  async function call(method: 'GET' | 'POST', path: string, options: CallOptions = {}): Promise<unknown> {
-    const target = new URL(base.href + path)
-    for (const [name, value] of Object.entries(options.query ?? {}))
-      if (value !== undefined) target.searchParams.set(name, String(value))
-    const { signal, waitSeconds = 0 } = options
-    const body = options.body === undefined ? undefined : JSON.stringify(options.body)
-    const headers = { 'x-api-key': key, ...(body === undefined ? {} : { 'content-type': 'application/json' }) }
-    const timeoutMs = ANSWER_MS + waitSeconds * 1_000
-    const outgoing = { method, headers, body, timeoutMs, bytesMax: ANSWER_BYTES_MAX, signal }
-    const answered = await exchange(target, outgoing).catch((error: Error) => {
-      signal?.throwIfAborted()
-      throw new RemoteError(
-        0,
-        'unreachable',
-        `No service answers at ${url} (${error.message}). Is it running? Start it with: halfkey serve, or name it in ${CLIENT_VARIABLES.url}.`,
-      )
-    })
-    const { status } = answered
-    let envelope: Envelope | null = null
-    try {
-      envelope = JSON.parse(answered.body) as Envelope
-    } catch {}
-    if (status >= 200 && status < 300 && envelope !== null && 'data' in envelope) return envelope.data
-    if (envelope === null || typeof envelope.code !== 'string')
-      throw new RemoteError(
-        status >= 500 ? status : 404,
-        'no_service',
-        `What answers at ${url} (status ${status}) is not a Halfkey. Is ${CLIENT_VARIABLES.url} right?`,
-      )
-    throw refusal(status, envelope, keyFrom)
-  }
-  return {
-    url,
-    get: (path, options) => call('GET', path, options),
-    post: (path, options) => call('POST', path, options),
-  }
+/** Why a call was not answered by a Halfkey, in words that say what to do; null for what a Halfkey refused. */
+export function explainNoService({ status, code, message, cause }: HalfkeyError, url: string): string | null {
+  if (code === 'invalid_response' || code === 'unexpected_redirect')
+    return `What answers at ${url} (status ${status}) is not a Halfkey. Is ${CLIENT_VARIABLES.url} right?`
+  if (status > 0) return null
+  // What `fetch` itself says is that it failed; several addresses tried: the first one's error says most.
+  const failure = cause instanceof Error && cause.cause !== undefined ? cause.cause : cause
+  const first = failure instanceof AggregateError ? failure.errors[0] : failure
+  const reason = first instanceof Error ? first.message : message
+  return `No service answers at ${url} (${reason}). Is it running? Start it with: halfkey serve, or name it in ${CLIENT_VARIABLES.url}.`
 }
 
 /**
+ * Works with the service that options and environment name.
+ * @throws UsageError before anything is sent; CommandError for a call that failed
+ */
+export async function withRemote<T>(
+  options: { url?: string | undefined; keyFile?: string | undefined },
+  work: (remote: Remote) => Promise<T>,
+): Promise<T> {
+  const given = options.url ?? readClientVariables().url ?? URL_DEFAULT
+  const url = addressOf(given)
+  if (url === null)
+    throw new UsageError(
+      `${options.url === undefined ? CLIENT_VARIABLES.url : '--url'} must be an http(s) URL such as ${URL_DEFAULT}, not "${given}".`,
+    )
+  const apiKey = readKey(options.keyFile)
+  const refused = `The service does not take this key. Look at ${options.keyFile ?? CLIENT_VARIABLES.key}: is it this service's, and active?`
+  const explain = (error: HalfkeyError) =>
+    explainNoService(error, url) ?? (error.status === 401 ? refused : error.message)
+  try {
+    // No retries: somebody waits, and what runs on says that it waits.
+    return await work({ client: createClient({ baseUrl: `${url}/v1`, apiKey, maxRetries: 0 }), url, explain })
+  } catch (error) {
+    throw error instanceof HalfkeyError ? new CommandError(explain(error)) : error
+  }
+}
+
+const isTransient = ({ status }: HalfkeyError) => status === 0 || status === 429 || status >= 500
+
+/**
  * Retries a call while the service is unavailable; says once that it is, and once that it answers again.
- * @throws RemoteError for a refusal that is not transient, and the signal's reason
+ * @throws HalfkeyError for a refusal that is not transient, and the signal's reason
  */
 export async function retryTransient<T>(
+  { explain }: Remote,
   { err }: Pick<CliContext, 'err'>,
   signal: AbortSignal,
   call: () => Promise<T>,
@@ -168,8 +113,8 @@ export async function retryTransient<T>(
       if (failures > 0) err('The service answers again.')
       return answer
     } catch (error) {
-      if (!(error instanceof RemoteError) || !error.isTransient) throw error
-      if (failures === 0) err(`${error.message} Trying again.`)
+      if (!(error instanceof HalfkeyError) || !isTransient(error)) throw error
+      if (failures === 0) err(`${explain(error)} Trying again.`)
       await delay(Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** failures), undefined, { signal })
     }
   }

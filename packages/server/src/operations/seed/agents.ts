@@ -1,5 +1,4 @@
-import type { DelegatedSessionWithToken, Execution } from '../../delegation/schema.ts'
-import { CallError } from './api.ts'
+import { type Execution, HalfkeyError, type Policy } from '../../../../sdk/src/index.ts'
 import type { Holder } from './crowd.ts'
 import { makeEach, type Seeding, VOUCHER } from './sample.ts'
 
@@ -33,7 +32,7 @@ const STORIES: readonly Story[] = [
 const DAY_SECONDS = 86_400
 const HOLDING = 'Token:Holding'
 
-const policyFor = ({ holding: { issuer, symbol } }: Holder, cap: string) => ({
+const policyFor = ({ holding: { issuer, symbol } }: Holder, cap: string): Policy => ({
   allow: [{ templateId: HOLDING, actions: ['exercise'], choices: ['Transfer', 'Split', 'Merge'] }],
   deny: [{ templateId: HOLDING, where: [{ path: 'amount', op: 'gt', value: '50' }] }],
   spend: [{ asset: { issuer, symbol }, amount: cap }],
@@ -41,31 +40,30 @@ const policyFor = ({ holding: { issuer, symbol } }: Holder, cap: string) => ({
 })
 
 /** The holding that a transfer leaves to its sender. */
-const restOf = ({ effects }: Execution, party: string): string | undefined =>
+const restOf = ({ effects }: Execution, party: string): string =>
   effects.find(
     ({ type, templateId, arguments: held }) => type === 'created' && templateId === HOLDING && held.owner === party,
-  )?.contractId
+  )?.contractId ?? ''
 
 const isDenied = (error: unknown) =>
-  error instanceof CallError && ['spend_limit_exceeded', 'policy_denied'].includes(error.code)
+  error instanceof HalfkeyError && ['spend_limit_exceeded', 'policy_denied'].includes(error.code)
 
 /** Plays a session's story: its transfers go to another holder, so that nothing leaves the sample. @returns refused ones */
 async function play({ api }: Seeding, story: Story, from: Holder, to: Holder): Promise<number> {
-  const { name, cap, spends, maxUses, expiresInDays = 1, denied, revoked } = story
-  const { id } = await from.api.post<DelegatedSessionWithToken>('/delegated-sessions', {
-    name,
+  const { cap, spends, expiresInDays = 1, denied, revoked, ...about } = story
+  const { id } = await from.api.delegatedSessions.create({
+    ...about,
     policy: policyFor(from, cap),
     expiresInSeconds: expiresInDays * DAY_SECONDS,
-    maxUses,
   })
-  let contractId: string | undefined = from.holding.contractId
+  let contractId = from.holding.contractId
   const transfer = (amount: string) => {
     const given = { receiver: to.wallet.partyId, amount }
     const exercise = { templateId: HOLDING, contractId, choice: 'Transfer', arguments: given }
-    return api.post<Execution>(`/delegated-sessions/${id}/execute`, { commands: [{ exercise }] })
+    return api.delegatedSessions.execute(id, { commands: [{ exercise }] })
   }
   for (const amount of spends) contractId = restOf(await transfer(amount), from.wallet.partyId)
-  if (revoked) await api.delete(`/delegated-sessions/${id}`)
+  if (revoked) await api.delegatedSessions.revoke(id)
   if (denied === undefined) return 0
   const error = await transfer(denied).then(
     () => null,
@@ -82,7 +80,7 @@ const VOUCHERS = [
 
 /** A session that writes vouchers by the tenant's own template, in one transaction. */
 async function writeVouchers({ api }: Seeding, { api: own, wallet, holding: { issuer } }: Holder): Promise<void> {
-  const { id } = await own.post<DelegatedSessionWithToken>('/delegated-sessions', {
+  const { id } = await own.delegatedSessions.create({
     name: 'Voucher printer',
     policy: { allow: [{ templateId: VOUCHER }], query: { templateIds: [VOUCHER] } },
     expiresInSeconds: 30 * DAY_SECONDS,
@@ -90,7 +88,7 @@ async function writeVouchers({ api }: Seeding, { api: own, wallet, holding: { is
   const commands = VOUCHERS.map((voucher) => ({
     create: { templateId: VOUCHER, arguments: { issuer, owner: wallet.partyId, ...voucher } },
   }))
-  await api.post(`/delegated-sessions/${id}/execute`, { commands })
+  await api.delegatedSessions.execute(id, { commands })
 }
 
 /** Delegated sessions in every state that takes no waiting, with their transactions; one wallet is frozen, one user suspended. */
@@ -104,8 +102,8 @@ export async function makeDelegations(seeding: Seeding, holders: readonly Holder
     play(seeding, story, active[index] as Holder, active[(index + 1) % active.length] as Holder),
   )
   await writeVouchers(seeding, writer)
-  await seeding.api.post(`/wallets/${last.wallet.id}/freeze`)
-  await seeding.api.patch(`/users/${last.user.id}`, { status: 'suspended' })
+  await seeding.api.wallets.freeze(last.wallet.id)
+  await seeding.api.users.update(last.user.id, { status: 'suspended' })
   return {
     sessions: played.length + 1,
     transactions: played.flatMap(({ spends }) => spends).length + 1,

@@ -1,5 +1,6 @@
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import { isoCBOR } from '@simplewebauthn/server/helpers'
+import type { Body, LoginChallenge, RegistrationChallenge } from '../../../../sdk/src/index.ts'
 
 /** Flags of the authenticator data (WebAuthn L3, section 6.1): user present, user verified, attested credential data. */
 const UP = 0x01
@@ -7,15 +8,16 @@ const UV = 0x04
 const AT = 0x40
 
 const sha256 = (data: string | Buffer) => createHash('sha256').update(data).digest()
+const base64url = (data: Uint8Array) => Buffer.from(data).toString('base64url')
 const cbor = (members: [string | number, unknown][]) =>
   isoCBOR.encode(new Map(members) as Parameters<typeof isoCBOR.encode>[0])
 
 /** A passkey in software, for people who exist nowhere: its key lives as long as the object. */
 export interface SamplePasskey {
   /** Answers registration options, without attestation. */
-  create(publicKey: { challenge: string; rp: { id: string }; user: { id: string } }): object
+  create(options: RegistrationChallenge['publicKey']): Body<'/auth/passkey/register-verify', 'post'>['credential']
   /** Answers login options. Only after `create`. */
-  get(publicKey: { challenge: string; rpId: string }): object
+  get(options: LoginChallenge['publicKey']): Body<'/auth/passkey/login-verify', 'post'>['credential']
 }
 
 /** @param origin of the page; its host is the relying party's, or below it */
@@ -33,19 +35,14 @@ export function createSamplePasskey(origin: string): SamplePasskey {
     head.writeUInt32BE(counter, 1)
     return Buffer.concat([sha256(rpId), head, more])
   }
-  const credential = (client: Buffer, response: Record<string, Uint8Array>, more: object) => {
-    const encoded = Object.entries({ clientDataJSON: client, ...response }).map(
-      ([name, bytes]) => [name, Buffer.from(bytes).toString('base64url')] as const,
-    )
-    return {
-      id: id.toString('base64url'),
-      rawId: id.toString('base64url'),
-      type: 'public-key',
-      authenticatorAttachment: 'platform',
-      clientExtensionResults: {},
-      response: { ...Object.fromEntries(encoded), ...more },
-    }
-  }
+  const credential = <Response>(response: Response) => ({
+    id: base64url(id),
+    rawId: base64url(id),
+    type: 'public-key' as const,
+    authenticatorAttachment: 'platform',
+    clientExtensionResults: {},
+    response,
+  })
   return {
     create({ challenge, rp, user }) {
       userHandle = user.id
@@ -64,14 +61,23 @@ export function createSamplePasskey(origin: string): SamplePasskey {
         ['attStmt', new Map()],
         ['authData', new Uint8Array(authData(rp.id, UP | UV | AT, attested))],
       ])
-      const client = clientData('webauthn.create', challenge)
-      return credential(client, { attestationObject }, { transports: ['internal'] })
+      const clientDataJSON = base64url(clientData('webauthn.create', challenge))
+      return credential({
+        clientDataJSON,
+        attestationObject: base64url(attestationObject),
+        transports: ['internal'],
+      })
     },
     get({ challenge, rpId }) {
       const client = clientData('webauthn.get', challenge)
-      const authenticatorData = authData(rpId, UP | UV)
-      const signature = sign('sha256', Buffer.concat([authenticatorData, sha256(client)]), privateKey)
-      return credential(client, { authenticatorData, signature }, { userHandle })
+      const data = authData(rpId, UP | UV)
+      const signature = base64url(sign('sha256', Buffer.concat([data, sha256(client)]), privateKey))
+      return credential({
+        clientDataJSON: base64url(client),
+        authenticatorData: base64url(data),
+        signature,
+        userHandle,
+      })
     },
   }
 }

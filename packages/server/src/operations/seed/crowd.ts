@@ -1,10 +1,6 @@
 import { generateKeyPairSync, sign } from 'node:crypto'
 import { Secret, TOTP } from 'otpauth'
-import type { GuestWithTokens } from '../../identity/guests/schema.ts'
-import type { User } from '../../identity/users/schema.ts'
-import type { Dripped } from '../../wallets/faucet/schema.ts'
-import type { Wallet } from '../../wallets/wallets/schema.ts'
-import type { Api } from './api.ts'
+import type { Dripped, HalfkeyClient, User, Wallet } from '../../../../sdk/src/index.ts'
 import { createSamplePasskey, type SamplePasskey } from './authenticator.ts'
 import { marked } from './mark.ts'
 import { DEVICES, makePerson } from './people.ts'
@@ -15,7 +11,7 @@ export interface Member {
   user: User
   app: SampleApp
   /** Calls for the user, by a server. */
-  api: Api
+  api: HalfkeyClient
 }
 
 /** A sample user with a wallet that the service signs for, and what is in it. */
@@ -31,48 +27,40 @@ const GUESTS = 6
 
 /** Creates users of both apps: three in ten are the courier's. */
 export function makeUsers(seeding: Seeding, sample: Sample, count: number): Promise<Member[]> {
-  const { api, dice } = seeding
+  const { api, connect, dice } = seeding
   return makeEach(seeding, 'Users', Array.from({ length: count }), async (_, index) => {
     const app = index % 10 > 6 ? sample.courier : sample.shop
     const person = makePerson(dice, index)
-    const user = await api.post<User>('/users', { ...person, appId: app.id, metadata: marked(person.metadata) })
-    return { app, user, api: api.as({ 'x-user-id': user.id }) }
+    const user = await api.users.create({ ...person, appId: app.id, metadata: marked(person.metadata) })
+    return { app, user, api: connect({ userId: user.id }) }
   })
 }
 
 /** A user who is signed in by a passkey. */
 export interface SignedInMember extends Member {
   /** By the publishable key and the user's own access token. */
-  own: Api
+  own: HalfkeyClient
 }
 
-interface Challenge<PublicKey> {
-  challengeId: string
-  publicKey: PublicKey
-}
-
-async function signInAgain(browser: Api, passkey: SamplePasskey): Promise<string> {
-  const { challengeId, publicKey } =
-    await browser.get<Challenge<Parameters<SamplePasskey['get']>[0]>>('/auth/passkey/login-options')
-  const answer = { challengeId, credential: passkey.get(publicKey) }
-  return (await browser.post<{ sessionId: string }>('/auth/passkey/login-verify', answer)).sessionId
+async function signInAgain({ auth: { passkeys } }: HalfkeyClient, passkey: SamplePasskey): Promise<string> {
+  const { challengeId, publicKey } = await passkeys.loginOptions()
+  return (await passkeys.loginVerify({ challengeId, credential: passkey.get(publicKey) })).sessionId
 }
 
 /** Gives a user a passkey on one of their devices, and signs them in by it. */
-async function addPasskey({ dice }: Seeding, member: Member): Promise<SignedInMember> {
+async function addPasskey({ connect, dice }: Seeding, member: Member): Promise<SignedInMember> {
   const { app, api } = member
   const { name: deviceName, userAgent } = dice.pick(DEVICES)
   const passkey = createSamplePasskey(app.origin)
-  const { challengeId, publicKey } = await api.post<Challenge<Parameters<SamplePasskey['create']>[0]>>(
-    '/auth/passkey/register-options',
-  )
-  const browser = app.browser.as({ 'user-agent': userAgent, origin: app.origin })
+  const { challengeId, publicKey } = await api.auth.passkeys.registerOptions()
+  const page = { apiKey: app.webKey, headers: { 'user-agent': userAgent, origin: app.origin } }
+  const browser = connect(page)
   const answer = { challengeId, credential: passkey.create(publicKey), deviceName }
-  const { accessToken } = await browser.post<{ accessToken: string }>('/auth/passkey/register-verify', answer)
-  const own = browser.as({ authorization: `Bearer ${accessToken}` })
+  const { accessToken } = await browser.auth.passkeys.registerVerify(answer)
+  const own = connect({ ...page, accessToken })
   if (dice.chance(0.5)) await signInAgain(browser, passkey)
   // The user signs out a device that they lost.
-  if (dice.chance(0.25)) await own.delete(`/auth/sessions/${await signInAgain(browser, passkey)}`)
+  if (dice.chance(0.25)) await own.auth.sessions.end(await signInAgain(browser, passkey))
   return { ...member, own }
 }
 
@@ -83,32 +71,24 @@ export function makeSignIns(seeding: Seeding, members: readonly Member[]): Promi
 }
 
 async function enrol({ own }: SignedInMember): Promise<void> {
-  const { secret } = await own.post<{ secret: string }>('/mfa/setup')
-  await own.post('/mfa/verify-setup', { code: new TOTP({ secret: Secret.fromBase32(secret) }).generate() })
+  const { secret } = await own.mfa.setUp()
+  await own.mfa.verifySetUp({ code: new TOTP({ secret: Secret.fromBase32(secret) }).generate() })
 }
 
 /** A wallet whose key only its owner has. The key is thrown away: what the wallet holds is worth nothing. */
 async function makeOwnWallet({ own }: SignedInMember): Promise<Wallet> {
   const { publicKey: key, privateKey } = generateKeyPairSync('ed25519')
   const publicKey = key.export({ type: 'spki', format: 'der' }).subarray(-32).toString('hex')
-  const about = { custody: 'self_custody', publicKey }
-  const asked = await own.post<{ challengeId: string; message: string }>('/users/me/wallet/challenge', about)
-  const proof = sign(null, Buffer.from(asked.message), privateKey).toString('hex')
-  return own.post<Wallet>('/users/me/wallet', { ...about, challengeId: asked.challengeId, proof })
+  const about = { custody: 'self_custody' as const, publicKey }
+  const { challengeId, message } = await own.wallet.challenge(about)
+  const proof = sign(null, Buffer.from(message), privateKey).toString('hex')
+  return own.wallet.create({ ...about, challengeId, proof })
 }
 
 /** A wallet whose key the service and the user made together. */
 async function makeSharedWallet({ own }: SignedInMember): Promise<Wallet> {
   const { createSharedWallet } = await import('../../platform/security/threshold/threshold.ts')
-  type Calls = Parameters<typeof createSharedWallet<Wallet>>[0]
-  const mpc: Pick<Calls['mpc'], 'config' | 'startDkg' | 'dkgRound2' | 'confirmDkg'> = {
-    config: () => own.get('/mpc/config'),
-    startDkg: (body) => own.post('/mpc/dkg', body),
-    dkgRound2: (id, body) => own.post(`/mpc/dkg/${id}/round2`, body),
-    confirmDkg: (id, body) => own.post(`/mpc/dkg/${id}/confirm`, body),
-  }
-  // Making a wallet takes these calls alone.
-  return (await createSharedWallet<Wallet>({ mpc } as Calls)).wallet
+  return (await createSharedWallet(own)).wallet
 }
 
 /** What the first users who are signed in do with their account: one thing each. */
@@ -117,9 +97,8 @@ const OWN_WALLETS = [makeOwnWallet, makeSharedWallet, makeOwnWallet]
 const SYMBOL = 'USDX'
 
 async function makeHolder({ api: server, dice }: Seeding, member: Member): Promise<Holder> {
-  const wallet = await member.api.post<Wallet>('/users/me/wallet', {})
-  const drip = (symbol: string, amount: string) =>
-    server.post<Dripped>('/dev/faucet', { userId: member.user.id, symbol, amount })
+  const wallet = await member.api.wallet.create()
+  const drip = (symbol: string, amount: string) => server.dev.faucet({ userId: member.user.id, symbol, amount })
   const holding = await drip(SYMBOL, `${50 + dice.below(450)}.${10 + dice.below(90)}`)
   if (dice.chance(0.25)) await drip('LOYALTY', String(10 * (1 + dice.below(90))))
   return { ...member, wallet, holding }
@@ -145,11 +124,11 @@ export async function makeGuests(seeding: Seeding, { shop }: Sample, from: numbe
   const fates = await makeEach(seeding, 'Guests', Array.from({ length: GUESTS }), async (_, index) => {
     const ttlMinutes = 1_440 * (1 + dice.below(20))
     const metadata = marked({ basket: String(dice.below(9)) })
-    const { id } = await api.post<GuestWithTokens>('/guests', { appId: shop.id, ttlMinutes, metadata })
-    if (index === GUESTS - 1) await api.delete(`/guests/${id}`)
+    const { id } = await api.guests.create({ appId: shop.id, ttlMinutes, metadata })
+    if (index === GUESTS - 1) await api.guests.expire(id)
     if (index % 3 !== 1) return 'guest'
     const person = makePerson(dice, from + index)
-    await api.post(`/guests/${id}/convert`, { ...person, metadata: marked(person.metadata) })
+    await api.guests.convert(id, { ...person, metadata: marked(person.metadata) })
     return 'user'
   })
   return { guests: GUESTS, converted: fates.filter((fate) => fate === 'user').length }

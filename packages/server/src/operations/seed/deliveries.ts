@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Delivery, Webhook } from '../../delivery/webhooks/schema.ts'
-import type { Api } from './api.ts'
+import type { Delivery, HalfkeyClient, Webhook } from '../../../../sdk/src/index.ts'
 import { makeEach, type Sample, type Seeding } from './sample.ts'
+import { all } from './service.ts'
 
 const DEAD_LETTERS = 5
 /** More retries than any schedule has that somebody would configure for a try. */
@@ -18,22 +18,22 @@ async function until(condition: () => Promise<boolean>): Promise<boolean> {
   return true
 }
 
-const countOf = (api: Api, { id }: Webhook, status: Delivery['status']): Promise<number> =>
-  api.count(`/webhooks/${id}/deliveries?status=${status}`)
+async function countOf({ webhooks }: HalfkeyClient, { id }: Webhook, status: Delivery['status']): Promise<number> {
+  return (await webhooks.deliveries.list(id, { status, pageSize: 1 })).total
+}
 
 /** Waits until every delivery has been tried. */
-const firstAttempts = (api: Api, webhook: Webhook) =>
+const firstAttempts = (api: HalfkeyClient, webhook: Webhook) =>
   until(async () => (await countOf(api, webhook, 'pending')) === 0 && (await countOf(api, webhook, 'delivering')) === 0)
 
 /** Retries a delivery by hand until its schedule is used up: every attempt is a real one. */
-async function makeDeadLetter(api: Api, { id: webhookId }: Webhook, { id }: Delivery): Promise<void> {
-  const path = `/webhooks/${webhookId}/deliveries/${id}`
-  let now = await api.get<Delivery>(path)
+async function makeDeadLetter({ webhooks }: HalfkeyClient, webhookId: string, { id }: Delivery): Promise<void> {
+  let now: Delivery = await webhooks.deliveries.get(webhookId, id)
   for (let retries = 0; now.status === 'retrying' && retries < RETRIES_MAX; retries += 1) {
     const { length } = now.attempts
-    await api.post<Delivery>(`${path}/retry`)
+    await webhooks.deliveries.retry(webhookId, id)
     const attempted = await until(async () => {
-      now = await api.get<Delivery>(path)
+      now = await webhooks.deliveries.get(webhookId, id)
       return now.attempts.length > length && now.status !== 'delivering'
     })
     if (!attempted) return
@@ -44,9 +44,10 @@ async function makeDeadLetter(api: Api, { id: webhookId }: Webhook, { id }: Deli
 export async function makeDeliveries(seeding: Seeding, { shop, courier }: Sample) {
   const { api } = seeding
   await makeEach(seeding, 'Deliveries', [shop, courier], ({ webhook }) => firstAttempts(api, webhook))
-  const failed = await api.all<Delivery>(`/webhooks/${courier.webhook.id}/deliveries?status=retrying`)
-  await Promise.all(failed.slice(-DEAD_LETTERS).map((delivery) => makeDeadLetter(api, courier.webhook, delivery)))
-  await api.post(`/webhooks/${shop.webhook.id}/test`, {})
+  const { id } = courier.webhook
+  const failed = await all((page) => api.webhooks.deliveries.list(id, { ...page, status: 'retrying' }))
+  await Promise.all(failed.slice(-DEAD_LETTERS).map((delivery) => makeDeadLetter(api, id, delivery)))
+  await api.webhooks.test(shop.webhook.id)
   return {
     succeeded: await countOf(api, shop.webhook, 'succeeded'),
     retrying: await countOf(api, courier.webhook, 'retrying'),

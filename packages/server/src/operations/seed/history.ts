@@ -81,7 +81,7 @@ export async function makeHistory(
   ]
   const counts = gatherCounts()
   for (const { id, size } of apps) {
-    await api.patch(`/apps/${id}`, { metadata: { [HISTORY]: addDays(today, -DAYS) } })
+    await api.apps.update(id, { metadata: { [HISTORY]: addDays(today, -DAYS) } })
     for (let daysAgo = DAYS; daysAgo > 0; daysAgo -= 1) {
       const day = addDays(today, -daysAgo)
       for (const [counter, n] of inventDay(dice, day, daysAgo, size)) counts.add(tenantId, id, day, counter, n)

@@ -2,7 +2,6 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { readBody } from '../cli/exchange.ts'
 
 const BODY_BYTES_MAX = 1024 * 1024
 const TOLERANCE_SECONDS = 300
@@ -41,6 +40,18 @@ function isSigned(headers: IncomingHttpHeaders, body: string, secret: string): b
   return given.length === expected.length && timingSafeEqual(given, expected)
 }
 
+/** The whole body; null where it is larger than any delivery. */
+async function readBody(request: IncomingMessage): Promise<string | null> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length
+    if (bytes > BODY_BYTES_MAX) return null
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
+}
+
 function answer(response: ServerResponse, status: number, body?: object): void {
   response.writeHead(status, body && { 'content-type': 'application/json' }).end(body && JSON.stringify(body))
 }
@@ -60,8 +71,8 @@ export async function startSampleReceiver(told: (event: Verified) => void): Prom
     )
   const receive = async (request: IncomingMessage, response: ServerResponse) => {
     const path = request.url ?? ''
-    const { body, cut } = await readBody(request, BODY_BYTES_MAX)
-    if (cut) return answer(response, 413)
+    const body = await readBody(request)
+    if (body === null) return answer(response, 413)
     const secret = secrets.get(path) ?? (await awaitSecret(path))
     if (secret === null || !isSigned(request.headers, body, secret)) {
       refused += 1

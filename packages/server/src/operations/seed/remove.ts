@@ -1,17 +1,12 @@
-import type { Webhook } from '../../delivery/webhooks/schema.ts'
-import type { Guest } from '../../identity/guests/schema.ts'
-import type { User } from '../../identity/users/schema.ts'
+import pLimit from 'p-limit'
+import { type ApiKey, type App, type HalfkeyClient, isHalfkeyError } from '../../../../sdk/src/index.ts'
 import type { Id } from '../../platform/ids.ts'
-import type { ApiKey } from '../../tenancy/api-keys/schema.ts'
-import type { App } from '../../tenancy/apps/schema.ts'
-import type { CustomDomain } from '../../tenancy/custom-domains/schema.ts'
 import { CommandError } from '../cli/command.ts'
 import type { Progress } from '../cli/progress.ts'
-import { type Api, CallError } from './api.ts'
 import { removeHistory } from './history.ts'
 import { HISTORY, isMarked, MARK, STATE } from './mark.ts'
 import { APPS } from './sample.ts'
-import type { SeededService } from './service.ts'
+import { all, type SeededService } from './service.ts'
 import { forgetKeys } from './store.ts'
 
 /** What a removal took away, by kind. */
@@ -32,66 +27,68 @@ const CONCURRENCY = 6
 const DOMAINS = Object.values(APPS).map(({ domain }) => domain)
 
 /** @returns false where it was gone already: a user of the dashboard may have been faster */
-async function remove(api: Api, path: string): Promise<boolean> {
-  return api.delete(path).then(
+function isRemoved(deletion: Promise<unknown>): Promise<boolean> {
+  return deletion.then(
     () => true,
     (error: unknown) => {
-      if (error instanceof CallError && error.status === 404) return false
+      if (isHalfkeyError(error, 'not_found')) return false
       throw error
     },
   )
 }
 
-/** A record in a sample app: where it is deleted, and whether the seed made it. */
+/** A record in a sample app: how it is deleted, and whether the seed made it. */
 interface Content {
-  path: string
+  remove(): Promise<unknown>
   ours: boolean
 }
 
 /** Deletes those that the seed made, a few at a time. @returns how many were there */
-async function removeAll(api: Api, progress: Progress, stage: string, contents: readonly Content[]): Promise<number> {
-  const paths = contents.filter(({ ours }) => ours).map(({ path }) => path)
-  if (paths.length === 0) return 0
-  progress.begin(stage, paths.length)
-  let removed = 0
-  const queue = paths.values()
-  const work = async () => {
-    for (const path of queue) {
-      if (await remove(api, path)) removed += 1
-      progress.add(1)
-    }
-  }
-  await Promise.all(Array.from({ length: CONCURRENCY }, work))
-  return removed
+async function removeAll(progress: Progress, stage: string, contents: readonly Content[]): Promise<number> {
+  const sample = contents.filter(({ ours }) => ours)
+  if (sample.length === 0) return 0
+  progress.begin(stage, sample.length)
+  const atATime = pLimit(CONCURRENCY)
+  const removed = await atATime.map(sample, async ({ remove }) => {
+    const was = await isRemoved(remove())
+    progress.add(1)
+    return was
+  })
+  return removed.filter(Boolean).length
 }
 
 /** Everything in an app. */
-async function contentsOf(api: Api, { id }: App, allKeys: readonly ApiKey[]) {
-  const list = <T>(path: string) => api.all<T>(`${path}?app_id=${id}`)
-  const at = (path: string) => (one: { id: string; metadata: Record<string, string> }) => ({
-    path: `${path}/${one.id}`,
+async function contentsOf(api: HalfkeyClient, { id: appId }: App, allKeys: readonly ApiKey[]) {
+  const { webhooks, apiKeys, customDomains, users, guests } = api
+  const by = (remove: (id: string) => Promise<unknown>) => (one: { id: string; metadata: Record<string, string> }) => ({
+    remove: () => remove(one.id),
     ours: isMarked(one),
   })
+  const keys = allKeys.filter((key) => key.appId === appId && key.status === 'active')
+  const domains = await all((page) => customDomains.list({ ...page, appId }))
+  const guestsLeft = (await all((page) => guests.list({ ...page, appId }))).filter(
+    ({ status }) => status !== 'converted',
+  )
   return {
-    webhooks: (await list<Webhook>('/webhooks')).map(at('/webhooks')),
-    keys: allKeys.filter(({ appId, status }) => appId === id && status === 'active').map(at('/api-keys')),
-    domains: (await list<CustomDomain>('/custom-domains')).map(({ domain }) => ({
-      path: `/custom-domains?domain=${domain}`,
+    webhooks: (await all((page) => webhooks.list({ ...page, appId }))).map(by(webhooks.delete)),
+    keys: keys.map(by(apiKeys.revoke)),
+    domains: domains.map(({ domain }) => ({
+      remove: () => customDomains.remove(domain),
       ours: DOMAINS.includes(domain),
     })),
-    users: (await list<User>('/users')).map(at('/users')),
-    guests: (await list<Guest>('/guests')).filter(({ status }) => status !== 'converted').map(at('/guests')),
+    users: (await all((page) => users.list({ ...page, appId }))).map(by(users.delete)),
+    guests: guestsLeft.map(by(guests.expire)),
   }
 }
 
-async function removeApp(api: Api, app: App, keys: readonly ApiKey[], progress: Progress, removed: Removed) {
+async function removeApp(api: HalfkeyClient, app: App, keys: readonly ApiKey[], progress: Progress, removed: Removed) {
   const contents = await contentsOf(api, app, keys)
   // Without the mark a later seed makes its own.
   const keep = async (why: string) => {
-    await api.patch(`/apps/${app.id}`, { metadata: { [MARK]: null, [STATE]: null, [HISTORY]: null } })
+    await api.apps.update(app.id, { metadata: { [MARK]: null, [STATE]: null, [HISTORY]: null } })
     removed.kept.push({ id: app.id, name: app.name, why })
   }
-  const clear = (kind: keyof typeof contents) => removeAll(api, progress, `${app.name}: ${kind}`, contents[kind])
+  const clear = (kind: keyof typeof contents) => removeAll(progress, `${app.name}: ${kind}`, contents[kind])
   // Webhooks first, so that they receive no events about the rest.
   for (const kind of ['webhooks', 'keys', 'domains', 'users'] as const) removed[kind] += await clear(kind)
   const others = Object.values(contents)
@@ -104,9 +101,9 @@ async function removeApp(api: Api, app: App, keys: readonly ApiKey[], progress: 
   }
   // Only sample guests are left, which are deleted with the app alone.
   try {
-    if (!(await remove(api, `/apps/${app.id}?force=true`))) return
+    if (!(await isRemoved(api.apps.delete(app.id, { force: true })))) return
   } catch (error) {
-    if (!(error instanceof CallError) || error.code !== 'default_app') throw error
+    if (!isHalfkeyError(error, 'default_app')) throw error
     return keep("it is the tenant's default app")
   }
   removed.guests += contents.guests.length
@@ -127,8 +124,8 @@ export async function removeSample(
   { api, deps, tenantId, keyId }: SeededService,
   progress: Progress,
 ): Promise<Removed> {
-  const apps = (await api.all<App>('/apps')).filter(isMarked)
-  const keys = await api.all<ApiKey>('/api-keys')
+  const apps = (await all(api.apps.list)).filter(isMarked)
+  const keys = await all(api.apiKeys.list)
   if (deps === null && apps.some(({ metadata }) => HISTORY in metadata))
     throw new CommandError(
       'Of these sample data the analytics of past days were written into the database, and only there can they be taken away: run this where DATABASE_URL or HALFKEY_DATA_DIR lead to the database of the service. Nothing was removed.',
@@ -141,7 +138,7 @@ export async function removeSample(
     for (const app of apps) await removeApp(api, app, keys, progress, removed)
     // Seeds that were killed could not revoke the keys that they had made for themselves.
     const strays = keys.filter((key) => isMarked(key) && key.appId === null && key.status === 'active')
-    for (const { id } of strays) if (id !== keyId) await remove(api, `/api-keys/${id}`)
+    for (const { id } of strays) if (id !== keyId) await isRemoved(api.apiKeys.revoke(id))
     if (deps !== null) await forgetKeys(deps.db, tenantId as Id<'ten'>)
   } finally {
     progress.end()

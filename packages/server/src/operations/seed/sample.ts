@@ -1,14 +1,12 @@
-import type { Webhook } from '../../delivery/webhooks/schema.ts'
-import type { ApiKeyWithKey, CreateApiKey } from '../../tenancy/api-keys/schema.ts'
-import type { App } from '../../tenancy/apps/schema.ts'
+import type { App, Body, HalfkeyClient, Webhook } from '../../../../sdk/src/index.ts'
 import type { Progress } from '../cli/progress.ts'
-import type { Api } from './api.ts'
 import { marked, PATH, STATE } from './mark.ts'
 import type { Dice } from './people.ts'
 import type { SampleReceiver } from './receiver.ts'
+import { all, type Connect } from './service.ts'
 
-/** A secret key of a sample app, and what happens to it after it was made. */
-type KeySpec = Pick<CreateApiKey, 'name' | 'scopes' | 'allowedIps'> & {
+/** An API key of a sample app, and what happens to it after it was made. */
+type KeySpec = Pick<Body<'/api-keys', 'post'>, 'name' | 'type' | 'scopes' | 'allowedIps'> & {
   expiresInDays?: number
   used?: true
   revoked?: true
@@ -16,11 +14,10 @@ type KeySpec = Pick<CreateApiKey, 'name' | 'scopes' | 'allowedIps'> & {
 
 interface AppSpec {
   name: string
-  /** The name of its publishable key. */
-  webKey: string
-  keys: readonly KeySpec[]
+  /** The first one is that of its pages. */
+  keys: readonly [KeySpec, ...KeySpec[]]
   /** `path` is on the sample receiver; `down`: its receiver answers 503 until `--listen`. */
-  webhook: { path: string; events: string[]; description: string; down?: true }
+  webhook: Pick<Body<'/webhooks', 'post'>, 'events' | 'description'> & { path: string; down?: true }
   /** Nobody can prove it: these names are reserved for examples (RFC 2606). */
   domain: string
 }
@@ -29,10 +26,11 @@ interface AppSpec {
 export const APPS: { shop: AppSpec; courier: AppSpec } = {
   shop: {
     name: 'Corner Shop (sample)',
-    webKey: 'Shop web',
     keys: [
+      { name: 'Shop web', type: 'publishable' },
       {
         name: 'Shop backend',
+        type: 'secret',
         scopes: [
           'users:write',
           'users:act_as',
@@ -42,8 +40,14 @@ export const APPS: { shop: AppSpec; courier: AppSpec } = {
         ],
         used: true,
       },
-      { name: 'Nightly report', scopes: ['analytics:read'], allowedIps: ['203.0.113.0/24'], expiresInDays: 30 },
-      { name: 'Old backend', scopes: ['users:write'], revoked: true },
+      {
+        name: 'Nightly report',
+        type: 'secret',
+        scopes: ['analytics:read'],
+        allowedIps: ['203.0.113.0/24'],
+        expiresInDays: 30,
+      },
+      { name: 'Old backend', type: 'secret', scopes: ['users:write'], revoked: true },
     ],
     webhook: {
       path: '/hook',
@@ -54,8 +58,10 @@ export const APPS: { shop: AppSpec; courier: AppSpec } = {
   },
   courier: {
     name: 'Night Courier (sample)',
-    webKey: 'Courier app',
-    keys: [{ name: 'Dispatch', scopes: ['users:read', 'webhooks:read'] }],
+    keys: [
+      { name: 'Courier app', type: 'publishable' },
+      { name: 'Dispatch', type: 'secret', scopes: ['users:read', 'webhooks:read'] },
+    ],
     webhook: {
       path: '/warehouse',
       events: ['user.*', 'wallet.*', 'tx.*'],
@@ -69,7 +75,7 @@ export const APPS: { shop: AppSpec; courier: AppSpec } = {
 /** The template that is declared. It stays after a removal, as everything on the ledger does. */
 export const VOUCHER = 'Sample:Voucher'
 
-const VOUCHER_TEMPLATE = {
+const VOUCHER_TEMPLATE: Body<'/templates', 'post'> = {
   templateId: VOUCHER,
   description: 'Sample data of `halfkey seed`: a voucher that its owner redeems.',
   fields: { issuer: { type: 'party' }, owner: { type: 'party' }, value: { type: 'amount' }, note: { type: 'text' } },
@@ -81,7 +87,8 @@ const VOUCHER_TEMPLATE = {
 /** What the steps of a seed share. */
 export interface Seeding {
   /** With a tenant-wide `*` key. */
-  api: Api
+  api: HalfkeyClient
+  connect: Connect
   dice: Dice
   progress: Progress
   receiver: SampleReceiver
@@ -92,8 +99,8 @@ export interface SampleApp {
   id: string
   /** The origin of its pages, to which its passkeys belong. */
   origin: string
-  /** With its publishable key: what a browser would call with. */
-  browser: Api
+  /** Its publishable key. */
+  webKey: string
   webhook: Webhook
 }
 
@@ -118,35 +125,37 @@ export async function makeEach<Item, Made>(
   return made
 }
 
-async function makeKey(api: Api, appId: string, { used, revoked, expiresInDays, ...spec }: KeySpec): Promise<void> {
+async function makeKey({ api, connect }: Seeding, appId: string, spec: KeySpec): Promise<string> {
+  const { used, revoked, expiresInDays, ...about } = spec
   const expiresAt = expiresInDays && new Date(Date.now() + expiresInDays * DAY_MS).toISOString()
-  const body = { ...spec, type: 'secret', appId, expiresAt, metadata: marked() }
-  const { id, key } = await api.post<ApiKeyWithKey>('/api-keys', body)
-  if (used) await api.as({ 'x-api-key': key }).get('/users?page_size=1')
-  if (revoked) await api.delete(`/api-keys/${id}`)
+  const { id, key } = await api.apiKeys.create({ ...about, appId, ...(expiresAt && { expiresAt }), metadata: marked() })
+  if (used) await connect({ apiKey: key }).users.list({ pageSize: 1 })
+  if (revoked) await api.apiKeys.revoke(id)
+  return key
 }
 
 /** The origin of an app's pages: apps without allowed origins take any on loopback. */
-async function allowOrigin(api: Api, { id, passkey: { rpId } }: App): Promise<string> {
+async function allowOrigin(api: HalfkeyClient, { id, passkey: { rpId } }: App): Promise<string> {
   if (rpId === 'localhost' || rpId.startsWith('127.')) return `http://${rpId}:3000`
-  await api.patch(`/apps/${id}`, { allowedOrigins: [`https://${rpId}`] })
+  await api.apps.update(id, { allowedOrigins: [`https://${rpId}`] })
   return `https://${rpId}`
 }
 
-async function makeApp({ api, receiver }: Seeding, { name, webKey, keys, webhook, domain }: AppSpec) {
-  const app = await api.post<App>('/apps', { name, metadata: marked({ [STATE]: 'unfinished' }) })
+async function makeApp(seeding: Seeding, { name, keys, webhook, domain }: AppSpec): Promise<SampleApp> {
+  const { api, receiver } = seeding
+  const app = await api.apps.create({ name, metadata: marked({ [STATE]: 'unfinished' }) })
   const appId = app.id
   const origin = await allowOrigin(api, app)
-  const publishable = { name: webKey, type: 'publishable', appId, metadata: marked() }
-  const { key } = await api.post<ApiKeyWithKey>('/api-keys', publishable)
-  for (const spec of keys) await makeKey(api, appId, spec)
-  const { path, events, description, down = false } = webhook
+  const [forPages, ...others] = keys
+  const webKey = await makeKey(seeding, appId, forPages)
+  for (const spec of others) await makeKey(seeding, appId, spec)
+  const { path, down = false, ...endpoint } = webhook
   receiver.fails(path, down)
-  const endpoint = { url: `${receiver.url}${path}`, appId, events, description, metadata: marked({ [PATH]: path }) }
-  const { secret, ...made } = await api.post<Webhook & { secret: string }>('/webhooks', endpoint)
+  const url = `${receiver.url}${path}`
+  const { secret, ...made } = await api.webhooks.create({ ...endpoint, url, appId, metadata: marked({ [PATH]: path }) })
   receiver.knows(path, secret)
-  await api.post('/custom-domains', { domain, appId })
-  return { id: appId, origin, browser: api.as({ 'x-api-key': key }), webhook: made }
+  await api.customDomains.create({ domain, appId })
+  return { id: appId, origin, webKey, webhook: made }
 }
 
 /** Two apps with their keys, webhooks, a domain each, and the tenant's template, which an earlier seed may have left. */
@@ -154,7 +163,7 @@ export async function makeSample(seeding: Seeding): Promise<Sample> {
   const { api } = seeding
   const specs = [APPS.shop, APPS.courier]
   const [shop, courier] = await makeEach(seeding, 'Apps, keys, webhooks', specs, (spec) => makeApp(seeding, spec))
-  const known = await api.all<{ templateId: string }>('/templates')
-  if (!known.some(({ templateId }) => templateId === VOUCHER)) await api.post('/templates', VOUCHER_TEMPLATE)
+  const known = await all(api.templates.list)
+  if (!known.some(({ templateId }) => templateId === VOUCHER)) await api.templates.create(VOUCHER_TEMPLATE)
   return { shop: shop as SampleApp, courier: courier as SampleApp }
 }

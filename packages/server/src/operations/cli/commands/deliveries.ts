@@ -1,26 +1,22 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { z } from 'zod'
-import type { JobRecord } from '../../../delivery/jobs/schema.ts'
-import type { Delivery, Webhook } from '../../../delivery/webhooks/schema.ts'
+import type { Delivery, Job, Webhook } from '../../../../../sdk/src/index.ts'
 import { type CliContext, CommandError, defineCommand, EXIT, type Result, UsageError, wholeNumber } from '../command.ts'
 import { createProgress } from '../progress.ts'
-import { openRemote, orMissing, type Remote, remoteOptions, retryTransient, untilInterrupted } from '../remote.ts'
+import { orMissing, type Remote, remoteOptions, retryTransient, untilInterrupted, withRemote } from '../remote.ts'
 
 const SHOWN_MAX = 20
 const LOOK_MS = 300
 /** A send ends within 30 s, and may wait for its turn. */
 const SENT_MS = 45_000
 
-type Job = z.infer<typeof JobRecord>
-
 /** The webhook that is meant: the one named, or the only one. @throws UsageError naming those there are */
-async function findWebhook(remote: Remote, wanted: string | undefined): Promise<Webhook> {
+async function findWebhook({ client }: Remote, wanted: string | undefined): Promise<Webhook> {
   if (wanted !== undefined)
     return orMissing(
-      remote.get(`/webhooks/${encodeURIComponent(wanted)}`),
+      client.webhooks.get(wanted),
       `There is no webhook ${wanted} that this key sees. Without --webhook, this command lists those it sees.`,
     )
-  const webhooks: Webhook[] = await remote.get('/webhooks', { query: { page_size: SHOWN_MAX } })
+  const { data: webhooks } = await client.webhooks.list({ pageSize: SHOWN_MAX })
   const [first, second] = webhooks
   if (first === undefined) throw new CommandError('There is no webhook yet.')
   if (second === undefined) return first
@@ -47,19 +43,20 @@ export const deliveriesList = defineCommand({
         'pending, delivering, retrying, succeeded, dead_letter, cancelled or failed; all when not given',
       )
       .option('--limit <count>', 'how many, 1 to 100', wholeNumber('--limit', 1, 100), SHOWN_MAX),
-  async run({ status, limit, ...options }, context) {
-    const remote = openRemote(options)
-    const webhook = await findWebhook(remote, options.webhook)
-    const query = { status, page_size: limit }
-    const deliveries: Delivery[] = await remote.get(`/webhooks/${webhook.id}/deliveries`, { query })
-    context.err(`${webhook.id}  ${webhook.status}  ${webhook.url}`)
-    const lines = deliveries.map(
-      (one) =>
-        `${one.createdAt}  ${one.status.padEnd(11)}  ${one.id}  ${one.eventType}  ${one.attempts.length} attempts, last: ${lastAnswer(one)}`,
-    )
-    const none = status === undefined ? 'No deliveries.' : `No deliveries in the state ${status}.`
-    return { data: { webhookId: webhook.id, deliveries }, lines: lines.length === 0 ? [none] : lines }
-  },
+  run: ({ status, limit, ...options }, context) =>
+    withRemote(options, async (remote) => {
+      const webhook = await findWebhook(remote, options.webhook)
+      // The service knows which states there are.
+      const query = { status: status as Delivery['status'] | undefined, pageSize: limit }
+      const { data: deliveries } = await remote.client.webhooks.deliveries.list(webhook.id, query)
+      context.err(`${webhook.id}  ${webhook.status}  ${webhook.url}`)
+      const lines = deliveries.map(
+        (one) =>
+          `${one.createdAt}  ${one.status.padEnd(11)}  ${one.id}  ${one.eventType}  ${one.attempts.length} attempts, last: ${lastAnswer(one)}`,
+      )
+      const none = status === undefined ? 'No deliveries.' : `No deliveries in the state ${status}.`
+      return { data: { webhookId: webhook.id, deliveries }, lines: lines.length === 0 ? [none] : lines }
+    }),
 })
 
 /** Whether deliveries that become due are sent now; says so where they are not. @throws CommandError where the webhook is disabled */
@@ -72,17 +69,17 @@ function checkSends({ id, status }: Webhook, remote: Remote, context: CliContext
 }
 
 async function retryOne(remote: Remote, context: CliContext, webhook: Webhook, id: string): Promise<Result> {
-  const path = `/webhooks/${webhook.id}/deliveries/${encodeURIComponent(id)}`
+  const { deliveries } = remote.client.webhooks
   const sends = checkSends(webhook, remote, context)
-  const before: Delivery = await orMissing(
-    remote.get(path),
+  const before = await orMissing(
+    deliveries.get(webhook.id, id),
     `The webhook ${webhook.id} has no delivery ${id}. Its deliveries: halfkey deliveries list --webhook ${webhook.id}`,
   )
-  let delivery: Delivery = await remote.post(`${path}/retry`)
+  let delivery = await deliveries.retry(webhook.id, id)
   const endsAt = performance.now() + SENT_MS
   while (sends && delivery.attempts.length <= before.attempts.length && performance.now() < endsAt) {
     await delay(LOOK_MS)
-    delivery = await remote.get(path)
+    delivery = await deliveries.get(webhook.id, id)
   }
   const tried = delivery.attempts.length > before.attempts.length
   const failed = tried && delivery.status !== 'succeeded'
@@ -104,7 +101,7 @@ async function watch(remote: Remote, context: CliContext, job: Job): Promise<Res
   const interrupted = await untilInterrupted(async (signal) => {
     while (seen.status !== 'succeeded' && seen.status !== 'failed') {
       await delay(LOOK_MS, undefined, { signal })
-      const now: Job = await retryTransient(context, signal, () => remote.get(`/jobs/${job.id}`, { signal }))
+      const now = await retryTransient(remote, context, signal, () => remote.client.jobs.get(job.id, { signal }))
       progress.add(now.progress - seen.progress)
       seen = now
     }
@@ -136,17 +133,19 @@ Needs a key with the scope webhooks:write.`,
       throw new UsageError(
         'Say what to send again: one of --delivery dlv_…, --all-dead-letters, --since TIME, --job job_….',
       )
-    const remote = openRemote(options)
-    if (job !== undefined) {
-      const missing = `There is no job ${job}: jobs can be read for 30 days after their end.`
-      return watch(remote, context, await orMissing(remote.get(`/jobs/${encodeURIComponent(job)}`), missing))
-    }
     const sinceMs = Date.parse(since ?? '1970-01-01T00:00:00Z')
     if (Number.isNaN(sinceMs)) throw new UsageError('--since must be a time such as 2026-11-01T00:00:00Z.')
-    const webhook = await findWebhook(remote, options.webhook)
-    if (delivery !== undefined) return retryOne(remote, context, webhook, delivery)
-    checkSends(webhook, remote, context)
-    const body = { since: new Date(sinceMs).toISOString() }
-    return watch(remote, context, await remote.post(`/webhooks/${webhook.id}/recover`, { body }))
+    return withRemote(options, async (remote) => {
+      const { client } = remote
+      if (job !== undefined) {
+        const missing = `There is no job ${job}: jobs can be read for 30 days after their end.`
+        return watch(remote, context, await orMissing(client.jobs.get(job), missing))
+      }
+      const webhook = await findWebhook(remote, options.webhook)
+      if (delivery !== undefined) return retryOne(remote, context, webhook, delivery)
+      checkSends(webhook, remote, context)
+      const since = new Date(sinceMs).toISOString()
+      return watch(remote, context, await client.webhooks.recover(webhook.id, { since }))
+    })
   },
 })

@@ -1,8 +1,9 @@
+import type { WebhookEvent } from '../../../../../sdk/src/index.ts'
 import { type CliContext, defineCommand, wholeNumber } from '../command.ts'
-import { type CliEvent, followFeed } from '../event-feed.ts'
-import { openRemote, remoteOptions, untilInterrupted } from '../remote.ts'
+import { followFeed } from '../event-feed.ts'
+import { type Remote, remoteOptions, untilInterrupted, withRemote } from '../remote.ts'
 
-function show({ json, out }: CliContext, event: CliEvent): void {
+function show({ json, out }: CliContext, event: WebhookEvent): void {
   if (json) out(JSON.stringify(event))
   else out(`${event.created_at}  ${event.type.padEnd(24)}  ${event.id}  ${JSON.stringify(event.data)}`)
 }
@@ -24,16 +25,17 @@ export const eventsTail = defineCommand({
       .option('--type <types>', 'only these, such as user.*,tx.completed')
       .option('--limit <count>', 'how many of the last events, 0 to 1000', wholeNumber('--limit', 0, 1_000), 20),
   async run({ follow = false, type, limit, ...options }, context) {
-    const remote = openRemote(options)
-    await untilInterrupted(async (signal) => {
-      // A page holds fewer events when they are large, so read on until the limit or the present end of the feed.
-      let left = limit
-      for await (const page of followFeed(remote, context, { start: { last: String(limit) }, type, signal })) {
-        for (const event of page.events) show(context, event)
-        left -= page.events.length
-        if (!follow && (left <= 0 || !page.hasMore)) break
-      }
-    })
+    const tail = (remote: Remote) =>
+      untilInterrupted(async (signal) => {
+        // A page holds fewer events when they are large, so read on until the limit or the present end of the feed.
+        let left = limit
+        for await (const page of followFeed(remote, context, { start: { last: limit }, type, signal })) {
+          for (const event of page.events) show(context, event)
+          left -= page.events.length
+          if (!follow && (left <= 0 || !page.hasMore)) break
+        }
+      })
+    await withRemote(options, tail)
     return { data: null, lines: [] }
   },
 })

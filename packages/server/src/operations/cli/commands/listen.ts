@@ -1,15 +1,18 @@
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { request as requestSecurely } from 'node:https'
+import { finished } from 'node:stream/promises'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { WebhookEvent } from '../../../../../sdk/src/index.ts'
 import { CLIENT_VARIABLES, readClientVariables } from '../../../config.ts'
 import { type SigningKey, signatureHeaders, signingKey } from '../../../delivery/engine/send.ts'
 import { newWebhookSecret } from '../../../platform/security/crypto.ts'
 import { type CliContext, defineCommand, UsageError } from '../command.ts'
-import { type CliEvent, type FeedPage, type FeedStart, followFeed, readStart } from '../event-feed.ts'
-import { type Answered, exchange, NoAnswer } from '../exchange.ts'
-import { openRemote, type Remote, remoteOptions, untilInterrupted } from '../remote.ts'
+import { type FeedStart, followFeed, readStart } from '../event-feed.ts'
+import { type Remote, remoteOptions, untilInterrupted, withRemote } from '../remote.ts'
 
 /** As a delivery: the specification's section 6. */
 const RECEIVER_MS = 30_000
-const ANSWER_BYTES_MAX = 64 * 1024
 const BACK_OFF_FIRST_MS = 250
 const BACK_OFF_MAX_MS = 5_000
 
@@ -52,50 +55,59 @@ function tell({ json, out }: CliContext, kind: string, line: string, data: Recor
   else if (line !== '') out(line)
 }
 
-/** Sends once, signed with the present time. Returns the answer, or why there was none. */
-async function attempt({ target, key, signal }: Run, event: CliEvent): Promise<Answered | Error> {
+/** No answer came in time, though the receiver was there. */
+class NoAnswer extends Error {}
+
+/**
+ * Sends once, signed with the present time. The status line is the answer, as for a delivery, whatever becomes of the body.
+ * @throws NoAnswer, and the connection's first error
+ */
+async function post({ target, key, signal }: Run, event: WebhookEvent): Promise<number> {
   const body = JSON.stringify(event)
   const signed = signatureHeaders(event.id, body, key, null, Math.floor(Date.now() / 1_000))
   const headers = { ...signed, 'user-agent': 'Halfkey-Webhooks/1', 'accept-encoding': 'identity' }
-  const outgoing = {
-    method: 'POST' as const,
-    headers,
-    body,
-    timeoutMs: RECEIVER_MS,
-    bytesMax: ANSWER_BYTES_MAX,
-    connectsAnew: true,
-    byStatus: true,
-    signal,
+  const timeout = AbortSignal.timeout(RECEIVER_MS)
+  const send = target.protocol === 'https:' ? requestSecurely : request
+  // A new connection: one kept from an earlier event may belong to a receiver that is gone. Redirects are not followed.
+  const sent = send(target, { method: 'POST', headers, agent: false, signal: AbortSignal.any([signal, timeout]) })
+  try {
+    sent.end(body)
+    const [response] = (await once(sent, 'response')) as [IncomingMessage]
+    // The connection may still fail, which is nobody's error any more.
+    sent.on('error', () => {})
+    await finished(response.resume()).catch(() => {})
+    return response.statusCode ?? 0
+  } catch (error) {
+    if (timeout.aborted) throw new NoAnswer(`no answer within ${RECEIVER_MS / 1_000} s`)
+    // Several addresses tried: the first one's error says more than that of them all.
+    throw error instanceof AggregateError ? error.errors[0] : error
   }
-  return exchange(target, outgoing).catch((error: Error) => {
-    signal.throwIfAborted()
-    return error
-  })
 }
 
 /** Sends an event, and retries while the receiver is away. A refused event is reported and not sent again. */
-async function forward(run: Run, event: CliEvent): Promise<void> {
+async function forward(run: Run, event: WebhookEvent): Promise<void> {
   const { context, target, signal } = run
   const { id, type } = event
   for (let failures = 0; ; failures += 1) {
     const startedAt = performance.now()
-    const answered = await attempt(run, event)
-    const ms = Math.round(performance.now() - startedAt)
-    const away = answered instanceof Error && !(answered instanceof NoAnswer)
-    if (!away) {
-      const status = answered instanceof Error ? null : answered.status
-      const how = answered instanceof Error ? answered.message : `${status}`
+    const answered = await post(run, event).catch((error: Error) => {
+      signal.throwIfAborted()
+      return error
+    })
+    if (typeof answered === 'number' || answered instanceof NoAnswer) {
+      const [status, error] = typeof answered === 'number' ? [answered, null] : [null, answered.message]
+      const ms = Math.round(performance.now() - startedAt)
       const refused = status === null || status < 200 || status > 299 ? '  refused' : ''
       const time = new Date().toISOString().slice(11, 19)
-      const line = `${time}  ${type.padEnd(24)}  ${id}  ${how}  ${ms} ms${refused}`
-      tell(context, 'forwarded', line, { id, type, status, ms, error: status === null ? how : null })
-      return
+      const line = `${time}  ${type.padEnd(24)}  ${id}  ${error ?? status}  ${ms} ms${refused}`
+      return tell(context, 'forwarded', line, { id, type, status, ms, error })
     }
+    const { message: error } = answered
     if (failures === 0)
-      tell(context, 'waiting', `The receiver is not there (${answered.message}): trying again at ${target.origin}.`, {
+      tell(context, 'waiting', `The receiver is not there (${error}): trying again at ${target.origin}.`, {
         id,
         type,
-        error: answered.message,
+        error,
       })
     await delay(Math.min(BACK_OFF_MAX_MS, BACK_OFF_FIRST_MS * 2 ** failures), undefined, { signal })
   }
@@ -108,9 +120,8 @@ async function forward(run: Run, event: CliEvent): Promise<void> {
 async function placeBehind(remote: Remote, { start, done }: Place, type: string | undefined): Promise<string> {
   if (!('after' in start)) return 'since' in start ? start.since : 'now'
   if (done === 0) return start.after
-  const query = { ...start, type, limit: done }
-  return remote.get('/events', { query }).then(
-    (page: FeedPage) => page.nextCursor,
+  return remote.client.events.list({ ...start, type, limit: done }).then(
+    ({ nextCursor }) => nextCursor,
     () => start.after,
   )
 }
@@ -177,14 +188,15 @@ Needs a key with the scope webhooks:read; a key that is bound to an app forwards
     const target = readTarget(options.forwardTo)
     const start = readStart(options.since, Date.now())
     const signing = readSecret()
-    const remote = openRemote(options)
     const key = signingKey(signing.secret)
     const place: Place = { start, done: 0, forwarded: 0 }
-    await untilInterrupted(async (signal) => {
-      const run = { context, target, key, signal }
-      await follow(run, remote, place, () => begin(run, signing), options.events)
+    const cursor = await withRemote(options, async (remote) => {
+      await untilInterrupted(async (signal) => {
+        const run = { context, target, key, signal }
+        await follow(run, remote, place, () => begin(run, signing), options.events)
+      })
+      return placeBehind(remote, place, options.events)
     })
-    const cursor = await placeBehind(remote, place, options.events)
     const { forwarded } = place
     tell(context, 'stopped', '', { forwarded, cursor })
     context.err(`Stopped; ${forwarded} forwarded. To go on: halfkey listen ${commandFrom(cursor, options)}`)

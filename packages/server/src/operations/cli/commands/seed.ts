@@ -1,4 +1,3 @@
-import type { App } from '../../../tenancy/apps/schema.ts'
 import { makeDelegations } from '../../seed/agents.ts'
 import { makeGuests, makeSignIns, makeUsers, makeWallets } from '../../seed/crowd.ts'
 import { makeDeliveries } from '../../seed/deliveries.ts'
@@ -9,7 +8,7 @@ import { createDice } from '../../seed/people.ts'
 import { startSampleReceiver } from '../../seed/receiver.ts'
 import { type Removed, removeSample } from '../../seed/remove.ts'
 import { makeSample, type Seeding } from '../../seed/sample.ts'
-import { openService, type SeededService } from '../../seed/service.ts'
+import { all, type SeededService, withService } from '../../seed/service.ts'
 import { type CliContext, CommandError, defineCommand, type Result, UsageError, wholeNumber } from '../command.ts'
 import { createProgress } from '../progress.ts'
 
@@ -38,8 +37,7 @@ async function fill({ api, deps, tenantId }: SeededService, options: Options, se
   const deliveries = await makeDeliveries(seeding, sample)
   const users = members.map(({ user }) => user)
   if (deps !== null) await makeHistory(deps, seeding, { tenantId, sample, users })
-  for (const { id } of [sample.shop, sample.courier])
-    await api.patch(`/apps/${id}`, { metadata: { [STATE]: 'filled' } })
+  for (const { id } of [sample.shop, sample.courier]) await api.apps.update(id, { metadata: { [STATE]: 'filled' } })
   progress.end()
   return {
     users: members.length + converted,
@@ -86,7 +84,7 @@ function describeRemoved(removed: Removed): string[] {
 
 /** How far a seed is that was made here before; undefined where there is none. */
 async function stateOf({ api }: SeededService): Promise<'filled' | 'unfinished' | undefined> {
-  const apps = (await api.all<App>('/apps')).filter(isMarked)
+  const apps = (await all(api.apps.list)).filter(isMarked)
   if (apps.length === 0) return undefined
   return apps.length > 1 && apps.every(({ metadata }) => metadata[STATE] === 'filled') ? 'filled' : 'unfinished'
 }
@@ -103,11 +101,11 @@ async function fillOnce(service: SeededService, options: Options, context: CliCo
     context.out(context.json === true ? JSON.stringify({ kind: 'received', ...event }) : describe(event, new Date()))
   })
   const progress = createProgress(context)
-  const { api, url, tenantId } = service
+  const { api, connect, url, tenantId } = service
   try {
     const made =
       state === undefined
-        ? await fill(service, options, { api, dice: createDice(options.number), progress, receiver })
+        ? await fill(service, options, { api, connect, dice: createDice(options.number), progress, receiver })
         : null
     const lines =
       made === null
@@ -156,14 +154,11 @@ Refused in production.`,
   async run({ users, seed: number, tenant, listen = false, remove = false }, context): Promise<Result> {
     if (remove && (listen || users !== undefined || number !== undefined))
       throw new UsageError('--remove goes with --tenant alone.')
-    const service = await openService(context, tenant)
-    try {
-      if (!remove)
-        return await fillOnce(service, { users: users ?? USERS_DEFAULT, number: number ?? 1, listen }, context)
+    const options = { users: users ?? USERS_DEFAULT, number: number ?? 1, listen }
+    return withService(context, tenant, async (service): Promise<Result> => {
+      if (!remove) return fillOnce(service, options, context)
       const removed = await removeSample(service, createProgress(context))
       return { data: { tenantId: service.tenantId, removed }, lines: describeRemoved(removed) }
-    } finally {
-      await service.close()
-    }
+    })
   },
 })
