@@ -12,7 +12,7 @@ import {
 } from '../../../platform/security/sealed-values.ts'
 import { CommandError, runAlone } from '../command.ts'
 import type { Progress } from '../progress.ts'
-import { addFirstKey, KeyFileNotWritableError, keepFirstKey } from './key-file-change.ts'
+import { addFirstKey, keepFirstKey } from './key-file-change.ts'
 
 /** A round skips rows that are locked, and values that a process sealed meanwhile which had not read the new key yet. */
 const ROUNDS_MAX = 20
@@ -54,16 +54,7 @@ async function wait(progress: Progress, what: string, ms: number, goOn: () => vo
 async function beginRotation(path: string): Promise<{ keys: KeyFile; isNew: boolean }> {
   const keys = await openKeyFile(path, { create: false })
   if (keys.keyIds.length > 1) return { keys, isNew: false }
-  try {
-    await addFirstKey(path)
-  } catch (error) {
-    if (!(error instanceof KeyFileNotWritableError)) throw error
-    throw new CommandError(
-      `${error.message}. Make its new content, which is a new key in front of the present one, with:
-  (umask 077; { halfkey keys generate-kek; cat ${path}; } > kek.new)
-Put that in the file's place for every process, and run this again. Where the processes do not see it all at once, first put the new line behind the present one everywhere, then in front of it.`,
-    )
-  }
+  await addFirstKey(path)
   return { keys: await openKeyFile(path, { create: false }), isNew: true }
 }
 
@@ -106,7 +97,6 @@ async function rewrapUntilNone({ deps, keys, tables, goOn, progress }: Run): Pro
     left = await countStale(deps.db, tables, keys.keyId, goOn)
     if (lostCount > 0 && left <= lostCount) refuseLost(lost, lostCount)
   }
-  progress.end()
   return rewrapped
 }
 
@@ -114,14 +104,7 @@ async function dropOldKeys(path: string, keys: KeyFile): Promise<void> {
   const now = await openKeyFile(path, { create: false })
   if (now.keyIds.join() !== keys.keyIds.join())
     throw new CommandError(`The key file ${path} was changed meanwhile. Run this again.`)
-  try {
-    await keepFirstKey(path)
-  } catch (error) {
-    if (!(error instanceof KeyFileNotWritableError)) throw error
-    throw new CommandError(
-      `${error.message}. Nothing needs its old keys any more: take every line but the first out of it.`,
-    )
-  }
+  await keepFirstKey(path)
 }
 
 async function rotate(deps: Deps, options: RotationOptions, goOn: () => void): Promise<KekRotation> {

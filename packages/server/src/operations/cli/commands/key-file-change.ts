@@ -1,16 +1,7 @@
 import { chown, type FileHandle, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { newKeyLine } from '../../../platform/security/key-provider.ts'
-
-/** The key file is not ours to write, e.g. because it is a mounted secret. */
-export class KeyFileNotWritableError extends Error {
-  readonly path: string
-
-  constructor(path: string, cause: Error) {
-    super(`The key file ${path} cannot be written: ${cause.message}`, { cause })
-    this.path = path
-  }
-}
+import { CommandError } from '../command.ts'
 
 async function syncFolder(path: string): Promise<void> {
   // Windows has no such thing.
@@ -22,9 +13,10 @@ async function syncFolder(path: string): Promise<void> {
 /**
  * Replaces the lines of a key file atomically: a reader sees the lines before or those after. Its owner stays;
  * a link to it stays a link. Two changes at once are the caller's to prevent.
- * @throws KeyFileNotWritableError
+ * @param byHand what to do where the file is not ours to write, e.g. because it is a mounted secret
+ * @throws CommandError
  */
-async function replaceLines(link: string, change: (lines: string[]) => string[]): Promise<void> {
+async function replaceLines(link: string, byHand: string, change: (lines: string[]) => string[]): Promise<void> {
   const path = await realpath(link)
   // One name, so that a process that is killed here leaves one draft at most, which the next one takes away.
   const draft = `${path}.new`
@@ -46,18 +38,22 @@ async function replaceLines(link: string, change: (lines: string[]) => string[])
     await syncFolder(path)
   } catch (error) {
     if (file !== undefined) await rm(draft, { force: true })
-    throw new KeyFileNotWritableError(link, error as Error)
+    throw new CommandError(`The key file ${link} cannot be written: ${(error as Error).message}. ${byHand}`)
   } finally {
     await file?.close()
   }
 }
 
-/** Makes a new key the first of the file: it wraps from then on. @throws KeyFileNotWritableError */
+/** Makes a new key the first of the file: it wraps from then on. @throws CommandError */
 export function addFirstKey(path: string): Promise<void> {
-  return replaceLines(path, (lines) => [newKeyLine(), ...lines])
+  const byHand = `Make its new content, which is a new key in front of the present one, with:
+  (umask 077; { halfkey keys generate-kek; cat ${path}; } > kek.new)
+Put that in the file's place for every process, and run this again. Where the processes do not see it all at once, first put the new line behind the present one everywhere, then in front of it.`
+  return replaceLines(path, byHand, (lines) => [newKeyLine(), ...lines])
 }
 
-/** Leaves nothing but the first key in the file. @throws KeyFileNotWritableError */
+/** Leaves nothing but the first key in the file. @throws CommandError */
 export function keepFirstKey(path: string): Promise<void> {
-  return replaceLines(path, (lines) => lines.slice(0, 1))
+  const byHand = 'Nothing needs its old keys any more: take every line but the first out of it.'
+  return replaceLines(path, byHand, (lines) => lines.slice(0, 1))
 }
