@@ -2,7 +2,7 @@ import { ConfigError } from '../../config.ts'
 import { HttpError } from '../../platform/http/errors.ts'
 import { redact } from '../../platform/observability/log.ts'
 import { KeyFileError } from '../../platform/security/key-provider.ts'
-import { type CliCommand, type CliContext, CommandError, EXIT, UsageError } from './command.ts'
+import { type CliCommand, CommandError, EXIT, type Terminal, UsageError } from './command.ts'
 import { analyticsBackfill } from './commands/analytics.ts'
 import { auditExport, auditVerify } from './commands/audit.ts'
 import { config } from './commands/config.ts'
@@ -19,6 +19,7 @@ import { tenantsCreate } from './commands/tenants.ts'
 import { exportCommand, importCommand } from './commands/transfer.ts'
 import { usersImport } from './commands/users-import.ts'
 import { readCommandLine } from './program.ts'
+import { createProgress } from './progress.ts'
 
 const COMMANDS: readonly CliCommand[] = [
   config,
@@ -92,23 +93,24 @@ const printable = (line: string): string =>
  * The result goes to `out`, everything else to `err`. With `--json` the result or the error is one line of JSON, and no progress is
  * shown.
  */
-export async function runCli(args: string[], terminal: CliContext): Promise<number> {
-  const context: CliContext = {
-    ...terminal,
-    out: (line) => terminal.out(printable(line)),
-    err: (line) => terminal.err(printable(line)),
-  }
+export async function runCli(args: string[], terminal: Terminal): Promise<number> {
+  const { openDeps, redraw } = terminal
+  const out = (line: string) => terminal.out(printable(line))
+  const err = (line: string) => terminal.err(printable(line))
   const json = args.includes('--json')
   const words = args.filter((arg) => arg !== '--json')
   // Progress is for people: a program gets one line.
-  const inner: CliContext = json ? { openDeps: context.openDeps, out: context.out, err: () => {}, json } : context
+  const notes = json ? { err: () => {} } : { err, ...(redraw && { redraw }) }
+  const progress = createProgress(notes)
   try {
-    const { data, lines, exitCode = EXIT.done } = await readCommandLine(COMMANDS, words)(inner)
-    for (const line of json ? (data === null ? [] : [JSON.stringify(data)]) : lines) context.out(line)
+    const work = readCommandLine(COMMANDS, words)
+    const ended = await work({ openDeps, out, err: notes.err, json, progress }).finally(progress.end)
+    const { data, lines, exitCode = EXIT.done } = ended
+    for (const line of json ? (data === null ? [] : [JSON.stringify(data)]) : lines) out(line)
     return exitCode
   } catch (error) {
     const { exitCode, message } = explain(error)
-    context.err(json ? JSON.stringify({ error: message, exitCode }) : `halfkey: ${message}`)
+    err(json ? JSON.stringify({ error: message, exitCode }) : `halfkey: ${message}`)
     return exitCode
   }
 }

@@ -4,10 +4,10 @@ import { withTryLock } from '../../platform/db/installation.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { Id } from '../../platform/ids.ts'
 import { isTenant, listTenants } from '../../tenancy/tenant/service.ts'
-import { createProgress, type Progress } from './progress.ts'
+import type { Progress } from './progress.ts'
 
-/** What commands get from the process: the services, opened on demand, and where lines go. */
-export interface CliContext {
+/** What the command line gets from the process: the services, opened on demand, and where lines go. */
+export interface Terminal {
   /**
    * Opens the database, its schema brought up to this release, and what stands on it. Not called by commands that need
    * neither. `migrated` names the migrations that this applied.
@@ -19,8 +19,14 @@ export interface CliContext {
   err(line: string): void
   /** Replaces the last line that it drew on standard error; absent where that is not a terminal. '' takes it away. */
   redraw?(text: string): void
+}
+
+/** What commands get. */
+export interface CliContext extends Omit<Terminal, 'redraw'> {
   /** Whether a program reads the output. Long-running commands then write each thing that happens as a line of JSON. */
-  json?: boolean
+  json: boolean
+  /** Ended with the command. */
+  progress: Progress
 }
 
 const TENANTS_SHOWN_MAX = 20
@@ -83,13 +89,12 @@ export function defineCommand<Options extends OptionValues>(definition: Definiti
   }
 }
 
-/** Runs with the services and a progress display, and closes both, whatever happens. */
+/** Runs with the services, and closes them, whatever happens. */
 export async function withDeps<T>(
-  context: CliContext,
+  { openDeps, progress }: CliContext,
   body: (deps: Deps, progress: Progress) => Promise<T>,
 ): Promise<T> {
-  const { deps, close } = await context.openDeps()
-  const progress = createProgress(context)
+  const { deps, close } = await openDeps()
   try {
     return await body(deps, progress)
   } finally {
@@ -125,6 +130,9 @@ export async function runAlone<T>(
   if (done !== undefined) return done.value
   throw new CommandError(`Another ${what}. Wait for its end, and run this again.`)
 }
+
+/** So many of something, e.g. `1 link`, `2 links`. */
+export const counted = (n: number, what: string) => `${n} ${what}${n === 1 ? '' : 's'}`
 
 /** A parser of option values that takes whole numbers in a range. */
 export function wholeNumber(option: string, least: number, most: number) {

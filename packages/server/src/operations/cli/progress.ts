@@ -1,4 +1,4 @@
-import type { CliContext } from './command.ts'
+import type { Terminal } from './command.ts'
 
 /** Shows the progress of long work on standard error. */
 export interface Progress {
@@ -24,7 +24,7 @@ function describe(what: string, done: number, total: number | null, bar: boolean
 }
 
 /** On a terminal, a bar that is redrawn; elsewhere, a line at the beginning, every five seconds and at the end. */
-export function createProgress({ err, redraw }: Pick<CliContext, 'err' | 'redraw'>): Progress {
+export function createProgress({ err, redraw }: Pick<Terminal, 'err' | 'redraw'>): Progress {
   let stage: { what: string; done: number; total: number | null } | undefined
   let shownAt = 0
   let shown = ''

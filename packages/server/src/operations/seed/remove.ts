@@ -131,17 +131,13 @@ export async function removeSample(
       'Of these sample data the analytics of past days were written into the database, and only there can they be taken away: run this where DATABASE_URL or HALFKEY_DATA_DIR lead to the database of the service. Nothing was removed.',
     )
   const removed: Removed = { apps: 0, users: 0, guests: 0, webhooks: 0, domains: 0, keys: 0, historyDays: 0, kept: [] }
-  try {
-    // First, while the apps still show that there is a history: a removal that is interrupted must find it again.
-    if (deps !== null)
-      for (const app of appsWithHistory(apps, keys)) removed.historyDays += await removeHistory(deps, tenantId, app)
-    for (const app of apps) await removeApp(api, app, keys, progress, removed)
-    // Seeds that were killed could not revoke the keys that they had made for themselves.
-    const strays = keys.filter((key) => isMarked(key) && key.appId === null && key.status === 'active')
-    for (const { id } of strays) if (id !== keyId) await isRemoved(api.apiKeys.revoke(id))
-    if (deps !== null) await forgetKeys(deps.db, tenantId as Id<'ten'>)
-  } finally {
-    progress.end()
-  }
+  // First, while the apps still show that there is a history: a removal that is interrupted must find it again.
+  if (deps !== null)
+    for (const app of appsWithHistory(apps, keys)) removed.historyDays += await removeHistory(deps, tenantId, app)
+  for (const app of apps) await removeApp(api, app, keys, progress, removed)
+  // Seeds that were killed could not revoke the keys that they had made for themselves.
+  const strays = keys.filter((key) => isMarked(key) && key.appId === null && key.status === 'active')
+  for (const { id } of strays) if (id !== keyId) await isRemoved(api.apiKeys.revoke(id))
+  if (deps !== null) await forgetKeys(deps.db, tenantId as Id<'ten'>)
   return removed
 }

@@ -6,7 +6,7 @@ import { writeWhole } from '../../../platform/files.ts'
 import type { Id } from '../../../platform/ids.ts'
 import { listTenants } from '../../../tenancy/tenant/service.ts'
 import { type CliContext, CommandError, defineCommand, findTenant, UsageError, withDeps } from '../command.ts'
-import { createProgress, type Progress } from '../progress.ts'
+import type { Progress } from '../progress.ts'
 
 const TENANTS_MAX = 100_000
 
@@ -63,8 +63,11 @@ function describe(log: WholeLog): string {
   return `${log.entries} entries, ${log.head === null ? 'no head yet' : `head ${log.head.seq}:${log.head.hash}`}`
 }
 
-async function verifyExported(context: CliContext, path: string, expected: Parameters<typeof verifyFile>[1]) {
-  const progress = createProgress(context)
+async function verifyExported(
+  { progress }: CliContext,
+  path: string,
+  expected: Parameters<typeof verifyFile>[1],
+): Promise<WholeLog> {
   try {
     const watcher = watch(progress, 'Verifying bytes')
     watcher.begin((await stat(path)).size)
@@ -72,8 +75,6 @@ async function verifyExported(context: CliContext, path: string, expected: Param
   } catch (error) {
     if (isNoFile(error)) throw new CommandError(`There is no file ${path}.`)
     throw error
-  } finally {
-    progress.end()
   }
 }
 

@@ -1,6 +1,6 @@
 import { createLink, LINK_MINUTES } from '../../dashboard/link.ts'
 import { signOutEveryone } from '../../dashboard/service.ts'
-import { defineCommand, findTenant, withDeps } from '../command.ts'
+import { counted, defineCommand, findTenant, withDeps } from '../command.ts'
 
 /** `halfkey dashboard link` */
 export const dashboardLink = defineCommand({
@@ -21,8 +21,6 @@ export const dashboardLink = defineCommand({
   },
 })
 
-const count = (n: number, what: string) => `${n} ${what}${n === 1 ? '' : 's'}`
-
 /** `halfkey dashboard sign-out-everyone` */
 export const dashboardSignOutEveryone = defineCommand({
   name: 'dashboard sign-out-everyone',
@@ -31,7 +29,7 @@ export const dashboardSignOutEveryone = defineCommand({
     const { sessions, links } = await withDeps(context, signOutEveryone)
     return {
       data: { sessions, links },
-      lines: [`Ended: ${count(sessions, 'session')}, ${count(links, 'unused link')}.`],
+      lines: [`Ended: ${counted(sessions, 'session')}, ${counted(links, 'unused link')}.`],
     }
   },
 })

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Delivery, Job, Webhook } from '../../../../../sdk/src/index.ts'
 import { type CliContext, CommandError, defineCommand, EXIT, type Result, UsageError, wholeNumber } from '../command.ts'
-import { createProgress } from '../progress.ts'
 import { orMissing, type Remote, remoteOptions, retryTransient, untilInterrupted, withRemote } from '../remote.ts'
 
 const SHOWN_MAX = 20
@@ -94,7 +93,7 @@ async function retryOne(remote: Remote, context: CliContext, webhook: Webhook, i
 async function watch(remote: Remote, context: CliContext, job: Job): Promise<Result> {
   const again = `halfkey deliveries retry --job ${job.id}`
   context.err(`The job ${job.id} continues even if this command ends. To look again: ${again}`)
-  const progress = createProgress(context)
+  const { progress } = context
   progress.begin('Dead letters', job.total)
   progress.add(job.progress)
   let seen = job
@@ -105,7 +104,7 @@ async function watch(remote: Remote, context: CliContext, job: Job): Promise<Res
       progress.add(now.progress - seen.progress)
       seen = now
     }
-  }).finally(progress.end)
+  })
   if (seen.status === 'failed') throw new CommandError(`The job ${job.id} failed: ${seen.error}`)
   const line = interrupted
     ? `The job ${job.id} continues: ${seen.progress} of ${seen.total}. To look again: ${again}`

@@ -15,18 +15,25 @@ import {
   checkSealing,
 } from '../../doctor/installation.ts'
 import { checkDns, checkEgress, checkRedis } from '../../doctor/network.ts'
-import { defineCommand, EXIT } from '../command.ts'
+import { counted, defineCommand, EXIT } from '../command.ts'
 
-/** A check that fails is reported as a warning and does not prevent the others. */
-async function look(check: string, body: () => Finding[] | Promise<Finding[]>): Promise<Finding[]> {
+/** A check that fails is reported as a warning and does not prevent the others; what it would have found is `nothing` then. */
+async function lookFor<Found extends { findings: Finding[] }>(
+  check: string,
+  nothing: Omit<Found, 'findings'>,
+  body: () => Promise<Found>,
+): Promise<Omit<Found, 'findings'> & { findings: Finding[] }> {
   try {
     return await body()
   } catch (error) {
     const message = redact(error instanceof Error ? error.message : String(error))
-    return [
-      warning(check, `Could not be looked at: ${message}.`, 'halfkey doctor   # again, as the user of the service'),
-    ]
+    const fix = 'halfkey doctor   # again, as the user of the service'
+    return { ...nothing, findings: [warning(check, `Could not be looked at: ${message}.`, fix)] }
   }
+}
+
+async function look(check: string, body: () => Finding[] | Promise<Finding[]>): Promise<Finding[]> {
+  return (await lookFor(check, {}, async () => ({ findings: await body() }))).findings
 }
 
 async function lookInside({ db, dataFolder }: Reached, config: Config, keys: HeldKeys | null): Promise<Finding[]> {
@@ -35,13 +42,8 @@ async function lookInside({ db, dataFolder }: Reached, config: Config, keys: Hel
     const disk = dataFolder === null ? [] : await look('database.disk', () => checkDisk(dataFolder))
     return [note('database.inside', seen, null), ...disk]
   }
-  let there = false
-  const findings = await look('database.server', async () => {
-    const found = await checkDatabase(db, config, dataFolder)
-    there = found.there
-    return found.findings
-  })
-  if (!there) return findings
+  const server = await lookFor('database.server', { there: false }, () => checkDatabase(db, config, dataFolder))
+  if (!server.there) return server.findings
   const checks: [string, () => Promise<Finding[]>][] = [
     ['key_file.database', () => checkSealing(db, keys)],
     ['queue', () => checkQueue(db)],
@@ -49,18 +51,15 @@ async function lookInside({ db, dataFolder }: Reached, config: Config, keys: Hel
     ['imports', () => checkImports(db)],
     ['passkeys', () => checkRelyingParties(db, config)],
   ]
+  const findings = [...server.findings]
   for (const [check, body] of checks) findings.push(...(await look(check, body)))
   return findings
 }
 
 async function lookAtDatabase(config: Config, keys: HeldKeys | null): Promise<Finding[]> {
-  let reached: Reached = { findings: [], db: null, dataFolder: null }
+  const reached = await lookFor('database', { db: null, dataFolder: null }, () => connectToLook(config))
   try {
-    const findings = await look('database', async () => {
-      reached = await connectToLook(config)
-      return reached.findings
-    })
-    return [...findings, ...(await lookInside(reached, config, keys))]
+    return [...reached.findings, ...(await lookInside(reached, config, keys))]
   } finally {
     await reached.db?.close()
   }
@@ -68,24 +67,20 @@ async function lookAtDatabase(config: Config, keys: HeldKeys | null): Promise<Fi
 
 async function examine(): Promise<Finding[]> {
   const { config, problems } = inspectConfig()
-  let keys: HeldKeys | null = null
+  const keyFile = await lookFor('key_file', { keys: null }, () => checkKeyFile(config))
   const own = [
     ...checkConfiguration(config, problems),
     ...(await look('public_url', () => checkExposure(config))),
     ...(await look('stripe', () => checkStripe(config))),
     ...(await look('data_folder', () => checkDataFolder(config))),
-    ...(await look('key_file', async () => {
-      const found = await checkKeyFile(config)
-      keys = found.keys
-      return found.findings
-    })),
+    ...keyFile.findings,
   ]
   // What waits for a network waits together.
   const others = await Promise.all([
     look('dns', () => checkDns(config)),
     look('egress', () => checkEgress(config)),
     look('redis', () => checkRedis(config)),
-    lookAtDatabase(config, keys),
+    lookAtDatabase(config, keyFile.keys),
   ])
   return [...own, ...others.flat()]
 }
@@ -97,7 +92,6 @@ function describe(findings: readonly Finding[], counts: Record<Level, number>): 
     `${level.padEnd(8)} ${check.padEnd(width)}  ${seen}`,
     ...(fix === null ? [] : [`${indent}${level === 'note' ? 'see' : 'fix'}: ${fix}`]),
   ])
-  const counted = (n: number, what: string) => `${n} ${what}${n === 1 ? '' : 's'}`
   const sum = [counted(counts.problem, 'problem'), counted(counts.warning, 'warning'), counted(counts.note, 'note')]
   return [...lines, '', `${sum.join(', ')}; ${counts.ok} checks found nothing wrong.`]
 }

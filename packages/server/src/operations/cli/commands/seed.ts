@@ -10,7 +10,6 @@ import { type Removed, removeSample } from '../../seed/remove.ts'
 import { makeSample, type Seeding } from '../../seed/sample.ts'
 import { all, type SeededService, withService } from '../../seed/service.ts'
 import { type CliContext, CommandError, defineCommand, type Result, UsageError, wholeNumber } from '../command.ts'
-import { createProgress } from '../progress.ts'
 
 const USERS_DEFAULT = 60
 const [USERS_MIN, USERS_MAX] = [10, 1_000]
@@ -98,10 +97,10 @@ async function fillOnce(service: SeededService, options: Options, context: CliCo
   let listening = false
   const receiver = await startSampleReceiver((event) => {
     if (!listening) return
-    context.out(context.json === true ? JSON.stringify({ kind: 'received', ...event }) : describe(event, new Date()))
+    context.out(context.json ? JSON.stringify({ kind: 'received', ...event }) : describe(event, new Date()))
   })
-  const progress = createProgress(context)
   const { api, connect, url, tenantId } = service
+  const { progress } = context
   try {
     const made =
       state === undefined
@@ -124,7 +123,6 @@ async function fillOnce(service: SeededService, options: Options, context: CliCo
     const count = sumOf(receiver.verified.values()) - before
     return { data: { ...data, received: count }, lines: [`Received ${count} signed events while listening.`] }
   } finally {
-    progress.end()
     await receiver.close()
   }
 }
@@ -157,7 +155,7 @@ Refused in production.`,
     const options = { users: users ?? USERS_DEFAULT, number: number ?? 1, listen }
     return withService(context, tenant, async (service): Promise<Result> => {
       if (!remove) return fillOnce(service, options, context)
-      const removed = await removeSample(service, createProgress(context))
+      const removed = await removeSample(service, context.progress)
       return { data: { tenantId: service.tenantId, removed }, lines: describeRemoved(removed) }
     })
   },
