@@ -25,41 +25,32 @@ export function createDice(seed: number): Dice {
   }
 }
 
-/** Given and family names that go together, and the country they come from. */
-const NAMES: readonly { country: string; given: readonly string[]; family: readonly string[] }[] = [
-  { country: 'NG', given: ['Amara', 'Chidi', 'Ngozi', 'Tunde'], family: ['Okafor', 'Adeyemi', 'Eze', 'Balogun'] },
-  {
-    country: 'ES',
-    given: ['Sofía', 'Mateo', 'Lucía', 'Joaquín'],
-    family: ['García Ruiz', 'Fernández', 'Ibáñez', 'Peña'],
-  },
-  { country: 'JP', given: ['Yuki', '美咲', 'Haruto', 'Sakura'], family: ['Tanaka', 'Satō', 'Kobayashi', 'Mori'] },
-  { country: 'IN', given: ['Priya', 'Arjun', 'Ananya', 'Rohan'], family: ['Sharma', 'Iyer', 'Patel', 'Banerjee'] },
-  { country: 'FR', given: ['Léa', 'Étienne', 'Chloé', 'Théo'], family: ['Dubois', 'Lefèvre', 'Moreau', 'Garnier'] },
-  { country: 'EG', given: ['Fatima', 'Youssef', 'Layla', 'Omar'], family: ['Al-Masri', 'Haddad', 'Benali', 'Nasser'] },
-  { country: 'TW', given: ['Wei', 'Mei', '小龙', 'Jing'], family: ['Chen', 'Wang', 'Liu', 'Zhao'] },
-  {
-    country: 'SE',
-    given: ['Astrid', 'Søren', 'Freja', 'Nils'],
-    family: ['Lindqvist', 'Østergaard', 'Holm', 'Åkesson'],
-  },
-  { country: 'UA', given: ['Olena', 'Taras', 'Ірина', 'Bohdan'], family: ['Shevchenko', 'Koval', 'Melnyk', 'Bondar'] },
-  { country: 'NZ', given: ['Aroha', 'Tane', 'Mere', 'Wiremu'], family: ['Ngata', 'Parata', 'Walker', 'Tūhoe'] },
-  { country: 'BR', given: ['Beatriz', 'Thiago', 'Inês', 'João'], family: ['da Silva', 'Carvalho', 'Araújo', 'Nunes'] },
-  { country: 'TR', given: ['Zeynep', 'Emre', 'Elif', 'Can'], family: ['Yılmaz', 'Demir', 'Şahin', 'Kaya'] },
-  {
-    country: 'ZA',
-    given: ['Thandiwe', 'Sipho', 'Naledi', 'Lwazi'],
-    family: ['Mokoena', 'Dlamini', 'Nkosi', 'van Wyk'],
-  },
-  {
-    country: 'IE',
-    given: ['Siobhán', 'Cillian', 'Aoife', 'Declan'],
-    family: ["O'Brien", 'Ní Dhomhnaill', 'Byrne', 'Walsh'],
-  },
-  { country: 'VN', given: ['Minh', 'Linh', 'Thảo', 'Đức'], family: ['Nguyễn', 'Trần', 'Lê', 'Phạm'] },
-  { country: 'IL', given: ['Noa', 'Eitan', 'Tamar', 'Avi'], family: ['Cohen', 'Mizrahi', 'Friedman', 'Azoulay'] },
-]
+/** The lines of a text, split at its bars. */
+const rowsOf = (table: string) =>
+  table
+    .trim()
+    .split('\n')
+    .map((line) => line.split('|').map((cell) => cell.trim()))
+
+/** A country, and the given and family names that go together there. */
+const NAMES = rowsOf(`
+  NG | Amara, Chidi, Ngozi, Tunde | Okafor, Adeyemi, Eze, Balogun
+  ES | Sofía, Mateo, Lucía, Joaquín | García Ruiz, Fernández, Ibáñez, Peña
+  JP | Yuki, 美咲, Haruto, Sakura | Tanaka, Satō, Kobayashi, Mori
+  IN | Priya, Arjun, Ananya, Rohan | Sharma, Iyer, Patel, Banerjee
+  FR | Léa, Étienne, Chloé, Théo | Dubois, Lefèvre, Moreau, Garnier
+  EG | Fatima, Youssef, Layla, Omar | Al-Masri, Haddad, Benali, Nasser
+  TW | Wei, Mei, 小龙, Jing | Chen, Wang, Liu, Zhao
+  SE | Astrid, Søren, Freja, Nils | Lindqvist, Østergaard, Holm, Åkesson
+  UA | Olena, Taras, Ірина, Bohdan | Shevchenko, Koval, Melnyk, Bondar
+  NZ | Aroha, Tane, Mere, Wiremu | Ngata, Parata, Walker, Tūhoe
+  BR | Beatriz, Thiago, Inês, João | da Silva, Carvalho, Araújo, Nunes
+  TR | Zeynep, Emre, Elif, Can | Yılmaz, Demir, Şahin, Kaya
+  ZA | Thandiwe, Sipho, Naledi, Lwazi | Mokoena, Dlamini, Nkosi, van Wyk
+  IE | Siobhán, Cillian, Aoife, Declan | O'Brien, Ní Dhomhnaill, Byrne, Walsh
+  VN | Minh, Linh, Thảo, Đức | Nguyễn, Trần, Lê, Phạm
+  IL | Noa, Eitan, Tamar, Avi | Cohen, Mizrahi, Friedman, Azoulay
+`).map(([country = '', given = '', family = '']) => ({ country, given: given.split(', '), family: family.split(', ') }))
 
 /** Hosts that belong to nobody (RFC 2606). */
 const MAIL_HOSTS = ['example.com', 'example.org', 'example.net']
@@ -96,25 +87,10 @@ export function makePerson(dice: Dice, index: number): Person {
   }
 }
 
-/** What people sign in with: the browser's user agent, and their name for the device. */
-export const DEVICES = [
-  {
-    name: 'Phone',
-    userAgent:
-      'Mozilla/5.0 (iPhone; CPU iPhone OS 19_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/19.1 Mobile/15E148 Safari/604.1',
-  },
-  {
-    name: 'Pixel',
-    userAgent:
-      'Mozilla/5.0 (Linux; Android 16; Pixel 10) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/146.0.0.0 Mobile Safari/537.36',
-  },
-  {
-    name: 'Laptop',
-    userAgent:
-      'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/146.0.0.0 Safari/537.36',
-  },
-  {
-    name: 'Work computer',
-    userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:149.0) Gecko/20100101 Firefox/149.0',
-  },
-]
+/** What people sign in with: their name for the device, and the browser's user agent. */
+export const DEVICES = rowsOf(`
+  Phone | Mozilla/5.0 (iPhone; CPU iPhone OS 19_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/19.1 Mobile/15E148 Safari/604.1
+  Pixel | Mozilla/5.0 (Linux; Android 16; Pixel 10) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/146.0.0.0 Mobile Safari/537.36
+  Laptop | Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/146.0.0.0 Safari/537.36
+  Work computer | Mozilla/5.0 (X11; Linux x86_64; rv:149.0) Gecko/20100101 Firefox/149.0
+`).map(([name = '', userAgent = '']) => ({ name, userAgent }))

@@ -55,14 +55,12 @@ function tell({ json, out }: CliContext, kind: string, line: string, data: Recor
   else if (line !== '') out(line)
 }
 
-/** No answer came in time, though the receiver was there. */
-class NoAnswer extends Error {}
-
 /**
  * Sends once, signed with the present time. The status line is the answer, as for a delivery, whatever becomes of the body.
- * @throws NoAnswer, and the connection's first error
+ * @returns the status; null where no answer came in time
+ * @throws the connection's first error: the receiver is away
  */
-async function post({ target, key, signal }: Run, event: WebhookEvent): Promise<number> {
+async function post({ target, key, signal }: Run, event: WebhookEvent): Promise<number | null> {
   const body = JSON.stringify(event)
   const signed = signatureHeaders(event.id, body, key, null, Math.floor(Date.now() / 1_000))
   const headers = { ...signed, 'user-agent': 'Halfkey-Webhooks/1', 'accept-encoding': 'identity' }
@@ -76,9 +74,10 @@ async function post({ target, key, signal }: Run, event: WebhookEvent): Promise<
     // The connection may still fail, which is nobody's error any more.
     sent.on('error', () => {})
     await finished(response.resume()).catch(() => {})
-    return response.statusCode ?? 0
+    return response.statusCode ?? null
   } catch (error) {
-    if (timeout.aborted) throw new NoAnswer(`no answer within ${RECEIVER_MS / 1_000} s`)
+    if (timeout.aborted) return null
+    signal.throwIfAborted()
     // Several addresses tried: the first one's error says more than that of them all.
     throw error instanceof AggregateError ? error.errors[0] : error
   }
@@ -90,25 +89,20 @@ async function forward(run: Run, event: WebhookEvent): Promise<void> {
   const { id, type } = event
   for (let failures = 0; ; failures += 1) {
     const startedAt = performance.now()
-    const answered = await post(run, event).catch((error: Error) => {
-      signal.throwIfAborted()
-      return error
-    })
-    if (typeof answered === 'number' || answered instanceof NoAnswer) {
-      const [status, error] = typeof answered === 'number' ? [answered, null] : [null, answered.message]
+    try {
+      const status = await post(run, event)
       const ms = Math.round(performance.now() - startedAt)
+      const error = status === null ? `no answer within ${RECEIVER_MS / 1_000} s` : null
       const refused = status === null || status < 200 || status > 299 ? '  refused' : ''
       const time = new Date().toISOString().slice(11, 19)
       const line = `${time}  ${type.padEnd(24)}  ${id}  ${error ?? status}  ${ms} ms${refused}`
       return tell(context, 'forwarded', line, { id, type, status, ms, error })
+    } catch (away) {
+      signal.throwIfAborted()
+      const error = (away as Error).message
+      const line = `The receiver is not there (${error}): trying again at ${target.origin}.`
+      if (failures === 0) tell(context, 'waiting', line, { id, type, error })
     }
-    const { message: error } = answered
-    if (failures === 0)
-      tell(context, 'waiting', `The receiver is not there (${error}): trying again at ${target.origin}.`, {
-        id,
-        type,
-        error,
-      })
     await delay(Math.min(BACK_OFF_MAX_MS, BACK_OFF_FIRST_MS * 2 ** failures), undefined, { signal })
   }
 }
