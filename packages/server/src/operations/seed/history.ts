@@ -75,16 +75,13 @@ export async function makeHistory(
   const came = of.users.map(({ id }, index) => ({ id, createdAt: at[index] as Date }))
   await store.backdateUsers(deps.db, tenantId, came)
   const today = dayOf(deps.now())
-  const apps = [
-    { id: of.sample.shop.id, size: SIZES.shop },
-    { id: of.sample.courier.id, size: SIZES.courier },
-  ]
   const counts = gatherCounts()
-  for (const { id, size } of apps) {
+  for (const kind of ['shop', 'courier'] as const) {
+    const { id } = of.sample[kind]
     await api.apps.update(id, { metadata: { [HISTORY]: addDays(today, -DAYS) } })
     for (let daysAgo = DAYS; daysAgo > 0; daysAgo -= 1) {
       const day = addDays(today, -daysAgo)
-      for (const [counter, n] of inventDay(dice, day, daysAgo, size)) counts.add(tenantId, id, day, counter, n)
+      for (const [counter, n] of inventDay(dice, day, daysAgo, SIZES[kind])) counts.add(tenantId, id, day, counter, n)
     }
   }
   await addCounts(deps.db, counts.rows())

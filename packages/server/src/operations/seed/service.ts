@@ -16,7 +16,7 @@ import { marked } from './mark.ts'
 import { dropKey } from './store.ts'
 
 /** Who calls. Without `apiKey` it is by the key of the seed itself; `headers` are those that a browser adds. */
-export type Caller = Partial<Pick<ClientOptions, 'apiKey' | 'userId' | 'accessToken'>> & {
+type Caller = Partial<Pick<ClientOptions, 'apiKey' | 'userId' | 'accessToken'>> & {
   headers?: Record<string, string>
 }
 
@@ -71,8 +71,7 @@ function connector(url: string, apiKey: string): Connect {
       baseUrl: `${url}/v1`,
       apiKey,
       maxRetries: RETRIES_MAX,
-      fetch: (target, init) =>
-        fetch(target, { ...init, headers: { ...Object.fromEntries(new Headers(init.headers)), ...headers } }),
+      fetch: (target, init) => fetch(target, { ...init, headers: { ...(init.headers as object), ...headers } }),
       ...caller,
     })
 }

@@ -22,8 +22,6 @@ interface Options {
   listen: boolean
 }
 
-const sumOf = (counts: Iterable<number>) => [...counts].reduce((sum, n) => sum + n, 0)
-
 /** @returns what was made, in figures; `history`: whether the past was written too */
 async function fill({ api, deps, tenantId }: SeededService, options: Options, seeding: Seeding) {
   const { receiver, progress } = seeding
@@ -45,7 +43,7 @@ async function fill({ api, deps, tenantId }: SeededService, options: Options, se
     wallets: holders.length + others.length,
     ...delegated,
     deliveries,
-    eventsVerified: sumOf(receiver.verified.values()),
+    eventsVerified: receiver.verified(),
     eventsRefused: receiver.refused(),
     history: deps !== null,
   }
@@ -71,7 +69,7 @@ function describeMade(made: Made, url: string): string[] {
 
 function describeRemoved(removed: Removed): string[] {
   const { apps, users, guests, webhooks, domains, keys, historyDays, kept } = removed
-  if (sumOf([apps, users, guests, webhooks, domains, keys, historyDays, kept.length]) === 0)
+  if ([apps, users, guests, webhooks, domains, keys, historyDays, kept.length].every((n) => n === 0))
     return ['There are no sample data here.']
   return [
     `Removed ${apps} apps, ${users} users, ${guests} guests, ${webhooks} webhooks, ${domains} custom domains, ${keys} API keys` +
@@ -118,9 +116,9 @@ async function fillOnce(service: SeededService, options: Options, context: CliCo
     for (const line of lines) context.err(line)
     await service.closeDatabase()
     listening = true
-    const before = sumOf(receiver.verified.values())
+    const before = receiver.verified()
     await listen(api, receiver, context)
-    const count = sumOf(receiver.verified.values()) - before
+    const count = receiver.verified() - before
     return { data: { ...data, received: count }, lines: [`Received ${count} signed events while listening.`] }
   } finally {
     await receiver.close()
