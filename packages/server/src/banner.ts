@@ -1,4 +1,4 @@
-import { commandLine, describeConfig } from './config.ts'
+import { describeConfig, programName } from './config.ts'
 import { FIRST_LINK_HOURS } from './operations/dashboard/link.ts'
 import type { Config } from './platform/config.ts'
 import { publicUrl } from './platform/config.ts'
@@ -35,7 +35,7 @@ function firstSteps(config: Config, first: FirstStart): string[] {
 /** What a start says before it is ready: changed settings, the database and, the first time, the admin key. Not a log. */
 export function preamble(config: Config, database: OpenedDatabase, first: FirstStart | null): string {
   return [
-    `Halfkey ${VERSION} (${config.role}, ${config.env}). All settings: ${commandLine('config')}`,
+    `Halfkey ${VERSION} (${config.role}, ${config.env}). All settings: ${programName()} config`,
     ...changedSettings(config),
     field('Database', database.description),
     ...config.unknown.map((name) => `The variable ${name} is unknown and ignored. Is it misspelt?`),
@@ -59,7 +59,7 @@ export function readyLines(config: Config, running: Running): string {
     field(
       '',
       link === null
-        ? `Sign-in link: ${commandLine('dashboard link')}`
+        ? `Sign-in link: ${programName()} dashboard link`
         : `This link works once, for ${FIRST_LINK_HOURS} hours.`,
     ),
   ].join('\n')

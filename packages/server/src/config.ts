@@ -115,10 +115,10 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
 
 const isCheckout = import.meta.url.endsWith('.ts')
 
-/** How people type a command of `halfkey` where they stand: in a checkout by npm, otherwise by npx or as installed. */
-export function commandLine(command: string): string {
-  if (isCheckout) return `npm run halfkey -- ${command}`
-  return process.env.npm_command === 'exec' ? `npx halfkey ${command}` : `halfkey ${command}`
+/** How people type `halfkey` where they stand: by npm in a checkout, by npx, or as it is installed. */
+export function programName({ npm_lifecycle_event: script, npm_command: command } = process.env): string {
+  if (command === 'exec') return 'npx halfkey'
+  return isCheckout && script !== undefined ? 'npm run halfkey --' : 'halfkey'
 }
 
 /** A setting as people read it: secrets hidden. */

@@ -1,5 +1,5 @@
 import { preamble, readyLines } from './banner.ts'
-import { ConfigError, loadConfig } from './config.ts'
+import { ConfigError, loadConfig, programName } from './config.ts'
 import { runCli } from './operations/cli/cli.ts'
 import type { Config } from './platform/config.ts'
 import { EmbeddedDatabaseError } from './platform/db/embedded/embedded.ts'
@@ -132,6 +132,7 @@ async function command(args: string[]): Promise<void> {
     },
     out: say,
     err: complain,
+    program: programName(),
     ...(process.stderr.isTTY ? { redraw } : {}),
   })
   process.exit(code)

@@ -137,11 +137,14 @@ async function followNotes(db: Db, deps: Appending): Promise<boolean> {
  */
 export async function followAudit(db: Db, deps: Appending): Promise<boolean> {
   let more = false
-  try {
-    more = await followFeed(db, followerOf(deps))
-  } finally {
-    more = (await followNotes(db, deps)) || more
-  }
+  const errors: unknown[] = []
+  for (const follow of [() => followFeed(db, followerOf(deps)), () => followNotes(db, deps)])
+    try {
+      more = (await follow()) || more
+    } catch (error) {
+      errors.push(error)
+    }
+  if (errors.length > 0) throw errors.length === 1 ? errors[0] : new AggregateError(errors)
   return more
 }
 

@@ -45,6 +45,26 @@ test('config prints every setting without its secrets, and names what is wrong',
   expect(JSON.parse(err)).toEqual({ error: expect.stringContaining('PORT must be'), exitCode: 78 })
 })
 
+test.each([
+  [['keys', 'create', '--name', '--scopes=webhooks:read'], '--name'],
+  [['keys', 'create', '--name', '--help'], '--name'],
+  [['tenants', 'create', '--name', '--json'], '--name'],
+])('%j: an option is never taken for the value of the one before', async (words, option) => {
+  const { exitCode, err } = await halfkey(...words)
+  expect([exitCode, err]).toEqual([2, expect.stringContaining(option)])
+})
+
+test('what a line tells to run is typed as the reader types it', async () => {
+  const err: string[] = []
+  const terminal = {
+    openDeps: () => Promise.reject(new Error('opened')),
+    out: () => {},
+    err: (line: string) => err.push(line),
+  }
+  await runCli(['nothing'], { ...terminal, program: 'npm run halfkey --' })
+  expect(err.join()).toContain('Run: npm run halfkey -- help')
+})
+
 test('keys generate prints a key and needs no database', async () => {
   const context = {
     openDeps: () => Promise.reject(new Error('opened')),

@@ -8,10 +8,11 @@ import { auditExport, auditVerify } from './commands/audit.ts'
 import { config } from './commands/config.ts'
 import { dashboardLink, dashboardSignOutEveryone } from './commands/dashboard.ts'
 import { deliveriesList, deliveriesRetry } from './commands/deliveries.ts'
+import { denials } from './commands/denials.ts'
 import { doctor } from './commands/doctor.ts'
-import { eventsTail } from './commands/events.ts'
-import { keysGenerateKek, keysRotateKek } from './commands/kek.ts'
-import { keysCreate, keysGenerate, keysRotateSigning } from './commands/keys.ts'
+import { eventsShow, eventsTail } from './commands/events.ts'
+import { keysGenerateKek, keysRotateKek } from './commands/keys/kek.ts'
+import { keysCreate, keysGenerate, keysRotateSigning } from './commands/keys/keys.ts'
 import { listen } from './commands/listen.ts'
 import { migrate } from './commands/migrate.ts'
 import { seed } from './commands/seed.ts'
@@ -36,8 +37,10 @@ const COMMANDS: readonly CliCommand[] = [
   dashboardSignOutEveryone,
   listen,
   eventsTail,
+  eventsShow,
   deliveriesList,
   deliveriesRetry,
+  denials,
   seed,
   exportCommand,
   importCommand,
@@ -45,6 +48,12 @@ const COMMANDS: readonly CliCommand[] = [
   auditVerify,
   analyticsBackfill,
 ]
+
+/** `halfkey` before one of its commands, in a line that says what to run. */
+const COMMAND_LINE = new RegExp(
+  `(?<![\\w-])halfkey (?=(?:serve|help|completion|${[...new Set(COMMANDS.map(({ name }) => name.split(' ')[0]))].join('|')})\\b)`,
+  'g',
+)
 
 const NO_SUCH_TABLE = '42P01'
 const NOT_REACHABLE = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'ENOENT'])
@@ -94,9 +103,10 @@ const printable = (line: string): string =>
  * shown.
  */
 export async function runCli(args: string[], terminal: Terminal): Promise<number> {
-  const { openDeps, redraw } = terminal
+  const { openDeps, redraw, program = 'halfkey' } = terminal
+  const typed = (line: string) => line.replace(COMMAND_LINE, `${program} `)
   const out = (line: string) => terminal.out(printable(line))
-  const err = (line: string) => terminal.err(printable(line))
+  const err = (line: string) => terminal.err(printable(typed(line)))
   const json = args.includes('--json')
   const words = args.filter((arg) => arg !== '--json')
   // Progress is for people: a program gets one line.
@@ -106,7 +116,9 @@ export async function runCli(args: string[], terminal: Terminal): Promise<number
     const work = readCommandLine(COMMANDS, words)
     const ended = await work({ openDeps, out, err: notes.err, json, progress }).finally(progress.end)
     const { data, lines, exitCode = EXIT.done } = ended
-    for (const line of json ? (data === null ? [] : [JSON.stringify(data)]) : lines) out(line)
+    // A completion script is for shells, where the program goes by its own name.
+    const shown = words[0] === 'completion' ? lines : lines.map(typed)
+    for (const line of json ? (data === null ? [] : [JSON.stringify(data)]) : shown) out(line)
     return exitCode
   } catch (error) {
     const { exitCode, message } = explain(error)

@@ -17,12 +17,14 @@ export interface Terminal {
   out(line: string): void
   /** Writes a line to standard error: everything else. */
   err(line: string): void
+  /** How the program is typed here; `halfkey` when absent. Lines that name a command to run say it so. */
+  program?: string
   /** Replaces the last line that it drew on standard error; absent where that is not a terminal. '' takes it away. */
   redraw?(text: string): void
 }
 
 /** What commands get. */
-export interface CliContext extends Omit<Terminal, 'redraw'> {
+export interface CliContext extends Omit<Terminal, 'redraw' | 'program'> {
   /** Whether a program reads the output. Long-running commands then write each thing that happens as a line of JSON. */
   json: boolean
   /** Ended with the command. */
@@ -125,8 +127,7 @@ export async function runAlone<T>(
   { lock, what }: { lock: number; what: string },
   work: (goOn: () => void) => Promise<T>,
 ): Promise<T> {
-  // By the pool that has a connection to spare for as long as it takes.
-  const done = await withTryLock(deps.probeDb, lock, async (goOn) => ({ value: await work(goOn) }))
+  const done = await withTryLock(deps, lock, async (goOn) => ({ value: await work(goOn) }))
   if (done !== undefined) return done.value
   throw new CommandError(`Another ${what}. Wait for its end, and run this again.`)
 }

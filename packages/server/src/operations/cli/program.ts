@@ -99,6 +99,22 @@ function createProgram(commands: readonly CliCommand[], found: (work: Work) => v
   return program
 }
 
+/**
+ * Refuses an option that follows one which needs a value: commander would take it for the value, so that `--name --app=x`,
+ * from a shell variable that is empty, would lose `--app`. @throws UsageError
+ */
+function checkValues(program: Command, words: readonly string[]): void {
+  const command = treeOf(program).findLast((each) => words.join(' ').startsWith(nameOf(each))) ?? program
+  for (const [at, word] of words.entries()) {
+    const option = command.options.find(({ long, short }) => word === long || word === short)
+    const next = words[at + 1]
+    if (option?.required && next !== undefined && /^--?[a-z]/i.test(next))
+      throw new UsageError(
+        `${word} needs a value. If the value is "${next}", write ${word}=${next}. Usage: ${usageOf(command)}`,
+      )
+  }
+}
+
 /** Reads a command line, without `--json`, and says what there is to do. @throws UsageError */
 export function readCommandLine(commands: readonly CliCommand[], words: readonly string[]): Work {
   let work: Work | undefined
@@ -130,6 +146,7 @@ export function readCommandLine(commands: readonly CliCommand[], words: readonly
       })
   }
   program.configureHelp({ formatHelp: () => overview(program) })
+  checkValues(program, words)
   try {
     program.parse(words.length === 0 ? ['help'] : words, { from: 'user' })
   } catch (error) {

@@ -6,7 +6,8 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
 import { answer, startReceiver } from '../../../test/harness/receiver.ts'
-import { killAll } from '../../../test/harness/service-process.ts'
+import { DataFolder, killAll, startProcess } from '../../../test/harness/service-process.ts'
+import { newHolder, newSession, transfer, transfers } from '../../delegation/delegated.fixture.ts'
 import { createUser, deliveriesIn, insertDeadLetters, subscribe } from '../../delivery/engine/delivery.fixture.ts'
 import { newApiKey } from '../../platform/security/api-key.ts'
 import { runCli } from './cli.ts'
@@ -250,4 +251,42 @@ test('every command has help, for people and as JSON', async () => {
     expect(await runCli([...name.split(' '), '--nonsense', '--json'], told), name).toBe(2)
     expect(JSON.parse(errors.join(''))).toMatchObject({ exitCode: 2, error: expect.stringContaining('Usage: halfkey') })
   }
+})
+
+test('denials says what was refused and why; events show says where an event went', async () => {
+  const tenant = await service.newTenant()
+  const ada = await newHolder(tenant)
+  const session = await newSession(service, tenant, ada, { policy: transfers(ada, '10') })
+  expect((await run(tenant, ['denials', '--user', ada.userId])).out).toBe('Nothing was refused.')
+  await session.execute({ commands: [transfer(await ada.receive('11'))] })
+  const refused = await run(tenant, ['denials', '--session', session.id])
+  expect(refused.out).toMatch(new RegExp(`^\\S+Z  1×  ${session.id}  spend\\[0\\]  .*11 USDX`))
+  const [denial] = JSON.parse((await run(tenant, ['denials', '--wallet', ada.walletId, '--json'])).out).denials
+  expect(denial).toMatchObject({ rule: 'spend[0]', remaining: '10' })
+
+  const webhook = await subscribe(tenant, 'http://127.0.0.2:49150/hook')
+  await createUsers(tenant, 1)
+  const event = (await tenant.get('/events?last=1&type=user.created')).body.data.events[0]
+  const shown = await run(tenant, ['events', 'show', '--id', event.id])
+  expect(shown.out).toContain('Sent to one webhook:')
+  expect(shown.out).toContain(webhook.id)
+  const unknown = await run(tenant, ['events', 'show', '--id', 'evt_none'])
+  expect([unknown.code, unknown.err]).toEqual([1, expect.stringContaining('There is no event evt_none')])
+})
+
+test('without HALFKEY_URL a command finds the service that runs in its folder', async () => {
+  const folder = new DataFolder()
+  const running = await startProcess({ cwd: folder.path, env: folder.env({ DATABASE_URL: '' }) })
+  const found = await run({ key: running.key }, ['events', 'tail', '--limit', '1'], {
+    HALFKEY_URL: '',
+    HALFKEY_DATA_DIR: folder.dataDir,
+  })
+  expect([found.code, found.err]).toEqual([0, ''])
+  await running.stop()
+  const gone = await run({ key: running.key }, ['events', 'tail'], {
+    HALFKEY_URL: '',
+    HALFKEY_DATA_DIR: folder.dataDir,
+  })
+  expect([gone.code, gone.err]).toEqual([1, expect.stringContaining('http://127.0.0.1:8080')])
+  await folder.remove()
 })

@@ -1,20 +1,32 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from '@commander-js/extra-typings'
-import { createClient, type HalfkeyClient, HalfkeyError, isHalfkeyError } from '../../../../sdk/src/index.ts'
-import { CLIENT_VARIABLES, readClientVariables } from '../../config.ts'
+import {
+  createClient,
+  type Delivery,
+  type HalfkeyClient,
+  HalfkeyError,
+  isHalfkeyError,
+} from '../../../../sdk/src/index.ts'
+import { CLIENT_VARIABLES, inspectConfig, readClientVariables } from '../../config.ts'
+import { findRunningService } from '../../platform/running-service.ts'
 import { apiKeyType } from '../../platform/security/api-key.ts'
 import { type CliContext, CommandError, UsageError } from './command.ts'
 
-/** Where a service is that nobody named. */
-export const URL_DEFAULT = 'http://127.0.0.1:8080'
+const URL_DEFAULT = 'http://127.0.0.1:8080'
+
+/** Where the service is: as `HALFKEY_URL` says, or else the one that runs in this folder, or on the default port. */
+export function serviceUrl(): string {
+  return readClientVariables().url ?? findRunningService(inspectConfig().config.dataDir) ?? URL_DEFAULT
+}
+
 const BACKOFF_FIRST_MS = 500
 const BACKOFF_MAX_MS = 5_000
 
 /** Adds the options of every command that calls a running service. */
 export const remoteOptions = (command: Command) =>
   command
-    .option('--url <url>', `the service; ${CLIENT_VARIABLES.url}, or ${URL_DEFAULT}, when not given`)
+    .option('--url <url>', `the service; ${CLIENT_VARIABLES.url}, or the one that runs in this folder, when not given`)
     .option('--key-file <file>', `a file with its API key; the key in ${CLIENT_VARIABLES.key} when not given`)
 
 /** A running service, as an API key may use it. */
@@ -30,6 +42,13 @@ export const orMissing = <T>(call: Promise<T>, message: string): Promise<T> =>
   call.catch((error: unknown) => {
     throw isHalfkeyError(error, 'not_found') ? new CommandError(message) : error
   })
+
+/** How the last attempt of a delivery ended. */
+export function lastAnswer({ attempts }: Delivery): string {
+  const last = attempts.at(-1)
+  if (last === undefined) return '-'
+  return last.statusCode === null ? (last.error ?? '-') : String(last.statusCode)
+}
 
 function readKey(file: string | undefined): string {
   let key = readClientVariables().key
@@ -77,7 +96,7 @@ export async function withRemote<T>(
   options: { url?: string | undefined; keyFile?: string | undefined },
   work: (remote: Remote) => Promise<T>,
 ): Promise<T> {
-  const given = options.url ?? readClientVariables().url ?? URL_DEFAULT
+  const given = options.url ?? serviceUrl()
   const url = addressOf(given)
   if (url === null)
     throw new UsageError(

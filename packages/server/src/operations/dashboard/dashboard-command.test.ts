@@ -44,14 +44,16 @@ test('the first start prints a link, later ones the command that prints one; eit
     first.stdout,
   )?.[1] as string
   expect(first.stdout.split('#link=')).toHaveLength(2)
-  expect(first.stdout).toContain('within 24 hours')
+  expect(first.stdout).toContain('for 24 hours')
   expect((await claim(first.url, shown)).body.data).toMatchObject({ via: 'link', scopes: ['*'] })
   expectError(await claim(first.url, shown), 401, 'dashboard_link_invalid')
   await first.stop()
   expect(first.stderr).not.toContain('hk_dl_')
 
   const later = await startProcess({ cwd: folder.path, env })
-  expect(later.stdout).toMatch(/^Dashboard +http:\/\/localhost:\d+\/dashboard .*halfkey dashboard link/m)
+  expect(later.stdout).toMatch(
+    /^Dashboard +http:\/\/localhost:\d+\/dashboard\n +Sign-in link: halfkey dashboard link$/m,
+  )
   expect(later.stdout).not.toContain('#link=')
   const [link, told] = (await shell('halfkey dashboard link')).split('\n') as [string, string]
   expect(link).toBe(`http://localhost:${env.PORT}/dashboard#link=${link.split('#link=')[1]}`)

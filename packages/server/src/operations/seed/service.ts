@@ -10,7 +10,7 @@ import type { Deps } from '../../platform/deps.ts'
 import { createApiKeyByOperator } from '../../tenancy/api-keys/service.ts'
 import { isTenant } from '../../tenancy/tenant/service.ts'
 import { type CliContext, CommandError, findTenant } from '../cli/command.ts'
-import { addressOf, explainNoService, URL_DEFAULT } from '../cli/remote.ts'
+import { addressOf, explainNoService, serviceUrl } from '../cli/remote.ts'
 import { connectToLook } from '../doctor/connect.ts'
 import { marked } from './mark.ts'
 import { dropKey } from './store.ts'
@@ -134,7 +134,7 @@ function readUrl(given: string): string {
   const url = addressOf(given)
   if (url !== null) return url
   throw new CommandError(
-    `${CLIENT_VARIABLES.url} must be the service's address, such as ${URL_DEFAULT}, not "${given}".`,
+    `${CLIENT_VARIABLES.url} must be the service's address, such as http://127.0.0.1:8080, not "${given}".`,
   )
 }
 
@@ -147,8 +147,8 @@ export async function withService<T>(
   tenant: string | undefined,
   work: (service: SeededService) => Promise<T>,
 ): Promise<T> {
-  const { url: givenUrl, key: givenKey } = readClientVariables()
-  const url = readUrl(givenUrl ?? URL_DEFAULT)
+  const { key: givenKey } = readClientVariables()
+  const url = readUrl(serviceUrl())
   let opened = await openDatabase(context)
   let made: Awaited<ReturnType<typeof makeKey>> | null = null
   const closeDatabase = async () => {

@@ -140,10 +140,13 @@ async function stageAll(run: Run, id: string, from: number): Promise<Record<stri
     options.goOn()
     const { table, position } = portion
     const rows = await adopt(run, portion)
-    const staged = await db
-      .tx((tx) => store.stageRows(tx, { id, tenantId, position }, table, rows))
+    await db
+      .tx(async (tx) => {
+        // Within the transaction: what another process has staged meanwhile must not be there twice.
+        if (!(await store.stageRows(tx, { id, tenantId, position }, table, rows)))
+          throw new TransferError('Another process runs the same import. Wait for its end, and run this again.')
+      })
       .catch((error: unknown) => blameFile(error, `in ${table.name}`))
-    if (!staged) throw new TransferError('Another process runs the same import. Wait for its end, and run this again.')
     options.progress.add(rows.length)
     await run.deps.failpoint('import portion staged')
   }

@@ -12,7 +12,7 @@ import {
 import { startReceiver } from '../../../test/harness/receiver.ts'
 import { DataFolder, killAll, ServiceProcess, startProcess } from '../../../test/harness/service-process.ts'
 import { newHolder, newSession, transfers } from '../../delegation/delegated.fixture.ts'
-import { rotateKek } from '../cli/commands/kek-rotation.ts'
+import { rotateKek } from '../cli/commands/keys/kek-rotation.ts'
 import { createProgress } from '../cli/progress.ts'
 import { comparable, exportTo, halfkey, importFrom, newWorkbench, tenantAt } from './transfer.fixture.ts'
 
@@ -222,6 +222,31 @@ test('an import whose database connection is cut ends with words, and goes on wh
   const again = await importFrom(after, file, keyFile)
   expect(again.exitCode === 0 || /imported already/.test(again.err)).toBe(true)
   expect((await tenantAt(after, tenant).get('/users')).body.total).toBe(USERS + 1)
+})
+
+test('an import that another process has overtaken ends with words, and stages nothing twice', async () => {
+  let overtaken = false
+  const countStaged = async () => {
+    const [{ name }] = (await target.sql<{ name: string }>(
+      `select quote_ident(nspname) || '.users' as name from pg_namespace where nspname like 'halfkey_import_%'`,
+    )) as [{ name: string }]
+    return (await target.sql<{ n: string }>(`select count(*) as n from ${name}`))[0]?.n
+  }
+  let before: string | undefined
+  const target: Service = await started(
+    { HALFKEY_ROLE: 'api' },
+    {
+      failpoint: async (step) => {
+        if (step !== 'import portion staged' || overtaken || Number(await countStaged().catch(() => 0)) === 0) return
+        overtaken = true
+        before = await countStaged()
+        await target.sql('update imports set position = position + 1')
+      },
+    },
+  )
+  const ended = await importFrom(target, file, keyFile)
+  expect([ended.exitCode, ended.err]).toEqual([1, expect.stringContaining('Another process runs the same import')])
+  expect(await countStaged()).toBe(before)
 })
 
 test('of twenty imports at once one goes ahead, and the tenant is there once', async () => {

@@ -107,7 +107,7 @@ export function and(conditions: readonly Sql[]): Sql {
 /** Part of a statement: a time as the API has it, ISO 8601 in UTC with milliseconds. */
 export const isoTime = (time: Sql): Sql => sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
-/** Lets a transaction wait for a file or a pipe between two statements. */
+/** Lets a transaction wait for something else than the database between two statements. */
 export async function allowIdle(tx: Db): Promise<void> {
   await tx.run(sql`set local idle_in_transaction_session_timeout = '10min'`)
 }

@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts'
 import type { Logger } from '../observability/log.ts'
 import type { HeldKeys } from '../security/key-provider.ts'
-import { type Connection, type Database, type Db, sql } from './db.ts'
+import { allowIdle, type Connection, type Database, type Db, openDatabase, sql } from './db.ts'
 import { type EmbeddedRole, openEmbedded } from './embedded/embedded.ts'
 import { migrate } from './migrate.ts'
 
@@ -77,6 +77,7 @@ export async function checkInstallation(db: Db, held: HeldKeys, config: Config):
 export async function withAdvisoryLock<T>(db: Database, lock: number, work: () => Promise<T>): Promise<T> {
   return db.tx(async (tx) => {
     await tx.run(sql`select pg_advisory_xact_lock(${lock}::bigint)`)
+    await allowIdle(tx)
     return work()
   })
 }
@@ -94,25 +95,31 @@ const SIGN_OF_LIFE_MS = 1_000
  * `stillAlone` throws once the connection that keeps the others out is lost: the work asks it before each step.
  */
 export async function withTryLock<T>(
-  db: Db,
+  { connection, log }: { connection: Connection; log: Logger },
   lock: number,
   work: (stillAlone: () => void) => Promise<T>,
 ): Promise<T | undefined> {
-  return db.tx(async (tx) => {
-    const row = await tx.one<{ held: boolean }>(sql`select pg_try_advisory_xact_lock(${lock}::bigint) as held`)
-    if (row?.held !== true) return undefined
-    let lost: unknown
-    const timer = setInterval(() => {
-      tx.run(sql`select 1`).catch((error: unknown) => {
-        lost ??= error
-      })
-    }, SIGN_OF_LIFE_MS)
-    try {
-      return await work(() => {
-        if (lost !== undefined) throw lost
-      })
-    } finally {
-      clearInterval(timer)
-    }
-  })
+  // A connection of its own: the work needs those of the pools.
+  const db = openDatabase({ connection, connectionsMax: 1, applicationName: 'halfkey lock', log })
+  try {
+    return await db.tx(async (tx) => {
+      const row = await tx.one<{ held: boolean }>(sql`select pg_try_advisory_xact_lock(${lock}::bigint) as held`)
+      if (row?.held !== true) return undefined
+      let lost: unknown
+      const timer = setInterval(() => {
+        tx.run(sql`select 1`).catch((error: unknown) => {
+          lost ??= error
+        })
+      }, SIGN_OF_LIFE_MS)
+      try {
+        return await work(() => {
+          if (lost !== undefined) throw lost
+        })
+      } finally {
+        clearInterval(timer)
+      }
+    })
+  } finally {
+    await db.close()
+  }
 }

@@ -1,7 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Delivery, Job, Webhook } from '../../../../../sdk/src/index.ts'
 import { type CliContext, CommandError, defineCommand, EXIT, type Result, UsageError, wholeNumber } from '../command.ts'
-import { orMissing, type Remote, remoteOptions, retryTransient, untilInterrupted, withRemote } from '../remote.ts'
+import {
+  lastAnswer,
+  orMissing,
+  type Remote,
+  remoteOptions,
+  retryTransient,
+  untilInterrupted,
+  withRemote,
+} from '../remote.ts'
 
 const SHOWN_MAX = 20
 const LOOK_MS = 300
@@ -21,12 +29,6 @@ async function findWebhook({ client }: Remote, wanted: string | undefined): Prom
   if (second === undefined) return first
   const shown = webhooks.map(({ id, status, url }) => `\n  ${id}  ${status}  ${url}`).join('')
   throw new UsageError(`There are several webhooks: name one with --webhook.${shown}`)
-}
-
-function lastAnswer({ attempts }: Delivery): string {
-  const last = attempts.at(-1)
-  if (last === undefined) return '-'
-  return last.statusCode === null ? (last.error ?? '-') : String(last.statusCode)
 }
 
 /** `halfkey deliveries list` */

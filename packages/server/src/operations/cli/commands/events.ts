@@ -1,7 +1,7 @@
 import type { WebhookEvent } from '../../../../../sdk/src/index.ts'
 import { type CliContext, defineCommand, wholeNumber } from '../command.ts'
 import { followFeed } from '../event-feed.ts'
-import { type Remote, remoteOptions, untilInterrupted, withRemote } from '../remote.ts'
+import { lastAnswer, orMissing, type Remote, remoteOptions, untilInterrupted, withRemote } from '../remote.ts'
 
 function show({ json, out }: CliContext, event: WebhookEvent): void {
   if (json) out(JSON.stringify(event))
@@ -38,4 +38,30 @@ export const eventsTail = defineCommand({
     await withRemote(options, tail)
     return { data: null, lines: [] }
   },
+})
+
+/** `halfkey events show` */
+export const eventsShow = defineCommand({
+  name: 'events show',
+  summary: 'Show an event and where it was sent',
+  details: 'One line for each delivery, with its last attempt. Needs a key with the scope webhooks:read.',
+  examples: ['halfkey events show --id evt_…'],
+  options: (command) => remoteOptions(command).requiredOption('--id <id>', 'the event'),
+  run: ({ id, ...options }) =>
+    withRemote(options, async ({ client }) => {
+      const missing = `There is no event ${id} that this key sees. Events are kept for HALFKEY_RETENTION.`
+      const event = await orMissing(client.events.get(id), missing)
+      const { data: deliveries, total } = await client.events.deliveries(id, { pageSize: 100 })
+      const lines = deliveries.map(
+        (one) =>
+          `${one.status.padEnd(11)}  ${one.id}  ${one.webhookId}  ${one.attempts.length} attempts, last: ${lastAnswer(one)}`,
+      )
+      const none = 'It was sent nowhere: no webhook was subscribed to its type.'
+      const sent =
+        lines.length === 0 ? [none] : [`Sent to ${total === 1 ? 'one webhook' : `${total} webhooks`}:`, ...lines]
+      return {
+        data: { event, deliveries },
+        lines: [`${event.created_at}  ${event.type}  ${event.id}`, JSON.stringify(event.data), ...sent],
+      }
+    }),
 })

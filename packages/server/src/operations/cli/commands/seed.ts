@@ -130,7 +130,7 @@ export const seed = defineCommand({
   name: 'seed',
   summary: 'Fill a development service with believable data, or take them away again',
   details: `Makes two apps with users, passkeys, wallets, delegated sessions, transactions, API keys, webhooks with deliveries, retries and dead letters, by the API alone; and 90 days of analytics, by the database.
-Talks to the service at HALFKEY_URL (http://127.0.0.1:8080) with HALFKEY_KEY, a secret key with the scope *. Without that, run it where the service's database can be reached: it makes a key for itself and revokes it.
+Talks to the service at HALFKEY_URL, or the one that runs in this folder, with HALFKEY_KEY, a secret key with the scope *. Without that, run it where the service's database can be reached: it makes a key for itself and revokes it.
 Refused in production.`,
   options: (command) =>
     command

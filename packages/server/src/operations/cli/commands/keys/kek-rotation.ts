@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { checkInstallation, recordSealingKeys } from '../../../platform/db/installation.ts'
-import type { Deps } from '../../../platform/deps.ts'
-import { type KeyFile, openKeyFile } from '../../../platform/security/key-provider.ts'
+import { checkInstallation, recordSealingKeys } from '../../../../platform/db/installation.ts'
+import type { Deps } from '../../../../platform/deps.ts'
+import { type KeyFile, openKeyFile } from '../../../../platform/security/key-provider.ts'
 import {
   countStale,
   type LostValue,
@@ -9,9 +9,9 @@ import {
   rewrapAll,
   type SealedTable,
   sealedTables,
-} from '../../../platform/security/sealed-values.ts'
-import { CommandError, runAlone } from '../command.ts'
-import type { Progress } from '../progress.ts'
+} from '../../../../platform/security/sealed-values.ts'
+import { CommandError, runAlone } from '../../command.ts'
+import type { Progress } from '../../progress.ts'
 import { addFirstKey, keepFirstKey } from './key-file-change.ts'
 
 /** A round skips rows that are locked, and values that a process sealed meanwhile which had not read the new key yet. */

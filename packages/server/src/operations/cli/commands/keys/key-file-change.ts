@@ -1,7 +1,7 @@
 import { chown, type FileHandle, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { newKeyLine } from '../../../platform/security/key-provider.ts'
-import { CommandError } from '../command.ts'
+import { newKeyLine } from '../../../../platform/security/key-provider.ts'
+import { CommandError } from '../../command.ts'
 
 async function syncFolder(path: string): Promise<void> {
   // Windows has no such thing.

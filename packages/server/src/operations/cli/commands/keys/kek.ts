@@ -1,7 +1,7 @@
 import { Option } from '@commander-js/extra-typings'
-import { newKeyLine } from '../../../platform/security/key-provider.ts'
-import { kinds } from '../../../platform/settings.ts'
-import { defineCommand, UsageError, withDeps } from '../command.ts'
+import { newKeyLine } from '../../../../platform/security/key-provider.ts'
+import { kinds } from '../../../../platform/settings.ts'
+import { defineCommand, UsageError, withDeps } from '../../command.ts'
 import { type KekRotation, rotateKek } from './kek-rotation.ts'
 
 /** Three times what a process takes at most to notice a changed key file, for clocks and slow disks. */

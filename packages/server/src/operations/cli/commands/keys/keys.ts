@@ -1,9 +1,9 @@
 import { Option } from '@commander-js/extra-typings'
-import { newApiKey, SCOPES, type Scope } from '../../../platform/security/api-key.ts'
-import { rotateSigningKey } from '../../../platform/security/signing-keys.ts'
-import type { CreateApiKey } from '../../../tenancy/api-keys/schema.ts'
-import { createApiKeyByOperator } from '../../../tenancy/api-keys/service.ts'
-import { defineCommand, findTenant, shortText, UsageError, withDeps } from '../command.ts'
+import { newApiKey, SCOPES, type Scope } from '../../../../platform/security/api-key.ts'
+import { rotateSigningKey } from '../../../../platform/security/signing-keys.ts'
+import type { CreateApiKey } from '../../../../tenancy/api-keys/schema.ts'
+import { createApiKeyByOperator } from '../../../../tenancy/api-keys/service.ts'
+import { defineCommand, findTenant, shortText, UsageError, withDeps } from '../../command.ts'
 
 /** `halfkey keys generate` */
 export const keysGenerate = defineCommand({
