@@ -14,6 +14,7 @@ const GUIDES = join(PACKAGE, '../../docs')
 const TAKEN_IN = { keys: 'threshold-keys', sdk: 'sdk' }
 const TAKEN_IN_IMPORT = /(?:\.\.\/)+(keys|sdk)\/src\//g
 
+execFileSync(process.execPath, [join(PACKAGE, 'scripts/reference-script.ts')], { stdio: 'inherit' })
 // The dashboard is one of the package's assets.
 execFileSync(process.execPath, [join(PACKAGE, '../dashboard/scripts/build-if-stale.ts')], { stdio: 'inherit' })
 

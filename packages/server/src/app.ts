@@ -25,6 +25,7 @@ import type { Config } from './platform/config.ts'
 import type { Deps } from './platform/deps.ts'
 import { drainCounters } from './platform/events/counters.ts'
 import type { Hooks } from './platform/hooks.ts'
+import { createCompressed } from './platform/http/compressed.ts'
 import type { ErrorTable } from './platform/http/errors.ts'
 import { openApiDocument } from './platform/http/openapi.ts'
 import type { Entrance, PlainRoute, Route } from './platform/http/route.ts'
@@ -101,16 +102,16 @@ export function describeApi(): object {
   return openApiDocument(routes, errors, VERSION)
 }
 
-let description: string | undefined
+let description: ReturnType<typeof createCompressed> | undefined
 
 /** Keyless endpoints outside `/v1` of a process that answers requests. */
 export const plainRoutes: readonly PlainRoute[] = [
   ...slices.flatMap((slice) => slice.plainRoutes ?? []),
   {
     path: '/openapi.json',
-    handler: async () => {
-      description ??= JSON.stringify(describeApi())
-      return { status: 200, contentType: 'application/json; charset=utf-8', body: description }
+    handler: async (_deps, { headers }) => {
+      description ??= createCompressed(JSON.stringify(describeApi()), 'no-cache')
+      return { contentType: 'application/json; charset=utf-8', ...(await description(headers)) }
     },
   },
 ]

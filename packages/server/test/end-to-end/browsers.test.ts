@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { get, type IncomingHttpHeaders } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -224,4 +225,40 @@ test('the API reference is a page of our own that loads nothing from others and 
     expect(url).not.toMatch(/^(https?:)?\/\//)
     expect((await fetch(new URL(url as string, page.url))).status, url).toBe(200)
   }
+})
+
+/** A response as it is on the wire: `fetch` would decompress it. */
+function raw(url: URL | string, headers: Record<string, string>) {
+  return new Promise<{ status: number; headers: IncomingHttpHeaders; bytes: number }>((resolve, reject) => {
+    get(url, { headers }, (response) => {
+      let bytes = 0
+      response.on('data', (chunk: Buffer) => {
+        bytes += chunk.length
+      })
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, bytes }))
+    }).on('error', reject)
+  })
+}
+
+test('the script of the API reference is under 1 MB on the wire, and a browser asks for it once', async () => {
+  const page = await fetch(`${service.url}/docs/api`)
+  const [, src] = /<script src="([^"]*scalar\.js[^"]*)"/.exec(await page.text()) ?? []
+  const url = new URL(src as string, page.url)
+  expect(url.search).toMatch(/^\?v=/)
+  const small = await raw(url, { 'accept-encoding': 'gzip, deflate, br' })
+  expect(small.headers).toMatchObject({
+    'content-encoding': 'br',
+    'cache-control': 'public, max-age=31536000, immutable',
+  })
+  expect(small.bytes).toBeLessThan(1_000_000)
+  const { etag = '' } = small.headers
+  expect((await raw(url, { 'if-none-match': etag })).status).toBe(304)
+  expect((await raw(url, { 'accept-encoding': 'gzip' })).headers['content-encoding']).toBe('gzip')
+  const plain = await raw(url, { 'accept-encoding': 'br;q=0' })
+  expect([plain.headers['content-encoding'], plain.bytes > small.bytes]).toEqual([undefined, true])
+  const description = await raw(`${service.url}/openapi.json`, { 'accept-encoding': 'br' })
+  expect(description.bytes).toBeLessThan(200_000)
+  expect((await raw(`${service.url}/openapi.json`, { 'if-none-match': String(description.headers.etag) })).status).toBe(
+    304,
+  )
 })

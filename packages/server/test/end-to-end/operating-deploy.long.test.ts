@@ -140,7 +140,7 @@ test('every expression of the dashboard asks for figures and labels that the ser
 test('every figure of the service is on the dashboard or in an alert', () => {
   const shown = read('deploy/grafana-dashboard.json') + read('deploy/alerts.yaml')
   const own = [...metrics.keys()].filter(
-    (name) => !/^halfkey_(nodejs|process)_/.test(name) && !/_(sum|count|bucket)$/.test(name),
+    (name) => !/^(nodejs|process)_/.test(name) && !/_(sum|count|bucket)$/.test(name),
   )
   expect(own.length).toBeGreaterThan(15)
   expect(own.filter((name) => !shown.includes(name))).toEqual([])

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { publicUrl } from '../../platform/config.ts'
 import type { Deps } from '../../platform/deps.ts'
+import { acceptsCoding } from '../../platform/http/compressed.ts'
 import { contentTypeOf, readAssets } from '../../platform/http/pages.ts'
 import type { PlainAnswer, PlainRequest, PlainRoute } from '../../platform/http/route.ts'
 import { fail } from './errors.ts'
@@ -55,18 +56,10 @@ const NOT_BUILT_HTML = `<!doctype html>
 
 const NOT_BUILT: File = { contentType: contentTypeOf('.html'), body: Buffer.from(NOT_BUILT_HTML), gzip: undefined }
 
-function acceptsGzip(header: string | string[] | undefined): boolean {
-  const wanted = String(header ?? '')
-    .split(',')
-    .map((part) => part.trim().toLowerCase().split(';'))
-    .find(([coding]) => coding?.trim() === 'gzip')
-  return wanted !== undefined && !wanted.slice(1).some((part) => /^\s*q=0(\.0*)?\s*$/.test(part))
-}
-
 function answerFile(file: File, request: PlainRequest, cacheControl: string): PlainAnswer {
   const headers = { ...HEADERS, 'cache-control': cacheControl }
   if (file.gzip === undefined) return { status: 200, contentType: file.contentType, headers, body: file.body }
-  const zipped = acceptsGzip(request.headers['accept-encoding'])
+  const zipped = acceptsCoding(request.headers, 'gzip')
   return {
     status: 200,
     contentType: file.contentType,

@@ -3,7 +3,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 /** The service's own figures, in Prometheus' terms. Labels are bounded: routes, statuses and outcomes, never ids. */
 export function createMetrics() {
   const registry = new Registry()
-  collectDefaultMetrics({ register: registry, prefix: 'halfkey_' })
+  collectDefaultMetrics({ register: registry })
   const registers = [registry]
   const counter = <Label extends string = never>(name: string, help: string, ...labelNames: Label[]) =>
     new Counter({ name, help, labelNames, registers })
