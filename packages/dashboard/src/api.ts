@@ -106,7 +106,7 @@ async function sessionCall(method: 'GET' | 'POST' | 'DELETE', body?: object): Pr
     throw new SessionError(
       answer.status,
       parsed.code ?? 'unreachable',
-      [parsed.error ?? 'The server does not answer.', ...(parsed.details ?? []).map(({ message }) => message)].join(
+      [parsed.error ?? 'The server did not respond.', ...(parsed.details ?? []).map(({ message }) => message)].join(
         ' ',
       ),
     )

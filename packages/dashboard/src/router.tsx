@@ -23,8 +23,8 @@ const root = createRootRoute({
     ),
   search: { middlewares: [retainSearchParams<Search>(['tenant'])] },
   notFoundComponent: () => (
-    <Page title="Not here">
-      <EmptyState title="This page does not exist.">Choose another one from the menu.</EmptyState>
+    <Page title="Page not found">
+      <EmptyState title="This page does not exist.">Choose a page from the menu.</EmptyState>
     </Page>
   ),
 })

@@ -97,7 +97,13 @@ export const NAVIGATION: readonly { label: string | null; places: readonly Place
         words: 'plan quota stripe meters',
         scope: 'billing:read',
       },
-      { to: '/audit-log', label: 'Audit log', icon: ScrollText, words: 'who did what chain', scope: 'audit:read' },
+      {
+        to: '/audit-log',
+        label: 'Audit log',
+        icon: ScrollText,
+        words: 'activity history changes',
+        scope: 'audit:read',
+      },
       {
         to: '/settings',
         label: 'Settings',

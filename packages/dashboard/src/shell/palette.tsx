@@ -64,18 +64,16 @@ export function Palette({ onClose }: { onClose: () => void }) {
       <Dialog.Portal>
         <Dialog.Backdrop className="fixed inset-0 z-40 bg-[#000]/45" />
         <Dialog.Popup className="fixed top-[12vh] left-1/2 z-50 w-[calc(100vw-2rem)] max-w-xl -translate-x-1/2 overflow-hidden rounded-card border bg-surface shadow-popup">
-          <Dialog.Title className="sr-only">Find anything</Dialog.Title>
-          <Command label="Find anything" loop>
+          <Dialog.Title className="sr-only">Search</Dialog.Title>
+          <Command label="Search" loop>
             <Command.Input
               value={text}
               onValueChange={setText}
-              placeholder="A page, a user, an id…"
+              placeholder="Search for a page, a user or an id…"
               className="w-full border-b bg-transparent px-4 py-3.5 text-base outline-none placeholder:text-soft"
             />
             <Command.List className="max-h-[50vh] overflow-y-auto p-2">
-              <Command.Empty className="px-3 py-6 text-center text-sm text-soft">
-                Nothing goes by that name.
-              </Command.Empty>
+              <Command.Empty className="px-3 py-6 text-center text-sm text-soft">No results.</Command.Empty>
               {record !== null ? (
                 <Item value={id} onSelect={() => go(record)}>
                   <CornerDownLeft aria-hidden className="size-4 text-soft" />
@@ -106,13 +104,13 @@ export function Palette({ onClose }: { onClose: () => void }) {
                 ))}
               </Command.Group>
               <Command.Group heading="Actions" className={GROUP}>
-                <Item value="Light colours" words="theme" onSelect={() => colours('light')}>
+                <Item value="Light theme" words="colours" onSelect={() => colours('light')}>
                   <Sun aria-hidden className="size-4 text-soft" />
-                  Light colours
+                  Light theme{' '}
                 </Item>
-                <Item value="Dark colours" words="theme" onSelect={() => colours('dark')}>
+                <Item value="Dark theme" words="colours" onSelect={() => colours('dark')}>
                   <Moon aria-hidden className="size-4 text-soft" />
-                  Dark colours
+                  Dark theme{' '}
                 </Item>
                 <Item value="Sign out" words="log out leave" onSelect={() => void leave()}>
                   <LogOut aria-hidden className="size-4 text-soft" />

@@ -15,7 +15,7 @@ import { useSession } from './session-context.ts'
 const Palette = lazy(() => import('./palette.tsx').then((module) => ({ default: module.Palette })))
 
 const THEMES: Record<Theme, { label: string; icon: typeof Sun }> = {
-  system: { label: 'As the device', icon: Monitor },
+  system: { label: 'System', icon: Monitor },
   light: { label: 'Light', icon: Sun },
   dark: { label: 'Dark', icon: Moon },
 }
@@ -29,8 +29,8 @@ function ThemeMenu() {
   return (
     <BaseMenu.Root>
       <BaseMenu.Trigger
-        aria-label="Colours"
-        title="Colours"
+        aria-label="Theme"
+        title="Theme"
         className="inline-flex size-9 items-center justify-center rounded-control text-soft hover:bg-raised hover:text-ink max-md:size-11"
       >
         <Icon aria-hidden className="size-4.5" />
@@ -211,7 +211,7 @@ function Frame() {
         href="#content"
         className="sr-only focus:not-sr-only focus:fixed focus:top-2 focus:left-2 focus:z-70 focus:rounded-control focus:bg-surface focus:px-4 focus:py-2"
       >
-        Skip to the page
+        Skip to content
       </a>
       <aside className="sticky top-0 hidden h-dvh flex-col gap-3 overflow-y-auto border-r bg-surface p-3 pt-4 lg:flex">
         <div className="flex items-center gap-2.5 px-3">
@@ -234,8 +234,7 @@ function Frame() {
               className="flex min-h-9 items-center gap-2 rounded-control border bg-surface px-3 text-sm text-soft hover:text-ink max-md:min-h-11"
             >
               <Search aria-hidden className="size-4" />
-              Find anything
-              <kbd className="ml-6 hidden rounded border bg-raised px-1.5 font-sans text-xs md:inline">⌘K</kbd>
+              Search <kbd className="ml-6 hidden rounded border bg-raised px-1.5 font-sans text-xs md:inline">⌘K</kbd>
             </button>
           </div>
           <ThemeMenu />

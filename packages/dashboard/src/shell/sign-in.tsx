@@ -43,14 +43,16 @@ export function SignIn({
       )}
       <section className="flex flex-col gap-3 rounded-card border bg-surface p-5 shadow-card">
         <h2 className="font-semibold">With a one-time link</h2>
-        <p className="text-sm text-soft">The operator of the server gets a link for all tenants with this command:</p>
+        <p className="text-sm text-soft">
+          Run this command on the server. It prints a link that signs you in to all tenants.
+        </p>
         <CodeBlock label="command" text="npm run halfkey -- dashboard link" />
       </section>
       <section className="rounded-card border bg-surface p-5 shadow-card">
         <form onSubmit={(event) => void enter(event)} className="flex flex-col gap-4">
           <div>
             <h2 className="font-semibold">With an API key</h2>
-            <p className="mt-1 text-sm text-soft">You will see and do here what the key may.</p>
+            <p className="mt-1 text-sm text-soft">You can see and do what the scopes of the key allow.</p>
           </div>
           <TextField
             label="Secret key"

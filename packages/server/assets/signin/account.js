@@ -33,7 +33,7 @@ export function showAccount(page, { said } = {}) {
 function identity(page) {
   const { user, guest, config } = page
   const title = guest === null ? (user.name ?? user.email ?? 'Your account') : 'Guest'
-  const below = guest === null ? (user.name === null ? null : user.email) : 'Nothing is saved under a name yet.'
+  const below = guest === null ? (user.name === null ? null : user.email) : 'Your account is not saved yet.'
   const leave = button({ label: 'Sign out', kind: 'secondary' })
   const place = notice()
   const element = make(

@@ -65,7 +65,7 @@ function secretBox({ secret, otpauthUrl, qrSvg }) {
     'div',
     { class: 'secret-box' },
     make('img', { class: 'qr', src, alt: 'QR code for your authenticator app', width: 168, height: 168 }),
-    make('p', { class: 'quiet-text' }, 'Key to type in'),
+    make('p', { class: 'quiet-text' }, 'Setup key'),
     shown,
     make(
       'div',
@@ -80,7 +80,7 @@ function secretBox({ secret, otpauthUrl, qrSvg }) {
 async function showRecoveryCodes(codes) {
   const dialog = openDialog({
     title: 'Save your recovery codes',
-    lead: 'Each signs you in once if you lose your authenticator app. They are shown only now: keep them somewhere safe.',
+    lead: 'Each code works once if you lose your authenticator app. The codes are shown only now. Keep them somewhere safe.',
     body: (close) => {
       const list = make('ol', { class: 'codes' }, ...codes.map((code) => make('li', {}, make('code', {}, code))))
       const done = button({ label: 'I have saved them', kind: 'primary' })

@@ -37,7 +37,7 @@ export function saveAccountPart(page, onDone) {
       else onDone('Your account is saved.')
     })
   })
-  const until = page.guest.expiresAt ? ` Otherwise it ends on ${timeWords(page.guest.expiresAt)}.` : ''
+  const until = page.guest.expiresAt ? ` Otherwise your guest session ends on ${timeWords(page.guest.expiresAt)}.` : ''
   return make(
     'section',
     { class: 'part', 'aria-labelledby': titleId },
@@ -67,7 +67,7 @@ function offerPasskey(page, onDone) {
   later.addEventListener('click', () => onDone('Your account is saved.'))
   page.show([
     make('h1', {}, 'Your account is saved'),
-    make('p', { class: 'lead' }, 'Create a passkey, so that your fingerprint, face or screen lock brings you back in.'),
+    make('p', { class: 'lead' }, 'Create a passkey to sign in with your fingerprint, face or screen lock.'),
     content,
   ])
 }

@@ -16,7 +16,7 @@ export function passkeysPart(page) {
   const add = button({ label: 'Add a passkey', kind: 'secondary', iconName: 'passkey' })
   const made = part({
     title: 'Passkeys',
-    lead: 'Sign in with your fingerprint, face or screen lock. One on a second device keeps you from being locked out.',
+    lead: 'Sign in with your fingerprint, face or screen lock. A passkey on a second device keeps you from being locked out.',
     async load(self) {
       const passkeys = await page.client.list('auth/passkeys')
       const rows = passkeys.map((passkey) => row(page, self, passkey))
@@ -26,7 +26,7 @@ export function passkeysPart(page) {
           : make('ul', { class: 'rows', role: 'list' }, ...rows)
       return passkeysWork()
         ? [list, add]
-        : [list, make('p', { class: 'quiet-text' }, 'This browser cannot make passkeys.')]
+        : [list, make('p', { class: 'quiet-text' }, 'This browser cannot create passkeys.')]
     },
   })
   add.addEventListener('click', () =>
@@ -107,7 +107,7 @@ function renameForm(page, self, passkey, onCancel) {
   cancel.addEventListener('click', onCancel)
   onSubmit(element, () => {
     const text = name.input.value.trim()
-    if (text === '') return name.refuse('Give the passkey a name.')
+    if (text === '') return name.refuse('Enter a name for the passkey.')
     run(save, 'Saving…', async () => {
       await page.client.call('PATCH', `auth/passkeys/${passkey.id}`, { name: text })
       await self.reload('Passkey renamed.')

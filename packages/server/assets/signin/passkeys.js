@@ -16,8 +16,8 @@ export const passkeysWork = () => webauthn?.browserSupportsWebAuthn() === true
 const FAILURES = {
   InvalidStateError: 'This device already has a passkey for this account.',
   SecurityError: 'Passkeys cannot be used on this address.',
-  NotSupportedError: 'This device cannot make a passkey of the kind that is needed here.',
-  ConstraintError: 'This device has no screen lock, fingerprint or face set up, which a passkey needs.',
+  NotSupportedError: 'This device cannot create the kind of passkey that this app needs.',
+  ConstraintError: 'A passkey needs a screen lock, a fingerprint or face recognition. Set one up on this device first.',
 }
 
 /**

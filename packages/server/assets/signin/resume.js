@@ -15,7 +15,7 @@ export function resume(page) {
   history.replaceState(null, '', location.pathname + location.search)
   if (page.config.messenger === null) return false
   if (returned.payload === null) {
-    showSignIn(page, { still: true, said: 'Telegram did not sign you in. Try again whenever you like.' })
+    showSignIn(page, { still: true, said: 'Telegram did not sign you in. You can try again.' })
     return true
   }
   showContinue(page, returned.payload, returned.displayName, cameFromHere())

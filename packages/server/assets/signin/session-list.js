@@ -40,7 +40,7 @@ function deviceWords(agent) {
 export function sessionsPart(page) {
   const made = part({
     title: 'Where you are signed in',
-    lead: 'Sign out whatever you do not recognise.',
+    lead: 'Sign out any device that you do not recognise.',
     async load(self) {
       const sessions = (await page.client.list('auth/sessions')).filter((session) => session.status === 'active')
       const others = sessions.filter((session) => !session.current)
@@ -68,7 +68,7 @@ function row(page, self, session) {
   end.addEventListener('click', () =>
     self.run(end, 'Signing out…', async () => {
       await page.client.call('DELETE', `auth/sessions/${session.id}`)
-      await self.reload('Signed out there.')
+      await self.reload('Device signed out.')
     }),
   )
   return make(

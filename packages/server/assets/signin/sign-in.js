@@ -4,7 +4,7 @@ import { markLeaving, messengerHref } from './messenger.js'
 import { endPrompts, login, offerAutofill, passkeysWork, register } from './passkeys.js'
 import { button, field, notice, onSubmit, runner } from './ui.js'
 
-const NO_PASSKEYS = 'This browser cannot use passkeys. Use a newer browser, or one of the other ways.'
+const NO_PASSKEYS = 'This browser cannot use passkeys. Use a newer browser, or choose another way to sign in.'
 
 /**
  * The first view: sign in with a passkey, or in another way.
@@ -60,7 +60,7 @@ export function showSignIn(page, { still = false, said, email = '' } = {}) {
       make(
         'p',
         { class: 'lead' },
-        able ? 'Use your fingerprint, face or screen lock. No password.' : 'Choose how to go on.',
+        able ? 'Use your fingerprint, face or screen lock. No password.' : 'Choose how to sign in.',
       ),
       content,
     ],
@@ -124,7 +124,7 @@ function showSignUp(page, email) {
   const address = field({
     label: 'Email',
     optional: true,
-    hint: 'To tell your account from others, and for the app to reach you.',
+    hint: 'Identifies your account and lets the app contact you.',
     attributes: {
       name: 'email',
       type: 'email',
@@ -140,7 +140,7 @@ function showSignUp(page, email) {
     attributes: { name: 'name', autocomplete: 'name', maxlength: 200 },
   })
   const submit = button({ label: 'Create a passkey', kind: 'primary', iconName: 'passkey', submit: true })
-  const back = button({ label: 'I have an account already', kind: 'quiet' })
+  const back = button({ label: 'I already have an account', kind: 'quiet' })
   const form = make('form', { class: 'stack' }, address.element, name.element, submit, place.element, back)
   const run = runner(form, place, { email: address, name })
   onSubmit(form, () =>
@@ -159,7 +159,7 @@ function showSignUp(page, email) {
     make(
       'p',
       { class: 'lead', dir: 'auto' },
-      `For ${page.config.appName}. Your device makes a passkey: your fingerprint, face or screen lock then signs you in.`,
+      `For ${page.config.appName}. Your device creates a passkey, so that you can sign in with your fingerprint, face or screen lock.`,
     ),
     form,
   ])

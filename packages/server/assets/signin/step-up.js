@@ -71,7 +71,7 @@ function askToSignIn(page) {
   return settled((done) =>
     openDialog({
       title: 'Sign in again',
-      lead: 'You signed in a while ago. For your safety, show once more that it is you.',
+      lead: 'You signed in a while ago. For your safety, confirm that it is you.',
       body: (close) => {
         const place = notice()
         const passkey = button({ label: 'Use your passkey', kind: 'primary', iconName: 'passkey' })

@@ -12,7 +12,7 @@ import { button, dayWords, notice, openDialog, runner } from './ui.js'
 export function twoStepPart(page) {
   const made = part({
     title: 'Two-step verification',
-    lead: 'A code from an authenticator app, asked for before anything sensitive.',
+    lead: 'Sensitive actions ask for a code from an authenticator app.',
     async load(self) {
       const status = await page.client.call('GET', 'mfa/status')
       return status.enabled ? [enabledRow(page, self, status)] : [setUpButton(page, self)]
@@ -55,7 +55,7 @@ function enabledRow(page, self, status) {
 function confirmTurningOff(page, self) {
   openDialog({
     title: 'Turn off two-step verification?',
-    lead: 'Your passkey alone will be enough then. Your recovery codes stop working.',
+    lead: 'Your passkey alone will then be enough to sign in. Your recovery codes stop working.',
     body: (close) => {
       const place = notice()
       const off = button({ label: 'Turn off', kind: 'danger' })

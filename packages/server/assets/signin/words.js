@@ -7,25 +7,25 @@ export class Declined extends Error {}
 /** What people are told for a code. The rest is told in general words, never in the server's. */
 const WORDS = {
   challenge_expired: 'That took a little too long. Please try again.',
-  challenge_used: 'That attempt was used already. Please try again.',
+  challenge_used: 'That attempt was already used. Please try again.',
   assertion_invalid: 'That passkey did not work here. It may have been removed from the account.',
-  attestation_invalid: 'Your device’s answer could not be checked. Please try again.',
-  already_exists: 'This belongs to another account already.',
-  already_converted: 'This guest account was saved already. Sign in with it instead.',
+  attestation_invalid: 'The response of your device could not be verified. Please try again.',
+  already_exists: 'This already belongs to another account.',
+  already_converted: 'This guest account was already saved. Sign in with it instead.',
   guest_expired: 'This guest session has ended. Go back and start again.',
   user_suspended: 'This account is suspended. Please contact the app’s support.',
-  mfa_already_enabled: 'Two-step verification is on already.',
-  mfa_not_enabled: 'Two-step verification is off already.',
-  mfa_setup_not_started: 'The set-up was replaced by another one. Close this and start again.',
-  mfa_setup_expired: 'The set-up took too long. Close this and start again.',
+  mfa_already_enabled: 'Two-step verification is already on.',
+  mfa_not_enabled: 'Two-step verification is already off.',
+  mfa_setup_not_started: 'This setup was replaced by a newer one. Close it and start again.',
+  mfa_setup_expired: 'The setup took too long. Close it and start again.',
   mfa_enrollment_required: 'Turn on two-step verification first, then try again.',
   mfa_required: 'This needs a code from your authenticator app.',
   reauthentication_required: 'For your safety, please sign in again first.',
-  messenger_signature_invalid: 'Telegram’s answer could not be confirmed. Please try again.',
-  messenger_not_configured: 'Telegram is not available here any more.',
-  not_found: 'That is not there any more.',
-  last_sign_in_method: 'This is your only passkey, and without it you could not sign in. Add another one first.',
-  passkey_limit: 'You have as many passkeys as an account can have. Remove one first.',
+  messenger_signature_invalid: 'The response from Telegram could not be verified. Please try again.',
+  messenger_not_configured: 'Telegram sign-in is no longer available here.',
+  not_found: 'That no longer exists.',
+  last_sign_in_method: 'This is your only passkey. Add another one before you remove it.',
+  passkey_limit: 'You have reached the maximum number of passkeys. Remove one first.',
   origin_not_allowed: 'This app does not accept sign-ins from this address.',
 }
 
@@ -34,7 +34,7 @@ const FIELD_WORDS = {
   name: 'Use a shorter name, of at most 200 characters.',
   deviceName: 'Use a shorter name.',
   code: 'Enter the 6 digits that your authenticator app shows.',
-  recoveryCode: 'Enter one of your recovery codes as it is written.',
+  recoveryCode: 'Enter one of your recovery codes exactly as it is written.',
 }
 
 /** @param {number} seconds */
@@ -46,9 +46,9 @@ function waitWords(seconds) {
 
 /** @param {number | undefined} left */
 function wrongCodeWords(left) {
-  if (left === 0) return 'That code is not right. After too many wrong codes, please wait 15 minutes.'
-  if (left === 1) return 'That code is not right. You can try one more.'
-  return 'That code is not right. Check it and try again.'
+  if (left === 0) return 'That code is incorrect. After too many wrong codes, please wait 15 minutes.'
+  if (left === 1) return 'That code is incorrect. You have one attempt left.'
+  return 'That code is incorrect. Check it and try again.'
 }
 
 /** @param {ApiError} error */
@@ -58,12 +58,13 @@ function apiWords(error) {
   if (error.status === 429) return `Too many attempts. Try again ${again}.`
   const field = error.details.find((detail) => detail.field !== undefined)?.field
   if (error.code === 'already_exists' && field === 'email')
-    return 'That email address belongs to an account already. Sign in with it, or use another one.'
+    return 'That email address already belongs to an account. Sign in with it, or use another one.'
   if (error.code === 'validation_failed' && field !== undefined && field in FIELD_WORDS) return FIELD_WORDS[field]
   if (error.code === 'invalid_code') return wrongCodeWords(error.details[0]?.attemptsRemaining)
   if (error.code in WORDS) return WORDS[error.code]
   if (error.status === 401) return 'You are signed out. Please sign in again.'
-  const reference = error.requestId === null ? '' : ` If it stays so, tell support this reference: ${error.requestId}`
+  const reference =
+    error.requestId === null ? '' : ` If this happens again, give support this reference: ${error.requestId}`
   return `Something went wrong on our side. Please try again.${reference}`
 }
 
@@ -77,7 +78,7 @@ export function tell(error) {
     return {
       calm: true,
       field: null,
-      text: 'No passkey was used, and nothing was changed. Try again whenever you like.',
+      text: 'No passkey was used and nothing was changed. You can try again.',
     }
   if (error instanceof Declined) return { calm: true, field: null, text: 'Nothing was changed.' }
   if (error instanceof PasskeyFailed) return { calm: false, field: null, text: error.message }
@@ -87,5 +88,5 @@ export function tell(error) {
     const field = error.details.find((detail) => detail.field !== undefined)?.field ?? null
     return { calm: false, field, text: apiWords(error) }
   }
-  return { calm: false, field: null, text: 'Something went wrong on this page. Load it again and retry.' }
+  return { calm: false, field: null, text: 'Something went wrong on this page. Reload it and try again.' }
 }

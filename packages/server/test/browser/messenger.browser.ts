@@ -87,7 +87,7 @@ test('an answer of another bot is refused in words', async () => {
   const { ada, page, openWith } = await arrive()
   await openWith(`tgAuthResult=${authResult(grace(), '1:another-bot-token')}`)
   await page.getByRole('button', { name: 'Continue', exact: true }).click()
-  await page.getByText('Telegram’s answer could not be confirmed').waitFor()
+  await page.getByText('The response from Telegram could not be verified').waitFor()
   await ada.look('messenger-refused')
 })
 

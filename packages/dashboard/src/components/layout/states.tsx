@@ -41,9 +41,9 @@ export function ErrorState({ error, onRetry }: { error: unknown; onRetry?: () =>
       <CircleAlert aria-hidden className="size-8 text-danger" />
       <p className="font-medium">
         {known?.code === 'not_found'
-          ? 'There is no such record here.'
+          ? 'This record does not exist.'
           : known?.code === 'insufficient_scope'
-            ? 'Your API key may not see this.'
+            ? 'Your API key does not have access to this page.'
             : 'This could not be loaded.'}
       </p>
       <p className="text-sm text-soft">{messageOf(error)}</p>

@@ -64,7 +64,7 @@ export function Secret({ value, label, onDone }: { value: string; label: string;
   return (
     <div className="flex flex-col gap-3">
       <p className="rounded-control bg-warn-wash px-3 py-2 text-sm text-warn">
-        This is shown only now. Keep it like a password.
+        Copy this value now. It is shown only once. Store it like a password.
       </p>
       <output aria-label={label} className="rounded-control border bg-code p-3 font-mono text-sm break-all select-all">
         {value}

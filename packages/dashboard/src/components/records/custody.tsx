@@ -7,16 +7,16 @@ type Share = WalletCustody['shares'][number]
 type Signer = WalletCustody['canSign'][number]
 
 const HOLDERS: Record<Share['holder'], string> = {
-  server: 'The service',
+  server: 'Halfkey',
   device: 'The user’s device',
   recovery: 'Recovery',
 }
 
 const OPENED_BY: Record<Share['openableBy'], string> = {
-  service: 'Kept here; the service opens it.',
-  user: 'Kept here, sealed: only the user’s passkeys open it.',
-  password: 'Kept here under a password: whoever knows or guesses that opens it.',
-  holder: 'Not kept here: its holder has it.',
+  service: 'Stored by Halfkey, which can open it.',
+  user: 'Stored by Halfkey, encrypted. Only the user’s passkeys can open it.',
+  password: 'Stored by Halfkey, encrypted with a password. Anyone who knows or guesses the password can open it.',
+  holder: 'Not stored by Halfkey. Its holder keeps it.',
 }
 
 const together = (custody: WalletCustody) => custody.canSign.some(({ who }) => who === 'service_and_user')
@@ -24,13 +24,12 @@ const together = (custody: WalletCustody) => custody.canSign.some(({ who }) => w
 /** Who can sign, in one sentence. */
 function verdictOf(custody: WalletCustody): string {
   const { serviceAlone, userAlone } = custody
-  if (serviceAlone && userAlone) return 'The service can sign alone, and so can the user.'
-  if (serviceAlone) return 'The service can sign alone.'
-  if (userAlone && custody.custody === 'shared')
-    return 'The user can sign without the service; the service cannot sign alone.'
+  if (serviceAlone && userAlone) return 'Halfkey and the user can each sign alone.'
+  if (serviceAlone) return 'Halfkey can sign alone.'
+  if (userAlone && custody.custody === 'shared') return 'The user can sign without Halfkey. Halfkey cannot sign alone.'
   if (userAlone) return 'Only the user can sign.'
-  if (together(custody)) return 'Nobody can sign alone: it takes the service and the user together.'
-  return 'No records say who can sign.'
+  if (together(custody)) return 'Neither can sign alone: a signature needs both Halfkey and the user.'
+  return 'No signer is recorded.'
 }
 
 interface Standing {
@@ -39,7 +38,7 @@ interface Standing {
 }
 
 const ALONE: Standing = { tone: 'accent', text: 'Can sign alone' }
-const TOGETHER: Standing = { tone: 'good', text: 'Only with the other' }
+const TOGETHER: Standing = { tone: 'good', text: 'Only together' }
 const NOT: Standing = { tone: 'neutral', text: 'Cannot sign' }
 
 function Tile({
@@ -75,7 +74,7 @@ function Reasons({ signers, none }: { signers: Signer[]; none: string }) {
 
 function recoveryStanding(share: Share | undefined): Standing {
   if (share === undefined) return { tone: 'neutral', text: 'No share' }
-  return share.stored ? { tone: 'good', text: 'Share kept here' } : { tone: 'neutral', text: 'Share kept elsewhere' }
+  return share.stored ? { tone: 'good', text: 'Share stored' } : { tone: 'neutral', text: 'Share stored elsewhere' }
 }
 
 function Parties({ custody }: { custody: WalletCustody }) {
@@ -85,21 +84,21 @@ function Parties({ custody }: { custody: WalletCustody }) {
   const recovery = shares.find(({ holder }) => holder === 'recovery')
   return (
     <ul className="grid gap-3 md:grid-cols-3">
-      <Tile icon={Server} name="The service" standing={standingOf(serviceAlone)}>
+      <Tile icon={Server} name="Halfkey" standing={standingOf(serviceAlone)}>
         <Reasons
           signers={[...canSign.filter(({ who }) => who === 'service'), ...both]}
-          none="It holds nothing of the key that it could sign with."
+          none="Halfkey has no key share that it can sign with."
         />
       </Tile>
       <Tile icon={UserRound} name="The user" standing={standingOf(userAlone)}>
         <Reasons
           signers={[...canSign.filter(({ who }) => who === 'user'), ...both]}
-          none="They sign nothing themselves: the service does it for them."
+          none="The user does not sign. Halfkey signs for them."
         />
       </Tile>
       <Tile icon={LifeBuoy} name="Recovery" standing={recoveryStanding(recovery)}>
-        <p>{recovery === undefined ? 'There is no share for recovery.' : OPENED_BY[recovery.openableBy]}</p>
-        {recovery === undefined ? null : <p>Together with one more share it signs, or makes the key anew.</p>}
+        <p>{recovery === undefined ? 'This key has no recovery share.' : OPENED_BY[recovery.openableBy]}</p>
+        {recovery === undefined ? null : <p>With one more share, it can sign or restore the key.</p>}
       </Tile>
     </ul>
   )
@@ -111,7 +110,7 @@ function Shares({ custody }: { custody: WalletCustody }) {
   return (
     <div>
       <h3 className="text-sm font-medium">
-        Shares of the key: any {threshold} of {total} sign
+        Key shares: any {threshold} of {total} can sign
       </h3>
       <ol className="mt-2 grid gap-3 md:grid-cols-3">
         {shares.map((share) => (
@@ -131,8 +130,10 @@ function Shares({ custody }: { custody: WalletCustody }) {
         ))}
       </ol>
       <p className="mt-2 text-sm text-soft">
-        Generation {generation}
-        {generationsDestroyed === 0 ? '' : `; of ${generationsDestroyed} earlier nothing is kept any more`}.
+        Generation {generation}.{' '}
+        {generationsDestroyed === 0
+          ? ''
+          : ` The shares of ${generationsDestroyed} earlier ${generationsDestroyed === 1 ? 'generation' : 'generations'} were deleted.`}
       </p>
     </div>
   )
@@ -146,7 +147,7 @@ export function CustodyXray({ custody }: { custody: WalletCustody }) {
       <p className="text-lg font-medium">{verdictOf(custody)}</p>
       {custody.status === 'frozen' ? (
         <p className="rounded-control bg-warn-wash px-3 py-2 text-sm text-warn">
-          The wallet is frozen: the service signs nothing with it until it is unfrozen.
+          The wallet is frozen. Halfkey does not sign with it until it is unfrozen.
         </p>
       ) : null}
       {exported.map(({ how }) => (

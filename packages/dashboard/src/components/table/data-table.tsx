@@ -97,17 +97,17 @@ function Pages({ page, shown, total, pageSize }: { page: number; shown: number; 
       className="flex flex-wrap items-center justify-between gap-3 border-t px-5 py-3 text-sm text-soft"
     >
       <span role="status" className="tabular-nums">
-        {shown === 0 ? `Nothing on page ${page}` : `${first}–${first + shown - 1} of ${total}`}
+        {shown === 0 ? `No rows on page ${page}` : `${first}–${first + shown - 1} of ${total}`}
       </span>
       {total <= pageSize && page === 1 ? null : (
         <span className="flex gap-2">
           <Button disabled={page === 1} onClick={() => go(page - 1)}>
             <ChevronLeft aria-hidden className="size-4" />
-            Newer
+            Previous{' '}
           </Button>
           <Button disabled={page * pageSize >= total} onClick={() => go(page + 1)}>
-            Older
-            <ChevronRight aria-hidden className="size-4" />
+            {' '}
+            Next <ChevronRight aria-hidden className="size-4" />
           </Button>
         </span>
       )}

@@ -64,7 +64,7 @@ export function AnalyticsPage() {
   return (
     <Page
       title="Analytics"
-      description="Whole days in UTC, today included. Active users are counted once in the total, however often they came."
+      description="Days are in UTC and include today. The total counts each active user once."
       actions={
         <>
           <FilterSelect name="period" label="Period" options={PERIODS} all="30 days" />

@@ -16,27 +16,30 @@ const line = (label: string, of: (day: Day) => number, days: Day[], tone?: Serie
   ...(tone === undefined ? {} : { tone }),
 })
 
-/** All figures, in the groups in which they are looked at. */
+/** All figures, grouped by chart. */
 export const CHARTS: readonly Chart[] = [
   {
     title: 'Users',
-    lines: (days) => [line('Active', (day) => day.activeUsers, days), line('New', (day) => day.newUsers, days, 'good')],
+    lines: (days) => [
+      line('Active users', (day) => day.activeUsers, days),
+      line('New users', (day) => day.newUsers, days, 'good'),
+    ],
   },
   {
     title: 'Sign-ins',
     lines: (days) => [
-      line('By passkey', (day) => day.signIns.passkey, days),
-      line('By messenger', (day) => day.signIns.messenger, days, 'good'),
+      line('Passkey sign-ins', (day) => day.signIns.passkey, days),
+      line('Messenger sign-ins', (day) => day.signIns.messenger, days, 'good'),
     ],
   },
   {
     title: 'Guests',
     lines: (days) => [
-      line('Came', (day) => day.guests, days),
-      line('Stayed', (day) => day.guestsConverted, days, 'good'),
+      line('Guests started', (day) => day.guests, days),
+      line('Guests converted', (day) => day.guestsConverted, days, 'good'),
     ],
   },
-  { title: 'Wallets', lines: (days) => [line('Created', (day) => day.walletsCreated, days)] },
+  { title: 'Wallets', lines: (days) => [line('Wallets created', (day) => day.walletsCreated, days)] },
   {
     title: 'Transactions',
     lines: (days) => [
@@ -54,11 +57,9 @@ export const CHARTS: readonly Chart[] = [
   { title: 'API requests', lines: (days) => [line('Requests', (day) => day.apiRequests, days)] },
 ]
 
-/** A figure against the one before, in words. */
-export function compare(now: number, before: number): string {
-  if (before === 0 && now === 0) return 'as yesterday'
-  if (before === 0) return 'none yesterday'
-  return `${before.toLocaleString('en')} yesterday`
+/** Yesterday's figure in words. */
+export function yesterdayInWords(count: number): string {
+  return count === 0 ? 'None yesterday' : `${count.toLocaleString('en')} yesterday`
 }
 
 /** Every figure of every day as comma-separated values (RFC 4180), for spreadsheets. All of it is ours: dates and numbers. */

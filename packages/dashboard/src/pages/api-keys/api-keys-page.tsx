@@ -79,7 +79,7 @@ function columnsFor(apps: App[], ownKeyId: string | null, acts: Acts | null): Co
     { id: 'type', header: 'Type', cell: ({ row }) => row.original.type },
     {
       id: 'rights',
-      header: 'May do',
+      header: 'Scopes',
       cell: ({ row }) => <span title={row.original.scopes.join(', ')}>{rightsInWords(row.original)}</span>,
     },
     {
@@ -88,7 +88,7 @@ function columnsFor(apps: App[], ownKeyId: string | null, acts: Acts | null): Co
       cell: ({ row }) => <UserText className="md:min-w-24">{nameOf(row.original.appId)}</UserText>,
     },
     { id: 'used', header: 'Last used', cell: ({ row }) => <RelativeTime at={row.original.lastUsedAt} none="never" /> },
-    { id: 'ends', header: 'Ends', cell: ({ row }) => <RelativeTime at={row.original.expiresAt} none="never" /> },
+    { id: 'ends', header: 'Expires', cell: ({ row }) => <RelativeTime at={row.original.expiresAt} none="never" /> },
     { id: 'status', header: 'Status', cell: ({ row }) => <StatusBadge status={row.original.status} /> },
     ...(acts === null ? [] : [actions]),
   ]
@@ -99,7 +99,7 @@ function NoKeys() {
   const body = { name: 'Backend', type: 'secret', scopes: ['users:write'] }
   return (
     <EmptyState title="No keys yet" command={curl(session.publicUrl, 'POST', '/api-keys', body)}>
-      Your servers and browsers call the API with keys.
+      Servers and browsers use keys to call the API.
     </EmptyState>
   )
 }
@@ -128,7 +128,7 @@ export function ApiKeysPage() {
   return (
     <Page
       title="API keys"
-      description="Secret keys are for your servers, publishable keys for browsers and apps. A key’s value is shown once, when it is made."
+      description="Secret keys are for your servers, publishable keys for browsers and apps. The value of a key is shown once, when you create it."
       actions={
         mayWrite ? (
           <Button tone="primary" onClick={() => setCreating(true)}>

@@ -45,13 +45,13 @@ function appOptions({ type }: KeyInput, apps: readonly Option[], session: Dashbo
   const { defaultAppId } = session
   const known = apps.some(({ value }) => value === defaultAppId)
   const named = known ? apps : [{ value: defaultAppId, label: defaultAppId }, ...apps]
-  const all = { value: WHOLE_TENANT, label: 'All apps of the tenant' }
+  const all = { value: WHOLE_TENANT, label: 'All apps' }
   return type === 'secret' && session.appId === null ? [all, ...named] : named
 }
 
 function fieldsOf(apps: readonly Option[], session: DashboardSession): FormField<KeyInput>[] {
   return [
-    { name: 'name', label: 'Name', help: 'Where it is used, such as “Backend”.', input: { dir: 'auto' } },
+    { name: 'name', label: 'Name', help: 'Where you use the key, for example “Backend”.', input: { dir: 'auto' } },
     {
       name: 'type',
       label: 'Type',
@@ -66,25 +66,25 @@ function fieldsOf(apps: readonly Option[], session: DashboardSession): FormField
       kind: 'select',
       help: ({ type }) =>
         type === 'publishable'
-          ? 'Works from the app’s allowed origins only.'
-          : 'A key that is bound to an app sees only that app.',
+          ? 'The key works only from the allowed origins of the app.'
+          : 'A key of one app can access only that app.',
       options: (input) => appOptions(input, apps, session),
     },
     {
       name: 'scopes',
-      label: 'What the key may do',
+      label: 'Scopes',
       kind: 'group',
       shown: ({ type }) => type === 'secret',
       render: ({ value, onChange }) => <ScopePicker scopes={value} onChange={onChange} />,
     },
     {
       name: 'allowedIps',
-      label: 'Allowed addresses',
+      label: 'Allowed IP addresses',
       kind: 'lines',
-      help: 'IP addresses or CIDR ranges, one per line. The key works only from them. Empty: from everywhere.',
+      help: 'IP addresses or CIDR ranges, one per line. Leave it empty to allow all addresses.',
       input: { rows: 2, placeholder: '203.0.113.0/24' },
     },
-    { name: 'lifetime', label: 'Ends', wireName: 'expiresAt', kind: 'select', options: LIFETIMES },
+    { name: 'lifetime', label: 'Expires', wireName: 'expiresAt', kind: 'select', options: LIFETIMES },
     {
       name: 'date',
       label: 'Last day',

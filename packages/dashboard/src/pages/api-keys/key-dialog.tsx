@@ -34,13 +34,13 @@ function Fields({ apiKey }: { apiKey: ApiKey }) {
         <StatusBadge status={apiKey.status} />
       </Detail>
       <Detail label="Scopes" wide>
-        <Words words={apiKey.scopes} none="What a browser may do for its user" />
+        <Words words={apiKey.scopes} none="Browser access for the signed-in user" />
       </Detail>
-      <Detail label="Allowed addresses" wide>
-        <Words words={apiKey.allowedIps} none="From everywhere" />
+      <Detail label="Allowed IP addresses" wide>
+        <Words words={apiKey.allowedIps} none="All addresses" />
       </Detail>
       {apiKey.appId === null ? <Detail label="App">All apps</Detail> : <AppDetail appId={apiKey.appId} />}
-      <TimeDetail label="Ends" at={apiKey.expiresAt} none="Never" />
+      <TimeDetail label="Expires" at={apiKey.expiresAt} none="Never" />
       <TimeDetail label="Last used" at={apiKey.lastUsedAt} none="Never" />
       <TimeDetail label="Created" at={apiKey.createdAt} />
       <Detail label="Metadata" wide>

@@ -32,15 +32,15 @@ export function RevokeKeyDialog({
       }}
     >
       <p>
-        Whatever uses <bdi className="font-medium text-ink [overflow-wrap:anywhere]">{apiKey?.name}</bdi> stops working
-        at once. It cannot be undone.
+        Anything that uses <bdi className="font-medium text-ink [overflow-wrap:anywhere]">{apiKey?.name}</bdi> stops
+        working immediately. This cannot be undone.
       </p>
       <p>
         Last used: <RelativeTime at={apiKey?.lastUsedAt} none="never" />.
       </p>
       {apiKey !== null && apiKey.id === session.keyId ? (
         <p className="rounded-control bg-warn-wash px-3 py-2 text-warn">
-          You are signed in here by this key: you will be signed out.
+          You are signed in with this key, so you will be signed out.
         </p>
       ) : null}
     </ConfirmDialog>

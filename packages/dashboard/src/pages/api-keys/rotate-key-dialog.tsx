@@ -8,7 +8,7 @@ import { Secret } from '../../components/records/copy.tsx'
 import { useSession } from '../../shell/session-context.ts'
 
 const GRACES = [
-  { value: '0', label: 'At once' },
+  { value: '0', label: 'Immediately' },
   { value: '3600', label: 'In an hour' },
   { value: '86400', label: 'In a day' },
   { value: '604800', label: 'In a week' },
@@ -34,9 +34,9 @@ function RotateForm({
           label: 'The old value stops working',
           kind: 'select',
           help: isOwn
-            ? 'You are signed in by the old value. Your session here ends with it, so it needs some time to stay.'
-            : 'Until then both work. Put the new one in place meanwhile.',
-          // With "At once" the session would end before the new value is shown.
+            ? 'You are signed in with the old value. Your session ends when the old value stops working.'
+            : 'Until then, both values work. Replace the old value in that time.',
+          // With "Immediately" the session would end before the new value is shown.
           options: isOwn ? GRACES.slice(1) : GRACES,
         },
       ]}
@@ -72,7 +72,7 @@ export function RotateKeyDialog({
       onOpenChange={(next) => (next ? undefined : close())}
       title={rotated === null ? `Rotate “${apiKey?.name}”` : `The new value of “${rotated.name}”`}
       {...(rotated === null
-        ? { description: 'The key gets a new value. Its id, scopes and everything else stay.' }
+        ? { description: 'The key gets a new value. Its id, scopes and other settings stay the same.' }
         : {})}
     >
       {rotated !== null ? (

@@ -82,18 +82,18 @@ export function ScopePicker({ scopes, onChange }: Choice) {
       {mayAll ? (
         <SwitchField
           label="Everything"
-          hint="All scopes, those of later versions too."
+          hint="All scopes, including those added in later versions."
           checked={all}
           onChange={(checked) => onChange(checked ? ['*'] : [])}
         />
       ) : (
-        <p className="text-sm text-soft">No more than your own key may: what it lacks cannot be chosen.</p>
+        <p className="text-sm text-soft">You can select only scopes that your own key has.</p>
       )}
       {all ? (
         <p className="flex gap-2 rounded-control bg-warn-wash px-3 py-2 text-sm text-warn">
           <TriangleAlert aria-hidden className="mt-0.5 size-4 flex-none" />
-          Anyone who has this key can act for every user, make further keys and delete everything. Give a server only
-          the scopes that it uses.
+          Anyone with this key can act for every user, create keys and delete everything. Give a server only the scopes
+          that it needs.
         </p>
       ) : (
         <div className="divide-y border-t">

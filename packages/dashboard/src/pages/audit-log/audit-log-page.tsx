@@ -46,10 +46,11 @@ const familyOf = (name: string | undefined): Family | undefined =>
 
 const DAY_MS = 86_400_000
 const SINCE: Record<string, number> = {
-  'the last hour': DAY_MS / 24,
-  'the last day': DAY_MS,
-  'the last week': 7 * DAY_MS,
+  hour: DAY_MS / 24,
+  day: DAY_MS,
+  week: 7 * DAY_MS,
 }
+const SINCE_OPTIONS = Object.keys(SINCE).map((value) => ({ value, label: `Last ${value}` }))
 const MINUTE_MS = 60_000
 
 /** Rounded to the minute, so that the same view makes the same query. */
@@ -63,7 +64,7 @@ function columnsOf(open: (entry: AuditEntry) => void): Column<AuditEntry>[] {
   return [
     {
       id: 'action',
-      header: 'Act',
+      header: 'Action',
       cell: ({ row }) => (
         <button
           type="button"
@@ -74,9 +75,9 @@ function columnsOf(open: (entry: AuditEntry) => void): Column<AuditEntry>[] {
         </button>
       ),
     },
-    { id: 'target', header: 'Of', cell: ({ row }) => <RecordLink id={row.original.target} /> },
-    { id: 'actor', header: 'By', cell: ({ row }) => <RecordLink id={row.original.actor} /> },
-    { id: 'at', header: 'When', cell: ({ row }) => <RelativeTime at={row.original.at} /> },
+    { id: 'target', header: 'Target', cell: ({ row }) => <RecordLink id={row.original.target} /> },
+    { id: 'actor', header: 'Actor', cell: ({ row }) => <RecordLink id={row.original.actor} /> },
+    { id: 'at', header: 'Time', cell: ({ row }) => <RelativeTime at={row.original.at} /> },
   ]
 }
 
@@ -91,22 +92,22 @@ function Entry({ entry, onClose }: { entry: AuditEntry; onClose: () => void }) {
       open
       onOpenChange={onClose}
       title={entry.action}
-      description={`Number ${entry.seq} in this tenant's log`}
+      description={`Entry ${entry.seq} in the log of this tenant`}
       wide
     >
       <div className="flex flex-col gap-5">
         <Details>
-          <Detail label="Of">
+          <Detail label="Target">
             <RecordLink id={entry.target} />
           </Detail>
-          <Detail label="By">
+          <Detail label="Actor">
             <RecordLink id={entry.actor} />
           </Detail>
-          <Detail label="When">
+          <Detail label="Time">
             <RelativeTime at={entry.at} /> <span className="block text-sm text-soft">{entry.at}</span>
           </Detail>
           <Detail label="API key">{entry.keyId ?? '–'}</Detail>
-          <Detail label="Address">{entry.address ?? '–'}</Detail>
+          <Detail label="IP address">{entry.address ?? '–'}</Detail>
           <Detail label="User">{entry.userId === null ? '–' : <RecordLink id={entry.userId} />}</Detail>
           <Detail label="App">{entry.appId === null ? '–' : <RecordLink id={entry.appId} />}</Detail>
           <Detail label="Request">{entry.requestId ?? '–'}</Detail>
@@ -114,13 +115,13 @@ function Entry({ entry, onClose }: { entry: AuditEntry; onClose: () => void }) {
         </Details>
         <Details>
           <IdDetail label="Hash" id={entry.hash} what="hash" />
-          <Detail label="Hash before">
-            {entry.previousHash === null ? '–' : <CopyableId id={entry.previousHash} what="hash before" />}
+          <Detail label="Previous hash">
+            {entry.previousHash === null ? '–' : <CopyableId id={entry.previousHash} what="previous hash" />}
           </Detail>
         </Details>
         <div className="flex flex-wrap justify-end gap-2">
-          <Button onClick={() => only({ actor: entry.actor })}>All by this actor</Button>
-          <Button onClick={() => only({ target: entry.target })}>All of this record</Button>
+          <Button onClick={() => only({ actor: entry.actor })}>Show all by this actor</Button>
+          <Button onClick={() => only({ target: entry.target })}>Show all for this target</Button>
         </div>
       </div>
     </Dialog>
@@ -145,37 +146,37 @@ export function AuditLogPage() {
   })
   const empty = filtered ? (
     <EmptyState
-      title="Nothing matches"
-      action={<Button onClick={() => set({ actor: '', action: '', target: '', since: '' })}>Clear the filters</Button>}
+      title="No results"
+      action={<Button onClick={() => set({ actor: '', action: '', target: '', since: '' })}>Clear filters</Button>}
     >
-      Actor and record are looked for by their whole id.
+      The actor and target filters need a complete id.
     </EmptyState>
   ) : (
-    <EmptyState title="Nothing has happened yet" command={curl(session.publicUrl, 'POST', '/users', { name: 'Ada' })}>
-      Whatever changes something is noted here within a second.
+    <EmptyState title="No entries yet" command={curl(session.publicUrl, 'POST', '/users', { name: 'Ada' })}>
+      Every change is recorded here within a second.
     </EmptyState>
   )
   return (
     <Page
       title="Audit log"
-      description="Each entry holds the hash of the one before it: nothing can be taken out or changed without that showing."
+      description="Each entry contains the hash of the entry before it, so a removed or changed entry can be detected."
     >
       <Card flush>
         <Filters>
           <FilterSelect
             name="action"
-            label="Acts"
+            label="Action"
             options={FAMILIES.map((family) => ({ value: `${family}.*`, label: family }))}
           />
-          <FilterText name="actor" label="Actor" placeholder="By: an id" />
-          <FilterText name="target" label="Record" placeholder="Of: an id" />
-          <FilterSelect name="since" label="When" options={Object.keys(SINCE)} all="any time" />
+          <FilterText name="actor" label="Actor" placeholder="Actor id" />
+          <FilterText name="target" label="Target" placeholder="Target id" />
+          <FilterSelect name="since" label="Time" options={SINCE_OPTIONS} all="any time" />
         </Filters>
         <DataTable label="Audit log" query={query} columns={columns} empty={empty} />
       </Card>
       <Card
-        title="Has anybody changed it?"
-        description="Export the log, and verify the export on another machine, without this server."
+        title="Verify the log"
+        description="Export the log, then verify the export on another machine. The verification does not need this server."
       >
         <CodeBlock
           label="commands"

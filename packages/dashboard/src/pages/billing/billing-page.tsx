@@ -15,8 +15,8 @@ import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
 
 const PLANS = [
-  { plan: 'pro', label: 'Buy Pro' },
-  { plan: 'scale', label: 'Buy Scale' },
+  { plan: 'pro', label: 'Switch to Pro' },
+  { plan: 'scale', label: 'Switch to Scale' },
 ]
 
 const METERS: Record<string, string> = {
@@ -33,21 +33,21 @@ function nameOf(key: string): string {
 
 function Meters({ usage }: { usage: Usage }) {
   return (
-    <Card title="Used in this period" description="Counted within a few seconds">
+    <Card title="Usage in this period" description="Updated within a few seconds">
       <ul className="flex flex-col gap-4">
         {usage.meters.map(({ key, used, limit }) => (
           <li key={key}>
             {limit === null ? (
               <p className="flex justify-between gap-4 text-sm">
                 <span>{nameOf(key)}</span>
-                <span className="text-soft tabular-nums">{used.toLocaleString('en')}, without a limit</span>
+                <span className="text-soft tabular-nums">{used.toLocaleString('en')}, no limit</span>
               </p>
             ) : (
               <ProgressBar label={nameOf(key)} value={Math.min(used, limit)} max={limit} />
             )}
             {limit !== null && used > limit ? (
               <p className="mt-1 text-sm text-danger">
-                {used.toLocaleString('en')} used: {(used - limit).toLocaleString('en')} more than the plan has.
+                {used.toLocaleString('en')} used, {(used - limit).toLocaleString('en')} over the limit of the plan.
               </p>
             ) : null}
           </li>
@@ -96,18 +96,18 @@ function Plan({ usage }: { usage: Usage }) {
         busy={busy === 'portal'}
         onClick={() => void leaveTo('portal', () => api.billing.portal({ returnUrl: here }))}
       >
-        Invoices and changes
+        Manage billing
       </Button>
     </>
   )
   return (
     <Card title="Plan" actions={allows(session, 'billing:write') ? buttons : undefined}>
       <Details>
-        <Detail label="In force">
+        <Detail label="Current plan">
           <Badge tone="accent">{usage.plan.replaceAll('_', ' ')}</Badge>
         </Detail>
-        <TimeDetail label="Period began" at={usage.periodStart} />
-        <TimeDetail label="Ends" at={usage.periodEnd} />
+        <TimeDetail label="Period start" at={usage.periodStart} />
+        <TimeDetail label="Period end" at={usage.periodEnd} />
       </Details>
       {refusal === null ? null : (
         <p role="alert" className="mt-4 rounded-control bg-raised px-4 py-3 text-sm">
@@ -123,15 +123,15 @@ export function BillingPage() {
   const { values } = useFilters()
   const query = useQuery({ queryKey: ['usage'], queryFn: ({ signal }) => api.billing.usage({ signal }), ...LIVE })
   return (
-    <Page title="Billing and usage" description="What this tenant has used, and what its plan allows.">
+    <Page title="Billing and usage" description="The usage of this tenant and the limits of its plan.">
       {values.paid === undefined ? null : (
         <p role="status" className="rounded-control bg-good-wash px-4 py-3 text-sm text-good">
-          Thank you. The plan changes as soon as the payment processor says so, usually within seconds.
+          Thank you. Your plan changes when the payment processor confirms the payment, usually within seconds.
         </p>
       )}
       {values.cancelled === undefined ? null : (
         <p role="status" className="rounded-control bg-raised px-4 py-3 text-sm">
-          Nothing was bought.
+          The checkout was cancelled. Nothing was charged.
         </p>
       )}
       <Loaded query={query}>

@@ -49,7 +49,7 @@ function Verdict({ error }: { error: unknown }) {
   return (
     <div role="alert" className="flex flex-col gap-2 rounded-control bg-warn-wash px-4 py-3 text-sm text-warn">
       <p>{messageOf(error)}</p>
-      {observed.length === 0 ? null : <p className="[overflow-wrap:anywhere]">There is: {observed.join(', ')}</p>}
+      {observed.length === 0 ? null : <p className="[overflow-wrap:anywhere]">Found: {observed.join(', ')}</p>}
     </div>
   )
 }
@@ -76,10 +76,10 @@ function Check({ domain }: { domain: CustomDomain }) {
     <>
       <div className="flex flex-wrap items-center gap-3">
         <Button tone={domain.status === 'verified' ? 'secondary' : 'primary'} busy={busy} onClick={() => void check()}>
-          {busy ? 'Asking the name servers' : 'Look now'}
+          {busy ? 'Checking DNS' : 'Check now'}
         </Button>
         <p className="text-sm text-soft">
-          Looked at last: <RelativeTime at={domain.lastCheckedAt} none="not yet" />. The service looks by itself, too.
+          Last checked: <RelativeTime at={domain.lastCheckedAt} none="never" />. Halfkey also checks automatically.
         </p>
       </div>
       {error === null ? null : <Verdict error={error} />}
@@ -104,15 +104,18 @@ function Content({ domain }: { domain: CustomDomain }) {
           {domain.missingSince === null ? null : <TimeDetail label="Record missing since" at={domain.missingSince} />}
         </Details>
       </Card>
-      <Card title="DNS records" description="Set both at your DNS provider. The first proves that the domain is yours.">
+      <Card
+        title="DNS records"
+        description="Add both records at your DNS provider. The first proves that you own the domain."
+      >
         <div className="flex flex-col gap-4">
           <div className="grid gap-4 md:grid-cols-2">
-            <DnsRecord title="Proof" text="Keep this record: it is checked every day." record={domain.verification} />
             <DnsRecord
-              title="Way here"
-              text="Needed where this service is to answer under the name."
-              record={domain.target}
+              title="Verification"
+              text="Keep this record. Halfkey checks it every day."
+              record={domain.verification}
             />
+            <DnsRecord title="Routing" text="Needed if Halfkey serves pages on this domain." record={domain.target} />
           </div>
           {mayWrite ? <Check domain={domain} /> : null}
         </div>
@@ -132,8 +135,8 @@ function Remove({ domain: { id, domain } }: { domain: CustomDomain }) {
   }
   return (
     <ConfirmButton label="Remove" title={`Remove ${domain}?`} action="Remove" onConfirm={remove}>
-      <p>Sign-in under this name stops at once, and passkeys of the app can no longer be used there.</p>
-      <p>Registering it again requires a new record.</p>
+      <p>Sign-in on this domain stops immediately, and the passkeys of the app no longer work there.</p>
+      <p>To register it again, you need a new DNS record.</p>
     </ConfirmButton>
   )
 }

@@ -34,8 +34,8 @@ const columns: Column<CustomDomain>[] = [
   { id: 'status', header: 'Status', cell: ({ row }) => <StatusBadge status={row.original.status} /> },
   {
     id: 'checked',
-    header: 'Looked at',
-    cell: ({ row }) => <RelativeTime at={row.original.lastCheckedAt} none="not yet" />,
+    header: 'Last checked',
+    cell: ({ row }) => <RelativeTime at={row.original.lastCheckedAt} none="never" />,
   },
   { id: 'created', header: 'Registered', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
 ]
@@ -57,7 +57,7 @@ function RegisterDialog({ onClose }: { onClose: () => void }) {
       open
       onOpenChange={onClose}
       title="Register a domain"
-      description="Users then sign in, and use their passkeys, under your own name."
+      description="Users sign in and use their passkeys on your own domain."
     >
       <Form
         fields={[DOMAIN, ...appField]}
@@ -97,7 +97,7 @@ export function CustomDomainsPage() {
         title="No domains yet"
         command={curl(session.publicUrl, 'POST', '/custom-domains', { domain: 'login.example.com' })}
       >
-        A domain that you proved by a DNS record is an allowed origin of its app and may use the app’s passkeys.
+        A verified domain is an allowed origin of its app and can use the passkeys of the app.
       </EmptyState>
     ) : (
       <NoMatches names={['status']} what="domains" />

@@ -6,14 +6,15 @@ import { Loaded } from '../../components/layout/loaded.tsx'
 import { LIVE } from '../../query-client.ts'
 
 const REACH = {
-  same_site: 'The domain belongs to the same site as the app’s passkeys: they work there as they are.',
-  related_origin: 'The app’s passkeys work there as a related origin, in browsers that support this.',
-  too_many_sites: 'Browsers accept at most five different sites for one app’s passkeys, and there are more.',
-  none: 'The app’s passkeys do not work there yet.',
+  same_site: 'The domain is on the same site as the passkeys of the app, so they work there without changes.',
+  related_origin: 'The passkeys of the app work on this domain as a related origin, in browsers that support this.',
+  too_many_sites: 'Browsers accept at most five different sites for the passkeys of one app. This app has more.',
+  none: 'The passkeys of the app do not work on this domain yet.',
 }
 
 function Done({ done }: { done: boolean | null }) {
-  if (done === null) return <CircleHelp aria-label="Yours to check" className="mt-0.5 size-5 flex-none text-soft" />
+  if (done === null)
+    return <CircleHelp aria-label="Check this yourself" className="mt-0.5 size-5 flex-none text-soft" />
   return done ? (
     <CircleCheck aria-label="Done" className="mt-0.5 size-5 flex-none text-good" />
   ) : (
@@ -29,7 +30,7 @@ export function Plan({ domainId }: { domainId: string }) {
     ...LIVE,
   })
   return (
-    <Card title="Passkeys under this name" description={query.data === undefined ? undefined : REACH[query.data.reach]}>
+    <Card title="Passkeys on this domain" description={query.data === undefined ? undefined : REACH[query.data.reach]}>
       <Loaded query={query}>
         {({ steps, passkeys }) => (
           <>
@@ -46,7 +47,7 @@ export function Plan({ domainId }: { domainId: string }) {
                 {passkeys.map(({ rpId, count, reach }) => (
                   <li key={rpId}>
                     {count.toLocaleString('en')} {count === 1 ? 'passkey' : 'passkeys'} of {rpId}:{' '}
-                    {reach === 'none' || reach === 'too_many_sites' ? 'out of reach there' : 'usable there'}
+                    {reach === 'none' || reach === 'too_many_sites' ? 'not usable there' : 'usable there'}
                   </li>
                 ))}
               </ul>

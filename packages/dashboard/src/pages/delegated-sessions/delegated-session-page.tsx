@@ -27,22 +27,22 @@ function Revoke({ session }: { session: DelegatedSession }) {
   const queries = useQueryClient()
   const toast = useToast()
   if (!allows(holder.session, 'delegated_sessions:write'))
-    return <p className="self-center text-sm text-soft">Your key may not revoke sessions.</p>
+    return <p className="self-center text-sm text-soft">Your API key cannot revoke sessions.</p>
   if (session.status !== 'active') return null
   const revoke = async () => {
     const { inFlight } = await api.delegatedSessions.revoke(session.id)
     toast.done(
       'Session revoked',
       inFlight.length === 0
-        ? 'Nothing more happens by it.'
-        : `${inFlight.length} of its transactions were signed before and may still happen.`,
+        ? 'It can no longer execute transactions.'
+        : `${inFlight.length} signed ${inFlight.length === 1 ? 'transaction' : 'transactions'} can still be executed.`,
     )
     await queries.invalidateQueries({ queryKey: ['delegated-sessions'] })
   }
   return (
     <ConfirmButton label="Revoke" tone="danger" title="Revoke this session?" action="Revoke" onConfirm={revoke}>
-      <p>Its token stops at once, for good. Nothing is signed for it any more.</p>
-      <p>What was signed before and is on its way to a ledger may still happen.</p>
+      <p>The token stops working immediately and permanently. Halfkey signs nothing more for this session.</p>
+      <p>Transactions that are already signed and submitted can still be executed.</p>
     </ConfirmButton>
   )
 }
@@ -58,9 +58,11 @@ function Facts({ session }: { session: DelegatedSession }) {
         <Detail label="Wallet">
           <RecordLink id={session.walletId} />
         </Detail>
-        <Detail label="Without the token">{session.serverExecute ? 'A secret key may act' : 'Nobody may act'}</Detail>
+        <Detail label="Use without the token">
+          {session.serverExecute ? 'Allowed for secret keys' : 'Not allowed'}
+        </Detail>
         <Detail label="Uses">
-          <span className="tabular-nums">{maxUses === null ? `${uses}, without limit` : `${uses} of ${maxUses}`}</span>
+          <span className="tabular-nums">{maxUses === null ? `${uses}, no limit` : `${uses} of ${maxUses}`}</span>
         </Detail>
         <TimeDetail label="Last used" at={session.lastUsedAt} none="Never" />
         <TimeDetail label="Created" at={session.createdAt} />
@@ -101,7 +103,7 @@ function Shown({ session }: { session: DelegatedSession }) {
             content: (
               <TransactionsOf
                 filter={{ delegatedSessionId: session.id }}
-                empty="What this session executes appears here. What its policy refuses leaves no transaction."
+                empty="Transactions that this session executes appear here. Refused requests create no transaction."
               />
             ),
           },
@@ -116,7 +118,7 @@ function Shown({ session }: { session: DelegatedSession }) {
         <SpendLeftList spend={session.remaining.spend} />
       </Card>
       <Tabs
-        label="Of this session"
+        label="Session sections"
         value={chosen}
         onChange={(tab) => set({ tab: tab === 'policy' ? undefined : tab })}
         tabs={tabs}

@@ -40,7 +40,7 @@ export function DelegatedSessionsPage() {
   return (
     <Page
       title="Delegated sessions"
-      description="Who may act from a user’s wallet, within which policy: an agent, a job, your own backend."
+      description="Sessions that let an agent, a job or your backend act from the wallet of a user, within a policy."
       actions={
         allows(session, 'users:act_as') ? (
           <Link to="/delegated-sessions/new" className={buttonClass('primary')}>
@@ -48,7 +48,9 @@ export function DelegatedSessionsPage() {
             New session
           </Link>
         ) : (
-          <p className="self-center text-sm text-soft">Your key may not begin sessions (users:act_as).</p>
+          <p className="self-center text-sm text-soft">
+            Your API key cannot create sessions: it does not have the scope users:act_as.
+          </p>
         )
       }
     >
@@ -64,7 +66,7 @@ export function DelegatedSessionsPage() {
               <NoMatches names={FILTERS} what="delegated sessions" />
             ) : (
               <EmptyState title="No delegated sessions yet" command={sessionCommand(session.publicUrl)}>
-                These lines make a user with a wallet, and a session that may write notes.
+                These commands create a user with a wallet and a session that can write notes.
               </EmptyState>
             )
           }

@@ -42,10 +42,10 @@ function Token({ created }: { created: DelegatedSessionWithToken }) {
       search: { tab: 'try' },
     } as never)
   return (
-    <Page title="The session has begun" back={BACK}>
+    <Page title="Session created" back={BACK}>
       <Card
-        title="Its token"
-        description="Its holder can act within the policy. This page keeps it until you leave, so that you can try the session next."
+        title="Session token"
+        description="The holder of the token can act within the policy. The dashboard keeps it in memory until you leave, so that you can try the session next."
       >
         <Secret value={created.token} label="Session token" onDone={go} />
       </Card>
@@ -71,7 +71,7 @@ export function NewDelegatedSessionPage() {
     return (
       <Page title="New delegated session" back={BACK}>
         <Card flush>
-          <EmptyState title="Your key may not begin sessions">It needs the scope users:act_as.</EmptyState>
+          <EmptyState title="Your API key cannot create sessions">It needs the scope users:act_as.</EmptyState>
         </Card>
       </Page>
     )
@@ -79,7 +79,7 @@ export function NewDelegatedSessionPage() {
     <Page
       title="New delegated session"
       back={BACK}
-      description="Lets somebody else act from a user’s wallet, within a policy that every call is held to."
+      description="Lets an agent or a service act from the wallet of a user. Every call is checked against the policy."
     >
       <OwnerCard userId={userId} query={wallet} onChange={(next) => set({ user_id: next })} />
       {wallet.data === undefined || issuer === undefined ? null : (

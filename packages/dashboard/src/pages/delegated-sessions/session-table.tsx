@@ -17,7 +17,7 @@ function Left({ session }: { session: DelegatedSession }) {
       {spend.slice(0, CAPS_SHOWN).map(({ asset, remaining, limit }, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a cap is known by its place in the policy
         <span key={index} className="max-w-56 truncate">
-          {limit === null ? `${asset.symbol} without limit` : `${remaining} of ${limit} ${asset.symbol}`}
+          {limit === null ? `${asset.symbol}, no limit` : `${remaining} of ${limit} ${asset.symbol}`}
         </span>
       ))}
       {spend.length > CAPS_SHOWN ? <span className="text-soft">and {spend.length - CAPS_SHOWN} more</span> : null}
@@ -31,7 +31,7 @@ const name: Column<DelegatedSession> = {
   cell: ({ row: { original } }) => (
     <span className="block max-w-72 min-w-0">
       <RecordLink id={original.id} dir="auto" className="line-clamp-2 font-medium [overflow-wrap:anywhere]">
-        {original.name ?? 'Without a name'}
+        {original.name ?? 'Unnamed session'}
       </RecordLink>
       <span className="block truncate font-mono text-xs text-soft">{original.id}</span>
     </span>

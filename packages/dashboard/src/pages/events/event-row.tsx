@@ -47,7 +47,7 @@ function Deliveries({ event }: { event: WebhookEvent }) {
       {typeof webhookId === 'string' && typeof deliveryId === 'string' ? (
         <li>
           <Link to={`/webhooks/${webhookId}/deliveries/${deliveryId}`} className="text-accent hover:underline">
-            The delivery that it is about
+            View the delivery
           </Link>
         </li>
       ) : null}
@@ -66,7 +66,7 @@ function Deliveries({ event }: { event: WebhookEvent }) {
 function Opened({ event }: { event: WebhookEvent }) {
   return (
     <div className="flex min-w-0 flex-col gap-3 px-5 pt-2 pb-5 md:pl-12">
-      <ul aria-label="What this event is about" className="flex flex-wrap gap-x-6 gap-y-1 text-sm">
+      <ul aria-label="Related records" className="flex flex-wrap gap-x-6 gap-y-1 text-sm">
         {recordsOf(event).map(([field, id]) => (
           <li key={field} className="min-w-0">
             <span className="text-soft">{nameOf(field)} </span>

@@ -41,14 +41,14 @@ function FirstSteps({ title }: { title: string }) {
     <EmptyState
       title={title}
       command={[
-        '# Make a first event, by creating a user:',
+        '# Create a user. This creates a first event:',
         curl(session.publicUrl, 'POST', '/users', { email: 'ada@example.com' }),
         '',
-        '# Send each event on to a receiver on your machine:',
+        '# Forward events to a receiver on your machine:',
         `HALFKEY_URL=${session.publicUrl} npm run halfkey -- listen --forward-to http://localhost:3000/hook`,
       ].join('\n')}
     >
-      What happens in this tenant appears here at once.
+      Events of this tenant appear here as they happen.
     </EmptyState>
   )
 }
@@ -56,11 +56,8 @@ function FirstSteps({ title }: { title: string }) {
 function NothingMatches() {
   const { set } = useFilters()
   return (
-    <EmptyState
-      title="Nothing matches"
-      action={<Button onClick={() => set({ type: undefined })}>Clear filters</Button>}
-    >
-      No event of this kind is kept. If one happens it appears here.
+    <EmptyState title="No results" action={<Button onClick={() => set({ type: undefined })}>Clear filters</Button>}>
+      There is no stored event of this type. New events appear here.
     </EmptyState>
   )
 }
@@ -77,11 +74,11 @@ function Events({ feed, filtered, onAgain }: { feed: Feed; filtered: boolean; on
         ))}
       </ol>
       <p className="border-t px-5 py-3 text-sm text-soft tabular-nums">
-        {feed.events.length === 1 ? 'One event' : `${feed.events.length} events`}, the newest first
+        {feed.events.length === 1 ? 'One event' : `${feed.events.length} events`}, newest first
       </p>
       {!filtered && feed.events.every(({ type }) => BEGINNINGS.test(type)) ? (
         <div className="border-t">
-          <FirstSteps title="Nobody has used this tenant yet" />
+          <FirstSteps title="No activity in this tenant yet" />
         </div>
       ) : null}
     </>
@@ -96,15 +93,15 @@ export function EventsPage() {
   const last = LAST_MORE.find((each) => each === values.last)
   const feed = useFeed({ type: values.type, last: last === undefined ? LAST_DEFAULT : Number(last) }, paused)
   return (
-    <Page title="Events" description="Everything that happens in this tenant, as it happens and as webhooks get it.">
+    <Page title="Events" description="All events of this tenant, in real time and in the format that webhooks receive.">
       <Card flush>
         <Filters>
           <FilterSelect name="type" label="Event" options={types} />
           <FilterSelect
             name="last"
             label="Show"
-            all={`the last ${LAST_DEFAULT}`}
-            options={LAST_MORE.map((count) => ({ value: count, label: `Show: the last ${count}` }))}
+            all={`last ${LAST_DEFAULT}`}
+            options={LAST_MORE.map((count) => ({ value: count, label: `Show: last ${count}` }))}
           />
           <div className="ml-auto flex items-center gap-3">
             <span role="status">

@@ -11,7 +11,7 @@ import { useToast } from '../../components/layout/toast.tsx'
 
 /** `over`: expired sessions, which the service ends soon anyway. */
 const AGES = [
-  { value: 'over', label: 'Sessions whose time is over' },
+  { value: 'over', label: 'Expired sessions' },
   { value: '60', label: 'Sessions older than an hour' },
   { value: '1440', label: 'Sessions older than a day' },
   { value: '10080', label: 'Sessions older than a week' },
@@ -56,8 +56,8 @@ function Choosing({ onClose }: { onClose: () => void }) {
   const count = trial.data?.expired ?? 0
   return (
     <div className="flex flex-col gap-4">
-      <Labelled label="What to end">
-        <Select label="What to end" value={age} options={AGES} onChange={setAge} className="w-full" />
+      <Labelled label="Sessions to end">
+        <Select label="Sessions to end" value={age} options={AGES} onChange={setAge} className="w-full" />
       </Labelled>
       {cleaning.isPending ? (
         <ProgressBar label="Ending guest sessions" value={done} max={count} />
@@ -67,10 +67,12 @@ function Choosing({ onClose }: { onClose: () => void }) {
         <Loading label="Counting" />
       ) : (
         <div role="status" className="rounded-control bg-raised px-4 py-3 text-sm">
-          <p className="font-medium">{count === 0 ? 'There is none to end.' : `This ends ${counted(count)}.`}</p>
+          <p className="font-medium">
+            {count === 0 ? 'There are no sessions to end.' : `This ends ${counted(count)}.`}
+          </p>
           <p className="mt-1 text-soft">
             Guests who are still signed in are signed out, and their wallets are frozen permanently. Converted guests
-            are not touched.
+            are not affected.
           </p>
         </div>
       )}
@@ -96,7 +98,7 @@ export function CleanUpDialog({ open, onClose }: { open: boolean; onClose: () =>
       open={open}
       onOpenChange={(next) => (next ? undefined : onClose())}
       title="Clean up guest sessions"
-      description="Nothing ends before you have seen how many it would be."
+      description="You see how many sessions end before you confirm."
     >
       <Choosing onClose={onClose} />
     </Dialog>

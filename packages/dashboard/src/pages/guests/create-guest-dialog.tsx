@@ -10,9 +10,9 @@ import { useAppField } from '../../components/records/use-apps.ts'
 import { useSession } from '../../shell/session-context.ts'
 
 const LIFETIMES = [
-  { value: '60', label: 'An hour' },
-  { value: '1440', label: 'A day' },
-  { value: '10080', label: 'A week' },
+  { value: '60', label: '1 hour' },
+  { value: '1440', label: '1 day' },
+  { value: '10080', label: '7 days' },
   { value: '43200', label: '30 days' },
 ]
 
@@ -28,9 +28,13 @@ function GuestForm({ onBegun, onCancel }: { onBegun: (guest: GuestWithTokens) =>
   const queries = useQueryClient()
   return (
     <Form<NewGuest>
-      fields={[{ name: 'ttlMinutes', label: 'Lasts', kind: 'select', options: LIFETIMES }, ...appField, METADATA_FIELD]}
+      fields={[
+        { name: 'ttlMinutes', label: 'Lifetime', kind: 'select', options: LIFETIMES },
+        ...appField,
+        METADATA_FIELD,
+      ]}
       values={{ ttlMinutes: '1440', appId: session.defaultAppId, metadata: [] }}
-      action="Begin session"
+      action="Start session"
       onCancel={onCancel}
       onSubmit={async ({ ttlMinutes, appId, metadata }) => {
         const guest = await api.guests.create({
@@ -56,11 +60,11 @@ export function CreateGuestDialog({ open, onClose }: { open: boolean; onClose: (
     <Dialog
       open={open}
       onOpenChange={(next) => (next ? undefined : close())}
-      title={begun === null ? 'Begin a guest session' : 'Access token of the guest'}
+      title={begun === null ? 'Start a guest session' : 'Access token of the guest'}
       description={
         begun === null
-          ? 'As your app does it, to try it out: the guest gets a user id, a party and tokens.'
-          : `Calls for the guest carry it, for ${Math.round(begun.expiresInSeconds / 60)} minutes.`
+          ? 'Creates a guest as your app would. The guest gets a user id, a party and tokens.'
+          : `Use it for calls as this guest. It is valid for ${Math.round(begun.expiresInSeconds / 60)} minutes.`
       }
     >
       {begun === null ? (

@@ -26,7 +26,7 @@ function ConvertForm({ guest, onCancel }: { guest: Guest; onCancel: () => void }
   return (
     <div className="flex flex-col gap-4">
       <p className="text-sm text-soft">
-        Say who the guest is: by an email or an external id. User id, party and wallet stay.
+        Enter an email address or an external id. The user id, party and wallet stay the same.
       </p>
       <Form
         fields={USER_FIELDS}
@@ -35,7 +35,7 @@ function ConvertForm({ guest, onCancel }: { guest: Guest; onCancel: () => void }
         onCancel={onCancel}
         onSubmit={async (input) => {
           const { user } = await api.guests.convert(guest.id, givenOf(input))
-          toast.done('Guest converted', 'They are a user now, with the same id, party and wallet.')
+          toast.done('Guest converted', 'The user has the same id, party and wallet.')
           await queries.invalidateQueries({ queryKey: ['guests'] })
           await queries.invalidateQueries({ queryKey: ['users'] })
           await navigate({ to: '/users/$userId', params: { userId: user.id }, search: {} } as never)
@@ -66,7 +66,7 @@ function Fields({ guest }: { guest: Guest }) {
         <Party id={guest.partyId} />
       </Detail>
       <AppDetail appId={guest.appId} />
-      <TimeDetail label="Began" at={guest.createdAt} />
+      <TimeDetail label="Started" at={guest.createdAt} />
       <TimeDetail label="Changed" at={guest.updatedAt} />
       <Detail label="Metadata" wide>
         <MetadataList metadata={guest.metadata} />
@@ -114,7 +114,7 @@ function Shown({ guest }: { guest: Guest }) {
             }}
           >
             <p>
-              The guest is signed out at once and cannot be converted any more, and their wallet is frozen for good.
+              The guest is signed out immediately and can no longer be converted. Their wallet is frozen permanently.
             </p>
           </ConfirmButton>
           <Button tone="primary" onClick={() => setConverting(true)}>

@@ -53,7 +53,7 @@ function columnsFor(apps: App[]): Column<Guest>[] {
       header: 'Ends',
       cell: ({ row }) => <GuestEnd guest={row.original} />,
     },
-    { id: 'created', header: 'Began', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
+    { id: 'created', header: 'Started', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
   ]
 }
 
@@ -61,8 +61,8 @@ function NoGuests() {
   const { session } = useSession()
   return (
     <EmptyState title="No guests yet" command={curl(session.publicUrl, 'POST', '/guests', { ttlMinutes: 60 })}>
-      A guest uses your app before they say who they are, and keeps everything once they do. Your app begins the
-      session, or your server:
+      A guest uses your app without an account and keeps everything when they create one. Your app or your server starts
+      the session:
     </EmptyState>
   )
 }
@@ -78,7 +78,7 @@ function Actions() {
       </Button>
       <Button tone="primary" onClick={() => setOpen('create')}>
         <Plus aria-hidden className="size-4" />
-        Begin guest session
+        Start guest session
       </Button>
       <CreateGuestDialog open={open === 'create'} onClose={close} />
       <CleanUpDialog open={open === 'clean-up'} onClose={close} />

@@ -25,7 +25,7 @@ function stepsOf(publicUrl: string): Step[] {
   return [
     {
       title: 'Subscribe to events',
-      text: 'Register an endpoint, or have events forwarded to your machine.',
+      text: 'Register a webhook, or forward events to your machine.',
       to: '/webhooks',
       command: 'npm run halfkey -- listen --forward-to http://127.0.0.1:3000/hook',
       scope: 'webhooks:read',
@@ -33,15 +33,15 @@ function stepsOf(publicUrl: string): Step[] {
     },
     {
       title: 'Create a user',
-      text: 'By the API, or on the hosted sign-in page.',
+      text: 'Use the API or the hosted sign-in page.',
       to: '/users',
       command: curl(publicUrl, 'POST', '/users', { email: 'ada@example.com' }),
       scope: 'users:read',
       count: async () => (await api.users.list(ONE)).total,
     },
     {
-      title: 'Give somebody a wallet, and an agent that may spend 10 of it',
-      text: 'One command does both, with a session that can do nothing else.',
+      title: 'Create a wallet and an agent with a spending limit',
+      text: 'The quickstart creates both. The agent can spend at most 10 and do nothing else.',
       to: '/delegated-sessions',
       command: 'npm run quickstart',
       scope: 'delegated_sessions:read',
@@ -71,7 +71,7 @@ export function FirstSteps() {
   return (
     <Card
       title="First steps"
-      description="Each shows up here as soon as it has happened."
+      description="Steps are marked as done automatically."
       actions={
         <Button
           tone="ghost"
@@ -80,7 +80,7 @@ export function FirstSteps() {
             setAway(true)
           }}
         >
-          Put away
+          Dismiss
         </Button>
       }
     >

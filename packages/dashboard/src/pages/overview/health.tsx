@@ -34,7 +34,7 @@ async function readChecks(): Promise<Check[]> {
 export function Health() {
   const query = useQuery({ queryKey: ['health'], queryFn: readChecks, ...LIVE })
   return (
-    <Card title="Health" description="Of the process that answers this page">
+    <Card title="Health" description="Readiness checks of the server process behind this page">
       {query.isPending ? <Loading /> : null}
       {query.isError ? <ErrorState error={query.error} onRetry={() => void query.refetch()} /> : null}
       <ul className="flex flex-col gap-2.5">
@@ -43,7 +43,7 @@ export function Health() {
             <span className="capitalize">{name.replaceAll('_', ' ')}</span>
             <span className="flex items-center gap-3 text-soft">
               <span className="tabular-nums">{note}</span>
-              <Badge tone={ok ? 'good' : 'danger'}>{ok ? 'in order' : 'failing'}</Badge>
+              <Badge tone={ok ? 'good' : 'danger'}>{ok ? 'ok' : 'failing'}</Badge>
             </span>
           </li>
         ))}

@@ -7,7 +7,7 @@ import { ErrorState, Loading } from '../../components/layout/states.tsx'
 import { DailyChart } from '../../components/records/chart.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
-import { CHARTS, compare, type Day } from '../analytics/series.ts'
+import { CHARTS, type Day, yesterdayInWords } from '../analytics/series.ts'
 import { FirstSteps } from './first-steps.tsx'
 import { Health } from './health.tsx'
 import { RecentActs } from './recent-acts.tsx'
@@ -29,7 +29,7 @@ function Today({ today, yesterday }: { today: Day; yesterday: Day | undefined })
           key={label}
           label={label}
           value={of(today).toLocaleString('en')}
-          note={yesterday === undefined ? undefined : compare(of(today), of(yesterday))}
+          note={yesterday === undefined ? undefined : yesterdayInWords(of(yesterday))}
         />
       ))}
     </div>
@@ -73,7 +73,7 @@ export function OverviewPage() {
       actions={
         maySeeFigures ? (
           <Link to="/analytics" className="text-sm text-accent hover:underline">
-            All figures
+            View analytics
           </Link>
         ) : undefined
       }

@@ -18,17 +18,17 @@ export function RecentActs() {
   })
   return (
     <Card
-      title="Lately"
-      description="The end of the audit log"
+      title="Recent activity"
+      description="The latest entries of the audit log"
       actions={
         <Link to="/audit-log" className="text-sm text-accent hover:underline">
-          All of it
+          View all
         </Link>
       }
     >
       {query.isPending ? <Loading /> : null}
       {query.isError ? <ErrorState error={query.error} onRetry={() => void query.refetch()} /> : null}
-      {query.data?.data.length === 0 ? <EmptyState title="Nothing has happened yet" /> : null}
+      {query.data?.data.length === 0 ? <EmptyState title="No activity yet" /> : null}
       <ul className="flex flex-col gap-2.5">
         {query.data?.data.map((entry) => (
           <li key={entry.id} className="flex flex-wrap items-baseline justify-between gap-x-4 text-sm">

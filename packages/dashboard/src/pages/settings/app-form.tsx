@@ -92,13 +92,13 @@ const GENERAL: Section = {
       name: 'allowedOrigins',
       label: 'Allowed origins',
       kind: 'lines',
-      help: 'One per line, such as https://shop.example.com. Browsers may use the app’s publishable keys from these origins.',
+      help: 'One per line, for example https://shop.example.com. Browsers can use the publishable keys of the app from these origins.',
     },
     {
       name: 'allowedRedirectUrls',
       label: 'Allowed redirect URLs',
       kind: 'lines',
-      help: 'One per line, compared character by character. The sign-in page may send people back to these URLs.',
+      help: 'One per line. The sign-in page can redirect to these URLs. They must match exactly.',
     },
   ],
 }
@@ -111,15 +111,15 @@ const passkeys = (app: App): Section => ({
       label: 'Relying party id',
       help: ({ passkey: { rpId } }) =>
         rpId === app.passkey.rpId
-          ? 'The host name, or a parent of it, that passkeys belong to.'
-          : `New passkeys will belong to ${rpId || '…'}. Existing ones belong to ${app.passkey.rpId} and keep working only where that name is in reach.`,
+          ? 'The domain that passkeys belong to: the host name of your app or a parent domain.'
+          : `New passkeys will belong to ${rpId || '…'}. Existing passkeys belong to ${app.passkey.rpId} and keep working only there.`,
     },
-    { name: 'passkey.rpName', label: 'Name that authenticators show' },
+    { name: 'passkey.rpName', label: 'Name shown by authenticators' },
     {
       name: 'passkey.userVerification',
       label: 'User verification',
       kind: 'select',
-      help: 'Whether a passkey asks for a finger, a face or a PIN.',
+      help: 'Whether a passkey checks a fingerprint, a face or a PIN.',
       options: [
         { value: 'required', label: 'Required' },
         { value: 'preferred', label: 'Preferred' },
@@ -136,21 +136,25 @@ const SECURITY: Section = {
       name: 'mfa.policy',
       label: 'Second factor',
       kind: 'select',
-      help: 'Required for what a stolen session must not do.',
+      help: 'Whether sensitive operations need a code from an authenticator app.',
       options: [
-        { value: 'if_enrolled', label: 'Of those who have set one up' },
-        { value: 'always', label: 'Of everybody' },
-        { value: 'never', label: 'Of nobody' },
+        { value: 'if_enrolled', label: 'Required for users who have set it up' },
+        { value: 'always', label: 'Required for all users' },
+        { value: 'never', label: 'Not required' },
       ],
     },
     {
       name: 'mfa.enforceForServer',
-      label: 'Also where your server acts for a user',
+      label: 'Also when your server acts for a user',
       kind: 'switch',
-      help: 'Otherwise calls by a secret key for a user need none.',
+      help: 'If this is off, calls with a secret key need no second factor.',
     },
-    { name: 'sessions.accessTokenSeconds', label: 'Access tokens live for (seconds)', input: { inputMode: 'numeric' } },
-    { name: 'sessions.refreshTokenDays', label: 'Sessions end unused after (days)', input: { inputMode: 'numeric' } },
+    { name: 'sessions.accessTokenSeconds', label: 'Access token lifetime (seconds)', input: { inputMode: 'numeric' } },
+    {
+      name: 'sessions.refreshTokenDays',
+      label: 'Sessions expire unused after (days)',
+      input: { inputMode: 'numeric' },
+    },
   ],
 }
 
@@ -158,12 +162,12 @@ const messenger = (app: App): Section => ({
   title: 'Telegram',
   description: app.messenger.configured ? 'Set up.' : 'Not set up.',
   fields: [
-    { name: 'messenger.botUsername', label: 'Bot’s user name', input: { placeholder: 'shop_bot' } },
+    { name: 'messenger.botUsername', label: 'Bot user name', input: { placeholder: 'shop_bot' } },
     {
       name: 'messenger.botToken',
       label: 'Bot token',
       input: { type: 'password' },
-      help: 'Encrypted at once and never shown again. Leave it empty to keep the present one.',
+      help: 'Stored encrypted and never shown again. Leave it empty to keep the current token.',
     },
   ],
 })
@@ -173,15 +177,15 @@ const KEYS: Section = {
   fields: [
     {
       name: 'mpc.allowServer',
-      label: 'Servers may act on keys for users',
+      label: 'Servers can manage keys for users',
       kind: 'switch',
-      help: 'A secret key may then make and recover key shares for a user who is not present.',
+      help: 'A secret key can then create and recover key shares while the user is not present.',
     },
     {
       name: 'recovery.serverCombine',
-      label: 'Recover by combining on the server',
+      label: 'Combine key shares on the server for recovery',
       kind: 'switch',
-      help: 'The whole key then exists in the server’s memory for a moment. Self-custody only.',
+      help: 'The complete key is then in the memory of the server for a moment. Applies to self-custody only.',
     },
     {
       name: 'metadata',

@@ -26,9 +26,10 @@ function Facts({ app }: { app: App }) {
         </Details>
         <div>
           <p className="mb-1.5 text-sm text-soft">
-            The hosted sign-in page:{' '}
+            Hosted sign-in page:{' '}
             <a href={signInPage} target="_blank" rel="noreferrer" className="text-accent underline">
-              open it
+              {' '}
+              open{' '}
             </a>
           </p>
           <CodeBlock label="sign-in page" text={signInPage} />
@@ -55,10 +56,13 @@ function DeleteApp({ app }: { app: App }) {
       typed={app.name}
       onConfirm={remove}
     >
-      <p>Its users, their wallets, sessions and passkeys are deleted with it, and its keys stop working at once.</p>
       <p>
-        Wallets that only their users can sign for remain theirs. Wallets that the service signs for are lost. This
-        cannot be undone.
+        This deletes all users of the app with their wallets, sessions and passkeys. The API keys of the app stop
+        working immediately.
+      </p>
+      <p>
+        Users keep access to wallets that only they can sign for. Wallets that Halfkey signs for are lost. This cannot
+        be undone.
       </p>
     </ConfirmButton>
   )

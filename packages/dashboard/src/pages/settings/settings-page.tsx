@@ -38,7 +38,7 @@ function TenantForm({ tenant }: { tenant: Tenant }) {
       name: 'settings.defaultAppId',
       label: 'Default app',
       kind: 'select',
-      help: 'Used for users and sign-ins that name no app.',
+      help: 'Used for users and sign-ins without an app id.',
       options: apps,
     },
   ]
@@ -65,7 +65,7 @@ function TenantCard() {
   if (query.data === undefined) return <ErrorState error={query.error} onRetry={() => void query.refetch()} />
   const mayWrite = allows(session, 'tenant:write') && session.appId === null
   return (
-    <Card title="Tenant" description="What everything here belongs to.">
+    <Card title="Tenant" description="The owner of all apps, users, wallets and keys.">
       <div className="flex flex-col gap-5">
         <Details>
           <IdDetail label="Id" id={query.data.id} what="tenant id" />
@@ -94,7 +94,7 @@ function columnsOf(defaultAppId: string): Column<App>[] {
         </span>
       ),
     },
-    { id: 'rp', header: 'Passkeys of', cell: ({ row }) => row.original.passkey.rpId },
+    { id: 'rp', header: 'Relying party id', cell: ({ row }) => row.original.passkey.rpId },
     { id: 'origins', header: 'Origins', cell: ({ row }) => row.original.allowedOrigins.length },
     { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
   ]
@@ -144,7 +144,7 @@ export function SettingsPage() {
         <Card
           flush
           title="Apps"
-          description="Each has its own users, origins and ways to sign in."
+          description="Each app has its own users, origins and sign-in methods."
           actions={mayCreate ? <Button onClick={() => set({ create: '1' })}>Create an app</Button> : undefined}
         >
           <DataTable

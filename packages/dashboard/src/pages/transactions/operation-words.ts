@@ -10,7 +10,7 @@ function operationWords({ type, templateId, choice }: Operation): string {
 /** The first operation, and how many more there are. */
 export function operationsWords(operations: readonly Operation[]): string {
   const [first, ...more] = operations
-  if (first === undefined) return 'Nothing'
+  if (first === undefined) return 'No operations'
   return more.length === 0 ? operationWords(first) : `${operationWords(first)}, and ${more.length} more`
 }
 
@@ -30,5 +30,5 @@ export function effectWords(effect: Effect): string {
   if (type === 'exercised') return `${choice ?? 'A choice'} exercised on ${templateId}`
   const asset = assetOf(effect)
   const what = asset === null ? templateId : `${templateId} of ${asset.amount} ${asset.symbol}`
-  return type === 'created' ? `${what} created` : `${what} used up`
+  return type === 'created' ? `${what} created` : `${what} archived`
 }

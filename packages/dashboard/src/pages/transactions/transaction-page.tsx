@@ -19,12 +19,12 @@ import { Effects } from './effects.tsx'
 import { operationsWords } from './operation-words.ts'
 
 const MEANING: Record<Transaction['status'], string> = {
-  received: 'Asked for, and not signed yet.',
-  reserved: 'What it may spend is set aside; it is not signed yet.',
-  signature_required: 'Waits for the wallet owner’s signature.',
-  submitted: 'Signed and handed to its ledger, which has not said yet whether it happened.',
-  completed: 'Final: it happened on the ledger.',
-  failed: 'Final: it did not happen and will not.',
+  received: 'Received, but not signed yet.',
+  reserved: 'The amount that it can spend is reserved. It is not signed yet.',
+  signature_required: 'Waiting for the signature of the wallet owner.',
+  submitted: 'Signed and submitted to the ledger, which has not confirmed it yet.',
+  completed: 'Final: executed on the ledger.',
+  failed: 'Final: it was not executed and will not be.',
 }
 
 /** A final status never changes. */
@@ -62,7 +62,7 @@ function Facts({ transaction }: { transaction: Transaction }) {
         </Detail>
         <TimeDetail label="Created" at={transaction.createdAt} />
         <TimeDetail
-          label={isFinal(transaction.status) ? 'Completed' : 'Cannot happen after'}
+          label={isFinal(transaction.status) ? 'Completed' : 'Expires'}
           at={isFinal(transaction.status) ? transaction.completedAt : transaction.expiresAt}
         />
       </Details>
@@ -84,7 +84,7 @@ function Shown({ transaction }: { transaction: Transaction }) {
       {transaction.error === null ? null : <Failure error={transaction.error} />}
       <Facts transaction={transaction} />
       <Tabs
-        label="What it does"
+        label="Transaction sections"
         value={values.tab === 'json' ? 'json' : 'effects'}
         onChange={(tab) => set({ tab: tab === 'effects' ? undefined : tab })}
         tabs={[
@@ -94,12 +94,12 @@ function Shown({ transaction }: { transaction: Transaction }) {
             content: (
               <Card
                 flush
-                title={status === 'completed' ? 'What it did' : 'What it is to do'}
-                description="In the order of the ledger. A contract that is exercised is used up, unless its template says otherwise."
+                title={status === 'completed' ? 'Effects' : 'Planned effects'}
+                description="In ledger order. Exercising a choice archives the contract unless its template says otherwise."
               >
                 {effects.length === 0 ? (
                   <p className="px-5 pb-5 text-sm text-soft">
-                    It has no effects: it was not prepared by its ledger yet, or it failed before.
+                    No effects. The ledger has not prepared this transaction yet, or it failed before that.
                   </p>
                 ) : (
                   <div className="border-t">

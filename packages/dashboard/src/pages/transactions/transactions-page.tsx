@@ -88,7 +88,10 @@ export function TransactionsPage() {
   })
   const isFiltered = FILTERS.some((name) => values[name] !== undefined)
   return (
-    <Page title="Transactions" description="What delegated sessions have executed from your users’ wallets.">
+    <Page
+      title="Transactions"
+      description="Transactions that delegated sessions executed from the wallets of your users."
+    >
       <Card flush>
         <TransactionFilters />
         <TransactionTable
@@ -98,7 +101,7 @@ export function TransactionsPage() {
               <NoMatches names={FILTERS} what="transactions" />
             ) : (
               <EmptyState title="No transactions yet" command={transactionCommand(session.publicUrl)}>
-                These lines make a user with a wallet, a delegated session that may write notes, and a note by it.
+                These commands create a user with a wallet, a delegated session that can write notes, and a first note.
               </EmptyState>
             )
           }

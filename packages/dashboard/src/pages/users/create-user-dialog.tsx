@@ -42,7 +42,7 @@ export function CreateUserDialog({ open, onOpenChange }: { open: boolean; onOpen
       open={open}
       onOpenChange={onOpenChange}
       title="Create a user"
-      description="Nothing is required. The user gets a party on the ledger at once, and signs in once they have a passkey."
+      description="All fields are optional. The user gets a party on the ledger immediately and can sign in after they add a passkey."
     >
       <CreateUserForm onDone={() => onOpenChange(false)} />
     </Dialog>

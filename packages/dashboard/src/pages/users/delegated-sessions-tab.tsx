@@ -7,14 +7,14 @@ export function DelegatedSessionsTab({ user }: { user: User }) {
   return (
     <SessionsOf
       filter={{ userId: user.id }}
-      empty="One lets an agent or a service transact from the user’s wallet, within a policy and until it ends."
+      empty="A delegated session lets an agent or a service transact from the wallet of this user, within a policy and for a limited time."
       action={
         <Link
           to="/delegated-sessions/new"
           search={{ user_id: user.id } as never}
           className="text-sm font-medium text-accent hover:underline"
         >
-          Create one for this user
+          Create a delegated session
         </Link>
       }
     />

@@ -11,8 +11,8 @@ import { useFilters } from '../../components/table/filters.tsx'
 import { LIVE } from '../../query-client.ts'
 
 const VIEWS = [
-  { value: 'by', label: 'Done by the user, or for them' },
-  { value: 'to', label: 'Done to the user’s record' },
+  { value: 'by', label: 'By or for this user' },
+  { value: 'to', label: 'Changes to this user' },
 ] as const
 
 /** Shows the other party of an entry: the user is the same in all of them. */
@@ -26,7 +26,7 @@ function columnsFor(other: Column<AuditEntry>): Column<AuditEntry>[] {
     other,
     {
       id: 'address',
-      header: 'From',
+      header: 'IP address',
       cell: ({ row }) =>
         row.original.address === null ? (
           '–'
@@ -34,13 +34,13 @@ function columnsFor(other: Column<AuditEntry>): Column<AuditEntry>[] {
           <code className="font-mono text-[0.8125rem]">{row.original.address}</code>
         ),
     },
-    { id: 'at', header: 'When', cell: ({ row }) => <RelativeTime at={row.original.at} /> },
+    { id: 'at', header: 'Time', cell: ({ row }) => <RelativeTime at={row.original.at} /> },
   ]
 }
 
 const COLUMNS = {
-  by: columnsFor({ id: 'target', header: 'About', cell: ({ row }) => <RecordLink id={row.original.target} /> }),
-  to: columnsFor({ id: 'actor', header: 'By', cell: ({ row }) => <RecordLink id={row.original.actor} /> }),
+  by: columnsFor({ id: 'target', header: 'Target', cell: ({ row }) => <RecordLink id={row.original.target} /> }),
+  to: columnsFor({ id: 'actor', header: 'Actor', cell: ({ row }) => <RecordLink id={row.original.actor} /> }),
 }
 
 /** The audit log of a user: what they did, and what was done to their record. */
@@ -58,7 +58,7 @@ export function EventsTab({ user }: { user: User }) {
     <Card
       flush
       title="Events"
-      description="From the audit log, about a second after they happened."
+      description="From the audit log. New entries appear after about a second."
       actions={
         <Select
           label="Which events"
@@ -73,10 +73,10 @@ export function EventsTab({ user }: { user: User }) {
         query={query}
         columns={COLUMNS[view]}
         empty={
-          <EmptyState title="Nothing yet">
+          <EmptyState title="No events yet">
             {view === 'by'
               ? 'Sign-ins, passkeys, the wallet and delegated sessions of the user appear here.'
-              : 'Creation, changes and the second factor of the user appear here.'}
+              : 'The creation of the user, changes and the second factor appear here.'}
           </EmptyState>
         }
       />

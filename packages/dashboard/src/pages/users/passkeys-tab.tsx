@@ -47,11 +47,15 @@ function columnsFor(acts: Acts | null): Column<Passkey>[] {
     },
     {
       id: 'kind',
-      header: 'Kept',
+      header: 'Storage',
       cell: ({ row: { original } }) =>
         original.deviceType === 'singleDevice' ? 'on one device' : original.backedUp ? 'synced' : 'can be synced',
     },
-    { id: 'rp', header: 'For', cell: ({ row }) => <UserText className="md:min-w-28">{row.original.rpId}</UserText> },
+    {
+      id: 'rp',
+      header: 'Relying party id',
+      cell: ({ row }) => <UserText className="md:min-w-28">{row.original.rpId}</UserText>,
+    },
     { id: 'used', header: 'Last used', cell: ({ row }) => <RelativeTime at={row.original.lastUsedAt} none="never" /> },
     { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
     ...(acts === null ? [] : [actions]),
@@ -63,7 +67,7 @@ function RenameForm({ userId, passkey, onDone }: { userId: string; passkey: Pass
   const toast = useToast()
   return (
     <Form
-      fields={[{ name: 'name', label: 'Name', help: 'The user sees it too.', input: { dir: 'auto' } }]}
+      fields={[{ name: 'name', label: 'Name', help: 'The user sees this name too.', input: { dir: 'auto' } }]}
       values={{ name: passkey.name ?? '' }}
       action="Save"
       onCancel={onDone}
@@ -93,10 +97,10 @@ function RemoveDialog({ userId, dialog }: { userId: string; dialog: ReturnType<t
       }}
     >
       <p>
-        <bdi className="font-medium text-ink [overflow-wrap:anywhere]">{nameOf(dialog.record)}</bdi> does not sign the
-        user in any more. Live sessions stay.
+        <bdi className="font-medium text-ink [overflow-wrap:anywhere]">{nameOf(dialog.record)}</bdi> no longer signs the
+        user in. Active sessions continue.
       </p>
-      <p>What is left of it on the device, its user deletes there.</p>
+      <p>The user can delete the passkey from the device.</p>
     </ConfirmDialog>
   )
 }
@@ -123,7 +127,7 @@ export function PasskeysTab({ user }: { user: User }) {
       title="Passkeys"
       {...(allows(session, 'users:act_as')
         ? {}
-        : { description: 'To rename or remove one takes a key with the scope users:act_as.' })}
+        : { description: 'To rename or remove a passkey, sign in with a key that has the scope users:act_as.' })}
     >
       <DataTable
         label="Passkeys"
@@ -134,7 +138,8 @@ export function PasskeysTab({ user }: { user: User }) {
             title="No passkeys"
             command={curl(session.publicUrl, 'POST', '/auth/passkey/register-options', {}, user.id)}
           >
-            Your server begins the registration; the user’s browser completes it with what this answers.
+            Your server starts the registration with this command. The browser of the user completes it with the
+            response.
           </EmptyState>
         }
       />

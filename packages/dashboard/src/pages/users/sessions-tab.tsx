@@ -42,19 +42,19 @@ function columnsFor(end: ((session: Session) => void) | null): Column<Session>[]
         </span>
       ),
     },
-    { id: 'methods', header: 'Signed in by', cell: ({ row }) => methodsInWords(row.original.methods) },
+    { id: 'methods', header: 'Method', cell: ({ row }) => methodsInWords(row.original.methods) },
     {
       id: 'address',
-      header: 'Address',
+      header: 'IP address',
       cell: ({ row }) => <code className="font-mono text-[0.8125rem]">{row.original.address}</code>,
     },
     { id: 'since', header: 'Signed in', cell: ({ row }) => <RelativeTime at={row.original.signedInAt} /> },
     {
       id: 'mfa',
       header: 'Second factor',
-      cell: ({ row }) => <RelativeTime at={row.original.mfaVerifiedAt} none="not given" />,
+      cell: ({ row }) => <RelativeTime at={row.original.mfaVerifiedAt} none="not used" />,
     },
-    { id: 'ends', header: 'Ends', cell: ({ row }) => <RelativeTime at={row.original.expiresAt} /> },
+    { id: 'ends', header: 'Expires', cell: ({ row }) => <RelativeTime at={row.original.expiresAt} /> },
     ...(end === null ? [] : [action]),
   ]
 }
@@ -73,7 +73,7 @@ function EndAll({ user }: { user: User }) {
         toast.done(revoked === 1 ? 'One session ended' : `${revoked} sessions ended`)
       }}
     >
-      <p>Every session ends at once, on all devices. The user can sign in again.</p>
+      <p>All sessions end immediately, on all devices. The user can sign in again.</p>
     </ConfirmButton>
   )
 }
@@ -95,14 +95,14 @@ function EndOne({ userId, dialog }: { userId: string; dialog: ReturnType<typeof 
       }}
     >
       <p className="[overflow-wrap:anywhere]">
-        {deviceInWords(record?.userAgent ?? null)}, from {record?.address}, is signed out at once. The user can sign in
+        {deviceInWords(record?.userAgent ?? null)} at {record?.address} is signed out immediately. The user can sign in
         again.
       </p>
     </ConfirmDialog>
   )
 }
 
-/** The live sessions of a user, with the actions that end them. */
+/** The active sessions of a user, with the actions that end them. */
 export function SessionsTab({ user }: { user: User }) {
   const { session } = useSession()
   const { page } = useFilters()
@@ -120,23 +120,23 @@ export function SessionsTab({ user }: { user: User }) {
   return (
     <Card
       flush
-      title="Live sessions"
+      title="Active sessions"
       description={
         some && !allows(session, 'users:act_as')
-          ? 'To end one takes a key with the scope users:act_as.'
-          : 'Where the user is signed in now. Those that have ended are in the audit log.'
+          ? 'To end a session, sign in with a key that has the scope users:act_as.'
+          : 'Where the user is signed in now. Ended sessions are in the audit log.'
       }
       actions={mayAct && some ? <EndAll user={user} /> : undefined}
     >
       <DataTable
-        label="Live sessions"
+        label="Active sessions"
         query={query}
         columns={columns}
         empty={
           <EmptyState title="Not signed in anywhere">
             {user.status === 'suspended'
-              ? 'Suspending the user ended all sessions; there are no new ones until the user is activated.'
-              : 'A session begins when the user signs in.'}
+              ? 'All sessions ended when the user was suspended. The user can sign in again after you activate them.'
+              : 'A session starts when the user signs in.'}
           </EmptyState>
         }
       />

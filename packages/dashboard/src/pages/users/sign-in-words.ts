@@ -1,9 +1,9 @@
 const METHODS: Record<string, string> = {
   hwk: 'passkey',
   swk: 'passkey',
-  otp: 'code of an app',
+  otp: 'authenticator code',
   kba: 'recovery code',
-  guest: 'as a guest',
+  guest: 'guest',
   messenger: 'messenger',
 }
 

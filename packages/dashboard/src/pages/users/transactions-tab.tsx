@@ -6,7 +6,7 @@ export function TransactionsTab({ user }: { user: User }) {
   return (
     <TransactionsOf
       filter={{ userId: user.id }}
-      empty="What delegated sessions execute from the user’s wallet appears here."
+      empty="Transactions that delegated sessions execute from the wallet of this user appear here."
     />
   )
 }

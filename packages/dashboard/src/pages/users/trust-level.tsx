@@ -4,9 +4,9 @@ import { Badge } from '../../components/records/badge.tsx'
 type TrustLevel = User['trustLevel']
 
 const MEANINGS: Record<TrustLevel, { label: string; meaning: string }> = {
-  embedded: { label: 'embedded', meaning: 'The service signs for the user.' },
-  shared: { label: 'shared', meaning: 'User and service sign together; neither can alone.' },
-  self_custody: { label: 'self custody', meaning: 'The user alone signs.' },
+  embedded: { label: 'embedded', meaning: 'Halfkey signs for the user.' },
+  shared: { label: 'shared', meaning: 'The user and Halfkey sign together. Neither can sign alone.' },
+  self_custody: { label: 'self custody', meaning: 'Only the user can sign.' },
 }
 
 /** The trust levels as a filter offers them. */

@@ -29,8 +29,8 @@ function Suspension({ user }: { user: User }) {
   return (
     <ConfirmButton label="Suspend" title="Suspend this user?" action="Suspend" onConfirm={() => put('suspended')}>
       <p>
-        All sessions of <bdi className="font-medium text-ink [overflow-wrap:anywhere]">{nameOfUser(user)}</bdi> end at
-        once, and they cannot sign in again until they are activated. Nothing is deleted.
+        All sessions of <bdi className="font-medium text-ink [overflow-wrap:anywhere]">{nameOfUser(user)}</bdi> end
+        immediately. The user cannot sign in until you activate them again. Nothing is deleted.
       </p>
     </ConfirmButton>
   )
@@ -56,13 +56,14 @@ function Deletion({ user }: { user: User }) {
       }}
     >
       <p>
-        Sessions, passkeys, the second factor, wallet, key shares, delegated sessions and transactions go with{' '}
-        <bdi className="font-medium text-ink [overflow-wrap:anywhere]">{nameOfUser(user)}</bdi>. It cannot be undone.
+        This deletes <bdi className="font-medium text-ink [overflow-wrap:anywhere]">{nameOfUser(user)}</bdi> with all
+        sessions, passkeys, the second factor, the wallet, key shares, delegated sessions and transactions. This cannot
+        be undone.
       </p>
       <p>
         {user.trustLevel === 'embedded'
-          ? 'What an embedded wallet holds stays on the ledger, and nobody can move it any more: move it first.'
-          : 'The user’s own key or shares continue to exist. The shares stored here are deleted.'}
+          ? 'The assets of an embedded wallet stay on the ledger, and nobody can move them afterwards. Move them first.'
+          : 'The key or shares that the user holds continue to exist. The shares that Halfkey stores are deleted.'}
       </p>
     </ConfirmButton>
   )

@@ -31,7 +31,7 @@ export const USER_FIELDS: readonly FormField<UserInput>[] = [
   {
     name: 'externalId',
     label: 'External id',
-    help: 'Your own id of this user, unique in the app.',
+    help: 'Your id for this user. It must be unique within the app.',
     input: { spellCheck: false },
   },
   METADATA_FIELD,

@@ -44,7 +44,7 @@ function UserTabs({ user }: { user: User }) {
   const chosen = tabs.find(({ value }) => value === values.tab) ?? TABS[0]
   return (
     <Tabs
-      label="About this user"
+      label="User sections"
       value={chosen.value}
       // A filter applies to one tab only.
       onChange={(tab) => set({ tab: tab === 'overview' ? undefined : tab, events: undefined })}

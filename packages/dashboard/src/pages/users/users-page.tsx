@@ -73,7 +73,7 @@ function NoUsers() {
       title="No users yet"
       command={curl(session.publicUrl, 'POST', '/users', { email: 'ada@example.com', name: 'Ada' })}
     >
-      Users sign up in your app, or your server makes them:
+      Users sign up in your app, or your server creates them:
     </EmptyState>
   )
 }
@@ -97,7 +97,7 @@ export function UsersPage() {
   return (
     <Page
       title="Users"
-      description="Everybody who has an account in your apps. Guests have their own page."
+      description="Everyone with an account in your apps. Guests are listed separately."
       actions={
         allows(session, 'users:write') ? (
           <Button tone="primary" onClick={() => setCreating(true)}>

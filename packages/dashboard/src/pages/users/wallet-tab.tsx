@@ -51,7 +51,7 @@ function NoWallet({ user }: { user: User }) {
           ) : undefined
         }
       >
-        The user makes one in your app, or your server makes an embedded one, for which the service signs.
+        The user creates a wallet in your app, or your server creates an embedded wallet, which Halfkey signs for.
       </EmptyState>
     </Card>
   )
@@ -64,7 +64,7 @@ function Custody({ wallet }: { wallet: Wallet }) {
     ...LIVE,
   })
   return (
-    <Card title="Who can sign" description="What the records say today.">
+    <Card title="Who can sign" description="According to the current records.">
       <Loaded query={query}>{(custody) => <CustodyXray custody={custody} />}</Loaded>
     </Card>
   )

@@ -14,7 +14,7 @@ export function CustodyCard({ walletId }: { walletId: string }) {
   return (
     <Card
       title="Who can sign today"
-      description="From the service’s records. What people keep elsewhere is known to them alone."
+      description="Based on the records of Halfkey. It does not know about copies of keys that people keep elsewhere."
       flush={query.data === undefined}
     >
       <Loaded query={query}>

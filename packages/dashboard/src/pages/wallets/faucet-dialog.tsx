@@ -22,7 +22,7 @@ export function FaucetDialog({
       open={open}
       onOpenChange={onOpenChange}
       title="Issue test tokens"
-      description="Your tenant’s own issuer makes them out of nothing. This exists in development only."
+      description="The test issuer of your tenant creates these tokens. Available only in development."
     >
       <Form
         fields={[

@@ -24,15 +24,15 @@ export function FreezeButton({ wallet }: { wallet: Wallet }) {
       onConfirm={act}
     >
       {isFrozen ? (
-        <p>Its delegated sessions that have not ended meanwhile can execute again at once.</p>
+        <p>Delegated sessions that have not expired can execute transactions again immediately.</p>
       ) : (
         <>
           <p>
-            Nothing more is signed for it by this service: its delegated sessions are refused until it is unfrozen. They
-            can still look.
+            Halfkey stops signing for this wallet and refuses its delegated sessions until you unfreeze it. They can
+            still read.
           </p>
           {wallet.ledger === 'embedded' ? null : (
-            <p>Who has the key outside of this service can still use it on the ledger {wallet.ledger}.</p>
+            <p>Anyone who holds the key outside Halfkey can still use it on the ledger {wallet.ledger}.</p>
           )}
         </>
       )}

@@ -28,7 +28,7 @@ export function WalletActions({ wallet }: { wallet: Wallet }) {
       {mayWrite ? (
         <FreezeButton wallet={wallet} />
       ) : (
-        <p className="self-center text-sm text-soft">Your key may not change wallets.</p>
+        <p className="self-center text-sm text-soft">Your API key cannot change wallets.</p>
       )}
       <FaucetDialog wallet={wallet} open={issuing} onOpenChange={setIssuing} />
     </>

@@ -20,7 +20,7 @@ import { CustodyCard } from './custody-card.tsx'
 import { CUSTODY } from './custody-words.ts'
 import { WalletActions } from './wallet-actions.tsx'
 
-const ORIGINS = { dkg: 'generated in shares', client_dealt: 'split by the client' } as const
+const ORIGINS = { dkg: 'generated as shares', client_dealt: 'split by the client' } as const
 
 function Facts({ wallet }: { wallet: Wallet }) {
   return (
@@ -58,7 +58,7 @@ function Shown({ wallet }: { wallet: Wallet }) {
       content: (
         <TransactionsOf
           filter={{ walletId: wallet.id }}
-          empty="What delegated sessions do with this wallet appears here."
+          empty="Transactions that delegated sessions execute from this wallet appear here."
         />
       ),
     },
@@ -68,7 +68,7 @@ function Shown({ wallet }: { wallet: Wallet }) {
             value: 'sessions',
             label: 'Delegated sessions',
             content: (
-              <SessionsOf filter={{ walletId: wallet.id }} empty="Nobody may act from this wallet by a policy." />
+              <SessionsOf filter={{ walletId: wallet.id }} empty="No agent or service can act from this wallet." />
             ),
           },
         ]
@@ -81,7 +81,7 @@ function Shown({ wallet }: { wallet: Wallet }) {
       <CustodyCard walletId={wallet.id} />
       <Facts wallet={wallet} />
       <Tabs
-        label="Of this wallet"
+        label="Wallet sections"
         value={chosen}
         onChange={(tab) => set({ tab: tab === 'transactions' ? undefined : tab })}
         tabs={tabs}

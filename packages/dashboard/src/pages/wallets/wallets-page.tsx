@@ -63,7 +63,7 @@ export function WalletsPage() {
     ...new Set(['embedded', ...(values.ledger ? [values.ledger] : []), ...rows.map((row) => row.ledger)]),
   ]
   return (
-    <Page title="Wallets" description="Your users’ wallets, and who can sign with them.">
+    <Page title="Wallets" description="The wallets of your users and who can sign with them.">
       <Card flush>
         <Filters>
           <UserPicker compact label="Owner" userId={values.user_id} onChange={(userId) => set({ user_id: userId })} />
@@ -80,7 +80,7 @@ export function WalletsPage() {
               <NoMatches names={FILTERS} what="wallets" />
             ) : (
               <EmptyState title="No wallets yet" command={walletCommand(session.publicUrl)}>
-                These lines make a user and their wallet, and print its party.
+                These commands create a user with a wallet and print its party.
               </EmptyState>
             )
           }

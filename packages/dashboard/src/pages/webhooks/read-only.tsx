@@ -2,7 +2,7 @@
 export function ReadOnly() {
   return (
     <p className="text-sm text-soft">
-      Your API key may only look here: it lacks the scope <code className="font-mono text-xs">webhooks:write</code>.
+      Read only: your API key does not have the scope <code className="font-mono text-xs">webhooks:write</code>.
     </p>
   )
 }

@@ -13,6 +13,6 @@ export function useSetStatus(webhook: Webhook) {
       done(after.status === 'active' ? 'Deliveries resumed' : 'Deliveries paused')
       return queryClient.invalidateQueries({ queryKey: ['webhooks'] })
     },
-    onError: (error) => failed('Its status was not changed', messageOf(error)),
+    onError: (error) => failed('The status was not changed', messageOf(error)),
   })
 }

@@ -15,11 +15,11 @@ import { verifyWebhook } from '@halfkey/sdk'
 const secret = process.env.HALFKEY_WEBHOOK_SECRET
 
 createServer(async (request, response) => {
-  // The raw bytes: parsed and re-serialised JSON does not verify.
+  // Use the raw bytes: JSON that was parsed and serialised again does not verify.
   const rawBody = Buffer.concat(await request.toArray())
   try {
     const event = await verifyWebhook(rawBody, request.headers, secret)
-    // Answer at once, work afterwards. An event may come twice, with the same id.
+    // Respond first, then do the work. The same event can arrive twice, with the same id.
     response.writeHead(204).end()
     console.log(event.type, event.id, event.data)
   } catch (error) {
@@ -30,7 +30,7 @@ createServer(async (request, response) => {
 `
 }
 
-/** The body of a delivery, byte for byte: the service sends what this very serialisation makes, and answers it parsed. */
+/** The body of a delivery, byte for byte: the server signs this same serialisation. */
 export function sentBody({ payload }: Pick<DeliveryWithPayload, 'payload'>): string | null {
   return payload === null || payload === undefined ? null : JSON.stringify(payload)
 }
@@ -45,7 +45,7 @@ export function verifySnippet(delivery: DeliveryWithPayload): string | null {
   const body = sentBody(delivery)
   const last = delivery.attempts.at(-1)
   if (body === null || last === undefined) return null
-  return `# Of the newest attempt. Set HALFKEY_WEBHOOK_SECRET to the whole secret, whsec_ included.
+  return `# For the newest attempt. Set HALFKEY_WEBHOOK_SECRET to the full secret, including whsec_.
 TIMESTAMP=${Math.floor(Date.parse(last.at) / 1000)}
 BODY=${quoted(body)}
 printf '%s.%s' "$TIMESTAMP" "$BODY" | openssl dgst -sha256 -hmac "$HALFKEY_WEBHOOK_SECRET" -r`

@@ -41,18 +41,18 @@ function Notice({ webhook, mayWrite }: { webhook: Webhook; mayWrite: boolean }) 
     >
       <div className="flex min-w-0 max-w-3xl flex-col gap-1 text-sm">
         <p className={`font-semibold ${disabled ? 'text-danger' : 'text-warn'}`}>
-          {disabled ? 'Disabled: nothing is sent here any more' : 'Paused: deliveries wait until you resume'}
+          {disabled ? 'Disabled: no events are sent to this endpoint' : 'Paused: deliveries wait until you resume'}
         </p>
         {disabled ? (
           <>
             <p className="[overflow-wrap:anywhere]">{webhook.disabledReason}</p>
             <p>
-              What comes is kept as dead letters. Mend the endpoint and send it a test event; activate it; then retry
-              its dead letters.
+              New events are stored as dead letters. Fix the endpoint and send a test event. Then activate the webhook
+              and retry its dead letters.
             </p>
           </>
         ) : (
-          <p>Nothing is lost meanwhile: events are kept, and sent when you resume.</p>
+          <p>Events are stored, and sent when you resume.</p>
         )}
       </div>
       {mayWrite ? (
@@ -75,12 +75,8 @@ function Facts({ webhook }: { webhook: Webhook }) {
         <Detail label="Id">
           <CopyableId id={webhook.id} />
         </Detail>
-        <Detail label="Events of">
-          {webhook.appId === null ? (
-            'All apps, and the tenant’s own'
-          ) : (
-            <RecordLink id={webhook.appId}>{name}</RecordLink>
-          )}
+        <Detail label="App">
+          {webhook.appId === null ? 'All apps and tenant events' : <RecordLink id={webhook.appId}>{name}</RecordLink>}
         </Detail>
         <IdDetail label="URL" id={webhook.url} what="URL" />
         <Detail label="Events">{webhook.events.includes('*') ? 'All' : webhook.events.join(', ')}</Detail>
@@ -99,7 +95,7 @@ function Parts({ webhook, mayWrite }: { webhook: Webhook; mayWrite: boolean }) {
   const runner = useRetryRun(session.tenant.id, webhook.id)
   return (
     <Tabs<Tab>
-      label="Parts of this webhook"
+      label="Webhook sections"
       value={TABS.find((tab) => tab === values.tab) ?? 'deliveries'}
       onChange={(tab) =>
         set({ tab: tab === 'deliveries' ? undefined : tab, status: undefined, type: undefined, page: undefined })

@@ -83,7 +83,7 @@ const columns: Column<Webhook>[] = [
   { id: 'status', header: 'Status', cell: ({ row }) => <StatusBadge status={row.original.status} /> },
   { id: 'events', header: 'Events', cell: ({ row }) => <Subscription events={row.original.events} /> },
   { id: 'app', header: 'App', cell: ({ row }) => <AppName appId={row.original.appId} /> },
-  { id: 'trouble', header: 'Trouble', cell: ({ row }) => <Trouble webhook={row.original} /> },
+  { id: 'trouble', header: 'Failures', cell: ({ row }) => <Trouble webhook={row.original} /> },
   { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
 ]
 
@@ -101,7 +101,7 @@ function NoWebhooks({ onRegister }: { onRegister: (() => void) | null }) {
       }
       command={curl(session.publicUrl, 'POST', '/webhooks', { url: 'https://example.com/webhooks', events: ['*'] })}
     >
-      A webhook posts each event, signed, to your endpoint. Register one here, or by this command:
+      A webhook sends each event, signed, to your endpoint. Register one here or with this command:
     </EmptyState>
   )
 }

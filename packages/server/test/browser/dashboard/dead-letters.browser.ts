@@ -77,7 +77,7 @@ test('all dead letters since a time are recovered by the server, and a reload st
   await page.getByRole('button', { name: 'Retry all since…' }).click()
   const dialog = page.getByRole('dialog')
   await dialog.getByRole('combobox', { name: 'Since' }).click()
-  await page.getByRole('option', { name: 'Since a time of your choice' }).click()
+  await page.getByRole('option', { name: 'Custom time' }).click()
   await dialog.getByLabel('Time').fill('2999-01-01T00:00:00')
   await dialog.getByRole('button', { name: 'Retry all' }).click()
   await dialog.getByText('Must not lie in the future.').waitFor()
@@ -92,12 +92,12 @@ test('all dead letters since a time are recovered by the server, and a reload st
   await page.reload()
   await page.getByText('2 of 5').waitFor()
   await page.unroute('**/jobs/*')
-  await page.getByText('The recovery has ended: 5 of 5 dead letters are on their way again.').waitFor()
+  await page.getByText('Retry finished: 5 of 5 dead letters are being sent again.').waitFor()
   await page.getByRole('button', { name: 'Dismiss' }).last().click()
   await page.reload()
   await page.getByText('No dead letters').waitFor()
   await look('dead-letters-empty')
-  expect(await page.getByText('The recovery has ended').count()).toBe(0)
+  expect(await page.getByText('Retry finished').count()).toBe(0)
 })
 
 test('dead letters are purged only after the word was typed', async () => {

@@ -85,7 +85,7 @@ test('users are found by what is typed, by trust level and by app, and each view
   await page.getByRole('link', { name: 'grace@example.com' }).waitFor()
   expect(page.url()).toContain('search=GRACE')
   await page.getByLabel('Search users').fill('nobody')
-  await page.getByText('Nothing matches').waitFor()
+  await page.getByText('No results').waitFor()
   await look('users-none-match')
   await button(page, 'Clear filters').click()
   await page.getByRole('link', { name: 'ada@example.com' }).waitFor()
@@ -138,7 +138,7 @@ test('a user is suspended after a question and activated again; sessions end wit
   const tenant = await stage.service.newTenant()
   const person = await signInAs(stage.service, tenant, { email: 'ada@example.com' })
   const { page, look } = await open(tenant, `/users/${person.userId}?tab=sessions`)
-  await page.getByRole('table', { name: 'Live sessions' }).waitFor()
+  await page.getByRole('table', { name: 'Active sessions' }).waitFor()
   await button(page, 'Suspend').click()
   await look('user-suspend')
   await asking(page).getByRole('button', { name: 'Suspend' }).click()
@@ -229,7 +229,7 @@ test('a user without passkeys, wallet or anything else is told how to get there,
   for (const [tab, text] of [
     ['delegated-sessions', 'No delegated sessions'],
     ['transactions', 'No transactions'],
-    ['events', 'Nothing yet'],
+    ['events', 'No events yet'],
   ]) {
     await go(`/users/${user.id}?tab=${tab}`)
     await page
@@ -242,7 +242,7 @@ test('a user without passkeys, wallet or anything else is told how to get there,
   await page.getByText('No wallet yet').waitFor()
   await look('user-no-wallet')
   await button(page, 'Create an embedded wallet').click()
-  await page.getByText('The service can sign alone.').waitFor()
+  await page.getByText('Halfkey can sign alone.').waitFor()
   expect((await tenant.get(`/users/${user.id}/wallet`)).body.data.custody).toBe('embedded')
 })
 
@@ -252,7 +252,7 @@ test('the wallet tab says who can sign, of every kind of wallet, and freezes and
   await newWallet(embedded)
   const shared = await newSharedWallet(stage.service, tenant)
   const { page, look, go } = await open(tenant, `/users/${embedded.userId}?tab=wallet`)
-  await page.getByText('The service can sign alone.').waitFor()
+  await page.getByText('Halfkey can sign alone.').waitFor()
   await look('user-wallet-embedded')
   await button(page, 'Freeze').click()
   await look('user-wallet-freeze')
@@ -265,7 +265,7 @@ test('the wallet tab says who can sign, of every kind of wallet, and freezes and
   await page.getByText('The wallet is frozen').waitFor({ state: 'detached' })
   expect((await tenant.get(`/users/${embedded.userId}/wallet`)).body.data.status).toBe('ready')
   await go(`/users/${shared.person.userId}?tab=wallet`)
-  await page.getByText('Shares of the key: any 2 of 3 sign').waitFor()
+  await page.getByText('Key shares: any 2 of 3 can sign').waitFor()
   await look('user-wallet-shared')
 })
 
@@ -296,7 +296,7 @@ test('delegated sessions, transactions and events of a user are those of the use
   await go(`/users/${holder.userId}?tab=events`)
   await page.getByText('wallet.created').waitFor()
   await look('user-events')
-  await choose(page, 'Which events', 'Done to the user’s record')
+  await choose(page, 'Which events', 'Changes to this user')
   await page.getByText('user.created').waitFor()
   expect(page.url()).toContain('events=to')
 })
@@ -306,7 +306,7 @@ test('of many users every page has an address, and a new filter begins at the fi
   for (let n = 0; n < 21; n += 1) await newUser(tenant, { email: `user-${n}@example.com` })
   const { page, look } = await open(tenant, '/users')
   await page.getByText('1–20 of 21').waitFor()
-  await button(page, 'Older').click()
+  await button(page, 'Next').click()
   await page.getByText('21–21 of 21').waitFor()
   await page.getByRole('link', { name: 'user-0@example.com' }).waitFor()
   expect(page.url()).toContain('page=2')
@@ -319,7 +319,7 @@ test('of many users every page has an address, and a new filter begins at the fi
 test('a user that is not there, and a server that fails, are told as what they are', async () => {
   const tenant = await stage.service.newTenant()
   const { page, look, go } = await open(tenant, '/users/usr_nobody')
-  await page.getByText('There is no such record here.').waitFor()
+  await page.getByText('This record does not exist.').waitFor()
   await look('user-not-found')
   await page.route('**/dashboard/api/users?**', (route) =>
     route.fulfill({ status: 500, json: { error: 'It broke.', code: 'internal_error', details: [] } }),
@@ -339,7 +339,7 @@ test('a key that may only read sees users without what changes them', async () =
   const { page, look, go } = await open(tenant, '/users', { key })
   await page.getByRole('link', { name: 'ada@example.com' }).click()
   await page.getByRole('tab', { name: 'Sessions', exact: true }).click()
-  await page.getByText('To end one takes a key with the scope users:act_as.').waitFor()
+  await page.getByText('To end a session, sign in with a key that has the scope users:act_as.').waitFor()
   for (const name of ['Edit', 'Suspend', 'Delete', 'Sign out everywhere'])
     expect(await button(page, name).count(), name).toBe(0)
   expect(await page.getByRole('tab').allTextContents()).toEqual(['Overview', 'Sessions', 'Passkeys'])

@@ -125,7 +125,7 @@ test('the operator goes from tenant to tenant, and an address leads back to the 
   await page.goto(address)
   await page.getByText('alice@umbrella.example').waitFor()
   await page.goto(`${originOf(stage.service)}/dashboard/users/${user}?tenant=${first.tenantId}`)
-  await page.getByText('There is no such record here.').waitFor()
+  await page.getByText('This record does not exist.').waitFor()
   await page.goto(`${originOf(stage.service)}/dashboard/users?tenant=ten_nobody`)
   await page.getByRole('heading', { name: 'Users' }).waitFor()
   await page.context().close()
@@ -197,7 +197,7 @@ test('⌘K finds pages, users and ids by the keyboard alone', async () => {
   const tenant = await stage.service.newTenant()
   const user = (await tenant.post('/users', { email: 'grace@example.com', name: '<b>Grace</b>' })).body.data.id
   const { page, look } = await stage.arrive(tenant)
-  const palette = page.getByRole('dialog', { name: 'Find anything' })
+  const palette = page.getByRole('dialog', { name: 'Search' })
   const opened = (keys: string) =>
     eventually('the palette takes what is typed', async () => {
       // Pressed before the page listens, it is pressed again.
@@ -230,15 +230,15 @@ test('the colours are chosen and kept; as the device has them without a choice',
   const { page } = await stage.arrive(tenant, { dark: true })
   const background = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
   const dark = await background()
-  await page.getByRole('button', { name: 'Colours' }).click()
+  await page.getByRole('button', { name: 'Theme' }).click()
   await page.getByRole('menuitemradio', { name: 'Light' }).click()
   await eventually('the background is light', async () => (await background()) !== dark)
   const light = await background()
   await page.reload()
   await page.getByRole('heading', { name: 'Overview' }).waitFor()
   expect(await background()).toBe(light)
-  await page.getByRole('button', { name: 'Colours' }).click()
-  await page.getByRole('menuitemradio', { name: 'As the device' }).click()
+  await page.getByRole('button', { name: 'Theme' }).click()
+  await page.getByRole('menuitemradio', { name: 'System' }).click()
   await eventually('the background is dark', async () => (await background()) === dark)
 })
 
@@ -260,7 +260,7 @@ test('a page that does not exist says so, and the first link leads past the menu
   await page.getByText('This page does not exist.').waitFor()
   await look('nowhere')
   await page.keyboard.press('Tab')
-  expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the page')
+  expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to content')
   await page.keyboard.press('Enter')
   expect(await page.evaluate('document.activeElement.id')).toBe('content')
 })

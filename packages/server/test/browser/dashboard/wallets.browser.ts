@@ -54,7 +54,7 @@ test('wallets are listed with their owners, and filters stand in the address', S
   expect(page.url()).toContain('custody=self_custody')
 
   await dash.go('/wallets?status=frozen')
-  await page.getByText('Nothing matches').waitFor()
+  await page.getByText('No results').waitFor()
   await dash.look('wallets-filtered-empty')
   await button(page, 'Clear filters').click()
   await page.getByRole('link', { name: ada.walletId }).waitFor()
@@ -70,7 +70,7 @@ test('wallets are listed with their owners, and filters stand in the address', S
   await dash.look('wallets-of-one-owner')
 
   await dash.go('/wallets?user_id=nobody')
-  await page.getByText('Nothing matches').waitFor()
+  await page.getByText('No results').waitFor()
 })
 
 test('a wallet says who can sign today; freezing asks first, and stops its sessions', async () => {
@@ -81,9 +81,9 @@ test('a wallet says who can sign today; freezing asks first, and stops its sessi
   const { page } = dash
   await page.getByRole('link', { name: ada.walletId }).click()
   await heading(page, /Wallet/).waitFor()
-  await page.getByText('This service signs for the wallet').waitFor()
+  await page.getByText('Halfkey signs for this wallet').waitFor()
   const tile = (who: string) => page.getByRole('listitem').filter({ hasText: who }).first().textContent()
-  expect(await tile('The service')).toContain('Can sign alone')
+  expect(await tile('Halfkey')).toContain('Can sign alone')
   expect(await tile('The user')).toContain('Cannot sign')
   await page.getByRole('link', { name: `Transfer on ${TOKENS}` }).waitFor()
   await button(page, 'Copy party').first().click()
@@ -134,10 +134,8 @@ test('a wallet in self-custody says that the service cannot sign', async () => {
   const grace = await newKeyHolder(stage.service, tenant)
   const dash = await stage.arrive(tenant, { path: `/wallets/${grace.walletId}` })
   const { page } = dash
-  await page.getByText('cannot move anything').waitFor()
-  expect(await page.getByRole('listitem').filter({ hasText: 'The service' }).first().textContent()).toContain(
-    'Cannot sign',
-  )
+  await page.getByText('cannot move assets').waitFor()
+  expect(await page.getByRole('listitem').filter({ hasText: 'Halfkey' }).first().textContent()).toContain('Cannot sign')
   await dash.look('wallet-self-custody')
 }, 120_000)
 
@@ -157,12 +155,12 @@ test('transactions are found by status, command, session and wallet, and one sho
   await page.getByText('order-2').waitFor({ state: 'detached' })
   expect(await links.count()).toBe(1)
   await find.fill('order-nothing')
-  await page.getByText('Nothing matches').waitFor()
+  await page.getByText('No results').waitFor()
   await find.fill(session.id)
   await page.getByText('order-2').waitFor()
   await page.getByRole('combobox', { name: 'Status' }).click()
   await page.getByRole('option', { name: 'failed' }).click()
-  await page.getByText('Nothing matches').waitFor()
+  await page.getByText('No results').waitFor()
   await button(page, 'Clear filters').click()
   await dash.go(`/transactions?wallet_id=${ada.walletId}&delegated_session_id=${session.id}`)
   await page.getByText('order-2').waitFor()
@@ -174,7 +172,7 @@ test('transactions are found by status, command, session and wallet, and one sho
   await heading(page, new RegExp(`Transfer on ${TOKENS}`)).waitFor()
   await page.getByText(`Transfer exercised on ${TOKENS}`).waitFor()
   await page.getByText(`${TOKENS} of 97 USDX created`).waitFor()
-  await page.getByText(`${TOKENS} of 100 USDX used up`).waitFor()
+  await page.getByText(`${TOKENS} of 100 USDX archived`).waitFor()
   await page.getByRole('link', { name: session.id }).waitFor()
   await dash.look('transaction')
   await page.getByRole('tab', { name: 'JSON' }).click()
@@ -182,7 +180,7 @@ test('transactions are found by status, command, session and wallet, and one sho
   await dash.look('transaction-json')
 
   await dash.go('/transactions/tx_00000000000000000000000000')
-  await page.getByText('There is no such record here.').waitFor()
+  await page.getByText('This record does not exist.').waitFor()
   await dash.look('transaction-not-found')
 }, 180_000)
 
@@ -201,10 +199,10 @@ test('a transaction that failed says why', async () => {
   const { id: requestId } = asked.body.data.signingRequest
   const dash = await stage.arrive(tenant, { path: `/transactions/${requestId}` })
   const { page } = dash
-  await page.getByText('Waits for the wallet owner’s signature.').waitFor()
+  await page.getByText('Waiting for the signature of the wallet owner.').waitFor()
   await dash.look('transaction-waiting')
   stage.service.advance(11 * 60_000)
-  await page.getByText('Final: it did not happen and will not.').waitFor()
+  await page.getByText('Final: it was not executed and will not be.').waitFor()
   const { error } = await dataOf(tenant, `/transactions/${requestId}`)
   await page.getByText(error.message).waitFor()
   await dash.look('transaction-failed')

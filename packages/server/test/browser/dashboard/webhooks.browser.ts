@@ -57,7 +57,7 @@ test('a webhook registered in the dashboard receives, signed with the secret tha
     async () => (await page.evaluate('navigator.clipboard.readText()')) === secret,
   )
   await page.getByRole('button', { name: 'I have saved it' }).click()
-  await page.getByText('Nothing was sent here yet').waitFor()
+  await page.getByText('No deliveries yet').waitFor()
   expect(await page.content()).not.toContain(secret)
   const userId = await createUser(tenant, { email: 'ada@example.com' })
   const received = await receiver.until('the event', ({ event }) => event.type === 'user.created')
@@ -115,7 +115,7 @@ test('the receiver that the dashboard gives to paste verifies what it is sent', 
     await page.getByRole('button', { name: 'I have saved it' }).click()
     await page.getByRole('button', { name: 'Send test event' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Send', exact: true }).click()
-    await page.getByRole('dialog').getByText('Your endpoint took it.').waitFor()
+    await page.getByRole('dialog').getByText('Your endpoint accepted the event.').waitFor()
     await eventually('it is printed', async () => output.includes('webhook.test'))
   } finally {
     process_.kill()
@@ -128,7 +128,7 @@ test('a refused registration says so at its fields and keeps what was typed', as
   const { page, look } = await open(tenant, '/webhooks?register=1')
   const dialog = page.getByRole('dialog')
   await dialog.getByLabel('URL').fill('https://10.1.2.3/hook')
-  await dialog.getByText('In a private network: refused').waitFor()
+  await dialog.getByText('This URL is in a private network').waitFor()
   await dialog.getByLabel('Description').fill('Backend')
   await dialog.getByRole('button', { name: 'Register' }).click()
   await dialog.getByText('Choose at least one event.').waitFor()
@@ -141,11 +141,11 @@ test('a refused registration says so at its fields and keeps what was typed', as
   expect(await dialog.getByLabel('Description').inputValue()).toBe('Backend')
   expect((await tenant.get('/webhooks')).body.total).toBe(0)
   for (const [typed, hint] of [
-    ['hook', 'Write the whole address'],
-    ['http://localhost:3000/x', 'fine in development'],
-    ['http://example.com/x', 'Without TLS'],
+    ['hook', 'Enter a complete URL'],
+    ['http://localhost:3000/x', 'It works in development'],
+    ['http://example.com/x', 'does not use TLS'],
     ['https://a:b@example.com/', 'a user name or a password'],
-    ['https://example.com/', 'Events are posted to example.com'],
+    ['https://example.com/', 'Events are sent to example.com'],
   ] as const) {
     await dialog.getByLabel('URL').fill(typed)
     await dialog.getByText(hint).waitFor()
@@ -159,17 +159,17 @@ test('events are chosen one by one, by family, all, or by search', async () => {
   const box = (name: string) => dialog.getByRole('checkbox', { name })
   await box('user.created').click()
   await box('user.*').click()
-  await dialog.getByText('Chosen: user.*', { exact: true }).waitFor()
+  await dialog.getByText('Selected: user.*', { exact: true }).waitFor()
   expect(await box('user.deleted').isChecked()).toBe(true)
   await dialog.getByLabel('Search events').fill('frozen')
   expect(await dialog.getByRole('checkbox').count()).toBe(3)
   await box('wallet.frozen').click()
-  await dialog.getByText('Chosen: user.*, wallet.frozen', { exact: true }).waitFor()
+  await dialog.getByText('Selected: user.*, wallet.frozen', { exact: true }).waitFor()
   await look('webhooks-register-search')
   await dialog.getByLabel('Search events').fill('nothing like that')
-  await dialog.getByText('No kind of event has').waitFor()
+  await dialog.getByText('No event type contains').waitFor()
   await box('All events').click()
-  await dialog.getByText('Chosen: *', { exact: true }).waitFor()
+  await dialog.getByText('Selected: *', { exact: true }).waitFor()
 })
 
 test('a test event of a chosen kind is sent, and its outcome shown with the receiver’s answer', async () => {
@@ -177,11 +177,11 @@ test('a test event of a chosen kind is sent, and its outcome shown with the rece
   const receiver = await newReceiver(answer(200, 'thanks a lot'))
   const { id } = await subscribe(tenant, receiver.url)
   const { page, look } = await open(tenant, `/webhooks/${id}`)
-  await page.getByText('Nothing was sent here yet').waitFor()
+  await page.getByText('No deliveries yet').waitFor()
   await look('webhook-no-deliveries')
   await page.getByRole('button', { name: 'Send test event' }).click()
   const dialog = page.getByRole('dialog')
-  await dialog.getByRole('combobox', { name: 'Kind of event' }).click()
+  await dialog.getByRole('combobox', { name: 'Event type' }).click()
   await page.getByRole('option', { name: 'tx.completed' }).click()
   await dialog.getByRole('button', { name: 'Send', exact: true }).click()
   await dialog.getByText('thanks a lot').waitFor()
@@ -190,10 +190,10 @@ test('a test event of a chosen kind is sent, and its outcome shown with the rece
   await look('webhook-test')
   receiver.behave(answer(500, HOSTILE))
   await dialog.getByRole('button', { name: 'Send', exact: true }).click()
-  await dialog.getByText('Your endpoint did not take it.').waitFor()
+  await dialog.getByText('Your endpoint did not accept the event.').waitFor()
   await dialog.getByText('<img src=x onerror=alert(1)>').waitFor()
   await dialog.getByRole('link', { name: 'Open the delivery' }).click()
-  await page.getByText('A test is sent once.').waitFor()
+  await page.getByText('Test events are sent once.').waitFor()
   expect(await page.getByRole('button', { name: 'Retry now' }).isDisabled()).toBe(true)
 })
 
@@ -228,7 +228,7 @@ test('a webhook is changed, paused, resumed and deleted', async () => {
   await page.getByRole('button', { name: 'Resume', exact: true }).click()
   await receiver.until('the event that waited', () => true)
   await page.getByRole('button', { name: 'Delete', exact: true }).click()
-  await page.getByRole('alertdialog').getByText('Deliveries that wait are cancelled').waitFor()
+  await page.getByRole('alertdialog').getByText('Waiting deliveries are cancelled').waitFor()
   await look('webhook-delete')
   await page.getByRole('button', { name: 'Delete webhook' }).click()
   await page.getByText('No webhooks yet').waitFor()
@@ -249,9 +249,9 @@ test('a rotated secret is shown once, the old one is good for its grace, which c
   await createUser(tenant)
   const [during] = await receiver.count('one in the grace', 1)
   for (const secret of [old, fresh]) await verifyWebhook(during?.body ?? '', during?.headers ?? {}, secret)
-  await page.getByRole('button', { name: 'End grace…' }).click()
-  await page.getByRole('button', { name: 'End grace', exact: true }).click()
-  await toast(page, 'Only the present secret counts now')
+  await page.getByRole('button', { name: 'End grace period…' }).click()
+  await page.getByRole('button', { name: 'End grace period', exact: true }).click()
+  await toast(page, 'Only the current secret is valid now')
   await createUser(tenant)
   const [, after] = await receiver.count('one after it', 2)
   await verifyWebhook(after?.body ?? '', after?.headers ?? {}, fresh)
@@ -265,8 +265,8 @@ test('a delivery shows its body byte for byte, and lines that compute the signat
   await createUser(tenant, { email: "o'neil@example.com" })
   const [{ id: deliveryId }] = await deliveriesIn(tenant, id, 'succeeded')
   const { page, look } = await open(tenant, `/webhooks/${id}/deliveries/${deliveryId}`)
-  await page.getByRole('tab', { name: 'As sent' }).click()
-  await page.getByText('bytes, which are what is signed').waitFor()
+  await page.getByRole('tab', { name: 'Raw' }).click()
+  await page.getByText('The signature covers exactly these bytes.').waitFor()
   const sent = receiver.received[0]
   expect(await page.getByRole('tabpanel').locator('code').textContent()).toBe(sent?.body)
   await page.getByRole('button', { name: 'Copy body' }).click()
@@ -307,7 +307,7 @@ test('a key that may only read sees everything and is offered no action', async 
   const { webhook, dead } = await withDeadLetters(tenant, 1)
   const key = await tenant.newKey({ scopes: ['webhooks:read'] })
   const { page, go } = await open(tenant, '/webhooks?register=1', { key })
-  const reason = page.getByText('it lacks the scope').first()
+  const reason = page.getByText('your API key does not have the scope').first()
   await reason.waitFor()
   const actions = page.getByRole('button', { name: /register|retry|purge|test|save|rotate|delete|pause/i })
   expect([await actions.count(), await page.getByRole('dialog').count()]).toEqual([0, 0])
@@ -325,12 +325,12 @@ test('lists are filtered by their address; what matches nothing says so, what is
   await createUser(tenant)
   await deliveriesIn(tenant, id, 'succeeded')
   const { page, look, go } = await open(tenant, '/webhooks?status=paused')
-  await page.getByText('Nothing matches').waitFor()
+  await page.getByText('No results').waitFor()
   await look('webhooks-nothing-matches')
   await page.getByRole('button', { name: 'Clear filters' }).click()
   await page.getByRole('table', { name: 'Webhooks' }).getByText('active').waitFor()
   await go(`/webhooks/${id}?status=cancelled&type=user.created`)
-  await page.getByText('Nothing matches').waitFor()
+  await page.getByText('No results').waitFor()
   await page.getByRole('button', { name: 'Clear filters' }).click()
   await page.getByRole('combobox', { name: 'Status' }).click()
   await page.getByRole('option', { name: 'succeeded' }).click()
@@ -339,7 +339,7 @@ test('lists are filtered by their address; what matches nothing says so, what is
   const missing = 'wh_01jb2m7x9kq4t8v6w0r3s5y1zk'
   for (const path of [missing, `${id}/deliveries/dlv_01jb2m7x9kq4t8v6w0r3s5y1zk`, `${missing}/deliveries/x`]) {
     await go(`/webhooks/${path}`)
-    await page.getByText('There is no such record here.').waitFor()
+    await page.getByText('This record does not exist.').waitFor()
   }
   await look('webhook-missing')
   await page.route('**/dashboard/api/webhooks?*', (route) => route.abort())

@@ -27,7 +27,7 @@ const initialDraft = (issuer: string): Draft => ({
 
 function Presets({ chosen, onChoose }: { chosen: string | null; onChoose: (preset: Preset) => void }) {
   return (
-    <Card title="Begin with" description="Each can be changed below. Choosing one replaces the policy.">
+    <Card title="Start with" description="You can change everything below. Choosing another one replaces the policy.">
       <div className="grid gap-3 sm:grid-cols-2">
         {PRESETS.map((preset) => (
           <button
@@ -55,8 +55,10 @@ function Refused({ error }: { error: unknown }) {
   if (isOfFields && shown + others.length === 0) return null
   return (
     <div role="alert" className="rounded-control bg-danger-wash px-4 py-3 text-sm text-danger [overflow-wrap:anywhere]">
-      <p className="font-medium">{isOfFields ? 'This was not accepted.' : messageOf(error)}</p>
-      {shown === 0 ? null : <p className="mt-1">{shown === 1 ? 'One field says why.' : `${shown} fields say why.`}</p>}
+      <p className="font-medium">{isOfFields ? 'The session was not created.' : messageOf(error)}</p>
+      {shown === 0 ? null : (
+        <p className="mt-1">{shown === 1 ? 'One field has an error.' : `${shown} fields have errors.`}</p>
+      )}
       {others.map(([path, message]) => (
         <p key={path} className="mt-1">
           <code className="font-mono text-xs">{path}</code> {message}
@@ -150,7 +152,7 @@ export function Compose({
               disabled={broken !== null || wallet.status === 'frozen'}
               onClick={() => create.mutate()}
             >
-              Begin the session
+              Create session
             </Button>
           </Summary>
         </div>

@@ -58,7 +58,7 @@ function Row({
           hideLabel
           mono
           rows={3}
-          placeholder="One value a line"
+          placeholder="One value per line"
           value={value.join('\n')}
           onChange={(next) => onChange({ ...condition, value: next.split('\n') })}
           error={error}
@@ -100,7 +100,7 @@ export function ConditionRows({
   return (
     <div className="flex flex-col gap-2">
       <p className="text-sm font-medium">Only if</p>
-      {conditions.length === 0 ? <p className="text-sm text-soft">Whatever the arguments are.</p> : null}
+      {conditions.length === 0 ? <p className="text-sm text-soft">No conditions. All arguments match.</p> : null}
       <ul className="flex flex-col gap-2">
         {conditions.map((condition, index) => (
           <Row

@@ -15,9 +15,9 @@ function Lifetime({ draft, onChange }: { draft: Draft; onChange: (draft: Draft) 
         value={draft.lifetime}
         onChange={(lifetime) => onChange({ ...draft, lifetime })}
         inputMode="numeric"
-        hint={isWrong ? undefined : 'A minute to 30 days.'}
+        hint={isWrong ? undefined : 'From 1 minute to 30 days.'}
         // The server's message is about seconds, but the field has a unit.
-        error={isWrong ? 'Must be from a minute to 30 days.' : undefined}
+        error={isWrong ? 'Must be from 1 minute to 30 days.' : undefined}
         autoComplete="off"
         className="text-right tabular-nums"
       />
@@ -64,18 +64,18 @@ export function LimitsCard({
             onChange={(maxUses) => onChange({ ...draft, maxUses })}
             inputMode="numeric"
             placeholder="No limit"
-            hint="Transactions; refusals and dry runs do not count."
+            hint="Number of transactions. Refused requests and dry runs do not count."
             error={problems.maxUses}
             autoComplete="off"
             className="text-right tabular-nums"
           />
         </div>
         <SwitchField
-          label="A server may act without the token"
+          label="Servers can act without the token"
           hint={
             ownKey
-              ? 'Not for this wallet: its key is its owner’s, so nobody acts without the token.'
-              : 'Any secret key with delegated_sessions:execute.'
+              ? 'Not available: the owner holds the key of this wallet, so the token is always needed.'
+              : 'Applies to any secret key with the scope delegated_sessions:execute.'
           }
           checked={draft.serverExecute && !ownKey}
           disabled={ownKey}

@@ -36,12 +36,12 @@ function NoWallet({ userId }: { userId: string }) {
 
 function Found({ userId, query }: { userId: string; query: UseQueryResult<Wallet> }) {
   const wallet = query.data
-  if (query.isPending) return <p className="text-sm text-soft">Looking for the wallet…</p>
+  if (query.isPending) return <p className="text-sm text-soft">Loading the wallet…</p>
   if (wallet === undefined) {
     if (isHalfkeyError(query.error, 'wallet_not_found')) return <NoWallet userId={userId} />
     return (
       <p role="alert" className="text-sm text-danger">
-        {isHalfkeyError(query.error, 'not_found') ? 'There is no such user here.' : messageOf(query.error)}
+        {isHalfkeyError(query.error, 'not_found') ? 'This user does not exist.' : messageOf(query.error)}
       </p>
     )
   }
@@ -54,11 +54,11 @@ function Found({ userId, query }: { userId: string; query: UseQueryResult<Wallet
       </p>
       {wallet.custody === 'embedded' ? null : (
         <p className="text-warn">
-          Its key is the user’s. A server can begin a session on it only where the app allows that (mpc.allowServer);
-          otherwise the user does it, signed in.
+          The user holds the key. A server can create a session only if the app setting mpc.allowServer is on. Otherwise
+          the user creates it while signed in.
         </p>
       )}
-      {wallet.status === 'frozen' ? <p className="text-warn">It is frozen: unfreeze it first.</p> : null}
+      {wallet.status === 'frozen' ? <p className="text-warn">The wallet is frozen. Unfreeze it first.</p> : null}
     </div>
   )
 }
@@ -74,7 +74,7 @@ export function OwnerCard({
   onChange: (userId: string | undefined) => void
 }) {
   return (
-    <Card title="Whose wallet">
+    <Card title="Wallet owner">
       <div className="flex flex-col gap-4">
         <div className="max-w-md">
           <UserPicker label="User" userId={userId} onChange={onChange} />

@@ -27,7 +27,7 @@ function PolicyForm({ policy, issuer, onChange }: FormProps) {
   const ids = [...templates.map(({ templateId }) => templateId), ...named, ...readable]
   return (
     <>
-      <Card title="What it may do" description="What no rule here allows is denied.">
+      <Card title="Allowed actions" description="Everything that no rule allows is denied.">
         <RuleList
           side="allow"
           rules={policy.allow}
@@ -35,20 +35,20 @@ function PolicyForm({ policy, issuer, onChange }: FormProps) {
           onChange={(allow) => onChange({ ...policy, allow })}
         />
       </Card>
-      <Card title="What it may spend" description="An asset that is not here must not leave the wallet at all.">
+      <Card title="Spending limits" description="Assets that are not listed cannot leave the wallet.">
         <SpendList spend={policy.spend ?? []} issuer={issuer} onChange={(spend) => onChange({ ...policy, spend })} />
       </Card>
-      <Card title="What it may read" description="Contracts that the wallet’s party sees.">
+      <Card title="Readable contracts" description="Contracts that are visible to the party of the wallet.">
         <Checkboxes
           label="Templates"
           options={[...new Set(ids.filter((id) => TEMPLATE_ID.test(id)))]}
           chosen={readable}
-          hint={readable.length === 0 ? 'None chosen: it may read nothing.' : undefined}
+          hint={readable.length === 0 ? 'None selected. The session cannot read contracts.' : undefined}
           error={useProblem('policy.query.templateIds')}
           onChange={(templateIds) => onChange({ ...policy, query: { templateIds } })}
         />
       </Card>
-      <Card title="What it must not do, even so" description="A rule here wins over every rule that allows.">
+      <Card title="Denied actions" description="A deny rule overrides every allow rule.">
         <RuleList
           side="deny"
           rules={policy.deny ?? []}
@@ -63,7 +63,7 @@ function PolicyForm({ policy, issuer, onChange }: FormProps) {
 function BrokenJson() {
   return (
     <p role="alert" className="rounded-control bg-warn-wash px-4 py-3 text-sm text-warn">
-      The JSON that you typed is not a valid policy. The form shows the last valid one. A change here replaces the JSON.
+      The JSON is not a valid policy. The form shows the last valid version. A change in the form replaces the JSON.
     </p>
   )
 }
@@ -98,7 +98,7 @@ export function PolicyEditor({
     .map(([path, message]) => `${path.slice('policy.'.length) || 'policy'}: ${message}`)
   return (
     <Tabs
-      label="The policy"
+      label="Policy editor"
       value={tab}
       onChange={(next) => {
         if (next === 'json' && broken === null) setTyped(null)

@@ -15,7 +15,7 @@ export const PRESETS: readonly Preset[] = [
   {
     id: 'transfer',
     label: 'Transfer up to 10 USDX a day',
-    note: 'To anybody, within any 24 hours.',
+    note: 'To any party, in any 24 hours.',
     policy: (issuer) => ({
       allow: [{ templateId: HOLDING, actions: ['exercise'], choices: ['Transfer'] }],
       spend: [{ asset: { issuer, symbol: 'USDX' }, amount: '10', window: 'rolling_24h' }],
@@ -25,7 +25,7 @@ export const PRESETS: readonly Preset[] = [
   {
     id: 'pay-one',
     label: 'Pay one shop',
-    note: 'To one party, 5 at a time, 50 in all.',
+    note: 'To one party, at most 5 at a time and 50 in total.',
     policy: (issuer) => ({
       allow: [
         {
@@ -45,7 +45,7 @@ export const PRESETS: readonly Preset[] = [
   {
     id: 'read-only',
     label: 'Read only',
-    note: 'Looks at holdings and changes nothing.',
+    note: 'Reads holdings and changes nothing.',
     // A policy has at least one rule that allows; a rule that denies wins over it.
     policy: () => ({
       allow: [{ templateId: HOLDING }],

@@ -63,7 +63,7 @@ function Choices({ rule, at, templates, onChange }: RuleProps) {
   const offered = Object.keys(templates.find(({ templateId }) => templateId === rule.templateId)?.choices ?? {})
   const chosen = rule.choices ?? []
   const error = useProblem(`${at}.choices`)
-  const hint = chosen.length === 0 ? 'None chosen: any of them.' : undefined
+  const hint = chosen.length === 0 ? 'None selected. The rule applies to all choices.' : undefined
   if (offered.length === 0)
     return (
       <TextField
@@ -78,7 +78,7 @@ function Choices({ rule, at, templates, onChange }: RuleProps) {
           )
         }
         placeholder="Transfer Split"
-        hint={hint ?? 'With spaces between them.'}
+        hint={hint ?? 'Separate choices with spaces.'}
         error={error}
         autoComplete="off"
       />

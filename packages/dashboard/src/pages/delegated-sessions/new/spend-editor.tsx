@@ -90,18 +90,14 @@ function SpendEditor({
         label="Issuer"
         value={asset.issuer}
         onChange={(issuer) => onChange({ ...spend, asset: { ...asset, issuer } })}
-        hint="The party that issues the asset. The faucet’s is filled in."
+        hint="The party that issues the asset. The default is the issuer of the test faucet."
         placeholder="issuer::1220…"
         error={problems[`${at}.asset.issuer`]}
         autoComplete="off"
         spellCheck={false}
         className="font-mono text-[0.8125rem]"
       />
-      <SwitchField
-        label="Without limit"
-        checked={unlimited === true}
-        onChange={(next) => onChange(limited(spend, next))}
-      />
+      <SwitchField label="No limit" checked={unlimited === true} onChange={(next) => onChange(limited(spend, next))} />
       <ErrorText>{problems[at]}</ErrorText>
     </PartFrame>
   )

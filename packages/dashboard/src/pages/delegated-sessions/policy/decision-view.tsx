@@ -7,9 +7,9 @@ import { ruleInWords, WINDOWS } from './policy-words.ts'
 
 /** The meaning of rule names that stand for no entry of the policy. */
 const NAMED: Record<string, string> = {
-  allow: 'No rule of the policy allows this, and what none allows is denied.',
-  spend: 'This would spend an asset that the policy’s spend does not name.',
-  effects: 'The ledger’s transaction does more than what was asked for.',
+  allow: 'No rule of the policy allows this. Everything that no rule allows is denied.',
+  spend: 'This would spend an asset that the policy does not list under spend.',
+  effects: 'The transaction from the ledger does more than was requested.',
 }
 
 function Verdict({ decision, policy }: { decision: PolicyDecision; policy: DelegatedSession['policy'] }) {
@@ -33,7 +33,7 @@ function Verdict({ decision, policy }: { decision: PolicyDecision; policy: Deleg
           {code === null ? null : (
             <>
               {' '}
-              The answer would be <code className="font-mono text-[0.8125rem]">{code}</code>.
+              The error code would be <code className="font-mono text-[0.8125rem]">{code}</code>.
             </>
           )}
         </p>
@@ -45,7 +45,7 @@ function Verdict({ decision, policy }: { decision: PolicyDecision; policy: Deleg
 function Caps({ before, after }: { before: DelegatedSession['remaining']; after: Execution['remaining'] }) {
   if (after.spend.length === 0 && after.uses === null) return null
   return (
-    <Card title="What would be left">
+    <Card title="Limits afterwards">
       <ul className="flex flex-col gap-2 text-sm">
         {after.spend.map((cap, index) => {
           const was = before.spend[index]?.remaining ?? null
@@ -82,7 +82,10 @@ function Caps({ before, after }: { before: DelegatedSession['remaining']; after:
 
 function Trace({ trace }: { trace: PolicyDecision['trace'] }) {
   return (
-    <Card title="Rule by rule" description="Of each command, the rules for its template, and why they match or not.">
+    <Card
+      title="Rule by rule"
+      description="For each command: the rules for its template, and why they match or do not match."
+    >
       <ol className="flex flex-col gap-4">
         {trace.map(({ command, action, allowed, rules, rulesLeftOut }) => (
           <li key={command}>
@@ -105,7 +108,9 @@ function Trace({ trace }: { trace: PolicyDecision['trace'] }) {
                 ))}
               </ul>
             )}
-            {rulesLeftOut === 0 ? null : <p className="mt-1 text-sm text-soft">{rulesLeftOut} more are not shown.</p>}
+            {rulesLeftOut === 0 ? null : (
+              <p className="mt-1 text-sm text-soft">{rulesLeftOut} more rules are not shown.</p>
+            )}
           </li>
         ))}
       </ol>

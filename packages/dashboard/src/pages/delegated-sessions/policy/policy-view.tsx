@@ -52,15 +52,15 @@ export function PolicyInWords({ policy }: { policy: Policy }) {
   const { allow, deny = [], spend = [], query } = policy
   return (
     <div className="flex flex-col gap-5">
-      <Part icon={Check} tone="text-good" title="May">
-        {allow.length === 0 ? 'Nothing: a policy needs a rule.' : <Rules rules={allow} />}
+      <Part icon={Check} tone="text-good" title="Allowed">
+        {allow.length === 0 ? 'Nothing. A policy needs at least one rule.' : <Rules rules={allow} />}
       </Part>
       {deny.length === 0 ? null : (
-        <Part icon={Ban} tone="text-danger" title="Must not, even so">
+        <Part icon={Ban} tone="text-danger" title="Denied">
           <Rules rules={deny} />
         </Part>
       )}
-      <Part icon={Coins} tone="text-soft" title="May spend">
+      <Part icon={Coins} tone="text-soft" title="Can spend">
         {spend.length === 0 ? (
           'Nothing.'
         ) : (
@@ -72,14 +72,14 @@ export function PolicyInWords({ policy }: { policy: Policy }) {
                 <span title={each.asset.issuer}>{shortParty(each.asset.issuer) || '…'}</span>
               </li>
             ))}
-            <li>Of everything else, nothing.</li>
+            <li>No other assets.</li>
           </ul>
         )}
       </Part>
-      <Part icon={Eye} tone="text-soft" title="May read">
+      <Part icon={Eye} tone="text-soft" title="Can read">
         {query?.templateIds.length ? (
           <>
-            The wallet’s contracts of <span className="text-ink">{query.templateIds.join(', ')}</span>
+            Contracts of the wallet with the template <span className="text-ink">{query.templateIds.join(', ')}</span>
           </>
         ) : (
           'No contracts.'

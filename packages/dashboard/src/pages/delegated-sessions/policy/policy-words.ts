@@ -3,9 +3,9 @@ import { shortParty } from '../../../components/records/party.tsx'
 
 /** The windows of a cap. */
 export const WINDOWS: Record<NonNullable<PolicySpend['window']>, string> = {
-  lifetime: 'in its lifetime',
+  lifetime: 'in total',
   rolling_24h: 'in any 24 hours',
-  day_utc: 'each day (UTC)',
+  day_utc: 'per day (UTC)',
 }
 
 /** The comparison operators. */
@@ -57,7 +57,7 @@ export function conditionWords({ path, op, value }: PolicyCondition): string {
   return `${path || 'an argument'} ${OPERATORS[op] ?? op} ${shown || '…'}`
 }
 
-/** A cap: "10 USDX each day (UTC)". */
+/** A cap: "10 USDX per day (UTC)". */
 export function spendWords({ asset, amount, window, unlimited }: PolicySpend): string {
   const symbol = asset.symbol || 'an asset'
   if (unlimited === true) return `any amount of ${symbol}`
@@ -69,10 +69,10 @@ export function ruleInWords(policy: Policy, name: string): string | null {
   const [, side, number] = /^(allow|deny|spend)\[(\d+)\]$/.exec(name) ?? []
   if (side === 'spend') {
     const spend = policy.spend?.[Number(number)]
-    return spend === undefined ? null : `May spend ${spendWords(spend)}.`
+    return spend === undefined ? null : `Can spend ${spendWords(spend)}.`
   }
   const rule = side === undefined ? undefined : policy[side as 'allow' | 'deny']?.[Number(number)]
   if (rule === undefined) return null
   const where = (rule.where ?? []).map(conditionWords)
-  return `${side === 'allow' ? 'May' : 'Must not'} ${actWords(rule)}${where.length === 0 ? '' : `, if ${list(where, 'and')}`}.`
+  return `${side === 'allow' ? 'Can' : 'Cannot'} ${actWords(rule)}${where.length === 0 ? '' : `, if ${list(where, 'and')}`}.`
 }

@@ -47,7 +47,7 @@ function Cap({ cap, name }: { cap: SpendLeft; name: string }) {
 
 /** What a session may still spend: a bar for each cap. */
 export function SpendLeftList({ spend }: { spend: readonly SpendLeft[] }) {
-  if (spend.length === 0) return <p className="text-sm text-soft">This session must not spend anything.</p>
+  if (spend.length === 0) return <p className="text-sm text-soft">This session cannot spend anything.</p>
   return (
     <ul className="grid gap-x-10 gap-y-5 lg:grid-cols-2">
       {spend.map((cap, index) => (

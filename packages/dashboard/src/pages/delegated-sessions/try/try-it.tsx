@@ -48,7 +48,7 @@ function TokenField({
   onChange: (token: string) => void
 }) {
   const byServer = session.serverExecute
-  const wrong = token !== '' && !TOKEN.test(token) ? 'A token begins with dst_.' : undefined
+  const wrong = token !== '' && !TOKEN.test(token) ? 'A session token starts with dst_.' : undefined
   return (
     <TextField
       label={byServer ? 'Session token (optional)' : 'Session token'}
@@ -60,8 +60,8 @@ function TokenField({
       error={wrong}
       hint={
         byServer
-          ? 'This session lets a server act without its token. The token is kept by this page until you leave it, and nowhere else.'
-          : 'It was shown when the session was made. It is kept by this page until you leave it, and nowhere else.'
+          ? 'Servers can use this session without its token. The dashboard keeps the token in memory only.'
+          : 'The token was shown when the session was created. The dashboard keeps it in memory only.'
       }
     />
   )
@@ -127,18 +127,20 @@ export function TryIt({ session }: { session: DelegatedSession }) {
   if (!allows(holder.session, 'delegated_sessions:execute'))
     return (
       <Card>
-        <p className="text-soft">Your key may not execute, nor see what would happen (delegated_sessions:execute).</p>
+        <p className="text-soft">
+          Your API key cannot execute transactions or dry runs: it does not have the scope delegated_sessions:execute.
+        </p>
       </Card>
     )
   if (session.status !== 'active')
     return (
       <Card>
-        <p className="text-soft">This session has ended, so it executes nothing any more.</p>
+        <p className="text-soft">This session has ended. It can no longer execute transactions.</p>
       </Card>
     )
   return (
     <>
-      <Card title="Try it" description="Says what executing these commands now would do, and why. Nothing is changed.">
+      <Card title="Try it" description="Shows what these commands would do now, and why. Nothing is changed.">
         <div className="flex flex-col gap-4">
           <TokenField session={session} token={token} onChange={setToken} />
           {examples.length === 0 ? null : (
@@ -156,14 +158,14 @@ export function TryIt({ session }: { session: DelegatedSession }) {
             <Button tone="primary" busy={run.isPending} disabled={client === null} onClick={check}>
               Dry run
             </Button>
-            {client === null ? <span className="text-sm text-soft">This needs the session’s token.</span> : null}
+            {client === null ? <span className="text-sm text-soft">Enter the session token first.</span> : null}
           </div>
         </div>
       </Card>
       {run.isError ? <Refusal error={run.error} /> : null}
       {run.data === undefined ? null : <DecisionView execution={run.data} session={session} />}
       {run.data?.decision?.allowed === true ? (
-        <Card title="To do it" description="TOKEN is the session’s token, HALFKEY_KEY any key of the app.">
+        <Card title="Run it" description="TOKEN is the session token. HALFKEY_KEY is any API key of the app.">
           <CodeBlock label="command" text={executeCommand(holder.session.publicUrl, session.id, text)} />
         </Card>
       ) : null}

@@ -38,7 +38,7 @@ function Tick({ delivery }: { delivery: Delivery }) {
 
 const rest: Column<Delivery>[] = [
   { id: 'event', header: 'Event', cell: ({ row }) => <DeliveryLink delivery={row.original} /> },
-  { id: 'answer', header: 'Last answer', cell: ({ row }) => <LastAnswer delivery={row.original} /> },
+  { id: 'answer', header: 'Last response', cell: ({ row }) => <LastAnswer delivery={row.original} /> },
   {
     id: 'attempts',
     header: 'Attempts',
@@ -48,7 +48,7 @@ const rest: Column<Delivery>[] = [
     },
   },
   { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
-  { id: 'given-up', header: 'Given up', cell: ({ row }) => <RelativeTime at={row.original.updatedAt} /> },
+  { id: 'given-up', header: 'Last attempt', cell: ({ row }) => <RelativeTime at={row.original.updatedAt} /> },
 ]
 const columns: Column<Delivery>[] = [
   { id: 'tick', header: 'Select', cell: ({ row }) => <Tick delivery={row.original} /> },
@@ -79,8 +79,7 @@ function PurgeDialog({ webhook, open, onClose }: { webhook: Webhook; open: boole
       }}
     >
       <p>
-        Their events will never reach this endpoint, and nobody can retry them any more. The events themselves stay in
-        the feed until their retention ends.
+        These deliveries can no longer be retried. The events stay in the event feed until their retention period ends.
       </p>
     </ConfirmDialog>
   )
@@ -109,8 +108,8 @@ function RetryDialog({
       danger={false}
       onConfirm={async () => onConfirm()}
     >
-      <p>Each is sent again with its event id, as a new cycle of attempts. Its history stays.</p>
-      {joins ? <p>They join those that are under way.</p> : null}
+      <p>Each is sent again with the same event id and starts a new series of attempts. The history is kept.</p>
+      {joins ? <p>They are added to the retry that is already running.</p> : null}
     </ConfirmDialog>
   )
 }
@@ -169,7 +168,7 @@ export function DeadLettersTab({
             numeric={NUMERIC}
             empty={
               <EmptyState title="No dead letters">
-                An event that this endpoint did not take at any attempt is kept here for 90 days.
+                Deliveries whose attempts all failed are kept here for 90 days.
               </EmptyState>
             }
           />

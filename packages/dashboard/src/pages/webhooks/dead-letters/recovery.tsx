@@ -18,8 +18,8 @@ const SPANS = [
   { value: 'hour', label: 'The last hour', ms: HOUR_MS },
   { value: 'day', label: 'The last 24 hours', ms: 24 * HOUR_MS },
   { value: 'week', label: 'The last 7 days', ms: 168 * HOUR_MS },
-  { value: 'all', label: 'Everything in the queue', ms: null },
-  { value: 'time', label: 'Since a time of your choice', ms: null },
+  { value: 'all', label: 'All dead letters', ms: null },
+  { value: 'time', label: 'Custom time', ms: null },
 ] as const
 type Span = (typeof SPANS)[number]['value']
 
@@ -71,13 +71,13 @@ export function RecoveryProgress({
   if (gone) return null
   return (
     <Card>
-      <section aria-label="Recovery" className="flex flex-col gap-3">
+      <section aria-label="Retry by time" className="flex flex-col gap-3">
         {error !== null && job === undefined ? <ErrorState error={error} /> : null}
         {over ? (
           <p role="status" className="text-sm font-medium">
             {job?.status === 'succeeded'
-              ? `The recovery has ended: ${job.progress} of ${job.total} dead letters are on their way again.`
-              : 'The recovery has failed.'}
+              ? `Retry finished: ${job.progress} of ${job.total} dead letters are being sent again.`
+              : 'The retry failed.'}
           </p>
         ) : (
           <ProgressBar
@@ -89,7 +89,9 @@ export function RecoveryProgress({
         {job?.error ? <p className="text-sm text-danger">{job.error}</p> : null}
         <div className="flex flex-wrap items-center justify-between gap-3">
           <p className="text-sm text-soft">
-            {over ? 'What fails again comes back into the queue.' : 'The server does this: you may leave this page.'}
+            {over
+              ? 'Deliveries that fail again return to this list.'
+              : 'This runs on the server. You can leave this page.'}
           </p>
           {over ? <Button onClick={onDismiss}>Dismiss</Button> : null}
         </div>
@@ -136,8 +138,8 @@ export function RecoverDialog({
     <Dialog
       open={open}
       onOpenChange={(next) => (next ? undefined : onClose())}
-      title="Retry all dead letters since"
-      description="Each is sent again with its event id, as a new cycle of attempts. The server does it in the background."
+      title="Retry dead letters by time"
+      description="Each is sent again with the same event id and starts a new series of attempts. This runs in the background."
     >
       <Form<RecoveryInput>
         fields={FIELDS}

@@ -42,8 +42,8 @@ export function RetryProgress({
         <div className="flex flex-wrap items-center justify-between gap-3">
           <p className="text-sm text-soft">
             {working
-              ? 'It continues while this webhook is shown, and after a reload.'
-              : 'What fails again comes back into the queue.'}
+              ? 'Keep this page open. After a reload, the retry continues.'
+              : 'Deliveries that fail again return to this list.'}
           </p>
           {working ? <Button onClick={onCancel}>Cancel the rest</Button> : <Button onClick={onDismiss}>Dismiss</Button>}
         </div>

@@ -31,16 +31,16 @@ function visible(text: string): string {
     .join('')
 }
 
-/** A receiver's answer, always as plain text. */
+/** A receiver's response, always as plain text. */
 export function AttemptAnswer({ attempt }: { attempt: DeliveryAttempt }) {
   const { responseSnippet } = attempt
   if (responseSnippet === null || responseSnippet === '')
-    return <p className="text-sm text-soft">{attempt.statusCode === null ? 'No answer came.' : 'An empty answer.'}</p>
+    return (
+      <p className="text-sm text-soft">{attempt.statusCode === null ? 'No response.' : 'The response was empty.'}</p>
+    )
   return (
     <figure className="relative min-w-0 rounded-control border bg-code">
-      <figcaption className="px-3 pt-2 pr-12 text-xs text-soft">
-        The receiver’s answer, at most its first 4 KiB
-      </figcaption>
+      <figcaption className="px-3 pt-2 pr-12 text-xs text-soft">Response of the receiver, first 4 KiB</figcaption>
       <pre
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard (WCAG 2.1.1)
         tabIndex={0}
@@ -50,7 +50,7 @@ export function AttemptAnswer({ attempt }: { attempt: DeliveryAttempt }) {
         <code>{visible(responseSnippet)}</code>
       </pre>
       <div className="absolute top-1.5 right-1.5">
-        <CopyButton text={responseSnippet} what="answer" />
+        <CopyButton text={responseSnippet} what="response" />
       </div>
     </figure>
   )
@@ -82,7 +82,7 @@ function Attempt({ attempt }: { attempt: DeliveryAttempt }) {
 
 /** The attempts of a delivery, newest first. */
 export function Attempts({ attempts }: { attempts: readonly DeliveryAttempt[] }) {
-  if (attempts.length === 0) return <p className="text-sm text-soft">Nothing was sent yet.</p>
+  if (attempts.length === 0) return <p className="text-sm text-soft">No attempts yet.</p>
   return (
     <ol aria-label="Attempts" className="flex min-w-0 flex-col pl-1.5">
       {attempts.toReversed().map((attempt) => (

@@ -19,7 +19,7 @@ const STATUSES = ['pending', 'delivering', 'retrying', 'succeeded', 'dead_letter
 const columns: Column<Delivery>[] = [
   { id: 'event', header: 'Event', cell: ({ row }) => <DeliveryLink delivery={row.original} /> },
   { id: 'status', header: 'Status', cell: ({ row }) => <StatusBadge status={row.original.status} /> },
-  { id: 'answer', header: 'Last answer', cell: ({ row }) => <LastAnswer delivery={row.original} /> },
+  { id: 'answer', header: 'Last response', cell: ({ row }) => <LastAnswer delivery={row.original} /> },
   { id: 'retries', header: 'Retries', cell: ({ row }) => row.original.retryCount },
   { id: 'next', header: 'Next attempt', cell: ({ row }) => <RelativeTime at={row.original.nextAttemptAt} /> },
   { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
@@ -30,14 +30,14 @@ function NoDeliveries({ webhook }: { webhook: Webhook }) {
   const { session } = useSession()
   return (
     <EmptyState
-      title="Nothing was sent here yet"
+      title="No deliveries yet"
       command={
         covers(webhook.events, 'user.created')
           ? curl(session.publicUrl, 'POST', '/users', { email: 'ada@example.com' })
           : curl(session.publicUrl, 'POST', `/webhooks/${webhook.id}/test`)
       }
     >
-      Send a test event with the button above, or cause a first one:
+      Send a test event with the button above, or run this command:
     </EmptyState>
   )
 }

@@ -35,9 +35,9 @@ function useDelivery(webhookId: string, deliveryId: string) {
 
 /** Why a delivery cannot be retried manually; null if it can. */
 function obstacleOf(delivery: DeliveryWithPayload, webhook: Webhook | undefined): string | null {
-  if (delivery.status === 'failed') return 'A test is sent once. Send another one instead.'
-  if (delivery.status === 'delivering') return 'It is being sent at this moment.'
-  if (delivery.payload === null) return 'Its event is past its retention.'
+  if (delivery.status === 'failed') return 'Test events are sent once. Send another test event instead.'
+  if (delivery.status === 'delivering') return 'This delivery is being sent now.'
+  if (delivery.payload === null) return 'The event is no longer stored.'
   if (webhook?.status === 'disabled') return 'Activate the webhook first.'
   return null
 }
@@ -50,8 +50,8 @@ function Retry({ delivery }: { delivery: DeliveryWithPayload }) {
   const over = ['succeeded', 'cancelled'].includes(delivery.status)
   const retry = useMutation({
     mutationFn: () => api.webhooks.deliveries.retry(delivery.webhookId, delivery.id),
-    onSuccess: () => done('It is on its way again', 'With the same event id.'),
-    onError: (error) => failed('It was not sent again', messageOf(error)),
+    onSuccess: () => done('The delivery is being sent again', 'The event id stays the same.'),
+    onError: (error) => failed('The delivery was not sent again', messageOf(error)),
     onSettled: () => queryClient.invalidateQueries({ queryKey: ['webhooks', delivery.webhookId] }),
   })
   return (
@@ -119,7 +119,7 @@ export function DeliveryPage() {
       actions={allows(session, 'webhooks:write') ? <Retry delivery={delivery} /> : <ReadOnly />}
     >
       <Facts delivery={delivery} />
-      <Card title="Attempts" description="The newest first.">
+      <Card title="Attempts" description="Newest first.">
         <Attempts attempts={delivery.attempts} />
       </Card>
       <Payload delivery={delivery} />

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router'
 
 /** How an attempt ended, in a word or two: `204`, `503`, `connection refused`. */
 export function outcomeOf({ statusCode, error }: Pick<DeliveryAttempt, 'statusCode' | 'error'>): string {
-  return statusCode === null ? (error ?? 'no answer') : String(statusCode)
+  return statusCode === null ? (error ?? 'no response') : String(statusCode)
 }
 
 /** The last attempt of a delivery, and how long it took. */

@@ -12,9 +12,7 @@ export function Payload({ delivery }: { delivery: DeliveryWithPayload }) {
   if (body === null)
     return (
       <Card title="Payload">
-        <p className="text-sm text-soft">
-          The event is past its retention of 30 days: what was sent is no longer kept.
-        </p>
+        <p className="text-sm text-soft">The event is older than 30 days. Its payload is no longer stored.</p>
       </Card>
     )
   return (
@@ -24,14 +22,14 @@ export function Payload({ delivery }: { delivery: DeliveryWithPayload }) {
         value={values.payload === 'raw' ? 'raw' : 'pretty'}
         onChange={(payload) => set({ payload: payload === 'raw' ? 'raw' : undefined })}
         tabs={[
-          { value: 'pretty', label: 'To read', content: <JsonBlock label="payload" value={delivery.payload} /> },
+          { value: 'pretty', label: 'Formatted', content: <JsonBlock label="payload" value={delivery.payload} /> },
           {
             value: 'raw',
-            label: 'As sent',
+            label: 'Raw',
             content: (
               <figure className="relative min-w-0 rounded-control border bg-code">
                 <figcaption className="px-3 pt-2 text-xs text-soft">
-                  {new TextEncoder().encode(body).length} bytes, which are what is signed
+                  {new TextEncoder().encode(body).length} bytes. The signature covers exactly these bytes.
                 </figcaption>
                 <pre
                   // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard (WCAG 2.1.1)

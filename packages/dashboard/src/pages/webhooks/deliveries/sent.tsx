@@ -10,32 +10,34 @@ function headersOf(delivery: DeliveryWithPayload): { names: string[]; meaning: R
       names: ['X-Service-Event-Id', 'webhook-id'],
       meaning: (
         <>
-          <code className="font-mono text-[0.8125rem]">{delivery.eventId}</code>, the same at every attempt and every
-          retry: by it, ignore what you have handled.
+          <code className="font-mono text-[0.8125rem]">{delivery.eventId}</code>. It is the same for every attempt. Use
+          it to ignore events that you have already handled.
         </>
       ),
     },
     {
       names: ['X-Service-Timestamp', 'webhook-timestamp'],
       meaning:
-        'When this attempt was made, in seconds since 1970. New at every attempt: refuse what is over 5 minutes off.',
+        'The time of this attempt, in seconds since 1970. Refuse deliveries whose timestamp is more than 5 minutes off.',
     },
     {
       names: ['X-Service-Signature'],
-      meaning: 'sha256= and the hex HMAC-SHA256 of timestamp, a dot and the body, keyed by the whole secret.',
+      meaning:
+        'sha256= followed by the hex HMAC-SHA256 of the timestamp, a dot and the body. The key is the full secret.',
     },
     {
       names: ['webhook-signature'],
-      meaning: 'The same promise as Standard Webhooks have it, so that their libraries verify it too. Check either.',
+      meaning:
+        'The signature in the format of Standard Webhooks, for use with their libraries. Check either signature.',
     },
-    { names: ['Content-Type'], meaning: 'application/json, always.' },
+    { names: ['Content-Type'], meaning: 'Always application/json.' },
   ]
 }
 
 /** The headers of a delivery and their meaning. */
 export function SentHeaders({ delivery }: { delivery: DeliveryWithPayload }) {
   return (
-    <Card title="Headers" description="Sent along with each attempt.">
+    <Card title="Headers" description="Sent with each attempt.">
       <dl className="divide-y text-sm">
         {headersOf(delivery).map(({ names, meaning }) => (
           <div key={names.join()} className="grid gap-x-6 gap-y-1 py-3 first:pt-0 last:pb-0 md:grid-cols-[15rem_1fr]">
@@ -58,8 +60,8 @@ export function Verify({ delivery }: { delivery: DeliveryWithPayload }) {
   if (snippet === null) return null
   return (
     <Card
-      title="Verify it yourself"
-      description="Prints the hex digest that X-Service-Signature carried. If your receiver computes another one, it has another secret, or not the bytes as they came."
+      title="Verify the signature"
+      description="Prints the hex digest of X-Service-Signature. If your receiver computes a different digest, it uses a different secret or does not hash the raw bytes."
     >
       <CodeBlock label="verification" text={snippet} />
     </Card>

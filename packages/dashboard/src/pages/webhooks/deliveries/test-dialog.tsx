@@ -16,9 +16,9 @@ const TEST = 'webhook.test'
 
 function verdictOf(delivery: Delivery): string {
   const last = delivery.attempts.at(-1)
-  if (delivery.status === 'succeeded') return 'Your endpoint took it.'
-  if (last === undefined) return 'It has not been answered yet. The delivery’s page shows its progress.'
-  return 'Your endpoint did not take it. A test is sent once and not retried.'
+  if (delivery.status === 'succeeded') return 'Your endpoint accepted the event.'
+  if (last === undefined) return 'No response yet. Open the delivery to see its progress.'
+  return 'Your endpoint did not accept the event. Test events are not retried.'
 }
 
 function Outcome({ delivery }: { delivery: Delivery }) {
@@ -65,12 +65,12 @@ export function TestDialog({ webhook, open, onClose }: { webhook: Webhook; open:
       open={open}
       onOpenChange={(next) => (next ? undefined : close())}
       title="Send a test event"
-      description="It goes to this endpoint alone, signed as any other, with example data; once, without retries."
+      description="Sends a signed event with example data to this endpoint only. Test events are not retried."
     >
       <div className="flex min-w-0 flex-col gap-4">
         <div className="flex flex-wrap items-center gap-2">
           <Select
-            label="Kind of event"
+            label="Event type"
             value={type}
             options={known.map((each) => ({ value: each, label: each }))}
             onChange={setType}

@@ -34,6 +34,6 @@ export function endpointFields(environment: 'development' | 'production'): FormF
       required: 'Choose at least one event.',
       render: (events) => <EventsPicker {...events} />,
     },
-    { name: 'description', label: 'Description', help: 'For you and your colleagues. May be empty.' },
+    { name: 'description', label: 'Description', help: 'Optional. A note for you and your colleagues.' },
   ]
 }

@@ -42,7 +42,7 @@ function Family({
     <div className="flex flex-col gap-2 border-t px-3 py-3 first:border-t-0">
       <Checkbox
         label={<code className="font-mono text-[0.8125rem] font-semibold">{family}</code>}
-        hint="All of this family, and what later versions add to it"
+        hint="All events of this family, including those added in later versions"
         checked={whole}
         mixed={some}
         disabled={everything}
@@ -80,7 +80,7 @@ export function EventsPicker({ value, onChange }: Bound<string[]>) {
     <>
       <Checkbox
         label="All events"
-        hint="Also those that later versions add"
+        hint="Including events added in later versions"
         checked={all}
         onChange={(on) => onChange(withEntry(value, EVERYTHING, on))}
       />
@@ -94,16 +94,16 @@ export function EventsPicker({ value, onChange }: Bound<string[]>) {
         autoComplete="off"
       />
       <div className="max-h-72 overflow-y-auto rounded-control border">
-        {types.length === 0 ? <Loading label="Loading the kinds of events" /> : null}
+        {types.length === 0 ? <Loading label="Loading event types" /> : null}
         {[...families].map(([family, members]) => (
           <Family key={family} family={family} types={members} value={value} onChange={onChange} />
         ))}
         {types.length > 0 && families.size === 0 ? (
-          <p className="p-4 text-sm text-soft">No kind of event has “{search.trim()}” in it.</p>
+          <p className="p-4 text-sm text-soft">No event type contains “{search.trim()}”.</p>
         ) : null}
       </div>
       <p className="text-sm text-soft [overflow-wrap:anywhere]">
-        {value.length === 0 ? 'Nothing chosen yet.' : `Chosen: ${value.join(', ')}`}
+        {value.length === 0 ? 'No events selected.' : `Selected: ${value.join(', ')}`}
       </p>
     </>
   )

@@ -21,7 +21,7 @@ function useFields(): FormField<NewEndpoint>[] {
   const apps = useAppOptions()
   const fields = widenFields<NewEndpoint, Endpoint>(endpointFields(session.environment))
   if (session.appId !== null || apps.length < 2) return fields
-  const all = { value: ALL_APPS, label: 'All apps, and the tenant’s own events' }
+  const all = { value: ALL_APPS, label: 'All apps and tenant events' }
   return [...fields, { name: 'appId', label: 'App', kind: 'select', options: [all, ...apps] }]
 }
 
@@ -59,11 +59,11 @@ export function RegisterDialog({ open, onClose }: { open: boolean; onClose: () =
     <Dialog
       open={open}
       onOpenChange={(next) => (next ? undefined : close())}
-      title={made === null ? 'Register a webhook' : 'Its signing secret'}
+      title={made === null ? 'Register a webhook' : 'Signing secret'}
       description={
         made === null
-          ? 'Events are posted to your endpoint, signed, until it answers with a 2xx status.'
-          : 'Your receiver verifies by it that a delivery is from here and was not changed.'
+          ? 'Halfkey sends signed events to your endpoint and retries until it responds with a 2xx status.'
+          : 'Your receiver uses it to verify that a delivery comes from Halfkey and was not changed.'
       }
       wide
       sticky
@@ -82,7 +82,7 @@ export function RegisterDialog({ open, onClose }: { open: boolean; onClose: () =
             }}
           />
           <div className="flex min-w-0 flex-col gap-2">
-            <h3 className="text-sm font-medium">A receiver to paste</h3>
+            <h3 className="text-sm font-medium">Example receiver</h3>
             <CodeBlock label="receiver" text={receiverSnippet(made.url)} />
           </div>
         </div>

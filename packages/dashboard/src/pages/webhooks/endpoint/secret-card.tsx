@@ -11,7 +11,7 @@ import { Secret } from '../../../components/records/copy.tsx'
 
 const DAY_SECONDS = 86_400
 const GRACES = [
-  { value: '0', label: 'None: the old secret ends now' },
+  { value: '0', label: 'None: the old secret stops working now' },
   { value: '3600', label: '1 hour' },
   { value: String(DAY_SECONDS), label: '24 hours' },
   { value: String(7 * DAY_SECONDS), label: '7 days' },
@@ -33,13 +33,13 @@ function RotateForm({
       fields={[
         {
           name: 'graceSeconds',
-          label: 'How long the old secret stays good',
+          label: 'How long the old secret stays valid',
           kind: 'select',
           options: GRACES,
           help: ({ graceSeconds }) =>
             graceSeconds === '0'
-              ? 'From now on, deliveries are signed with the new secret alone. A receiver that has the old one refuses them, and they are retried.'
-              : 'Until then deliveries are valid for either secret: change your receiver at any moment. verifyWebhook accepts both.',
+              ? 'Deliveries are signed with the new secret only. A receiver that still has the old secret refuses them, and Halfkey retries.'
+              : 'Until then, deliveries are signed with both secrets, so you can update your receiver at any time. verifyWebhook accepts both.',
         },
       ]}
       values={{ graceSeconds: String(DAY_SECONDS) }}
@@ -70,14 +70,14 @@ export function SecretCard({ webhook }: { webhook: Webhook }) {
         title="Signing secret"
         description={
           <>
-            It ends in <code className="font-mono">{webhook.secretLast4}</code> and was shown once. Rotate it when
-            somebody may know it who should not.
+            The secret ends in <code className="font-mono">{webhook.secretLast4}</code>. Rotate it if someone else may
+            have seen it.
           </>
         }
         actions={
           <>
             <Button onClick={() => setOpen('rotate')}>Rotate…</Button>
-            <Button onClick={() => setOpen('end')}>End grace…</Button>
+            <Button onClick={() => setOpen('end')}>End grace period…</Button>
           </>
         }
       />
@@ -96,17 +96,17 @@ export function SecretCard({ webhook }: { webhook: Webhook }) {
       <ConfirmDialog
         open={open === 'end'}
         onOpenChange={(next) => (next ? undefined : close())}
-        title="End the old secret’s grace"
-        action="End grace"
+        title="End the grace period of the old secret"
+        action="End grace period"
         onConfirm={async () => {
           await api.webhooks.rotate(webhook.id, { endGrace: true })
-          done('Only the present secret counts now')
+          done('Only the current secret is valid now')
           await queryClient.invalidateQueries({ queryKey: ['webhooks'] })
         }}
       >
         <p>
-          Deliveries will be signed with the secret that ends in {webhook.secretLast4} alone. A receiver that still has
-          an older one refuses them. Where no grace is running, nothing changes.
+          Deliveries will be signed only with the secret that ends in {webhook.secretLast4}. A receiver that still uses
+          an older secret refuses them. If no grace period is running, nothing changes.
         </p>
       </ConfirmDialog>
     </>

@@ -18,7 +18,7 @@ function EditCard({ webhook }: { webhook: Webhook }) {
   const queryClient = useQueryClient()
   const { done } = useToast()
   return (
-    <Card title="Endpoint" description="Deliveries that wait are sent to a new address, too.">
+    <Card title="Endpoint" description="Waiting deliveries are also sent to the new URL.">
       <Form<Endpoint>
         fields={endpointFields(session.environment)}
         values={endpointOf(webhook)}
@@ -47,8 +47,8 @@ function StatusCard({ webhook }: { webhook: Webhook }) {
       title="Deliveries"
       description={
         active
-          ? 'Events are sent as they happen. While paused they wait, and none is lost.'
-          : 'Events are not sent at present.'
+          ? 'Events are sent as they happen. While the webhook is paused, events are stored and sent later.'
+          : 'Events are not being sent.'
       }
       actions={
         <Button busy={setStatus.isPending} onClick={() => setStatus.mutate(active ? 'paused' : 'active')}>
@@ -66,7 +66,7 @@ function DeleteCard({ webhook }: { webhook: Webhook }) {
   return (
     <Card
       title="Delete this webhook"
-      description="Nothing more is sent to it, and its deliveries can no longer be viewed."
+      description="Halfkey stops sending events to it, and its deliveries can no longer be viewed."
       actions={
         <ConfirmButton
           label="Delete"
@@ -82,7 +82,7 @@ function DeleteCard({ webhook }: { webhook: Webhook }) {
           }}
         >
           <p className="[overflow-wrap:anywhere]">{webhook.url}</p>
-          <p>Deliveries that wait are cancelled, and its dead letters go with it. This cannot be undone.</p>
+          <p>Waiting deliveries are cancelled and dead letters are deleted. This cannot be undone.</p>
         </ConfirmButton>
       }
     />

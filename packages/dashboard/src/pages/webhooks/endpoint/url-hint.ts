@@ -16,21 +16,27 @@ export function hintOfUrl(text: string, environment: 'development' | 'production
     return {
       bad: false,
       text: isDevelopment
-        ? 'An https address that the public internet reaches. In development, http://localhost too.'
-        : 'An https address that the public internet reaches.',
+        ? 'An https URL that is reachable from the public internet. In development, http://localhost also works.'
+        : 'An https URL that is reachable from the public internet.',
     }
   if (!URL.canParse(typed) || !/^https?:\/\//i.test(typed))
-    return { bad: true, text: 'Write the whole address, such as https://example.com/webhooks.' }
+    return { bad: true, text: 'Enter a complete URL, for example https://example.com/webhooks.' }
   const url = new URL(typed)
   if (url.username !== '' || url.password !== '')
-    return { bad: true, text: 'An address with a user name or a password in it is refused. Rely on the signature.' }
+    return { bad: true, text: 'The URL must not contain a user name or a password. Verify the signature instead.' }
   if (LOOPBACK.test(url.hostname))
     return isDevelopment
-      ? { bad: false, text: 'On this machine: fine in development, refused in production.' }
-      : { bad: true, text: 'On the server’s own machine: refused, unless its operator allowed it.' }
+      ? { bad: false, text: 'This URL is on this machine. It works in development and is refused in production.' }
+      : { bad: true, text: 'This URL is on the machine of the server. It is refused unless the operator allowed it.' }
   if (PRIVATE.test(url.hostname))
-    return { bad: true, text: 'In a private network: refused, unless the operator of this server allowed it.' }
+    return {
+      bad: true,
+      text: 'This URL is in a private network. It is refused unless the operator of the server allowed it.',
+    }
   if (url.protocol === 'http:')
-    return { bad: true, text: 'Without TLS: refused, unless the operator of this server allowed this host. Use https.' }
-  return { bad: false, text: `Events are posted to ${url.host}. The address is checked now and at every send.` }
+    return {
+      bad: true,
+      text: 'This URL does not use TLS. Use https. Other URLs are refused unless the operator of the server allowed the host.',
+    }
+  return { bad: false, text: `Events are sent to ${url.host}. The address is checked now and before every delivery.` }
 }
