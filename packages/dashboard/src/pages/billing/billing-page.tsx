@@ -1,4 +1,4 @@
-import { isHalfkeyError, type Usage } from '@halfkey/sdk'
+import type { Usage } from '@halfkey/sdk'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { allows, api, messageOf } from '../../api.ts'
@@ -13,23 +13,15 @@ import { TimeDetail } from '../../components/records/record-details.tsx'
 import { useFilters } from '../../components/table/filters.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
+import { METER_NAMES } from './meter-names.ts'
 
 const PLANS = [
   { plan: 'pro', label: 'Switch to Pro' },
   { plan: 'scale', label: 'Switch to Scale' },
 ]
 
-const METERS: Record<string, string> = {
-  monthly_active_users: 'Monthly active users',
-  api_requests: 'API requests',
-  webhook_deliveries: 'Webhook deliveries',
-  custom_domains: 'Custom domains',
-}
-
-function nameOf(key: string): string {
-  const words = METERS[key] ?? key.replaceAll('_', ' ').replace(/([a-z])([A-Z])/g, '$1 $2')
-  return words.charAt(0).toUpperCase() + words.slice(1)
-}
+const NOT_CONFIGURED =
+  'No payment processor is configured on this server, so there are no limits and nothing to pay. To sell plans, the operator sets HALFKEY_STRIPE_SECRET_KEY and HALFKEY_STRIPE_WEBHOOK_SECRET.'
 
 function Meters({ usage }: { usage: Usage }) {
   return (
@@ -39,11 +31,11 @@ function Meters({ usage }: { usage: Usage }) {
           <li key={key}>
             {limit === null ? (
               <p className="flex justify-between gap-4 text-sm">
-                <span>{nameOf(key)}</span>
+                <span>{METER_NAMES[key]}</span>
                 <span className="text-soft tabular-nums">{used.toLocaleString('en')}, no limit</span>
               </p>
             ) : (
-              <ProgressBar label={nameOf(key)} value={Math.min(used, limit)} max={limit} />
+              <ProgressBar label={METER_NAMES[key]} value={Math.min(used, limit)} max={limit} />
             )}
             {limit !== null && used > limit ? (
               <p className="mt-1 text-sm text-danger">
@@ -61,6 +53,8 @@ function Plan({ usage }: { usage: Usage }) {
   const { session } = useSession()
   const [busy, setBusy] = useState('')
   const [refusal, setRefusal] = useState<string | null>(null)
+  // Without a payment processor every tenant has this plan.
+  const hasProcessor = usage.plan !== 'self_hosted'
   const here = `${session.publicUrl}/dashboard/billing`
   const leaveTo = async (what: string, page: () => Promise<{ url: string }>) => {
     setBusy(what)
@@ -69,11 +63,7 @@ function Plan({ usage }: { usage: Usage }) {
       const { url } = await page()
       location.assign(url)
     } catch (error) {
-      setRefusal(
-        isHalfkeyError(error, 'billing_not_configured')
-          ? 'No payment processor is configured on this server: there is nothing to pay, and no limit. To sell plans, set STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET.'
-          : messageOf(error),
-      )
+      setRefusal(messageOf(error))
       setBusy('')
     }
   }
@@ -83,6 +73,8 @@ function Plan({ usage }: { usage: Usage }) {
         <Button
           key={plan}
           busy={busy === plan}
+          disabled={!hasProcessor}
+          aria-describedby={hasProcessor ? undefined : 'no-processor'}
           onClick={() =>
             void leaveTo(plan, () =>
               api.billing.checkout({ plan, successUrl: `${here}?paid=${plan}`, cancelUrl: `${here}?cancelled=1` }),
@@ -94,6 +86,8 @@ function Plan({ usage }: { usage: Usage }) {
       ))}
       <Button
         busy={busy === 'portal'}
+        disabled={!hasProcessor}
+        aria-describedby={hasProcessor ? undefined : 'no-processor'}
         onClick={() => void leaveTo('portal', () => api.billing.portal({ returnUrl: here }))}
       >
         Manage billing
@@ -109,6 +103,11 @@ function Plan({ usage }: { usage: Usage }) {
         <TimeDetail label="Period start" at={usage.periodStart} />
         <TimeDetail label="Period end" at={usage.periodEnd} />
       </Details>
+      {hasProcessor ? null : (
+        <p id="no-processor" className="mt-4 max-w-3xl rounded-control bg-raised px-4 py-3 text-sm">
+          {NOT_CONFIGURED}
+        </p>
+      )}
       {refusal === null ? null : (
         <p role="alert" className="mt-4 rounded-control bg-raised px-4 py-3 text-sm">
           {refusal}

@@ -7,7 +7,8 @@ const PORT_DEFAULT = '3000'
 export function receiverSnippet(url: string): string {
   const known = URL.canParse(url) ? new URL(url) : null
   const port = known !== null && LOOPBACK.test(known.hostname) && known.port !== '' ? known.port : PORT_DEFAULT
-  return `// npm install @halfkey/sdk
+  return `// The SDK is not on npm yet. In a checkout of Halfkey: cd packages/sdk && npm pack
+// In the folder of this file: npm install <path to halfkey-sdk-….tgz>
 // HALFKEY_WEBHOOK_SECRET='whsec_…' node receiver.mjs
 import { createServer } from 'node:http'
 import { verifyWebhook } from '@halfkey/sdk'

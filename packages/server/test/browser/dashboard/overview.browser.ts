@@ -74,14 +74,26 @@ test('analytics show every series for a period, and give them away as CSV', asyn
   await eventually('ninety days are shown', async () => (await days()) === 90)
 })
 
-test('usage is shown without a processor, and buying says what is missing', async () => {
+test('every meter of the API has a name on the billing page', async () => {
+  const tenant = await stage.service.newTenant()
+  const { meters } = (await tenant.get('/billing/usage')).body.data as { meters: { key: string }[] }
+  const { page } = await stage.arrive(tenant, { path: '/billing' })
+  await page.getByText('no limit').first().waitFor()
+  const rows = await page.locator('section').filter({ hasText: 'Usage in this period' }).getByRole('listitem').all()
+  const shown = await Promise.all(rows.map(async (row) => (await row.textContent())?.replace(/\d.*$/, '')))
+  expect(shown).toEqual(['Users', 'Transactions', 'Webhook deliveries', 'API requests'])
+  expect(shown).toHaveLength(meters.length)
+})
+
+test('without a payment processor the plan cannot be changed, and the page names the settings', async () => {
   const tenant = await stage.service.newTenant()
   const { page, look } = await stage.arrive(tenant, { path: '/billing' })
-  await page.getByText('no limit').first().waitFor()
-  await look('billing')
-  await page.getByRole('button', { name: 'Switch to Pro' }).click()
   await page.getByText('No payment processor is configured').waitFor()
-  await look('billing-not-configured')
+  const reason = await page.getByText('No payment processor is configured').textContent()
+  for (const name of ['HALFKEY_STRIPE_SECRET_KEY', 'HALFKEY_STRIPE_WEBHOOK_SECRET']) expect(reason).toContain(name)
+  for (const name of ['Switch to Pro', 'Switch to Scale', 'Manage billing'])
+    expect(await page.getByRole('button', { name }).isDisabled(), name).toBe(true)
+  await look('billing')
 })
 
 test('the audit log is filtered, read entry by entry, and leads to the records', async () => {

@@ -4,15 +4,15 @@ import { type ReactNode, useState } from 'react'
 import { apiFor, fieldErrors, messageOf } from '../../../api.ts'
 import { Button } from '../../../components/controls/button.tsx'
 import { Card } from '../../../components/layout/card.tsx'
+import { useSession } from '../../../shell/session-context.ts'
 import { keepToken } from '../delegate-token.ts'
 import { PolicyInWords } from '../policy/policy-view.tsx'
 import { bodyOf, type Draft } from './draft.ts'
 import { type Attempt, elsewhere, ProblemsProvider, problemsOf, useProblems } from './field-problems.ts'
+import { type Broken, useKeptWork } from './kept-work.ts'
 import { LimitsCard } from './limits-card.tsx'
 import { PolicyEditor } from './policy-editor.tsx'
 import { PRESETS, type Preset } from './presets.ts'
-
-type Broken = { text: string; message: string } | null
 
 const [FIRST] = PRESETS as [Preset]
 
@@ -101,10 +101,15 @@ export function Compose({
   issuer: string
   onCreated: (session: DelegatedSessionWithToken) => void
 }) {
-  const [draft, setDraft] = useState(() => initialDraft(issuer))
-  const [preset, setPreset] = useState<string | null>(FIRST.id)
+  const { session: holder } = useSession()
+  const [work, setWork, clearWork] = useKeptWork(`halfkey.new-session.${holder.tenant.id}.${wallet.id}`, () => ({
+    draft: initialDraft(issuer),
+    preset: FIRST.id,
+    broken: null,
+  }))
+  const { draft, preset, broken } = work
+  const setDraft = (next: Draft) => setWork({ ...work, draft: next })
   const [choices, setChoices] = useState(0)
-  const [broken, setBroken] = useState<Broken>(null)
   const [attempt, setAttempt] = useState<Attempt | null>(null)
   const queries = useQueryClient()
   const ownKey = wallet.custody !== 'embedded'
@@ -114,20 +119,18 @@ export function Compose({
     onMutate: () => setAttempt(null),
     onError: (error) => setAttempt({ body, error }),
     onSuccess: async (session) => {
+      clearWork()
       keepToken(queries, session.id, session.token)
       onCreated(session)
       await queries.invalidateQueries({ queryKey: ['delegated-sessions'] })
     },
   })
-  const change = (policy: Draft['policy']) => {
-    setPreset(null)
-    setDraft({ ...draft, policy })
-  }
+  // The editor reports a policy and whether its JSON is valid in one go.
+  const change = (policy: Draft['policy']) => setWork({ draft: { ...draft, policy }, preset: null, broken: null })
+  const setBroken = (next: Broken) => setWork({ ...work, broken: next })
   const choose = (chosen: Preset) => {
-    setPreset(chosen.id)
     setChoices(choices + 1)
-    setBroken(null)
-    setDraft({ ...draft, policy: chosen.policy(issuer) })
+    setWork({ draft: { ...draft, policy: chosen.policy(issuer) }, preset: chosen.id, broken: null })
   }
   return (
     <ProblemsProvider value={problemsOf(attempt, body)}>

@@ -7,6 +7,7 @@ import { Tabs } from '../../../components/layout/tabs.tsx'
 import { useTemplates } from '../policy/templates.ts'
 import { cleanPolicy } from './draft.ts'
 import { useProblem, useProblems } from './field-problems.ts'
+import type { Broken } from './kept-work.ts'
 import { readPolicy } from './read-policy.ts'
 import { RuleList } from './rule-editor.tsx'
 import { SpendList } from './spend-editor.tsx'
@@ -75,8 +76,8 @@ export function PolicyEditor({
   ...form
 }: FormProps & {
   /** Text that is not a valid policy, with its error. */
-  broken: { text: string; message: string } | null
-  onBroken: (broken: { text: string; message: string } | null) => void
+  broken: Broken
+  onBroken: (broken: Broken) => void
 }) {
   const [tab, setTab] = useState<'form' | 'json'>('form')
   // The text stays as typed: formatting it anew from the policy would move the caret.
@@ -85,12 +86,11 @@ export function PolicyEditor({
   const write = (text: string) => {
     const read = readPolicy(text)
     setTyped(text)
-    onBroken(typeof read === 'string' ? { text, message: read } : null)
-    if (typeof read !== 'string') form.onChange(read)
+    if (typeof read === 'string') onBroken({ text, message: read })
+    else form.onChange(read)
   }
   const change = (policy: Policy) => {
     setTyped(null)
-    onBroken(null)
     form.onChange(policy)
   }
   const wrong = Object.entries(useProblems())

@@ -12,7 +12,7 @@ import { RelativeTime } from '../../../components/records/relative-time.tsx'
 import { type Column, DataTable } from '../../../components/table/data-table.tsx'
 import { Filters, useFilters } from '../../../components/table/filters.tsx'
 import { LIVE } from '../../../query-client.ts'
-import { DeliveryLink, LastAnswer } from '../deliveries/outcome.tsx'
+import { attemptsOf, DeliveryLink, LastAnswer } from '../deliveries/outcome.tsx'
 import { RecoverDialog, RecoveryProgress, useRecovery } from './recovery.tsx'
 import { RetryProgress } from './retry-progress.tsx'
 import { isRunning, type RetryRunner } from './retry-run.ts'
@@ -39,14 +39,7 @@ function Tick({ delivery }: { delivery: Delivery }) {
 const rest: Column<Delivery>[] = [
   { id: 'event', header: 'Event', cell: ({ row }) => <DeliveryLink delivery={row.original} /> },
   { id: 'answer', header: 'Last response', cell: ({ row }) => <LastAnswer delivery={row.original} /> },
-  {
-    id: 'attempts',
-    header: 'Attempts',
-    cell: ({ row }) => {
-      const last = row.original.attempts.at(-1)
-      return last === undefined ? 0 : last.number + 1
-    },
-  },
+  { id: 'attempts', header: 'Attempts', cell: ({ row }) => attemptsOf(row.original) },
   { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
   { id: 'given-up', header: 'Last attempt', cell: ({ row }) => <RelativeTime at={row.original.updatedAt} /> },
 ]

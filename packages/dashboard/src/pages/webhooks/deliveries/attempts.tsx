@@ -2,7 +2,7 @@ import type { DeliveryAttempt } from '@halfkey/sdk'
 import { Badge } from '../../../components/records/badge.tsx'
 import { CopyButton } from '../../../components/records/copy.tsx'
 import { RelativeTime } from '../../../components/records/relative-time.tsx'
-import { outcomeOf } from './outcome.tsx'
+import { countOf, outcomeOf } from './outcome.tsx'
 
 const NEWLINE = 10
 const TAB = 9
@@ -67,7 +67,7 @@ function Attempt({ attempt }: { attempt: DeliveryAttempt }) {
         className={`absolute top-1.5 -left-[0.3125rem] size-2.5 rounded-full ${good ? 'bg-good' : 'bg-danger'}`}
       />
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1 text-sm">
-        <span className="font-medium">{attempt.number === 0 ? 'First send' : `Attempt ${attempt.number}`}</span>
+        <span className="font-medium">Attempt {countOf(attempt)}</span>
         <Badge tone={good ? 'good' : 'danger'}>{outcomeOf(attempt)}</Badge>
         <span className="text-soft tabular-nums">{attempt.durationMs} ms</span>
         <span className="ml-auto text-soft">

@@ -12,7 +12,7 @@ import { LIVE } from '../../../query-client.ts'
 import { useSession } from '../../../shell/session-context.ts'
 import { covers } from '../endpoint/events-picker.tsx'
 import { useEventTypes } from '../queries.ts'
-import { DeliveryLink, LastAnswer } from './outcome.tsx'
+import { attemptsOf, DeliveryLink, LastAnswer } from './outcome.tsx'
 
 const STATUSES = ['pending', 'delivering', 'retrying', 'succeeded', 'dead_letter', 'cancelled', 'failed'] as const
 
@@ -20,11 +20,11 @@ const columns: Column<Delivery>[] = [
   { id: 'event', header: 'Event', cell: ({ row }) => <DeliveryLink delivery={row.original} /> },
   { id: 'status', header: 'Status', cell: ({ row }) => <StatusBadge status={row.original.status} /> },
   { id: 'answer', header: 'Last response', cell: ({ row }) => <LastAnswer delivery={row.original} /> },
-  { id: 'retries', header: 'Retries', cell: ({ row }) => row.original.retryCount },
+  { id: 'attempts', header: 'Attempts', cell: ({ row }) => attemptsOf(row.original) },
   { id: 'next', header: 'Next attempt', cell: ({ row }) => <RelativeTime at={row.original.nextAttemptAt} /> },
   { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
 ]
-const NUMERIC = ['retries']
+const NUMERIC = ['attempts']
 
 function NoDeliveries({ webhook }: { webhook: Webhook }) {
   const { session } = useSession()

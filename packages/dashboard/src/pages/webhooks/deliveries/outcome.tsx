@@ -6,6 +6,17 @@ export function outcomeOf({ statusCode, error }: Pick<DeliveryAttempt, 'statusCo
   return statusCode === null ? (error ?? 'no response') : String(statusCode)
 }
 
+/** The number of an attempt as people count. In the API the first send is 0. */
+export function countOf({ number }: Pick<DeliveryAttempt, 'number'>): number {
+  return number + 1
+}
+
+/** How many attempts a delivery has had. */
+export function attemptsOf({ attempts }: Pick<Delivery, 'attempts'>): number {
+  const last = attempts.at(-1)
+  return last === undefined ? 0 : countOf(last)
+}
+
 /** The last attempt of a delivery, and how long it took. */
 export function LastAnswer({ delivery }: { delivery: Delivery }) {
   const last = delivery.attempts.at(-1)

@@ -83,6 +83,12 @@ export function RegisterDialog({ open, onClose }: { open: boolean; onClose: () =
           />
           <div className="flex min-w-0 flex-col gap-2">
             <h3 className="text-sm font-medium">Example receiver</h3>
+            <p className="text-sm text-soft">
+              It uses the SDK, which is not on npm yet.{' '}
+              <a href="/docs/sdk#installing" target="_blank" rel="noreferrer" className="text-accent hover:underline">
+                How to install the SDK
+              </a>
+            </p>
             <CodeBlock label="receiver" text={receiverSnippet(made.url)} />
           </div>
         </div>
