@@ -13,6 +13,7 @@ const STAMP = join(ROOT, 'packages/server/assets/dashboard/sources.sha256')
 const SOURCES = [
   'packages/dashboard/{index.html,package.json,vite.config.ts}',
   'packages/dashboard/src/**/*.*',
+  'packages/server/assets/brand/*',
   'packages/sdk/src/**/*.ts',
 ]
 /** Nothing of it is left in what is built, and it may not be generated yet. */

@@ -47,11 +47,12 @@ function documentOf(parts: { title: string; initial: string; head: string; main:
 <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">
 <meta name="color-scheme" content="light dark">
 <meta name="theme-color" content="#ffffff" media="(prefers-color-scheme: light)">
-<meta name="theme-color" content="#171a20" media="(prefers-color-scheme: dark)">
+<meta name="theme-color" content="#16191f" media="(prefers-color-scheme: dark)">
 <meta name="referrer" content="no-referrer">
 <meta name="robots" content="noindex">
 <title>${escapeHtml(parts.title)}</title>
 <link rel="icon" href="${ICON}">
+<link rel="stylesheet" href="/signin/tokens.css">
 <link rel="stylesheet" href="/signin/page.css">
 <link rel="stylesheet" href="/signin/controls.css">
 <link rel="stylesheet" href="/signin/account.css">

@@ -1,3 +1,4 @@
+import { brandRoutes } from '../../platform/http/brand-files.ts'
 import { currentUser, eitherKey, one, type PlainRoute, type Route, route } from '../../platform/http/route.ts'
 import { SignedIn } from '../users/schema.ts'
 import { CreateCode, Exchange, SignInCode } from './schema.ts'
@@ -42,6 +43,7 @@ export const signInPageRoutes: Route[] = [
 /** The page and what it is made of. */
 export const signInPages: PlainRoute[] = [
   { path: '/signin', handler: signInPage },
+  ...brandRoutes('/signin'),
   ...signInAssets().map(({ name, contentType, body }) => ({
     path: `/signin/${name}`,
     handler: async () => ({ status: 200, contentType, headers: { 'cache-control': 'no-cache' }, body }),

@@ -60,6 +60,7 @@ export function renderPage(page: PageParts): string {
 <meta name="color-scheme" content="light dark">
 <title>${escapeHtml(page.title === 'Halfkey' ? page.title : `${page.title} · Halfkey`)}</title>
 <link rel="icon" href="data:,">
+<link rel="stylesheet" href="/docs/assets/tokens.css">
 <link rel="stylesheet" href="/docs/assets/docs.css">
 <script type="module" src="/docs/assets/docs.js"></script>
 </head>

@@ -1,3 +1,4 @@
+import { brandRoutes } from '../../platform/http/brand-files.ts'
 import type { PlainRoute } from '../../platform/http/route.ts'
 import { docsAssets, docsIndex, docsPage, listPages, missingPage } from './site.ts'
 
@@ -14,5 +15,6 @@ export const docsPages: PlainRoute[] = [
     path: `/docs/assets/${name}`,
     handler: async () => ({ status: 200, contentType, headers: { 'cache-control': 'no-cache' }, body }),
   })),
+  ...brandRoutes('/docs/assets'),
   { path: '/docs/*', handler: async () => missingPage() },
 ]
