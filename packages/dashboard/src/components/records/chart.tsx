@@ -1,74 +1,115 @@
-import { useEffect, useRef } from 'react'
-import uPlot from 'uplot'
+import { useEffect, useMemo, useRef, useState } from 'react'
+import type uPlot from 'uplot'
 import { useIsDark } from '../../theme.ts'
+import { type ChartCursor, DAY, drawChart, resizeChart } from './draw-chart.ts'
 
 /** One series of a chart, with a value per day. */
 export interface Series {
   label: string
+  /** What one and several of it are called: "12 active users". */
+  unit: { one: string; many: string }
   values: number[]
-  tone?: 'accent' | 'good' | 'warn' | 'danger' | 'soft'
+  tone: 'accent' | 'good' | 'danger'
 }
 
-const HEIGHT_PX = 220
-const DAY = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric', timeZone: 'UTC' })
+const SWATCHES: Record<Series['tone'], string> = { accent: 'bg-accent', good: 'bg-good', danger: 'bg-danger' }
 
-/** A theme colour resolved for the canvas. */
-function colour(element: HTMLElement, name: string): string {
-  const probe = document.createElement('span')
-  probe.style.color = `var(--color-${name})`
-  element.append(probe)
-  const { color } = getComputedStyle(probe)
-  probe.remove()
-  return color
+/** A value of a series in words: "1 active user". */
+function inWords({ values, unit }: Series, index: number): string {
+  const value = values[index] ?? 0
+  return `${value.toLocaleString('en')} ${value === 1 ? unit.one : unit.many}`
 }
 
-function draw(element: HTMLElement, dates: string[], series: Series[]): uPlot {
-  const soft = colour(element, 'soft')
-  const line = colour(element, 'line')
-  const axis: uPlot.Axis = {
-    stroke: soft,
-    grid: { stroke: line, width: 1 },
-    ticks: { show: false },
-    font: '12px system-ui',
-  }
-  return new uPlot(
-    {
-      width: element.clientWidth,
-      height: HEIGHT_PX,
-      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'UTC'),
-      scales: { y: { range: (_, __, max) => [0, Math.max(4, max * 1.1)] } },
-      axes: [
-        { ...axis, values: (_, splits) => splits.map((at) => DAY.format(at * 1000)), space: 60 },
-        { ...axis, size: 44 },
-      ],
-      series: [
-        { label: 'Day', value: (_, seconds) => (seconds === null ? '–' : DAY.format(seconds * 1000)) },
-        ...series.map(({ label, tone }) => {
-          const stroke = colour(element, tone ?? 'accent')
-          return { label, stroke, width: 2, points: { show: dates.length <= 14, size: 5, fill: stroke } }
-        }),
-      ],
-      cursor: { y: false, points: { size: 7 } },
-    },
-    [dates.map((date) => Date.parse(date) / 1000), ...series.map(({ values }) => values)],
-    element,
+/** Whether the last day is today, of which some hours are still missing. */
+function isPartial(dates: readonly string[]): boolean {
+  return (dates.at(-1) ?? '') >= new Date().toISOString().slice(0, 10)
+}
+
+function Legend({ series, partial }: { series: readonly Series[]; partial: boolean }) {
+  return (
+    <ul aria-hidden className="flex flex-wrap gap-x-4 gap-y-1 text-xs text-soft">
+      {series.map(({ label, tone }) => (
+        <li key={label} className="flex items-center gap-1.5">
+          <span className={`size-2 rounded-full ${SWATCHES[tone]}`} />
+          {label}
+        </li>
+      ))}
+      {partial ? (
+        <li className="flex items-center gap-1.5">
+          <span className="w-4 border-t-2 border-dashed border-edge" />
+          Today so far
+        </li>
+      ) : null}
+    </ul>
   )
 }
 
-/**
- * Lines over days (`YYYY-MM-DD`, UTC). Its figures are in a table too, which is there for assistive technology; `label`
- * names both.
- */
+function Tooltip({ cursor, dates, series }: { cursor: ChartCursor; dates: readonly string[]; series: Series[] }) {
+  const date = dates[cursor.index]
+  if (date === undefined) return null
+  return (
+    <div
+      aria-hidden
+      className={`pointer-events-none absolute top-8 z-1 rounded-control border bg-surface px-3 py-2 text-xs whitespace-nowrap shadow-popup ${cursor.isRight ? '-translate-x-[calc(100%+12px)]' : 'translate-x-3'}`}
+      ref={(element) => {
+        if (element !== null) element.style.left = `${cursor.left}px`
+      }}
+    >
+      <p className="mb-1 text-soft">{DAY.format(Date.parse(date))}</p>
+      {series.map((each) => (
+        <p key={each.label} className="flex items-center gap-1.5 font-medium tabular-nums">
+          <span className={`size-2 rounded-full ${SWATCHES[each.tone]}`} />
+          {inWords(each, cursor.index)}
+        </p>
+      ))}
+    </div>
+  )
+}
+
+/** The same figures for assistive technology. */
+function FiguresTable({ label, dates, series }: { label: string; dates: readonly string[]; series: Series[] }) {
+  return (
+    // The table itself would not stay as small as this class makes it.
+    <div className="sr-only">
+      <table>
+        <caption>{label}</caption>
+        <thead>
+          <tr>
+            <th>Day</th>
+            {series.map((each) => (
+              <th key={each.label}>{each.label}</th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {dates.map((date, index) => (
+            <tr key={date}>
+              <td>{date}</td>
+              {series.map((each) => (
+                <td key={each.label}>{each.values[index]}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+/** Areas over days (`YYYY-MM-DD`, UTC). `label` names the figures for assistive technology. */
 export function DailyChart({ label, dates, series }: { label: string; dates: string[]; series: Series[] }) {
   const holder = useRef<HTMLDivElement>(null)
+  const [cursor, setCursor] = useState<ChartCursor | null>(null)
   const dark = useIsDark()
   const data = JSON.stringify([dates, series])
-  // biome-ignore lint/correctness/useExhaustiveDependencies: drawn anew for other figures and other colours
+  const partial = isPartial(dates)
+  const isEmpty = useMemo(() => series.every(({ values }) => values.every((value) => value === 0)), [series])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: drawn again for other figures and other colours
   useEffect(() => {
     const element = holder.current
     if (element === null || dates.length === 0) return undefined
-    const plot = draw(element, dates, series)
-    const resized = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: HEIGHT_PX }))
+    const plot: uPlot = drawChart(element, { dates, series, partial, onCursor: setCursor })
+    const resized = new ResizeObserver(() => resizeChart(plot, element))
     resized.observe(element)
     return () => {
       resized.disconnect()
@@ -76,36 +117,16 @@ export function DailyChart({ label, dates, series }: { label: string; dates: str
     }
   }, [data, dark])
   return (
-    <figure className="relative min-w-0">
-      <div
-        ref={holder}
-        aria-hidden
-        className="min-h-62 min-w-0 overflow-hidden text-sm [&_.u-legend]:text-soft [&_.u-legend_th]:font-normal"
-      />
-      {/* The table itself would not stay as small as this class makes it. */}
-      <div className="sr-only">
-        <table>
-          <caption>{label}</caption>
-          <thead>
-            <tr>
-              <th>Day</th>
-              {series.map((each) => (
-                <th key={each.label}>{each.label}</th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {dates.map((date, index) => (
-              <tr key={date}>
-                <td>{date}</td>
-                {series.map((each) => (
-                  <td key={each.label}>{each.values[index]}</td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+    <figure className="relative flex min-w-0 flex-col gap-2">
+      <Legend series={series} partial={partial && !isEmpty} />
+      <div ref={holder} aria-hidden className="min-h-55 min-w-0 overflow-hidden" />
+      {isEmpty ? (
+        <p className="pointer-events-none absolute inset-x-0 top-1/2 text-center text-sm text-soft">
+          No activity in this period
+        </p>
+      ) : null}
+      {cursor === null || isEmpty ? null : <Tooltip cursor={cursor} dates={dates} series={series} />}
+      <FiguresTable label={label} dates={dates} series={series} />
     </figure>
   )
 }

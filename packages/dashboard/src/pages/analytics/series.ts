@@ -10,51 +10,117 @@ export interface Chart {
   lines(days: Day[]): Series[]
 }
 
-const line = (label: string, of: (day: Day) => number, days: Day[], tone?: Series['tone']): Series => ({
-  label,
-  values: days.map(of),
-  ...(tone === undefined ? {} : { tone }),
-})
+const line = (
+  label: string,
+  unit: [one: string, many: string],
+  values: number[],
+  tone: Series['tone'] = 'accent',
+): Series => ({ label, unit: { one: unit[0], many: unit[1] }, values, tone })
 
 /** All figures, grouped by chart. */
 export const CHARTS: readonly Chart[] = [
   {
     title: 'Users',
     lines: (days) => [
-      line('Active users', (day) => day.activeUsers, days),
-      line('New users', (day) => day.newUsers, days, 'good'),
+      line(
+        'Active users',
+        ['active user', 'active users'],
+        days.map((day) => day.activeUsers),
+      ),
+      line(
+        'New users',
+        ['new user', 'new users'],
+        days.map((day) => day.newUsers),
+        'good',
+      ),
     ],
   },
   {
     title: 'Sign-ins',
     lines: (days) => [
-      line('Passkey sign-ins', (day) => day.signIns.passkey, days),
-      line('Messenger sign-ins', (day) => day.signIns.messenger, days, 'good'),
+      line(
+        'With a passkey',
+        ['sign-in with a passkey', 'sign-ins with a passkey'],
+        days.map((day) => day.signIns.passkey),
+      ),
+      line(
+        'With a messenger',
+        ['sign-in with a messenger', 'sign-ins with a messenger'],
+        days.map((day) => day.signIns.messenger),
+        'good',
+      ),
     ],
   },
   {
     title: 'Guests',
     lines: (days) => [
-      line('Guests started', (day) => day.guests, days),
-      line('Guests converted', (day) => day.guestsConverted, days, 'good'),
+      line(
+        'Guests started',
+        ['guest started', 'guests started'],
+        days.map((day) => day.guests),
+      ),
+      line(
+        'Guests converted',
+        ['guest converted', 'guests converted'],
+        days.map((day) => day.guestsConverted),
+        'good',
+      ),
     ],
   },
-  { title: 'Wallets', lines: (days) => [line('Wallets created', (day) => day.walletsCreated, days)] },
+  {
+    title: 'Wallets',
+    lines: (days) => [
+      line(
+        'Wallets created',
+        ['wallet created', 'wallets created'],
+        days.map((day) => day.walletsCreated),
+      ),
+    ],
+  },
   {
     title: 'Transactions',
     lines: (days) => [
-      line('Completed', (day) => day.transactionsCompleted, days, 'good'),
-      line('Failed', (day) => day.transactionsFailed, days, 'danger'),
+      line(
+        'Completed',
+        ['transaction completed', 'transactions completed'],
+        days.map((day) => day.transactionsCompleted),
+        'good',
+      ),
+      line(
+        'Failed',
+        ['transaction failed', 'transactions failed'],
+        days.map((day) => day.transactionsFailed),
+        'danger',
+      ),
     ],
   },
   {
     title: 'Webhook deliveries',
     lines: (days) => [
-      line('Succeeded', (day) => day.deliveriesSucceeded, days, 'good'),
-      line('Failed', (day) => day.deliveriesFailed, days, 'danger'),
+      line(
+        'Succeeded',
+        ['delivery succeeded', 'deliveries succeeded'],
+        days.map((day) => day.deliveriesSucceeded),
+        'good',
+      ),
+      line(
+        'Failed',
+        ['delivery failed', 'deliveries failed'],
+        days.map((day) => day.deliveriesFailed),
+        'danger',
+      ),
     ],
   },
-  { title: 'API requests', lines: (days) => [line('Requests', (day) => day.apiRequests, days)] },
+  {
+    title: 'API requests',
+    lines: (days) => [
+      line(
+        'API requests',
+        ['API request', 'API requests'],
+        days.map((day) => day.apiRequests),
+      ),
+    ],
+  },
 ]
 
 /** Yesterday's figure in words. */

@@ -30,16 +30,28 @@ async function readChecks(): Promise<Check[]> {
   }
 }
 
+/** The result of all checks. */
+function inWords(checks: Check[] | undefined): string {
+  const failing = checks?.filter(({ ok }) => !ok).length ?? 0
+  if (failing > 0) return failing === 1 ? '1 check is failing' : `${failing} checks are failing`
+  return checks === undefined || checks.length === 0
+    ? 'Readiness of the server process behind this page'
+    : 'All checks of the server process behind this page pass'
+}
+
 /** The readiness checks of the process that answers. */
 export function Health() {
   const query = useQuery({ queryKey: ['health'], queryFn: readChecks, ...LIVE })
   return (
-    <Card title="Health" description="Readiness checks of the server process behind this page">
+    <Card title="Health" description={inWords(query.data)}>
       {query.isPending ? <Loading /> : null}
       {query.isError ? <ErrorState error={query.error} onRetry={() => void query.refetch()} /> : null}
-      <ul className="flex flex-col gap-2.5">
+      {query.data?.length === 0 ? (
+        <p className="text-sm text-soft">This process runs no checks, so its health is not known.</p>
+      ) : null}
+      <ul className="-my-1.5 divide-y">
         {query.data?.map(({ name, ok, note }) => (
-          <li key={name} className="flex items-center justify-between gap-4 text-sm">
+          <li key={name} className="flex min-h-10 items-center justify-between gap-4 text-sm">
             <span className="capitalize">{name.replaceAll('_', ' ')}</span>
             <span className="flex items-center gap-3 text-soft">
               <span className="tabular-nums">{note}</span>

@@ -80,7 +80,7 @@ export function OverviewPage() {
     >
       <FirstSteps />
       {maySeeFigures ? <Figures /> : null}
-      <div className="grid gap-5 lg:grid-cols-2">
+      <div className="grid items-start gap-5 lg:grid-cols-2">
         <Health />
         {allows(session, 'audit:read') ? <RecentActs /> : null}
       </div>

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { api } from '../../api.ts'
 import { Card } from '../../components/layout/card.tsx'
 import { EmptyState, ErrorState, Loading } from '../../components/layout/states.tsx'
-import { RecordLink } from '../../components/records/record-link.tsx'
+import { RecordName } from '../../components/records/record-name.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { LIVE } from '../../query-client.ts'
 
@@ -29,16 +29,14 @@ export function RecentActs() {
       {query.isPending ? <Loading /> : null}
       {query.isError ? <ErrorState error={query.error} onRetry={() => void query.refetch()} /> : null}
       {query.data?.data.length === 0 ? <EmptyState title="No activity yet" /> : null}
-      <ul className="flex flex-col gap-2.5">
+      <ul className="-my-1.5 divide-y">
         {query.data?.data.map((entry) => (
-          <li key={entry.id} className="flex flex-wrap items-baseline justify-between gap-x-4 text-sm">
-            <span className="min-w-0">
-              <span className="font-medium">{entry.action}</span>{' '}
-              <span className="text-soft">
-                <RecordLink id={entry.target} />
-              </span>
+          <li key={entry.id} className="flex h-10 items-center gap-3 text-sm">
+            <span className="flex-none font-medium">{entry.action}</span>
+            <span className="min-w-0 flex-1 truncate text-soft">
+              <RecordName id={entry.target} />
             </span>
-            <span className="text-soft">
+            <span className="flex-none text-soft">
               <RelativeTime at={entry.at} />
             </span>
           </li>
