@@ -12,6 +12,14 @@ function problemOf<V extends FieldValues>({ required, validate }: FormField<V>, 
   return validate?.(value as never)
 }
 
+const ROWS_MIN = 2
+const ROWS_MAX = 10
+
+/** As many lines as the text has, within limits. */
+function rowsOf(text: string): number {
+  return Math.min(ROWS_MAX, Math.max(ROWS_MIN, text.split('\n').length))
+}
+
 function FieldControl<V extends FieldValues>({ field, values }: { field: FormField<V>; values: V }): ReactNode {
   const form = useFormContext<V>()
   const { field: control, fieldState } = useController({
@@ -41,7 +49,7 @@ function FieldControl<V extends FieldValues>({ field, values }: { field: FormFie
   if (field.kind === 'group') return <FieldGroup {...common}>{field.render({ value, onChange })}</FieldGroup>
   const { kind, required } = field
   const text = { ...common, ...field.input, value, onChange, onBlur, disabled, 'aria-required': required !== undefined }
-  if (kind === 'code' || kind === 'lines') return <TextArea {...text} mono />
+  if (kind === 'code' || kind === 'lines') return <TextArea rows={rowsOf(value)} {...text} mono />
   return <TextField autoComplete="off" {...text} />
 }
 

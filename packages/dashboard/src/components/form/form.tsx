@@ -5,6 +5,9 @@ import { changesOf, type FormField, shownFields } from './form-field.ts'
 import { FormFields } from './form-fields.tsx'
 import { placeErrors } from './server-errors.ts'
 
+/** The buttons of a form in a dialog stay in view while its fields scroll. */
+const IN_DIALOG = 'sticky -bottom-5 z-1 -mx-5 -mb-5 justify-end border-t bg-surface px-5 py-3'
+
 interface FormProps<V extends FieldValues> {
   fields: readonly FormField<V>[]
   /** What the form begins with. */
@@ -59,7 +62,7 @@ export function Form<V extends FieldValues>({
           </p>
         )}
         {readOnly ? null : (
-          <div className={`flex flex-wrap gap-2 ${onCancel === undefined ? '' : 'justify-end'}`}>
+          <div className={`flex flex-wrap gap-2 ${onCancel === undefined ? '' : IN_DIALOG}`}>
             {onCancel === undefined ? null : <Button onClick={onCancel}>Cancel</Button>}
             <Button tone="primary" type="submit" busy={isSubmitting} disabled={stays && !isDirty}>
               {action}

@@ -1,10 +1,9 @@
 import { TriangleAlert } from 'lucide-react'
-import { useId } from 'react'
+import { useId, useState } from 'react'
 import { allows } from '../../api.ts'
 import { Checkbox } from '../../components/controls/checkbox.tsx'
-import { SwitchField } from '../../components/controls/field.tsx'
 import { useSession } from '../../shell/session-context.ts'
-import { SCOPE_GROUPS, type Scope, type ScopeGroup } from './scopes.ts'
+import { presetOf, SCOPE_GROUPS, SCOPE_PRESETS, type Scope, type ScopeGroup } from './scopes.ts'
 
 interface Choice {
   scopes: readonly Scope[]
@@ -46,7 +45,7 @@ function Group({ group, scopes, onChange }: Choice & { group: ScopeGroup }) {
   const { session } = useSession()
   const { extra } = group
   return (
-    <fieldset className="flex flex-col gap-2 py-3">
+    <fieldset className="flex flex-col gap-2 py-2.5">
       <legend className="sr-only">{group.label}</legend>
       <div className="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
         <div className="min-w-0">
@@ -72,36 +71,74 @@ function Group({ group, scopes, onChange }: Choice & { group: ScopeGroup }) {
   )
 }
 
-/** Picks the scopes of a secret key: all, or a level per resource. Scopes that the session lacks cannot be chosen. */
+function Presets({
+  scopes,
+  isCustom,
+  onChoose,
+}: {
+  scopes: readonly Scope[]
+  isCustom: boolean
+  onChoose: (scopes: readonly Scope[] | null) => void
+}) {
+  const { session } = useSession()
+  const name = useId()
+  const chosen = isCustom ? 'custom' : presetOf(scopes)?.id
+  const custom = { id: 'custom', label: 'Custom', about: 'Choose a level for each resource.', scopes: null }
+  return (
+    <div className="grid gap-2 sm:grid-cols-2">
+      {[...SCOPE_PRESETS, custom].map(({ id, label, about, scopes: own }) => (
+        <label
+          key={id}
+          className="relative flex min-h-11 cursor-pointer flex-col rounded-control border border-edge/50 px-3 py-2 text-sm hover:bg-raised has-checked:border-accent has-checked:bg-accent-wash has-disabled:cursor-not-allowed has-disabled:opacity-45 has-focus-visible:outline-2 has-focus-visible:outline-offset-2 has-focus-visible:outline-accent"
+        >
+          <input
+            type="radio"
+            name={name}
+            aria-label={label}
+            className="absolute inset-0 cursor-[inherit] opacity-0"
+            checked={chosen === id}
+            disabled={own !== null && !own.every((scope) => allows(session, scope))}
+            onChange={() => onChoose(own)}
+          />
+          <span aria-hidden className="font-medium">
+            {label}
+          </span>
+          <span className="text-soft">{about}</span>
+        </label>
+      ))}
+    </div>
+  )
+}
+
+/** Picks the scopes of a secret key: a preset, or a level for each resource. Scopes that the session lacks are disabled. */
 export function ScopePicker({ scopes, onChange }: Choice) {
   const { session } = useSession()
-  const all = scopes.includes('*')
-  const mayAll = session.scopes.includes('*')
+  const [isCustom, setCustom] = useState(false)
+  const choose = (preset: readonly Scope[] | null) => {
+    setCustom(preset === null)
+    // A custom choice starts with what was chosen before.
+    onChange(preset === null ? scopes.filter((scope) => scope !== '*') : [...preset])
+  }
   return (
     <>
-      {mayAll ? (
-        <SwitchField
-          label="Everything"
-          hint="All scopes, including those added in later versions."
-          checked={all}
-          onChange={(checked) => onChange(checked ? ['*'] : [])}
-        />
-      ) : (
+      <Presets scopes={scopes} isCustom={isCustom} onChoose={choose} />
+      {session.scopes.includes('*') ? null : (
         <p className="text-sm text-soft">You can select only scopes that your own key has.</p>
       )}
-      {all ? (
+      {scopes.includes('*') ? (
         <p className="flex gap-2 rounded-control bg-warn-wash px-3 py-2 text-sm text-warn">
           <TriangleAlert aria-hidden className="mt-0.5 size-4 flex-none" />
           Anyone with this key can act for every user, create keys and delete everything. Give a server only the scopes
           that it needs.
         </p>
-      ) : (
-        <div className="divide-y border-t">
+      ) : null}
+      {isCustom ? (
+        <div className="divide-y border-y">
           {SCOPE_GROUPS.map((group) => (
             <Group key={group.label} group={group} scopes={scopes} onChange={onChange} />
           ))}
         </div>
-      )}
+      ) : null}
     </>
   )
 }

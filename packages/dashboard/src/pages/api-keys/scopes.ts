@@ -58,9 +58,54 @@ export const SCOPE_GROUPS: readonly ScopeGroup[] = [
   { label: 'Audit log', about: 'Who changed what.', levels: [{ scope: 'audit:read', label: 'Read' }] },
 ]
 
+/** A set of scopes for a common purpose. */
+export interface ScopePreset {
+  id: string
+  label: string
+  about: string
+  scopes: readonly Scope[]
+}
+
+/** The presets, from the widest to the narrowest. */
+export const SCOPE_PRESETS: readonly ScopePreset[] = [
+  { id: 'full', label: 'Full access', about: 'Everything, including later versions.', scopes: ['*'] },
+  {
+    id: 'backend',
+    label: 'App backend',
+    about: 'Users, sign-in, wallets and delegated sessions.',
+    scopes: [
+      'users:write',
+      'users:act_as',
+      'auth:write',
+      'guests:write',
+      'wallets:write',
+      'delegated_sessions:write',
+      'delegated_sessions:execute',
+    ],
+  },
+  { id: 'events', label: 'Events', about: 'Webhooks, deliveries and the event feed.', scopes: ['webhooks:write'] },
+  {
+    id: 'read',
+    label: 'Read only',
+    about: 'Sees everything and changes nothing.',
+    scopes: SCOPE_GROUPS.flatMap(({ levels }) =>
+      levels.filter(({ label }) => label === 'Read').map(({ scope }) => scope),
+    ),
+  },
+]
+
+/** The preset that has exactly these scopes. */
+export function presetOf(scopes: readonly string[]): ScopePreset | undefined {
+  return SCOPE_PRESETS.find(
+    (preset) => preset.scopes.length === scopes.length && preset.scopes.every((scope) => scopes.includes(scope)),
+  )
+}
+
 /** A short description of a key's scopes. */
 export function rightsInWords({ type, scopes }: { type: 'secret' | 'publishable'; scopes: readonly string[] }): string {
   if (type === 'publishable') return 'browser access'
   if (scopes.includes('*')) return 'all scopes'
+  const preset = presetOf(scopes)
+  if (preset !== undefined) return preset.label.toLowerCase()
   return scopes.length === 1 ? (scopes[0] ?? '') : `${scopes.length} scopes`
 }

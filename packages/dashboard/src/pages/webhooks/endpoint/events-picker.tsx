@@ -1,5 +1,7 @@
 import type { EventTypeRecord } from '@halfkey/sdk'
+import { ChevronRight } from 'lucide-react'
 import { useState } from 'react'
+import { Button } from '../../../components/controls/button.tsx'
 import { Checkbox } from '../../../components/controls/checkbox.tsx'
 import { TextField } from '../../../components/controls/field.tsx'
 import type { Bound } from '../../../components/form/form-field.ts'
@@ -24,84 +26,101 @@ function withEntry(events: readonly string[], entry: string, on: boolean): strin
   return [...(entry.endsWith('.*') ? others.filter((each) => familyOf(each) !== entry) : others), entry]
 }
 
-function Family({
-  family,
-  types,
-  value,
-  onChange,
-}: {
-  family: string
-  types: EventTypeRecord[]
-  value: readonly string[]
-  onChange: (events: string[]) => void
-}) {
+/** Each family with its types, in the order of the catalogue. */
+function familiesOf(types: readonly EventTypeRecord[]): [string, EventTypeRecord[]][] {
+  return [...Map.groupBy(types, ({ type }) => familyOf(type))]
+}
+
+function matching(types: readonly EventTypeRecord[], search: string): EventTypeRecord[] {
+  const wanted = search.trim().toLowerCase()
+  return types.filter(({ type, description }) => `${type} ${description}`.toLowerCase().includes(wanted))
+}
+
+function Families({ types, value, onChange }: Bound<string[]> & { types: readonly EventTypeRecord[] }) {
   const everything = value.includes(EVERYTHING)
-  const whole = everything || value.includes(family)
-  const some = types.some(({ type }) => value.includes(type))
   return (
-    <div className="flex flex-col gap-2 border-t px-3 py-3 first:border-t-0">
-      <Checkbox
-        label={<code className="font-mono text-[0.8125rem] font-semibold">{family}</code>}
-        hint="All events of this family, including those added in later versions"
-        checked={whole}
-        mixed={some}
-        disabled={everything}
-        onChange={(on) => onChange(withEntry(value, family, on))}
-      />
-      <div className="flex flex-col gap-2 pl-7">
-        {types.map(({ type, description }) => (
-          <Checkbox
-            key={type}
-            label={<code className="font-mono text-[0.8125rem]">{type}</code>}
-            hint={description}
-            checked={whole || value.includes(type)}
-            disabled={whole}
-            onChange={(on) => onChange(withEntry(value, type, on))}
-          />
-        ))}
-      </div>
+    <div className="grid gap-x-4 gap-y-2 sm:grid-cols-2 lg:grid-cols-3">
+      {familiesOf(types).map(([family, members]) => (
+        <Checkbox
+          key={family}
+          label={
+            <>
+              <span className="font-mono text-[0.8125rem]">{family}</span>{' '}
+              <span className="text-soft">{members.length}</span>
+            </>
+          }
+          checked={everything || value.includes(family)}
+          mixed={members.some(({ type }) => value.includes(type))}
+          disabled={everything}
+          onChange={(on) => onChange(withEntry(value, family, on))}
+        />
+      ))}
     </div>
   )
 }
 
-function matching(types: EventTypeRecord[], search: string): Map<string, EventTypeRecord[]> {
-  const wanted = search.trim().toLowerCase()
-  const found = types.filter(({ type, description }) => `${type} ${description}`.toLowerCase().includes(wanted))
-  return Map.groupBy(found, ({ type }) => familyOf(type))
-}
-
-/** Picks the events of an endpoint: single types, families, or all. */
-export function EventsPicker({ value, onChange }: Bound<string[]>) {
-  const types = useEventTypes()
+/** Every event type with its description, to search. */
+function SingleTypes({ types, value, onChange }: Bound<string[]> & { types: readonly EventTypeRecord[] }) {
   const [search, setSearch] = useState('')
-  const families = matching(types, search)
-  const all = value.includes(EVERYTHING)
+  const found = matching(types, search)
   return (
     <>
-      <Checkbox
-        label="All events"
-        hint="Including events added in later versions"
-        checked={all}
-        onChange={(on) => onChange(withEntry(value, EVERYTHING, on))}
-      />
       <TextField
         label="Search events"
         hideLabel
         type="search"
         value={search}
         onChange={setSearch}
-        placeholder="Search events, such as wallet"
+        placeholder="Search events, for example wallet"
         autoComplete="off"
       />
-      <div className="max-h-72 overflow-y-auto rounded-control border">
-        {types.length === 0 ? <Loading label="Loading event types" /> : null}
-        {[...families].map(([family, members]) => (
-          <Family key={family} family={family} types={members} value={value} onChange={onChange} />
-        ))}
-        {types.length > 0 && families.size === 0 ? (
-          <p className="p-4 text-sm text-soft">No event type contains “{search.trim()}”.</p>
-        ) : null}
+      <fieldset className="flex max-h-64 flex-col gap-2.5 overflow-y-auto rounded-control border p-3">
+        <legend className="sr-only">Event types</legend>
+        {found.map(({ type, description }) => {
+          const isCovered = value.includes(EVERYTHING) || value.includes(familyOf(type))
+          return (
+            <Checkbox
+              key={type}
+              label={<span className="font-mono text-[0.8125rem]">{type}</span>}
+              hint={description}
+              checked={isCovered || value.includes(type)}
+              disabled={isCovered}
+              onChange={(on) => onChange(withEntry(value, type, on))}
+            />
+          )
+        })}
+        {found.length === 0 ? <p className="text-sm text-soft">No event type contains “{search.trim()}”.</p> : null}
+      </fieldset>
+    </>
+  )
+}
+
+const isSingle = (entry: string) => entry !== EVERYTHING && !entry.endsWith('.*')
+
+/** Picks the events of an endpoint: all, families, or single types. */
+export function EventsPicker({ value, onChange }: Bound<string[]>) {
+  const types = useEventTypes()
+  const [hasMore, setMore] = useState(() => value.some(isSingle))
+  return (
+    <>
+      <Checkbox
+        label="All events"
+        hint="Including events added in later versions"
+        checked={value.includes(EVERYTHING)}
+        onChange={(on) => onChange(withEntry(value, EVERYTHING, on))}
+      />
+      {types.length === 0 ? (
+        <Loading label="Loading event types" />
+      ) : (
+        <Families types={types} value={value} onChange={onChange} />
+      )}
+      <div>
+        <Button tone="ghost" aria-expanded={hasMore} onClick={() => setMore(!hasMore)} className="-ml-3.5">
+          <ChevronRight aria-hidden className={`size-4 transition-transform ${hasMore ? 'rotate-90' : ''}`} />
+          Single event types
+        </Button>
       </div>
+      {hasMore ? <SingleTypes types={types} value={value} onChange={onChange} /> : null}
       <p className="text-sm text-soft [overflow-wrap:anywhere]">
         {value.length === 0 ? 'No events selected.' : `Selected: ${value.join(', ')}`}
       </p>

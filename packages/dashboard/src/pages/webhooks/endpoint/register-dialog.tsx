@@ -85,7 +85,7 @@ export function RegisterDialog({ open, onClose }: { open: boolean; onClose: () =
             <h3 className="text-sm font-medium">Example receiver</h3>
             <p className="text-sm text-soft">
               It uses the SDK, which is not on npm yet.{' '}
-              <a href="/docs/sdk#installing" target="_blank" rel="noreferrer" className="text-accent hover:underline">
+              <a href="/docs/sdk#installing" target="_blank" rel="noreferrer" className="text-accent underline">
                 How to install the SDK
               </a>
             </p>
