@@ -40,7 +40,7 @@ export function Figure({ label, value, note }: { label: string; value: ReactNode
   return (
     <div className="min-w-0 rounded-card border bg-surface px-5 py-4 shadow-card">
       <p className="text-sm text-soft">{label}</p>
-      <p className="mt-1 truncate text-2xl font-semibold tabular-nums">{value}</p>
+      <p className="mt-1 truncate text-2xl font-semibold">{value}</p>
       {note === undefined ? null : <p className="mt-0.5 text-sm text-soft">{note}</p>}
     </div>
   )

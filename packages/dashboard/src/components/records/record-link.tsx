@@ -1,5 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import type { ComponentProps, ReactNode } from 'react'
+import { ShortId } from './short-id.tsx'
 
 const PLACES: Record<string, string> = {
   usr: '/users',
@@ -34,12 +35,17 @@ export function RecordLink({
   className?: string
   /** Shown instead of the id. */
   children?: ReactNode
-} & Pick<ComponentProps<'a'>, 'dir' | 'title'>) {
+} & Pick<ComponentProps<'a'>, 'dir' | 'title' | 'aria-label'>) {
   const path = pathOfRecord(id)
-  const shown = children ?? <code className="font-mono text-[0.8125rem] [overflow-wrap:anywhere]">{id}</code>
-  if (path === null) return <>{shown}</>
+  const shown = children ?? <ShortId id={id} className="max-w-64" />
+  if (path === null) return <span className={children === undefined ? 'text-soft' : undefined}>{shown}</span>
   return (
-    <Link to={path} className={`text-accent hover:underline ${className}`} {...rest}>
+    <Link
+      to={path}
+      className={`text-accent hover:underline ${className}`}
+      {...(children === undefined ? { 'aria-label': id } : {})}
+      {...rest}
+    >
       {shown}
     </Link>
   )

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { allows, api } from '../../api.ts'
 import { useSession } from '../../shell/session-context.ts'
 import { RecordLink } from './record-link.tsx'
+import { ShortId } from './short-id.tsx'
 
 const NAME_STALE_MS = 60_000
 
@@ -31,10 +32,11 @@ export function UserLink({ userId }: { userId: string }) {
     <RecordLink
       id={userId}
       title={isNamed ? userId : undefined}
+      aria-label={isNamed ? undefined : userId}
       dir="auto"
-      className="inline-block max-w-64 truncate align-bottom max-md:max-w-56"
+      className="inline-block max-w-full truncate align-bottom"
     >
-      {isNamed ? data : <code className="font-mono text-[0.8125rem]">{userId}</code>}
+      {isNamed ? data : <ShortId id={userId} className="max-w-64" />}
     </RecordLink>
   )
 }

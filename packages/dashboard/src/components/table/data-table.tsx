@@ -13,6 +13,9 @@ const NO_ROWS: never[] = []
 /** A column of a `DataTable`: `{ id, header, cell: ({ row }) => … }`, `row.original` being the record. */
 export type Column<T extends object> = ColumnDef<typeof features, T>
 
+/** A place in the two lines that a row has on a narrow screen. */
+type Slot = 'lead' | 'title' | 'side' | 'detail' | 'when' | 'act'
+
 /** A table of one page of an API list. The page number is in the URL. */
 export function DataTable<T extends object>({
   label,
@@ -20,6 +23,7 @@ export function DataTable<T extends object>({
   columns,
   empty,
   numeric = [],
+  phone = {},
   rowKey = (row) => (row as { id: string }).id,
 }: {
   /** What the table lists, for assistive technology. */
@@ -31,8 +35,12 @@ export function DataTable<T extends object>({
   empty: ReactNode
   /** The ids of numeric columns: right-aligned, with tabular figures. */
   numeric?: readonly string[]
+  /** The column in each place of a row on a narrow screen. Without a title it is the first column. */
+  phone?: Partial<Record<Slot, string>>
   rowKey?: (row: T) => string
 }) {
+  const title = phone.title ?? columns[0]?.id
+  const slots = new Map(Object.entries({ ...phone, title }).map(([slot, id]) => [id, slot]))
   const table = useTable({
     features,
     columns,
@@ -48,7 +56,7 @@ export function DataTable<T extends object>({
     <>
       <div className="overflow-x-auto" aria-busy={query.isFetching}>
         {/* On a narrow screen the table is styled as blocks: without these roles assistive technology would not see a table. */}
-        <table role="table" aria-label={label} className="stacked w-full text-left text-sm">
+        <table role="table" aria-label={label} className="rows w-full text-left text-sm">
           <thead role="rowgroup" className="border-b">
             {table.getHeaderGroups().map((group) => (
               <tr role="row" key={group.id}>
@@ -56,7 +64,7 @@ export function DataTable<T extends object>({
                   <th
                     role="columnheader"
                     key={header.id}
-                    className={`px-5 py-2.5 font-medium whitespace-nowrap text-soft ${numeric.includes(header.column.id) ? 'text-right' : ''}`}
+                    className={`h-10 px-3 font-medium whitespace-nowrap text-soft first:pl-5 last:pr-5 ${numeric.includes(header.column.id) ? 'text-right' : ''}`}
                   >
                     <table.FlexRender header={header} />
                   </th>
@@ -71,8 +79,8 @@ export function DataTable<T extends object>({
                   <td
                     role="cell"
                     key={cell.id}
-                    data-label={typeof cell.column.columnDef.header === 'string' ? cell.column.columnDef.header : ''}
-                    className={`align-middle md:px-5 md:py-3 ${numeric.includes(cell.column.id) ? 'text-right tabular-nums' : ''}`}
+                    data-slot={slots.get(cell.column.id)}
+                    className={`align-middle whitespace-nowrap md:h-11 md:px-3 md:first:pl-5 md:last:pr-5 ${cell.column.id === title ? 'md:w-full md:max-w-0 md:min-w-48' : 'md:max-w-52'} ${numeric.includes(cell.column.id) ? 'text-right tabular-nums' : ''}`}
                   >
                     <table.FlexRender cell={cell} />
                   </td>

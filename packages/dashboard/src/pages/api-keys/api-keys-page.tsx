@@ -30,21 +30,19 @@ interface Acts {
 
 function Named({ apiKey, isOwn }: { apiKey: ApiKey; isOwn: boolean }) {
   return (
-    <div className="min-w-40 max-md:min-w-0">
-      <span className="flex flex-wrap items-center gap-x-2 max-md:justify-end">
-        <Link
-          to="."
-          search={((before: Record<string, string | undefined>) => ({ ...before, key: apiKey.id })) as never}
-          className="font-medium text-accent hover:underline"
-        >
-          <UserText>{apiKey.name}</UserText>
-        </Link>
-        {isOwn ? <Badge tone="accent">this session</Badge> : null}
-      </span>
-      <code className="font-mono text-xs text-soft">
-        {apiKey.prefix}…{apiKey.last4}
+    <span className="flex min-w-0 items-center gap-x-2">
+      <Link
+        to="."
+        search={((before: Record<string, string | undefined>) => ({ ...before, key: apiKey.id })) as never}
+        className="min-w-0 truncate font-medium text-accent hover:underline"
+      >
+        <UserText>{apiKey.name}</UserText>
+      </Link>
+      <code title={`${apiKey.prefix}…${apiKey.last4}`} className="flex-none font-mono text-xs text-soft">
+        …{apiKey.last4}
       </code>
-    </div>
+      {isOwn ? <Badge tone="accent">this session</Badge> : null}
+    </span>
   )
 }
 
@@ -76,7 +74,6 @@ function columnsFor(apps: App[], ownKeyId: string | null, acts: Acts | null): Co
       header: 'Name',
       cell: ({ row }) => <Named apiKey={row.original} isOwn={row.original.id === ownKeyId} />,
     },
-    { id: 'type', header: 'Type', cell: ({ row }) => row.original.type },
     {
       id: 'rights',
       header: 'Scopes',
@@ -85,7 +82,7 @@ function columnsFor(apps: App[], ownKeyId: string | null, acts: Acts | null): Co
     {
       id: 'app',
       header: 'App',
-      cell: ({ row }) => <UserText className="md:min-w-24">{nameOf(row.original.appId)}</UserText>,
+      cell: ({ row }) => <UserText className="md:max-w-40">{nameOf(row.original.appId)}</UserText>,
     },
     { id: 'used', header: 'Last used', cell: ({ row }) => <RelativeTime at={row.original.lastUsedAt} none="never" /> },
     { id: 'ends', header: 'Expires', cell: ({ row }) => <RelativeTime at={row.original.expiresAt} none="never" /> },
@@ -93,6 +90,8 @@ function columnsFor(apps: App[], ownKeyId: string | null, acts: Acts | null): Co
     ...(acts === null ? [] : [actions]),
   ]
 }
+
+const PHONE = { side: 'status', detail: 'rights', when: 'used', act: 'actions' }
 
 function NoKeys() {
   const { session } = useSession()
@@ -139,7 +138,7 @@ export function ApiKeysPage() {
       }
     >
       <Card flush>
-        <DataTable label="API keys" query={query} columns={columns} empty={<NoKeys />} />
+        <DataTable label="API keys" query={query} columns={columns} empty={<NoKeys />} phone={PHONE} />
       </Card>
       <CreateKeyDialog open={creating} onClose={() => setCreating(false)} />
       <RotateKeyDialog apiKey={rotating.record} open={rotating.open} onOpenChange={rotating.onOpenChange} />

@@ -10,7 +10,7 @@ import { Page } from '../../components/layout/page.tsx'
 import { curl, EmptyState } from '../../components/layout/states.tsx'
 import { CodeBlock, CopyableId } from '../../components/records/copy.tsx'
 import { IdDetail } from '../../components/records/record-details.tsx'
-import { RecordLink } from '../../components/records/record-link.tsx'
+import { RecordName } from '../../components/records/record-name.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
 import { FilterSelect, Filters, FilterText, useFilters } from '../../components/table/filters.tsx'
@@ -60,6 +60,8 @@ function sinceOf(name: string | undefined): string | undefined {
   return new Date(Math.floor((Date.now() - ageMs) / MINUTE_MS) * MINUTE_MS).toISOString()
 }
 
+const PHONE = { detail: 'target', side: 'actor', when: 'at' }
+
 function columnsOf(open: (entry: AuditEntry) => void): Column<AuditEntry>[] {
   return [
     {
@@ -68,15 +70,15 @@ function columnsOf(open: (entry: AuditEntry) => void): Column<AuditEntry>[] {
       cell: ({ row }) => (
         <button
           type="button"
-          className="text-left font-medium text-accent hover:underline"
+          className="block max-w-full truncate text-left font-medium text-accent hover:underline"
           onClick={() => open(row.original)}
         >
           {row.original.action}
         </button>
       ),
     },
-    { id: 'target', header: 'Target', cell: ({ row }) => <RecordLink id={row.original.target} /> },
-    { id: 'actor', header: 'Actor', cell: ({ row }) => <RecordLink id={row.original.actor} /> },
+    { id: 'target', header: 'Target', cell: ({ row }) => <RecordName id={row.original.target} /> },
+    { id: 'actor', header: 'Actor', cell: ({ row }) => <RecordName id={row.original.actor} /> },
     { id: 'at', header: 'Time', cell: ({ row }) => <RelativeTime at={row.original.at} /> },
   ]
 }
@@ -98,18 +100,18 @@ function Entry({ entry, onClose }: { entry: AuditEntry; onClose: () => void }) {
       <div className="flex flex-col gap-5">
         <Details>
           <Detail label="Target">
-            <RecordLink id={entry.target} />
+            <RecordName id={entry.target} />
           </Detail>
           <Detail label="Actor">
-            <RecordLink id={entry.actor} />
+            <RecordName id={entry.actor} />
           </Detail>
           <Detail label="Time">
             <RelativeTime at={entry.at} /> <span className="block text-sm text-soft">{entry.at}</span>
           </Detail>
-          <Detail label="API key">{entry.keyId ?? '–'}</Detail>
+          <Detail label="API key">{entry.keyId === null ? '–' : <RecordName id={entry.keyId} />}</Detail>
           <Detail label="IP address">{entry.address ?? '–'}</Detail>
-          <Detail label="User">{entry.userId === null ? '–' : <RecordLink id={entry.userId} />}</Detail>
-          <Detail label="App">{entry.appId === null ? '–' : <RecordLink id={entry.appId} />}</Detail>
+          <Detail label="User">{entry.userId === null ? '–' : <RecordName id={entry.userId} />}</Detail>
+          <Detail label="App">{entry.appId === null ? '–' : <RecordName id={entry.appId} />}</Detail>
           <Detail label="Request">{entry.requestId ?? '–'}</Detail>
           <Detail label="Event">{entry.eventId ?? '–'}</Detail>
         </Details>
@@ -172,7 +174,7 @@ export function AuditLogPage() {
           <FilterText name="target" label="Target" placeholder="Target id" />
           <FilterSelect name="since" label="Time" options={SINCE_OPTIONS} all="any time" />
         </Filters>
-        <DataTable label="Audit log" query={query} columns={columns} empty={empty} />
+        <DataTable label="Audit log" query={query} columns={columns} empty={empty} phone={PHONE} />
       </Card>
       <Card
         title="Verify the log"

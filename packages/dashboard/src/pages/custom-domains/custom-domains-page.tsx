@@ -26,7 +26,7 @@ const columns: Column<CustomDomain>[] = [
     id: 'domain',
     header: 'Domain',
     cell: ({ row }) => (
-      <RecordLink id={row.original.id} className="font-medium">
+      <RecordLink id={row.original.id} className="block truncate font-medium">
         {row.original.domain}
       </RecordLink>
     ),
@@ -39,6 +39,8 @@ const columns: Column<CustomDomain>[] = [
   },
   { id: 'created', header: 'Registered', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
 ]
+
+const PHONE = { side: 'status', detail: 'checked', when: 'created' }
 
 const DOMAIN: FormField<{ domain: string; appId: string }> = {
   name: 'domain',
@@ -112,7 +114,7 @@ export function CustomDomainsPage() {
         <Filters>
           <FilterSelect name="status" label="Status" options={STATUSES} />
         </Filters>
-        <DataTable label="Custom domains" query={query} columns={columns} empty={empty} />
+        <DataTable label="Custom domains" query={query} columns={columns} empty={empty} phone={PHONE} />
       </Card>
       {values.register === undefined ? null : <RegisterDialog onClose={() => set({ register: '' })} />}
     </Page>

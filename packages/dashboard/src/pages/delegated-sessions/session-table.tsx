@@ -7,20 +7,16 @@ import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { UserLink } from '../../components/records/user-link.tsx'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
 
-const CAPS_SHOWN = 2
-
 function Left({ session }: { session: DelegatedSession }) {
   const { spend } = session.remaining
   if (spend.length === 0) return <span className="text-soft">Nothing</span>
+  const caps = spend.map(({ asset, remaining, limit }) =>
+    limit === null ? `${asset.symbol}, no limit` : `${remaining} of ${limit} ${asset.symbol}`,
+  )
   return (
-    <span className="flex flex-col items-end tabular-nums">
-      {spend.slice(0, CAPS_SHOWN).map(({ asset, remaining, limit }, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a cap is known by its place in the policy
-        <span key={index} className="max-w-56 truncate">
-          {limit === null ? `${asset.symbol}, no limit` : `${remaining} of ${limit} ${asset.symbol}`}
-        </span>
-      ))}
-      {spend.length > CAPS_SHOWN ? <span className="text-soft">and {spend.length - CAPS_SHOWN} more</span> : null}
+    <span title={caps.join('\n')} className="block truncate tabular-nums">
+      {caps[0]}
+      {caps.length > 1 ? <span className="text-soft"> +{caps.length - 1}</span> : null}
     </span>
   )
 }
@@ -29,12 +25,9 @@ const name: Column<DelegatedSession> = {
   id: 'name',
   header: 'Session',
   cell: ({ row: { original } }) => (
-    <span className="block max-w-72 min-w-0">
-      <RecordLink id={original.id} dir="auto" className="line-clamp-2 font-medium [overflow-wrap:anywhere]">
-        {original.name ?? 'Unnamed session'}
-      </RecordLink>
-      <span className="block truncate font-mono text-xs text-soft">{original.id}</span>
-    </span>
+    <RecordLink id={original.id} dir="auto" title={original.name ?? original.id} className="block truncate font-medium">
+      {original.name ?? 'Unnamed session'}
+    </RecordLink>
   ),
 }
 
@@ -61,6 +54,8 @@ const rest: Column<DelegatedSession>[] = [
 ]
 
 const FIGURES = ['left', 'uses']
+const PHONE = { side: 'status', detail: 'owner', when: 'left' }
+const PHONE_WITHOUT_OWNER = { side: 'status', detail: 'left', when: 'expires' }
 const ALL = [name, owner, ...rest]
 const WITHOUT_OWNER = [name, ...rest]
 
@@ -80,6 +75,7 @@ export function SessionTable({
       query={query}
       columns={ofOne ? WITHOUT_OWNER : ALL}
       numeric={FIGURES}
+      phone={ofOne ? PHONE_WITHOUT_OWNER : PHONE}
       empty={empty}
     />
   )

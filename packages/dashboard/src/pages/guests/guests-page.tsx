@@ -10,6 +10,7 @@ import { Page } from '../../components/layout/page.tsx'
 import { curl, EmptyState } from '../../components/layout/states.tsx'
 import { StatusBadge } from '../../components/records/badge.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
+import { ShortId } from '../../components/records/short-id.tsx'
 import { useAppOptions, useApps } from '../../components/records/use-apps.ts'
 import { UserText } from '../../components/records/user-text.tsx'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
@@ -24,13 +25,14 @@ import { GuestEnd } from './guest-end.tsx'
 
 const STATUSES = ['active', 'converted', 'expired'] as const
 const FILTERS = ['status', 'app']
+const PHONE = { side: 'status', detail: 'app', when: 'ends' }
 
 function columnsFor(apps: App[]): Column<Guest>[] {
   const nameOf = (appId: string) => apps.find(({ id }) => id === appId)?.name ?? appId
   const app: Column<Guest> = {
     id: 'app',
     header: 'App',
-    cell: ({ row }) => <UserText className="md:min-w-24">{nameOf(row.original.appId)}</UserText>,
+    cell: ({ row }) => <UserText>{nameOf(row.original.appId)}</UserText>,
   }
   return [
     {
@@ -40,9 +42,10 @@ function columnsFor(apps: App[]): Column<Guest>[] {
         <Link
           to="."
           search={((before: Record<string, string | undefined>) => ({ ...before, guest: row.original.id })) as never}
+          aria-label={row.original.id}
           className="text-accent hover:underline"
         >
-          <code className="font-mono text-[0.8125rem] [overflow-wrap:anywhere]">{row.original.id}</code>
+          <ShortId id={row.original.id} className="max-w-full" />
         </Link>
       ),
     },
@@ -116,6 +119,7 @@ export function GuestsPage() {
           label="Guest sessions"
           query={query}
           columns={columns}
+          phone={PHONE}
           empty={filtered ? <NoMatches names={FILTERS} what="guests" /> : <NoGuests />}
         />
       </Card>

@@ -86,8 +86,8 @@ function columnsOf(defaultAppId: string): Column<App>[] {
       id: 'name',
       header: 'App',
       cell: ({ row }) => (
-        <span className="flex flex-wrap items-center gap-2">
-          <RecordLink id={row.original.id} className="font-medium [overflow-wrap:anywhere]">
+        <span className="flex min-w-0 items-center gap-2">
+          <RecordLink id={row.original.id} className="min-w-0 truncate font-medium">
             {row.original.name}
           </RecordLink>
           {row.original.id === defaultAppId ? <Badge>default</Badge> : null}
@@ -99,6 +99,8 @@ function columnsOf(defaultAppId: string): Column<App>[] {
     { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
   ]
 }
+
+const PHONE = { detail: 'rp', when: 'created' }
 
 function NewApp({ onClose }: { onClose: () => void }) {
   const client = useQueryClient()
@@ -151,6 +153,7 @@ export function SettingsPage() {
             label="Apps"
             query={query}
             columns={columns}
+            phone={PHONE}
             empty={<EmptyState title="No apps" command={curl(session.publicUrl, 'POST', '/apps', { name: 'Shop' })} />}
           />
         </Card>

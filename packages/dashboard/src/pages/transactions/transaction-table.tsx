@@ -12,14 +12,9 @@ const what: Column<TransactionSummary> = {
   id: 'what',
   header: 'Transaction',
   cell: ({ row: { original } }) => (
-    <span className="block max-w-80 min-w-0">
-      <RecordLink id={original.id} className="font-medium [overflow-wrap:anywhere]">
-        {operationsWords(original.operations)}
-      </RecordLink>
-      <span className="block truncate font-mono text-xs text-soft" title={original.commandId}>
-        {original.commandId}
-      </span>
-    </span>
+    <RecordLink id={original.id} className="block truncate font-medium">
+      {operationsWords(original.operations)}
+    </RecordLink>
   ),
 }
 
@@ -29,14 +24,26 @@ const owner: Column<TransactionSummary> = {
   cell: ({ row }) => <UserLink userId={row.original.userId} />,
 }
 
+const command: Column<TransactionSummary> = {
+  id: 'command',
+  header: 'Command',
+  cell: ({ row }) => (
+    <span className="block truncate font-mono text-xs text-soft" title={row.original.commandId}>
+      {row.original.commandId}
+    </span>
+  ),
+}
+
 const rest: Column<TransactionSummary>[] = [
   { id: 'status', header: 'Status', cell: ({ row }) => <StatusBadge status={row.original.status} /> },
   { id: 'ledger', header: 'Ledger', cell: ({ row }) => row.original.ledger },
   { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
 ]
 
-const ALL = [what, owner, ...rest]
-const WITHOUT_OWNER = [what, ...rest]
+const ALL = [what, owner, command, ...rest]
+const WITHOUT_OWNER = [what, command, ...rest]
+const PHONE = { side: 'status', detail: 'owner', when: 'created' }
+const PHONE_WITHOUT_OWNER = { ...PHONE, detail: 'command' }
 
 /** A table of transactions. `ofOne`: all belong to one wallet, so the owner is not shown. */
 export function TransactionTable({
@@ -48,5 +55,13 @@ export function TransactionTable({
   empty: ReactNode
   ofOne?: boolean
 }) {
-  return <DataTable label="Transactions" query={query} columns={ofOne ? WITHOUT_OWNER : ALL} empty={empty} />
+  return (
+    <DataTable
+      label="Transactions"
+      query={query}
+      columns={ofOne ? WITHOUT_OWNER : ALL}
+      phone={ofOne ? PHONE_WITHOUT_OWNER : PHONE}
+      empty={empty}
+    />
+  )
 }

@@ -4,7 +4,7 @@ import { api } from '../../api.ts'
 import { Select } from '../../components/controls/select.tsx'
 import { Card } from '../../components/layout/card.tsx'
 import { EmptyState } from '../../components/layout/states.tsx'
-import { RecordLink } from '../../components/records/record-link.tsx'
+import { RecordName } from '../../components/records/record-name.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
 import { useFilters } from '../../components/table/filters.tsx'
@@ -39,8 +39,13 @@ function columnsFor(other: Column<AuditEntry>): Column<AuditEntry>[] {
 }
 
 const COLUMNS = {
-  by: columnsFor({ id: 'target', header: 'Target', cell: ({ row }) => <RecordLink id={row.original.target} /> }),
-  to: columnsFor({ id: 'actor', header: 'Actor', cell: ({ row }) => <RecordLink id={row.original.actor} /> }),
+  by: columnsFor({ id: 'target', header: 'Target', cell: ({ row }) => <RecordName id={row.original.target} /> }),
+  to: columnsFor({ id: 'actor', header: 'Actor', cell: ({ row }) => <RecordName id={row.original.actor} /> }),
+}
+
+const PHONE = {
+  by: { detail: 'target', when: 'at' },
+  to: { detail: 'actor', when: 'at' },
 }
 
 /** The audit log of a user: what they did, and what was done to their record. */
@@ -72,6 +77,7 @@ export function EventsTab({ user }: { user: User }) {
         label="Events"
         query={query}
         columns={COLUMNS[view]}
+        phone={PHONE[view]}
         empty={
           <EmptyState title="No events yet">
             {view === 'by'

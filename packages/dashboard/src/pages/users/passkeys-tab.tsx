@@ -24,6 +24,8 @@ interface Acts {
   remove: (passkey: Passkey) => void
 }
 
+const PHONE = { side: 'kind', detail: 'rp', when: 'used', act: 'actions' }
+
 function columnsFor(acts: Acts | null): Column<Passkey>[] {
   const actions: Column<Passkey> = {
     id: 'actions',
@@ -54,7 +56,7 @@ function columnsFor(acts: Acts | null): Column<Passkey>[] {
     {
       id: 'rp',
       header: 'Relying party id',
-      cell: ({ row }) => <UserText className="md:min-w-28">{row.original.rpId}</UserText>,
+      cell: ({ row }) => <UserText>{row.original.rpId}</UserText>,
     },
     { id: 'used', header: 'Last used', cell: ({ row }) => <RelativeTime at={row.original.lastUsedAt} none="never" /> },
     { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
@@ -133,6 +135,7 @@ export function PasskeysTab({ user }: { user: User }) {
         label="Passkeys"
         query={query}
         columns={columns}
+        phone={PHONE}
         empty={
           <EmptyState
             title="No passkeys"

@@ -17,6 +17,8 @@ import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
 import { deviceInWords, methodsInWords } from './sign-in-words.ts'
 
+const PHONE = { side: 'methods', detail: 'address', when: 'since', act: 'end' }
+
 function columnsFor(end: ((session: Session) => void) | null): Column<Session>[] {
   const action: Column<Session> = {
     id: 'end',
@@ -46,7 +48,7 @@ function columnsFor(end: ((session: Session) => void) | null): Column<Session>[]
     {
       id: 'address',
       header: 'IP address',
-      cell: ({ row }) => <code className="font-mono text-[0.8125rem]">{row.original.address}</code>,
+      cell: ({ row }) => <code className="font-mono text-xs">{row.original.address}</code>,
     },
     { id: 'since', header: 'Signed in', cell: ({ row }) => <RelativeTime at={row.original.signedInAt} /> },
     {
@@ -132,6 +134,7 @@ export function SessionsTab({ user }: { user: User }) {
         label="Active sessions"
         query={query}
         columns={columns}
+        phone={PHONE}
         empty={
           <EmptyState title="Not signed in anywhere">
             {user.status === 'suspended'

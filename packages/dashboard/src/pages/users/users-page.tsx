@@ -10,6 +10,7 @@ import { curl, EmptyState } from '../../components/layout/states.tsx'
 import { StatusBadge } from '../../components/records/badge.tsx'
 import { RecordLink } from '../../components/records/record-link.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
+import { ShortId } from '../../components/records/short-id.tsx'
 import { useAppOptions, useApps } from '../../components/records/use-apps.ts'
 import { UserText } from '../../components/records/user-text.tsx'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
@@ -21,16 +22,17 @@ import { CreateUserDialog } from './create-user-dialog.tsx'
 import { TRUST_LEVELS, TrustLevelBadge, trustLevelOf } from './trust-level.tsx'
 
 const FILTERS = ['search', 'trust_level', 'app']
+const PHONE = { side: 'status', detail: 'externalId', when: 'seen' }
 
 function Who({ user }: { user: User }) {
   const first = user.email ?? user.name ?? user.externalId
   const second = user.email === null ? null : user.name
   return (
-    <div className="min-w-48 max-md:min-w-0">
-      <RecordLink id={user.id} className="font-medium">
-        {first === null ? <code className="font-mono text-[0.8125rem]">{user.id}</code> : <UserText>{first}</UserText>}
+    <div className="flex min-w-0 items-baseline gap-2">
+      <RecordLink id={user.id} className="min-w-0 flex-none max-w-full truncate font-medium">
+        {first === null ? <ShortId id={user.id} className="max-w-64" /> : <UserText>{first}</UserText>}
       </RecordLink>
-      {second === null ? null : <UserText className="text-soft">{second}</UserText>}
+      {second === null ? null : <UserText className="min-w-0 flex-1 text-soft">{second}</UserText>}
     </div>
   )
 }
@@ -40,7 +42,7 @@ function columnsFor(apps: App[]): Column<User>[] {
   const app: Column<User> = {
     id: 'app',
     header: 'App',
-    cell: ({ row }) => <UserText className="md:min-w-24">{nameOf(row.original.appId)}</UserText>,
+    cell: ({ row }) => <UserText>{nameOf(row.original.appId)}</UserText>,
   }
   return [
     { id: 'user', header: 'User', cell: ({ row }) => <Who user={row.original} /> },
@@ -51,7 +53,7 @@ function columnsFor(apps: App[]): Column<User>[] {
         row.original.externalId === null ? (
           '–'
         ) : (
-          <UserText className="font-mono text-[0.8125rem]">{row.original.externalId}</UserText>
+          <UserText className="font-mono text-xs text-soft">{row.original.externalId}</UserText>
         ),
     },
     ...(apps.length > 1 ? [app] : []),
@@ -62,7 +64,6 @@ function columnsFor(apps: App[]): Column<User>[] {
       header: 'Last seen',
       cell: ({ row }) => <RelativeTime at={row.original.lastSeenAt} none="never" />,
     },
-    { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
   ]
 }
 
@@ -117,6 +118,7 @@ export function UsersPage() {
           label="Users"
           query={query}
           columns={columns}
+          phone={PHONE}
           empty={filtered ? <NoMatches names={FILTERS} what="users" /> : <NoUsers />}
         />
       </Card>

@@ -19,17 +19,14 @@ import { unknownIsEmpty } from '../transactions/unknown-is-empty.ts'
 import { CUSTODY, CUSTODY_OPTIONS } from './custody-words.ts'
 
 const STATUSES = ['pending', 'ready', 'failed', 'frozen'] as const
+const PHONE = { title: 'owner', side: 'status', detail: 'wallet', when: 'custody' }
 const FILTERS = ['custody', 'status', 'ledger', 'user_id']
 
 const columns: Column<Wallet>[] = [
   {
     id: 'wallet',
     header: 'Wallet',
-    cell: ({ row }) => (
-      <RecordLink id={row.original.id} className="font-mono text-[0.8125rem] [overflow-wrap:anywhere]">
-        {row.original.id}
-      </RecordLink>
-    ),
+    cell: ({ row }) => <RecordLink id={row.original.id} />,
   },
   { id: 'owner', header: 'Owner', cell: ({ row }) => <UserLink userId={row.original.userId} /> },
   { id: 'custody', header: 'Custody', cell: ({ row }) => <Badge>{CUSTODY[row.original.custody]}</Badge> },
@@ -75,6 +72,7 @@ export function WalletsPage() {
           label="Wallets"
           query={query}
           columns={columns}
+          phone={PHONE}
           empty={
             isFiltered ? (
               <NoMatches names={FILTERS} what="wallets" />

@@ -20,39 +20,39 @@ import { RegisterDialog } from './endpoint/register-dialog.tsx'
 import { useDeliveryCount } from './queries.ts'
 import { ReadOnly } from './read-only.tsx'
 
-const EVENTS_SHOWN = 3
 const STATUSES = ['active', 'paused', 'disabled'] as const
 type Status = (typeof STATUSES)[number]
 
 function Endpoint({ webhook }: { webhook: Webhook }) {
   return (
-    <div className="min-w-0 md:max-w-96">
-      <RecordLink id={webhook.id} className="line-clamp-2 font-medium [overflow-wrap:anywhere]">
-        {webhook.url}
-      </RecordLink>
-      {webhook.description === null ? null : (
-        <p className="line-clamp-2 text-soft [overflow-wrap:anywhere]">{webhook.description}</p>
-      )}
-    </div>
+    <RecordLink
+      id={webhook.id}
+      title={webhook.description === null ? webhook.url : `${webhook.url}\n${webhook.description}`}
+      className="block truncate font-medium"
+    >
+      {webhook.url}
+    </RecordLink>
   )
 }
 
-/** The first few event types of a subscription. */
+/** The first event type of a subscription, and how many more there are. */
 function Subscription({ events }: { events: string[] }) {
-  const more = events.slice(EVENTS_SHOWN)
+  const [first = '', ...more] = events
   return (
-    <span className="inline-flex max-w-72 flex-wrap gap-1 max-md:justify-end">
-      {events.slice(0, EVENTS_SHOWN).map((event) => (
-        <Badge key={event}>{event === '*' ? 'all events' : event}</Badge>
-      ))}
-      {more.length === 0 ? null : <span title={more.join(', ')}>{`+${more.length}`}</span>}
+    <span title={events.join(', ')} className="block truncate">
+      <Badge>{first === '*' ? 'all events' : first}</Badge>
+      {more.length === 0 ? null : <span className="text-soft">{` +${more.length}`}</span>}
     </span>
   )
 }
 
 function AppName({ appId }: { appId: string | null }) {
   const name = useApps().find(({ id }) => id === appId)?.name ?? appId
-  return <span className="line-clamp-1 max-w-40 [overflow-wrap:anywhere]">{appId === null ? 'All' : name}</span>
+  return (
+    <span title={name ?? undefined} className="block truncate">
+      {appId === null ? 'All' : name}
+    </span>
+  )
 }
 
 /** The failed and retrying deliveries of a webhook, with links. */
@@ -63,7 +63,7 @@ function Trouble({ webhook }: { webhook: Webhook }) {
   if (dead === 0 && retrying === 0) return <span className="text-soft">None</span>
   const to = `/webhooks/${webhook.id}`
   return (
-    <span className="inline-flex flex-wrap gap-1.5 max-md:justify-end">
+    <span className="inline-flex gap-1.5">
       {dead === 0 ? null : (
         <Link to={to} search={{ tab: 'dead-letters' } as never} className="hover:underline">
           <Badge tone="danger">{dead === 1 ? '1 dead letter' : `${dead} dead letters`}</Badge>
@@ -77,6 +77,8 @@ function Trouble({ webhook }: { webhook: Webhook }) {
     </span>
   )
 }
+
+const PHONE = { side: 'status', detail: 'events', when: 'trouble' }
 
 const columns: Column<Webhook>[] = [
   { id: 'url', header: 'Endpoint', cell: ({ row }) => <Endpoint webhook={row.original} /> },
@@ -144,6 +146,7 @@ export function WebhooksPage() {
           label="Webhooks"
           query={query}
           columns={columns}
+          phone={PHONE}
           empty={
             status === undefined && values.app === undefined ? (
               <NoWebhooks onRegister={register} />

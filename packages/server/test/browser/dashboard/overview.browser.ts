@@ -45,6 +45,10 @@ test('the overview shows what happens while one looks', async () => {
   await page.getByText('ok', { exact: true }).first().waitFor()
   await page.getByText('user.created').first().waitFor()
   await look('overview')
+  const chart = page.locator('section').filter({ hasText: 'Users' }).locator('.u-over').first()
+  const { width = 0 } = (await chart.boundingBox()) ?? {}
+  await chart.hover({ position: { x: width - 2, y: 50 } })
+  await page.getByText('2 new users', { exact: true }).waitFor()
 })
 
 test('analytics show every series for a period, and give them away as CSV', async () => {
@@ -103,6 +107,9 @@ test('the audit log is filtered, read entry by entry, and leads to the records',
   await eventually('both acts are in the log', async () => (await tenant.get('/audit-log')).body.total >= 3)
   const { page, look, go } = await stage.arrive(tenant, { path: '/audit-log' })
   await page.getByRole('button', { name: 'user.created' }).waitFor()
+  // Records and actors go by their names.
+  await page.getByRole('cell', { name: 'Ada' }).waitFor()
+  await page.getByRole('cell', { name: 'Admin' }).first().waitFor()
   await look('audit-log')
   await page.getByRole('combobox', { name: 'Action' }).click()
   await page.getByRole('option', { name: 'app', exact: true }).click()
@@ -114,7 +121,7 @@ test('the audit log is filtered, read entry by entry, and leads to the records',
   await page.getByRole('button', { name: 'Show all for this target' }).click()
   await eventually('the filter is in the address', async () => page.url().includes(`target=${tenant.appId}`))
   await go(`/audit-log?target=${user}`)
-  await page.getByRole('link', { name: user }).first().click()
+  await page.getByRole('link', { name: 'Ada' }).first().click()
   await page.waitForURL(`**/users/${user}`)
   await go('/audit-log?target=usr_nobody')
   await page.getByText('No results').waitFor()

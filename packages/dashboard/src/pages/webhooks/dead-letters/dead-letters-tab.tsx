@@ -18,6 +18,7 @@ import { RetryProgress } from './retry-progress.tsx'
 import { isRunning, type RetryRunner } from './retry-run.ts'
 
 const PAGE_SIZE = 50
+const PHONE = { lead: 'tick', title: 'event', detail: 'answer', when: 'given-up' }
 const NUMERIC = ['attempts']
 
 /** The selected dead letters; null if the session may not write. */
@@ -159,6 +160,7 @@ export function DeadLettersTab({
             query={query}
             columns={mayWrite ? columns : rest}
             numeric={NUMERIC}
+            phone={PHONE}
             empty={
               <EmptyState title="No dead letters">
                 Deliveries whose attempts all failed are kept here for 90 days.

@@ -24,6 +24,7 @@ const columns: Column<Delivery>[] = [
   { id: 'next', header: 'Next attempt', cell: ({ row }) => <RelativeTime at={row.original.nextAttemptAt} /> },
   { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
 ]
+const PHONE = { side: 'status', detail: 'answer', when: 'created' }
 const NUMERIC = ['attempts']
 
 function NoDeliveries({ webhook }: { webhook: Webhook }) {
@@ -67,6 +68,7 @@ export function DeliveriesTab({ webhook }: { webhook: Webhook }) {
         query={query}
         columns={columns}
         numeric={NUMERIC}
+        phone={PHONE}
         empty={
           status === undefined && eventType === undefined ? (
             <NoDeliveries webhook={webhook} />

@@ -1,5 +1,6 @@
 import type { Delivery, DeliveryAttempt } from '@halfkey/sdk'
 import { Link } from '@tanstack/react-router'
+import { ShortId } from '../../../components/records/short-id.tsx'
 
 /** How an attempt ended, in a word or two: `204`, `503`, `connection refused`. */
 export function outcomeOf({ statusCode, error }: Pick<DeliveryAttempt, 'statusCode' | 'error'>): string {
@@ -22,8 +23,8 @@ export function LastAnswer({ delivery }: { delivery: Delivery }) {
   const last = delivery.attempts.at(-1)
   if (last === undefined) return <span className="text-soft">Not sent yet</span>
   return (
-    <span className="inline-flex flex-wrap items-baseline gap-x-2 max-md:justify-end">
-      <span className={`line-clamp-2 [overflow-wrap:anywhere] ${last.error === null ? '' : 'text-danger'}`}>
+    <span className="flex min-w-0 items-baseline gap-x-2">
+      <span title={outcomeOf(last)} className={`truncate ${last.error === null ? '' : 'text-danger'}`}>
         {outcomeOf(last)}
       </span>
       <span className="whitespace-nowrap text-soft tabular-nums">{last.durationMs} ms</span>
@@ -34,15 +35,17 @@ export function LastAnswer({ delivery }: { delivery: Delivery }) {
 /** A link to a delivery by its event type, with the event id. */
 export function DeliveryLink({ delivery }: { delivery: Delivery }) {
   return (
-    <div className="min-w-0">
+    <div className="flex min-w-0 items-baseline gap-3">
       <Link
         to="/webhooks/$webhookId/deliveries/$deliveryId"
         params={{ webhookId: delivery.webhookId, deliveryId: delivery.id } as never}
-        className="font-medium text-accent [overflow-wrap:anywhere] hover:underline"
+        className="truncate font-medium text-accent hover:underline"
       >
         {delivery.eventType}
       </Link>
-      <p className="font-mono text-xs text-soft [overflow-wrap:anywhere]">{delivery.eventId}</p>
+      <span className="flex min-w-0 text-soft max-md:hidden">
+        <ShortId id={delivery.eventId} />
+      </span>
     </div>
   )
 }
