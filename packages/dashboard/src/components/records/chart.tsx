@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useRef, useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import type uPlot from 'uplot'
 import { useIsDark } from '../../theme.ts'
 import { type ChartCursor, DAY, drawChart, resizeChart } from './draw-chart.ts'
@@ -96,14 +96,11 @@ function FiguresTable({ label, dates, series }: { label: string; dates: readonly
   )
 }
 
-/** Areas over days (`YYYY-MM-DD`, UTC). `label` names the figures for assistive technology. */
-export function DailyChart({ label, dates, series }: { label: string; dates: string[]; series: Series[] }) {
+function Plot({ dates, series, partial }: { dates: string[]; series: Series[]; partial: boolean }) {
   const holder = useRef<HTMLDivElement>(null)
   const [cursor, setCursor] = useState<ChartCursor | null>(null)
   const dark = useIsDark()
   const data = JSON.stringify([dates, series])
-  const partial = isPartial(dates)
-  const isEmpty = useMemo(() => series.every(({ values }) => values.every((value) => value === 0)), [series])
   // biome-ignore lint/correctness/useExhaustiveDependencies: drawn again for other figures and other colours
   useEffect(() => {
     const element = holder.current
@@ -117,15 +114,26 @@ export function DailyChart({ label, dates, series }: { label: string; dates: str
     }
   }, [data, dark])
   return (
-    <figure className="relative flex min-w-0 flex-col gap-2">
-      <Legend series={series} partial={partial && !isEmpty} />
+    <>
+      <Legend series={series} partial={partial} />
       <div ref={holder} aria-hidden className="min-h-55 min-w-0 overflow-hidden" />
+      {cursor === null ? null : <Tooltip cursor={cursor} dates={dates} series={series} />}
+    </>
+  )
+}
+
+/** Areas over days (`YYYY-MM-DD`, UTC). `label` names the figures for assistive technology. */
+export function DailyChart({ label, dates, series }: { label: string; dates: string[]; series: Series[] }) {
+  const isEmpty = series.every(({ values }) => values.every((value) => value === 0))
+  return (
+    <figure className="relative flex min-w-0 flex-col gap-2">
       {isEmpty ? (
-        <p className="pointer-events-none absolute inset-x-0 top-1/2 text-center text-sm text-soft">
+        <p className="flex h-28 items-center justify-center rounded-control bg-raised/60 text-sm text-soft">
           No activity in this period
         </p>
-      ) : null}
-      {cursor === null || isEmpty ? null : <Tooltip cursor={cursor} dates={dates} series={series} />}
+      ) : (
+        <Plot dates={dates} series={series} partial={isPartial(dates)} />
+      )}
       <FiguresTable label={label} dates={dates} series={series} />
     </figure>
   )

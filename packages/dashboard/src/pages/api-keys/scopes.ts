@@ -59,7 +59,7 @@ export const SCOPE_GROUPS: readonly ScopeGroup[] = [
 ]
 
 /** A set of scopes for a common purpose. */
-export interface ScopePreset {
+interface ScopePreset {
   id: string
   label: string
   about: string

@@ -1,7 +1,6 @@
 import type { Usage } from '@halfkey/sdk'
 
-/** What a plan limits. */
-export type Meter = Usage['meters'][number]['key']
+type Meter = Usage['meters'][number]['key']
 
 /** The name of each meter that the API reports. */
 export const METER_NAMES: Record<Meter, string> = {

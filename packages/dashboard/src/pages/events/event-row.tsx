@@ -91,13 +91,13 @@ export function EventRow({ event }: { event: WebhookEvent }) {
         aria-expanded={open}
         aria-controls={open ? id : undefined}
         onClick={() => setOpen(!open)}
-        className="flex w-full min-w-0 items-center gap-3 px-5 py-2.5 text-left text-sm outline-offset-[-2px] hover:bg-raised/60 max-md:min-h-11 max-md:flex-wrap"
+        className="flex min-h-11 w-full min-w-0 items-center gap-x-3 px-5 text-left text-sm outline-offset-[-2px] hover:bg-raised/60 max-md:min-h-16 max-md:flex-wrap max-md:content-center max-md:px-4"
       >
         <ChevronRight
           aria-hidden
           className={`size-4 flex-none text-soft transition-transform ${open ? 'rotate-90' : ''}`}
         />
-        <span className="font-medium [overflow-wrap:anywhere] md:w-64 md:flex-none">{event.type}</span>
+        <span className="min-w-0 truncate font-medium max-md:flex-1 md:w-64 md:flex-none">{event.type}</span>
         <span className="min-w-0 flex-1 truncate font-mono text-xs text-soft max-md:order-last max-md:basis-full max-md:pl-7">
           {subjectOf(event)}
         </span>

@@ -6,7 +6,7 @@ import { readPolicy } from './read-policy.ts'
 export type Broken = { text: string; message: string } | null
 
 /** What is typed on the page of a new session. */
-export interface Work {
+interface Work {
   draft: Draft
   /** The chosen starting point; null once the policy differs from it. */
   preset: string | null
