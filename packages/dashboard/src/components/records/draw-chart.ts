@@ -74,6 +74,7 @@ export function drawChart(element: HTMLElement, { dates, series, partial, onCurs
     {
       width: element.clientWidth,
       height: HEIGHT_PX,
+      padding: [12, 4, 0, 0],
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'UTC'),
       legend: { show: false },
       scales: { y: { range: (_, __, max) => [0, Math.max(MAX_MIN, max * 1.1)] } },

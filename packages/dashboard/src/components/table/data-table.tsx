@@ -102,7 +102,7 @@ function Pages({ page, shown, total, pageSize }: { page: number; shown: number; 
   return (
     <nav
       aria-label="Pages"
-      className="flex flex-wrap items-center justify-between gap-3 border-t px-5 py-3 text-sm text-soft"
+      className="flex flex-wrap items-center justify-between gap-3 border-t px-5 py-3 text-sm text-soft max-md:px-4"
     >
       <span role="status" className="tabular-nums">
         {shown === 0 ? `No rows on page ${page}` : `${first}–${first + shown - 1} of ${total}`}

@@ -98,5 +98,5 @@ export function FilterText({ name, label, placeholder }: { name: string; label: 
 
 /** The row above a table. */
 export function Filters({ children }: { children: React.ReactNode }) {
-  return <div className="flex flex-wrap items-center gap-2 px-5 py-4">{children}</div>
+  return <div className="flex flex-wrap items-center gap-2 px-5 py-4 max-md:px-4">{children}</div>
 }

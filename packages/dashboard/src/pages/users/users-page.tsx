@@ -32,7 +32,7 @@ function Who({ user }: { user: User }) {
       <RecordLink id={user.id} className="min-w-0 flex-none max-w-full truncate font-medium">
         {first === null ? <ShortId id={user.id} className="max-w-64" /> : <UserText>{first}</UserText>}
       </RecordLink>
-      {second === null ? null : <UserText className="min-w-0 flex-1 text-soft">{second}</UserText>}
+      {second === null ? null : <UserText className="min-w-0 flex-1 text-soft max-md:hidden">{second}</UserText>}
     </div>
   )
 }

@@ -161,7 +161,7 @@ test('every part of a policy can be edited, and form and JSON say the same', asy
   expect(await button(page, 'Create session').isDisabled()).toBe(true)
   await dash.look('new-session-json')
   await page.getByRole('tab', { name: 'Form' }).click()
-  await page.getByText('The JSON is not a valid policy.').waitFor()
+  await page.getByText('The form shows the last valid version.').waitFor()
   await page.getByRole('tab', { name: 'JSON' }).click()
   expect(await json.inputValue()).toBe('{ "allow": [')
   await json.fill(JSON.stringify({ ...policy, allow: [{ templateId: TOKENS, choices: ['Split'] }], more: 1 }))
