@@ -20,7 +20,9 @@ export function EmptyState({
 }) {
   return (
     <div className="mx-auto flex max-w-2xl flex-col items-center gap-3 px-4 py-10 text-center">
-      <Inbox aria-hidden className="size-8 text-soft" />
+      <span className="rounded-full bg-raised p-3">
+        <Inbox aria-hidden className="size-5 text-soft" />
+      </span>
       <p className="font-medium">{title}</p>
       {children === undefined ? null : <p className="text-sm text-soft">{children}</p>}
       {action}
@@ -38,7 +40,9 @@ export function ErrorState({ error, onRetry }: { error: unknown; onRetry?: () =>
   const known = isHalfkeyError(error) ? error : null
   return (
     <div role="alert" className="mx-auto flex max-w-2xl flex-col items-center gap-3 px-4 py-10 text-center">
-      <CircleAlert aria-hidden className="size-8 text-danger" />
+      <span className="rounded-full bg-danger-wash p-3">
+        <CircleAlert aria-hidden className="size-5 text-danger" />
+      </span>
       <p className="font-medium">
         {known?.code === 'not_found'
           ? 'This record does not exist.'
