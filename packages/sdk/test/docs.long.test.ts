@@ -37,6 +37,9 @@ const RUN_BY: Record<string, string> = {
 const IN_BROWSERS = ['js', 'jsx']
 const BROWSER_TEST = 'packages/server/test/browser/sdk-docs.browser.ts'
 
+/** Starts the samples of `examples/frameworks`, each named by its folder. */
+const FRAMEWORKS_TEST = 'packages/sdk/test/frameworks.long.test.ts'
+
 /** Blocks that nobody runs, by what they are: commands that change a machine, output, settings, what goes over the wire. */
 const NOT_RUN = ['console', 'text', 'ini', 'http', 'json', 'caddyfile', 'html']
 
@@ -115,8 +118,10 @@ test.each(PAGES)('every code block of %s says what it is, and is run, read or th
   for (const { language, code, file } of samples(page)) {
     const context = `${page}: ${language} ${code.slice(0, 60)}`
     if (file !== null) {
-      // `generate --check` holds the block to the file; receivers.test.ts runs the file.
-      expect(text('packages/sdk/test/receivers.test.ts'), context).toContain(file.replace('examples/', ''))
+      // `generate --check` compares the block with the file. A test runs the file.
+      const isFramework = file.startsWith('examples/frameworks/')
+      if (isFramework) expect(text(FRAMEWORKS_TEST), context).toMatch(new RegExp(`'${file.split('/')[2]}['/]`))
+      else expect(text('packages/sdk/test/receivers.test.ts'), context).toContain(file.replace('examples/', ''))
     } else if (language === 'json') expect(() => JSON.parse(code), context).not.toThrow()
     else if (IN_BROWSERS.includes(language)) expect(text(BROWSER_TEST), context).toContain(page)
     else expect(['sh', 'ts', ...NOT_RUN], context).toContain(language)

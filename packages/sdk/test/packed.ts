@@ -48,15 +48,10 @@ async function npm(args: readonly string[], cwd: string): Promise<void> {
   await run('npm', [...args, '--no-audit', '--no-fund', '--loglevel=error'], { cwd, env: { PATH, HOME } })
 }
 
-/**
- * Packs a copy of the package, so that nobody else's build is touched, and installs it without a network into a project
- * of its own. What the project imports beside it is found in the repository.
- */
-export async function installPacked(): Promise<Project> {
-  const root = mkdtempSync(join(tmpdir(), 'halfkey-sdk-'))
+/** Packs a copy of the package in `root`, because other tests may use the build of the original. Returns the tarball's path. */
+export async function pack(root: string): Promise<string> {
   const copy = join(root, 'packages/sdk')
-  const folder = join(root, 'project')
-  for (const path of [copy, folder]) mkdirSync(path, { recursive: true })
+  mkdirSync(copy, { recursive: true })
   symlinkSync(join(REPOSITORY, 'node_modules'), join(root, 'node_modules'))
   // Development packages of which the repository has two versions.
   const own = join(REPOSITORY, 'packages/sdk/node_modules')
@@ -64,7 +59,18 @@ export async function installPacked(): Promise<Project> {
   const filter = (path: string) => path !== GENERATED
   for (const name of SOURCES) cpSync(join(REPOSITORY, name), join(root, name), { recursive: true, filter })
   await npm(['pack', '--pack-destination', root], copy)
-  const tarball = join(root, readdirSync(root).find((name) => name.endsWith('.tgz')) ?? 'none')
+  return join(root, readdirSync(root).find((name) => name.endsWith('.tgz')) ?? 'none')
+}
+
+/**
+ * Installs the packed package into an empty project, without a network. Other packages that the project imports come from
+ * the repository.
+ */
+export async function installPacked(): Promise<Project> {
+  const root = mkdtempSync(join(tmpdir(), 'halfkey-sdk-'))
+  const folder = join(root, 'project')
+  mkdirSync(folder)
+  const tarball = await pack(root)
   const { stdout } = await run('tar', ['-tzf', tarball])
   writeFileSync(join(folder, 'package.json'), '{ "name": "shop", "private": true, "type": "module" }')
   await npm(['install', '--offline', tarball], folder)

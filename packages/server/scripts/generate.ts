@@ -71,6 +71,14 @@ function operatingGuide(): string {
   return guide.replace(/(<!-- settings -->\n)[\s\S]*(\n<!-- \/settings -->)/, `$1\n${table}\n$2`)
 }
 
+/** The guides that show files of `examples`, with these files' present text. */
+function guidesWithFiles(): Generated[] {
+  return globSync('docs/*.md', { cwd: fileURLToPath(ROOT) }).flatMap((path) => {
+    const guide = committed(path) ?? ''
+    return guide.includes('<!-- file: ') ? [{ path, text: withIncludedFiles(guide, committed) }] : []
+  })
+}
+
 function generate(): Generated[] {
   return [
     { path: 'packages/server/openapi.json', text: `${JSON.stringify(describeApi(), null, 2)}\n` },
@@ -78,7 +86,7 @@ function generate(): Generated[] {
     { path: 'packages/sdk/src/errors.gen.ts', text: errorCodes() },
     { path: 'docs/operating.md', text: operatingGuide() },
     { path: 'docs/event-catalogue.md', text: eventCatalogue() },
-    { path: 'docs/webhooks.md', text: withIncludedFiles(committed('docs/webhooks.md') ?? '', committed) },
+    ...guidesWithFiles(),
     ...errorPages(),
   ]
 }

@@ -1,7 +1,7 @@
 import { extname } from 'node:path'
 
 /** What a code block of a file is called, by the file's ending. */
-const LANGUAGES: Record<string, string> = { '.ts': 'ts', '.mjs': 'js', '.py': 'python', '.go': 'go' }
+const LANGUAGES: Record<string, string> = { '.ts': 'ts', '.tsx': 'tsx', '.mjs': 'js', '.py': 'python', '.go': 'go' }
 
 /** In the repository an example takes the SDK from its sources; a reader of the guide has it from npm. */
 const IN_REPOSITORY = /'(?:\.\.\/)+packages\/(sdk|keys)\/src\/index\.ts'/g

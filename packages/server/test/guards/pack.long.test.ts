@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { afterAll, expect, it } from 'vitest'
 import { createSharedWallet } from '../../../keys/src/index.ts'
 import { createClient } from '../../../sdk/src/index.ts'
+import { npmEnvironment } from '../harness/environment.ts'
 import { DataFolder, killAll, ServiceProcess } from '../harness/service-process.ts'
 
 const PACKAGE = fileURLToPath(new URL('../../', import.meta.url))
@@ -16,16 +17,6 @@ const INSTALL_MS = 180_000
 const run = promisify(execFile)
 
 afterAll(killAll)
-
-/** All but the service's own settings: npm may need a proxy or a certificate authority to reach its registry. */
-function environment(): Record<string, string> {
-  const own = /^(HALFKEY_.*|DATABASE_URL|HOST|PORT|NODE_OPTIONS|VITEST.*|NODE_ENV)$/
-  return Object.fromEntries(
-    Object.entries(process.env).flatMap(([name, value]) =>
-      value === undefined || own.test(name) ? [] : [[name, value]],
-    ),
-  )
-}
 
 it(
   'the packed package, run by npx in an empty folder, is the same service',
@@ -49,7 +40,7 @@ it(
       cwd: folder.path,
       program: ['npx', '--yes', `./${tarball}`],
       args: [],
-      env: { ...environment(), PORT: '0' },
+      env: { ...npmEnvironment(), PORT: '0' },
       ownGroup: true,
     })
     await service.ready(INSTALL_MS)
