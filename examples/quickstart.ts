@@ -1,6 +1,6 @@
-// A wallet, an agent that may spend 10 of its tokens, and a verified webhook, from nothing.
-//   npm run quickstart                                        starts a service of its own and clears it away
-//   HALFKEY_URL=http://127.0.0.1:8080 HALFKEY_KEY=hk_sk_… npm run quickstart      uses one that runs on this machine
+// Creates a user with a wallet and an agent that may spend 10 tokens, and verifies a webhook.
+//   npm run quickstart                                        starts a temporary service and removes it
+//   HALFKEY_URL=http://127.0.0.1:8080 HALFKEY_KEY=hk_sk_… npm run quickstart      uses a service that runs on this machine
 import { spawn } from 'node:child_process'
 import { chmodSync, lstatSync, mkdtempSync, readlinkSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-// In an app of yours: from '@halfkey/sdk'.
+// In your app, import from '@halfkey/sdk'.
 import {
   createClient,
   type HalfkeyClient,
@@ -21,14 +21,14 @@ const MAIN = fileURLToPath(new URL('../packages/server/src/main.ts', import.meta
 const START_MS = 60_000
 const EVENT_MS = 15_000
 
-/** A service to use, and how to leave it. */
+/** The service to use; `stop` ends it if this program started it. */
 interface Service {
   url: string
   key: string
   stop(): Promise<void>
 }
 
-/** A party that is nobody here: any well-formed one can receive. */
+/** A party that is no user here: any well-formed party can receive tokens. */
 const BOB = `bob::1220${'b0'.repeat(32)}`
 
 let steps = 0
@@ -36,11 +36,11 @@ const say = (what: string, text: string) => console.log(`${++steps}. ${what.padE
 
 function within<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {
   const { promise: over, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error(`${what}: not within ${ms / 1000} s`)), ms)
+  const timer = setTimeout(() => reject(new Error(`${what} took longer than ${ms / 1000} s`)), ms)
   return Promise.race([promise, over]).finally(() => clearTimeout(timer))
 }
 
-/** Clears the service's folder away, and the database that root's service keeps elsewhere where that folder is closed. */
+/** Removes the service's folder and its database. As root, the database may be elsewhere, behind a symbolic link. */
 function clear(folder: string): void {
   const database = join(folder, 'data/postgres')
   if (lstatSync(database, { throwIfNoEntry: false })?.isSymbolicLink())
@@ -48,10 +48,10 @@ function clear(folder: string): void {
   rmSync(folder, { recursive: true, force: true })
 }
 
-/** Starts the service on a temporary folder, with a database of its own, on a free port. */
+/** Starts a service with its own database in a temporary folder, on a free port. */
 async function startService(): Promise<Service> {
   const folder = mkdtempSync(join(tmpdir(), 'halfkey-quickstart-'))
-  // Root's PostgreSQL runs as another user, who must pass.
+  // As root, PostgreSQL runs as another user, who must be able to enter the folder.
   chmodSync(folder, 0o711)
   const { PATH = '', HOME = '', TMPDIR = tmpdir() } = process.env
   const env = { PATH, HOME, TMPDIR, PORT: '0', HALFKEY_DATA_DIR: join(folder, 'data'), HALFKEY_DRAIN: '0' }
@@ -75,11 +75,11 @@ async function startService(): Promise<Service> {
       said += chunk
       if (/^Ready\./m.test(said)) resolve()
     })
-    child.once('close', () => reject(new Error(`the service ended:\n${said}`)))
+    child.once('close', () => reject(new Error(`The service ended:\n${said}`)))
   })
   try {
-    await within(START_MS, 'the start of the service', ready)
-    // What the first start prints for people.
+    await within(START_MS, 'Starting the service', ready)
+    // The first start prints both.
     const [, key] = /export HALFKEY_KEY=(hk_sk_\w+)/.exec(said) as unknown as [string, string]
     const [, url] = /^API +(http:\/\/\S+)\/v1$/m.exec(said) as unknown as [string, string]
     return { url, key, stop }
@@ -89,10 +89,10 @@ async function startService(): Promise<Service> {
   }
 }
 
-/** Receives webhooks on loopback, and lets a session's first `tx.completed` be waited for, once it has verified. */
+/** Receives webhooks on loopback. `completed` resolves with the session's first verified `tx.completed`. */
 async function startReceiver(sessionId: string) {
   const { promise: completed, resolve, reject } = Promise.withResolvers<WebhookEvent<'tx.completed'>>()
-  // Something may arrive before the answer that says the secret.
+  // A delivery may arrive before the response that contains the secret.
   const { promise: secret, resolve: knows } = Promise.withResolvers<string>()
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
@@ -107,7 +107,7 @@ async function startReceiver(sessionId: string) {
     }
   })
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
-  // Whoever waits for it hears of a failure; it must not end the process before.
+  // Without this handler, a failure before anyone awaits `completed` would end the process.
   completed.catch(() => {})
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`
   const close = () => {
@@ -117,7 +117,7 @@ async function startReceiver(sessionId: string) {
   return { url, completed, knows, close }
 }
 
-/** The quick start's webhook: the one of an earlier run where there is one, by a secret that only this run knows. */
+/** The webhook of an earlier run with a new secret, or a new webhook. */
 async function subscribe(server: HalfkeyClient, url: string): Promise<{ id: string; secret: string }> {
   for await (const { id, metadata } of server.webhooks.list()) {
     if (metadata.example !== 'quickstart') continue
@@ -129,11 +129,11 @@ async function subscribe(server: HalfkeyClient, url: string): Promise<{ id: stri
   return server.webhooks.create({ url, events: ['tx.completed'], description: 'Quick start', metadata })
 }
 
-/** The story. What could still do something it ends; user, transaction, webhook and delivery stay, to be looked at. */
+/** Runs all steps. Revokes the session and the key at the end; user, transaction, webhook and delivery stay. */
 async function run(baseUrl: string, apiKey: string): Promise<string> {
   const server = createClient({ baseUrl, apiKey })
   const user = await server.users.create({ email: `ada-${Date.now()}@example.com` })
-  say('Sign-up', `${user.id} (${user.email}), made by the server; ways to sign in: docs/sign-in.md`)
+  say('Sign-up', `${user.id} (${user.email}), created by the server; for sign-in see docs/sign-in.md`)
 
   const ada = createClient({ baseUrl, apiKey, userId: user.id })
   const wallet = await ada.wallet.create()
@@ -154,13 +154,13 @@ async function run(baseUrl: string, apiKey: string): Promise<string> {
       query: { templateIds: ['Token:Holding'] },
     },
   })
-  say('Session', `${session.id} may transfer ${symbol}, 10 at most, until ${session.expiresAt}`)
+  say('Session', `${session.id} may transfer at most 10 ${symbol} until ${session.expiresAt}`)
 
   const receiver = await startReceiver(session.id)
   const webhook = await subscribe(server, receiver.url)
   receiver.knows(webhook.secret)
 
-  // The agent has no secret key: a publishable one, which says which app, and the session's token.
+  // The agent has no secret key, only a publishable key, which names the app, and the session's token.
   const publishable = await server.apiKeys.create({ name: 'Quick start', type: 'publishable', appId: user.appId })
   const agent = createClient({ baseUrl, apiKey: publishable.key, delegateToken: session.token })
   const send = (from: string, howMuch: string) =>
@@ -182,12 +182,12 @@ async function run(baseUrl: string, apiKey: string): Promise<string> {
     `${paid.transactionId} ${paid.status}; ${paid.remaining.spend[0]?.remaining} ${symbol} left to spend`,
   )
 
-  const event = await within(EVENT_MS, 'the webhook', receiver.completed)
-  say('Webhook', `${event.type} of ${event.data.transactionId} came, and its signature fits`)
+  const event = await within(EVENT_MS, 'Waiting for the webhook', receiver.completed)
+  say('Webhook', `${event.type} of ${event.data.transactionId} received, its signature is valid`)
 
   const [rest] = (await agent.delegatedSessions.query(session.id)).contracts
   const refusal: unknown = await send(rest?.contractId ?? '', '8').then(
-    () => new Error('a second transfer went beyond the cap'),
+    () => new Error('A second transfer exceeded the cap.'),
     (error: unknown) => error,
   )
   if (!isHalfkeyError(refusal, 'spend_limit_exceeded')) throw refusal
@@ -198,7 +198,7 @@ async function run(baseUrl: string, apiKey: string): Promise<string> {
 
   await server.delegatedSessions.revoke(session.id)
   await server.apiKeys.revoke(publishable.id)
-  // Nobody receives any more: what comes from now on waits for the next run.
+  // The receiver ends with this program. Later events wait for the next run.
   await server.webhooks.update(webhook.id, { status: 'paused' })
   receiver.close()
   return webhook.id
@@ -207,7 +207,7 @@ async function run(baseUrl: string, apiKey: string): Promise<string> {
 const { HALFKEY_URL: url = 'http://127.0.0.1:8080', HALFKEY_KEY: key } = process.env
 const startedAt = performance.now()
 const service: Service = key ? { url, key, stop: async () => {} } : await startService()
-console.log(key ? `Using ${service.url}` : `Started a service of its own on ${service.url}`)
+console.log(key ? `Using ${service.url}` : `Started a temporary service on ${service.url}`)
 try {
   const webhookId = await run(service.url, service.key)
   if (key) say('Look', `${service.url}/dashboard shows webhook ${webhookId} and its delivery`)

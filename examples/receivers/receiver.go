@@ -1,8 +1,8 @@
-// A webhook receiver on the standard library alone: verifies each delivery and prints what happened.
+// A webhook receiver with the standard library only: verifies each delivery and prints what it did.
 //
 //	HALFKEY_WEBHOOK_SECRET=whsec_... go run examples/receivers/receiver.go
 //
-// While a secret is being changed, give both, with a comma between them.
+// During a rotation, give both secrets, separated by a comma.
 package main
 
 import (
@@ -37,7 +37,7 @@ type event struct {
 type receiver struct {
 	secrets []string
 
-	// In production: a table with a unique column, written in the transaction of your own change.
+	// In production, use a table with a unique column. Write to it in the transaction that does the work.
 	mu    sync.Mutex
 	seen  map[string]bool
 	order []string
@@ -62,7 +62,7 @@ func (r *receiver) isGenuine(header http.Header, body []byte) bool {
 		mac := hmac.New(sha256.New, []byte(secret))
 		mac.Write([]byte(timestamp + "."))
 		mac.Write(body)
-		// Takes as long for a wrong signature as for a right one.
+		// Compares in constant time.
 		if hmac.Equal(mac.Sum(nil), given) {
 			return true
 		}
@@ -70,7 +70,7 @@ func (r *receiver) isGenuine(header http.Header, body []byte) bool {
 	return false
 }
 
-// isNew is false for an event that was handled before.
+// isNew returns false for an event that was handled before.
 func (r *receiver) isNew(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,23 +87,23 @@ func (r *receiver) isNew(id string) bool {
 }
 
 func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	// The bytes as they came: parsing and printing them again would change what was signed.
+	// The bytes as received: parsing and serializing them would change what was signed.
 	body, err := io.ReadAll(http.MaxBytesReader(w, request.Body, bodyBytesMax))
 	if err != nil || !r.isGenuine(request.Header, body) {
-		fmt.Println("refused: the signature does not fit")
+		fmt.Println("refused: the signature does not match")
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
 	var e event
 	if err := json.Unmarshal(body, &e); err != nil {
-		fmt.Println("refused: no event")
+		fmt.Println("refused: the body is not an event")
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	// Answer at once, work afterwards: whoever answers late gets the event again.
+	// Answer first, then do the work: Halfkey retries a delivery without an answer.
 	w.WriteHeader(http.StatusNoContent)
 	if !r.isNew(e.ID) {
-		fmt.Printf("again: %s %s\n", e.Type, e.ID)
+		fmt.Printf("duplicate: %s %s\n", e.Type, e.ID)
 		return
 	}
 	fmt.Printf("verified: %s %s %s\n", e.Type, e.ID, e.Data)
@@ -112,7 +112,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 func main() {
 	given := os.Getenv("HALFKEY_WEBHOOK_SECRET")
 	if given == "" {
-		log.Fatal("Set HALFKEY_WEBHOOK_SECRET to the `secret` of the webhook's creation.")
+		log.Fatal("Set HALFKEY_WEBHOOK_SECRET to the `secret` in the response that created the webhook.")
 	}
 	port := os.Getenv("PORT")
 	if port == "" {

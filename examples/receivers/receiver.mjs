@@ -1,6 +1,6 @@
-// A webhook receiver without dependencies: verifies each delivery and prints what happened.
+// A webhook receiver without dependencies: verifies each delivery and prints what it did.
 //   HALFKEY_WEBHOOK_SECRET=whsec_… node examples/receivers/receiver.mjs
-// While a secret is being changed, give both, with a comma between them.
+// During a rotation, give both secrets, separated by a comma.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { createServer } from 'node:http'
 
@@ -8,12 +8,12 @@ const port = Number(process.env.PORT ?? 3000)
 const secrets = (process.env.HALFKEY_WEBHOOK_SECRET ?? '').split(',').filter((secret) => secret !== '')
 const TOLERANCE_SECONDS = 300
 const BODY_BYTES_MAX = 1024 * 1024
-// In production: a table with a unique column, written in the transaction of your own change.
+// In production, use a table with a unique column. Write to it in the transaction that does the work.
 const SEEN_MAX = 10_000
 const seen = new Set()
 
 if (secrets.length === 0) {
-  console.error("Set HALFKEY_WEBHOOK_SECRET to the `secret` of the webhook's creation.")
+  console.error('Set HALFKEY_WEBHOOK_SECRET to the `secret` in the response that created the webhook.')
   process.exit(78)
 }
 
@@ -29,7 +29,7 @@ function isGenuine(headers, body) {
   })
 }
 
-/** False for an event that was handled before. */
+/** Returns false for an event that was handled before. */
 function isNew(id) {
   if (seen.has(id)) return false
   if (seen.size >= SEEN_MAX) seen.delete(seen.values().next().value)
@@ -46,17 +46,17 @@ createServer((request, response) => {
     else chunks.push(chunk)
   })
   request.on('end', () => {
-    // The bytes as they came: parsing and printing them again would change what was signed.
+    // The bytes as received: parsing and serializing them would change what was signed.
     const body = Buffer.concat(chunks)
     if (!isGenuine(request.headers, body)) {
-      console.log('refused: the signature does not fit')
+      console.log('refused: the signature does not match')
       response.writeHead(400).end()
       return
     }
-    // Answer at once, work afterwards: whoever answers late gets the event again.
+    // Answer first, then do the work: Halfkey retries a delivery without an answer.
     response.writeHead(204).end()
     const event = JSON.parse(body.toString())
-    if (!isNew(event.id)) console.log(`again: ${event.type} ${event.id}`)
+    if (!isNew(event.id)) console.log(`duplicate: ${event.type} ${event.id}`)
     else console.log(`verified: ${event.type} ${event.id} ${JSON.stringify(event.data)}`)
   })
 }).listen(port, '127.0.0.1', () => console.log(`Receiving on http://127.0.0.1:${port}/hook`))

@@ -1,8 +1,8 @@
-"""A webhook receiver on the standard library alone: verifies each delivery and prints what happened.
+"""A webhook receiver with the standard library only: verifies each delivery and prints what it did.
 
     HALFKEY_WEBHOOK_SECRET=whsec_... python3 examples/receivers/receiver.py
 
-While a secret is being changed, give both, with a comma between them.
+During a rotation, give both secrets, separated by a comma.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ PORT = int(os.environ.get("PORT", "3000"))
 TOLERANCE_SECONDS = 300
 BODY_BYTES_MAX = 1024 * 1024
 
-# In production: a table with a unique column, written in the transaction of your own change.
+# In production, use a table with a unique column. Write to it in the transaction that does the work.
 SEEN_MAX = 10_000
 seen: "OrderedDict[str, None]" = OrderedDict()
 lock = Lock()
@@ -33,7 +33,7 @@ def is_genuine(headers, body: bytes) -> bool:
         return False
     if abs(time.time() - int(timestamp)) > TOLERANCE_SECONDS:
         return False
-    # Bytes: a header that is not ASCII must not make the comparison fail in another way.
+    # compare_digest raises TypeError for text that is not ASCII, so compare bytes.
     given = headers.get("X-Service-Signature", "").encode("utf-8", "replace")
     for secret in SECRETS:
         mac = hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256)
@@ -43,7 +43,7 @@ def is_genuine(headers, body: bytes) -> bool:
 
 
 def is_new(event_id: str) -> bool:
-    """False for an event that was handled before."""
+    """Return False for an event that was handled before."""
     with lock:
         if event_id in seen:
             return False
@@ -68,25 +68,25 @@ class Receiver(BaseHTTPRequestHandler):
         if not length.isdigit() or int(length) > BODY_BYTES_MAX:
             self.close_connection = True
             return self.answer(400)
-        # The bytes as they came: parsing and printing them again would change what was signed.
+        # The bytes as received: parsing and serializing them would change what was signed.
         body = self.rfile.read(int(length))
         if not is_genuine(self.headers, body):
-            print("refused: the signature does not fit", flush=True)
+            print("refused: the signature does not match", flush=True)
             return self.answer(400)
-        # Answer at once, work afterwards: whoever answers late gets the event again.
+        # Answer first, then do the work: Halfkey retries a delivery without an answer.
         self.answer(204)
         event = json.loads(body)
         if not is_new(event["id"]):
-            print(f"again: {event['type']} {event['id']}", flush=True)
+            print(f"duplicate: {event['type']} {event['id']}", flush=True)
         else:
             print(f"verified: {event['type']} {event['id']} {json.dumps(event['data'])}", flush=True)
 
     def log_message(self, *_) -> None:
-        """Says nothing of its own."""
+        """Print nothing for each request."""
 
 
 if not SECRETS:
-    sys.exit("Set HALFKEY_WEBHOOK_SECRET to the `secret` of the webhook's creation.")
+    sys.exit("Set HALFKEY_WEBHOOK_SECRET to the `secret` in the response that created the webhook.")
 
 server = ThreadingHTTPServer(("127.0.0.1", PORT), Receiver)
 print(f"Receiving on http://127.0.0.1:{PORT}/hook", flush=True)

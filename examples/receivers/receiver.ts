@@ -1,13 +1,13 @@
-// A webhook receiver with the SDK: verifies each delivery and prints what happened.
+// A webhook receiver with the SDK: verifies each delivery and prints what it did.
 //   HALFKEY_WEBHOOK_SECRET=whsec_… node examples/receivers/receiver.ts
-// While a secret is being changed, give both, with a comma between them.
+// During a rotation, give both secrets, separated by a comma.
 import { createServer, type IncomingMessage } from 'node:http'
 import { verifyWebhook, type WebhookEvent, WebhookVerificationError } from '../../packages/sdk/src/index.ts'
 
 const port = Number(process.env.PORT ?? 3000)
 const secrets = (process.env.HALFKEY_WEBHOOK_SECRET ?? '').split(',')
 const BODY_BYTES_MAX = 1024 * 1024
-// In production: a table with a unique column, written in the transaction of your own change.
+// In production, use a table with a unique column. Write to it in the transaction that does the work.
 const SEEN_MAX = 10_000
 const seen = new Set<string>()
 
@@ -24,26 +24,26 @@ async function readBody(request: IncomingMessage): Promise<Buffer> {
 
 function handle(event: WebhookEvent): void {
   if (seen.has(event.id)) {
-    console.log(`again: ${event.type} ${event.id}`)
+    console.log(`duplicate: ${event.type} ${event.id}`)
     return
   }
   const [oldest] = seen
   if (oldest !== undefined && seen.size >= SEEN_MAX) seen.delete(oldest)
   seen.add(event.id)
-  // `type` decides which `data` it is. New kinds may come: what you do not know is no error.
+  // `type` decides the type of `data`. Ignore types that you do not know.
   const who = event.type === 'user.created' ? ` ${event.data.email}` : ''
   console.log(`verified: ${event.type} ${event.id}${who}`)
 }
 
 createServer(async (request, response) => {
   try {
-    // The bytes as they came, before any JSON parser. Frameworks: express.raw(), Fastify's rawBody, request.text().
+    // The bytes as received, before any JSON parser: the signature covers them.
     const event = await verifyWebhook(await readBody(request), request.headers, secrets)
-    // Answer at once, work afterwards: whoever answers late gets the event again.
+    // Answer first, then do the work: Halfkey retries a delivery without an answer.
     response.writeHead(204).end()
     handle(event)
   } catch (error) {
-    const reason = error instanceof WebhookVerificationError ? error.reason : 'could not be read'
+    const reason = error instanceof WebhookVerificationError ? error.reason : 'the body cannot be read'
     console.log(`refused: ${reason}`)
     response.writeHead(400).end()
   }

@@ -35,9 +35,9 @@ function expectTheStory({ code, stdout, stderr }: Awaited<ReturnType<typeof run>
     /^1\. Sign-up +usr_\w{26} \(ada-\d+@example\.com\)/,
     /^2\. Wallet +wal_\w{26}, custody embedded, ready$/,
     /^3\. Faucet +100 USDX in contract 00[0-9a-f]{10}…$/,
-    /^4\. Session +dse_\w{26} may transfer USDX, 10 at most, until 20\d\d-/,
+    /^4\. Session +dse_\w{26} may transfer at most 10 USDX until 20\d\d-/,
     /^5\. Execute 3 +tx_\w{26} completed; 7 USDX left to spend$/,
-    /^6\. Webhook +tx\.completed of tx_\w{26} came, and its signature fits$/,
+    /^6\. Webhook +tx\.completed of tx_\w{26} received, its signature is valid$/,
     /^7\. Execute 8 +403 spend_limit_exceeded: This would spend 8 USDX; 7 are left/,
     /^8\. Query +ada-\d+@example\.com holds 97 USDX$/,
     ...(stays ? [/^9\. Look +http:\/\/127\.0\.0\.1:\d+\/dashboard shows webhook wh_\w{26} and its delivery$/] : []),
@@ -62,7 +62,7 @@ test(
     try {
       const ended = await run({ TMPDIR: folder })
       expectTheStory(ended)
-      expect(ended.stdout).toMatch(/^Started a service of its own on http:\/\/127\.0\.0\.1:\d+\n/)
+      expect(ended.stdout).toMatch(/^Started a temporary service on http:\/\/127\.0\.0\.1:\d+\n/)
       expect(readdirSync(folder)).toEqual([])
     } finally {
       rmSync(folder, { recursive: true, force: true })

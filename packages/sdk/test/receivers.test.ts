@@ -210,7 +210,7 @@ describe.each(Object.entries(LANGUAGES))('examples/%s', (name, find) => {
       expect(await receiver.post(body, good), receiver.said()).toBe(204)
       expect(await receiver.post(body, signed(body, OTHER)), receiver.said()).toBe(204)
       await eventually('the repeat was told from the first', async () =>
-        receiver.said().includes('again: user.created evt_'),
+        receiver.said().includes('duplicate: user.created evt_'),
       )
       expect(receiver.said().match(/verified:/g)).toHaveLength(1)
     },
