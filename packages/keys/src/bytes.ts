@@ -2,7 +2,7 @@ import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js'
 
 export { bytesToHex as toHex, hexToBytes as fromHex }
 
-/** Bytes that stand in memory of their own, as WebCrypto takes them. */
+/** Bytes in an ArrayBuffer that is not shared, as WebCrypto requires. */
 export type Bytes = Uint8Array<ArrayBuffer>
 
 /** A text's UTF-8 bytes. */
@@ -16,10 +16,10 @@ export function toBase64Url(bytes: Uint8Array): string {
   return btoa(text).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
 }
 
-/** Undoes `toBase64Url`. @throws Error for what is not in that form, to the bit */
+/** The bytes of base64url without padding. @throws Error for any other text, also if only its unused bits differ */
 export function fromBase64Url(text: string): Bytes {
   const decoded = atob(text.replaceAll('-', '+').replaceAll('_', '/'))
   const bytes = Uint8Array.from(decoded, (char) => char.charCodeAt(0))
-  if (toBase64Url(bytes) !== text) throw new Error('this is not base64url without padding')
+  if (toBase64Url(bytes) !== text) throw new Error('the text is not base64url without padding')
   return bytes
 }

@@ -1,7 +1,6 @@
 /**
- * JSON in the form of RFC 8785, so that values that mean the same have the same bytes. Names are ordered by UTF-16 code
- * units, and `JSON.stringify` writes strings and numbers as the RFC asks (sections 3.2.2 and 3.2.3). What JSON cannot
- * hold counts as null.
+ * Canonical JSON (RFC 8785): equal values have equal bytes. Names are sorted by UTF-16 code units. `JSON.stringify`
+ * writes strings and numbers as sections 3.2.2 and 3.2.3 require. Values that JSON has no form for are written as null.
  */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`

@@ -2,7 +2,7 @@ import { ShareError } from './errors.ts'
 import { Frost, pointOf, scalarOf } from './group.ts'
 import { checkIndex, checkSigners, identifierOf, type Share, type Sharing, verifyingShareOf } from './sharing.ts'
 
-/** What a signer tells before it signs, good for one signature (RFC 9591, section 5.1). */
+/** What a signer publishes before it signs, for one signature (RFC 9591, section 5.1). */
 export interface NonceCommitments {
   index: number
   /** 32 bytes each. */
@@ -10,7 +10,7 @@ export interface NonceCommitments {
   binding: Uint8Array
 }
 
-/** A signer's secret for one signature. Never stored, never used twice: a second use gives the share away. */
+/** A signer's secret for one signature. Never store it or use it twice: a second use reveals the share. */
 export interface Nonces {
   hiding: Uint8Array
   binding: Uint8Array
@@ -22,10 +22,10 @@ export interface SignatureShare {
   value: Uint8Array
 }
 
-/** What all who sign agree on. */
+/** What all signers agree on. */
 export interface Signing {
   sharing: Sharing
-  /** Of everybody who signs, each once, at least `threshold`. */
+  /** Of every signer once; at least `threshold` of them. */
   commitments: readonly NonceCommitments[]
   message: Uint8Array
 }
@@ -33,17 +33,20 @@ export interface Signing {
 const listOf = (commitments: readonly NonceCommitments[]) =>
   commitments.map(({ index, hiding, binding }) => ({ identifier: identifierOf(index), hiding, binding }))
 
-/** What the library needs to know of all. @throws ShareError sharing_invalid, shares_insufficient, share_invalid */
+/** The public input of the library. @throws ShareError sharing_invalid, shares_insufficient, share_invalid */
 function publicOf({ sharing, commitments }: Signing) {
   checkSigners(sharing)
   for (const { index } of commitments) checkIndex(sharing, index)
   const indices = commitments.map(({ index }) => index)
   const twice = indices.filter((index, at) => indices.indexOf(index) !== at)
-  if (twice.length > 0) throw new ShareError('share_invalid', 'A signer stands there twice.', twice)
+  if (twice.length > 0) throw new ShareError('share_invalid', 'Each signer may have only one commitment.', twice)
   if (indices.length < sharing.threshold)
-    throw new ShareError('shares_insufficient', `${sharing.threshold} must sign, here are ${indices.length}.`)
+    throw new ShareError(
+      'shares_insufficient',
+      `At least ${sharing.threshold} signers are needed, but only ${indices.length} committed.`,
+    )
   const verifyingShares: Record<string, Uint8Array> = {}
-  // Computed only where it is looked at: it is most of the work, and needed only to say who has cheated.
+  // Computed on demand: it is most of the work, and is needed only to find out whose part is wrong.
   for (const index of indices)
     Object.defineProperty(verifyingShares, identifierOf(index), {
       enumerable: true,
@@ -53,13 +56,13 @@ function publicOf({ sharing, commitments }: Signing) {
   return { signers: { min, max }, commitments: sharing.commitments, verifyingShares }
 }
 
-/** That commitments to nonces are points that can be signed with. @throws ShareError sharing_invalid */
+/** Checks that commitments to nonces are valid points. @throws ShareError sharing_invalid */
 export function checkNonceCommitments({ hiding, binding }: NonceCommitments): void {
   pointOf(hiding)
   pointOf(binding)
 }
 
-/** Draws nonces for one signature by a share, and commits to them. */
+/** Creates random nonces for one signature with a share, and commits to them. */
 export function commitNonces({ index, scalar }: Share): { nonces: Nonces; commitments: NonceCommitments } {
   scalarOf(scalar)
   const { nonces, commitments } = Frost.commit({ identifier: identifierOf(index), signingShare: scalar })
@@ -67,9 +70,9 @@ export function commitNonces({ index, scalar }: Share): { nonces: Nonces; commit
 }
 
 /**
- * Makes one signer's part of a signature; `share` is one that was checked when it was received. The nonces are gone
- * afterwards, whatever happens. Points and nonces of the others are checked as RFC 9591 asks.
- * @throws ShareError share_invalid where the nonces are not those committed to
+ * Makes one signer's part of a signature. Check `share` when you receive it: this function does not. The nonces are
+ * wiped, also if it fails. Commitments of the other signers are checked as RFC 9591 requires.
+ * @throws ShareError share_invalid if the nonces do not belong to the commitments
  */
 export function signShare(signing: Signing, share: Share, nonces: Nonces): SignatureShare {
   try {
@@ -80,7 +83,7 @@ export function signShare(signing: Signing, share: Share, nonces: Nonces): Signa
   } catch (error) {
     if (error instanceof ShareError) throw error
     const message =
-      "Can't sign: the nonces are used up or not those committed to, or commitments are no points of prime order."
+      'Cannot sign: the nonces were used before, do not belong to the commitments, or a commitment is invalid.'
     throw new ShareError('share_invalid', message, [share.index])
   } finally {
     nonces.hiding.fill(0)
@@ -88,7 +91,7 @@ export function signShare(signing: Signing, share: Share, nonces: Nonces): Signa
   }
 }
 
-/** Whether a signer's part is right (RFC 9591, section 5.4). */
+/** Whether a signer's part is valid (RFC 9591, section 5.4). */
 export function isSignatureShare(signing: Signing, { index, value }: SignatureShare): boolean {
   try {
     const list = listOf(signing.commitments)
@@ -98,7 +101,7 @@ export function isSignatureShare(signing: Signing, { index, value }: SignatureSh
   }
 }
 
-/** The indices of those who said they would sign and whose part is missing, double or wrong, and of who else is there. */
+/** The indices of signers whose part is missing, repeated or invalid, and of parts without a signer. */
 function wrongParts(signing: Signing, parts: readonly SignatureShare[]): number[] {
   const signers = signing.commitments.map(({ index }) => index)
   const wrong = signers.filter((signer) => {
@@ -109,20 +112,20 @@ function wrongParts(signing: Signing, parts: readonly SignatureShare[]): number[
 }
 
 /**
- * Puts the parts together: 64 bytes, an Ed25519 signature (RFC 8032) under the key like any other.
- * @throws ShareError share_invalid with the indices of those whose part is missing, double or wrong
+ * Combines the parts to an ordinary Ed25519 signature (RFC 8032), 64 bytes.
+ * @throws ShareError share_invalid with the indices of the signers whose part is missing, repeated or invalid
  */
 export function aggregate(signing: Signing, parts: readonly SignatureShare[]): Uint8Array {
   const known = publicOf(signing)
   try {
-    if (parts.length !== signing.commitments.length) throw new Error('there must be one part of each signer')
+    if (parts.length !== signing.commitments.length) throw new Error('one part of each signer is needed')
     const values = Object.fromEntries(parts.map(({ index, value }) => [identifierOf(index), value]))
     return Frost.aggregate(known, listOf(signing.commitments), signing.message, values)
   } catch {
     const wrong = wrongParts(signing, parts)
     throw new ShareError(
       'share_invalid',
-      `These parts make no signature; wrong are: ${wrong.join(', ') || 'none'}.`,
+      `The parts cannot be combined to a signature. Invalid parts: ${wrong.join(', ') || 'none'}.`,
       wrong,
     )
   }

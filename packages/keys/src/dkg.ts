@@ -10,16 +10,22 @@ import {
   type Sharing,
 } from './sharing.ts'
 
-/** What a participant tells all others first: commitments to its own polynomial, and that it knows what it commits to. */
+/**
+ * A participant's first message to all others: commitments to its polynomial, with a proof that it knows the
+ * polynomial.
+ */
 export interface DkgRound1 {
   index: number
   /** 32 bytes each, `threshold` of them. */
   commitments: Uint8Array[]
-  /** A Schnorr signature, 64 bytes, by the polynomial's constant: keeps others from being cancelled out. */
+  /**
+   * A Schnorr signature, 64 bytes, by the polynomial's constant. Without it, one participant could cancel out the
+   * others.
+   */
   proofOfKnowledge: Uint8Array
 }
 
-/** A participant's secrets until the end. Forget it after `finishDkg`. */
+/** A participant's secrets during key generation. Delete it after `finishDkg`. */
 export interface DkgState {
   index: number
   threshold: number
@@ -29,7 +35,7 @@ export interface DkgState {
   commitments: Uint8Array[]
 }
 
-/** One participant's part of another one's share; for nobody else's eyes. */
+/** One participant's part of another participant's share. Secret: only the recipient may see it. */
 export interface Subshare {
   from: number
   to: number
@@ -46,7 +52,7 @@ const asPackage = ({ index, commitments, proofOfKnowledge }: DkgRound1) => ({
   proofOfKnowledge,
 })
 
-/** As it was after the first round: the library's own state is of one run of a program. */
+/** The library's state after the first round. The library's own state object cannot be stored. */
 const secretOf = ({ index, threshold, total, coefficients, commitments }: DkgState) => ({
   identifier: BigInt(index),
   coefficients: coefficients.map((coefficient) => Scalars.fromBytes(coefficient)),
@@ -55,7 +61,7 @@ const secretOf = ({ index, threshold, total, coefficients, commitments }: DkgSta
   step: 1 as const,
 })
 
-/** Whether something holds that says so by not throwing. */
+/** Whether a check passes: it neither throws nor returns false. */
 function holds(check: () => unknown): boolean {
   try {
     return check() !== false
@@ -65,8 +71,8 @@ function holds(check: () => unknown): boolean {
 }
 
 /**
- * Whether one participant's first message is right by itself. The proof is about the first commitment alone, so that the
- * library can check it as in key generation by two.
+ * Whether one participant's first message is valid. The proof is about the first commitment only, so the library can
+ * check it as in a key generation by two participants.
  */
 const isRound1 = (state: DkgState, said: DkgRound1) =>
   said.commitments.length === state.threshold &&
@@ -76,33 +82,35 @@ const isRound1 = (state: DkgState, said: DkgRound1) =>
     return Frost.DKG.round2(secretOf({ ...state, threshold: 2, total: 2 }), [asPackage({ ...said, commitments })])
   })
 
-/** Whether a sub-share is what its sender's commitments say. */
+/** Whether a sub-share matches its sender's commitments. */
 const isSubshare = ({ to, scalar }: Subshare, { commitments }: DkgRound1) =>
   holds(() => sameBytes(publicKeyOf(scalar), evaluateCommitments(commitments.map(pointOf), to).toBytes()))
 
 /**
- * Runs one of the library's steps; what it refuses is the others' fault, and `isRight` says whose.
+ * Runs one of the library's steps. If it fails, another participant is at fault, and `isValid` finds out which.
  * @throws ShareError protocol_violated with the indices of those at fault
  */
-function step<T>(others: readonly DkgRound1[], isRight: (said: DkgRound1) => boolean, run: () => T): T {
+function step<T>(others: readonly DkgRound1[], isValid: (said: DkgRound1) => boolean, run: () => T): T {
   try {
     return run()
   } catch {
-    const wrong = others.filter((said) => !isRight(said)).map(({ index }) => index)
-    const message = `What participants ${wrong.join(', ')} sent is wrong: commitments must be canonical points of prime order, with the proof that they are known.`
+    const wrong = others.filter((said) => !isValid(said)).map(({ index }) => index)
+    const message = `Invalid messages from participants ${wrong.join(', ')}: a commitment or proof is invalid.`
     throw new ShareError('protocol_violated', message, wrong)
   }
 }
 
-/** @throws ShareError sharing_invalid for an index out of range, protocol_violated for one that is missing or double */
+/**
+ * @throws ShareError sharing_invalid for an index out of range, protocol_violated for one that is missing or repeated
+ */
 function checkOthers(state: DkgState, others: readonly DkgRound1[]): void {
   for (const { index } of others) checkIndex(state, index)
   const indices = new Set([state.index, ...others.map(({ index }) => index)])
   if (indices.size !== state.total || others.length !== state.total - 1)
-    throw new ShareError('protocol_violated', `Key generation needs every index from 1 to ${state.total} once.`)
+    throw new ShareError('protocol_violated', `Key generation needs each index from 1 to ${state.total} exactly once.`)
 }
 
-/** Begins distributed key generation (Pedersen's, with proofs of knowledge, as FROST's authors give it). */
+/** Begins distributed key generation (Pedersen's, with proofs of knowledge, as in the FROST paper). */
 export function beginDkg(
   index: number,
   signers: Pick<Sharing, 'threshold' | 'total'>,
@@ -125,7 +133,7 @@ export function beginDkg(
 }
 
 /**
- * Checks what the others said first, and makes each one's part of its share.
+ * Checks the first messages of the others, and makes the part of each participant's share.
  * @throws ShareError protocol_violated with the indices of those at fault, sharing_invalid
  */
 export function dealSubshares(state: DkgState, others: readonly DkgRound1[]): Subshare[] {
@@ -143,7 +151,7 @@ export function dealSubshares(state: DkgState, others: readonly DkgRound1[]): Su
 }
 
 /**
- * Ends key generation: every part is held against its sender's commitments. Nobody has known the key, and nobody does now.
+ * Ends key generation: checks every part against its sender's commitments. No participant ever knows the whole key.
  * @throws ShareError protocol_violated with the indices of those at fault, sharing_invalid
  */
 export function finishDkg(
@@ -153,16 +161,16 @@ export function finishDkg(
 ): { share: Share; sharing: Sharing } {
   checkOthers(state, others)
   if (subshares.some(({ to }) => to !== state.index))
-    throw new ShareError('protocol_violated', 'These are parts of another share.')
+    throw new ShareError('protocol_violated', 'These sub-shares belong to another participant.')
   const secret = secretOf(state)
   const packages = others.map(asPackage)
-  const isRight = (said: DkgRound1) => {
+  const isValid = (said: DkgRound1) => {
     const [part, ...more] = subshares.filter(({ from }) => from === said.index)
     return part !== undefined && more.length === 0 && isRound1(state, said) && isSubshare(part, said)
   }
-  const key = step(others, isRight, () => {
+  const key = step(others, isValid, () => {
     const received = subshares.map(({ from, scalar }) => ({ identifier: identifierOf(from), signingShare: scalar }))
-    // The library's second step once more: these may be other messages than those that it has seen.
+    // Repeats the library's second step: these messages may differ from those given to `dealSubshares`.
     Frost.DKG.round2(secret, packages)
     return Frost.DKG.round3(secret, packages, received)
   })

@@ -1,17 +1,17 @@
-/** Why something about shares is refused. */
+/** Why an operation on shares was refused. */
 export type ShareErrorCode =
-  /** Threshold, total, index or the number of commitments can't be. */
+  /** The threshold, total, index or number of commitments is not possible. */
   | 'sharing_invalid'
-  /** A share, sub-share, proof or signature share is not what the commitments say. */
+  /** A share, sub-share, proof or signature share does not match the commitments. */
   | 'share_invalid'
-  /** Fewer shares than the threshold. */
+  /** There are fewer shares than the threshold. */
   | 'shares_insufficient'
-  /** What was sealed does not open: no key at hand, another key or context, or it was changed. */
+  /** A sealed value cannot be opened: the key is missing, the key or context is another one, or it was changed. */
   | 'seal_invalid'
-  /** The other side's messages don't fit each other, or not what was agreed. */
+  /** The messages of the other side contradict each other, or what was agreed. */
   | 'protocol_violated'
 
-/** A refusal. `indices` names the holders whose part is at fault, where that is known. */
+/** A refused operation. `indices` names the holders at fault, if they are known. */
 export class ShareError extends Error {
   readonly code: ShareErrorCode
   readonly indices: readonly number[]

@@ -8,24 +8,25 @@ import { ShareError } from './errors.ts'
 export const Point = ed25519.Point
 export const Scalars = Point.Fn
 
-/** A point as the library computes with it. */
+/** A point in the form that the library computes with. */
 export type GroupPoint = InstanceType<typeof Point>
 
 /**
- * FROST(Ed25519, SHA-512), RFC 9591, section 6.1. Of the library's own `ed25519_FROST` it differs in one thing: it asks
- * each point once, not twice, whether it is of prime order, which is most of the time that signing takes.
+ * FROST(Ed25519, SHA-512), RFC 9591, section 6.1. It differs from the library's `ed25519_FROST` in one way: it checks
+ * once, not twice, that a point is of prime order. That check is most of the time that signing takes.
  */
 export const Frost = createFROST({ name: 'FROST-ED25519-SHA512-v1', Point, hash: sha512, H2: '' })
 
 const BYTES = 32
 
-/** Points that passed `pointOf`, oldest first: all are public, and each check costs a scalar multiplication. */
+/** A cache of points that passed `pointOf`, oldest first. All are public. Each check costs a scalar multiplication. */
 const passed = new Map<string, GroupPoint>()
 const PASSED_MAX = 512
 
 /**
- * Reads a point: 32 bytes in the one way in which RFC 8032 writes it, of prime order and not the identity (RFC 9591,
- * section 3.1). @throws ShareError sharing_invalid
+ * Reads a point: 32 bytes in the canonical form of RFC 8032, of prime order and not the identity (RFC 9591, section
+ * 3.1).
+ * @throws ShareError sharing_invalid
  */
 export function pointOf(bytes: Uint8Array): GroupPoint {
   const name = bytes.length === BYTES ? toHex(bytes) : ''
@@ -64,22 +65,22 @@ export function scalarOf(bytes: Uint8Array): bigint {
   throw new ShareError('share_invalid', 'This is not a scalar from 1 to the order of the group.')
 }
 
-/** Whether two public values are the same. Not for secrets: its duration tells where they differ. */
+/** Whether two public values are equal. Not for secrets: the duration reveals where they differ. */
 export function sameBytes(left: Uint8Array, right: Uint8Array): boolean {
   return left.length === right.length && left.every((byte, at) => byte === right[at])
 }
 
-/** The point of a secret scalar, 32 bytes: for a whole key its Ed25519 public key. */
+/** The public point of a secret scalar, 32 bytes. For a whole key this is its Ed25519 public key. */
 export function publicKeyOf(scalar: Uint8Array): Uint8Array {
   return Point.BASE.multiply(scalarOf(scalar)).toBytes()
 }
 
 /**
- * The secret scalar that RFC 8032, section 5.1.5, makes of a 32-byte seed, reduced by the group's order: for splitting a
- * key that exists as a seed. A scalar can't be turned back into a seed.
+ * The secret scalar of a 32-byte seed (RFC 8032, section 5.1.5), reduced by the group's order. Use it to split a key
+ * that exists as a seed. A scalar cannot be turned back into a seed.
  */
 export function scalarOfSeed(seed: Uint8Array): Uint8Array {
-  if (seed.length !== BYTES) throw new ShareError('share_invalid', `A seed has ${BYTES} bytes.`)
+  if (seed.length !== BYTES) throw new ShareError('share_invalid', `A seed must have ${BYTES} bytes.`)
   const head = sha512(seed).slice(0, BYTES)
   head[0] = (head[0] as number) & 248
   head[31] = ((head[31] as number) & 127) | 64
@@ -89,8 +90,8 @@ export function scalarOfSeed(seed: Uint8Array): Uint8Array {
 }
 
 /**
- * Signs with a secret scalar. What comes out is an Ed25519 signature (RFC 8032) like any other: 64 bytes that verify under
- * `publicKeyOf(scalar)`. The nonce is random, since a scalar has no seed to derive it from.
+ * Signs with a secret scalar. The result is an ordinary Ed25519 signature (RFC 8032), 64 bytes, that is valid under
+ * `publicKeyOf(scalar)`. The nonce is random, because a scalar has no seed to derive it from.
  */
 export function signWithScalar(message: Uint8Array, scalar: Uint8Array): Uint8Array {
   scalarOf(scalar)
@@ -98,8 +99,8 @@ export function signWithScalar(message: Uint8Array, scalar: Uint8Array): Uint8Ar
 }
 
 /**
- * Whether a signature is this key's over this message: as RFC 8032 says, its key and its first half canonical and of prime
- * order, so that verifiers with the factor 8 in their equation and those without it agree.
+ * Whether a signature is valid for this key and message (RFC 8032). The key and the first half of the signature must be
+ * canonical and of prime order, so that cofactored and cofactorless verifiers agree.
  */
 export function isSignature(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean {
   try {

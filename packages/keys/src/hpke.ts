@@ -3,14 +3,16 @@ import { type Bytes, utf8 } from './bytes.ts'
 import { canonicalJson } from './canonical-json.ts'
 import { ShareError } from './errors.ts'
 
-/** The one suite: DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-256-GCM, base mode, one-shot (RFC 9180, section 6.1). */
+/**
+ * The only suite: DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-256-GCM, base mode, one-shot (RFC 9180, section 6.1).
+ */
 export const HPKE_SUITE = 'DHKEM-X25519-HKDF-SHA256/HKDF-SHA256/AES-256-GCM'
 
 const KEY_BYTES = 32
 
 const suite = new CipherSuite({ kem: new DhkemX25519HkdfSha256(), kdf: new HkdfSha256(), aead: new Aes256Gcm() })
 
-/** What something is sealed for; part of the key schedule, so that one purpose's box never opens as another's. */
+/** What a value is sealed for. It is part of the key schedule: a box for one purpose cannot be opened for another. */
 export type SealPurpose = 'store-share' | 'dkg-subshare' | 'reshare-subshare' | 'read-share' | 'recover'
 
 /** A box: the encapsulated key (32 bytes) and the ciphertext with its tag. */
@@ -19,19 +21,19 @@ export interface Sealed {
   ct: Uint8Array
 }
 
-/** A key pair to receive by, 32 bytes each (X25519, RFC 7748). */
+/** A key pair of a recipient, 32 bytes each (X25519, RFC 7748). */
 export interface EncryptionKey {
   publicKey: Uint8Array
   privateKey: Uint8Array
 }
 
-/** What a box is bound to: RFC 8785 JSON of this is its additional data. */
+/** What a box is bound to. Its canonical JSON (RFC 8785) is the additional data. */
 export type SealContext = Readonly<Record<string, string | number | null>>
 
 const infoOf = (purpose: SealPurpose) => utf8(`halfkey/v1/${purpose}`)
 const own = (bytes: Uint8Array): Bytes => new Uint8Array(bytes)
 
-/** Makes a key pair to receive by. */
+/** Makes a key pair for a recipient. */
 export async function newEncryptionKey(): Promise<EncryptionKey> {
   const { publicKey, privateKey } = await suite.kem.generateKeyPair()
   return {
@@ -40,14 +42,17 @@ export async function newEncryptionKey(): Promise<EncryptionKey> {
   }
 }
 
-/** Seals bytes so that the holder of a public key alone opens them. @throws ShareError seal_invalid for what is no such key */
+/**
+ * Seals bytes so that only the holder of the private key can open them.
+ * @throws ShareError seal_invalid for an invalid key
+ */
 export async function sealTo(
   publicKey: Uint8Array,
   { purpose, context }: { purpose: SealPurpose; context: SealContext },
   plaintext: Uint8Array,
 ): Promise<Sealed> {
   try {
-    if (publicKey.length !== KEY_BYTES) throw new Error(`a key has ${KEY_BYTES} bytes`)
+    if (publicKey.length !== KEY_BYTES) throw new Error(`a key must have ${KEY_BYTES} bytes`)
     const recipientPublicKey = await suite.kem.deserializePublicKey(own(publicKey))
     const aad = utf8(canonicalJson(context))
     const secret = own(plaintext)
@@ -58,11 +63,11 @@ export async function sealTo(
       secret.fill(0)
     }
   } catch (error) {
-    throw new ShareError('seal_invalid', `Can't seal to this key: ${(error as Error).message}.`)
+    throw new ShareError('seal_invalid', `Cannot seal to this key: ${(error as Error).message}.`)
   }
 }
 
-/** Opens a box. @throws ShareError seal_invalid for another key, purpose or context, and any changed bit */
+/** Opens a box. @throws ShareError seal_invalid for another key, purpose or context, or a changed bit */
 export async function openSealed(
   privateKey: Uint8Array,
   { purpose, context }: { purpose: SealPurpose; context: SealContext },

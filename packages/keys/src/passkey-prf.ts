@@ -2,14 +2,14 @@ import { type Bytes, fromBase64Url, toBase64Url } from './bytes.ts'
 import { ShareError } from './errors.ts'
 import type { NewPasskey, PasskeyWrap } from './protect.ts'
 
-/** Which passkey to ask for which secret; a wrap is one. Strings are base64url without padding, but for `rpId`. */
+/** Which passkey to ask for which secret, for example a wrap. Strings are base64url without padding, except `rpId`. */
 export type PrfRequest = Pick<PasskeyWrap, 'credentialId' | 'rpId' | 'prfSalt'>
 
 const SALT_BYTES = 32
 const OUTPUT_BYTES = 32
 const CHALLENGE_BYTES = 32
 
-// As much of the Credential Management API as is used here: types of its own let the package be compiled without a browser's.
+// The used part of the Credential Management API. Own types let the package compile without those of a browser.
 interface RequestOptions {
   challenge: Bytes
   rpId: string
@@ -27,7 +27,7 @@ interface Credentials {
   get(options: { publicKey: RequestOptions }): Promise<Assertion | null>
 }
 
-/** There is no passkey with the PRF extension to ask: another way to protect the share is needed. */
+/** There is no passkey with the PRF extension. Protect the share in another way. */
 export class PrfUnavailableError extends ShareError {
   constructor(message: string) {
     super('seal_invalid', message)
@@ -35,7 +35,7 @@ export class PrfUnavailableError extends ShareError {
   }
 }
 
-/** What to ask a passkey's PRF for: 32 random bytes, for each wrap others. */
+/** The input of a passkey's PRF: 32 random bytes. Use a new salt for each wrap. */
 export function newPrfSalt(): string {
   return toBase64Url(crypto.getRandomValues(new Uint8Array(SALT_BYTES)))
 }
@@ -48,10 +48,10 @@ function bytesOf(buffer: ArrayBuffer | ArrayBufferView<ArrayBuffer>): Uint8Array
 function optionsOf(requests: readonly PrfRequest[]): RequestOptions {
   const [first] = requests
   if (first === undefined || requests.some(({ rpId }) => rpId !== first.rpId))
-    throw new ShareError('share_invalid', 'Ask the passkeys of one relying party at a time, and at least one.')
+    throw new ShareError('share_invalid', 'Give at least one passkey, and only passkeys of one relying party.')
   const saltOf = ({ prfSalt }: PrfRequest) => ({ first: fromBase64Url(prfSalt) })
   return {
-    // Nobody verifies this assertion: it is made for its extension's result.
+    // Nobody verifies this assertion. Only the result of its extension is used.
     challenge: crypto.getRandomValues(new Uint8Array(CHALLENGE_BYTES)),
     rpId: first.rpId,
     // An authenticator has one secret with user verification and another one without.
@@ -60,7 +60,7 @@ function optionsOf(requests: readonly PrfRequest[]): RequestOptions {
     extensions: {
       prf: {
         evalByCredential: Object.fromEntries(requests.map((request) => [request.credentialId, saltOf(request)])),
-        // For browsers that know no other form; of one passkey it means the same.
+        // For browsers that support only this form. For one passkey it means the same.
         ...(requests.length === 1 && { eval: saltOf(first) }),
       },
     },
@@ -68,28 +68,29 @@ function optionsOf(requests: readonly PrfRequest[]): RequestOptions {
 }
 
 /**
- * Asks for whichever of several passkeys of one relying party is at hand, say of a ciphertext's wraps, and answers who it
- * was and its secret. In browsers only; the person sees the browser's dialogue.
- * @throws PrfUnavailableError where browser or authenticator have no PRF extension (WebAuthn Level 3, section 10.1.4);
- * what the browser throws where the person cancels, or there is no such passkey (`NotAllowedError`)
+ * Asks for any of several passkeys of one relying party, for example those of a ciphertext's wraps. Returns the passkey
+ * that the user chose, with its secret. In browsers only; the user sees the browser's dialogue.
+ * @throws PrfUnavailableError if the browser or authenticator has no PRF extension (WebAuthn Level 3, section 10.1.4);
+ * the browser's error if the user cancels or has no such passkey (`NotAllowedError`)
  */
 export async function prfOutputOfAny(requests: readonly PrfRequest[]): Promise<NewPasskey> {
   const { navigator } = globalThis as unknown as { navigator?: { credentials?: Credentials } }
   if (navigator?.credentials === undefined)
     throw new PrfUnavailableError(
-      'There are no passkeys here: browsers have them in secure contexts only (HTTPS or localhost).',
+      'Passkeys are not available here. Browsers offer them in secure contexts only: HTTPS or localhost.',
     )
   const assertion = await navigator.credentials.get({ publicKey: optionsOf(requests) })
   const request = requests.find(({ credentialId }) => credentialId === assertion?.id)
   if (assertion === null || request === undefined)
-    throw new PrfUnavailableError('Another passkey answered than those asked.')
+    throw new PrfUnavailableError('The browser answered with a passkey that was not asked for.')
   const output = assertion.getClientExtensionResults().prf?.results?.first
   if (output === undefined)
     throw new PrfUnavailableError(
       'This passkey, or this browser, has no PRF extension: use another passkey, or a password.',
     )
   const prfOutput = bytesOf(output)
-  if (prfOutput.length !== OUTPUT_BYTES) throw new PrfUnavailableError(`A passkey's PRF gives ${OUTPUT_BYTES} bytes.`)
+  if (prfOutput.length !== OUTPUT_BYTES)
+    throw new PrfUnavailableError(`The output of a passkey's PRF must have ${OUTPUT_BYTES} bytes.`)
   const { credentialId, rpId, prfSalt } = request
   return { credentialId, rpId, prfSalt, prfOutput }
 }

@@ -7,14 +7,14 @@ import { ShareError } from './errors.ts'
 import { scalarOf } from './group.ts'
 import { type Share, TOTAL_MAX } from './sharing.ts'
 
-/** A passkey's secret (WebAuthn, PRF extension) protects the share: nobody else can open it, and nobody can guess. */
+/** A passkey's secret (WebAuthn, PRF extension) protects the share. It cannot be guessed. */
 export const PRF_ALG = 'prf-hkdf-sha256-aes256gcm'
-/** A password protects the share: who has the ciphertext can guess, at the price of one argon2id each. */
+/** A password protects the share. Anyone with the ciphertext can guess it, at the cost of one argon2id per guess. */
 export const PASSWORD_ALG = 'argon2id-aes256gcm'
 
 /**
- * What argon2id (RFC 9106) may cost. The minimum is what new ciphertexts get; less is refused as too cheap to guess,
- * more than the maximum as a way to keep the holder's machine busy.
+ * The cost of argon2id (RFC 9106). New ciphertexts get the minimum. Less is refused because guessing would be cheap,
+ * more than the maximum because it would overload the holder's machine.
  */
 export const ARGON2ID = {
   memoryKiB: { min: 65_536, max: 262_144 },
@@ -25,17 +25,17 @@ export const ARGON2ID = {
 /** The most passkeys that one share is wrapped for. */
 export const WRAPS_MAX = 20
 
-/** The share's data key, wrapped for one passkey. Strings are base64url without padding, but for `rpId`. */
+/** The share's data key, wrapped for one passkey. Strings are base64url without padding, except `rpId`. */
 export interface PasskeyWrap {
   credentialId: string
   rpId: string
-  /** 32 bytes: what the passkey's PRF is asked for, and the salt of the key made of its answer. */
+  /** 32 bytes: the input of the passkey's PRF, and the salt of the key that is derived from its output. */
   prfSalt: string
   /** The data key, encrypted: 12 bytes of nonce, 32 of ciphertext, 16 of tag. */
   wrappedDek: string
 }
 
-/** The share's data key, wrapped by a password. */
+/** The share's data key, wrapped with a password. */
 export interface PasswordWrap {
   /** 16 bytes. */
   salt: string
@@ -50,11 +50,11 @@ export type ClientCiphertext = {
   v: 1
   /** 12 bytes. */
   iv: string
-  /** The scalar, 32 bytes, encrypted by the data key, and 16 of tag. */
+  /** The scalar encrypted with the data key: 32 bytes of ciphertext, 16 of tag. */
   ct: string
 } & ({ alg: typeof PRF_ALG; wraps: PasskeyWrap[] } | { alg: typeof PASSWORD_ALG; wraps: PasswordWrap[] })
 
-/** Which share it is; a ciphertext opens as no other. */
+/** Which share it is. A ciphertext cannot be opened as another share. */
 export interface ProtectionContext {
   walletId: string
   generation: number
@@ -63,7 +63,7 @@ export interface ProtectionContext {
   publicKey: string
 }
 
-/** What a passkey answered; see `prfOutput`. */
+/** A passkey's answer; see `prfOutput`. */
 export interface PasskeySecret {
   credentialId: string
   /** 32 bytes. */
@@ -73,7 +73,7 @@ export interface PasskeySecret {
 /** A passkey to wrap for. */
 export interface NewPasskey extends PasskeySecret {
   rpId: string
-  /** What its PRF was asked for: `newPrfSalt()`, of each passkey another. */
+  /** The input of its PRF: a result of `newPrfSalt()`, another one for each passkey. */
   prfSalt: string
 }
 
@@ -88,13 +88,14 @@ const TAG_BYTES = 16
 const SALT_BYTES = 16
 /** WebAuthn, section 4: a credential id. */
 const CREDENTIAL_ID_BYTES_MAX = 1023
-/** A domain name has no more characters. */
+/** The most characters of a domain name. */
 const RP_ID_MAX = 253
 
-const unopened = (message = 'This was not protected by this key for this share, or it was changed.') =>
-  new ShareError('seal_invalid', message)
+const unopened = (
+  message = 'The protected share cannot be opened: the key or the share is another one, or it was changed.',
+) => new ShareError('seal_invalid', message)
 
-/** Exactly what is bound, whatever else the objects have. */
+/** The additional data: only these fields, although the objects may have more. */
 function boundTo(purpose: string, context: ProtectionContext, wrap: object = {}): Bytes {
   const { walletId, generation, index, publicKey } = context
   return utf8(canonicalJson({ walletId, generation, index, publicKey, ...wrap, purpose: `halfkey/v1/${purpose}` }))
@@ -102,7 +103,7 @@ function boundTo(purpose: string, context: ProtectionContext, wrap: object = {})
 
 async function aesKey(bytes: Bytes) {
   if (globalThis.crypto?.subtle === undefined)
-    throw new Error('There is no WebCrypto here: browsers have it in secure contexts only (HTTPS or localhost).')
+    throw new Error('WebCrypto is not available here. Browsers offer it in secure contexts only: HTTPS or localhost.')
   return crypto.subtle.importKey('raw', bytes, 'AES-GCM', false, ['encrypt', 'decrypt'])
 }
 
@@ -124,17 +125,17 @@ async function decrypt(key: Bytes, iv: Bytes, ct: Bytes, additionalData: Bytes):
   }
 }
 
-/** @throws ShareError seal_invalid unless the text is base64url of so many bytes */
+/** @throws ShareError seal_invalid unless the text is base64url of that many bytes */
 function bytesOf(text: unknown, length: { min: number; max: number }): Bytes {
   let bytes: Bytes | undefined
   try {
-    // Four characters hold three bytes: what is longer is not decoded.
+    // Four characters hold three bytes. Longer text is not decoded.
     if (typeof text === 'string' && text.length <= Math.ceil((length.max * 4) / 3)) bytes = fromBase64Url(text)
   } catch {
     // Falls through.
   }
   if (bytes === undefined || bytes.length < length.min)
-    throw unopened('This is no protected share: a string is not base64url, or not of its length.')
+    throw unopened('Not a protected share: a string is not base64url or has the wrong length.')
   return bytes
 }
 
@@ -143,14 +144,18 @@ const exactly = (length: number) => ({ min: length, max: length })
 function checkContext({ walletId, generation, index, publicKey }: ProtectionContext): void {
   const counts = Number.isSafeInteger(generation) && generation >= 0 && Number.isInteger(index)
   if (!counts || index < 1 || index > TOTAL_MAX || typeof walletId !== 'string' || !/^[0-9a-f]{64}$/.test(publicKey))
-    throw new ShareError('share_invalid', 'A share is protected for a wallet, a generation, an index and a public key.')
+    throw new ShareError(
+      'share_invalid',
+      '`walletId`, `generation`, `index` and `publicKey` must name a share: see ProtectionContext.',
+    )
 }
 
 function checkPasskeyWrap({ credentialId, rpId, prfSalt, wrappedDek }: PasskeyWrap): void {
   bytesOf(credentialId, { min: 1, max: CREDENTIAL_ID_BYTES_MAX })
   bytesOf(prfSalt, exactly(KEY_BYTES))
   bytesOf(wrappedDek, exactly(IV_BYTES + KEY_BYTES + TAG_BYTES))
-  if (typeof rpId !== 'string' || rpId.length < 1 || rpId.length > RP_ID_MAX) throw unopened('A wrap has an rpId.')
+  if (typeof rpId !== 'string' || rpId.length < 1 || rpId.length > RP_ID_MAX)
+    throw unopened(`A wrap's rpId must have 1 to ${RP_ID_MAX} characters.`)
 }
 
 function checkPasswordWrap({ salt, wrappedDek, ...cost }: PasswordWrap): void {
@@ -164,14 +169,14 @@ function checkPasswordWrap({ salt, wrappedDek, ...cost }: PasswordWrap): void {
 }
 
 /**
- * Checks the form of what claims to be a protected share, without any key: fields, lengths, argon2id's cost.
+ * Checks the form of a protected share without opening it: fields, lengths, argon2id's cost.
  * @throws ShareError seal_invalid
  */
 export function checkCiphertext(value: unknown): asserts value is ClientCiphertext {
   const { v, alg, iv, ct, wraps } = (typeof value === 'object' && value !== null ? value : {}) as ClientCiphertext
   const most = alg === PRF_ALG ? WRAPS_MAX : 1
   if (v !== 1 || (alg !== PRF_ALG && alg !== PASSWORD_ALG) || !Array.isArray(wraps))
-    throw unopened('This is no protected share of a kind known here.')
+    throw unopened('Not a protected share, or one of an unknown version or algorithm.')
   if (wraps.length < 1 || wraps.length > most || !wraps.every((wrap) => typeof wrap === 'object' && wrap !== null))
     throw unopened(`There must be 1 to ${most} wraps.`)
   bytesOf(iv, exactly(IV_BYTES))
@@ -179,12 +184,12 @@ export function checkCiphertext(value: unknown): asserts value is ClientCipherte
   if (alg === PASSWORD_ALG) return wraps.forEach(checkPasswordWrap)
   wraps.forEach(checkPasskeyWrap)
   if (new Set(wraps.map(({ credentialId }) => credentialId)).size !== wraps.length)
-    throw unopened('A passkey stands there twice.')
+    throw unopened('A passkey may have only one wrap.')
 }
 
-/** The key that wraps for a passkey: of its secret, bound to the share and the passkey. */
+/** The wrapping key of a passkey, derived from its secret and bound to the share and the passkey. */
 function passkeyKey(context: ProtectionContext, wrap: Omit<PasskeyWrap, 'wrappedDek'>, prfOutput: Uint8Array): Bytes {
-  if (prfOutput.length !== KEY_BYTES) throw unopened(`A passkey's PRF gives ${KEY_BYTES} bytes.`)
+  if (prfOutput.length !== KEY_BYTES) throw unopened(`The output of a passkey's PRF must have ${KEY_BYTES} bytes.`)
   const { walletId, generation, index, publicKey } = context
   const { credentialId, rpId, prfSalt } = wrap
   const bound = canonicalJson({ walletId, generation, index, publicKey, credentialId, rpId })
@@ -199,7 +204,7 @@ async function passwordKey(wrap: Omit<PasswordWrap, 'wrappedDek'>, password: str
   return new Uint8Array(await argon2idAsync(utf8(password.normalize('NFKC')), salt, { m, t, p, dkLen: KEY_BYTES }))
 }
 
-/** Wraps the data key by another, which is gone afterwards. */
+/** Wraps the data key with another key, which is wiped afterwards. */
 async function wrapDek(key: Bytes, dek: Bytes, context: ProtectionContext, wrap: object): Promise<string> {
   try {
     const { iv, ct } = await encrypt(key, dek, boundTo('share-dek', context, wrap))
@@ -235,7 +240,7 @@ async function wrapByPassword(dek: Bytes, context: ProtectionContext, { password
   return { ...wrap, wrappedDek: await wrapDek(await passwordKey(wrap, password), dek, context, wrap) }
 }
 
-/** The data key, of a ciphertext whose form was checked. @throws ShareError seal_invalid */
+/** The data key of a ciphertext. Check its form first. @throws ShareError seal_invalid */
 async function dekOf(
   ciphertext: ClientCiphertext,
   context: ProtectionContext,
@@ -253,7 +258,9 @@ async function dekOf(
     const wrap = { salt, memoryKiB, iterations, parallelism }
     return unwrapDek(await passwordKey(wrap, by.password), found.wrappedDek, context, wrap)
   }
-  throw unopened('The share is protected in another way.')
+  throw unopened(
+    'The share is not protected with this kind of secret: give a passkey instead of a password, or the reverse.',
+  )
 }
 
 async function openWith(dek: Bytes, { iv, ct }: ClientCiphertext, context: ProtectionContext): Promise<Share> {
@@ -262,9 +269,10 @@ async function openWith(dek: Bytes, { iv, ct }: ClientCiphertext, context: Prote
 }
 
 /**
- * Protects a share by a passkey or a password: a random data key encrypts the share (AES-256-GCM, bound to `context`), the
- * passkey or password wraps the data key. What a password protects the service can guess at: it counts as known to it.
- * @throws ShareError share_invalid for no share of such a context, seal_invalid for a passkey's secret that is none
+ * Protects a share with a passkey or a password. A random data key encrypts the share (AES-256-GCM, bound to
+ * `context`), and the passkey or password wraps the data key. The service can guess a password, so treat such a share
+ * as known to it.
+ * @throws ShareError share_invalid for an invalid share or context, seal_invalid for an invalid passkey secret
  */
 export async function protectShare(
   share: Share,
@@ -288,8 +296,8 @@ export async function protectShare(
 }
 
 /**
- * Opens a protected share. Hold the share against its commitments then (`isShareOf`): who protected it is not known here.
- * @throws ShareError seal_invalid for another passkey, password or context, and any changed bit
+ * Opens a protected share. Then check the share against its commitments (`isShareOf`): this function cannot know who
+ * protected it. @throws ShareError seal_invalid for another passkey, password or context, or a changed bit
  */
 export async function openProtected(
   ciphertext: ClientCiphertext,
@@ -306,8 +314,9 @@ export async function openProtected(
 }
 
 /**
- * Wraps the data key for one more passkey; the share's own ciphertext stays as it is.
- * @throws ShareError seal_invalid as `openProtected`, share_invalid for a passkey that has a wrap, or too many
+ * Wraps the data key for one more passkey. The ciphertext of the share does not change.
+ * @throws ShareError seal_invalid as `openProtected`, share_invalid if the passkey has a wrap already, or for too many
+ * wraps
  */
 export async function addWrap(
   ciphertext: ClientCiphertext,
@@ -315,14 +324,15 @@ export async function addWrap(
   { openBy, newBy }: { openBy: PasskeySecret; newBy: NewPasskey },
 ): Promise<ClientCiphertext> {
   checkCiphertext(ciphertext)
-  if (ciphertext.alg !== PRF_ALG) throw new ShareError('share_invalid', 'What a password protects has one wrap only.')
+  if (ciphertext.alg !== PRF_ALG)
+    throw new ShareError('share_invalid', 'A share that is protected with a password has exactly one wrap.')
   if (ciphertext.wraps.some(({ credentialId }) => credentialId === newBy.credentialId))
-    throw new ShareError('share_invalid', 'The share is wrapped for this passkey already.')
+    throw new ShareError('share_invalid', 'The share is already wrapped for this passkey.')
   if (ciphertext.wraps.length >= WRAPS_MAX)
-    throw new ShareError('share_invalid', `A share is wrapped for at most ${WRAPS_MAX} passkeys.`)
+    throw new ShareError('share_invalid', `A share can be wrapped for at most ${WRAPS_MAX} passkeys.`)
   const dek = await dekOf(ciphertext, context, openBy)
   try {
-    // A second passkey for what does not open would be no second way to the share.
+    // Check that the share opens: otherwise the new wrap would be useless, and nobody would notice.
     const share = await openWith(dek, ciphertext, context)
     share.scalar.fill(0)
     return { ...ciphertext, wraps: [...ciphertext.wraps, await wrapForPasskey(dek, context, newBy)] }
@@ -332,15 +342,18 @@ export async function addWrap(
 }
 
 /**
- * Takes a passkey's wrap away. A copy of the ciphertext from before still opens by it: after a theft, reshare.
- * @throws ShareError share_invalid for the last wrap, or a passkey that has none; seal_invalid for no such ciphertext
+ * Removes a passkey's wrap. The passkey still opens older copies of the ciphertext: after a theft, reshare.
+ * @throws ShareError share_invalid for the last wrap, or a passkey without a wrap; seal_invalid for an invalid
+ * ciphertext
  */
 export function removeWrap(ciphertext: ClientCiphertext, credentialId: string): ClientCiphertext {
   checkCiphertext(ciphertext)
-  if (ciphertext.alg !== PRF_ALG) throw new ShareError('share_invalid', 'What a password protects has one wrap only.')
+  if (ciphertext.alg !== PRF_ALG)
+    throw new ShareError('share_invalid', 'A share that is protected with a password has exactly one wrap.')
   const wraps = ciphertext.wraps.filter((wrap) => wrap.credentialId !== credentialId)
   if (wraps.length === ciphertext.wraps.length)
     throw new ShareError('share_invalid', 'The share is not wrapped for this passkey.')
-  if (wraps.length === 0) throw new ShareError('share_invalid', 'Without its last wrap the share would be lost.')
+  if (wraps.length === 0)
+    throw new ShareError('share_invalid', 'The last wrap cannot be removed: the share would be lost.')
   return { ...ciphertext, wraps }
 }

@@ -6,32 +6,32 @@ import { isSignature, signWithScalar } from './group.ts'
 import type { SealContext } from './hpke.ts'
 import type { Dealing } from './reshare.ts'
 
-/** The scheme that shares are of: FROST(Ed25519, SHA-512), RFC 9591, section 6.1. */
+/** The scheme of all shares: FROST(Ed25519, SHA-512), RFC 9591, section 6.1. */
 export const SCHEME = 'FROST-ED25519-SHA512-v1'
 
 /** Who holds a share. */
 export type Holder = 'server' | 'device' | 'recovery'
 
-/** Which index each holder of a `shared` wallet's key has; two of the three sign. */
+/** The index of each holder of a `shared` wallet's key. Two of the three sign. */
 export const HOLDER_INDEX: Readonly<Record<Holder, number>> = { server: 1, device: 2, recovery: 3 }
 /** The holder at an index of a `shared` wallet's key. */
 export const INDEX_HOLDER: Readonly<Record<number, Holder>> = { 1: 'server', 2: 'device', 3: 'recovery' }
 export const SHARED_SIGNERS = { threshold: 2, total: 3 } as const
 
-/** Whose key it is about, as the service says it: with every challenge. */
+/** Whose key a proof or box is about. The service sends it with every challenge. */
 export interface Subject {
   tenantId: string
   appId: string
   userId: string
-  /** Null while there is no wallet yet. */
+  /** Null if there is no wallet yet. */
   walletId: string | null
-  /** Of the shares that it is about. */
+  /** The generation of the shares. */
   generation: number
-  /** Of the challenge, key generation or resharing that it belongs to; null for none. */
+  /** The id of the challenge, key generation or resharing; null for none. */
   challengeId: string | null
 }
 
-/** What a sealed share is bound to: whose, which, and to which public key it is sealed (hex). */
+/** What a sealed share is bound to: its owner, the share, and the public key that it is sealed to (hex). */
 export function shareContext(
   subject: Subject,
   of: { index: number; holder: Holder; recipientKey: string },
@@ -40,8 +40,8 @@ export function shareContext(
 }
 
 /**
- * The same for a share that the service is to put together with others: also to the key (hex) that the answer is sealed to,
- * or who passes it on could have the whole key answered to a key of their own.
+ * The same for a share that the service combines with others. It is also bound to the key (hex) that the answer is
+ * sealed to. Otherwise, whoever forwards the share could have the whole key sealed to their own key.
  */
 export function combineContext(
   subject: Subject,
@@ -55,7 +55,7 @@ export function subshareContext(subject: Subject, of: { from: number; to: number
   return { ...subject, ...of }
 }
 
-/** What a proof is for; no proof counts for anything else. */
+/** The purpose of a proof. A proof for one purpose is not valid for another. */
 export type ProofPurpose =
   | 'store-share'
   | 'create-wallet'
@@ -65,23 +65,23 @@ export type ProofPurpose =
   | 'reshare-dealing'
   | 'reshare-confirm'
 
-/** What a proof is bound to beside its subject. */
+/** What a proof is bound to in addition to its subject. */
 export type ProofDetails = Readonly<Record<string, string | number | readonly number[] | null>>
 
-/** The bytes that a proof signs: RFC 8785 JSON, in UTF-8. */
+/** The bytes that a proof signs: canonical JSON (RFC 8785) in UTF-8. */
 export function proofMessage(purpose: ProofPurpose, subject: Subject, details: ProofDetails): Bytes {
   return utf8(canonicalJson({ ...subject, ...details, purpose: `halfkey/v1/${purpose}` }))
 }
 
 /**
- * Proves that one knows a share (or another secret scalar) without telling it: a Schnorr proof, in the form of an Ed25519
- * signature by the scalar over what it is bound to. 64 bytes.
+ * Proves knowledge of a share, or of another secret scalar, without revealing it: a Schnorr proof in the form of an
+ * Ed25519 signature by the scalar over what it is bound to. 64 bytes.
  */
 export function prove(scalar: Uint8Array, purpose: ProofPurpose, subject: Subject, details: ProofDetails): Uint8Array {
   return signWithScalar(proofMessage(purpose, subject, details), scalar)
 }
 
-/** Whether a proof is of the secret behind `publicKey` (of a share its verifying share). */
+/** Whether a proof was made with the secret of `publicKey`. For a share, `publicKey` is its verifying share. */
 export function isProof(
   proof: Uint8Array,
   publicKey: Uint8Array,
@@ -94,7 +94,7 @@ export function isProof(
 
 const hashOf = (value: unknown) => sha256(utf8(canonicalJson(value)))
 
-/** Who takes part in key generation, and the key that what is secret is sealed to for them (hex). */
+/** A participant of key generation, and the key that secrets are sealed to for them (hex). */
 export interface Participant {
   index: number
   holder: Holder
@@ -103,7 +103,7 @@ export interface Participant {
 
 const byIndex = <T extends { index: number }>(entries: readonly T[]) => [...entries].sort((a, b) => a.index - b.index)
 
-/** What both sides of key generation must have seen alike, hashed: 32 bytes. */
+/** The hash of all that both sides of key generation must have seen, 32 bytes. */
 export function dkgTranscript(
   subject: Subject,
   participants: readonly Participant[],
@@ -122,8 +122,8 @@ export function dkgTranscript(
 }
 
 /**
- * What a dealing's proof of knowing what it deals is bound to: to the whole dealing and to whom it is for, or who passes it
- * on could have the others deal to keys of their own.
+ * What the proof of a dealing is bound to: the whole dealing, and its recipients. Otherwise, whoever forwards the
+ * dealing could have the others deal to their own keys.
  */
 export function dealingDetails(
   { from, commitments }: Dealing,
@@ -137,7 +137,7 @@ export function dealingDetails(
   }
 }
 
-/** The same for resharing: the key signs it, by the new shares, before they count. 32 bytes. */
+/** The same for resharing. The new shares sign it together before they replace the old ones. 32 bytes. */
 export function reshareTranscript(
   subject: Subject,
   of: { set: readonly number[]; participants: readonly Participant[]; dealings: readonly Dealing[] },
@@ -153,7 +153,7 @@ export function reshareTranscript(
   })
 }
 
-/** SHA-256 of a value's RFC 8785 form, hex: what binds a proof to what it goes with. */
+/** SHA-256 of a value's canonical JSON (RFC 8785), hex: binds a proof to that value. */
 export function fingerprintOf(value: unknown): string {
   return toHex(hashOf(value))
 }

@@ -13,17 +13,17 @@ import {
   verifyingShareOf,
 } from './sharing.ts'
 
-/** One old holder's part of a new generation, as all may see it. */
+/** One old holder's public part of a new generation. */
 export interface Dealing {
   from: number
   /** 32 bytes each; the first is the holder's part of the key itself: λ · its verifying share. */
   commitments: Uint8Array[]
 }
 
-/** Between which generations. */
+/** A step from one generation to the next. */
 export interface Resharing {
   old: Sharing
-  /** Indices of the old holders that deal: `old.threshold` of them. */
+  /** The indices of the old holders that deal; `old.threshold` of them. */
   set: readonly number[]
   signers: Pick<Sharing, 'threshold' | 'total'>
 }
@@ -32,14 +32,21 @@ export interface Resharing {
 function checkSet({ old, set, signers }: Resharing): void {
   checkSigners(signers)
   if (set.length < old.threshold)
-    throw new ShareError('shares_insufficient', `${old.threshold} old shares must deal, here are ${set.length}.`)
+    throw new ShareError(
+      'shares_insufficient',
+      `At least ${old.threshold} old shares must deal, but the set has ${set.length}.`,
+    )
   const twice = set.filter((index, at) => set.indexOf(index) !== at)
-  if (twice.length > 0) throw new ShareError('share_invalid', 'An old share stands there twice.', twice)
+  if (twice.length > 0) throw new ShareError('share_invalid', 'The set names an old share twice.', twice)
   const strange = set.filter((index) => !Number.isInteger(index) || index < 1 || index > old.total)
-  if (strange.length > 0) throw new ShareError('share_invalid', `An old share's index is 1 to ${old.total}.`, strange)
+  if (strange.length > 0)
+    throw new ShareError('share_invalid', `The index of an old share must be 1 to ${old.total}.`, strange)
 }
 
-/** Deals an old share out: `weight` is the secret of the dealing's first commitment, for the proof of knowing it. */
+/**
+ * Splits an old share for the new holders. `weight` is the secret of the dealing's first commitment: prove it, then
+ * wipe it.
+ */
 export function dealReshare(
   resharing: Resharing,
   share: Share,
@@ -47,7 +54,7 @@ export function dealReshare(
   checkSet(resharing)
   const { old, set, signers } = resharing
   if (!isShareOf(old, share))
-    throw new ShareError('share_invalid', 'This is no share of this key and generation.', [share.index])
+    throw new ShareError('share_invalid', 'This is not a share of this key and generation.', [share.index])
   const weight = Scalars.toBytes(Scalars.mul(scalarOf(share.scalar), lagrange(set, share.index)))
   const { coefficients, commitment } = Frost.utils.generateSecretPolynomial(
     { min: signers.threshold, max: signers.total },
@@ -66,7 +73,7 @@ export function dealReshare(
   }
 }
 
-/** @throws ShareError sharing_invalid with the dealer */
+/** @throws ShareError sharing_invalid with the dealer's index */
 function pointsOf(from: number, commitments: readonly Uint8Array[]): GroupPoint[] {
   try {
     return commitments.map(pointOf)
@@ -76,7 +83,7 @@ function pointsOf(from: number, commitments: readonly Uint8Array[]): GroupPoint[
 }
 
 /**
- * The new generation that dealings make: of the same key. Every dealing's first commitment is held against the dealer's
+ * The new generation of the same key, from its dealings. Checks each dealing's first commitment against the dealer's
  * old verifying share. @throws ShareError share_invalid with the dealers at fault, sharing_invalid
  */
 export function newSharing(resharing: Resharing, dealings: readonly Dealing[]): Sharing {
@@ -84,15 +91,15 @@ export function newSharing(resharing: Resharing, dealings: readonly Dealing[]): 
   const { old, set, signers } = resharing
   commitmentPoints(old)
   if (dealings.length !== set.length || !set.every((index) => dealings.some(({ from }) => from === index)))
-    throw new ShareError('share_invalid', 'There must be one dealing of each old share in the set.', set)
+    throw new ShareError('share_invalid', 'One dealing of each old share in the set is needed.', set)
   const sums: GroupPoint[] = Array.from({ length: signers.threshold }, () => Point.ZERO)
   for (const { from, commitments } of dealings) {
     if (commitments.length !== signers.threshold)
-      throw new ShareError('sharing_invalid', `A dealing has ${signers.threshold} commitments.`, [from])
+      throw new ShareError('sharing_invalid', `A dealing must have ${signers.threshold} commitments.`, [from])
     const points = pointsOf(from, commitments)
     const part = pointOf(verifyingShareOf(old, from)).multiplyUnsafe(lagrange(set, from))
     if (!(points[0] as GroupPoint).equals(part))
-      throw new ShareError('share_invalid', `The dealing of share ${from} is not of that share.`, [from])
+      throw new ShareError('share_invalid', `The dealing of share ${from} does not belong to that share.`, [from])
     points.forEach((point, n) => {
       sums[n] = (sums[n] as GroupPoint).add(point)
     })
@@ -100,13 +107,13 @@ export function newSharing(resharing: Resharing, dealings: readonly Dealing[]): 
   const sharing = { ...signers, commitments: sums.map((point) => point.toBytes()) }
   commitmentPoints(sharing)
   if (!sameBytes(sharing.commitments[0] as Uint8Array, old.commitments[0] as Uint8Array))
-    throw new ShareError('share_invalid', 'These dealings make another key.')
+    throw new ShareError('share_invalid', 'These dealings lead to another key.')
   return sharing
 }
 
 /**
- * A new share of its parts, each held against its dealing. That a dealer knew its old share is not checked here: let each
- * one prove its `weight`, or who knows none could deal to one new holder.
+ * Combines the parts of a new share, and checks each part against its dealing. It does not check that a dealer knows
+ * its old share: require a proof of its `weight`. Otherwise, someone without a share could deal to one new holder.
  * @throws ShareError share_invalid with the dealers at fault, sharing_invalid
  */
 export function receiveReshare(
@@ -126,9 +133,10 @@ export function receiveReshare(
     if (part === undefined || !isPartOf(part.scalar, expected)) wrong.push(from)
     else sum = Scalars.add(sum, scalarOf(part.scalar))
   }
-  if (wrong.length > 0) throw new ShareError('share_invalid', `Wrong sub-shares of ${wrong.join(', ')}.`, wrong)
+  if (wrong.length > 0) throw new ShareError('share_invalid', `Invalid sub-shares from ${wrong.join(', ')}.`, wrong)
   const share = { index, scalar: Scalars.toBytes(sum) }
-  if (!isShareOf(sharing, share)) throw new ShareError('share_invalid', 'The parts make no share.', [index])
+  if (!isShareOf(sharing, share))
+    throw new ShareError('share_invalid', 'The parts cannot be combined to a share.', [index])
   return { share, sharing }
 }
 

@@ -154,7 +154,7 @@ describe.each([SIGNERS, { threshold: 3, total: 4 }])('a first message, $threshol
       ]) {
         const { code, message } = refusal(run)
         expect(code).toBe('protocol_violated')
-        expect(message).toContain('needs every index')
+        expect(message).toContain('needs each index')
       }
     for (const index of [0, signers.total + 1, 1.5, -1])
       for (const [code] of outcomes([{ ...second, index }, third, ...more])) expect(code).toBe('sharing_invalid')

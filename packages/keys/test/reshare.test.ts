@@ -147,7 +147,7 @@ describe('a dealing', () => {
       [first, second, thirds],
       [first, thirds],
     ])
-      expect(refusal(() => keys.newSharing(resharing, wrong)).message).toContain('one dealing of each old share')
+      expect(refusal(() => keys.newSharing(resharing, wrong)).message).toContain('One dealing of each old share')
   })
 
   test('with any single bit of its first commitment flipped is refused, and its dealer named', () => {

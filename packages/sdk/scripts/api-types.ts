@@ -1,5 +1,5 @@
-// Generates the types of the API from openapi.json, unless those that are there came from this very file. The result is not
-// committed: `npm ci`, `npm run generate`, `npm run check` and the package's build call this.
+// Generates the types of the API from openapi.json, unless the existing ones are up to date. The result is not committed:
+// `npm ci`, `npm run generate`, `npm run check` and the package's build call this.
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { findPackageJSON } from 'node:module'
@@ -28,8 +28,10 @@ const installed = ((): string | undefined => {
 })()
 if (existsSync(TYPES) && readFileSync(TYPES, 'utf8').startsWith(header)) process.exit()
 if (installed === undefined) {
-  // As after an installation without development packages: nothing there needs types.
-  console.warn(`The SDK's types are not generated: ${GENERATOR} is a development package, and none are installed here.`)
+  // After an installation without development packages: nothing needs the types.
+  console.warn(
+    `The SDK's types were not generated: ${GENERATOR} is not installed. Install the development packages to generate them.`,
+  )
   process.exit()
 }
 const { astToString, default: generate } = await import('openapi-typescript')

@@ -22,7 +22,7 @@ function envelopeOf(response: Response, text: string): { data: unknown } {
   const requestId = headers.get('x-request-id')
   const retryAfterSeconds = parseRetryAfter(headers.get('retry-after'), Date.now())
   if (response.type === 'opaqueredirect' || (status >= 300 && status < 400))
-    throw new HalfkeyError('The server answered a redirect. Is baseUrl right?', {
+    throw new HalfkeyError('The server answered with a redirect. Check baseUrl.', {
       status,
       code: 'unexpected_redirect',
       requestId,
@@ -33,7 +33,7 @@ function envelopeOf(response: Response, text: string): { data: unknown } {
     const details = Array.isArray(body.details) ? (body.details as ErrorDetail[]) : []
     throw new HalfkeyError(body.error, { status, code: body.code, details, requestId, retryAfterSeconds })
   }
-  throw new HalfkeyError(`The server answered ${status}, but not in this API's form. Is baseUrl right?`, {
+  throw new HalfkeyError(`The server answered ${status}, but not as the Halfkey API does. Check baseUrl.`, {
     status,
     code: 'invalid_response',
     requestId,

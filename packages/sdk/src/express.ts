@@ -9,7 +9,7 @@ import {
 
 export { type OnWebhookEvent, WebhookHandlerError, type WebhookHandlerOptions } from './receiving.ts'
 
-/** What is used of Express' request: Node's own, and `body` where a middleware has set one. */
+/** The used part of Express' request: that of Node, and `body` if a middleware has set it. */
 export interface ExpressRequest {
   headers: Record<string, string | string[] | undefined>
   body?: unknown
@@ -22,7 +22,7 @@ export interface ExpressRequest {
   pause(): unknown
 }
 
-/** What is used of Express' response: Node's own. */
+/** The used part of Express' response: that of Node. */
 export interface ExpressResponse {
   statusCode: number
   setHeader(name: string, value: string): unknown
@@ -30,10 +30,10 @@ export interface ExpressResponse {
 }
 
 const PARSED =
-  'The body of this webhook delivery was parsed before its handler, and it is verified by its bytes. ' +
-  'Mount the handler before express.json(), or put express.raw({ type: "application/json" }) on its route.'
+  'The body of this webhook delivery was parsed before the handler ran, so its signature cannot be verified. ' +
+  'Add the handler before express.json(), or put express.raw({ type: "application/json" }) on its route.'
 
-/** The whole body, or why there is none. */
+/** Reads the whole body. Returns why that failed otherwise: `gone` means that the sender disconnected. */
 function read(request: ExpressRequest, bytesMax: number): Promise<Uint8Array | 'too_large' | 'gone' | 'text'> {
   return new Promise((resolve) => {
     const chunks: Uint8Array[] = []
@@ -61,7 +61,7 @@ function read(request: ExpressRequest, bytesMax: number): Promise<Uint8Array | '
   })
 }
 
-/** The body's bytes: those that `express.raw` has read, or what is still in the stream. @throws TypeError where it was parsed */
+/** The body's bytes, from `express.raw` or from the stream. @throws TypeError if the body was parsed */
 async function bodyOf(request: ExpressRequest, bytesMax: number): Promise<Uint8Array | 'too_large' | 'gone'> {
   const body = request.rawBody ?? request.body
   if (body instanceof Uint8Array) return body.length > bytesMax ? 'too_large' : body

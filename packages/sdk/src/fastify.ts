@@ -19,7 +19,7 @@ interface FastifyReply {
   send(payload?: string): unknown
 }
 
-/** What is used of a Fastify instance. */
+/** The used part of a Fastify instance. */
 export interface FastifyScope {
   removeAllContentTypeParsers(): void
   addContentTypeParser(

@@ -21,9 +21,9 @@ function answer(status: number, body: string | null = null, headers: Record<stri
   return new Response(body, { status, headers: { ...type, ...headers } })
 }
 
-const PARSED = 'The body of this request has been read already: webhooks are verified by its bytes, unparsed.'
+const PARSED = 'The body of this request has been read already. Pass the request to the handler unread.'
 
-/** The whole body; null where it is larger. */
+/** Reads the whole body; null if it is larger than `bytesMax`. */
 async function readBody(request: Request, bytesMax: number): Promise<Uint8Array | null> {
   const chunks: Uint8Array[] = []
   let bytes = 0

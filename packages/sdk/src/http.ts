@@ -150,7 +150,7 @@ export function delay(ms: number, signal: AbortSignal | undefined): Promise<void
 function checkedOptions(options: ClientOptions) {
   const { accessToken, userId, delegateToken } = options
   if ([accessToken, userId, delegateToken].filter((one) => one !== undefined).length > 1)
-    throw new TypeError('Give one of accessToken, userId and delegateToken')
+    throw new TypeError('Give at most one of accessToken, userId and delegateToken')
   const apiKey = headerValue('apiKey', options.apiKey)
   if (typeof accessToken === 'string') headerValue('accessToken', accessToken)
   if (delegateToken !== undefined) headerValue('delegateToken', delegateToken)

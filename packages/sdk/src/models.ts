@@ -53,13 +53,13 @@ export type Job = Schemas['Job']
 export type PurgedDeliveries = Schemas['PurgedDeliveries']
 /** A ready process, check by check. */
 export type Readiness = Schemas['Readiness']
-/** A webhook with its new signing secret; `secret` is null where a rotation's grace was only ended. */
+/** A webhook with its new signing secret; `secret` is null if the call only ended the grace period. */
 export type RotatedWebhook = Schemas['RotatedWebhook']
 /** The tenant that an API key belongs to. */
 export type Tenant = Schemas['Tenant']
-/** A page of the payment processor at which a plan is bought. */
+/** A page of the payment processor on which a plan is bought. */
 export type Checkout = Schemas['Checkout']
-/** A page of the payment processor at which a plan is changed or ended. */
+/** A page of the payment processor on which a plan is changed or ended. */
 export type Portal = Schemas['Portal']
 /** The current plan, and its usage in the current period. */
 export type Usage = Schemas['Usage']
@@ -123,7 +123,7 @@ export type Execution = Schemas['Execution']
 export type Policy = Schemas['Policy']
 /** A condition of a policy's rule, or of a query. */
 export type PolicyCondition = Schemas['PolicyCondition']
-/** Of a dry run: what decides, and why. */
+/** The decision of a dry run, and its reason. */
 export type PolicyDecision = Schemas['PolicyDecision']
 /** A rule of a policy. */
 export type PolicyRule = Schemas['PolicyRule']

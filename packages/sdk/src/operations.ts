@@ -15,10 +15,10 @@ type OrNothing<T> = [T] extends [never] ? Record<never, never> : T
 type Parameters<P extends keyof paths, M extends Method, In extends 'path' | 'query'> =
   Operation<P, M> extends { parameters: { [K in In]?: infer Named } } ? OrNothing<NonNullable<Named>> : never
 
-/** The ids in a path, by name; empty where there are none. */
+/** The ids in a path, by name; empty if there are none. */
 export type PathIds<P extends keyof paths, M extends Method> = Parameters<P, M, 'path'>
 
-/** The JSON body that an operation takes; `undefined` where it takes none. */
+/** The JSON body that an operation takes; `undefined` if it takes none. */
 export type Body<P extends keyof paths, M extends Method> =
   Operation<P, M> extends { requestBody?: infer Sent }
     ? [NonNullable<Sent>] extends [never]
@@ -35,10 +35,10 @@ type Success<P extends keyof paths, M extends Method> =
       : never
     : never
 
-/** What stands in the `data` of an operation's success: a record, or the records of a page. */
+/** The `data` of an operation's successful response: a record, or the records of a page. */
 export type Data<P extends keyof paths, M extends Method> = Success<P, M> extends { data: infer D } ? D : never
 
-/** Paths whose GET answers the paginated envelope. */
+/** Paths whose GET returns a page of records. */
 export type ListPath = {
   [P in PathWith<'get'>]: Success<P, 'get'> extends { hasMore: boolean } ? P : never
 }[PathWith<'get'>]

@@ -1,4 +1,4 @@
-/** One page of a list, as the API answers it (specification, section 2). */
+/** One page of a list, as the API returns it (specification, section 2). */
 export interface Page<T> {
   /** Newest first. */
   data: T[]

@@ -26,7 +26,7 @@ function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
 function documentIn(bytes: Uint8Array): Omit<PreparedTransaction, 'digest'> {
   const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   const { version, ...document } = JSON.parse(text) as Omit<PreparedTransaction, 'digest'> & { version?: unknown }
-  if (version !== VERSION) throw new TypeError('It has another version')
+  if (version !== VERSION) throw new TypeError(`Expected version ${VERSION}`)
   return document
 }
 
@@ -35,7 +35,7 @@ function read(preparedTransaction: string) {
     const bytes = bytesOf(preparedTransaction)
     return { bytes, document: documentIn(bytes) }
   } catch (cause) {
-    throw new TypeError('This is no prepared transaction of the embedded ledger', { cause })
+    throw new TypeError('This is not a prepared transaction of the embedded ledger', { cause })
   }
 }
 

@@ -26,10 +26,10 @@ export function HalfkeyProvider({ client, children }: { client: BrowserClient; c
   return createElement(ClientContext.Provider, { value: client }, children)
 }
 
-/** The client of the provider above. @throws Error where there is none */
+/** The client of the enclosing provider. @throws Error without a provider */
 export function useHalfkey(): BrowserClient {
   const client = useContext(ClientContext)
-  if (client === null) throw new Error('There is no <HalfkeyProvider> around this component')
+  if (client === null) throw new Error('This component uses a Halfkey hook: put it inside a <HalfkeyProvider>.')
   return client
 }
 
@@ -39,7 +39,7 @@ export function useSession(): SessionState {
   return useSyncExternalStore(client.subscribe, client.getSession, serverSession)
 }
 
-/** The user who is signed in, as the sign-in answered it; null for nobody, and for a guest. */
+/** The signed-in user, as the sign-in returned it; null if nobody is signed in, and for a guest. */
 export function useUser(): User | null {
   const session = useSession()
   return session.status === 'signed_in' ? session.user : null
@@ -50,11 +50,11 @@ export interface WalletState {
   /** `none`: nobody is signed in, or they have no wallet. */
   status: 'loading' | 'none' | 'ready' | 'failed'
   wallet: Wallet | null
-  /** Why it could not be read or created. */
+  /** Why the wallet could not be read or created. */
   error: unknown
   /** Creates an embedded wallet, or returns the existing one; null if it failed: see `error`. */
   create(): Promise<Wallet | null>
-  /** Reads it again. */
+  /** Reads the wallet again. */
   reload(): void
 }
 
@@ -78,7 +78,7 @@ export function useWallet(): WalletState {
   const userId = session.status === 'signed_in' ? session.userId : null
   const [found, setFound] = useState<Found>(NONE)
   const [round, setRound] = useState(0)
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new round reads it again
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new round reads the wallet again
   useEffect(() => {
     if (userId === null) return
     const ending = new AbortController()

@@ -96,7 +96,7 @@ function reject(reason: WebhookRejection): never {
 function bytesOf(body: string | Uint8Array): Bytes {
   if (typeof body === 'string') return encoder.encode(body)
   if (body instanceof Uint8Array) return new Uint8Array(body)
-  throw new TypeError('rawBody must be the text or the bytes of the body as they came, before any JSON parser')
+  throw new TypeError('rawBody must be the body as received, as text or bytes, before any JSON parser')
 }
 
 function joined(head: string, tail: Bytes): Bytes {
@@ -216,7 +216,7 @@ export function checkedSecrets(secrets: string | readonly string[]): readonly st
   const all = typeof secrets === 'string' ? [secrets] : secrets
   const usable = Array.isArray(all) && all.every((secret) => typeof secret === 'string' && secret !== '')
   if (!usable || all.length === 0 || all.length > SECRETS_MAX)
-    throw new TypeError(`secrets must be one webhook secret, or a list of 1 to ${SECRETS_MAX}, and none empty`)
+    throw new TypeError(`secrets must be one webhook secret, or a list of 1 to ${SECRETS_MAX}; none may be empty`)
   return all
 }
 

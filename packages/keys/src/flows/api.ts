@@ -1,37 +1,37 @@
 import type { Holder, Subject } from '../protocol.ts'
 
-/** A box as the wire has it: base64url. */
+/** A box as the API writes it: base64url. */
 export interface WireSealed {
   enc: string
   ct: string
 }
 
-/** FROST's commitments as the wire has them: hex. */
+/** FROST's commitments as the API writes them: hex. */
 export interface WireCommitments {
   index: number
   hiding: string
   binding: string
 }
 
-/** A first message of key generation as the wire has it: hex. */
+/** A first message of key generation as the API writes it: hex. */
 export interface WireRound1 {
   index: number
   commitments: string[]
   proofOfKnowledge: string
 }
 
-/** What of a wallet matters here. */
+/** The used fields of a wallet. */
 export interface WireWallet {
   id: string
   appId: string
   userId: string
-  /** Where what is sent to the wallet goes: `<hint>::<fingerprint of the key>`. */
+  /** The wallet's address on the ledger: `<hint>::<fingerprint of the key>`. */
   partyId: string
   publicKey: string | null
   generation: number | null
 }
 
-/** A dealing of the service's in a resharing. */
+/** The service's dealing in a resharing. */
 export interface WireDealing {
   from: number
   commitments: string[]
@@ -39,7 +39,7 @@ export interface WireDealing {
   sealedSubshares: (WireSealed & { to: number })[]
 }
 
-/** An execution, and what it waits for. */
+/** An execution, and the signature that it waits for. */
 export interface WireExecution {
   transactionId: string | null
   commandId: string
@@ -52,7 +52,7 @@ export interface WireExecution {
   } | null
 }
 
-/** What a recovery is asked with, step by step. */
+/** The requests of a recovery, one for each step. */
 type RecoverBody =
   | {
       walletId: string
@@ -78,7 +78,7 @@ type RecoverBody =
       proofs: { index: number; proof: string }[]
     }
 
-/** What a step of a recovery answers; null what is not of it. */
+/** The response to a step of a recovery. Fields of other steps are null. */
 export interface WireRecovery {
   generation: number
   index: number | null
@@ -92,8 +92,8 @@ export interface WireRecovery {
 }
 
 /**
- * The calls that the flows make: what `createClient` of `@halfkey/sdk` makes for the current user has them all, and this
- * package needs nothing else of it.
+ * The calls that the flows make. A client of `@halfkey/sdk` for the current user has all of them. This package uses
+ * nothing else of it.
  */
 export interface KeyApi<Wallet extends WireWallet = WireWallet> {
   mpc: {
@@ -127,7 +127,7 @@ export interface KeyApi<Wallet extends WireWallet = WireWallet> {
   }
 }
 
-/** The calls of a delegate, by the session's token. */
+/** The calls of a delegate, with the session's token. */
 export interface DelegateApi<Command, Execution extends WireExecution = WireExecution> {
   delegatedSessions: {
     execute(

@@ -21,21 +21,21 @@ import type { HeldShare } from './held-share.ts'
 
 const OWN = ['device', 'recovery'] as const
 
-/** One of the user's two holders while a key is made. */
+/** One of the user's two holders during key generation. */
 export interface OwnHolder {
   index: number
   holder: (typeof OWN)[number]
   key: EncryptionKey
 }
 
-/** A key pair for each of the user's holders: what is secret reaches them sealed. */
+/** A key pair for each of the user's holders, to seal secrets to. */
 export function ownHolders(): Promise<OwnHolder[]> {
   return Promise.all(
     OWN.map(async (holder) => ({ index: HOLDER_INDEX[holder], holder, key: await newEncryptionKey() })),
   )
 }
 
-/** The holders as the service is told of them. */
+/** The holders in the form of the API. */
 export const participantsOf = (holders: readonly OwnHolder[]) =>
   holders.map(({ index, holder, key }) => ({ index, holder, encryptionKey: toHex(key.publicKey) }))
 
@@ -51,19 +51,19 @@ const fromWire = ({ index, commitments, proofOfKnowledge }: WireRound1): DkgRoun
   proofOfKnowledge: fromHex(proofOfKnowledge),
 })
 
-/** A box as the wire has it. */
+/** A box in the form of the API. */
 const boxOf = ({ enc, ct }: { enc: Uint8Array; ct: Uint8Array }): WireSealed => ({
   enc: toBase64Url(enc),
   ct: toBase64Url(ct),
 })
 
-/** A box from the wire. */
+/** A box from the API. */
 export const readBox = ({ enc, ct }: WireSealed) => ({ enc: fromBase64Url(enc), ct: fromBase64Url(ct) })
 
-/** The service's newest key to seal to. */
+/** The newest key of the service to seal to. */
 export async function serviceKey(api: KeyApi): Promise<{ kid: string; publicKey: string }> {
   const [key] = (await api.mpc.config()).keys
-  if (key === undefined) throw new ShareError('protocol_violated', 'The service has no key to seal to.')
+  if (key === undefined) throw new ShareError('protocol_violated', 'The service returned no key to seal to.')
   return key
 }
 
@@ -80,7 +80,7 @@ async function openSubshare(
   return { from, to: to.index, scalar }
 }
 
-/** The service's parts of the user's shares, opened. */
+/** Opens the service's parts of the user's shares. */
 export function openSubshares(
   subject: Subject,
   holders: readonly OwnHolder[],
@@ -99,7 +99,7 @@ export function openSubshares(
   )
 }
 
-/** The user's part of the service's share, sealed to the service. */
+/** Seals the user's part of the service's share to the service. */
 export async function sealSubshare(
   subject: Subject,
   service: { kid: string; publicKey: string },
@@ -110,46 +110,46 @@ export async function sealSubshare(
   return { kid: service.kid, ...boxOf(await sealTo(fromHex(service.publicKey), { purpose, context }, part.scalar)) }
 }
 
-/** That what is sealed and proven is about what was asked for. @throws ShareError protocol_violated */
+/** Checks that the service's subject is the requested one. @throws ShareError protocol_violated */
 export function checkSubject(
   subject: Subject,
   of: Pick<Subject, 'walletId' | 'generation'> & { challengeId: string },
 ): void {
   const { walletId, generation, challengeId } = subject
   if (walletId !== of.walletId || generation !== of.generation || challengeId !== of.challengeId)
-    throw new ShareError('protocol_violated', 'The service speaks of another wallet, generation or exchange.')
+    throw new ShareError('protocol_violated', 'The service answered for another wallet, generation or exchange.')
 }
 
-/** Of Canton's fingerprints, the purpose of public keys'. */
+/** The purpose of public keys in Canton's fingerprints. */
 const FINGERPRINT_PURPOSE = Uint8Array.of(0, 0, 0, 12)
 
-/** That a wallet is of this key, and what is sent to it goes to this key's holder. @throws ShareError protocol_violated */
+/** Checks that a wallet has this key, and that its address belongs to this key. @throws ShareError protocol_violated */
 function checkWallet(wallet: WireWallet, publicKey: Uint8Array): void {
   const namespace = `1220${toHex(sha256(concatBytes(FINGERPRINT_PURPOSE, publicKey)))}`
   if (wallet.publicKey !== toHex(publicKey) || wallet.partyId.split('::')[1] !== namespace)
-    throw new ShareError('protocol_violated', 'The service has made a wallet of another key.')
+    throw new ShareError('protocol_violated', 'The service created a wallet with another key.')
 }
 
-/** What came of making or resharing a key: the user's two shares. Keep them in two places. */
+/** The user's two shares of a new or reshared key. Store them in two places. */
 export interface UserShares {
   device: HeldShare
   recovery: HeldShare
 }
 
-/** Makes the user's shares out of the parts for both. */
+/** Adds to the user's shares all that is needed to use them. */
 export function heldShares(
   about: Pick<HeldShare, 'walletId' | 'publicKey' | 'generation' | 'sharing'>,
   shares: readonly { index: number; scalar: Uint8Array }[],
 ): UserShares {
   const of = (holder: Holder): HeldShare => {
     const share = shares.find(({ index }) => index === HOLDER_INDEX[holder])
-    if (share === undefined) throw new ShareError('protocol_violated', `There is no ${holder} share.`)
+    if (share === undefined) throw new ShareError('protocol_violated', `The ${holder} share is missing.`)
     return { ...about, holder, share }
   }
   return { device: of('device'), recovery: of('recovery') }
 }
 
-/** Generates a key together: what both sides have in the end, before either says so. */
+/** Generates a key together with the service, up to the confirmation. */
 async function generate(api: KeyApi, ledger: { ledger?: string }) {
   const service = await serviceKey(api)
   const holders = await ownHolders()
@@ -162,7 +162,7 @@ async function generate(api: KeyApi, ledger: { ledger?: string }) {
   const round1 = [fromWire(started.round1), ...own]
   const transcript = dkgTranscript(subject, participants as Participant[], round1)
   if (!sameBytes(transcript, fromHex(transcriptHash)))
-    throw new ShareError('protocol_violated', 'The service has seen other messages than were sent.')
+    throw new ShareError('protocol_violated', 'The service received other messages than this side sent.')
   const others = (index: number) => round1.filter((each) => each.index !== index)
   const dealt = begun.flatMap(({ state }) => dealSubshares(state, others(state.index)))
   const { server } = HOLDER_INDEX
@@ -189,10 +189,10 @@ async function generate(api: KeyApi, ledger: { ledger?: string }) {
 }
 
 /**
- * Makes a `shared` wallet for the current user by distributed key generation: the service gets one share, the user two,
- * and nobody ever has the key. All that the service says is checked. `keep` gets both shares before there is a wallet, and
- * must have stored them when it is done: a device that dies after that has lost nothing. Keep `recovery` apart from
- * `device`. @throws ShareError, and what the calls and `keep` throw
+ * Creates a `shared` wallet for the current user by distributed key generation. The service gets one share, the user
+ * two, and nobody ever has the key. Every answer of the service is checked. `keep` gets both shares before the wallet
+ * exists and must store them: after that, a crash of the device loses nothing. Store `recovery` apart from `device`.
+ * @throws ShareError, and the errors of the calls and of `keep`
  */
 export async function createSharedWallet<Wallet extends WireWallet>(
   api: KeyApi<Wallet>,
@@ -215,6 +215,6 @@ export async function createSharedWallet<Wallet extends WireWallet>(
   })
   checkWallet(wallet, key)
   if (wallet.id !== walletId)
-    throw new ShareError('protocol_violated', 'The service has made another wallet than it said.')
+    throw new ShareError('protocol_violated', 'The service created another wallet than it announced.')
   return { wallet, ...made }
 }

@@ -10,17 +10,17 @@ import type { HeldShare } from './held-share.ts'
 
 const DIGEST_TAG = utf8('halfkey/transaction-digest/v1\0')
 
-/** A prepared transaction's bytes, out of their base64. */
+/** The bytes of a prepared transaction, from base64. */
 function bytesOf(base64: string): Bytes {
   return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
 }
 
-/** What is signed for a prepared transaction of the embedded ledger: 32 bytes, computed from its bytes. */
+/** The digest that is signed for a prepared transaction of the embedded ledger, 32 bytes. */
 export function transactionDigest(prepared: Uint8Array): Uint8Array {
   return sha256(concatBytes(DIGEST_TAG, prepared))
 }
 
-/** FROST's commitments as the wire has them. */
+/** FROST's commitments in the form of the API. */
 export const wireCommitments = ({
   index,
   hiding,
@@ -35,29 +35,29 @@ export const wireCommitments = ({
   binding: toHex(binding),
 })
 
-/** The same from the wire. */
+/** FROST's commitments from the API. */
 export const readCommitments = ({ index, hiding, binding }: WireCommitments) => ({
   index,
   hiding: fromHex(hiding),
   binding: fromHex(binding),
 })
 
-/** What is to be executed by a share and the service. */
+/** What to execute with a share and the service. */
 export interface SharedExecution<Command> {
-  /** Of the delegated session whose token the client has. */
+  /** The delegated session whose token the client has. */
   sessionId: string
-  /** The delegate's: the device share, or the recovery share. */
+  /** The delegate's share: the device share or the recovery share. */
   held: HeldShare
   commands: Command[]
-  /** A random one, if none is given. */
+  /** Random by default. */
   commandId?: string
   /**
-   * Looks at what is to be signed before it is: the bytes of the prepared transaction, which alone count. Throws to refuse.
-   * Read them with the SDK's `readPreparedTransaction`. Without it the commands in them must be those that were asked for,
-   * in this session and under this command id.
+   * Checks the prepared transaction before it is signed, and throws to refuse. Read its bytes, which are all that is
+   * signed, with the SDK's `readPreparedTransaction`. Without `approve`, the transaction must have exactly the given
+   * commands, this session and this command id.
    */
   approve?(preparedTransaction: string): void | Promise<void>
-  /** What is signed for these bytes, where the ledger is not the embedded one; then `approve` is needed. */
+  /** Computes the digest to sign if the ledger is not the embedded one. It requires `approve`. */
   digestOf?(prepared: Uint8Array): Uint8Array | Promise<Uint8Array>
 }
 
@@ -66,20 +66,23 @@ interface PreparedText {
   commands?: unknown
 }
 
-/** A command with what the service fills in where it was left out. */
+/** A command with the defaults that the service fills in. */
 function filledIn(command: object): object {
   return Object.fromEntries(
     Object.entries(command).map(([kind, what]: [string, object]) => [kind, { arguments: {}, ...what }]),
   )
 }
 
-/** That a prepared transaction of the embedded ledger is of these commands and no others. @throws ShareError protocol_violated */
+/**
+ * Checks that a prepared transaction of the embedded ledger has exactly these commands.
+ * @throws ShareError protocol_violated
+ */
 export function requireAsked(
   bytes: Uint8Array,
   asked: { sessionId: string; commandId: string; commands: unknown[] },
 ): void {
   const refuse = () =>
-    new ShareError('protocol_violated', 'The service has prepared another transaction than was asked for.')
+    new ShareError('protocol_violated', 'The service prepared another transaction than the requested one.')
   let said: PreparedText
   try {
     said = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))
@@ -95,16 +98,20 @@ export function requireAsked(
 }
 
 /**
- * Executes commands on a `shared` wallet: the service signs by its share within the session's policy, this signs by
- * `held`, and the two make one Ed25519 signature. What the service sends is checked; the digest is computed from the
- * bytes. @throws ShareError share_invalid naming index 1 where the service's part is wrong, and what the calls throw
+ * Executes commands on a `shared` wallet. The service signs with its share within the session's policy, this side signs
+ * with `held`, and both parts make one Ed25519 signature. Every answer of the service is checked, and the digest is
+ * computed from the bytes. @throws ShareError share_invalid with index 1 if the service's part is invalid, and errors
+ * of the calls
  */
 export async function executeShared<Command, Execution extends WireExecution>(
   api: DelegateApi<Command, Execution>,
   { sessionId, held, commands, commandId = crypto.randomUUID(), approve, digestOf }: SharedExecution<Command>,
 ): Promise<Execution> {
   if (digestOf !== undefined && approve === undefined)
-    throw new ShareError('protocol_violated', 'Say by `approve` what may be signed on another ledger.')
+    throw new ShareError(
+      'protocol_violated',
+      '`digestOf` requires `approve`: give a function that checks what is signed.',
+    )
   const { share, sharing } = held
   const { nonces, commitments } = commitNonces(share)
   const asked = await api.delegatedSessions.execute(sessionId, {
@@ -116,7 +123,7 @@ export async function executeShared<Command, Execution extends WireExecution>(
   if (asked.status !== 'signature_required' || request === null) return asked
   const { serverCommitments, serverSignatureShare } = request
   if (serverCommitments === null || serverSignatureShare === null || serverCommitments.index !== HOLDER_INDEX.server)
-    throw new ShareError('protocol_violated', 'The service did not do its part of the signature.')
+    throw new ShareError('protocol_violated', 'The service returned no part of the signature.')
   const bytes = bytesOf(request.preparedTransaction)
   if (approve === undefined) requireAsked(bytes, { sessionId, commandId, commands })
   else await approve(request.preparedTransaction)

@@ -3,10 +3,10 @@ import { ShareError } from '../errors.ts'
 import type { Holder } from '../protocol.ts'
 import { isShareOf, type Share, type Sharing } from '../sharing.ts'
 
-/** A share with all that its holder needs to use it: what a device keeps, or a recovery sheet says. Secret. */
+/** A share with all that its holder needs to use it, for a device or a recovery sheet. Secret. */
 export interface HeldShare {
   walletId: string
-  /** Hex: the wallet's key. */
+  /** The wallet's public key, hex. */
   publicKey: string
   generation: number
   holder: Holder
@@ -16,7 +16,7 @@ export interface HeldShare {
 
 const VERSION = 'halfkey/held-share/v1'
 
-/** Writes a share down, as one line of JSON: for a file, a sheet, or to be sealed by `protectShare`. Secret. */
+/** Writes a share as one line of JSON, for a file or a recovery sheet. Secret. */
 export function writeHeldShare({ share, sharing, ...rest }: HeldShare): string {
   const { threshold, total, commitments } = sharing
   return JSON.stringify({
@@ -30,12 +30,12 @@ export function writeHeldShare({ share, sharing, ...rest }: HeldShare): string {
   })
 }
 
-/** Reads it again, and checks that it is a share of its key. @throws ShareError share_invalid */
+/** Reads a result of `writeHeldShare`, and checks that it is a share of its key. @throws ShareError share_invalid */
 export function readHeldShare(text: string): HeldShare {
   let held: HeldShare
   try {
     const { version, index, scalar, threshold, total, commitments, ...rest } = JSON.parse(text)
-    if (version !== VERSION) throw new Error('another version')
+    if (version !== VERSION) throw new Error(`the version must be ${VERSION}`)
     const { walletId, publicKey, generation, holder } = rest
     held = {
       walletId,
@@ -46,9 +46,11 @@ export function readHeldShare(text: string): HeldShare {
       sharing: { threshold, total, commitments: commitments.map((point: string) => fromHex(point)) },
     }
   } catch (error) {
-    throw new ShareError('share_invalid', `This is no share that was written down: ${(error as Error).message}.`)
+    throw new ShareError('share_invalid', `This is not a result of writeHeldShare: ${(error as Error).message}.`)
   }
   if (toHex(held.sharing.commitments[0] ?? new Uint8Array()) !== held.publicKey || !isShareOf(held.sharing, held.share))
-    throw new ShareError('share_invalid', 'This share was written down wrongly.', [held.share.index])
+    throw new ShareError('share_invalid', 'This text was changed: the share does not match its key.', [
+      held.share.index,
+    ])
   return held
 }

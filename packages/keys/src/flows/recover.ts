@@ -32,10 +32,10 @@ import {
 import { readCommitments, wireCommitments } from './execute.ts'
 import type { HeldShare } from './held-share.ts'
 
-/** The shares must be of one wallet and generation, each once. @throws ShareError share_invalid */
+/** Checks that all shares are of one wallet and generation. @throws ShareError share_invalid */
 function sameKey(shares: readonly HeldShare[]): HeldShare {
   const [first] = shares
-  if (first === undefined) throw new ShareError('shares_insufficient', 'There is no share.')
+  if (first === undefined) throw new ShareError('shares_insufficient', 'Give at least one share.')
   const wrong = shares.filter(
     (each) =>
       each.walletId !== first.walletId || each.generation !== first.generation || each.publicKey !== first.publicKey,
@@ -43,15 +43,15 @@ function sameKey(shares: readonly HeldShare[]): HeldShare {
   if (wrong.length > 0)
     throw new ShareError(
       'share_invalid',
-      'These are shares of several wallets or generations.',
+      'The shares belong to different wallets or generations.',
       wrong.map(({ share }) => share.index),
     )
   return first
 }
 
 /**
- * The user's own way out, without the service: puts the key together from two shares, on this device and nowhere else.
- * 32 bytes, a secret scalar for `signWithScalar` (no RFC 8032 seed). @throws ShareError
+ * Combines two of the user's shares to the key on this device, without the service. Returns 32 bytes, a secret scalar
+ * for `signWithScalar`, not an RFC 8032 seed. @throws ShareError
  */
 export function joinHeldShares(shares: readonly HeldShare[]): Uint8Array {
   const { sharing } = sameKey(shares)
@@ -62,9 +62,9 @@ export function joinHeldShares(shares: readonly HeldShare[]): Uint8Array {
 }
 
 /**
- * Has the service give its share out, and puts the key together with `held`, on this device and nowhere else: what is left
- * where one of the user's two shares is lost and the wallet is to be left for good. Ends the wallet's delegated sessions.
- * The answer is the secret scalar. @throws ShareError, and what the calls throw
+ * Gets the service's share and combines it with `held` to the key on this device. Use it to leave the wallet for good
+ * when one of the user's two shares is lost. Ends the wallet's delegated sessions. Returns the secret scalar.
+ * @throws ShareError, and the errors of the calls
  */
 export async function releaseKey(api: KeyApi, held: HeldShare): Promise<Uint8Array> {
   const { walletId, share, sharing } = held
@@ -85,13 +85,13 @@ export async function releaseKey(api: KeyApi, held: HeldShare): Promise<Uint8Arr
     recipientPublicKey: recipientKey,
   })
   if (from === null || holder === null || sealedShare === null)
-    throw new ShareError('protocol_violated', 'The service gave no share out.')
+    throw new ShareError('protocol_violated', 'The service returned no share.')
   const context = shareContext(subject, { index: from, holder, recipientKey })
   const scalar = await openSealed(recipient.privateKey, { purpose: 'recover', context }, readBox(sealedShare))
   return joinShares(sharing, [share, { index: from, scalar }])
 }
 
-/** A resharing as far as this side has come. */
+/** This side's state of a resharing. */
 interface Started {
   resharing: Resharing
   subject: Subject
@@ -109,7 +109,7 @@ function dealOwn({ resharing, subject, holders }: Omit<Started, 'own'>, shares: 
   })
 }
 
-/** The user's dealings as the service gets them: what is its part of them sealed to it. */
+/** The user's dealings in the form of the API, with the service's parts sealed to it. */
 async function wireDealings({ subject, own }: Started, service: { kid: string; publicKey: string }) {
   return Promise.all(
     own.map(async ({ dealing, subshares, proof }) => {
@@ -124,7 +124,7 @@ async function wireDealings({ subject, own }: Started, service: { kid: string; p
   )
 }
 
-/** The service's dealing, where it deals: checked, and its parts of the user's new shares opened. @throws ShareError */
+/** Checks the service's dealing, if it deals, and opens its parts of the user's new shares. @throws ShareError */
 async function receiveDealings(
   { resharing, subject, holders }: Started,
   dealings: readonly WireDealing[],
@@ -143,7 +143,7 @@ async function receiveDealings(
   return { dealings: [{ from: server, commitments }], parts }
 }
 
-/** The user's new shares, each part held against its dealing. @throws ShareError */
+/** The user's new shares. Checks each part against its dealing. @throws ShareError */
 function receiveShares(
   resharing: Resharing,
   dealings: readonly Dealing[],
@@ -160,15 +160,18 @@ function receiveShares(
   return { device, recovery: receive(HOLDER_INDEX.recovery).share, sharing }
 }
 
-/** What the service answers to the start of a resharing, all of it there. @throws ShareError protocol_violated */
+/**
+ * The service's answer to the start of a resharing. Checks that it is complete.
+ * @throws ShareError protocol_violated
+ */
 function startedOf(answer: WireRecovery, next: number) {
   const { generation, reshareId, dealings, transcriptHash, serverCommitments, serverSignatureShare } = answer
   if (generation !== next || !reshareId || !dealings || !transcriptHash || !serverCommitments || !serverSignatureShare)
-    throw new ShareError('protocol_violated', 'The service did not begin a resharing.')
+    throw new ShareError('protocol_violated', 'The service did not start a resharing.')
   return { generation, reshareId, dealings, transcriptHash, serverCommitments, serverSignatureShare }
 }
 
-/** How a resharing begins: what is asked for, and what only this side knows of it. */
+/** Starts a resharing. */
 async function begin(api: KeyApi, shares: readonly HeldShare[]) {
   const { walletId, generation, sharing: old } = sameKey(shares)
   const mine = shares.slice(0, old.threshold)
@@ -180,7 +183,7 @@ async function begin(api: KeyApi, shares: readonly HeldShare[]) {
   checkSubject(subject, { walletId, generation, challengeId })
   const about = { resharing, subject, holders }
   const started: Started = { ...about, own: dealOwn(about, mine) }
-  // The nonces are drawn before the share that signs is known: this one's scalar is only mixed into the randomness.
+  // The nonces are made before the new share is known. The old share's scalar is only mixed into the randomness.
   const signer = commitNonces({ ...(mine[0] as HeldShare).share, index: device })
   const answer = await api.mpc.recover({
     walletId,
@@ -195,10 +198,10 @@ async function begin(api: KeyApi, shares: readonly HeldShare[]) {
 }
 
 /**
- * Shares the same key anew, so that a lost or stolen share is worth nothing: from one of the user's shares and the
- * service's, or from both of the user's. `keep` gets the new shares before the old ones stop counting, and must have
- * stored both when it is done: a device that dies after that has lost nothing, and one that dies before has changed
- * nothing. Then destroy the old ones. @throws ShareError, and what the calls and `keep` throw
+ * Replaces all shares of a key, so that a lost or stolen share is useless. It needs one of the user's shares and the
+ * service's share, or both of the user's. `keep` gets the new shares before the old ones stop working and must store
+ * both: a crash before that changes nothing, a crash after it loses nothing. Afterwards, destroy the old shares.
+ * @throws ShareError, and the errors of the calls and of `keep`
  */
 export async function reshare(
   api: KeyApi,
@@ -214,7 +217,7 @@ export async function reshare(
   const participants = participantsOf(holders)
   const message = reshareTranscript(subject, { set: resharing.set, participants, dealings })
   if (!sameBytes(message, fromHex(transcriptHash)))
-    throw new ShareError('protocol_violated', 'The service has seen other dealings than were sent.')
+    throw new ShareError('protocol_violated', 'The service received other dealings than this side sent.')
   const signing = {
     sharing: made.sharing,
     commitments: [readCommitments(serverCommitments), signer.commitments],
@@ -222,7 +225,7 @@ export async function reshare(
   }
   const mine = signShare(signing, made.device, signer.nonces)
   const theirPart = { index: HOLDER_INDEX.server, value: fromHex(serverSignatureShare) }
-  // Makes a signature of the wallet's key, or says who has cheated: the service's new share is proven before the old goes.
+  // Fails, and names the signer at fault, unless the service's new share works. Only then are the old shares replaced.
   const signature = toHex(aggregate(signing, [theirPart, mine]))
   const about = { walletId, publicKey, generation: answer.generation, sharing: made.sharing }
   const fresh = heldShares(about, [made.device, made.recovery])

@@ -5,7 +5,7 @@ import { fingerprintOf, type Holder, prove, SCHEME } from '../protocol.ts'
 import { isShareOf, type Share } from '../sharing.ts'
 import type { HeldShare } from './held-share.ts'
 
-/** A share as the service tells of it. */
+/** A share as the API returns it. */
 interface WireShare {
   index: number
   holder: Holder
@@ -16,7 +16,7 @@ interface WireShare {
   clientCiphertext: unknown
 }
 
-/** The calls by which protected shares are stored and read. */
+/** The calls that store and read protected shares. */
 export interface ShareApi {
   mpc: {
     config(): Promise<{ tenantId: string }>
@@ -37,14 +37,14 @@ export interface ShareApi {
   }
 }
 
-/** What a held share's protection is bound to: for `protectShare` and `openProtected`. */
+/** What the protection of a held share is bound to, for `protectShare` and `openProtected`. */
 export function protectionContext({ walletId, generation, publicKey, share }: HeldShare): ProtectionContext {
   return { walletId, generation, publicKey, index: share.index }
 }
 
 /**
- * Stores a share at the service as `protectShare` made it, with the proof that it is known: the service can't open it, and
- * gives it back to its user on any device. @throws what the calls throw
+ * Stores a result of `protectShare` at the service, with a proof that this side knows the share. The service cannot
+ * open it, and returns it to its user on any device. @throws the errors of the calls
  */
 export async function storeHeldShare(
   api: ShareApi,
@@ -73,8 +73,8 @@ export async function storeHeldShare(
 }
 
 /**
- * Gets a stored share back: `open` is given what was stored, and opens it (`openProtected`). It is held against its
- * commitments, and these against the wallet's key. @throws ShareError share_invalid, and what `open` and the calls throw
+ * Gets a stored share. `open` opens the ciphertext (`openProtected`). Checks the share against its commitments, and
+ * these against the wallet's key. @throws ShareError share_invalid, and the errors of `open` and of the calls
  */
 export async function loadHeldShare(
   api: ShareApi,
@@ -90,6 +90,6 @@ export async function loadHeldShare(
   const share = await open(found.clientCiphertext as ClientCiphertext, context)
   const sharing = { threshold, total, commitments: commitments.map(fromHex) }
   if (commitments[0] !== publicKey || !isShareOf(sharing, share))
-    throw new ShareError('share_invalid', 'What was stored is no share of this key.', [index])
+    throw new ShareError('share_invalid', 'The stored value is not a share of this key.', [index])
   return { walletId, publicKey, generation, holder, share, sharing }
 }

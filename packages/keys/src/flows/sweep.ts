@@ -6,7 +6,7 @@ import { HOLDER_INDEX } from '../protocol.ts'
 import type { WireCommitments, WireExecution } from './api.ts'
 import { requireAsked, transactionDigest, wireCommitments } from './execute.ts'
 
-/** A holding, as a query tells of it. */
+/** A holding, as a query returns it. */
 interface WireContract {
   contractId: string
   templateId: string
@@ -22,7 +22,7 @@ interface Transfer {
   }
 }
 
-/** The calls of the wallet's user that sweeping makes. */
+/** The calls that `sweep` makes for the wallet's user. */
 export interface SweepApi {
   wallet: { get(): Promise<{ partyId: string; publicKey: string | null; custody: string }> }
   delegatedSessions: {
@@ -39,7 +39,7 @@ export interface SweepApi {
   }
 }
 
-/** The calls by a session's token that sweeping makes. */
+/** The calls that `sweep` makes with a session's token. */
 export interface SweepDelegate {
   delegatedSessions: {
     queryAll(id: string): AsyncIterable<WireContract>
@@ -56,13 +56,13 @@ const TEMPLATE = 'Token:Holding'
 const A_TRANSACTION = 100
 const SESSION_SECONDS = 600
 
-/** What to move, and by what. */
+/** What to move, where to, and with which key. */
 export interface Sweep {
-  /** The wallet's whole key: what `releaseKey` and `joinHeldShares` answer. */
+  /** The wallet's whole key: the result of `releaseKey` or `joinHeldShares`. */
   key: Uint8Array
   /** The party that gets everything. */
   receiver: string
-  /** A client by a session's token: `(token) => createClient({ baseUrl, apiKey, delegateToken: token })`. */
+  /** Creates a client with a session's token: `(token) => createClient({ baseUrl, apiKey, delegateToken: token })`. */
   delegateOf(token: string): SweepDelegate
 }
 
@@ -88,14 +88,14 @@ async function holdingsOf(api: SweepApi, { delegateOf }: Sweep, owner: string): 
 }
 
 /**
- * Moves all tokens of a wallet on the embedded ledger to somebody else, by its whole key alone: for leaving for a wallet
- * whose key is a seed. In transactions of at most a hundred holdings each, all of one or none; what is interrupted goes on
- * when it is called again. @returns the transactions. @throws ShareError for another wallet's key, and what the calls throw
+ * Moves all tokens of a wallet on the embedded ledger to another party, signed with the whole key. Use it to move to a
+ * wallet whose key is a seed. Each transaction moves up to a hundred holdings, all or none. After an interruption, call
+ * it again. @returns the transactions. @throws ShareError for the key of another wallet, and the errors of the calls
  */
 export async function sweep(api: SweepApi, what: Sweep): Promise<WireExecution[]> {
   const { key, receiver, delegateOf } = what
   const { partyId, publicKey, custody } = await api.wallet.get()
-  if (toHex(publicKeyOf(key)) !== publicKey) throw new ShareError('share_invalid', 'This is another wallet’s key.')
+  if (toHex(publicKeyOf(key)) !== publicKey) throw new ShareError('share_invalid', 'The key belongs to another wallet.')
   const holdings = await holdingsOf(api, what, partyId)
   if (holdings.length === 0) return []
   const assets = new Map(
@@ -112,7 +112,7 @@ export async function sweep(api: SweepApi, what: Sweep): Promise<WireExecution[]
       exercise: { templateId: TEMPLATE, contractId, choice: 'Transfer', arguments: { receiver } },
     }))
     const commandId = crypto.randomUUID()
-    // Of a shared wallet the service asks for them; the whole key needs no part of its.
+    // For a shared wallet the service requires commitments, but the whole key needs no part of the service.
     const { commitments } = commitNonces({ index: HOLDER_INDEX.device, scalar: key })
     const asked = await delegatedSessions.execute(sessionId, {
       commandId,
@@ -120,7 +120,8 @@ export async function sweep(api: SweepApi, what: Sweep): Promise<WireExecution[]
       ...(custody === 'shared' && { commitments: wireCommitments(commitments) }),
     })
     const request = asked.signingRequest
-    if (request === null) throw new ShareError('protocol_violated', `There is nothing to sign: ${asked.status}.`)
+    if (request === null)
+      throw new ShareError('protocol_violated', `The service returned nothing to sign; the status is ${asked.status}.`)
     const prepared = Uint8Array.from(atob(request.preparedTransaction), (character) => character.charCodeAt(0))
     requireAsked(prepared, { sessionId, commandId, commands })
     const signature = toHex(signWithScalar(transactionDigest(prepared), key))

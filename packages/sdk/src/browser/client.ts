@@ -54,9 +54,8 @@ export interface BrowserClient {
 }
 
 function checked({ publishableKey, storage }: BrowserClientOptions) {
-  // Every visitor can read a secret key in a page.
   if (typeof publishableKey !== 'string' || !publishableKey.startsWith('hk_pk_'))
-    throw new TypeError('publishableKey must be a publishable key (hk_pk_…): a page must hold no other')
+    throw new TypeError('publishableKey must be a publishable key (hk_pk_…): every visitor can read the keys of a page')
   return storage === undefined ? browserStorage('localStorage') : (storage ?? undefined)
 }
 

@@ -20,11 +20,11 @@ export type PasskeyFailure =
 const PASSKEY_TEXTS: Record<PasskeyFailure, string> = {
   cancelled: 'The passkey prompt was closed or timed out.',
   already_registered: 'This device already has a passkey for this account.',
-  not_supported: 'This browser or device cannot use such a passkey.',
+  not_supported: 'This browser or device does not support this kind of passkey.',
   not_allowed_here: 'Passkeys cannot be used on this address.',
-  no_screen_lock: 'This device has no screen lock, fingerprint or face set up, which a passkey needs.',
-  superseded: 'Another passkey prompt took the place of this one.',
-  failed: 'The device could not finish this.',
+  no_screen_lock: 'A passkey needs a screen lock, fingerprint or face recognition. Set one up on this device first.',
+  superseded: 'Another passkey prompt replaced this one.',
+  failed: 'The device could not use the passkey. Try again.',
 }
 
 /** A passkey prompt that failed. Its message can be shown to users. */
@@ -48,9 +48,9 @@ export class PasskeyError extends Error {
 export type ReturnFailure = 'not_started_here' | 'state_mismatch' | 'unreadable'
 
 const RETURN_TEXTS: Record<ReturnFailure, string> = {
-  not_started_here: 'This sign-in was not begun in this tab. Begin again here.',
-  state_mismatch: 'This sign-in does not belong to the one that was begun here. Begin again.',
-  unreadable: 'What came back from the sign-in could not be read. Begin again.',
+  not_started_here: 'This sign-in was not started in this tab. Start again here.',
+  state_mismatch: 'This is not the sign-in that was started here. Start again.',
+  unreadable: 'The result of the sign-in could not be read. Start again.',
 }
 
 /** A rejected return from a sign-in page. Its message can be shown to users. */

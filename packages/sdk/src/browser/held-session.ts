@@ -1,11 +1,11 @@
 import type { User } from '../models.ts'
 import type { KeyValueStore } from './platform.ts'
 
-/** What the browser keeps of a session. */
+/** The part of a session that the browser stores. */
 export interface HeldSession {
   accessToken: string
   refreshToken: string
-  /** When the access token runs out, by the browser's clock, in milliseconds of the epoch. */
+  /** When the access token expires, by the browser's clock, in milliseconds since the epoch. */
   expiresAtMs: number
   sessionId: string
   userId: string
@@ -15,7 +15,7 @@ export interface HeldSession {
   guestId: string | null
 }
 
-/** Where it is kept: one entry, in the given storage or in memory. */
+/** Stores one session, in the given storage or in memory. */
 export interface SessionStore {
   /** The same object until the session changes. */
   read(): HeldSession | null

@@ -5,9 +5,9 @@ import { SignInReturnError } from './errors.ts'
 import { platform, replaceAddress } from './platform.ts'
 import { beginRoundTrip, endRoundTrip } from './round-trip.ts'
 
-/** Which page to open, and where it returns to. */
+/** Options of a sign-in at the hosted page. */
 export interface HostedSignInOptions {
-  /** The app's id: the page is the app's. */
+  /** The id of the app whose page is opened. */
   appId: string
   /** One of the app's `allowedRedirectUrls`, character by character. */
   redirectUri: string

@@ -31,7 +31,7 @@ export interface SignInOptions {
 
 /** Challenges expire after five minutes; one that waits for autofill is renewed before. */
 const AUTOFILL_RENEWAL_MS = 4 * 60_000
-/** How many challenges a page that is left open requests at most: enough for a day. */
+/** The most challenges that an open page requests: enough for a day. */
 const AUTOFILL_ROUNDS_MAX = 360
 
 const RENEWED = new Error('renewed')

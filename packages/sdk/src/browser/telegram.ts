@@ -84,7 +84,7 @@ export function miniAppInitData(): string | null {
  * @throws TypeError if there is none; HalfkeyError: messenger_signature_invalid
  */
 export async function signInToMiniApp(client: BrowserClient, initData = miniAppInitData()): Promise<SignedIn> {
-  if (initData === null) throw new TypeError('This page was not opened as a Mini App: there is no initData')
+  if (initData === null) throw new TypeError('There is no initData: this page was not opened as a Mini App in Telegram')
   const signedIn = await client.api.auth.messenger.verify({ initData })
   client.adopt(signedIn)
   return signedIn
