@@ -16,13 +16,30 @@ function parsed(text: string): unknown {
   }
 }
 
+/** Why there was no response: the text of the innermost error, with its code. */
+function reasonOf(error: unknown): string {
+  const inner = isObject(error) && isObject(error.cause) ? error.cause : error
+  const { message = '', code = '' } = isObject(inner) ? inner : {}
+  // Node's error for a name with several addresses has a code and no message.
+  if (message === '' || String(message).includes(String(code))) return String(message || code)
+  return `${message} (${code})`
+}
+
+/** What to do without a response. Browsers do not say whether a response was refused because of its origin. */
+function advice(): string {
+  const onPage = 'document' in globalThis
+  return onPage
+    ? "Check baseUrl, that Halfkey is running there, and that the app's allowedOrigins has the origin of this page."
+    : 'Check baseUrl, and that Halfkey is running there.'
+}
+
 /** The envelope of a success. @throws HalfkeyError for every other response */
-function envelopeOf(response: Response, text: string): { data: unknown } {
+function envelopeOf(response: Response, text: string, address: string): { data: unknown } {
   const { status, headers } = response
   const requestId = headers.get('x-request-id')
   const retryAfterSeconds = parseRetryAfter(headers.get('retry-after'), Date.now())
   if (response.type === 'opaqueredirect' || (status >= 300 && status < 400))
-    throw new HalfkeyError('The server answered with a redirect. Check baseUrl.', {
+    throw new HalfkeyError(`${address} answered with a redirect. Check baseUrl.`, {
       status,
       code: 'unexpected_redirect',
       requestId,
@@ -33,7 +50,7 @@ function envelopeOf(response: Response, text: string): { data: unknown } {
     const details = Array.isArray(body.details) ? (body.details as ErrorDetail[]) : []
     throw new HalfkeyError(body.error, { status, code: body.code, details, requestId, retryAfterSeconds })
   }
-  throw new HalfkeyError(`The server answered ${status}, but not as the Halfkey API does. Check baseUrl.`, {
+  throw new HalfkeyError(`${address} answered ${status}, but not as the Halfkey API does. Check baseUrl.`, {
     status,
     code: 'invalid_response',
     requestId,
@@ -53,6 +70,8 @@ export async function attempt(
   options: { timeoutMs: number; signal: AbortSignal | undefined },
 ): Promise<{ data: unknown }> {
   const { signal, timeoutMs } = options
+  // Queries may hold personal data, and errors end up in logs.
+  const [address = ''] = url.split('?')
   signal?.throwIfAborted()
   const ending = new AbortController()
   const abort = () => ending.abort(signal?.reason)
@@ -69,11 +88,13 @@ export async function attempt(
     text = await response.text()
   } catch (cause) {
     signal?.throwIfAborted()
-    if (timedOut) throw new HalfkeyError(`No answer within ${timeoutMs} ms.`, { status: 0, code: 'timeout' })
-    throw new HalfkeyError('The server could not be reached.', { status: 0, code: 'network_error', cause })
+    if (timedOut)
+      throw new HalfkeyError(`${address} did not answer within ${timeoutMs} ms.`, { status: 0, code: 'timeout' })
+    const message = `Cannot reach Halfkey at ${address}: ${reasonOf(cause)}. ${advice()}`
+    throw new HalfkeyError(message, { status: 0, code: 'network_error', cause })
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener('abort', abort)
   }
-  return envelopeOf(response, text)
+  return envelopeOf(response, text, address)
 }

@@ -20,7 +20,7 @@ function messageOf(text: string, details: readonly ErrorDetail[]): string {
  * Every failure of a call, except when the caller's own signal aborts it: the call then rejects with that signal's reason.
  *
  * `code` is from the API, such as `not_found` or `already_exists` (specification, section 7), or from the client:
- * - `network_error` (status 0): there was no response; `cause` says why
+ * - `network_error` (status 0): there was no response; the message names the address and the reason, `cause` has the error
  * - `timeout` (status 0): the response was not complete within `timeoutMs`
  * - `invalid_response`: the response is not from this API, for example because of a proxy or a wrong `baseUrl`
  * - `unexpected_redirect`: redirects are not followed, because they would send the API key elsewhere

@@ -18,8 +18,8 @@ export function newUuid(): string {
 /** Where a client sends its calls, and for whom. */
 export interface ClientOptions {
   /**
-   * The API's base, which ends in the version: `https://wallets.example.com/v1`. A bare origin gets `/v1` added;
-   * any other path is used unchanged. In a browser it may be a path only.
+   * The service's origin, such as `https://wallets.example.com`; with `/v1` it means the same. For a service below a path,
+   * give the whole base, with the version: `https://example.com/wallets/v1`. In a browser it may be a path only.
    */
   baseUrl: string
   /** `hk_sk_…` on servers; `hk_pk_…` in browsers. It is sent in the `x-api-key` header only. */
@@ -104,7 +104,9 @@ export function checkedBase(baseUrl: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const bare = url !== undefined && `${url.search}${url.hash}${url.username}${url.password}` === ''
   if (!bare || !/^https?:$/.test(url.protocol))
-    throw new TypeError('baseUrl must be an http or https URL such as https://wallets.example.com/v1')
+    throw new TypeError(
+      'baseUrl must be an http or https URL without credentials or query, such as https://wallets.example.com',
+    )
   const pathname = url.pathname.replace(/\/+$/, '')
   return `${onPage ? '' : url.origin}${pathname === '' ? '/v1' : pathname}`
 }

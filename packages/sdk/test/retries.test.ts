@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process'
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { promisify } from 'node:util'
 import { afterAll, describe, expect, test } from 'vitest'
 import { createClient, type HalfkeyClient } from '../src/client.ts'
 import { HalfkeyError } from '../src/errors.ts'
@@ -210,6 +212,64 @@ describe.concurrent('what will not pass, or might have an effect twice, is not t
     const { url, seen } = await serverOf(fails(500, 'not_ready'))
     expect((await failure(clientOf(url).health.ready())).code).toBe('not_ready')
     expect(seen).toHaveLength(1)
+  })
+})
+
+describe.concurrent('the message of a failure', () => {
+  const search = { search: 'ada@example.com' }
+
+  test('names the address without its query, the cause, and what to check, if nothing listens there', async () => {
+    const closed = createServer()
+    await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve))
+    const address = `127.0.0.1:${(closed.address() as AddressInfo).port}`
+    await new Promise((resolve) => closed.close(resolve))
+    const { message, code, cause } = await failure(clientOf(`http://${address}`, { maxRetries: 0 }).users.list(search))
+    expect(message).toBe(
+      `Cannot reach Halfkey at http://${address}/v1/users: connect ECONNREFUSED ${address}. ` +
+        'Check baseUrl, and that Halfkey is running there.',
+    )
+    expect(code).toBe('network_error')
+    expect(cause).toBeInstanceOf(TypeError)
+  })
+
+  test.each<[string, Error, string]>([
+    ['a code without a text', new TypeError('fetch failed', { cause: { code: 'ECONNREFUSED' } }), 'ECONNREFUSED'],
+    [
+      'a text without its code',
+      new TypeError('fetch failed', { cause: Object.assign(new Error('closed'), { code: 'UND_ERR_SOCKET' }) }),
+      'closed (UND_ERR_SOCKET)',
+    ],
+    ['only its own text', new TypeError('Failed to fetch'), 'Failed to fetch'],
+  ])('has the reason of an error that has %s', async (_, thrown, reason) => {
+    const refusing = clientOf('https://example.com', { maxRetries: 0, fetch: () => Promise.reject(thrown) })
+    const { message } = await failure(refusing.tenant.get())
+    expect(message).toContain(`at https://example.com/v1/tenant: ${reason}. Check`)
+  })
+
+  test('names the address in a browser too, and allowedOrigins, without which browsers refuse the response', async () => {
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      '--no-warnings',
+      '--input-type=module',
+      '--eval',
+      `globalThis.document = {}
+       const { createClient } = await import(${JSON.stringify(new URL('../src/client.ts', import.meta.url).href)})
+       const fetch = () => Promise.reject(new TypeError('Failed to fetch'))
+       const client = createClient({ baseUrl: '/api', apiKey: 'hk_pk_x', maxRetries: 0, fetch })
+       console.log((await client.tenant.get().catch((error) => error)).message)`,
+    ])
+    expect(stdout).toContain('Cannot reach Halfkey at /api/tenant: Failed to fetch. Check baseUrl')
+    expect(stdout).toContain('allowedOrigins')
+  })
+
+  test.each<[string, Step, string]>([
+    ['no response in time', silence, 'did not answer within 50 ms'],
+    ['a redirect', (response) => response.writeHead(302, { location: '/' }).end(), 'answered with a redirect'],
+    ['a page', (response) => response.writeHead(404).end('<h1>Not here</h1>'), 'answered 404, but not as'],
+  ])('names the address of %s', async (_, step, what) => {
+    const { url } = await serverOf(step)
+    const { message } = await failure(clientOf(url, { maxRetries: 0, timeoutMs: 50 }).users.list(search))
+    expect(message).toContain(`${url}/users ${what}`)
+    expect(message).not.toContain('ada')
   })
 })
 
