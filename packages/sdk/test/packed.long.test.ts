@@ -1,10 +1,11 @@
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createContext, runInContext } from 'node:vm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Service, startService, type Tenant } from '../../server/test/harness/harness.ts'
 import { bundle, gzipBytes } from './bundle.ts'
-import { installPacked, type Project } from './packed.ts'
+import { filesOf, installPacked, type Project, pack } from './packed.ts'
 
 const KB = 1_000
 /** What the package may weigh: docs/sdk.md promises it. */
@@ -128,6 +129,16 @@ export const back = () => signIn(client, { autofill: true }).then(({ user }) => 
 createClient({ baseUrl: 'https://wallets.example.com', apiKey: 'hk_sk_x', retries: 1 })
 `
 
+test('the packed keys package has compiled and typed files, and none that only the repository needs', async (context) => {
+  const folder = mkdtempSync(join(tmpdir(), 'halfkey-keys-'))
+  context.onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const files = await filesOf(await pack(folder, 'keys'))
+  expect(files).toEqual(
+    expect.arrayContaining(['LICENSE', 'README.md', 'package.json', 'dist/index.js', 'dist/index.d.ts']),
+  )
+  expect(files.filter((name) => !/^(dist\/.*\.(js|d\.ts)|LICENSE|README\.md|package\.json)$/.test(name))).toEqual([])
+})
+
 describe('the packed package', () => {
   test('has what it exports, compiled and typed, and nothing that only we need', () => {
     const manifest = JSON.parse(readFileSync(join(project.folder, 'node_modules/@halfkey/sdk/package.json'), 'utf8'))
@@ -139,6 +150,7 @@ describe('the packed package', () => {
     expect(
       project.files.filter((name) => !/^(dist\/.*\.(js|d\.ts)|LICENSE|README\.md|package\.json)$/.test(name)),
     ).toEqual([])
+    expect(project.files).toEqual(expect.arrayContaining(['LICENSE', 'README.md']))
     // No name that the repository alone could resolve.
     for (const name of project.files.filter((each) => each.endsWith('.js'))) {
       const text = readFileSync(join(project.folder, 'node_modules/@halfkey/sdk', name), 'utf8')

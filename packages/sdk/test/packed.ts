@@ -16,14 +16,10 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 const REPOSITORY = fileURLToPath(new URL('../../../', import.meta.url))
-/** What the package is built from, relative to the repository. */
-const SOURCES = [
-  'tsconfig.json',
-  'packages/server/openapi.json',
-  ...['src', 'scripts', 'README.md', 'LICENSE', 'package.json', 'tsconfig.build.json'].map(
-    (name) => `packages/sdk/${name}`,
-  ),
-]
+/** What each package is built from in its folder; some are not in every package. */
+const SOURCES = ['src', 'scripts', 'README.md', 'LICENSE', 'package.json', 'tsconfig.build.json']
+/** What they are built from elsewhere, relative to the repository. */
+const SHARED_SOURCES = ['tsconfig.json', 'packages/server/openapi.json']
 /** Left out, for the build has to make it. */
 const GENERATED = join(REPOSITORY, 'packages/sdk/src/api.gen.ts')
 
@@ -48,18 +44,27 @@ async function npm(args: readonly string[], cwd: string): Promise<void> {
   await run('npm', [...args, '--no-audit', '--no-fund', '--loglevel=error'], { cwd, env: { PATH, HOME } })
 }
 
-/** Packs a copy of the package in `root`, because other tests may use the build of the original. Returns the tarball's path. */
-export async function pack(root: string): Promise<string> {
-  const copy = join(root, 'packages/sdk')
+/** Packs a copy of a package in `root`, because other tests may use the build of the original. Returns the tarball's path. */
+export async function pack(root: string, name: 'sdk' | 'keys' = 'sdk'): Promise<string> {
+  const copy = join(root, 'packages', name)
   mkdirSync(copy, { recursive: true })
   symlinkSync(join(REPOSITORY, 'node_modules'), join(root, 'node_modules'))
   // Development packages of which the repository has two versions.
-  const own = join(REPOSITORY, 'packages/sdk/node_modules')
+  const own = join(REPOSITORY, 'packages', name, 'node_modules')
   if (existsSync(own)) symlinkSync(own, join(copy, 'node_modules'))
   const filter = (path: string) => path !== GENERATED
-  for (const name of SOURCES) cpSync(join(REPOSITORY, name), join(root, name), { recursive: true, filter })
+  const sources = [...SHARED_SOURCES, ...SOURCES.map((source) => `packages/${name}/${source}`)]
+  for (const path of sources.filter((source) => existsSync(join(REPOSITORY, source))))
+    cpSync(join(REPOSITORY, path), join(root, path), { recursive: true, filter })
   await npm(['pack', '--pack-destination', root], copy)
   return join(root, readdirSync(root).find((name) => name.endsWith('.tgz')) ?? 'none')
+}
+
+/** The paths in a tarball of npm, without `package/` in front. */
+export async function filesOf(tarball: string): Promise<string[]> {
+  const { stdout } = await run('tar', ['-tzf', tarball])
+  const names = stdout.trim().split('\n')
+  return names.map((name) => name.replace(/^package\//, ''))
 }
 
 /**
@@ -71,16 +76,12 @@ export async function installPacked(): Promise<Project> {
   const folder = join(root, 'project')
   mkdirSync(folder)
   const tarball = await pack(root)
-  const { stdout } = await run('tar', ['-tzf', tarball])
   writeFileSync(join(folder, 'package.json'), '{ "name": "shop", "private": true, "type": "module" }')
   await npm(['install', '--offline', tarball], folder)
   return {
     folder,
     tarballBytes: statSync(tarball).size,
-    files: stdout
-      .trim()
-      .split('\n')
-      .map((name) => name.replace(/^package\//, '')),
+    files: await filesOf(tarball),
     write(name, text) {
       const path = join(folder, name)
       writeFileSync(path, text)
