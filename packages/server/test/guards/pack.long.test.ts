@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process'
-import { existsSync, readdirSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createSharedWallet } from '../../../keys/src/index.ts'
 import { createClient } from '../../../sdk/src/index.ts'
 import { npmEnvironment } from '../harness/environment.ts'
@@ -11,34 +12,74 @@ import { DataFolder, killAll, ServiceProcess } from '../harness/service-process.
 
 const PACKAGE = fileURLToPath(new URL('../../', import.meta.url))
 const DIST = join(PACKAGE, 'dist')
-/** The first `npx` downloads what the package depends on. */
+/** The first installation downloads the dependencies. */
 const INSTALL_MS = 180_000
 
 const run = promisify(execFile)
 
-afterAll(killAll)
+/** A build of the checkout stays; one that this test makes is removed, because it would become outdated. */
+const hadBuild = existsSync(DIST)
+let folder: string
+/** The path of the packed server. */
+let tarball: string
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'halfkey-packed-'))
+  await run('npm', ['pack', '--pack-destination', folder], { cwd: PACKAGE })
+  tarball = join(folder, readdirSync(folder)[0] ?? 'none')
+}, INSTALL_MS)
+afterAll(async () => {
+  await killAll()
+  rmSync(folder, { recursive: true, force: true })
+  if (!hadBuild) rmSync(DIST, { recursive: true, force: true })
+})
+
+it('the packed package has what it runs with, its licence and its README, and nothing that only the repository needs', async () => {
+  expect(basename(tarball)).toMatch(/^halfkey-\d+\.\d+\.\d+.*\.tgz$/)
+  const { stdout: listing } = await run('tar', ['-tzf', tarball])
+  const files = listing.trim().split('\n')
+  const needed = ['LICENSE', 'README.md', 'bin/halfkey.js', 'openapi.json', 'assets/dashboard/index.html']
+  // Compiled: Node does not strip types below node_modules.
+  const built = ['dist/main.js', 'dist/docs/webhooks.md']
+  expect(files).toEqual(expect.arrayContaining([...needed, ...built].map((path) => `package/${path}`)))
+  expect(files.filter((name) => /\.ts$|\.map$|\.test\.|\.fixture\.|\/(test|bench|scripts|src)\//.test(name))).toEqual(
+    [],
+  )
+})
+
+it(
+  'the installed package starts by its command in an empty folder, and prints no warning',
+  async (context) => {
+    const project = join(folder, 'project')
+    mkdirSync(project)
+    await run('npm', ['install', '--no-audit', '--no-fund', tarball], { cwd: project, env: npmEnvironment() })
+    const empty = new DataFolder('.halfkey')
+    context.onTestFinished(() => empty.remove())
+    const service = new ServiceProcess({
+      cwd: empty.path,
+      program: [join(project, 'node_modules/.bin/halfkey')],
+      args: [],
+      env: { PORT: '0' },
+    })
+    await service.ready()
+    expect((await service.call(service.key, 'POST', '/users', { body: {} })).status).toBe(201)
+    service.signal('SIGTERM')
+    expect((await service.exited).code).toBe(0)
+    expect(service.stderr).not.toMatch(/warn/i)
+    expect(empty.postmaster()).toBeNull()
+  },
+  INSTALL_MS + 60_000,
+)
 
 it(
   'the packed package, run by npx in an empty folder, is the same service',
   async (context) => {
-    const folder = new DataFolder('.halfkey')
-    context.onTestFinished(() => folder.remove())
-    // A build left behind would be run instead of the sources, and grow old.
-    if (!existsSync(DIST)) context.onTestFinished(() => rmSync(DIST, { recursive: true, force: true }))
-    await run('npm', ['pack', '--pack-destination', folder.path], { cwd: PACKAGE })
-    const [tarball = ''] = readdirSync(folder.path).filter((name) => name.endsWith('.tgz'))
-    expect(tarball).toMatch(/^halfkey-\d+\.\d+\.\d+.*\.tgz$/)
-    const { stdout: listing } = await run('tar', ['-tzf', join(folder.path, tarball)])
-    const files = listing.split('\n')
-    // Compiled, for Node strips no types below node_modules; and nothing that only we need.
-    expect(files).toContain('package/dist/main.js')
-    expect(files).toContain('package/dist/docs/webhooks.md')
-    expect(files).toContain('package/assets/dashboard/index.html')
-    expect(files.filter((name) => /\.ts$|\.test\.|\.fixture\.|\/test\/|\/bench\//.test(name))).toEqual([])
-
+    const data = new DataFolder('.halfkey')
+    context.onTestFinished(() => data.remove())
+    // npx takes only a relative path for a package.
+    copyFileSync(tarball, join(data.path, basename(tarball)))
     const service = new ServiceProcess({
-      cwd: folder.path,
-      program: ['npx', '--yes', `./${tarball}`],
+      cwd: data.path,
+      program: ['npx', '--yes', `./${basename(tarball)}`],
       args: [],
       env: { ...npmEnvironment(), PORT: '0' },
       ownGroup: true,
@@ -64,7 +105,7 @@ it(
     service.signal('SIGINT')
     await service.exited
     expect(service.stderr).not.toContain('stop failed')
-    expect(folder.postmaster()).toBeNull()
+    expect(data.postmaster()).toBeNull()
   },
   INSTALL_MS + 60_000,
 )
