@@ -62,7 +62,7 @@ describe('RFC 8785', () => {
   })
 })
 
-test('what means the same is written the same, whatever the order, and can be read again', () => {
+test('equal values have equal text, whatever the order of names, and the text can be parsed', () => {
   const reversed = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(reversed)
     if (typeof value !== 'object' || value === null) return value
@@ -82,12 +82,12 @@ test('what means the same is written the same, whatever the order, and can be re
   )
 })
 
-test('names that objects have of their own accord are names like any other', () => {
+test('names that every object inherits are names like any other', () => {
   const text = '{"__proto__":{"a":"1"},"constructor":"2","toString":"3"}'
   expect(canonicalJson(JSON.parse(text))).toBe(text)
 })
 
-test('what JSON cannot hold counts as null', () => {
+test('values that JSON has no form for are written as null', () => {
   expect(canonicalJson([undefined, Number.NaN, Number.POSITIVE_INFINITY])).toBe('[null,null,null]')
   expect(canonicalJson({ b: undefined, a: '1' })).toBe('{"a":"1","b":null}')
 })

@@ -11,7 +11,7 @@ const pair = pick(shares, 1, 2)
 const [one, two, three] = pick(shares, 1, 2, 3) as [keys.Share, keys.Share, keys.Share]
 
 describe('a threshold signature', () => {
-  test('by any who reach the threshold is a plain Ed25519 signature of the key', () => {
+  test('by any signers that reach the threshold is a plain Ed25519 signature of the key', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 2, max: 6 }).chain((total) =>
@@ -36,7 +36,7 @@ describe('a threshold signature', () => {
     )
   })
 
-  test('does not depend on the order in which commitments and parts come', () => {
+  test('does not depend on the order of commitments and parts', () => {
     const { drawn, signing } = begin(sharing, pair)
     const backwards = { ...signing, commitments: [...signing.commitments].reverse() }
     const [a, b] = drawn as [(typeof drawn)[number], (typeof drawn)[number]]
@@ -45,14 +45,14 @@ describe('a threshold signature', () => {
     expect(isPlainEd25519(signature, MESSAGE, publicKey)).toBe(true)
   })
 
-  test('differs each time, since its nonces do', () => {
+  test('differs each time, because its nonces do', () => {
     const first = keys.toHex(signTogether(sharing, pair).subarray(0, 32))
     expect(keys.toHex(signTogether(sharing, pair).subarray(0, 32))).not.toBe(first)
   })
 })
 
 describe('nonces', () => {
-  test('sign once: the second use is an error and gives no share', () => {
+  test('sign once: a second use throws and reveals nothing', () => {
     const { drawn, signing } = begin(sharing, pair)
     const [{ share, nonces }] = drawn as [(typeof drawn)[number]]
     keys.signShare(signing, share, nonces)
@@ -63,7 +63,7 @@ describe('nonces', () => {
     expect(refusal(() => keys.signShare(other, share, nonces)).code).toBe('share_invalid')
   })
 
-  test('are gone after an attempt that fails, too', () => {
+  test('are wiped after a failed attempt too', () => {
     const { drawn, signing } = begin(sharing, pair)
     const [{ share, nonces }] = drawn as [(typeof drawn)[number]]
     const broken = { ...signing, commitments: signing.commitments.slice(0, 1) }
@@ -71,7 +71,7 @@ describe('nonces', () => {
     expect(refusal(() => keys.signShare(signing, share, nonces)).code).toBe('share_invalid')
   })
 
-  test('are those of the commitments, or there is no share', () => {
+  test('must belong to the commitments', () => {
     const { drawn, signing } = begin(sharing, pair)
     const [{ share }] = drawn as [(typeof drawn)[number]]
     expect(refusal(() => keys.signShare(signing, share, keys.commitNonces(share).nonces)).code).toBe('share_invalid')
@@ -81,15 +81,15 @@ describe('nonces', () => {
     expect(refusal(() => keys.signShare({ ...signing, commitments }, a.share, swapped)).code).toBe('share_invalid')
   })
 
-  test('are another pair each time', () => {
+  test('are a new pair each time', () => {
     const drawn = Array.from({ length: 50 }, () => keys.commitNonces(one))
     const seen = new Set(drawn.flatMap(({ nonces }) => [nonces.hiding, nonces.binding].map(keys.toHex)))
     expect(seen.size).toBe(100)
   })
 })
 
-describe('who cheats', () => {
-  test('by one bit of a signature share is found out and named', () => {
+describe('a signer that cheats', () => {
+  test('with one changed bit of a signature share is detected and named', () => {
     const { signing, sign } = begin(sharing, pair)
     const [good, bad] = sign() as [keys.SignatureShare, keys.SignatureShare]
     let at = 0
@@ -104,7 +104,7 @@ describe('who cheats', () => {
     expect(isPlainEd25519(keys.aggregate(signing, [good, bad]), MESSAGE, publicKey)).toBe(true)
   })
 
-  test('with errors that cancel out in the sum still makes the signature only: nobody is harmed', () => {
+  test('with errors that cancel out in the sum only makes the correct signature', () => {
     // z₁ + d and z₂ − d sum to the same z: no forgery, and each part by itself is seen to be wrong.
     const { signing, sign } = begin(sharing, pair)
     const { Fn } = Point
@@ -137,7 +137,7 @@ describe('who cheats', () => {
     expect(refusal(() => keys.aggregate(signing, parts)).indices).toEqual([2])
   })
 
-  test('by showing the two sides other commitments gets no signature', () => {
+  test('by sending the two sides different commitments gets no signature', () => {
     const { drawn, signing } = begin(sharing, pair)
     const [a, b] = drawn as [(typeof drawn)[number], (typeof drawn)[number]]
     const swapped = { ...signing, commitments: [a.commitments, { ...keys.commitNonces(two).commitments }] }
@@ -146,7 +146,7 @@ describe('who cheats', () => {
     expect(refusal(() => keys.aggregate(swapped, parts)).indices).toEqual([2])
   })
 
-  test('all of them: all are named', () => {
+  test('is named, also if all signers cheat', () => {
     const { signing, sign } = begin(sharing, shares)
     const parts = sign().map(({ index, value }) => ({
       index,
@@ -156,11 +156,11 @@ describe('who cheats', () => {
   })
 })
 
-describe('parts that do not fit the signers', () => {
+describe('parts that do not match the signers', () => {
   const { signing, sign } = begin(sharing, pair)
   const [a, b] = sign() as [keys.SignatureShare, keys.SignatureShare]
 
-  test('one missing, one double, one of nobody: refused and named', () => {
+  test('missing, repeated, or without a signer: refused and named', () => {
     expect(refusal(() => keys.aggregate(signing, [a])).indices).toEqual([2])
     expect(refusal(() => keys.aggregate(signing, [])).indices).toEqual([1, 2])
     expect(refusal(() => keys.aggregate(signing, [a, a])).indices).toEqual([1, 2])
@@ -173,7 +173,7 @@ describe('parts that do not fit the signers', () => {
     }
   })
 
-  test('of another length, or not below the order: refused and named', () => {
+  test('of the wrong length, or not below the order: refused and named', () => {
     for (const value of [
       new Uint8Array(0),
       b.value.subarray(1),
@@ -186,14 +186,14 @@ describe('parts that do not fit the signers', () => {
   })
 })
 
-describe('commitments that cannot be', () => {
+describe('invalid commitments', () => {
   const { drawn, signing } = begin(sharing, pair)
   const [a, b] = drawn as [(typeof drawn)[number], (typeof drawn)[number]]
   const copy = () => ({ hiding: new Uint8Array(a.nonces.hiding), binding: new Uint8Array(a.nonces.binding) })
   const tried = (commitments: keys.NonceCommitments[]) =>
     refusal(() => keys.signShare({ ...signing, commitments }, one, copy()))
 
-  test('too few, the same signer twice, a signer who has no share: no part', () => {
+  test('too few, a signer twice, a signer without a share: no part', () => {
     expect(tried([a.commitments]).code).toBe('shares_insufficient')
     expect(tried([a.commitments, a.commitments]).code).toBe('share_invalid')
     const twice = tried([a.commitments, b.commitments, b.commitments])
@@ -203,7 +203,7 @@ describe('commitments that cannot be', () => {
     expect(tried([b.commitments, { ...a.commitments, index: 3 }]).code).toBe('share_invalid')
   })
 
-  test('the identity, of small or mixed order, not canonical, of another length: no part', () => {
+  test('the identity, of small or mixed order, not canonical, of the wrong length: no part', () => {
     const torsion = ED25519_TORSION_SUBGROUP.map((hex) => Point.fromHex(hex))
     const wrong = [
       ...torsion.map((point) => point.toBytes()),
@@ -219,14 +219,14 @@ describe('commitments that cannot be', () => {
     }
   })
 
-  test('a single bit of one’s own commitments flipped: no part', () => {
+  test('a single flipped bit of the own commitments: no part', () => {
     for (const hiding of flips(a.commitments.hiding))
       expect(tried([{ ...a.commitments, hiding }, b.commitments]).code).toBe('share_invalid')
     for (const binding of flips(a.commitments.binding))
       expect(tried([{ ...a.commitments, binding }, b.commitments]).code).toBe('share_invalid')
   })
 
-  test('a key that is no point of prime order: no part', () => {
+  test('a key that is not a point of prime order: no part', () => {
     for (const hex of ED25519_TORSION_SUBGROUP) {
       const commitments = [keys.fromHex(hex), sharing.commitments[1] as Uint8Array]
       const wrong = { ...signing, sharing: { ...sharing, commitments } }

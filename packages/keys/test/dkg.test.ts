@@ -8,7 +8,7 @@ import { flips, generate, isPlainEd25519, MESSAGE, refusal, SIGNERS, signTogethe
 const flipped = (bytes: Uint8Array, bit = 0) => [...flips(bytes)][bit] as Uint8Array
 
 describe('distributed key generation', () => {
-  test('gives all the same key, each its own share, and any threshold of them sign', () => {
+  test('gives all participants the same key and different shares, and any threshold of them can sign', () => {
     fc.assert(
       fc.property(
         fc
@@ -32,7 +32,7 @@ describe('distributed key generation', () => {
     )
   })
 
-  test('goes on from a state that was stored as JSON in between', () => {
+  test('continues from a state that was stored as JSON', () => {
     const { stateOf, othersOf, partsOf, finish } = generate()
     const stored = JSON.stringify(stateOf(2), (_, value) =>
       value instanceof Uint8Array ? { bytes: keys.toHex(value) } : value,
@@ -41,12 +41,12 @@ describe('distributed key generation', () => {
     expect(keys.finishDkg(state, othersOf(2), partsOf(2))).toEqual(finish(2))
   })
 
-  test('ends alike when it ends twice', () => {
+  test('has the same result if it is finished twice', () => {
     const { finish } = generate()
     expect(finish(1)).toEqual(finish(1))
   })
 
-  test('makes the key of all contributions: that of one alone says nothing of it', () => {
+  test('combines all contributions: one alone does not determine the key', () => {
     const { parties, finish } = generate()
     const key = keys.toHex(finish(1).sharing.commitments[0] as Uint8Array)
     for (const { round1 } of parties) expect(keys.toHex(round1.commitments[0] as Uint8Array)).not.toBe(key)
@@ -57,7 +57,7 @@ describe('distributed key generation', () => {
     expect(keys.toHex(sum.toBytes())).toBe(key)
   })
 
-  test('is refused for numbers of signers, and indices, that cannot be', () => {
+  test('refuses impossible numbers of signers and indices', () => {
     for (const [threshold, total] of [
       [1, 3],
       [4, 3],
@@ -81,7 +81,7 @@ describe.each([SIGNERS, { threshold: 3, total: 4 }])('a first message, $threshol
     ].map(({ code, indices }) => [code, ...indices])
   const instead = (said: keys.DkgRound1) => outcomes([said, third, ...more])
 
-  test('with a wrong proof of knowledge is refused, and its sender named', () => {
+  test('with an invalid proof of knowledge is refused, and the sender is named', () => {
     for (const at of [0, 7, 255, 256, 400, 511]) {
       const proofOfKnowledge = flipped(second.proofOfKnowledge, at)
       const named = ['protocol_violated', 2]
@@ -91,14 +91,14 @@ describe.each([SIGNERS, { threshold: 3, total: 4 }])('a first message, $threshol
       expect(instead({ ...second, proofOfKnowledge })[0]).toEqual(['protocol_violated', 2])
   })
 
-  test('with the proof of another, or another’s message under one’s own index, is refused', () => {
+  test('with the proof or the message of another participant is refused', () => {
     expect(instead({ ...second, proofOfKnowledge: third.proofOfKnowledge })[0]).toEqual(['protocol_violated', 2])
     expect(instead({ ...third, index: 2 })[0]).toEqual(['protocol_violated', 2])
     const own = othersOf(2).find(({ index }) => index === 1) as keys.DkgRound1
     expect(instead({ ...own, index: 2 })[0]).toEqual(['protocol_violated', 2])
   })
 
-  test('that cancels the others out is refused: nobody can prove to know its secret', () => {
+  test('that cancels out the others is refused: nobody can prove knowledge of its secret', () => {
     const first = othersOf(2).find(({ index }) => index === 1) as keys.DkgRound1
     const chosen = 12345n
     const [mine] = first.commitments as [Uint8Array]
@@ -107,7 +107,7 @@ describe.each([SIGNERS, { threshold: 3, total: 4 }])('a first message, $threshol
     expect(instead({ ...second, commitments })[0]).toEqual(['protocol_violated', 2])
   })
 
-  test('with any single bit of a commitment flipped ends in no key', () => {
+  test('with a single flipped bit of a commitment leads to no key', () => {
     second.commitments.forEach((commitment, at) => {
       for (const bit of [0, 1, 100, 254, 255]) {
         const commitments = second.commitments.map((each, n) => (n === at ? flipped(commitment, bit) : each))
@@ -118,7 +118,7 @@ describe.each([SIGNERS, { threshold: 3, total: 4 }])('a first message, $threshol
     })
   })
 
-  test('with commitments too few, too many, of small or mixed order, or none is refused', () => {
+  test('with too few, too many, missing or invalid commitments is refused', () => {
     const [first, ...others] = second.commitments as [Uint8Array, ...Uint8Array[]]
     const small = ED25519_TORSION_SUBGROUP.map((hex) => Point.fromHex(hex))
     for (const commitments of [
@@ -139,7 +139,7 @@ describe.each([SIGNERS, { threshold: 3, total: 4 }])('a first message, $threshol
         expect(instead({ ...second, commitments })[0]).toEqual(['protocol_violated', 2])
   })
 
-  test('that is missing, extra, double or one’s own is refused', () => {
+  test('that is missing, additional, repeated or the own one is refused', () => {
     const own = othersOf(2).find(({ index }) => index === 1) as keys.DkgRound1
     for (const others of [
       [],
@@ -169,19 +169,19 @@ describe('a sub-share', () => {
     return [code, ...indices]
   }
 
-  test('with any single bit flipped is refused, and its sender named', () => {
+  test('with a single flipped bit is refused, and the sender is named', () => {
     for (const bit of [0, 1, 77, 128, 250, 252, 255]) {
       expect(refused([{ ...second, scalar: flipped(second.scalar, bit) }, third])).toEqual(['protocol_violated', 2])
       expect(refused([second, { ...third, scalar: flipped(third.scalar, bit) }])).toEqual(['protocol_violated', 3])
     }
   })
 
-  test('of another size, zero, or not below the order is refused', () => {
+  test('of the wrong size, zero, or not below the order is refused', () => {
     for (const scalar of [new Uint8Array(0), new Uint8Array(31), new Uint8Array(32), new Uint8Array(32).fill(255)])
       expect(refused([{ ...second, scalar }, third])).toEqual(['protocol_violated', 2])
   })
 
-  test('of another share, of another run, swapped, missing, double or from nobody is refused', () => {
+  test('of another share or run, swapped, missing, repeated or without a sender is refused', () => {
     const [strange] = partsOf(2) as [keys.Subshare]
     const [before] = generate().partsOf(1) as [keys.Subshare]
     expect(refused([strange, third])[0]).toBe('protocol_violated')
@@ -202,7 +202,7 @@ describe('a sub-share', () => {
       expect(refused([{ ...second, from }, third])).toEqual(['protocol_violated', 2])
   })
 
-  test('is the sender’s polynomial at the receiver’s index, and no other', () => {
+  test('is the value of the sender’s polynomial at the recipient’s index', () => {
     const { coefficients } = stateOf(2)
     const [a, b] = coefficients.map((bytes) => Scalars.fromBytes(bytes)) as [bigint, bigint]
     expect(Scalars.fromBytes(second.scalar)).toBe(Scalars.add(a, b))

@@ -18,14 +18,14 @@ const publicKey = key.sharing.commitments[0] as Uint8Array
 const scalar = keys.joinShares(key.sharing, key.shares)
 
 describe('points', () => {
-  test('of prime order are read, and written as they were', () => {
+  test('of prime order are read, and written unchanged', () => {
     for (let n = 1n; n < 20n; n += 1n) {
       const bytes = Point.BASE.multiply(n).toBytes()
       expect(pointOf(bytes).toBytes()).toEqual(bytes)
     }
   })
 
-  test('of small order, the identity among them, are refused', () => {
+  test('of small order, including the identity, are refused', () => {
     expect(ED25519_TORSION_SUBGROUP).toHaveLength(8)
     for (const small of ED25519_TORSION_SUBGROUP)
       expect(refusal(() => pointOf(fromHex(small))).code).toBe('sharing_invalid')
@@ -37,13 +37,13 @@ describe('points', () => {
       expect(refusal(() => pointOf(good.add(small).toBytes())).code).toBe('sharing_invalid')
   })
 
-  test('written in another way than RFC 8032 does are refused: y not below p, x = 0 with a sign', () => {
+  test('not in the canonical form of RFC 8032 are refused: y not below p, x = 0 with a sign', () => {
     for (let y = P; y < 2n ** 255n; y += 1n)
       for (const bytes of [le(y), withSign(le(y))]) expect(refusal(() => pointOf(bytes)).code).toBe('sharing_invalid')
     for (const y of [1n, P - 1n]) expect(refusal(() => pointOf(withSign(le(y)))).code).toBe('sharing_invalid')
   })
 
-  test('not on the curve, or of another length, are refused', () => {
+  test('not on the curve, or of the wrong length, are refused', () => {
     let outside = 0
     for (let y = 2n; y < 40n; y += 1n) {
       try {
@@ -58,7 +58,7 @@ describe('points', () => {
       expect(refusal(() => pointOf(new Uint8Array(length).fill(1))).code).toBe('sharing_invalid')
   })
 
-  test('stay refused and stay right however many were read before', () => {
+  test('are checked correctly, however many were read before', () => {
     const [small] = ED25519_TORSION_SUBGROUP.slice(1)
     let point = Point.BASE
     for (let n = 0; n < 600; n += 1) {
@@ -75,14 +75,14 @@ describe('scalars', () => {
     for (const value of [1n, 2n, ORDER - 1n]) expect(scalarOf(le(value))).toBe(value)
   })
 
-  test('that are 0, not below the order, or of another length are refused', () => {
+  test('that are 0, not below the order, or of the wrong length are refused', () => {
     for (const value of [0n, ORDER, ORDER + 1n, 2n * ORDER, 2n ** 255n, 2n ** 256n - 1n])
       expect(refusal(() => scalarOf(le(value))).code).toBe('share_invalid')
     for (const length of [0, 31, 33])
       expect(refusal(() => scalarOf(new Uint8Array(length).fill(1))).code).toBe('share_invalid')
   })
 
-  test('of a key are refused alike by everything that takes one', () => {
+  test('that are invalid are refused by every function that takes one', () => {
     for (const wrong of [le(0n), le(ORDER), new Uint8Array(31)]) {
       expect(refusal(() => keys.publicKeyOf(wrong)).code).toBe('share_invalid')
       expect(refusal(() => keys.signWithScalar(MESSAGE, wrong)).code).toBe('share_invalid')
@@ -97,33 +97,33 @@ describe('scalars', () => {
 describe('signatures', () => {
   const signature = keys.signWithScalar(MESSAGE, scalar)
 
-  test('by a scalar are plain Ed25519 signatures, each with another nonce', () => {
+  test('by a scalar are plain Ed25519 signatures, each with a new nonce', () => {
     expect(isPlainEd25519(signature, MESSAGE, publicKey)).toBe(true)
     expect(keys.isSignature(signature, MESSAGE, publicKey)).toBe(true)
     expect(toHex(keys.signWithScalar(MESSAGE, scalar).subarray(0, 32))).not.toBe(toHex(signature.subarray(0, 32)))
   })
 
-  test('with any one bit changed are refused, as is any other message or key', () => {
+  test('with one changed bit are refused, as are another message or key', () => {
     for (const wrong of flips(signature)) expect(keys.isSignature(wrong, MESSAGE, publicKey)).toBe(false)
     for (const wrong of flips(MESSAGE)) expect(keys.isSignature(signature, wrong, publicKey)).toBe(false)
     for (const wrong of flips(publicKey)) expect(keys.isSignature(signature, MESSAGE, wrong)).toBe(false)
   })
 
-  test('of another length, or with a second half not below the order, are refused', () => {
+  test('of the wrong length, or with a second half not below the order, are refused', () => {
     const s = Scalars.fromBytes(signature.subarray(32))
     const malleable = new Uint8Array([...signature.subarray(0, 32), ...le(s + ORDER)])
     for (const wrong of [malleable, signature.subarray(0, 63), new Uint8Array(64), new Uint8Array(0)])
       expect(keys.isSignature(wrong, MESSAGE, publicKey)).toBe(false)
   })
 
-  test('under a key of small order are refused, though any message would fit', () => {
+  test('under a key of small order are refused, although they would be valid for any message', () => {
     for (const small of ED25519_TORSION_SUBGROUP) {
       const forged = new Uint8Array([...fromHex(small), ...new Uint8Array(32)])
       expect(keys.isSignature(forged, MESSAGE, fromHex(small))).toBe(false)
     }
   })
 
-  test('on which verifiers differ, with a first half or a key of mixed order, are refused', () => {
+  test('that not all verifiers accept, with a first half or a key of mixed order, are refused', () => {
     const small = Point.fromHex(ED25519_TORSION_SUBGROUP.find((hex) => !Point.fromHex(hex).is0()) as string)
     const nonce = 1234567n
     const R = Point.BASE.multiply(nonce).add(small).toBytes()

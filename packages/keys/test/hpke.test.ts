@@ -16,25 +16,25 @@ describe('a box', () => {
     expect(sealed.ct).toHaveLength(share.length + 16)
   })
 
-  test('opens whatever the order in which the context’s fields come', async () => {
+  test('opens whatever the order of the context’s fields', async () => {
     const backwards = Object.fromEntries(Object.entries(context).reverse())
     expect(await keys.openSealed(recipient.privateKey, { ...of, context: backwards }, sealed)).toEqual(share)
   })
 
-  test('is another one each time', async () => {
+  test('is different each time', async () => {
     const again = await keys.sealTo(recipient.publicKey, of, share)
     expect(keys.toHex(again.enc)).not.toBe(keys.toHex(sealed.enc))
     expect(keys.toHex(again.ct)).not.toBe(keys.toHex(sealed.ct))
   })
 
-  test('holds nothing at all, or a megabyte', async () => {
+  test('can hold nothing, or a megabyte', async () => {
     for (const plaintext of [new Uint8Array(0), new Uint8Array(2 ** 20).fill(7)])
       expect(
         await keys.openSealed(recipient.privateKey, of, await keys.sealTo(recipient.publicKey, of, plaintext)),
       ).toEqual(plaintext)
   })
 
-  test('with any single bit flipped stays closed', async () => {
+  test('with a single flipped bit does not open', async () => {
     let refused = 0
     for (const enc of flips(sealed.enc)) {
       expect((await refusalOf(keys.openSealed(recipient.privateKey, of, { ...sealed, enc }))).code).toBe('seal_invalid')
@@ -47,7 +47,7 @@ describe('a box', () => {
     expect(refused).toBe((32 + 48) * 8)
   })
 
-  test('cut short, made longer, or emptied stays closed', async () => {
+  test('that is cut, extended or emptied does not open', async () => {
     const { enc, ct } = sealed
     const longer = (bytes: Uint8Array) => new Uint8Array([...bytes, 0])
     for (const wrong of [
@@ -63,7 +63,7 @@ describe('a box', () => {
       expect((await refusalOf(keys.openSealed(recipient.privateKey, of, wrong))).code).toBe('seal_invalid')
   })
 
-  test('stays closed for every other key, purpose and context', async () => {
+  test('does not open for another key, purpose or context', async () => {
     const other = await keys.newEncryptionKey()
     expect((await refusalOf(keys.openSealed(other.privateKey, of, sealed))).code).toBe('seal_invalid')
     for (const purpose of ['store-share', 'dkg-subshare', 'reshare-subshare', 'recover'] as const)
@@ -84,14 +84,14 @@ describe('a box', () => {
       )
   })
 
-  test('opens by no private key that is none', async () => {
+  test('does not open with an invalid private key', async () => {
     for (const length of [0, 31, 33])
       expect((await refusalOf(keys.openSealed(new Uint8Array(length).fill(1), of, sealed))).code).toBe('seal_invalid')
   })
 })
 
 describe('sealing', () => {
-  test('to what is no key, or to a point of small order that gives everybody the same secret, is refused', async () => {
+  test('to an invalid key, or to a point of small order, which gives everybody the same secret, is refused', async () => {
     const small = [
       '0000000000000000000000000000000000000000000000000000000000000000',
       '0100000000000000000000000000000000000000000000000000000000000000',

@@ -13,7 +13,7 @@ const text = (name: string) => readFileSync(`${ROOT}${name}`, 'utf8')
 const code = (name: string) => text(`src/${name}`).replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '')
 
 describe('the package', () => {
-  test('depends on noble and hpke alone, pinned', () => {
+  test('depends only on noble and hpke, with exact versions', () => {
     const manifest = JSON.parse(text('package.json'))
     expect(Object.keys(manifest.dependencies).sort()).toEqual(['@hpke/core', '@noble/curves', '@noble/hashes'])
     for (const version of Object.values(manifest.dependencies)) expect(version).toMatch(/^\d+\.\d+\.\d+$/)
@@ -26,18 +26,18 @@ describe('the package', () => {
     }
   })
 
-  test('names nothing that only Node has', () => {
+  test('uses nothing that only Node has', () => {
     expect(sources.length).toBeGreaterThan(10)
     for (const name of sources)
       expect(code(name), name).not.toMatch(/\bnode:|\bBuffer\b|\bprocess\.|\b__dirname\b|\bsetImmediate\b|\brequire\(/)
   })
 
-  test('writes to no console', () => {
+  test('does not write to the console', () => {
     for (const name of sources) expect(code(name), name).not.toMatch(/\bconsole\b/)
   })
 })
 
-test('README.md: its samples run, and print what they say', () => {
+test('the samples of README.md run and print what their comments say', () => {
   const folder = mkdtempSync(join(tmpdir(), 'halfkey-keys-'))
   try {
     const blocks = [...text('README.md').matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, block]) => block)

@@ -57,7 +57,7 @@ afterEach(() => {
 })
 
 describe('a passkey’s secret', () => {
-  test('is asked for by that passkey, relying party and salt, with user verification and a fresh challenge', async () => {
+  test('is requested with its passkey, relying party and salt, with user verification and a fresh challenge', async () => {
     const asked = browserWith(secrets, arrayBuffer)
     const request = ask(one)
     await keys.prfOutput(request)
@@ -71,7 +71,7 @@ describe('a passkey’s secret', () => {
     expect(keys.toHex(first.challenge)).not.toBe(keys.toHex(second.challenge))
   })
 
-  test('is the same for the same salt, and another for another salt or passkey', async () => {
+  test('is the same for the same salt, and different for another salt or passkey', async () => {
     browserWith(secrets, arrayBuffer)
     const request = ask(one)
     const output = keys.toHex(await keys.prfOutput(request))
@@ -81,7 +81,7 @@ describe('a passkey’s secret', () => {
     expect(keys.toHex(await keys.prfOutput(ask(two, request.prfSalt)))).not.toBe(output)
   })
 
-  test('is read from a view of a buffer, too', async () => {
+  test('is also read from a view of a buffer', async () => {
     const request = ask(one)
     browserWith(secrets, arrayBuffer)
     const output = await keys.prfOutput(request)
@@ -89,7 +89,7 @@ describe('a passkey’s secret', () => {
     expect(await keys.prfOutput(request)).toEqual(output)
   })
 
-  test('protects a share for two passkeys, and whichever is at hand opens it', async () => {
+  test('protects a share for two passkeys, and each of them opens it', async () => {
     browserWith(secrets, arrayBuffer)
     const { sharing, shares } = keys.dealShares(SIGNERS)
     const share = shares[1] as keys.Share
@@ -111,8 +111,8 @@ describe('a passkey’s secret', () => {
   })
 })
 
-describe('where there is no such secret', () => {
-  test('an authenticator without PRF is said to be one', async () => {
+describe('without a passkey’s secret', () => {
+  test('an authenticator without PRF is a PrfUnavailableError that says so', async () => {
     browserWith(secrets, () => undefined)
     const error = await refusalOf(keys.prfOutput(ask(one)))
     expect(error).toBeInstanceOf(keys.PrfUnavailableError)
@@ -121,14 +121,14 @@ describe('where there is no such secret', () => {
     expect(await refusalOf(keys.prfOutput(ask(one)))).toBeInstanceOf(keys.PrfUnavailableError)
   })
 
-  test('no browser, or no secure context, is said to be none', async () => {
+  test('a missing browser or secure context is a PrfUnavailableError that says so', async () => {
     for (const navigator of [undefined, {}]) {
       vi.stubGlobal('navigator', navigator)
       expect(await refusalOf(keys.prfOutput(ask(one)))).toBeInstanceOf(keys.PrfUnavailableError)
     }
   })
 
-  test('another passkey than the one asked does not count', async () => {
+  test('another passkey than the requested one is refused', async () => {
     const get = async () => ({
       id: two,
       getClientExtensionResults: () => ({ prf: { results: { first: new ArrayBuffer(32) } } }),
@@ -139,12 +139,12 @@ describe('where there is no such secret', () => {
     expect(await refusalOf(keys.prfOutput(ask(one)))).toBeInstanceOf(keys.PrfUnavailableError)
   })
 
-  test('what the browser says of a person who cancels is passed on', async () => {
+  test('the browser’s error for a user who cancels is passed on', async () => {
     browserWith(new Map())
     await expect(keys.prfOutput(ask(one))).rejects.toMatchObject({ name: 'NotAllowedError' })
   })
 
-  test('nobody is asked for no passkey, or for those of two relying parties', async () => {
+  test('no passkey, or passkeys of two relying parties, are refused without a prompt', async () => {
     const asked = browserWith(secrets)
     expect((await refusalOf(keys.prfOutputOfAny([]))).code).toBe('share_invalid')
     expect((await refusalOf(keys.prfOutputOfAny([ask(one), { ...ask(two), rpId: 'example.org' }]))).code).toBe(

@@ -35,7 +35,7 @@ function* changes(text: string): Generator<string> {
 }
 
 describe('a share protected by a passkey', () => {
-  test('opens by that passkey', async () => {
+  test('opens with that passkey', async () => {
     expect(await keys.openProtected(byPasskey, context, laptop)).toEqual(share)
     const { credentialId, prfOutput } = laptop
     expect(
@@ -43,7 +43,7 @@ describe('a share protected by a passkey', () => {
     ).toEqual(share)
   })
 
-  test('shows nothing of the share, and has another data key each time', async () => {
+  test('reveals nothing of the share, and has a new data key each time', async () => {
     const again = await keys.protectShare(share, wallet, laptop)
     expect(again.ct).not.toBe(byPasskey.ct)
     expect(JSON.stringify(byPasskey)).not.toContain(keys.toBase64Url(share.scalar))
@@ -52,7 +52,7 @@ describe('a share protected by a passkey', () => {
     expect(Object.keys(byPasskey.wraps[0] ?? {}).sort()).toEqual(['credentialId', 'prfSalt', 'rpId', 'wrappedDek'])
   })
 
-  test('has the format that is documented, as another implementation reads it', () => {
+  test('has the documented format, as another implementation reads it', () => {
     const [{ credentialId, rpId, prfSalt, wrappedDek }] = byPasskey.wraps as [keys.PasskeyWrap]
     const { publicKey } = wallet
     const info = `halfkey/v1/share-prf{"credentialId":"${credentialId}","generation":1,"index":2,"publicKey":"${publicKey}","rpId":"example.com","walletId":"wal_1"}`
@@ -71,7 +71,7 @@ describe('a share protected by a passkey', () => {
     expect(open(dek, bytesOf(byPasskey.iv), bytesOf(byPasskey.ct), aad)).toEqual(Buffer.from(share.scalar))
   })
 
-  test('stays closed with any bit or character of it changed', async () => {
+  test('does not open with one changed bit or character', async () => {
     const [wrap] = byPasskey.wraps as [keys.PasskeyWrap]
     let refused = 0
     for (const name of ['iv', 'ct'] as const)
@@ -92,7 +92,7 @@ describe('a share protected by a passkey', () => {
       await closed({ ...byPasskey, wraps: [{ ...wrap, rpId }] })
   })
 
-  test('stays closed for every other secret, passkey, share, generation, wallet and key', async () => {
+  test('does not open for another secret, passkey, share, generation, wallet or key', async () => {
     for (const prfOutput of flips(laptop.prfOutput)) await closed(byPasskey, { ...laptop, prfOutput })
     for (const length of [0, 31, 33]) await closed(byPasskey, { ...laptop, prfOutput: new Uint8Array(length) })
     await closed(byPasskey, phone)
@@ -109,7 +109,7 @@ describe('a share protected by a passkey', () => {
       await closed(byPasskey, laptop, other)
   })
 
-  test('is bound to its share even inside: the data key alone does not make it another wallet’s', async () => {
+  test('is bound to its share also by the inner encryption: the data key alone does not open it for another wallet', async () => {
     // Whoever knows both passkeys' secrets re-wraps one wallet's data key for another wallet: the share's own seal holds.
     const other = (await keys.protectShare(share, { ...wallet, walletId: 'wal_2' }, laptop)) as PasskeyCiphertext
     await closed({ ...other, wraps: byPasskey.wraps })
@@ -118,7 +118,7 @@ describe('a share protected by a passkey', () => {
 })
 
 describe('wraps', () => {
-  test('are added for a second passkey without a change of the share’s ciphertext, and both open', async () => {
+  test('are added for a second passkey without a change of the ciphertext, and both passkeys open it', async () => {
     const both = await keys.addWrap(byPasskey, context, { openBy: laptop, newBy: phone })
     expect([both.iv, both.ct]).toEqual([byPasskey.iv, byPasskey.ct])
     expect(both.wraps[0]).toEqual(byPasskey.wraps[0])
@@ -130,7 +130,7 @@ describe('wraps', () => {
     for (const by of [laptop, phone, third]) expect(await keys.openProtected(all, context, by)).toEqual(share)
   })
 
-  test('are added by who can open the share only', async () => {
+  test('can be added only by a passkey that opens the share', async () => {
     const add = (ciphertext: keys.ClientCiphertext, openBy: keys.PasskeySecret, of = context) =>
       refusalOf(keys.addWrap(ciphertext, of, { openBy, newBy: phone }))
     expect((await add(byPasskey, phone)).code).toBe('seal_invalid')
@@ -143,7 +143,7 @@ describe('wraps', () => {
     expect(again.code).toBe('share_invalid')
   })
 
-  test('are removed by passkey, and that passkey opens no more; the last one stays', async () => {
+  test('are removed by passkey, which then opens nothing; the last one cannot be removed', async () => {
     const both = await keys.addWrap(byPasskey, context, { openBy: laptop, newBy: phone })
     const left = keys.removeWrap(both, laptop.credentialId)
     expect(await keys.openProtected(left, context, phone)).toEqual(share)
@@ -154,7 +154,7 @@ describe('wraps', () => {
     expect(refusal(() => keys.removeWrap(byPassword, laptop.credentialId)).code).toBe('share_invalid')
   })
 
-  test('are limited in number, and for each passkey one', async () => {
+  test('are limited in number, with one for each passkey', async () => {
     let ciphertext: keys.ClientCiphertext = byPasskey
     for (let n = 1; n < keys.WRAPS_MAX; n += 1)
       ciphertext = await keys.addWrap(ciphertext, context, { openBy: laptop, newBy: passkey(`${n}`) })
@@ -171,13 +171,13 @@ describe('wraps', () => {
 })
 
 describe('a share protected by a password', () => {
-  test('opens by that password, in whichever Unicode form it is typed', async () => {
+  test('opens with that password, in any Unicode form', async () => {
     expect(await keys.openProtected(byPassword, context, password)).toEqual(share)
     const composed = (await keys.protectShare(share, wallet, { password: 'Ångström ﬁn' })) as PasswordCiphertext
     expect(await keys.openProtected(composed, context, { password: 'A\u030angstro\u0308m fin' })).toEqual(share)
   })
 
-  test('costs who guesses 64 MiB and three passes each time', () => {
+  test('costs 64 MiB and three passes for each guess', () => {
     expect(byPassword).toMatchObject({
       v: 1,
       alg: 'argon2id-aes256gcm',
@@ -186,7 +186,7 @@ describe('a share protected by a password', () => {
     expect(byPassword.wraps).toHaveLength(1)
   })
 
-  test('has the format that is documented, as another implementation reads it', () => {
+  test('has the documented format, as another implementation reads it', () => {
     const [{ salt, wrappedDek }] = byPassword.wraps as [keys.PasswordWrap]
     const cost = { memory: 65_536, passes: 3, parallelism: 1, tagLength: 32 }
     const kek = argon2Sync('argon2id', { message: password.password, nonce: bytesOf(salt), ...cost })
@@ -205,7 +205,7 @@ describe('a share protected by a password', () => {
     expect(ct.toString('base64url')).toBe(byPassword.ct)
   })
 
-  test('stays closed for another password, share or secret, and with its salt, key or share changed', async () => {
+  test('does not open for another password, share or secret, or with a changed salt, key or share', async () => {
     const [wrap] = byPassword.wraps as [keys.PasswordWrap]
     const change = (text: string, bit: number) =>
       keys.toBase64Url([...flips(keys.fromBase64Url(text))][bit] as Uint8Array)
@@ -219,7 +219,7 @@ describe('a share protected by a password', () => {
     await closed({ ...byPassword, iv: change(byPassword.iv, 95) }, password)
   })
 
-  test('asking for less work than the minimum, or absurdly much, is refused before any work', async () => {
+  test('with a cost below the minimum or above the maximum is refused before any work', async () => {
     const [wrap] = byPassword.wraps as [keys.PasswordWrap]
     const began = process.cpuUsage()
     for (const cost of [
@@ -251,7 +251,7 @@ describe('a share protected by a password', () => {
   })
 })
 
-describe('what is no protected share', () => {
+describe('an invalid protected share', () => {
   const [passkeyWrap] = byPasskey.wraps as [keys.PasskeyWrap]
   const [passwordWrap] = byPassword.wraps as [keys.PasswordWrap]
 
@@ -286,14 +286,14 @@ describe('what is no protected share', () => {
     await closed(ciphertext, password)
   })
 
-  test('what protects is accepted as such', () => {
+  test('a valid protected share is accepted', () => {
     expect(() => keys.checkCiphertext(byPasskey)).not.toThrow()
     expect(() => keys.checkCiphertext(byPassword)).not.toThrow()
   })
 })
 
 describe('protecting', () => {
-  test('what is no share, or of no wallet, is refused', async () => {
+  test('an invalid share or context is refused', async () => {
     for (const wrong of [
       { index: 0, scalar: share.scalar },
       { index: 16, scalar: share.scalar },
@@ -312,7 +312,7 @@ describe('protecting', () => {
       expect((await refusalOf(keys.protectShare(share, wrong, laptop))).code).toBe('share_invalid')
   })
 
-  test('by a passkey that is none is refused', async () => {
+  test('with an invalid passkey is refused', async () => {
     for (const wrong of [
       { ...laptop, prfOutput: new Uint8Array(31) },
       { ...laptop, prfOutput: new Uint8Array(0) },
@@ -324,7 +324,7 @@ describe('protecting', () => {
       expect((await refusalOf(keys.protectShare(share, wallet, wrong))).code).toBe('seal_invalid')
   })
 
-  test('leaves the share and the passkey’s secret as they were', async () => {
+  test('does not change the share or the passkey’s secret', async () => {
     const before = [keys.toHex(share.scalar), keys.toHex(laptop.prfOutput)]
     await keys.openProtected(await keys.protectShare(share, wallet, laptop), context, laptop)
     expect([keys.toHex(share.scalar), keys.toHex(laptop.prfOutput)]).toEqual(before)

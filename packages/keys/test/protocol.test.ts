@@ -16,15 +16,15 @@ const subject: keys.Subject = {
 const details = { index: 1, set: [1, 2], recipientKey: 'ab' }
 const proof = keys.prove(share.scalar, 'release-share', subject, details)
 
-describe('a proof of knowing a share', () => {
-  test('holds under its verifying share, purpose, subject and details', () => {
+describe('a proof of knowledge of a share', () => {
+  test('is valid for its verifying share, purpose, subject and details', () => {
     expect(proof).toHaveLength(64)
     expect(keys.isProof(proof, verifyingShare, 'release-share', subject, details)).toBe(true)
     const backwards = Object.fromEntries(Object.entries(details).reverse())
     expect(keys.isProof(proof, verifyingShare, 'release-share', subject, backwards)).toBe(true)
   })
 
-  test('holds for no other share, purpose, subject or details', () => {
+  test('is not valid for another share, purpose, subject or details', () => {
     expect(keys.isProof(proof, keys.verifyingShareOf(sharing, 2), 'release-share', subject, details)).toBe(false)
     for (const purpose of [
       'store-share',
@@ -50,19 +50,19 @@ describe('a proof of knowing a share', () => {
       expect(keys.isProof(proof, verifyingShare, 'release-share', subject, changed)).toBe(false)
   })
 
-  test('with any single bit flipped holds no more', () => {
+  test('with a single flipped bit is not valid', () => {
     for (const wrong of flips(proof))
       expect(keys.isProof(wrong, verifyingShare, 'release-share', subject, details)).toBe(false)
     expect(keys.isProof(new Uint8Array(0), verifyingShare, 'release-share', subject, details)).toBe(false)
   })
 
-  test('can be made by who knows the share only', () => {
+  test('can be made only with the share', () => {
     const others = keys.prove(other.scalar, 'release-share', subject, details)
     expect(keys.isProof(others, verifyingShare, 'release-share', subject, details)).toBe(false)
     expect(refusal(() => keys.prove(new Uint8Array(32), 'release-share', subject, details)).code).toBe('share_invalid')
   })
 
-  test('cannot pass its purpose off as another by a detail of that name', () => {
+  test('cannot change its purpose with a detail of that name', () => {
     const purpose = 'halfkey/v1/release-share'
     const forged = keys.prove(share.scalar, 'store-share', subject, { ...details, purpose })
     expect(keys.isProof(forged, verifyingShare, 'release-share', subject, details)).toBe(false)
@@ -79,12 +79,12 @@ describe('the transcript of key generation', () => {
   }))
   const transcript = keys.toHex(keys.dkgTranscript(subject, participants, round1))
 
-  test('is the same whatever the order in which the messages came', () => {
+  test('does not depend on the order of the messages', () => {
     expect(keys.toHex(keys.dkgTranscript(subject, [...participants].reverse(), [...round1].reverse()))).toBe(transcript)
     expect(transcript).toMatch(/^[0-9a-f]{64}$/)
   })
 
-  test('is another for anything else that either side saw', () => {
+  test('is different if either side saw anything else', () => {
     const [first, ...rest] = round1 as [keys.DkgRound1, ...keys.DkgRound1[]]
     const again = keys.beginDkg(1, SIGNERS).round1
     const [one, two, three] = participants as [keys.Participant, keys.Participant, keys.Participant]
@@ -100,7 +100,7 @@ describe('the transcript of key generation', () => {
     expect(new Set([transcript, ...seen]).size).toBe(seen.length + 1)
   })
 
-  test('is none of resharing', () => {
+  test('is not a transcript of resharing', () => {
     const reshared = keys.reshareTranscript(subject, { set: [1, 2], participants, dealings: [] })
     expect(keys.toHex(reshared)).not.toBe(transcript)
   })
@@ -112,7 +112,7 @@ describe('the transcript of resharing', () => {
   const of = { set: [1, 2], participants: [], dealings }
   const transcript = keys.toHex(keys.reshareTranscript(subject, of))
 
-  test('is the same whatever the order, and another for anything else', () => {
+  test('does not depend on the order, and is different for anything else', () => {
     const backwards = { ...of, set: [2, 1], dealings: [...dealings].reverse() }
     expect(keys.toHex(keys.reshareTranscript(subject, backwards))).toBe(transcript)
     const [first, second] = dealings as [keys.Dealing, keys.Dealing]
@@ -127,12 +127,12 @@ describe('the transcript of resharing', () => {
   })
 })
 
-test('the holders’ indices are the same both ways', () => {
+test('HOLDER_INDEX and INDEX_HOLDER agree', () => {
   for (const [holder, index] of Object.entries(keys.HOLDER_INDEX)) expect(keys.INDEX_HOLDER[index]).toBe(holder)
   expect(Object.keys(keys.INDEX_HOLDER)).toHaveLength(keys.SHARED_SIGNERS.total)
 })
 
-test('a fingerprint is SHA-256 of the RFC 8785 form', () => {
+test('a fingerprint is the SHA-256 of canonical JSON (RFC 8785)', () => {
   // printf '{"a":[1,null],"b":"x"}' | sha256sum
   expect(keys.fingerprintOf({ b: 'x', a: [1, null] })).toBe(keys.fingerprintOf({ a: [1, null], b: 'x' }))
   expect(keys.fingerprintOf({ b: 'x', a: [1, null] })).toMatch(/^[0-9a-f]{64}$/)

@@ -23,7 +23,7 @@ const outcome = (run: () => unknown) => {
 }
 
 describe('a resharing', () => {
-  test('keeps the key, and its new shares sign under it', () => {
+  test('keeps the key, and the new shares sign with it', () => {
     expect(sharing.commitments[0]).toEqual(publicKey)
     for (const each of received) expect(each.sharing).toEqual(sharing)
     for (const pair of [pick(fresh, 1, 2), pick(fresh, 1, 3), pick(fresh, 2, 3)]) {
@@ -32,7 +32,7 @@ describe('a resharing', () => {
     }
   })
 
-  test('makes another generation: old and new shares neither join nor sign together', () => {
+  test('makes a new generation: old and new shares cannot be combined', () => {
     expect(sharing.commitments[1]).not.toEqual(old.commitments[1])
     for (const share of fresh) {
       expect(keys.isShareOf(old, share)).toBe(false)
@@ -45,7 +45,7 @@ describe('a resharing', () => {
     expect(outcome(() => signTogether(sharing, mixed))).toEqual(['share_invalid', 1])
   })
 
-  test('may change threshold and total, and be done by more than the threshold', () => {
+  test('can change threshold and total, and can have more dealers than the threshold', () => {
     fc.assert(
       fc.property(
         fc
@@ -73,7 +73,7 @@ describe('a resharing', () => {
     )
   })
 
-  test('gives by each dealer a secret to prove: λ times its share, the dealing’s first commitment', () => {
+  test('gives each dealer a secret to prove: λ times its share, the secret of the first commitment', () => {
     const { weight, dealing } = keys.dealReshare(resharing, one)
     expect(keys.publicKeyOf(weight)).toEqual(dealing.commitments[0])
     // λ of 1 among {1, 2} is 2.
@@ -81,8 +81,8 @@ describe('a resharing', () => {
   })
 })
 
-describe('who deals', () => {
-  test('too few, one twice, an index that cannot be: refused', () => {
+describe('the set of dealers', () => {
+  test('with too few, a repeated or an impossible index is refused', () => {
     const deals = (set: number[]) => outcome(() => keys.dealReshare({ ...resharing, set }, one))
     expect(deals([1])[0]).toBe('shares_insufficient')
     expect(deals([])[0]).toBe('shares_insufficient')
@@ -95,7 +95,7 @@ describe('who deals', () => {
     expect(deals([2, 3])).toEqual(['share_invalid', 1])
   })
 
-  test('by a share that is none of the key and generation: refused', () => {
+  test('with a share of another key or generation is refused', () => {
     const foreign = keys.dealShares(SIGNERS).shares[0] as keys.Share
     for (const share of [
       foreign,
@@ -108,7 +108,7 @@ describe('who deals', () => {
       expect(refusal(() => keys.dealReshare(resharing, { ...one, index })).code).toBe('sharing_invalid')
   })
 
-  test('to a number of signers that cannot be: refused', () => {
+  test('for an impossible number of signers is refused', () => {
     for (const signers of [
       { threshold: 1, total: 3 },
       { threshold: 4, total: 3 },
@@ -121,7 +121,7 @@ describe('who deals', () => {
 describe('a dealing', () => {
   const made = (wrong: keys.Dealing[], of = resharing) => outcome(() => keys.newSharing(of, wrong))
 
-  test('of another share, wallet or generation is refused, and its dealer named', () => {
+  test('of another share, wallet or generation is refused, and the dealer is named', () => {
     const foreign = keys.dealShares(SIGNERS)
     const theirs = keys.dealReshare({ ...resharing, old: foreign.sharing }, foreign.shares[1] as keys.Share).dealing
     const newer = keys.dealReshare({ ...resharing, old: sharing }, fresh[1] as keys.Share).dealing
@@ -137,7 +137,7 @@ describe('a dealing', () => {
     expect(made([first, { ...second, from: 3 }], { ...resharing, set: [1, 3] })[0]).toBe('share_invalid')
   })
 
-  test('that is missing, double, or of somebody who does not deal is refused', () => {
+  test('that is missing, repeated, or from a holder who does not deal is refused', () => {
     const thirds = keys.dealReshare({ ...resharing, set: [2, 3] }, three).dealing
     for (const wrong of [
       [],
@@ -150,7 +150,7 @@ describe('a dealing', () => {
       expect(refusal(() => keys.newSharing(resharing, wrong)).message).toContain('One dealing of each old share')
   })
 
-  test('with any single bit of its first commitment flipped is refused, and its dealer named', () => {
+  test('with a single flipped bit of its first commitment is refused, and the dealer is named', () => {
     for (const bytes of flips(first.commitments[0] as Uint8Array)) {
       const [code, ...indices] = made([{ from: 1, commitments: [bytes, first.commitments[1] as Uint8Array] }, second])
       expect(['share_invalid', 'sharing_invalid']).toContain(code)
@@ -158,7 +158,7 @@ describe('a dealing', () => {
     }
   })
 
-  test('with any bit of another commitment flipped gives nobody a share', () => {
+  test('with a flipped bit of another commitment gives nobody a share', () => {
     for (const bit of [0, 1, 2, 100, 200, 254, 255]) {
       const commitments = [first.commitments[0] as Uint8Array, flipped(first.commitments[1] as Uint8Array, bit)]
       const [code, ...indices] = outcome(() =>
@@ -169,7 +169,7 @@ describe('a dealing', () => {
     }
   })
 
-  test('with commitments too few, too many, or of small or mixed order is refused', () => {
+  test('with too few, too many or invalid commitments is refused', () => {
     const [c0, c1] = first.commitments as [Uint8Array, Uint8Array]
     const small = ED25519_TORSION_SUBGROUP.map((hex) => Point.fromHex(hex))
     for (const commitments of [
@@ -184,7 +184,7 @@ describe('a dealing', () => {
       expect(made([{ from: 1, commitments }, second])).toEqual(['sharing_invalid', 1])
   })
 
-  test('is refused where the firsts do not sum to the key, even when one shift makes up for another', () => {
+  test('is refused if the first commitments do not sum to the key, also if two shifts cancel out', () => {
     // C₁[0] + S and C₂[0] − S sum to Y, but neither is λ · its verifying share.
     const shift = Point.BASE.multiply(99n)
     const [a0, a1] = first.commitments as [Uint8Array, Uint8Array]
@@ -196,7 +196,7 @@ describe('a dealing', () => {
     expect(made([plus, minus])).toEqual(['share_invalid', 1])
   })
 
-  test('that cancels the other’s higher commitment is refused', () => {
+  test('that cancels out the higher commitment of another dealing is refused', () => {
     const commitments = [
       second.commitments[0] as Uint8Array,
       Point.fromBytes(first.commitments[1] as Uint8Array)
@@ -212,13 +212,13 @@ describe('a sub-share', () => {
   const refused = (parts: keys.Subshare[], index = 3) =>
     outcome(() => keys.receiveReshare(resharing, dealings, index, parts))
 
-  test('with any single bit flipped is refused, and its dealer named', () => {
+  test('with a single flipped bit is refused, and the dealer is named', () => {
     for (const scalar of flips(a.scalar)) expect(refused([{ ...a, scalar }, b])).toEqual(['share_invalid', 1])
     for (const scalar of [new Uint8Array(0), new Uint8Array(32), new Uint8Array(32).fill(255), a.scalar.subarray(1)])
       expect(refused([a, { ...b, scalar }])).toEqual(['share_invalid', 2])
   })
 
-  test('for another, of another dealing, missing or double is refused, and its dealer named', () => {
+  test('for another holder, of another dealing, missing or repeated is refused, and the dealer is named', () => {
     const [strange] = partsOf(2) as [keys.Subshare]
     const again = deal(resharing, [one, two]).subshares.filter(({ to }) => to === 3) as [keys.Subshare]
     expect(refused([strange, b])).toEqual(['share_invalid', 1])
@@ -236,11 +236,11 @@ describe('a sub-share', () => {
     expect(refused([a, a, b])).toEqual(['share_invalid', 1])
   })
 
-  test('is found by its receiver among those of all', () => {
+  test('is found by its recipient among all sub-shares', () => {
     expect(keys.receiveReshare(resharing, dealings, 3, subshares)).toEqual(received[2])
   })
 
-  test('at an index that cannot be is refused: at 0 it would be a part of the key', () => {
+  test('at an impossible index is refused: at 0 it would be a part of the key', () => {
     for (const index of [0, 4, 1.5, -1, Number.NaN])
       expect(
         refused(
@@ -251,8 +251,8 @@ describe('a sub-share', () => {
   })
 })
 
-describe('who knows no old share', () => {
-  test('may fool one new holder by commitments of its choice, but can prove no weight', () => {
+describe('a dealer without an old share', () => {
+  test('may deceive one new holder with chosen commitments, but cannot prove its weight', () => {
     // C₀ is public, and C₁ can be chosen so that a known scalar fits at index 1: hence the proof of knowledge.
     const [c0] = second.commitments as [Uint8Array]
     const known = 777n

@@ -23,7 +23,7 @@ const dealing = fc.integer({ min: 2, max: keys.TOTAL_MAX }).chain((total) =>
 )
 
 describe('a dealt key', () => {
-  test('is made by any threshold of its shares, and by fewer never', () => {
+  test('can be combined from any threshold of its shares, and never from fewer', () => {
     fc.assert(
       fc.property(dealing, ({ threshold, total, order }) => {
         const secret = keys.scalarOfSeed(crypto.getRandomValues(new Uint8Array(32)))
@@ -45,27 +45,27 @@ describe('a dealt key', () => {
     )
   })
 
-  test('is the same key by all of its shares as by the threshold', () => {
+  test('is the same key from all shares as from the threshold', () => {
     const dealt = keys.dealShares({ threshold: 3, total: 7 })
     const key = keys.joinShares(dealt.sharing, dealt.shares.slice(2, 5))
     expect(keys.joinShares(dealt.sharing, dealt.shares)).toEqual(key)
     expect(keys.publicKeyOf(key)).toEqual(dealt.sharing.commitments[0])
   })
 
-  test('is a new one every time, and its shares are no two alike', () => {
+  test('is new every time, and all its shares differ', () => {
     const seen = new Set([...shares, ...other.shares].map(({ scalar }) => keys.toHex(scalar)))
     expect(seen.size).toBe(6)
     expect(other.sharing.commitments[0]).not.toEqual(publicKey)
   })
 
-  test('has verifying shares that are its shares’ public keys', () => {
+  test('has the public keys of its shares as verifying shares', () => {
     for (const { index, scalar } of shares)
       expect(keys.verifyingShareOf(sharing, index)).toEqual(keys.publicKeyOf(scalar))
   })
 })
 
-describe('what is no share', () => {
-  test('any single bit flipped: refused, and its holder named', () => {
+describe('an invalid share', () => {
+  test('with a single flipped bit is refused, and the holder is named', () => {
     for (const share of shares) {
       const [good] = shares.filter(({ index }) => index !== share.index) as [keys.Share]
       let refused = 0
@@ -79,7 +79,7 @@ describe('what is no share', () => {
     }
   })
 
-  test('under another index, of another wallet, of another generation of the same key: refused and named', () => {
+  test('under another index, of another wallet or generation is refused, and the holder is named', () => {
     const [one, two] = pick(shares, 1, 2) as [keys.Share, keys.Share]
     const moved = { ...two, index: 3 }
     expect(refusal(() => keys.joinShares(sharing, [one, moved])).indices).toEqual([3])
@@ -93,7 +93,7 @@ describe('what is no share', () => {
     expect(keys.wrongShares(sharing, [one, newer, foreign, moved])).toEqual([2, 2, 3])
   })
 
-  test('the same index twice, even with the same share: refused', () => {
+  test('with the same index as another one is refused, even if both are the same', () => {
     const [one, two] = pick(shares, 1, 2) as [keys.Share, keys.Share]
     for (const twice of [
       [one, one],
@@ -114,7 +114,7 @@ describe('what is no share', () => {
     },
   )
 
-  test('a scalar of 0, of the order or more, or of another length: refused', () => {
+  test('with a scalar of 0, not below the order, or of the wrong length is refused', () => {
     const order = Point.CURVE().n.toString(16).padStart(64, '0')
     for (const scalar of [
       new Uint8Array(32),
@@ -130,14 +130,14 @@ describe('what is no share', () => {
     }
   })
 
-  test('none at all, or one: insufficient', () => {
+  test('missing: fewer shares than the threshold are insufficient', () => {
     expect(refusal(() => keys.joinShares(sharing, [])).code).toBe('shares_insufficient')
     for (const share of shares)
       expect(refusal(() => keys.joinShares(sharing, [share])).code).toBe('shares_insufficient')
   })
 })
 
-describe('what is no sharing', () => {
+describe('an invalid sharing', () => {
   const everywhere = (wrong: keys.Sharing) => [
     refusal(() => keys.joinShares(wrong, shares)),
     refusal(() => keys.verifyingShareOf(wrong, 1)),
@@ -163,13 +163,13 @@ describe('what is no sharing', () => {
     expect(refusal(() => keys.dealShares({ threshold, total })).code).toBe('sharing_invalid')
   })
 
-  test('commitments that are none, too few, or too many: refused', () => {
+  test('with missing, too few or too many commitments is refused', () => {
     const [first, second] = sharing.commitments as [Uint8Array, Uint8Array]
     for (const commitments of [[], [first], [first, second, second], Array.from({ length: 1000 }, () => first)])
       for (const { code } of everywhere({ ...sharing, commitments })) expect(code).toBe('sharing_invalid')
   })
 
-  test('a commitment that is the identity, of small or mixed order, or not canonical: refused', () => {
+  test('with a commitment that is the identity, of small or mixed order, or not canonical is refused', () => {
     const [first, second] = sharing.commitments as [Uint8Array, Uint8Array]
     const torsion = ED25519_TORSION_SUBGROUP.map((hex) => Point.fromHex(hex))
     const wrong = [
@@ -189,7 +189,7 @@ describe('what is no sharing', () => {
     }
   })
 
-  test('any single bit of a commitment flipped: no key comes of it', () => {
+  test('with a single flipped bit of a commitment leads to no key', () => {
     sharing.commitments.forEach((commitment, at) => {
       let refused = 0
       for (const wrong of flips(commitment)) {
@@ -202,13 +202,13 @@ describe('what is no sharing', () => {
     })
   })
 
-  test('commitments in another order: no share of theirs', () => {
+  test('with commitments in another order has no valid share', () => {
     const commitments = [...sharing.commitments].reverse()
     expect(keys.wrongShares({ ...sharing, commitments }, shares)).toContain(2)
     expect(refusal(() => keys.joinShares({ ...sharing, commitments }, shares.slice(0, 2))).code).toBe('share_invalid')
   })
 
-  test('a share that would be zero: refused', () => {
+  test('whose share would be zero is refused', () => {
     // f(x) = 1 − x is zero at 1.
     const commitments = [Point.BASE.toBytes(), Point.BASE.negate().toBytes()]
     expect(refusal(() => keys.verifyingShareOf({ ...SIGNERS, commitments }, 1)).code).toBe('sharing_invalid')

@@ -62,12 +62,12 @@ describe('RFC 9591, appendix E.1: FROST(Ed25519, SHA-512)', () => {
   }))
   const signing: keys.Signing = { sharing, commitments, message }
 
-  test('the group public key is that of the group secret key', () => {
+  test('the group public key belongs to the group secret key', () => {
     expect(keys.publicKeyOf(secret)).toEqual(publicKey)
     expect(sharing.commitments[0]).toEqual(publicKey)
   })
 
-  test('the shares are the polynomial’s values, and any two make the group secret key', () => {
+  test('the shares are values of the polynomial, and any two give the group secret key', () => {
     for (const share of shares) {
       const value = Scalars.add(
         Scalars.fromBytes(secret),
@@ -81,7 +81,7 @@ describe('RFC 9591, appendix E.1: FROST(Ed25519, SHA-512)', () => {
       expect(keys.joinShares(sharing, pick(shares, a, b))).toEqual(secret)
   })
 
-  test.each(signers)('signer $index draws its nonces from the randomness, and commits to them', (signer) => {
+  test.each(signers)('signer $index derives its nonces from the randomness, and commits to them', (signer) => {
     const randomness = signer.randomness.map(fromHex)
     const [share] = pick(shares, signer.index)
     const identifier = Frost.Identifier.fromNumber(signer.index)
@@ -95,7 +95,7 @@ describe('RFC 9591, appendix E.1: FROST(Ed25519, SHA-512)', () => {
     expect(toHex(drawn.commitments.binding)).toBe(signer.binding)
   })
 
-  test('the binding factors are as sections 4.3, 4.4 and 6.1 say', () => {
+  test('the binding factors match sections 4.3, 4.4 and 6.1', () => {
     const sha512 = (...parts: (string | Uint8Array)[]) =>
       parts.reduce((hash, part) => hash.update(part), createHash('sha512')).digest()
     const suite = 'FROST-ED25519-SHA512-v1'
@@ -108,7 +108,7 @@ describe('RFC 9591, appendix E.1: FROST(Ed25519, SHA-512)', () => {
     }
   })
 
-  test.each(signers)('signer $index makes its part of the signature, and it is right', (signer) => {
+  test.each(signers)('signer $index makes a valid part of the signature', (signer) => {
     const [share] = pick(shares, signer.index)
     const nonces = { hiding: fromHex(signer.hidingNonce), binding: fromHex(signer.bindingNonce) }
     const part = keys.signShare(signing, share as keys.Share, nonces)
@@ -117,7 +117,7 @@ describe('RFC 9591, appendix E.1: FROST(Ed25519, SHA-512)', () => {
     expect(keys.isSignatureShare(signing, part)).toBe(true)
   })
 
-  test('the numbers hang together: z · B = D + ρE + λcY for each signer', () => {
+  test('z · B = D + ρE + λcY holds for each signer', () => {
     const R = Point.fromBytes(fromHex(signature.slice(0, 64)))
     const wide = createHash('sha512').update(R.toBytes()).update(publicKey).update(message).digest()
     const challenge = Scalars.create(wide.reduceRight((sum, byte) => (sum << 8n) | BigInt(byte), 0n))
@@ -132,7 +132,7 @@ describe('RFC 9591, appendix E.1: FROST(Ed25519, SHA-512)', () => {
     }
   })
 
-  test('the parts make the signature, and it is a plain Ed25519 signature', () => {
+  test('the parts combine to a plain Ed25519 signature', () => {
     const parts = signers.map(({ index, sigShare }) => ({ index, value: fromHex(sigShare) }))
     const made = keys.aggregate(signing, parts)
     expect(toHex(made)).toBe(signature)
@@ -140,7 +140,7 @@ describe('RFC 9591, appendix E.1: FROST(Ed25519, SHA-512)', () => {
     expect(isPlainEd25519(made, message, publicKey)).toBe(true)
   })
 
-  test('the suite here signs as the library’s own', () => {
+  test('this suite signs like the library’s suite', () => {
     const [signer] = signers
     const own = ed25519_FROST.signShare(
       { identifier: ed25519_FROST.Identifier.fromNumber(1), signingShare: (shares[0] as keys.Share).scalar },
@@ -200,7 +200,7 @@ describe('RFC 9180: HPKE', () => {
     expect(new Uint8Array(opened)).toEqual(plaintext)
   })
 
-  test('what is sealed here opens by that same suite, with the info and the additional data that the format names', async () => {
+  test('a box opens with the same suite of the library, with the documented info and additional data', async () => {
     const sealed = await keys.sealTo(fromHex(OURS.pkRm), { purpose: 'recover', context: { b: 1, a: null } }, plaintext)
     const suite = new CipherSuite({ kem, kdf, aead: OURS.aead })
     const recipientKey = await suite.kem.deserializePrivateKey(fromHex(OURS.skRm))
@@ -246,19 +246,19 @@ describe('RFC 8032, section 7.1: Ed25519', () => {
     expect(toHex(keys.publicKeyOf(keys.scalarOfSeed(fromHex(seed))))).toBe(publicKey)
   })
 
-  test.each(VECTORS)('$name: the signature is one, and of nothing else', ({ message, signature, publicKey }) => {
+  test.each(VECTORS)('$name: the signature is valid, and for nothing else', ({ message, signature, publicKey }) => {
     expect(keys.isSignature(fromHex(signature), fromHex(message), fromHex(publicKey))).toBe(true)
     expect(keys.isSignature(fromHex(signature), fromHex(`${message}00`), fromHex(publicKey))).toBe(false)
     const [other] = VECTORS.filter((vector) => vector.publicKey !== publicKey)
     expect(keys.isSignature(fromHex(signature), fromHex(message), fromHex(other?.publicKey ?? ''))).toBe(false)
   })
 
-  test.each(VECTORS)('$name: the scalar of the seed signs under its key', ({ seed, message, publicKey }) => {
+  test.each(VECTORS)('$name: the scalar of the seed signs with its key', ({ seed, message, publicKey }) => {
     const signed = keys.signWithScalar(fromHex(message), keys.scalarOfSeed(fromHex(seed)))
     expect(isPlainEd25519(signed, fromHex(message), fromHex(publicKey))).toBe(true)
   })
 
-  test('any seed gives the public key that OpenSSL gives', () => {
+  test('any seed gives the same public key as with OpenSSL', () => {
     for (let n = 0; n < 50; n += 1) {
       const seed = crypto.getRandomValues(new Uint8Array(32))
       const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed])

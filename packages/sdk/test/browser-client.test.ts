@@ -68,7 +68,7 @@ const failure = (call: Promise<unknown>) =>
   )
 
 describe('a session', () => {
-  test('begins with what a call answered, calls as its user, and ends here and on the server by signOut', async () => {
+  test('starts with the result of a sign-in, calls as its user, and signOut ends it here and on the server', async () => {
     const { client } = newTab({ storage: newStore() })
     expect(client.getSession()).toEqual({ status: 'signed_out', ended: false })
     expect(await failure(client.api.wallet.get())).toMatchObject({ code: 'session_missing' })
@@ -92,7 +92,7 @@ describe('a session', () => {
     await client.signOut()
   })
 
-  test('is the same object until it changes, and says when it does', async () => {
+  test('is the same object until it changes, and listeners learn of each change', async () => {
     const { client } = newTab({ storage: null })
     const told: SessionState[] = []
     const end = client.subscribe(() => told.push(client.getSession()))
@@ -107,7 +107,7 @@ describe('a session', () => {
     expect(told).toHaveLength(2)
   })
 
-  test('outlives its page in a storage, and does not without one', async () => {
+  test('is kept after a reload in a storage, and lost without one', async () => {
     const storage = newStore()
     const { userId } = await signInAsGuest(newTab({ storage }).client)
     expect(userIdOf(newTab({ storage }).client.getSession())).toBe(userId)
@@ -116,7 +116,7 @@ describe('a session', () => {
     expect(newTab({ storage: null }).client.getSession().status).toBe('signed_out')
   })
 
-  test('goes on in memory where the storage refuses, and what lies in it broken is no session', async () => {
+  test('stays in memory if the storage fails, and a broken entry counts as no session', async () => {
     const refusing: KeyValueStore = {
       getItem: () => null,
       setItem: () => {
@@ -136,7 +136,7 @@ describe('a session', () => {
     }
   })
 
-  test('put in the place of another ends that one on the server', async () => {
+  test('that replaces another one ends the other one on the server', async () => {
     const { client, requests } = newTab({ storage: newStore() })
     const first = await signInAsGuest(client)
     await signInAsGuest(client)
@@ -146,7 +146,7 @@ describe('a session', () => {
     await eventually('it is over', isOver)
   })
 
-  test('that the server could not be told to end goes on, until it is forgotten', async () => {
+  test('stays if the server cannot be reached at sign-out, until forget() is called', async () => {
     let away = false
     const { client } = newTab({
       storage: newStore(),
@@ -161,7 +161,7 @@ describe('a session', () => {
     expect(client.getSession()).toEqual({ status: 'signed_out', ended: false })
   })
 
-  test('that was ended elsewhere is over here with the next call, and says that it ended by itself', async () => {
+  test('that was ended elsewhere ends here at the next call, and `ended` is true', async () => {
     const { client } = newTab({ storage: newStore() })
     const { sessionId, userId } = await signInAsGuest(client)
     await tenant.delete(`/auth/sessions/${sessionId}`, { headers: { 'x-user-id': userId } })
@@ -170,7 +170,7 @@ describe('a session', () => {
   })
 })
 
-describe('an access token that has run out', () => {
+describe('an expired access token', () => {
   test('is renewed once for twenty calls at once, which all succeed', async () => {
     const { client, refreshes } = newTab({ storage: newStore() })
     const { userId } = await signInAsGuest(client)
@@ -181,7 +181,7 @@ describe('an access token that has run out', () => {
     expect(refreshes()).toBe(1)
   })
 
-  test('is renewed once for all tabs, at the same moment too', async () => {
+  test('is renewed once for all tabs, also if they call at the same moment', async () => {
     const storage = newStore()
     const tabs = Array.from({ length: 4 }, () => newTab({ storage }))
     await signInAsGuest((tabs[0] as (typeof tabs)[0]).client)
@@ -192,7 +192,7 @@ describe('an access token that has run out', () => {
     for (const { client } of tabs) expect(client.getSession().status).toBe('signed_in')
   })
 
-  test('is renewed before it is used, where the page’s own clock says so', async () => {
+  test('is renewed before it is used if the clock of the page says that it expired', async () => {
     const storage = newStore()
     const { client, requests } = newTab({ storage })
     await signInAsGuest(client)
@@ -205,7 +205,7 @@ describe('an access token that has run out', () => {
     expect(JSON.parse(storage.getItem(key) as string).refreshToken).not.toBe(held.refreshToken)
   })
 
-  test('is renewed all the same when the answer to that was lost', async () => {
+  test('is renewed even if the response to the first renewal was lost', async () => {
     let lost = 0
     const { client, refreshes } = newTab({
       storage: newStore(),
@@ -223,7 +223,7 @@ describe('an access token that has run out', () => {
     expect(client.getSession().status).toBe('signed_in')
   })
 
-  test('ends the session where its refresh token has ended, and nobody is signed in', async () => {
+  test('ends the session if the refresh token has expired', async () => {
     const { client } = newTab({ storage: newStore() })
     await signInAsGuest(client)
     service.advance(31 * 24 * 60 * MINUTE_MS)
@@ -232,7 +232,7 @@ describe('an access token that has run out', () => {
     expect(await client.refresh()).toBe(false)
   })
 
-  test('that could not be renewed leaves the session as it was', async () => {
+  test('leaves the session unchanged if the renewal fails', async () => {
     let away = false
     const { client } = newTab({
       storage: newStore(),
@@ -247,7 +247,7 @@ describe('an access token that has run out', () => {
     expect(await client.refresh()).toBe(true)
   })
 
-  test('is not put back by a renewal that ends after signing out', async () => {
+  test('is not restored by a renewal that ends after sign-out', async () => {
     let letGo: () => void = () => undefined
     const held = new Promise<void>((resolve) => {
       letGo = resolve
@@ -317,7 +317,7 @@ describe('a step-up', () => {
   }
   const policy = { allow: [{ templateId: 'Token:Holding', actions: ['exercise' as const], choices: ['Transfer'] }] }
 
-  test('asks for a code, again after a wrong one, and then does what was wanted', async () => {
+  test('asks for a code, asks again after a wrong one, and then repeats the call', async () => {
     const { client, codeNow } = await newHolder()
     const asked: (string | null)[] = []
     const session = await withStepUp(client, () => client.api.delegatedSessions.create({ policy }), {
@@ -334,7 +334,7 @@ describe('a step-up', () => {
     })
   })
 
-  test('takes a recovery code', async () => {
+  test('accepts a recovery code', async () => {
     const { client, recoveryCodes } = await newHolder()
     await withStepUp(client, () => client.api.delegatedSessions.create({ policy }), {
       askCode: async () => ({ recoveryCode: recoveryCodes[0] as string }),
@@ -342,7 +342,7 @@ describe('a step-up', () => {
     expect((await client.api.mfa.status()).recoveryCodesRemaining).toBe(9)
   })
 
-  test('that the person keeps from leaves what they wanted refused', async () => {
+  test('fails with the original error if the user gives no code', async () => {
     const { client } = await newHolder()
     const call = withStepUp(client, () => client.api.delegatedSessions.create({ policy }), {
       askCode: async () => null,
@@ -350,7 +350,7 @@ describe('a step-up', () => {
     expect(await failure(call)).toMatchObject({ code: 'mfa_required' })
   })
 
-  test('ends with mfa_locked where somebody only guesses', async () => {
+  test('ends with mfa_locked after five wrong codes', async () => {
     const { client } = await newHolder()
     let guesses = 0
     const call = withStepUp(client, () => client.api.delegatedSessions.create({ policy }), {
@@ -360,7 +360,7 @@ describe('a step-up', () => {
     expect(guesses).toBeLessThanOrEqual(6)
   })
 
-  test('signs in again where that is asked for, if it may', async () => {
+  test('signs in again if a fresh sign-in is required and signInAgain is given', async () => {
     const { client } = newTab({ storage: newStore() })
     await signInAsGuest(client)
     await client.api.wallet.create()
@@ -383,7 +383,7 @@ describe('a step-up', () => {
 })
 
 describe('without a browser', () => {
-  test('a client is inert: nobody is signed in, nothing is kept, no passkeys and nothing to finish', async () => {
+  test('nobody is signed in, nothing is stored, there are no passkeys, and no sign-in can be finished', async () => {
     const { client, requests } = newTab()
     expect(client.getSession().status).toBe('signed_out')
     expect(supportsPasskeys()).toBe(false)
@@ -396,12 +396,12 @@ describe('without a browser', () => {
     expect(requests).toEqual([])
   })
 
-  test.each([['hk_sk_1234'], [''], [undefined]])('no other key than a publishable one is taken: %s', (key) => {
+  test.each([['hk_sk_1234'], [''], [undefined]])('only a publishable key is accepted, not %s', (key) => {
     const options = { baseUrl: 'https://halfkey.example', publishableKey: key as string }
     expect(() => createBrowserClient(options)).toThrow(/publishable key/)
   })
 
-  test('what a log shows of a client has no token in it', async () => {
+  test('a client in a log shows no token', async () => {
     const { client } = newTab({ storage: newStore() })
     const { accessToken, refreshToken } = await signInAsGuest(client)
     const shown = `${JSON.stringify(client)}${JSON.stringify(client.getSession())}`

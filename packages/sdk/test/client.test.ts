@@ -214,7 +214,7 @@ describe('every method works against the server', () => {
     expect((await client.health.ready()).checks.map(({ name }) => name)).toContain('database')
   })
 
-  test('and none of the API’s operations is without one', () => {
+  test('and every operation of the API has a method', () => {
     const { paths } = JSON.parse(readFileSync(new URL('../../server/openapi.json', import.meta.url), 'utf8'))
     const called = (method: string, path: string) => {
       // An id of ours, or a template's name.
@@ -230,8 +230,8 @@ describe('every method works against the server', () => {
   })
 })
 
-describe('a list of the server’s', () => {
-  test('iterates over all pages, and awaited is the first', async () => {
+describe('a list', () => {
+  test('iterates over all pages, and resolves to the first page', async () => {
     const other = createClient({ baseUrl: service.url, apiKey: (await service.newTenant()).key })
     const made: string[] = []
     for (let n = 0; n < 7; n++) made.unshift((await other.users.create({ externalId: `n-${n}` })).id)
@@ -244,7 +244,7 @@ describe('a list of the server’s', () => {
     expect(await all(other.users.list({ page: 9 }))).toEqual([])
   })
 
-  test('that has no ids, the event types, comes whole', async () => {
+  test('of event types, which have no ids, is complete', async () => {
     const types = (await all(client.webhooks.eventTypes({ pageSize: 7 }))).map(({ type }) => type)
     expect(new Set(types).size).toBe(types.length)
     expect(types.length).toBe((await client.webhooks.eventTypes()).total)
@@ -256,7 +256,7 @@ describe('a list of the server’s', () => {
   })
 })
 
-describe('a call whose answer was lost', () => {
+describe('a call whose response was lost', () => {
   /** Lets the server do its work, and then loses its answer, as a broken connection does. */
   function losingFirst() {
     const replayed: (string | null)[] = []
@@ -270,7 +270,7 @@ describe('a call whose answer was lost', () => {
     return { replayed, sender }
   }
 
-  test('has its effect once, and answers what it answered first', async () => {
+  test('has its effect once, and returns the first result', async () => {
     const { replayed, sender } = losingFirst()
     const other = await service.newTenant()
     const unlucky = createClient({ baseUrl: service.url, apiKey: other.key, fetch: sender })
@@ -279,7 +279,7 @@ describe('a call whose answer was lost', () => {
     expect((await unlucky.users.list()).data).toEqual([user])
   })
 
-  test('gives a secret that is shown once all the same', async () => {
+  test('still returns a secret that is shown only once', async () => {
     const { replayed, sender } = losingFirst()
     const other = await service.newTenant()
     const unlucky = createClient({ baseUrl: service.url, apiKey: other.key, fetch: sender })
@@ -289,8 +289,8 @@ describe('a call whose answer was lost', () => {
   })
 })
 
-describe('an error of the API', () => {
-  test('says status, code, details and request id', async () => {
+describe('an API error', () => {
+  test('has status, code, details and request id', async () => {
     const error = await failure(client.users.create({ email: 'x', name: '' }))
     expect(error).toMatchObject({
       name: 'HalfkeyError',
@@ -303,7 +303,7 @@ describe('an error of the API', () => {
     expect(service.logs()).toContain(error.requestId)
   })
 
-  test('is told apart by isHalfkeyError', async () => {
+  test('is recognised by isHalfkeyError', async () => {
     const error: unknown = await failure(client.users.get('usr_none'))
     expect(isHalfkeyError(error)).toBe(true)
     expect(isHalfkeyError(error, 'already_exists')).toBe(false)
@@ -313,13 +313,13 @@ describe('an error of the API', () => {
       expect(isHalfkeyError(other)).toBe(false)
   })
 
-  test('comes for an id with any characters, which stays one segment of the path', async () => {
+  test('is thrown for an id with any characters: the id stays one segment of the path', async () => {
     for (const id of ['usr/../x', '../apps', '?force=true', '#', 'ü ☃', '%2e%2e', 'a'.repeat(1_000)])
       expect(await failure(client.users.get(id)), id).toMatchObject({ status: 404, code: 'not_found' })
   })
 })
 
-describe('wrong use is refused before anything is sent', () => {
+describe('invalid arguments are refused before anything is sent', () => {
   test.each<[string, () => Promise<unknown>]>([
     ['an empty id', () => client.users.get('')],
     ['a dot for an id', () => client.users.delete('.')],
@@ -391,7 +391,7 @@ describe('the request', () => {
     return seen
   }
 
-  test('carries the key, a random idempotency key where something changes, and the user', async () => {
+  test('has the API key, the user, and for changes a random idempotency key', async () => {
     const [post, get] = await headersOf({ userId: 'usr_7' })
     expect(post).toEqual({
       accept: 'application/json',
@@ -403,7 +403,7 @@ describe('the request', () => {
     expect(get).toEqual({ accept: 'application/json', 'x-api-key': 'hk_sk_x', 'x-user-id': 'usr_7' })
   })
 
-  test('carries an access token, asked for anew each time if a function gives it', async () => {
+  test('has an access token, which a function returns anew for each request', async () => {
     let asked = 0
     const accessToken = async () => `token-${++asked}`
     expect((await headersOf({ accessToken })).map((each) => each.authorization)).toEqual([
@@ -414,7 +414,7 @@ describe('the request', () => {
     expect((await headersOf({ delegateToken: 'dst_1' }))[0]?.authorization).toBe('Bearer dst_1')
   })
 
-  test('makes its idempotency key without crypto.randomUUID too, as on pages over http', async () => {
+  test('has an idempotency key also without crypto.randomUUID, as on pages over http', async () => {
     const given = crypto.randomUUID
     Object.defineProperty(crypto, 'randomUUID', { value: undefined, configurable: true })
     try {
@@ -429,7 +429,7 @@ describe('the request', () => {
 describe('the key stays secret', () => {
   const SECRET_KEY = 'hk_sk_thisMustNotBeSeen'
 
-  test('in what a client prints as', () => {
+  test('when a client is printed', () => {
     const secretive = createClient({ baseUrl: service.url, apiKey: SECRET_KEY, accessToken: 'tokenNotToBeSeen' })
     const shown = [inspect(secretive, { depth: 9, showHidden: true }), JSON.stringify(secretive), String(secretive)]
     expect(shown[0]).toContain('HalfkeyClient')
@@ -438,7 +438,7 @@ describe('the key stays secret', () => {
     expect(inspect({ ...secretive }, { depth: 9, showHidden: true })).not.toMatch(/NotBeSeen/)
   })
 
-  test('in errors: of the API, of the network, and for a key that no header can hold', async () => {
+  test('in errors of the API, of the network, and for an invalid key', async () => {
     const wrong = createClient({ baseUrl: service.url, apiKey: SECRET_KEY })
     const unreachable = createClient({ baseUrl: 'http://127.0.0.1:9', apiKey: SECRET_KEY, maxRetries: 0 })
     const errors: unknown[] = [await failure(wrong.users.list()), await failure(unreachable.users.list())]

@@ -43,7 +43,7 @@ function recorder(loses: (n: number) => boolean = () => false) {
 }
 
 describe('execute', () => {
-  test('whose answers are lost happens once, and answers what it answered first', async () => {
+  test('happens once if responses are lost, and returns the first result', async () => {
     const { seen, sender } = recorder((n) => n <= 2)
     const { id, agent, dripped } = await newAgent(sender)
     const done = await agent.execute(id, { commands: [transfer(dripped.contractId, '3')] })
@@ -57,7 +57,7 @@ describe('execute', () => {
     expect((await agent.get(id)).remaining.spend[0]?.spent).toBe('3')
   })
 
-  test('under an own command id can be asked again by another process, and is told apart from another order', async () => {
+  test('with an own command id can be repeated by another process, and refuses other commands under that id', async () => {
     const { id, agent, dripped } = await newAgent()
     const order = { commandId: 'order-7', commands: [transfer(dripped.contractId, '4')] }
     const done = await agent.execute(id, order)
@@ -68,7 +68,7 @@ describe('execute', () => {
     })
   })
 
-  test('of two calls without a command id makes two transactions', async () => {
+  test('without a command id makes one transaction for each call', async () => {
     const { id, agent, dripped } = await newAgent()
     const first = await agent.execute(id, { commands: [transfer(dripped.contractId, '1')] })
     const [rest] = (await agent.query(id)).contracts
@@ -77,7 +77,7 @@ describe('execute', () => {
     expect(second.remaining.spend[0]?.spent).toBe('2')
   })
 
-  test('beyond the cap is refused with the figures', async () => {
+  test('over the spend cap is refused, and the error has the amounts', async () => {
     const { id, agent, dripped } = await newAgent()
     const refused = agent.execute(id, { commands: [transfer(dripped.contractId, '10.5')] })
     await expect(refused).rejects.toMatchObject({
@@ -88,8 +88,8 @@ describe('execute', () => {
   })
 })
 
-describe('what changes nothing', () => {
-  test('a dry run or a query, is sent without idempotency key or command id, and repeated all the same', async () => {
+describe('a call that changes nothing', () => {
+  test('(a dry run, a query) has no idempotency key or command id, and is retried', async () => {
     const { seen, sender } = recorder((n) => n === 1 || n === 3)
     const { id, agent, dripped } = await newAgent(sender)
     const dry = await agent.dryRun(id, [transfer(dripped.contractId, '11')])
@@ -104,7 +104,7 @@ describe('what changes nothing', () => {
 })
 
 describe('queryAll', () => {
-  test('is every contract of every page, each page asked for when it is needed', async () => {
+  test('returns every contract of every page, and requests a page only when it is needed', async () => {
     const { seen, sender } = recorder()
     const { id, agent, user } = await newAgent(sender)
     for (const amount of ['1', '2', '3', '4']) await client.dev.faucet({ userId: user.id, symbol: 'USDX', amount })
@@ -116,7 +116,7 @@ describe('queryAll', () => {
     expect(seen).toHaveLength(4)
   })
 
-  test('narrows, and goes past pages on which nothing fits', async () => {
+  test('filters, and continues after pages without a match', async () => {
     const { id, agent, user } = await newAgent()
     for (const amount of ['1', '2', '3']) await client.dev.faucet({ userId: user.id, symbol: 'USDX', amount })
     const where = [{ path: 'amount', op: 'gte' as const, value: '50' }]
@@ -141,7 +141,7 @@ describe('queryAll', () => {
     expect(cursors).toEqual([null, 'there'])
   })
 
-  test('throws what a page throws', async () => {
+  test('throws the error of a page', async () => {
     const { id, agent } = await newAgent()
     await client.delegatedSessions.revoke(id)
     await expect(agent.queryAll(id).next()).rejects.toMatchObject({ code: 'delegated_session_revoked' })
@@ -149,7 +149,7 @@ describe('queryAll', () => {
 })
 
 describe('a delegated session’s token', () => {
-  test('is neither in what a client prints as nor in its errors', async () => {
+  test('is not in a printed client or in its errors', async () => {
     const { id, token, agent } = await newAgent()
     const secretive = createClient({ baseUrl: service.url, apiKey: publishable, delegateToken: token })
     const error = await agent.execute(id, { commands: [transfer('00', '1')] }).catch((thrown: unknown) => thrown)

@@ -32,7 +32,7 @@ const rejected = (delivery: Received, secrets: string | string[]) =>
   expect(verified(delivery, secrets)).rejects.toThrow(WebhookVerificationError)
 
 describe('deliveries of a real server', () => {
-  test('verify with the secret that creation answered, and with no other', async () => {
+  test('are valid with the secret of their webhook only', async () => {
     const { secret } = await client.webhooks.create({ url: `${receiver.url}/one`, events: ['user.created'] })
     const other = await client.webhooks.create({ url: `${receiver.url}/other`, events: ['user.created'] })
     const { userId, delivery } = await deliveryOfNewUser('/one')
@@ -48,7 +48,7 @@ describe('deliveries of a real server', () => {
     )
   })
 
-  test('verify by each of their two signatures alone', async () => {
+  test('are valid with either of their two signatures alone', async () => {
     const { secret } = await client.webhooks.create({ url: `${receiver.url}/two`, events: ['user.created'] })
     const { delivery } = await deliveryOfNewUser('/two')
     for (const prefix of ['x-service-', 'webhook-']) {
@@ -57,7 +57,7 @@ describe('deliveries of a real server', () => {
     }
   })
 
-  test('verify during a rotation with the old secret, the new one or both, and after it with the new one', async () => {
+  test('are valid during a rotation with the old secret, the new one or both, and after it with the new one', async () => {
     const made = await client.webhooks.create({ url: `${receiver.url}/rotated`, events: ['user.created'] })
     const { secret } = await client.webhooks.rotate(made.id, { graceSeconds: 3_600 })
     if (secret === null) throw new Error('no new secret')
@@ -76,7 +76,7 @@ describe('deliveries of a real server', () => {
     await rejected(after, made.secret)
   })
 
-  test('verify for every kind of event that a test can imitate', async () => {
+  test('are valid for every type of event that can be tested', async () => {
     const { id, secret } = await client.webhooks.create({ url: `${receiver.url}/kinds`, events: ['*'] })
     const kinds: string[] = []
     for await (const { type } of client.webhooks.eventTypes({ pageSize: 100 })) kinds.push(type)

@@ -39,7 +39,7 @@ async function createUsers(client: HalfkeyClient, count: number): Promise<string
 }
 
 describe('the event feed', () => {
-  test('is read in portions, typed as events are', async () => {
+  test('is read in pages with typed events', async () => {
     const client = await newClient()
     const start = await client.events.list({ last: 0 })
     expect(start).toMatchObject({ events: [], hasMore: false, missed: false })
@@ -52,7 +52,7 @@ describe('the event feed', () => {
     expect(event.data.userId).toBe(userId)
   })
 
-  test('is followed from a place on: events come once, in order, while twenty writers write', async () => {
+  test('returns each event once, in order, while twenty writers write', async () => {
     const client = await newClient()
     const { nextCursor: after } = await client.events.list({ last: 0 })
     const following = usersOf(client.events.follow({ after, type: 'user.created', limit: 3 }), 60)
@@ -62,7 +62,7 @@ describe('the event feed', () => {
     expect(await usersOf(client.events.follow({ after }), 60)).toEqual(seen)
   })
 
-  test('goes on from its cursor: nothing is skipped, and nothing before it comes again', async () => {
+  test('continues from its cursor: no event is skipped or repeated', async () => {
     const client = await newClient()
     const { nextCursor: after } = await client.events.list({ last: 0 })
     const users = await createUsers(client, 7)
@@ -79,7 +79,7 @@ describe('the event feed', () => {
     expect(await usersOf(rest, 3)).toEqual(users.slice(4))
   })
 
-  test('ends by its signal, also while it waits', async () => {
+  test('ends at its signal, also while it waits', async () => {
     const client = await newClient()
     const controller = new AbortController()
     const { nextCursor: after } = await client.events.list({ last: 0 })
@@ -89,14 +89,14 @@ describe('the event feed', () => {
     await expect(following).rejects.toThrow('enough')
   })
 
-  test('ends at a refusal', async () => {
+  test('ends at a permanent error', async () => {
     const client = await newClient()
     await expect(usersOf(client.events.follow({ after: 'cur_nonsense' }), 1)).rejects.toMatchObject({
       code: 'validation_failed',
     })
   })
 
-  test('waits for what passes by itself, and loses nothing by it', async () => {
+  test('retries after temporary errors, and loses no event', async () => {
     const tenant = await service.newTenant()
     // Stands between: refuses connections, answers 502 and 429, and passes on what is left.
     let calls = 0

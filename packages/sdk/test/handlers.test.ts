@@ -118,7 +118,7 @@ const send = ({ body, headers }: { body: string; headers: Record<string, string>
   fetch(shop?.url as string, { method: 'POST', headers, body })
 
 describe.each(Object.entries(FRAMEWORKS))('%s', (_, open) => {
-  test('a delivery is handled, and answered only then', async () => {
+  test('a delivery is handled before it is answered', async () => {
     const events: WebhookEvent[] = []
     let letGo: () => void = () => undefined
     const held = new Promise<void>((resolve) => {
@@ -143,7 +143,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s', (_, open) => {
     expect(shop.failures).toEqual([])
   })
 
-  test('what a handler threw is answered 500 without its words, so that it comes again', async () => {
+  test('an error of the handler is answered 500 without its text, so that the delivery is retried', async () => {
     // Whatever status the cause has: a 410 of its own would say that nobody wants deliveries any more.
     const cause = Object.assign(new Error('the words of the database'), { status: 410, statusCode: 410 })
     shop = await open(() => Promise.reject(cause))
@@ -158,14 +158,14 @@ describe.each(Object.entries(FRAMEWORKS))('%s', (_, open) => {
     expect(failure.stack).toContain('the words of the database')
   })
 
-  test('a handler that throws at once, before any promise, is answered 500 too', async () => {
+  test('an error that the handler throws synchronously is answered 500 too', async () => {
     shop = await open(() => {
       throw new Error('at once')
     })
     expect((await send(delivery())).status).toBe(500)
   })
 
-  test('a delivery that is not genuine is answered 400, alike for every reason, and only the app learns why', async () => {
+  test('a delivery that is not genuine is answered 400 with the same body for every reason; only onRejected gets the reason', async () => {
     const reasons: string[] = []
     const events: unknown[] = []
     shop = await open((event) => events.push(event), { onRejected: ({ reason }) => reasons.push(reason) })
@@ -192,7 +192,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s', (_, open) => {
     expect(shop.failures).toEqual([])
   })
 
-  test('an event that was seen is answered 200 and not handled; one whose handler failed is handled when it comes again', async () => {
+  test('a seen event is answered 200 and not handled; after a failure, the retried event is handled', async () => {
     const done = new Set<string>()
     let attempts = 0
     shop = await open(
@@ -210,14 +210,14 @@ describe.each(Object.entries(FRAMEWORKS))('%s', (_, open) => {
     expect(attempts).toBe(2)
   })
 
-  test('a store of seen ids that is away is a failure, not an unseen event', async () => {
+  test('if `seen` fails, the answer is 500 and the event is not handled', async () => {
     const events: unknown[] = []
     shop = await open((event) => events.push(event), { seen: () => Promise.reject(new Error('away')) })
     expect((await send(delivery())).status).toBe(500)
     expect(events).toEqual([])
   })
 
-  test('a body over its limit is answered 413, announced or not', async () => {
+  test('a body over the limit is answered 413, with or without content-length', async () => {
     const events: unknown[] = []
     shop = await open((event) => events.push(event), { bodyBytesMax: BODY_BYTES_MAX })
     const large = delivery({ more: 'x'.repeat(BODY_BYTES_MAX) })
@@ -236,7 +236,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s', (_, open) => {
     expect(events.toSorted()).toEqual(all.map(({ id }) => id))
   })
 
-  test('a sender that goes away in the middle leaves the server as it was', async () => {
+  test('a sender that disconnects does not disturb the server', async () => {
     const events: unknown[] = []
     shop = await open((event) => events.push(event))
     const { port, pathname } = new URL(shop.url)
@@ -251,7 +251,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s', (_, open) => {
     expect(events).toHaveLength(1)
   })
 
-  test('nothing to sign by, or to call, is refused at start', async () => {
+  test('a missing secret or function is refused at start', async () => {
     for (const secrets of ['', [], ['']]) {
       expect(() => expressHandler(secrets, () => undefined)).toThrow(TypeError)
       expect(() => webhookPlugin(secrets, () => undefined)).toThrow(TypeError)
@@ -276,7 +276,7 @@ function sendWithoutLength(url: string, { body, headers }: { body: string; heade
   })
 }
 
-test.each(Object.entries(FRAMEWORKS))('the deliveries of a real service get through to %s', async (_, open) => {
+test.each(Object.entries(FRAMEWORKS))('%s accepts the deliveries of a real service', async (_, open) => {
   const events: WebhookEvent[] = []
   const { secret, id } = await client.webhooks.create({ url: 'http://127.0.0.1:3999/hook', events: ['user.created'] })
   let refusals = 1
@@ -299,7 +299,7 @@ test.each(Object.entries(FRAMEWORKS))('the deliveries of a real service get thro
 })
 
 describe('Express', () => {
-  test('a body that express.json has parsed before is an error that says what to do', async () => {
+  test('a body that express.json parsed is an error that says what to do', async () => {
     const events: unknown[] = []
     shop = await expressShop((app) =>
       app.use(express.json()).post(
@@ -312,7 +312,7 @@ describe('Express', () => {
     expect(events).toEqual([])
   })
 
-  test('express.json on other routes, or for other types, is no hindrance', async () => {
+  test('express.json on other routes, or for other content types, does not matter', async () => {
     const events: unknown[] = []
     shop = await expressShop((app) =>
       app
@@ -327,7 +327,7 @@ describe('Express', () => {
     expect(events).toHaveLength(1)
   })
 
-  test('bytes that a middleware or a platform kept beside what it parsed are as good', async () => {
+  test('bytes that a middleware or platform keeps beside the parsed body are used', async () => {
     shop = await expressShop((app) =>
       app.use(express.json({ verify: (request, _, bytes) => Object.assign(request, { rawBody: bytes }) })).post(
         '/hook',
@@ -339,7 +339,7 @@ describe('Express', () => {
 })
 
 describe('Fastify', () => {
-  test('the routes beside the plugin parse their bodies as before, and limits are its own', async () => {
+  test('other routes parse their bodies as before, with their own limits', async () => {
     const app = fastify({ bodyLimit: 100 })
     app.post('/json', async (request) => ({ got: request.body }))
     await app.register(
@@ -356,19 +356,19 @@ describe('Fastify', () => {
 })
 
 describe('the Fetch standard', () => {
-  test('other methods are answered 405', async () => {
+  test('methods other than POST are answered 405', async () => {
     const answer = await fetchHandler(SECRET, () => undefined)(new Request('http://shop/hook'))
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST'])
   })
 
-  test('a request whose body was read before is an error that says so', async () => {
+  test('a request whose body was already read is an error that says so', async () => {
     const { body, headers } = delivery()
     const request = new Request('http://shop/hook', { method: 'POST', body, headers })
     await request.json()
     await expect(fetchHandler(SECRET, () => undefined)(request)).rejects.toThrow(/has been read already/)
   })
 
-  test('what a handler threw is written to the console where nobody else wants it', async (context) => {
+  test('an error of the handler is written to the console without onError', async (context) => {
     const written: unknown[] = []
     const { error } = console
     context.onTestFinished(() => {

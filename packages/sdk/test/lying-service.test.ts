@@ -46,7 +46,7 @@ const SUBJECT: [string, Lie][] = [
   ['another challenge', ({ subject }) => Object.assign(subject, { challengeId: 'chl_01jb2m7x9kq4t8v6w0r3s5y1zc' })],
 ]
 
-describe('a service that lies while a key is generated is found out, and the user gets no wallet:', () => {
+describe('a service that lies during key generation is detected, and the user gets no wallet:', () => {
   const lies: [string, string, Lie][] = [
     ...SUBJECT.map(([name, lie]) => ['startDkg', name, lie] as [string, string, Lie]),
     ['startDkg', 'another index', ({ round1 }) => Object.assign(round1, { index: 2 })],
@@ -76,8 +76,8 @@ describe('a service that lies while a key is generated is found out, and the use
     })
 })
 
-describe('a service that lies while a transaction is signed', () => {
-  test('gets no signature for other commands than were asked for, whatever the delegate looks at', async () => {
+describe('a service that lies when a transaction is signed', () => {
+  test('gets no signature for other commands than the requested ones', async () => {
     const { guest, mine } = await newUser()
     const { device } = await createSharedWallet(mine)
     const dripped = await client.dev.faucet({ userId: guest.userId, symbol: 'USDX', amount: '5' })
@@ -101,7 +101,7 @@ describe('a service that lies while a transaction is signed', () => {
   })
 })
 
-describe('a service that lies while a key is shared anew is found out before the old shares go:', () => {
+describe('a service that lies during resharing is detected before the old shares are replaced:', () => {
   const lies: [string, string, Lie][] = [
     ...SUBJECT.map(([name, lie]) => ['challenge', name, lie] as [string, string, Lie]),
     ['recover', 'no dealing', (answer) => Object.assign(answer, { dealings: [] })],
@@ -135,7 +135,7 @@ describe('a service that lies while a key is shared anew is found out before the
     ['recover', 'the same generation', (answer) => Object.assign(answer, { generation: 1 })],
     ['recover', 'a later generation', (answer) => Object.assign(answer, { generation: 9 })],
   ]
-  test('in whichever way', async () => {
+  test('in any of its answers', async () => {
     for (const [method, name, lie] of lies) {
       const { mine } = await newUser()
       const { device, recovery } = await createSharedWallet(mine)
@@ -155,7 +155,7 @@ describe('a service that lies while a key is shared anew is found out before the
   }, 180_000)
 })
 
-test('a service that gives out another share than its own is found out', async () => {
+test('a service that releases another share than its own is detected', async () => {
   const lies: Lie[] = [
     (answer) => Object.assign(answer, { index: 2 }),
     (answer) => Object.assign(answer, { index: 3 }),
@@ -169,7 +169,7 @@ test('a service that gives out another share than its own is found out', async (
   }
 })
 
-test('a service that has something else signed, or spoils its part, gets no signature', async () => {
+test('a service that asks to sign something else, or sends an invalid part, gets no signature', async () => {
   const { guest, mine } = await newUser()
   const { device } = await createSharedWallet(mine)
   const dripped = await client.dev.faucet({ userId: guest.userId, symbol: 'USDX', amount: '9' })

@@ -52,14 +52,14 @@ function operations(): string[] {
 }
 
 describe('the client', () => {
-  test('has a method for every operation that the API’s description has, and none for another', async () => {
+  test('has a method for exactly the operations of the API’s description', async () => {
     const sent = new Set<string>()
     for (const name of names) sent.add(await requestOf(name))
     expect(operations().length).toBeGreaterThanOrEqual(70)
     expect([...sent].toSorted()).toEqual(operations().toSorted())
   })
 
-  test('has one name for an operation, but where a second does something more', async () => {
+  test('has one method for each operation, except methods that add something', async () => {
     const byOperation = Map.groupBy(
       await Promise.all(names.map(async (name) => ({ name, operation: await requestOf(name) }))),
       ({ operation }) => operation,
@@ -72,7 +72,7 @@ describe('the client', () => {
     ])
   })
 
-  test('is typed by that description', () => {
+  test('has the types of the API’s description', () => {
     type Sent = NonNullable<paths['/users']['post']['requestBody']>['content']['application/json']
     expectTypeOf<NonNullable<Parameters<HalfkeyClient['users']['create']>[0]>>().toEqualTypeOf<Sent>()
     expectTypeOf<Awaited<ReturnType<HalfkeyClient['users']['create']>>>().toEqualTypeOf<components['schemas']['User']>()

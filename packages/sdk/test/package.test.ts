@@ -10,7 +10,7 @@ const text = (name: string) => readFileSync(`${ROOT}${name}`, 'utf8')
 const code = (name: string) => text(`src/${name}`).replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '')
 
 describe('the package', () => {
-  test('has no dependencies at run time, but React for whoever uses its hooks', () => {
+  test('has no runtime dependencies, except React for its hooks', () => {
     const manifest = JSON.parse(text('package.json'))
     for (const kind of ['dependencies', 'optionalDependencies', 'bundledDependencies'])
       expect(manifest[kind]).toBeUndefined()
@@ -26,12 +26,12 @@ describe('the package', () => {
     }
   })
 
-  test('names nothing that only Node has', () => {
+  test('uses nothing that only Node has', () => {
     for (const name of sources.filter((each) => !each.endsWith('.gen.ts')))
       expect(code(name), name).not.toMatch(/\bnode:|\bBuffer\b|\bprocess\.|\b__dirname\b|\bsetImmediate\b|\brequire\(/)
   })
 
-  test('writes to no console, but what a webhook handler threw where no framework hears it', () => {
+  test('does not write to the console, except the error of a webhook handler without a framework', () => {
     for (const name of sources.filter((each) => each !== 'fetch.ts'))
       expect(code(name), name).not.toMatch(/\bconsole\b/)
     expect(code('fetch.ts').match(/\bconsole\b/g)).toHaveLength(1)

@@ -140,7 +140,7 @@ test('the packed keys package has compiled and typed files, and none that only t
 })
 
 describe('the packed package', () => {
-  test('has what it exports, compiled and typed, and nothing that only we need', () => {
+  test('has its exports, compiled and typed, and no files that only the repository needs', () => {
     const manifest = JSON.parse(readFileSync(join(project.folder, 'node_modules/@halfkey/sdk/package.json'), 'utf8'))
     const exported = Object.values<string | Record<string, string>>(manifest.exports).flatMap((entry) =>
       typeof entry === 'string' ? [entry] : Object.values(entry),
@@ -158,19 +158,19 @@ describe('the packed package', () => {
     }
   })
 
-  test('installs alone, without a network, and keeps to its weight', async () => {
+  test('installs without a network and other packages, and stays below its size limit', async () => {
     const lock = JSON.parse(readFileSync(join(project.folder, 'package-lock.json'), 'utf8'))
     expect(Object.keys(lock.packages)).toEqual(['', 'node_modules/@halfkey/sdk'])
     expect(project.tarballBytes).toBeLessThan(TARBALL_BYTES_MAX)
   })
 
-  test.each(SIZES)('weighs little in a bundle: %s', async (what, code, gzipBytesMax) => {
+  test.each(SIZES)('stays below its size limit in a bundle: %s', async (what, code, gzipBytesMax) => {
     const text = await bundle(project.write('entry.js', code), { external: ['react'] })
     expect(gzipBytes(text), what).toBeLessThan(gzipBytesMax)
     expect(text).not.toMatch(/node:|\bBuffer\b|\bprocess\b/)
   })
 
-  test('runs in Node against a service: user, wallet, delegated session, a webhook by its handler', async () => {
+  test('runs in Node against a service: user, wallet, delegated session, webhook handler', async () => {
     const file = project.write('program.mjs', PROGRAM)
     const output = await project.run(process.execPath, [file], { HALFKEY_URL: service.url, HALFKEY_KEY: tenant.key })
     expect(JSON.parse(output)).toEqual({
@@ -186,7 +186,7 @@ describe('the packed package', () => {
     ['nodenext', 'nodenext'],
     ['esnext', 'bundler'],
   ])(
-    'is typed for a strict project, module %s, resolution %s',
+    'has valid types in a strict project, module %s, resolution %s',
     async (module, moduleResolution) => {
       project.write('consumer.ts', CONSUMER)
       const compilerOptions = {
@@ -207,7 +207,7 @@ describe('the packed package', () => {
     60_000,
   )
 
-  test('receives webhooks where nothing of Node is: the Fetch standard alone', async () => {
+  test('receives webhooks without Node, with the Fetch standard only', async () => {
     const entry = project.write('worker.js', "export { webhookHandler } from '@halfkey/sdk/fetch'")
     const code = await bundle(entry, { platform: 'neutral', globalName: 'worker' })
     // What the Minimum Common Web API has, of which workers have all.

@@ -22,26 +22,26 @@ async function idsOf(all: AsyncIterable<{ id: string }>): Promise<string[]> {
 }
 
 describe('a list', () => {
-  test('awaited is its first page, with one request', async () => {
+  test('resolves to its first page, with one request', async () => {
     const { asked, getPage } = pagesOf(records(5), 2)
     const page = await list(getPage)
     expect(page).toEqual({ data: [{ id: 'usr_5' }, { id: 'usr_4' }], total: 5, page: 1, pageSize: 2, hasMore: true })
     expect(asked).toEqual([undefined])
   })
 
-  test('iterated is every record of every page, in order, each page asked for once', async () => {
+  test('iterates over every record of every page in order, and requests each page once', async () => {
     const { asked, getPage } = pagesOf(records(5), 2)
     expect(await idsOf(list(getPage))).toEqual(['usr_5', 'usr_4', 'usr_3', 'usr_2', 'usr_1'])
     expect(asked).toEqual([undefined, 2, 3])
   })
 
-  test('asks for a page only when its iteration gets there', async () => {
+  test('requests a page only when the iteration reaches it', async () => {
     const { asked, getPage } = pagesOf(records(9), 2)
     for await (const { id } of list(getPage)) if (id === 'usr_7') break
     expect(asked).toEqual([undefined, 2])
   })
 
-  test('can be iterated more than once, and after it was awaited, without another first request', async () => {
+  test('can be iterated more than once, and after await, without a second request for its first page', async () => {
     const { asked, getPage } = pagesOf(records(3), 2)
     const users = list(getPage)
     expect((await users).total).toBe(3)
@@ -50,7 +50,7 @@ describe('a list', () => {
     expect(asked).toEqual([undefined, 2, 2])
   })
 
-  test('gives a record once though new ones push it to the next page', async () => {
+  test('returns a record once, although new records push it to the next page', async () => {
     const all = records(6)
     const { getPage } = pagesOf(all, 3)
     const ids: string[] = []
@@ -61,7 +61,7 @@ describe('a list', () => {
     expect(ids).toEqual(['usr_6', 'usr_5', 'usr_4', 'usr_3', 'usr_2', 'usr_1'])
   })
 
-  test('ends when the records end before their count says so', async () => {
+  test('ends at an empty page, whatever the total says', async () => {
     const getPage = async (page = 1) => ({
       data: page === 1 ? [{ id: 'a' }] : [],
       total: 9,
@@ -72,7 +72,7 @@ describe('a list', () => {
     expect(await idsOf(list(getPage))).toEqual(['a'])
   })
 
-  test('throws what its first page throws, awaited or iterated, and leaves no rejection unhandled', async () => {
+  test('throws the error of its first page, awaited or iterated, and leaves no unhandled rejection', async () => {
     const failing = list<{ id: string }>(async () => Promise.reject(new Error('down')))
     await expect(idsOf(failing)).rejects.toThrow('down')
     await expect(failing).rejects.toThrow('down')

@@ -54,7 +54,7 @@ function expectTheStory({ code, stdout, stderr }: Awaited<ReturnType<typeof run>
 }
 
 test(
-  'the quick start tells its whole story on a service of its own, and leaves nothing behind',
+  'the quick start runs all steps on a temporary service, and leaves nothing behind',
   async () => {
     const folder = realpathSync(mkdtempSync(join(tmpdir(), 'hk-')))
     // Root's PostgreSQL runs as another user, who must pass and write.
@@ -71,7 +71,7 @@ test(
   FRESH_START_MS,
 )
 
-test('the quick start tells it on a service that runs, and leaves event and delivery there to be looked at', async () => {
+test('the quick start runs all steps on a running service, and leaves event and delivery there', async () => {
   const service = await startService()
   try {
     const { key } = await service.newTenant()
@@ -100,7 +100,7 @@ test('the quick start tells it on a service that runs, and leaves event and deli
   }
 })
 
-test('the quick start fails, and says why, where the key is not right', async () => {
+test('the quick start fails with a reason if the key is wrong', async () => {
   const service = await startService()
   try {
     const ended = await run({ HALFKEY_URL: service.url, HALFKEY_KEY: 'hk_sk_wrong' })

@@ -149,7 +149,7 @@ const OTHER = `whsec_${Buffer.alloc(32, 8).toString('base64')}`
 
 describe.each(Object.entries(LANGUAGES))('examples/%s', (name, find) => {
   test(
-    'takes real deliveries, before, during and after a change of the secret',
+    'accepts real deliveries before, during and after a rotation of the secret',
     async (context) => {
       const command = find()
       if (command === null) return context.skip(`${name}: its language is not installed here`)
@@ -172,7 +172,7 @@ describe.each(Object.entries(LANGUAGES))('examples/%s', (name, find) => {
   )
 
   test(
-    'refuses what is altered, old, from the future, signed by another secret or not at all, and does a repeat once',
+    'refuses altered, old, future, unsigned and wrongly signed deliveries, and handles a duplicate once',
     async (context) => {
       const command = find()
       if (command === null) return context.skip(`${name}: its language is not installed here`)
@@ -181,15 +181,15 @@ describe.each(Object.entries(LANGUAGES))('examples/%s', (name, find) => {
       const now = Math.floor(Date.now() / 1000)
       const refused: [what: string, body: string, headers: Record<string, string>][] = [
         ['a changed character', body.replace('ádá', 'ádä'), good],
-        ['a space more, which parsers ignore', `${body} `, good],
+        ['an additional space, which parsers ignore', `${body} `, good],
         ['an old timestamp', body, signed(body, SECRET, now - 310)],
-        ['a timestamp ahead', body, signed(body, SECRET, now + 310)],
+        ['a future timestamp', body, signed(body, SECRET, now + 310)],
         [
           'a fresh timestamp on an old signature',
           body,
           { ...signed(body, SECRET, now - 3600), 'x-service-timestamp': String(now) },
         ],
-        ['a timestamp that is none', body, { ...good, 'x-service-timestamp': 'soon' }],
+        ['an invalid timestamp', body, { ...good, 'x-service-timestamp': 'soon' }],
         ['an empty timestamp', body, { ...good, 'x-service-timestamp': '' }],
         ['another secret', body, signed(body, `whsec_${Buffer.alloc(32, 9).toString('base64')}`)],
         ['no signature', body, { 'x-service-timestamp': String(now) }],

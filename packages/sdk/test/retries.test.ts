@@ -92,10 +92,10 @@ const TRANSIENT: [string, Step][] = [
   ['503', fails(503, 'unavailable')],
   ['504', (response) => response.writeHead(504).end()],
   ['a connection reset', reset],
-  ['an answer that breaks off', halfAnAnswer],
+  ['a response that breaks off', halfAnAnswer],
 ]
 
-describe.concurrent('what may pass is tried again', () => {
+describe.concurrent('temporary failures are retried', () => {
   test.each(TRANSIENT)('%s: a POST and a PATCH with one idempotency key and the same bytes', async (_, step) => {
     const { url, seen } = await serverOf(step, ok, step, ok)
     const client = clientOf(url)
@@ -144,7 +144,7 @@ describe.concurrent('what may pass is tried again', () => {
     expect(new Set(seen.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1)
   })
 
-  test('as often as the client, or the call, says', async () => {
+  test('as often as the options of the client or of the call say', async () => {
     const { url, seen } = await serverOf(reset)
     expect((await failure(clientOf(url, { maxRetries: 0 }).users.list())).code).toBe('network_error')
     expect(seen).toHaveLength(1)
@@ -165,7 +165,7 @@ describe.concurrent('what may pass is tried again', () => {
   })
 })
 
-describe.concurrent('what will not pass, or might have an effect twice, is not tried again', () => {
+describe.concurrent('permanent failures, and calls that might have an effect twice, are not retried', () => {
   test.each<[string, Step, object]>([
     ['400', fails(400, 'validation_failed'), { status: 400, code: 'validation_failed' }],
     ['401', fails(401, 'api_key_invalid'), { status: 401 }],
@@ -187,14 +187,14 @@ describe.concurrent('what will not pass, or might have an effect twice, is not t
     expect(seen).toHaveLength(1)
   })
 
-  test('a redirect, which would carry the key elsewhere', async () => {
+  test('a redirect, which would send the key elsewhere', async () => {
     const elsewhere = await serverOf(ok)
     const { url } = await serverOf((response) => response.writeHead(307, { location: elsewhere.url }).end())
     expect(await failure(clientOf(url).users.create({}))).toMatchObject({ status: 307, code: 'unexpected_redirect' })
     expect(elsewhere.seen).toEqual([])
   })
 
-  test('a POST with a publishable key and no user, for which idempotency keys do not count', async () => {
+  test('a POST with a publishable key and no user, for which the server ignores idempotency keys', async () => {
     for (const step of [reset, fails(500, 'internal_error')]) {
       const { url, seen } = await serverOf(step)
       await failure(clientOf(url, { apiKey: 'hk_pk_x' }).users.create({}))
@@ -208,7 +208,7 @@ describe.concurrent('what will not pass, or might have an effect twice, is not t
     expect(ofUser.seen).toHaveLength(2)
   })
 
-  test('a probe, which tells how it is now', async () => {
+  test('a probe, which reports the current state', async () => {
     const { url, seen } = await serverOf(fails(500, 'not_ready'))
     expect((await failure(clientOf(url).health.ready())).code).toBe('not_ready')
     expect(seen).toHaveLength(1)
@@ -274,7 +274,7 @@ describe.concurrent('the message of a failure', () => {
 })
 
 describe.concurrent('time and abortion', () => {
-  test('an attempt that takes too long is a time-out, and is tried again', async () => {
+  test('an attempt that takes too long is a time-out, and is retried', async () => {
     const { url, seen } = await serverOf(silence, ok)
     expect((await clientOf(url, { timeoutMs: 150 }).users.create({})).id).toBe('usr_1')
     expect(seen[1]?.idempotencyKey).toBe(seen[0]?.idempotencyKey)
@@ -283,12 +283,12 @@ describe.concurrent('time and abortion', () => {
     expect(error).toMatchObject({ status: 0, code: 'timeout', requestId: null })
   })
 
-  test('the time is that of the whole answer', async () => {
+  test('the time-out covers the whole response', async () => {
     const { url } = await serverOf((response) => response.writeHead(200).write('{'))
     expect((await failure(clientOf(url, { timeoutMs: 100, maxRetries: 0 }).users.list())).code).toBe('timeout')
   })
 
-  test('a signal ends an attempt with its reason, without another one', async () => {
+  test('a signal ends an attempt with its reason, without a retry', async () => {
     const reason = new Error('the page was left')
     const aborting = new AbortController()
     const { url, seen } = await serverOf(() => aborting.abort(reason))
@@ -305,7 +305,7 @@ describe.concurrent('time and abortion', () => {
     expect(seen).toHaveLength(1)
   })
 
-  test('a signal that is aborted already sends nothing', async () => {
+  test('with an aborted signal nothing is sent', async () => {
     const { url, seen } = await serverOf(ok)
     await expect(clientOf(url).users.create({}, { signal: AbortSignal.abort() })).rejects.toMatchObject({
       name: 'AbortError',
@@ -328,7 +328,7 @@ describe('the wait', () => {
   const passing = (retryAfterSeconds: number | null = null) =>
     new HalfkeyError('No.', { status: 500, code: 'internal_error', retryAfterSeconds })
 
-  test('doubles from 250 ms to 8 s, less up to half of it by chance', () => {
+  test('doubles from 250 ms to 8 s, minus a random part of up to half', () => {
     for (const [failures, ceiling] of [250, 500, 1_000, 2_000, 4_000, 8_000, 8_000, 8_000].entries()) {
       const waits = Array.from({ length: 200 }, () => retryDelayMs(passing(), failures + 1, true) as number)
       expect(Math.min(...waits)).toBeGreaterThanOrEqual(ceiling / 2)
@@ -337,7 +337,7 @@ describe('the wait', () => {
     }
   })
 
-  test('is never shorter than Retry-After, and little longer', () => {
+  test('is never shorter than Retry-After, and only a little longer', () => {
     for (let n = 0; n < 200; n++) {
       const wait = retryDelayMs(passing(3), 1, true) as number
       expect(wait).toBeGreaterThanOrEqual(3_000)

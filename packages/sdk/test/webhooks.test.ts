@@ -49,7 +49,7 @@ function signed(body: string | Uint8Array, id = ID, timestamp = String(TIMESTAMP
   }
 }
 
-describe('a genuine delivery is believed', () => {
+describe('a genuine delivery is accepted', () => {
   test.each([
     ['by the specification’s signature alone', SPECIFIED],
     ['by the Standard Webhooks signature alone', STANDARD],
@@ -69,24 +69,24 @@ describe('a genuine delivery is believed', () => {
       expect((await verify(BOTH, body)).id).toBe(ID)
   })
 
-  test('when one of several secrets fits', async () => {
+  test('when one of several secrets is right', async () => {
     expect((await verify(BOTH, BODY, [OTHER_SECRET, SECRET])).id).toBe(ID)
     expect((await verify(SPECIFIED, BODY, [OTHER_SECRET, SECRET])).id).toBe(ID)
   })
 
-  test('when one of several Standard Webhooks signatures fits, whatever versions stand beside it', async () => {
+  test('when one of several Standard Webhooks signatures is valid, whatever the versions of the others', async () => {
     const other = signed(BODY, ID, String(TIMESTAMP), OTHER_SECRET).standard['webhook-signature']
     const signature = `v1a,YWJj ${other} v2,MzJsNDk4 ${STANDARD['webhook-signature']} v1,short`
     expect((await verify({ ...STANDARD, 'webhook-signature': signature })).id).toBe(ID)
   })
 
-  test('when only one of its two signatures fits a known secret: the middle of a rotation', async () => {
+  test('when only one of its two signatures is valid for a known secret, as during a rotation', async () => {
     const old = signed(BODY, ID, String(TIMESTAMP), OTHER_SECRET).specified
     expect((await verify({ ...BOTH, ...old })).id).toBe(ID)
     expect((await verify({ ...BOTH, ...old }, BODY, OTHER_SECRET)).id).toBe(ID)
   })
 
-  test('up to 300 seconds from now either way, and not a second more', async () => {
+  test('up to 300 seconds from now in either direction, and not a second more', async () => {
     const by = (seconds: number) => rejection(verifyWebhook(BODY, BOTH, SECRET, at(TIMESTAMP + seconds)))
     expect(await by(300)).toBe('accepted')
     expect(await by(301)).toBe('timestamp_too_old')
@@ -102,7 +102,7 @@ describe('a genuine delivery is believed', () => {
     expect(await by(0)).toBe('timestamp_too_old')
   })
 
-  test('by the system’s clock unless another is given', async () => {
+  test('by the system’s clock, unless another clock is given', async () => {
     // Not the samples above: one day, they are of now.
     const stale = signed(BODY, ID, String(Math.floor(Date.now() / 1000) - 3_600))
     expect(await rejection(verifyWebhook(BODY, stale.standard, SECRET))).toMatch(/^timestamp_/)
@@ -119,7 +119,7 @@ describe('a genuine delivery is believed', () => {
   })
 })
 
-describe('published vectors of Standard Webhooks hold', () => {
+describe('the published vectors of Standard Webhooks are accepted', () => {
   // Their bodies are no events of ours: they get past the signature and fail after it. Altered, they do not.
   test.each([
     [
@@ -199,7 +199,7 @@ describe('a delivery that was tampered with is rejected', () => {
     return { ...SPECIFIED, 'x-service-signature': change(SPECIFIED['x-service-signature'].slice('sha256='.length)) }
   }
 
-  test('a secret that is not this webhook’s', async () => {
+  test('the secret of another webhook', async () => {
     expect(await rejection(verify(BOTH, BODY, OTHER_SECRET))).toBe('signature_mismatch')
     expect(await rejection(verify(BOTH, BODY, SECRET.replace('C2', 'C3')))).toBe('signature_mismatch')
     expect(await rejection(verify(SPECIFIED, BODY, SECRET.replace('whsec_', '')))).toBe('signature_mismatch')
@@ -207,18 +207,18 @@ describe('a delivery that was tampered with is rejected', () => {
     expect(await rejection(verify(STANDARD, BODY, 'whsec_'))).toBe('signature_mismatch')
   })
 
-  test('a Headers object whose signature came twice', async () => {
+  test('a Headers object with a repeated signature', async () => {
     const headers = new Headers(BOTH)
     headers.append('x-service-signature', SPECIFIED['x-service-signature'])
     expect(await rejection(verify(headers))).toBe('signature_malformed')
   })
 
-  test('one scheme’s MAC as the other’s', async () => {
+  test('the MAC of one scheme used for the other', async () => {
     const mac = Buffer.from(SPECIFIED['x-service-signature'].slice(7), 'hex').toString('base64')
     expect(await rejection(verify({ ...STANDARD, 'webhook-signature': `v1,${mac}` }))).toBe('signature_mismatch')
   })
 
-  test('a body that is signed but no event', async () => {
+  test('a signed body that is not an event', async () => {
     const event = JSON.parse(BODY)
     const bodies = [
       'null',
@@ -237,7 +237,7 @@ describe('a delivery that was tampered with is rejected', () => {
   })
 })
 
-describe('a receiver that is set up wrongly is told so, and believes nothing', () => {
+describe('a receiver with invalid options throws a TypeError, and accepts nothing', () => {
   test.each<[string, () => Promise<unknown>]>([
     ['an empty secret', () => verify(BOTH, BODY, '')],
     ['no secret', () => verifyWebhook(BODY, BOTH, undefined as never)],
