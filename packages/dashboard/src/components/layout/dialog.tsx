@@ -1,7 +1,7 @@
 import { AlertDialog } from '@base-ui/react/alert-dialog'
 import { Dialog as Base } from '@base-ui/react/dialog'
 import { X } from 'lucide-react'
-import { type ReactNode, useState } from 'react'
+import { type ReactNode, useRef, useState } from 'react'
 import { messageOf } from '../../api.ts'
 import { Button } from '../controls/button.tsx'
 import { TextField } from '../controls/field.tsx'
@@ -10,6 +10,9 @@ const BACKDROP =
   'fixed inset-0 z-40 bg-[#000]/45 transition-opacity data-ending-style:opacity-0 data-starting-style:opacity-0'
 const POPUP =
   'fixed top-1/2 left-1/2 z-50 flex max-h-[calc(100dvh-2rem)] w-[calc(100vw-2rem)] -translate-x-1/2 -translate-y-1/2 flex-col overflow-y-auto rounded-card border bg-surface p-5 shadow-popup transition-[opacity,scale] duration-100 data-ending-style:scale-98 data-ending-style:opacity-0 data-starting-style:scale-98 data-starting-style:opacity-0'
+
+/** The first text field of a form. */
+const FIRST_FIELD = 'form :is(input:not([type]), input[type=text], textarea):not([aria-hidden], [disabled])'
 
 /** A controlled dialog. `wide` for content that needs more room. */
 export function Dialog({
@@ -30,11 +33,19 @@ export function Dialog({
   sticky?: boolean
   children: ReactNode
 }) {
+  const popup = useRef<HTMLDivElement>(null)
   return (
     <Base.Root open={open} onOpenChange={(next) => onOpenChange(next)} disablePointerDismissal={sticky}>
       <Base.Portal>
         <Base.Backdrop className={BACKDROP} />
-        <Base.Popup className={`${POPUP} ${wide ? 'max-w-3xl' : 'max-w-lg'}`}>
+        <Base.Popup
+          ref={popup}
+          // A touch must not open the keyboard over what is to be read first.
+          initialFocus={(how) =>
+            how === 'touch' ? null : (popup.current?.querySelector<HTMLElement>(FIRST_FIELD) ?? null)
+          }
+          className={`${POPUP} ${wide ? 'max-w-3xl' : 'max-w-lg'}`}
+        >
           <div className="mb-4 flex items-start justify-between gap-4">
             <div className="min-w-0">
               <Base.Title className="text-lg font-semibold [overflow-wrap:anywhere]">{title}</Base.Title>

@@ -19,7 +19,7 @@ test.each(['/docs/assets', '/signin'])(
     const bytes = new Uint8Array(await font.arrayBuffer())
     expect(new TextDecoder().decode(bytes.subarray(0, 4))).toBe('wOF2')
     // The dashboard loads it too, and has a limit for its first load.
-    expect(bytes.length).toBeLessThan(60_000)
+    expect(bytes.length).toBeLessThan(30_000)
   },
 )
 

@@ -8,7 +8,11 @@ const FOLDER = fileURLToPath(new URL('../../../assets/brand/', import.meta.url))
 /** The font has its version in its name, so that its content never changes. */
 const FILES = [
   { name: 'tokens.css', contentType: 'text/css; charset=utf-8', cacheControl: 'no-cache' },
-  { name: 'inter-latin-5.3.0.woff2', contentType: 'font/woff2', cacheControl: 'public, max-age=31536000, immutable' },
+  {
+    name: 'inter-latin-5.3.0-text.woff2',
+    contentType: 'font/woff2',
+    cacheControl: 'public, max-age=31536000, immutable',
+  },
 ] as const
 
 /** Serves the style tokens and the font of the server's own pages below a path. The dashboard bundles the same files. */
