@@ -57,7 +57,7 @@ test('an email that is taken, missing or none is told at its field, and the gues
   await page.getByText('Enter an email address like').waitFor()
   await page.getByLabel('Email').fill('ada@example.com')
   await page.getByRole('button', { name: 'Save your account' }).click()
-  await page.getByText('belongs to an account already').waitFor()
+  await page.getByText('already belongs to an account').waitFor()
   expect((await tenant.get('/guests')).body.data).toMatchObject([{ status: 'active' }])
 })
 

@@ -95,7 +95,7 @@ test('an email that is taken is told at its field, and another one can be used',
   const { ada, page, tenant } = await arrive()
   await tenant.post('/users', { email: ADA.email })
   await signUp(ada, ADA)
-  await page.getByText('belongs to an account already').waitFor()
+  await page.getByText('already belongs to an account').waitFor()
   expect(await page.getByLabel('Email').getAttribute('aria-invalid')).toBe('true')
   await ada.look('email-taken')
   await page.getByLabel('Email').fill('ada@example.org')

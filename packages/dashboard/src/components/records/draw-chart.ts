@@ -64,10 +64,10 @@ export function drawChart(element: HTMLElement, { dates, series, partial, onCurs
     ticks: { show: false },
     font: `11px ${getComputedStyle(element).fontFamily}`,
   }
-  const follow = ({ cursor, width }: uPlot) => {
+  const follow = ({ cursor, over }: uPlot) => {
     const { idx, left = -1 } = cursor
     if (idx === null || idx === undefined || left < 0) return onCursor(null)
-    const offset = element.clientWidth - width + left
+    const offset = over.offsetLeft + left
     onCursor({ index: idx, left: offset, isRight: offset > element.clientWidth / 2 })
   }
   return new uPlot(

@@ -39,14 +39,13 @@ function matching(types: readonly EventTypeRecord[], search: string): EventTypeR
 function Families({ types, value, onChange }: Bound<string[]> & { types: readonly EventTypeRecord[] }) {
   const everything = value.includes(EVERYTHING)
   return (
-    <div className="grid gap-x-4 gap-y-2 sm:grid-cols-2 lg:grid-cols-3">
+    <div className="grid grid-cols-2 gap-x-4 gap-y-2 max-md:gap-y-0 lg:grid-cols-3">
       {familiesOf(types).map(([family, members]) => (
         <Checkbox
           key={family}
           label={
             <>
-              <span className="font-mono text-[0.8125rem]">{family}</span>{' '}
-              <span className="text-soft">{members.length}</span>
+              <span className="font-mono text-xs">{family}</span> <span className="text-soft">{members.length}</span>
             </>
           }
           checked={everything || value.includes(family)}
