@@ -2,7 +2,7 @@
 
 /** Every `code` that the API answers, by its HTTP status and public text. */
 export interface ApiErrors {
-  /** This guest session has been converted to a user already. */
+  /** This guest was already converted to a user. */
   already_converted: 409
   /** A record with this value exists already. */
   already_exists: 409
@@ -12,7 +12,7 @@ export interface ApiErrors {
   api_key_missing: 401
   /** This API key has been revoked or has expired. Create a new one. */
   api_key_not_active: 409
-  /** The app has users. Delete them first, or all of them together with the app by ?force=true. */
+  /** The app has users. Delete them first, or delete them together with the app with ?force=true. */
   app_not_empty: 409
   /** The arguments do not fit the template. */
   arguments_invalid: 400
@@ -22,17 +22,17 @@ export interface ApiErrors {
   attestation_invalid: 400
   /** The ledger does not let this wallet do that. */
   authorization_missing: 403
-  /** There is nothing to manage yet: no plan was ever bought. Begin with POST /billing/checkout. */
+  /** The tenant has never bought a plan, so there is nothing to manage. Start with POST /billing/checkout. */
   billing_customer_missing: 400
   /** This service takes no payments: no payment processor is configured. */
   billing_not_configured: 400
-  /** This challenge has been answered or is over. Ask for a new one. */
+  /** This challenge was already used or has expired. Request a new one. */
   challenge_expired: 410
   /** The template has no such choice. */
   choice_unknown: 400
-  /** This code has expired: it can be exchanged for 60 seconds. */
+  /** This code has expired: it is valid for 60 seconds. Start the sign-in again. */
   code_expired: 410
-  /** This code is unknown, was used before, or was made for another redirect or code challenge. */
+  /** This code is unknown, was already used, or was created for another redirect or code challenge. */
   code_invalid: 400
   /** A contract was used up already. */
   contract_archived: 409
@@ -60,9 +60,9 @@ export interface ApiErrors {
   dkg_expired: 410
   /** The TXT record that proves this domain was not found. */
   dns_record_missing: 400
-  /** The DNS servers of this domain gave no answer. Try again. */
+  /** The DNS servers of this domain did not answer. Try again. */
   dns_unavailable: 400
-  /** The tenant has as many custom domains as it may have. Remove one first. */
+  /** The tenant has reached its limit of custom domains. Remove one first. */
   domain_limit_reached: 409
   /** Another tenant of this service has verified this domain. */
   domain_taken: 409
@@ -78,7 +78,7 @@ export interface ApiErrors {
   insufficient_scope: 403
   /** Something went wrong on our side. The request id helps to find it. */
   internal_error: 500
-  /** This code is not right, or was used before. */
+  /** This code is wrong or was already used. */
   invalid_code: 400
   /** This API key may not be used from this address (see the key's allowedIps). */
   ip_not_allowed: 403
@@ -86,7 +86,7 @@ export interface ApiErrors {
   key_type_not_allowed: 403
   /** This is the last key that can administer the tenant. Create another one first. */
   last_admin_key: 409
-  /** This passkey is the only way in that its user has. Add another one first. */
+  /** Without this passkey, the user could not sign in. Add another passkey first. */
   last_sign_in_method: 409
   /** The ledger cannot be reached. Try again under the same commandId. */
   ledger_unavailable: 500
@@ -94,11 +94,11 @@ export interface ApiErrors {
   malformed_json: 400
   /** The request could not be read as HTTP. */
   malformed_request: 400
-  /** This app has no bot: set messenger.botToken of the app first. */
+  /** This app has no bot. Set its messenger.botToken first. */
   messenger_not_configured: 404
-  /** This sign-in does not come from the messenger, is too old, or was used before. */
+  /** This sign-in is not signed by the messenger, is too old, or was already used. */
   messenger_signature_invalid: 401
-  /** This user has a second factor already. Disable it first. */
+  /** This user already has a second factor. Disable it first. */
   mfa_already_enabled: 409
   /** This app asks for a second factor, and this user has none yet. Set one up first. */
   mfa_enrollment_required: 403
@@ -126,9 +126,9 @@ export interface ApiErrors {
   policy_denied: 403
   /** This transaction has expired. Execute it again under another commandId. */
   prepared_expired: 410
-  /** The signature does not fit the body, or is too old. */
+  /** The signature is not valid, or is too old. */
   processor_signature_invalid: 400
-  /** The payment processor did not do it. Try again; the reason is in the log of the service. */
+  /** The payment processor did not complete the request. Try again. The reason is in the log of the service. */
   processor_unavailable: 500
   /** These messages do not fit what was said before. */
   protocol_violated: 400
@@ -168,7 +168,7 @@ export interface ApiErrors {
   signing_request_superseded: 409
   /** This would spend more than the session's policy allows. */
   spend_limit_exceeded: 403
-  /** A plan is being paid for already. Change or end it at the page that POST /billing/portal answers. */
+  /** The tenant already pays for a plan. Change or end it on the page that POST /billing/portal returns. */
   subscription_active: 409
   /** There are 200 templates already, which is as many as a tenant may have. */
   template_limit_reached: 409

@@ -163,5 +163,5 @@ test('a link without PKCE, or for no app, shows an error', async () => {
   const { page } = await follow({ code_challenge: '' })
   await page.getByRole('heading', { name: 'This sign-in link does not work' }).waitFor()
   await page.goto(page.url().replace(/app_\w+/, 'app_none'))
-  await page.getByRole('heading', { name: 'No such app' }).waitFor()
+  await page.getByRole('heading', { name: 'App not found' }).waitFor()
 })

@@ -17,7 +17,7 @@ export const guestRoutes: Route[] = [
     'GET /guests',
     {
       summary: 'List guest sessions',
-      description: 'Newest first, those that have ended too.',
+      description: 'Newest first, including those that have ended.',
       callers: secretKey('guests:read'),
       query: ListGuests,
       reply: list(Guest),
@@ -28,9 +28,9 @@ export const guestRoutes: Route[] = [
   route(
     'POST /guests',
     {
-      summary: 'Begin a guest session',
+      summary: 'Start a guest session',
       description:
-        'Makes a user that lists hide, with a party, and signs it in; its tokens end with the session. Emits `guest.created`.',
+        'Creates a user with a party, hidden from lists, and signs the user in. The tokens end with the session. Emits `guest.created`.',
       callers: eitherKey('guests:write', 'ignored'),
       body: CreateGuest,
       reply: one(GuestWithTokens),
@@ -45,7 +45,7 @@ export const guestRoutes: Route[] = [
     'POST /guests/cleanup',
     {
       summary: 'End old guest sessions',
-      description: `Ends those whose time is over, or with \`olderThanMinutes\` those created so long ago: of the key's app, or of all apps. At most ${CLEANUP_MAX} a call; \`hasMore\` says whether to call again. Emits \`guest.expired\` for each. Those whose time is over end without this call too.`,
+      description: `Ends expired guest sessions or, with \`olderThanMinutes\`, those created at least so many minutes ago: of the key's app, or of all apps. At most ${CLEANUP_MAX} per call; \`hasMore\` says whether to call again. Emits \`guest.expired\` for each. Expired sessions end without this call too.`,
       callers: secretKey('guests:write'),
       body: CleanUpGuests,
       reply: one(ExpiredGuests),
@@ -56,7 +56,7 @@ export const guestRoutes: Route[] = [
     'GET /guests/:id',
     {
       summary: 'Get a guest session',
-      description: "One that has ended too. With a publishable key: the guest's own, by its token.",
+      description: "Also returns a session that has ended. With a publishable key, a guest can read only its own session, with its token.",
       callers: eitherKey('guests:read', 'own_guest'),
       params: IdParam,
       reply: one(Guest),
@@ -69,7 +69,7 @@ export const guestRoutes: Route[] = [
     {
       summary: 'End a guest session',
       description:
-        "Its tokens are refused at once. Emits `guest.expired`. With a publishable key: the guest's own, by its token.",
+        "Its tokens are refused immediately. Emits `guest.expired`. With a publishable key, a guest can end only its own session, with its token.",
       callers: eitherKey('guests:write', 'own_guest'),
       params: IdParam,
       reply: one(Guest),
@@ -82,9 +82,9 @@ export const guestRoutes: Route[] = [
     {
       summary: 'Convert a guest to a user',
       description:
-        "The user keeps the guest's id, party and wallet, and stays signed in; an email or an external id is needed. Nothing is merged with a user who has them already. Emits `user.created` and `guest.converted`. A server gets a new session, for the user's browser.",
+        "The user keeps the id, party and wallet, and stays signed in. Send an email or an external id. If another user has it, the call is refused and nothing is merged. Emits `user.created` and `guest.converted`. A server gets a new session, for the user's browser.",
       callers: eitherKey('guests:write', 'own_guest'),
-      // It tells which emails are in use.
+      // The call reveals which emails are in use.
       limit: 'sign_in',
       params: IdParam,
       body: ConvertGuest,

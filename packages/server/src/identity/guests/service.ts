@@ -13,7 +13,7 @@ import type { ConvertedGuest, ConvertGuest, CreateGuest, Guest, GuestWithTokens,
 import * as store from './store.ts'
 
 export const GUEST_ERRORS = {
-  already_converted: [409, 'This guest session has been converted to a user already.'],
+  already_converted: [409, 'This guest was already converted to a user.'],
 } as const
 
 const fail = failures(GUEST_ERRORS)
@@ -110,7 +110,7 @@ async function sessionOf(tx: Db, deps: Deps, { caller, origin, user }: MaybeUser
 const required = (field: string) => ({
   field,
   code: 'required',
-  message: 'An email or an external id is needed, by which the user is known from now on.',
+  message: 'Send an email or an external id, which identifies the user from now on.',
 })
 
 /**

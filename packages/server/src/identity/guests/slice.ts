@@ -3,7 +3,7 @@ import { sweepGuests } from './expiry.ts'
 import { guestRoutes } from './routes.ts'
 import { GUEST_ERRORS } from './service.ts'
 
-/** Guests, who can become users. */
+/** Guests, and their conversion to users. */
 export const guestSlice: Slice = {
   routes: guestRoutes,
   errors: GUEST_ERRORS,

@@ -66,7 +66,7 @@ export function readWidget(fields: Omit<VerifyMessenger, 'appId' | 'initData'>):
     // Beside a whole payload a field that is not known is one that Telegram has added; otherwise it is a mistake.
     ...entries
       .filter(([name]) => strange(name))
-      .map(([field]) => ({ field, code: 'unknown_field', message: `"${field}" is not known here.` })),
+      .map(([field]) => ({ field, code: 'unknown_field', message: `Unknown field "${field}". Remove it, or check its spelling.` })),
     ...missing.map((field) => ({ field, code: 'required', message: `"${field}" is required.` })),
   ]
   if (details.length > 0) throw fail('validation_failed', details)
@@ -92,7 +92,7 @@ function parsed(initData: string): [string, string][] {
   try {
     fields = parseQuery(initData)
   } catch (error) {
-    if (error instanceof HttpError) throw broken('it is no query string in which each name stands once')
+    if (error instanceof HttpError) throw broken('it is not a query string, or a name occurs twice')
     throw error
   }
   for (const [name, value] of Object.entries(fields))
@@ -126,9 +126,9 @@ export function readInitData(initData: string): Payload {
   const entries = parsed(initData)
   const { hash = '', auth_date: date = '', user = '' } = Object.fromEntries(entries) as Record<string, string>
   if (hash === '') throw broken('its hash is missing')
-  if (!/^\d{1,12}$/.test(date)) throw broken('its auth_date is missing or no number')
+  if (!/^\d{1,12}$/.test(date)) throw broken('its auth_date is missing or not a number')
   const person = readPerson(user)
-  if (person === undefined) throw broken('it names no user')
+  if (person === undefined) throw broken('it contains no user')
   return {
     form: 'mini_app',
     // The `signature` for third parties is one of the fields.

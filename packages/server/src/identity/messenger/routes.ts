@@ -7,9 +7,9 @@ export const messengerRoutes: Route[] = [
   route(
     'POST /auth/messenger/verify',
     {
-      summary: 'Sign in by messenger',
+      summary: 'Sign in with a messenger',
       description:
-        'Takes what Telegram gave to the page: the fields of the login widget, or the `initData` of a Mini App. It is accepted once, and within 24 hours of `auth_date`. Who comes for the first time becomes a new user, with `user.created`; nobody is linked to an existing user by a name or an email.',
+        'Accepts the data that Telegram gave to the page: the fields of the login widget, or the `initData` of a Mini App. The data is accepted once, within 24 hours of `auth_date`. The first sign-in of an account creates a user and emits `user.created`. Accounts are never linked to an existing user by name or email.',
       callers: eitherKey('auth:write', 'ignored'),
       body: VerifyMessenger,
       reply: one(SignedIn),
@@ -22,8 +22,8 @@ export const messengerRoutes: Route[] = [
   route(
     'GET /auth/messenger/widget-config',
     {
-      summary: 'Get what the login widget needs',
-      description: "The app's bot, and where to send the browser instead of showing Telegram's widget.",
+      summary: 'Get the configuration of the login widget',
+      description: "Returns the app's bot, and the URL to send the browser to instead of showing Telegram's widget.",
       callers: eitherKey('auth:write', 'ignored'),
       query: WidgetConfig,
       reply: one(MessengerWidget),

@@ -15,8 +15,8 @@ import * as store from './store.ts'
 export { deleteOldPayloads } from './store.ts'
 
 export const MESSENGER_ERRORS = {
-  messenger_not_configured: [404, 'This app has no bot: set messenger.botToken of the app first.'],
-  messenger_signature_invalid: [401, 'This sign-in does not come from the messenger, is too old, or was used before.'],
+  messenger_not_configured: [404, 'This app has no bot. Set its messenger.botToken first.'],
+  messenger_signature_invalid: [401, 'This sign-in is not signed by the messenger, is too old, or was already used.'],
 } as const
 
 const fail = failures(MESSENGER_ERRORS)
@@ -31,7 +31,7 @@ const MARGIN_MS = 3_600_000
 function readPayload({ appId: _, initData, ...fields }: VerifyMessenger): Payload {
   if (initData === undefined) return readWidget(fields)
   const [other] = Object.keys(fields)
-  if (other !== undefined) throw invalid(other, `"${other}" is not known beside initData.`, 'unknown_field')
+  if (other !== undefined) throw invalid(other, `"${other}" must not be sent together with initData.`, 'unknown_field')
   return readInitData(initData)
 }
 

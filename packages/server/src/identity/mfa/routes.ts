@@ -17,7 +17,7 @@ export const mfaRoutes: Route[] = [
     {
       summary: 'Start MFA set-up',
       description:
-        'Makes a TOTP secret (SHA-1, 6 digits, 30 seconds) for an authenticator app. It replaces nothing but an earlier set-up that was not completed, and can be completed for ten minutes. Needs a sign-in within the last five.',
+        'Creates a TOTP secret (SHA-1, 6 digits, 30 seconds) for an authenticator app. It replaces an earlier set-up that was not completed, and nothing else. Complete it within ten minutes. Needs a sign-in within the last five minutes.',
       callers: currentUser(),
       reply: one(MfaSetup),
       secret: true,
@@ -31,7 +31,7 @@ export const mfaRoutes: Route[] = [
     {
       summary: 'Complete MFA set-up',
       description:
-        'Takes the first code out of the authenticator app and answers ten recovery codes, shown only here. Counts as a verification of this session.',
+        'Accepts the first code of the authenticator app and returns ten recovery codes, which are only in this response. Counts as a verification of this session.',
       callers: currentUser(),
       body: VerifyMfaSetup,
       reply: one(RecoveryCodes),
@@ -45,7 +45,7 @@ export const mfaRoutes: Route[] = [
     'POST /mfa/challenge',
     {
       summary: 'Request an MFA challenge',
-      description: 'To be answered at `/mfa/verify` within five minutes: until it succeeds, once.',
+      description: 'Answer it at `/mfa/verify` within five minutes. You can answer until one answer succeeds.',
       callers: currentUser(),
       body: CreateMfaChallenge,
       reply: one(MfaChallenge),
@@ -58,7 +58,7 @@ export const mfaRoutes: Route[] = [
     {
       summary: 'Verify an MFA code',
       description:
-        'Takes either a `code` of the authenticator app, each once, or a `recoveryCode`, each once. Counts for five minutes: for this session, or, where a server acts for the user, for its key. After five wrong ones in a row, however spread over challenges, none is heard for 15 minutes.',
+        'Accepts either a `code` of the authenticator app or a `recoveryCode`. Each can be used once. The verification counts for five minutes: for this session or, if a server acts for the user, for its key. After five wrong codes in a row, across all challenges, no code is accepted for 15 minutes.',
       callers: currentUser(),
       body: VerifyMfa,
       reply: one(MfaVerification),
@@ -78,7 +78,7 @@ export const mfaRoutes: Route[] = [
     {
       summary: 'Disable MFA',
       description:
-        'Removes the factor and its recovery codes. Needs a verification within the last five minutes, whoever asks. Answers the status as it is then.',
+        'Deletes the factor and its recovery codes. Needs a verification within the last five minutes, from servers too. Returns the new status.',
       callers: currentUser(),
       reply: one(MfaStatus),
       errors: ['mfa_required', 'mfa_not_enabled'],

@@ -5,13 +5,13 @@ const PURPOSE_CHARS_MAX = 100
 const RECOVERY_CODE_CHARS_MAX = 64
 
 const Methods = z.array(z.enum(['totp', 'recovery_code'])).meta({
-  description: 'What can be answered with: `recovery_code` only while some are left.',
+  description: 'The accepted methods. `recovery_code` is listed while unused recovery codes are left.',
 })
 
 export const MfaSetup = z
   .object({
     secret: z.string().meta({
-      description: 'Base32, to be typed into an authenticator app.',
+      description: 'In base32, for typing into an authenticator app.',
       example: 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP',
     }),
     otpauthUrl: z.string().meta({
@@ -20,8 +20,8 @@ export const MfaSetup = z
     }),
     qrSvg: z
       .string()
-      .meta({ description: 'The URL as a QR code: an SVG with a background of its own and no reference to anything.' }),
-    expiresAt: Time.meta({ description: 'Until when it can be completed.' }),
+      .meta({ description: 'The URL as a QR code: an SVG with a background and without external references.' }),
+    expiresAt: Time.meta({ description: 'The set-up can be completed until this time.' }),
   })
   .meta({ id: 'MfaSetup' })
 export type MfaSetup = z.infer<typeof MfaSetup>
@@ -30,7 +30,7 @@ const Code = z
   .string()
   .regex(/^\d{6}$/)
   .meta({
-    description: 'What the authenticator app shows.',
+    description: 'The code that the authenticator app shows.',
     'x-expected': 'the six digits that the authenticator app shows',
     example: '123456',
   })
@@ -42,7 +42,7 @@ export const RecoveryCodes = z
   .object({
     recoveryCodes: z
       .array(z.string())
-      .meta({ description: 'Each verifies once. Shown only here.', example: ['7f3k-9qwx-2m4h-c8rt'] }),
+      .meta({ description: 'Each code can be used once. They are only in this response.', example: ['7f3k-9qwx-2m4h-c8rt'] }),
   })
   .meta({ id: 'RecoveryCodes' })
 export type RecoveryCodes = z.infer<typeof RecoveryCodes>
@@ -55,7 +55,7 @@ export const CreateMfaChallenge = z
       .max(PURPOSE_CHARS_MAX)
       .nullable()
       .optional()
-      .meta({ description: 'What it is for, in your own words.', example: 'withdrawal' }),
+      .meta({ description: 'The purpose of the challenge, in your own words.', example: 'withdrawal' }),
   })
   .meta({ id: 'CreateMfaChallenge' })
 export type CreateMfaChallenge = z.infer<typeof CreateMfaChallenge>
@@ -88,10 +88,10 @@ export const MfaVerification = z
   .object({
     verified: z.literal(true),
     accessToken: z.string().nullable().meta({
-      description: 'Of the same session, with the stronger `amr`. Null where a server acts for the user.',
+      description: 'An access token of the same session, with the extended `amr`. Null if a server acts for the user.',
     }),
-    expiresInSeconds: z.int().nullable().meta({ description: 'Until the access token expires.', example: 900 }),
-    mfaExpiresAt: Time.meta({ description: 'Until when this counts where a second factor is required.' }),
+    expiresInSeconds: z.int().nullable().meta({ description: 'Seconds until the access token expires.', example: 900 }),
+    mfaExpiresAt: Time.meta({ description: 'Until this time, calls that need a second factor accept this verification.' }),
   })
   .meta({ id: 'MfaVerification' })
 export type MfaVerification = z.infer<typeof MfaVerification>

@@ -37,12 +37,12 @@ const SETUP_MS = 10 * 60_000
 const SECRET_BYTES = 20
 
 export const MFA_ERRORS = {
-  invalid_code: [400, 'This code is not right, or was used before.'],
-  mfa_already_enabled: [409, 'This user has a second factor already. Disable it first.'],
+  invalid_code: [400, 'This code is wrong or was already used.'],
+  mfa_already_enabled: [409, 'This user already has a second factor. Disable it first.'],
   mfa_not_enabled: [409, 'This user has no second factor.'],
   mfa_setup_not_started: [409, 'There is no set-up to complete. Start one with POST /mfa/setup.'],
   mfa_setup_expired: [410, 'The set-up was not completed within ten minutes. Start again with POST /mfa/setup.'],
-  challenge_expired: [410, 'This challenge has been answered or is over. Ask for a new one.'],
+  challenge_expired: [410, 'This challenge was already used or has expired. Request a new one.'],
   mfa_locked: [429, 'Too many wrong codes. Wait as long as Retry-After says.'],
 } as const satisfies ErrorTable
 
@@ -106,7 +106,7 @@ function refuseLocked(deps: Deps, factor: store.FactorRow): void {
   const seconds = Math.ceil(leftMs / 1000)
   const detail = {
     code: 'mfa_locked',
-    message: `No code is heard for ${seconds} seconds.`,
+    message: `No code is accepted for ${seconds} seconds.`,
     lockedUntil: factor.locked_until.toISOString(),
   }
   throw fail('mfa_locked', [detail], { 'retry-after': String(seconds) })
@@ -126,8 +126,8 @@ async function countWrong(
   if (lockedUntil !== null) await tell(inTx, call, 'mfa.locked', { lockedUntil: lockedUntil.toISOString() })
   const attemptsRemaining = FAILURES_MAX - failuresNow
   const message = locks
-    ? 'It was the last one that is heard for 15 minutes.'
-    : `${attemptsRemaining} more can be tried.`
+    ? 'No code is accepted for 15 minutes.'
+    : `Attempts remaining: ${attemptsRemaining}.`
   return fail('invalid_code').about(field, message, { attemptsRemaining }).commitOnThrow()
 }
 

@@ -145,7 +145,7 @@ export function verifyAttestation(
     if (!verified || registrationInfo === undefined) throw new Error('attestation not verified')
     const { credential: made } = registrationInfo
     // The library goes by the id inside the attestation and does not look whether it is the one outside.
-    if (made.id !== credential.id) throw new Error('another credential id than the attested one')
+    if (made.id !== credential.id) throw new Error('credential id differs from the attested one')
     if (!isUsableKey(made.publicKey)) throw new Error('public key not usable')
     return {
       credentialId: Buffer.from(made.id, 'base64url'),

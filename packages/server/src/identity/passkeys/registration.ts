@@ -180,7 +180,7 @@ async function addPasskey(
     created_at: now,
     updated_at: now,
   })
-  if (!added) throw fail('already_exists').about('credential', 'This passkey is registered already.')
+  if (!added) throw fail('already_exists').about('credential', 'This passkey is already registered.')
   const data = { passkeyId: id, userId }
   await publish(tx, deps, { tenantId, appId, type: 'passkey.registered', data, cause: call })
 }

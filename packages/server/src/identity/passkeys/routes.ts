@@ -21,9 +21,9 @@ export const passkeyRoutes: Route[] = [
   route(
     'POST /auth/passkey/register-options',
     {
-      summary: 'Begin to register a passkey',
+      summary: 'Start a passkey registration',
       description:
-        'Without a current user, for somebody who signs up. With one (an access token, or a secret key and `x-user-id`) the passkey is added to that user: needs a recent sign-in or second factor. The challenge may be answered elsewhere: a server can make one for a user of its own, and a browser complete it with the publishable key.',
+        'Without a current user, the passkey is for a new user who signs up. With a current user (an access token, or a secret key and `x-user-id`), the passkey is added to that user, which needs a recent sign-in or second factor. Your server can request the challenge for one of your users, and a browser can answer it with the publishable key.',
       callers: eitherKey('auth:write', 'optional'),
       limit: 'sign_in',
       body: RegisterOptions,
@@ -38,7 +38,7 @@ export const passkeyRoutes: Route[] = [
     {
       summary: 'Register a passkey',
       description:
-        'Signs in with the new passkey. Emits `user.created` when somebody signs up, `passkey.registered` and `user.signed_in`. An email that is taken is told here.',
+        'Signs in with the new passkey. Emits `passkey.registered`, `user.signed_in` and, for a new user, `user.created`. If the email of a new user is taken, this call returns `already_exists`.',
       callers: eitherKey('auth:write', 'optional'),
       body: RegisterVerify,
       reply: one(SignedIn),
@@ -58,9 +58,9 @@ export const passkeyRoutes: Route[] = [
   route(
     'GET /auth/passkey/login-options',
     {
-      summary: 'Begin to sign in with a passkey',
+      summary: 'Start a passkey sign-in',
       description:
-        'Without an email the authenticator offers what it has. With one only that user’s passkeys count; an email that nobody has is answered in the same way.',
+        'Without an email, the authenticator offers all of its passkeys. With an email, only the passkeys of that user are accepted. The response has the same form if no user has the email.',
       callers: eitherKey('auth:write', 'ignored'),
       query: LoginOptions,
       reply: one(LoginChallenge),
@@ -72,7 +72,7 @@ export const passkeyRoutes: Route[] = [
     'POST /auth/passkey/login-verify',
     {
       summary: 'Sign in with a passkey',
-      description: 'Whatever is wrong with the answer, it is one error. Emits `user.signed_in`.',
+      description: 'Every invalid answer returns the same error. Emits `user.signed_in`.',
       callers: eitherKey('auth:write', 'ignored'),
       limit: 'sign_in',
       body: LoginVerify,
@@ -97,7 +97,7 @@ export const passkeyRoutes: Route[] = [
   route(
     'PATCH /auth/passkeys/:id',
     {
-      summary: "Name one of the current user's passkeys",
+      summary: "Rename one of the current user's passkeys",
       callers: currentUser(),
       params: IdParam,
       body: RenamePasskey,
@@ -111,7 +111,7 @@ export const passkeyRoutes: Route[] = [
     {
       summary: "Remove one of the current user's passkeys",
       description:
-        'Needs a recent sign-in or second factor. The last one stays, unless the user can sign in by a messenger; so does one that is a key share’s only wrap. Its other wraps go with it. Emits `passkey.removed`.',
+        'Needs a recent sign-in or second factor. You cannot remove the last passkey of a user who has no messenger account, nor a passkey that is the only wrap of a key share. Other wraps of the passkey are deleted with it. Emits `passkey.removed`.',
       callers: currentUser(),
       params: IdParam,
       reply: one(Passkey),

@@ -9,7 +9,7 @@ const SIGNATURE_CHARS_MAX = 2_048
 const USER_HANDLE_CHARS_MAX = 86
 const NAME_CHARS_MAX = 100
 
-/** Bytes as WebAuthn's JSON has them: base64url without padding (RFC 4648, section 5). */
+/** Bytes in the JSON of WebAuthn: base64url without padding (RFC 4648, section 5). */
 const bytes = (charsMax: number) =>
   z
     .string()
@@ -26,7 +26,7 @@ const Name = z
   .regex(/\S/)
   .nullable()
   .meta({
-    description: 'What its user calls it.',
+    description: 'The name that the user gave it.',
     example: 'Ada’s phone',
     'x-expected': `text of 1 to ${NAME_CHARS_MAX} characters, not only spaces, or null`,
   })
@@ -35,19 +35,19 @@ const Transports = z
   .max(16)
   .meta({ description: 'How a browser reaches the authenticator.', example: ['hybrid', 'internal'] })
 
-/** A passkey, as its user and developers see it. */
+/** A passkey in responses. */
 export const Passkey = z
   .object({
     id: z.string().meta({ example: 'pky_01jb2m7x9kq4t8v6w0r3s5y1zf' }),
     userId: z.string().meta({ example: 'usr_01jb2m7x9kq4t8v6w0r3s5y1za' }),
     name: Name,
     credentialId: CredentialId,
-    rpId: z.string().meta({ description: 'The relying party that it was made for.', example: 'example.com' }),
+    rpId: z.string().meta({ description: 'The relying party that it was created for.', example: 'example.com' }),
     deviceType: z.enum(['singleDevice', 'multiDevice']).meta({ description: 'Whether it can be synced.' }),
-    backedUp: z.boolean().meta({ description: 'Whether it was, when it was last used.' }),
+    backedUp: z.boolean().meta({ description: 'Whether it was synced when it was last used.' }),
     transports: Transports,
     aaguid: z.string().meta({
-      description: 'The model of the authenticator; zeros where it does not say.',
+      description: 'The model of the authenticator, or zeros if the authenticator does not tell it.',
       example: '00000000-0000-0000-0000-000000000000',
     }),
     lastUsedAt: Time.nullable(),
@@ -65,15 +65,15 @@ export type RenamePasskey = z.infer<typeof RenamePasskey>
 export const RegisterOptions = z
   .strictObject({
     email: z.string().min(3).max(320).nullable().optional().meta({
-      description: 'Of the user to sign up. Whether it is taken is told by register-verify.',
+      description: 'The email of the new user. `register-verify` returns `already_exists` if it is taken.',
       example: 'ada@example.com',
     }),
     name: z.string().min(1).max(200).regex(/\S/).nullable().optional().meta({
-      description: 'Of the user to sign up.',
+      description: 'The name of the new user.',
       example: 'Ada',
       'x-expected': 'text of 1 to 200 characters, not only spaces',
     }),
-    appId: z.string().optional().meta({ description: "The key's app, or the tenant's default one." }),
+    appId: z.string().optional().meta({ description: "Default: the key's app, or the tenant's default app." }),
   })
   .meta({ id: 'RegisterOptions' })
 export type RegisterOptions = z.infer<typeof RegisterOptions>
@@ -84,10 +84,10 @@ const Descriptor = z.object({ id: CredentialId, type: z.literal('public-key'), t
 const TimeoutMs = z.int().meta({ description: 'Milliseconds.', example: 300_000 })
 const challengeFields = {
   challengeId: z.string().meta({ example: 'chl_01jb2m7x9kq4t8v6w0r3s5y1zg' }),
-  expiresAt: Time.meta({ description: 'The answer counts once, until then.' }),
+  expiresAt: Time.meta({ description: 'The challenge can be answered once, until this time.' }),
 }
 
-/** `PublicKeyCredentialCreationOptionsJSON` (WebAuthn L3, section 5.4), as far as we set it. */
+/** `PublicKeyCredentialCreationOptionsJSON` (WebAuthn L3, section 5.4): the members that we set. */
 const CreationOptions = z
   .object({
     rp: z.object({ id: z.string(), name: z.string() }),
@@ -111,13 +111,13 @@ export const RegistrationChallenge = z
   .meta({ id: 'RegistrationChallenge' })
 export type RegistrationChallenge = z.infer<typeof RegistrationChallenge>
 
-/** `PublicKeyCredentialRequestOptionsJSON` (WebAuthn L3, section 5.5), as far as we set it. */
+/** `PublicKeyCredentialRequestOptionsJSON` (WebAuthn L3, section 5.5): the members that we set. */
 const RequestOptions = z
   .object({
     challenge: Challenge,
     timeout: TimeoutMs,
     rpId: z.string(),
-    allowCredentials: z.array(Descriptor).meta({ description: 'Empty: any passkey that the authenticator finds.' }),
+    allowCredentials: z.array(Descriptor).meta({ description: 'Empty: any passkey that the authenticator has.' }),
     userVerification: UserVerification,
   })
   .meta({ description: 'For `PublicKeyCredential.parseRequestOptionsFromJSON` (WebAuthn L3).' })
@@ -127,14 +127,14 @@ export type LoginChallenge = z.infer<typeof LoginChallenge>
 
 export const LoginOptions = z.strictObject({
   email: z.string().min(3).max(320).optional().meta({
-    description: 'Whose passkeys to ask for. Without it the authenticator offers what it has.',
+    description: 'The email of the user whose passkeys are accepted. Without it, the authenticator offers all of its passkeys.',
     example: 'ada@example.com',
   }),
-  app_id: z.string().optional().meta({ description: "The key's app, or the tenant's default one." }),
+  app_id: z.string().optional().meta({ description: "Default: the key's app, or the tenant's default app." }),
 })
 export type LoginOptions = z.infer<typeof LoginOptions>
 
-/** What both ceremonies' credentials have; extension outputs are not looked at, whatever they are. */
+/** The fields of the credentials of both ceremonies. Extension outputs are ignored. */
 const credentialFields = {
   id: CredentialId,
   rawId: CredentialId,

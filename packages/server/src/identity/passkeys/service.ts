@@ -15,9 +15,9 @@ export const PASSKEYS_MAX = 50
 export const PASSKEY_ERRORS = {
   attestation_invalid: [400, 'This passkey could not be verified. Start again.'],
   assertion_invalid: [401, 'This passkey could not be verified. Start again.'],
-  last_sign_in_method: [409, 'This passkey is the only way in that its user has. Add another one first.'],
+  last_sign_in_method: [409, 'Without this passkey, the user could not sign in. Add another passkey first.'],
   passkey_limit: [409, `A user can have at most ${PASSKEYS_MAX} passkeys. Remove one first.`],
-  challenge_expired: [410, 'This challenge has been answered or is over. Ask for a new one.'],
+  challenge_expired: [410, 'This challenge was already used or has expired. Request a new one.'],
 } as const
 
 const fail = failures(PASSKEY_ERRORS)

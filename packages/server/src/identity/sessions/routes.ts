@@ -19,7 +19,7 @@ export const sessionRoutes: Route[] = [
     {
       summary: 'Refresh a session',
       description:
-        'Trades a refresh token for the next one and a new access token. If the answer is lost, the same token answers the same successor again for 30 seconds; used again later, or after its successor, it ends the session.',
+        'Exchanges a refresh token for the next one and a new access token. If the response is lost, the same token returns the same next token for 30 seconds. If it is used again later, or after the next token was used, the session ends.',
       callers: eitherKey('auth:write', 'ignored'),
       body: Refresh,
       reply: one(Tokens),
@@ -34,7 +34,7 @@ export const sessionRoutes: Route[] = [
     {
       summary: 'Log out',
       description:
-        'Ends the session that calls, at once; with `everywhere` all sessions of the user. A server that acts for a user ends all.',
+        'Ends the session that makes the call, immediately. With `everywhere`, it ends all sessions of the user. A server that acts for a user ends all of them.',
       callers: currentUser(),
       body: LogOut,
       reply: one(LoggedOut),
@@ -46,7 +46,7 @@ export const sessionRoutes: Route[] = [
     'GET /auth/sessions',
     {
       summary: "List the current user's sessions",
-      description: 'Those that are live, newest first.',
+      description: 'Newest first. By default, only active sessions.',
       callers: currentUser(),
       query: ListSessions,
       reply: list(Session),
@@ -69,7 +69,7 @@ export const sessionRoutes: Route[] = [
     'GET /users/:id/sessions',
     {
       summary: "List a user's sessions",
-      description: 'Those that are live, newest first.',
+      description: 'Newest first. By default, only active sessions.',
       callers: secretKey('users:read'),
       params: IdParam,
       query: ListSessions,
@@ -80,10 +80,10 @@ export const sessionRoutes: Route[] = [
   ),
 ]
 
-/** How long verifiers may go by what they have read. One that meets an unknown `kid` reads again. */
+/** How long verifiers may cache the key set. If they find an unknown `kid`, they read it again. */
 const JWKS_SECONDS = 300
 
-/** What others need to check access tokens by. */
+/** The public keys for verifying access tokens. */
 export const jwksRoute: PlainRoute = {
   path: '/.well-known/jwks.json',
   handler: async (deps) => ({

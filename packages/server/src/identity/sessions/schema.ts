@@ -2,44 +2,44 @@ import { z } from 'zod'
 import { Paging, Time } from '../../platform/http/route.ts'
 
 const AccessToken = z.string().meta({
-  description: 'A JWT (EdDSA; keys at `/.well-known/jwks.json`): send it as `Authorization: Bearer`.',
+  description: 'A JWT (EdDSA; keys at `/.well-known/jwks.json`). Send it as `Authorization: Bearer`.',
   example: 'eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJ1c3JfMDFqYiJ9.c2ln',
 })
 const RefreshToken = z.string().meta({
   description:
-    'Opaque, for one use: every refresh answers the next one. Keep it where scripts of others cannot read it.',
+    'Opaque, for one use: every refresh returns the next one. Keep it where foreign scripts cannot read it.',
   example: 'hk_rt_a2V5.c2VzXzAxamI.MA.bWFj',
 })
 
-/** What signs a user's calls, as every sign-in answers it. */
+/** The tokens for a user's calls, in the response of every sign-in. */
 export const tokenFields = {
   accessToken: AccessToken,
   refreshToken: RefreshToken,
   tokenType: z.literal('Bearer'),
-  expiresInSeconds: z.int().meta({ description: 'Until the access token expires.', example: 900 }),
+  expiresInSeconds: z.int().meta({ description: 'Seconds until the access token expires.', example: 900 }),
   sessionId: z.string().meta({ example: 'ses_01jb2m7x9kq4t8v6w0r3s5y1ze' }),
 }
 
 export const Tokens = z.object(tokenFields).meta({ id: 'Tokens' })
 export type Tokens = z.infer<typeof Tokens>
 
-/** A session, as its user sees it. */
+/** A session in responses. */
 export const Session = z
   .object({
     id: z.string().meta({ example: 'ses_01jb2m7x9kq4t8v6w0r3s5y1ze' }),
     userId: z.string(),
     appId: z.string(),
-    current: z.boolean().meta({ description: 'Whether this call was made in it.' }),
+    current: z.boolean().meta({ description: 'Whether this call was made in this session.' }),
     methods: z.array(z.string()).meta({
-      description: 'How the user signed in: RFC 8176 names, and `guest` and `messenger`.',
+      description: 'How the user signed in: names of RFC 8176, `guest` and `messenger`.',
       example: ['hwk', 'user'],
     }),
     status: z.enum(['active', 'revoked', 'expired']),
     signedInAt: Time,
     mfaVerifiedAt: Time.nullable(),
     userAgent: z.string().nullable(),
-    address: z.string().meta({ description: 'Where the sign-in came from.', example: '203.0.113.7' }),
-    expiresAt: Time.meta({ description: 'It ends then, unless it is refreshed before.' }),
+    address: z.string().meta({ description: 'The network address that the sign-in came from.', example: '203.0.113.7' }),
+    expiresAt: Time.meta({ description: 'The session ends at this time, unless it is refreshed before.' }),
     createdAt: Time,
     updatedAt: Time,
   })
@@ -59,7 +59,7 @@ export type ListSessions = z.infer<typeof ListSessions>
 
 export const LogOut = z
   .strictObject({
-    everywhere: z.boolean().optional().meta({ description: 'Ends all sessions of the user, not this one alone.' }),
+    everywhere: z.boolean().optional().meta({ description: 'Ends all sessions of the user, not only this one.' }),
   })
   .meta({ id: 'LogOut' })
 

@@ -11,7 +11,7 @@ export const signInRoutes: Route[] = [
     {
       summary: 'Exchange a sign-in code',
       description:
-        'For what the hosted sign-in page (`/signin?app=…`) returned to one of the app’s `allowedRedirectUrls`. The code counts once, for 60 seconds, with the redirect and the PKCE verifier that it was made for; a second use ends the session.',
+        'Exchanges the code that the hosted sign-in page (`/signin?app=…`) returned to one of the app’s `allowedRedirectUrls`. The code can be used once, within 60 seconds, with the redirect and the PKCE verifier that it was created for. If a code is used twice, the session ends.',
       callers: eitherKey('auth:write', 'ignored'),
       limit: 'sign_in',
       body: Exchange,
@@ -24,12 +24,12 @@ export const signInRoutes: Route[] = [
   ),
 ]
 
-/** What the hosted page alone may call. */
+/** Endpoints that only the hosted page may call. */
 export const signInPageRoutes: Route[] = [
   route(
     'POST /code',
     {
-      summary: 'Make a sign-in code',
+      summary: 'Create a sign-in code',
       callers: currentUser(),
       body: CreateCode,
       reply: one(SignInCode),
@@ -40,7 +40,7 @@ export const signInPageRoutes: Route[] = [
   ),
 ]
 
-/** The page and what it is made of. */
+/** The page and its assets. */
 export const signInPages: PlainRoute[] = [
   { path: '/signin', handler: signInPage },
   ...brandRoutes('/signin'),

@@ -1,11 +1,11 @@
 import { z } from 'zod'
 
 const RedirectUri = z.string().min(1).max(2048).meta({
-  description: "One of the app's `allowedRedirectUrls`, character by character.",
+  description: "Must be exactly one of the app's `allowedRedirectUrls`.",
   example: 'https://shop.example.com/signed-in',
 })
 
-/** What the hosted page asks a code for. */
+/** The hosted page's request for a code. */
 export const CreateCode = z
   .strictObject({
     redirectUri: RedirectUri,

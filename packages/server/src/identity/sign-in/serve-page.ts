@@ -50,7 +50,7 @@ function redirectOf(app: SignInSettings, query: URLSearchParams): SignInPageConf
   const uri = query.get('redirect_uri')
   if (uri === null) return null
   if (!app.allowedRedirectUrls.includes(uri))
-    return 'The address to return to is not among the allowed redirect URLs of this app.'
+    return 'The redirect_uri of this link is not one of the allowed redirect URLs of this app.'
   const codeChallenge = query.get('code_challenge') ?? ''
   if (!/^[A-Za-z0-9_-]{43}$/.test(codeChallenge) || query.get('code_challenge_method') !== 'S256')
     return 'A link with redirect_uri also needs code_challenge, with code_challenge_method=S256 (PKCE, RFC 7636).'
@@ -92,8 +92,8 @@ export async function signInPage(deps: Deps, request: PlainRequest): Promise<Pla
   if (tenantId === undefined || (await isForeignPlace(deps, request.host, tenantId, appId)))
     return refusal(
       404,
-      'No such app',
-      'This link names no app that signs in here: /signin?app=app_… needs the id of one.',
+      'App not found',
+      'This link has no valid app id. It must be /signin?app=app_… with the id of an app.',
     )
   const app = await signInSettings(deps, tenantId, appId)
   const redirect = redirectOf(app, query)

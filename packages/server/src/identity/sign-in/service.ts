@@ -13,8 +13,8 @@ import * as store from './store.ts'
 export { deleteOldCodes } from './store.ts'
 
 export const SIGN_IN_ERRORS = {
-  code_invalid: [400, 'This code is unknown, was used before, or was made for another redirect or code challenge.'],
-  code_expired: [410, 'This code has expired: it can be exchanged for 60 seconds.'],
+  code_invalid: [400, 'This code is unknown, was already used, or was created for another redirect or code challenge.'],
+  code_expired: [410, 'This code has expired: it is valid for 60 seconds. Start the sign-in again.'],
 } as const
 
 const fail = failures(SIGN_IN_ERRORS)
@@ -33,7 +33,7 @@ export async function createCode(
 ): Promise<SignInCode> {
   const app = await signInSettings(deps, caller.tenantId, user.appId)
   if (!app.allowedRedirectUrls.includes(input.redirectUri))
-    throw invalid('redirectUri', "Must be one of the app's allowedRedirectUrls, character by character.")
+    throw invalid('redirectUri', "Must be exactly one of the app's allowedRedirectUrls.")
   if (user.sessionId === null) throw fail('session_missing')
   await requireStepUp(deps, caller, user)
   const code = `hk_sc_${randomBytes(32).toString('base64url')}`

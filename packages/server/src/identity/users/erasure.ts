@@ -82,5 +82,5 @@ export async function forgetCounts(tx: Db, _deps: Deps, { tenantId, appId }: OfA
 export async function deleteCounts(deps: Deps, { tenantId, appId }: OfApp): Promise<void> {
   await store
     .deleteCounts(deps.db, tenantId, appId)
-    .catch((error: unknown) => deps.log.warn({ err: error }, 'counts of a deleted app were left'))
+    .catch((error: unknown) => deps.log.warn({ err: error }, 'counts of a deleted app could not be deleted'))
 }

@@ -9,7 +9,7 @@ export const userRoutes: Route[] = [
     {
       summary: 'List users',
       description:
-        'Newest first. `search` finds a literal part of email, name, external id, party or id, whatever its case.',
+        'Newest first. `search` finds a literal part of the email, name, external id, party or id. It ignores case.',
       callers: secretKey('users:read'),
       query: ListUsers,
       reply: list(User),
@@ -20,7 +20,7 @@ export const userRoutes: Route[] = [
     'POST /users',
     {
       summary: 'Create a user',
-      description: 'Computes the user’s party at once and emits `user.created`.',
+      description: 'Computes the user’s party immediately and emits `user.created`.',
       callers: secretKey('users:write'),
       body: CreateUser,
       reply: one(User),
@@ -33,7 +33,7 @@ export const userRoutes: Route[] = [
     'GET /users/me',
     {
       summary: 'Get the current user',
-      description: 'The record of the user for whom the call is made, guests included.',
+      description: 'Returns the record of the user for whom the call is made, also if the user is a guest.',
       callers: currentUser(),
       reply: one(User),
       extension: true,
@@ -63,7 +63,7 @@ export const userRoutes: Route[] = [
     'DELETE /users/:id',
     {
       summary: 'Delete a user',
-      description: 'Answers the record in its final state and emits `user.deleted`.',
+      description: 'Returns the record in its final state and emits `user.deleted`.',
       callers: secretKey('users:write'),
       params: IdParam,
       reply: one(User),

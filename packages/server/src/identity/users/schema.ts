@@ -8,10 +8,10 @@ const EXTERNAL_ID_CHARS_MAX = 255
 
 const TrustLevel = z.enum(['embedded', 'shared', 'self_custody']).meta({
   description:
-    "Who can move this user's assets: the service (`embedded`), user and service together (`shared`), the user alone (`self_custody`). Follows the wallet.",
+    "Who can move this user's assets: the service (`embedded`), the user and the service together (`shared`), or only the user (`self_custody`). Depends on the wallet.",
 })
 
-/** A user, as every answer shows one. */
+/** A user in responses. */
 export const User = z
   .object({
     id: z.string().meta({ example: 'usr_01jb2m7x9kq4t8v6w0r3s5y1za' }),
@@ -20,7 +20,7 @@ export const User = z
     emailVerified: z.boolean(),
     name: z.string().nullable(),
     externalId: z.string().nullable().meta({ description: 'Your own id of this user, unique in the app.' }),
-    partyId: z.string().meta({ description: 'The ledger party: fixed for life, without personal data.' }),
+    partyId: z.string().meta({ description: 'The ledger party. It never changes and contains no personal data.' }),
     trustLevel: TrustLevel,
     status: z.enum(['active', 'suspended', 'deleted']),
     mfaEnabled: z.boolean(),
@@ -35,7 +35,7 @@ const Email = z
   .string()
   .min(3)
   .max(EMAIL_CHARS_MAX)
-  .meta({ description: 'Unique in the app, whatever its case.', example: 'ada@example.com' })
+  .meta({ description: 'Unique in the app. Case is ignored.', example: 'ada@example.com' })
 const Name = z
   .string()
   .min(1)
@@ -52,13 +52,13 @@ export const CreateUser = z
     appId: z
       .string()
       .optional()
-      .meta({ description: "The app the user belongs to; the key's, or the tenant's default one." }),
+      .meta({ description: "The app that the user belongs to. Default: the key's app, or the tenant's default app." }),
     metadata: Metadata.optional(),
   })
   .meta({ id: 'CreateUser' })
 export type CreateUser = z.infer<typeof CreateUser>
 
-/** A user as a file of users has it. Not on the wire. */
+/** A user in an import file. Not part of the API. */
 export const ImportedUser = CreateUser.omit({ appId: true }).extend({
   emailVerified: z.boolean().nullable().optional(),
   createdAt: z.iso
@@ -78,7 +78,7 @@ export const UpdateUser = z
     metadata: z
       .record(z.string().max(200), z.string().nullable())
       .optional()
-      .meta({ description: 'Merged by key; null removes one.' }),
+      .meta({ description: 'Merged by key. null removes a key.' }),
   })
   .meta({ id: 'UpdateUser' })
 export type UpdateUser = z.infer<typeof UpdateUser>
@@ -93,17 +93,17 @@ export const ListUsers = z.strictObject({
     .optional()
     .meta({
       'x-expected': 'text of at most 200 characters, none a control character',
-      description: 'A literal part of email, name, external id, party or id; case does not matter.',
+      description: 'A literal part of the email, name, external id, party or id. Case is ignored.',
     }),
   app_id: z.string().optional().meta({ description: 'Only users of this app.' }),
 })
 export type ListUsers = z.infer<typeof ListUsers>
 
-/** What every way of signing in answers. */
+/** The response of every way of signing in. */
 export const SignedIn = z
   .object({
     user: User,
-    isNewUser: z.boolean().meta({ description: 'Whether this sign-in made the user.' }),
+    isNewUser: z.boolean().meta({ description: 'Whether this sign-in created the user.' }),
     ...tokenFields,
   })
   .meta({ id: 'SignedIn' })

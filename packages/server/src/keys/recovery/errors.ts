@@ -6,7 +6,7 @@ export const RECOVERY_ERRORS = {
   wallet_frozen: [409, 'This wallet is frozen.'],
   share_missing: [409, 'The service has no share of this key any more.'],
   custody_violation: [409, 'The service would hold enough shares to sign alone. It must never.'],
-  challenge_expired: [410, 'This challenge has been answered or is over. Ask for a new one.'],
+  challenge_expired: [410, 'This challenge was already used or has expired. Request a new one.'],
   reshare_expired: [410, 'This resharing was not confirmed in time. The shares are those from before: start again.'],
 } as const satisfies ErrorTable
 

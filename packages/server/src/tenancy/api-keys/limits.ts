@@ -31,7 +31,7 @@ function readRanges(entries: readonly string[]): string[] {
     }
   })
   const repeated = ranges.findIndex((range, index) => ranges.indexOf(range) !== index)
-  if (repeated !== -1) throw invalid(`allowedIps.${repeated}`, 'Is in the list already.', 'repeated')
+  if (repeated !== -1) throw invalid(`allowedIps.${repeated}`, 'Is already in the list.', 'repeated')
   return ranges
 }
 
@@ -40,7 +40,7 @@ function readExpiry(text: string | null | undefined, now: Date): Date | null {
   const at = new Date(text)
   // The Date parser takes the 30th of February for a day in March.
   if (Number.isNaN(at.getTime()) || at.toISOString().slice(0, 19) !== text.slice(0, 19))
-    throw invalid('expiresAt', 'Must be a date and time that exist.')
+    throw invalid('expiresAt', 'Must be an existing date and time.')
   if (at <= now) throw invalid('expiresAt', 'Must be in the future.', 'in_the_past')
   return at
 }
@@ -62,7 +62,7 @@ export function readKey(input: CreateApiKey, boundTo: Id<'app'> | null, now: Dat
   const scopes = readScopes(input)
   const appId = (input.appId === undefined ? boundTo : input.appId) as Id<'app'> | null
   if (input.type === 'publishable' && appId === null)
-    throw invalid('appId', 'A publishable key needs the app it is for.', 'required')
+    throw invalid('appId', 'A publishable key must be bound to an app: send its appId.', 'required')
   return {
     name: input.name.trim().normalize('NFC'),
     type: input.type,
@@ -82,7 +82,7 @@ export function widerThan(caller: Caller, wanted: KeyLimits): ErrorDetail[] {
     if (!allows(caller.scopes, scope)) wider('scopes', `Your own key does not have the scope ${scope}.`)
   if (caller.appId !== null && wanted.appId === null) wider('appId', 'Your own key is bound to an app.')
   if (caller.expiresAtMs !== null && (wanted.expiresAt === null || wanted.expiresAt.getTime() > caller.expiresAtMs)) {
-    wider('expiresAt', `Your own key ends at ${new Date(caller.expiresAtMs).toISOString()}.`)
+    wider('expiresAt', `Your own key expires at ${new Date(caller.expiresAtMs).toISOString()}.`)
   }
   if (!rangesWithin(wanted.allowedIps, caller.allowedIps))
     wider('allowedIps', `Your own key works from ${caller.allowedIps.join(', ')} only.`)

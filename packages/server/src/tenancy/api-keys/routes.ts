@@ -9,7 +9,7 @@ export const apiKeyRoutes: Route[] = [
     {
       summary: 'List API keys',
       description:
-        'Newest first, revoked and expired ones too. A key that is bound to an app sees the keys of that app only.',
+        'Newest first, including revoked and expired keys. A key that is bound to an app sees only the keys of that app.',
       callers: secretKey('api_keys:read'),
       query: ListApiKeys,
       reply: list(ApiKey),
@@ -21,7 +21,7 @@ export const apiKeyRoutes: Route[] = [
     {
       summary: 'Create an API key',
       description:
-        '`key` is in this answer only. The new key must not be wider than the one that asks: no scope, app, address or day more (403 `insufficient_scope`). Emits `api_key.created`.',
+        '`key` is only in this response. The new key must not have more scopes, apps, addresses or lifetime than the key that makes the call (403 `insufficient_scope`). Emits `api_key.created`.',
       callers: secretKey('api_keys:write'),
       body: CreateApiKey,
       reply: one(ApiKeyWithKey),
@@ -46,7 +46,7 @@ export const apiKeyRoutes: Route[] = [
     'DELETE /api-keys/:id',
     {
       summary: 'Revoke an API key',
-      description: 'Works at once. The record stays, with the status `revoked`. Emits `api_key.revoked`.',
+      description: 'Takes effect immediately. The record stays, with the status `revoked`. Emits `api_key.revoked`.',
       callers: secretKey('api_keys:write'),
       params: IdParam,
       reply: one(ApiKey),
@@ -57,9 +57,9 @@ export const apiKeyRoutes: Route[] = [
   route(
     'POST /api-keys/:id/rotate',
     {
-      summary: 'Give an API key a new value',
+      summary: 'Rotate an API key',
       description:
-        '`key` is in this answer only; id and rights stay. The old value works for `graceSeconds` more. The key must not be wider than the one that asks. Emits `api_key.rotated`.',
+        'Gives the key a new value. `key` is only in this response. The id and the rights stay the same. The old value works for another `graceSeconds`. The key must not have more rights than the key that makes the call. Emits `api_key.rotated`.',
       callers: secretKey('api_keys:write'),
       params: IdParam,
       body: RotateApiKey,

@@ -11,7 +11,7 @@ const KeyTypeField = z.enum(['secret', 'publishable']).meta({
 })
 
 const Key = z.string().meta({
-  description: 'The key itself. Shown in this answer only: it is not stored.',
+  description: 'The key itself. It is only in this response, because it is not stored.',
   example: 'hk_sk_<49 letters and digits>',
 })
 
@@ -21,25 +21,25 @@ const record = {
   type: KeyTypeField,
   scopes: z
     .array(z.string())
-    .meta({ description: 'What a secret key may do; empty for a publishable one.', example: ['users:write'] }),
-  appId: z.string().nullable().meta({ description: 'The app the key is bound to; null for all of the tenant.' }),
+    .meta({ description: 'What a secret key may do. Empty for a publishable key.', example: ['users:write'] }),
+  appId: z.string().nullable().meta({ description: 'The app that the key is bound to. null: the key is for the whole tenant.' }),
   prefix: z.string().meta({ description: "The key's first characters.", example: 'hk_sk_4f7Q' }),
   last4: z.string().meta({ description: "The key's last four characters.", example: 'x3Bd' }),
   allowedIps: z
     .array(z.string())
-    .meta({ description: 'Addresses from which the key works; empty: from all.', example: ['203.0.113.0/24'] }),
+    .meta({ description: 'Addresses from which the key works. Empty: all addresses.', example: ['203.0.113.0/24'] }),
   expiresAt: Time.nullable(),
-  lastUsedAt: Time.nullable().meta({ description: 'To about ten seconds.' }),
+  lastUsedAt: Time.nullable().meta({ description: 'Accurate to about ten seconds.' }),
   status: z.enum(['active', 'revoked', 'expired']),
   metadata: z.record(z.string(), z.string()),
   ...Times,
 }
 
-/** An API key, as every answer shows one. */
+/** An API key in responses. */
 export const ApiKey = z.object(record).meta({ id: 'ApiKey' })
 export type ApiKey = z.infer<typeof ApiKey>
 
-/** The same with the key itself: what creation and rotation answer. */
+/** The same with the key itself: the response of a creation and a rotation. */
 export const ApiKeyWithKey = z.object({ ...record, key: Key }).meta({ id: 'ApiKeyWithKey' })
 export type ApiKeyWithKey = z.infer<typeof ApiKeyWithKey>
 
@@ -56,7 +56,7 @@ export const CreateApiKey = z
       .max(SCOPES.length)
       .meta({
         description:
-          'Required for a secret key, refused for a publishable one. `write` implies `read`; `*` is everything.',
+          'Required for a secret key, not allowed for a publishable key. `write` implies `read`. `*` allows everything.',
         example: ['users:write', 'webhooks:read'],
         uniqueItems: true,
         ...expected('a list of different scopes'),
@@ -64,14 +64,14 @@ export const CreateApiKey = z
       .optional(),
     appId: z.string().nullable().optional().meta({
       description:
-        'Binds the key to one app; required for a publishable key. A key that is bound itself makes keys of its own app only.',
+        'Binds the key to one app. Required for a publishable key. A key that is bound to an app can only create keys for that app.',
       example: 'app_01jb2m7x9kq4t8v6w0r3s5y1zb',
     }),
     allowedIps: z
       .array(z.string().max(64))
       .max(100)
       .meta({
-        description: 'Addresses or CIDRs from which alone the key works.',
+        description: 'The key works only from these addresses or CIDRs.',
         example: ['203.0.113.0/24'],
         ...expected('a list of at most 100 addresses or CIDRs'),
       })
@@ -80,7 +80,7 @@ export const CreateApiKey = z
       .string()
       .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?Z$/)
       .meta({
-        description: 'When the key stops working; null for never.',
+        description: 'When the key expires. null: never.',
         format: 'date-time',
         example: '2027-11-21T08:30:00.000Z',
         ...expected('a time in UTC such as 2027-11-21T08:30:00.000Z'),
@@ -99,7 +99,7 @@ export const RotateApiKey = z
       .min(0)
       .max(GRACE_SECONDS_MAX)
       .optional()
-      .meta({ description: 'How long the old value still works, 0 (default) to 604800.', example: 3600 }),
+      .meta({ description: 'How long the old value still works: 0 to 604800. Default: 0.', example: 3600 }),
   })
   .meta({ id: 'RotateApiKey' })
 export type RotateApiKey = z.infer<typeof RotateApiKey>

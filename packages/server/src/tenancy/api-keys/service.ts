@@ -107,7 +107,7 @@ export async function createAdminKey(
   return issue(tx, deps, options.tenantId, wanted, { key: options.key, cause: { actor: options.actor } }).catch(
     (error: unknown): never => {
       if (violatedConstraint(error) === 'api_keys_hash')
-        throw new Error('This API key is in use already. Make another one with: halfkey keys generate')
+        throw new Error('This API key is already in use. Create another one with: halfkey keys generate')
       throw error
     },
   )

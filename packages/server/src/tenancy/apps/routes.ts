@@ -8,7 +8,7 @@ export const appRoutes: Route[] = [
     'GET /apps',
     {
       summary: 'List apps',
-      description: 'Newest first. A key that is bound to an app sees that app only.',
+      description: 'Newest first. A key that is bound to an app sees only that app.',
       callers: secretKey('apps:read'),
       query: ListApps,
       reply: list(App),
@@ -37,7 +37,7 @@ export const appRoutes: Route[] = [
     {
       summary: 'Change an app',
       description:
-        'What is absent stays; nested objects and metadata are merged, arrays replaced. Emits `app.updated` if something changed.',
+        'Absent fields stay unchanged. Nested objects and metadata are merged, arrays are replaced. Emits `app.updated` if something changed.',
       callers: secretKey('apps:write'),
       params: IdParam,
       body: UpdateApp,
@@ -50,7 +50,7 @@ export const appRoutes: Route[] = [
     {
       summary: 'Delete an app',
       description:
-        "Its API keys stop at once and its webhooks go. Refuses the tenant's default app, and an app with users (guests count) unless `force` is `true`: then they go too, without an event for each. Answers the record's final state and emits `app.deleted`.",
+        "Its API keys stop working immediately, and its webhooks are deleted. You cannot delete the tenant's default app. An app with users or guests is deleted only if `force` is `true`: they are deleted with it, without an event for each. Returns the record in its final state and emits `app.deleted`.",
       callers: secretKey('apps:write', { tenantWide: true }),
       params: IdParam,
       query: DeleteApp,

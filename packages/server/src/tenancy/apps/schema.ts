@@ -11,7 +11,7 @@ const Name = z
   .max(200)
   .regex(/\S/)
   .meta({
-    description: 'What people call the app.',
+    description: 'The display name of the app.',
     example: 'Shop',
     ...expected('text of 1 to 200 characters, not only spaces'),
   })
@@ -21,7 +21,7 @@ const AllowedOrigins = z
   .max(LIST_ENTRIES_MAX)
   .meta({
     description:
-      'Origins from which browsers may use the publishable keys: `https://host[:port]`; in development also `http:` on loopback. Empty: none but loopback in development. The origin of the service itself is always allowed.',
+      'Origins from which browsers may use the publishable keys: `https://host[:port]`, in development also `http:` on loopback. Empty: none, except loopback in development. The origin of the service itself is always allowed.',
     example: ['https://shop.example.com'],
     uniqueItems: true,
     ...expected('a list of at most 100 different origins'),
@@ -32,7 +32,7 @@ const AllowedRedirectUrls = z
   .max(LIST_ENTRIES_MAX)
   .meta({
     description:
-      'Where sign-in may send the browser back to: `https:` URLs, private-use schemes of native apps in reverse-domain form (RFC 8252, section 7.1), in development also `http:` on loopback. Compared character by character.',
+      'URLs to which a sign-in may return the browser: `https:` URLs, private-use schemes of native apps in reverse-domain form (RFC 8252, section 7.1), in development also `http:` on loopback. They are compared character by character.',
     example: ['https://shop.example.com/signed-in', 'com.example.shop:/signed-in'],
     uniqueItems: true,
     ...expected('a list of at most 100 different URLs'),
@@ -41,11 +41,11 @@ const AllowedRedirectUrls = z
 const RpId = z
   .string()
   .max(253)
-  // Labels of RFC 1123; the last one is no number, for an address is no relying party id (WebAuthn L3, section 5.1.2).
+  // Labels of RFC 1123. The last one is not a number, because an address is not a relying party id (WebAuthn L3, section 5.1.2).
   .regex(/^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*(?!\d+$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/)
   .meta({
     description:
-      'Relying party id: the host name, or a parent of it, where passkeys are used. By default the host of HALFKEY_PUBLIC_URL.',
+      'Relying party id: the host name where passkeys are used, or a parent domain of it. Default: the host of HALFKEY_PUBLIC_URL.',
     example: 'example.com',
     ...expected('a host name in lower case (international ones in punycode), no address, no port'),
   })
@@ -54,7 +54,7 @@ const RpName = z
   .string()
   .min(1)
   .max(200)
-  .meta({ description: "What authenticators show. By default the app's name.", example: 'Shop' })
+  .meta({ description: "The name that authenticators show. Default: the app's name.", example: 'Shop' })
 const UserVerification = z
   .enum(['required', 'preferred', 'discouraged'])
   .meta({ description: 'Whether a passkey asks for a PIN or a fingerprint.' })
@@ -71,31 +71,31 @@ const BotToken = z
   .string()
   .regex(/^[1-9]\d{0,19}:[A-Za-z0-9_-]{8,256}$/)
   .meta({
-    description: "The bot's token, as BotFather gave it. Written only, never shown; null removes it.",
+    description: "The bot's token, exactly as BotFather gave it. It can be written but never read. null removes it.",
     example: '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw',
     writeOnly: true,
     ...expected('a bot token such as 110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'),
   })
 const MfaPolicy = z.enum(['if_enrolled', 'always', 'never']).meta({
-  description: 'Whether sensitive calls need a second factor: of users who have one, of all users, of none.',
+  description: 'Whether sensitive calls need a second factor: from users who have one, from all users, or from none.',
 })
-const EnforceForServer = z.boolean().meta({ description: 'Step-up also for calls with a secret key and `x-user-id`.' })
+const EnforceForServer = z.boolean().meta({ description: 'Applies the step-up rules also to calls with a secret key and `x-user-id`.' })
 const AccessTokenSeconds = z
   .int()
   .min(60)
   .max(3600)
-  .meta({ description: 'How long an access token is valid, 60 to 3600.', example: 900 })
+  .meta({ description: 'How long an access token is valid: 60 to 3600.', example: 900 })
 const RefreshTokenDays = z
   .int()
   .min(1)
   .max(365)
-  .meta({ description: 'How long a session lives without being used, 1 to 365 days.', example: 30 })
+  .meta({ description: 'How long a session lasts without a refresh: 1 to 365 days.', example: 30 })
 const AllowServer = z.boolean().meta({
-  description: 'Lets calls with a secret key and `x-user-id` touch the keys of `shared` and `self_custody` wallets.',
+  description: 'Lets calls with a secret key and `x-user-id` use the keys of `shared` and `self_custody` wallets.',
 })
-const ServerCombine = z.boolean().meta({ description: 'Lets the service put a key together from its shares.' })
+const ServerCombine = z.boolean().meta({ description: 'Lets the service combine a key from its shares.' })
 
-/** An app, as every answer shows one. */
+/** An app in responses. */
 export const App = z
   .object({
     id: z.string().meta({ example: 'app_01jb2m7x9kq4t8v6w0r3s5y1zb' }),
@@ -111,7 +111,7 @@ export const App = z
       provider: Provider,
       botUsername: BotUsername.nullable(),
       botId: z.string().nullable().meta({ description: 'The number in the bot token.', example: '110201543' }),
-      configured: z.boolean().meta({ description: 'Whether there is a bot token.' }),
+      configured: z.boolean().meta({ description: 'Whether a bot token is stored.' }),
     }),
     mfa: z.object({ policy: MfaPolicy, enforceForServer: EnforceForServer }),
     sessions: z.object({ accessTokenSeconds: AccessTokenSeconds, refreshTokenDays: RefreshTokenDays }),
@@ -144,13 +144,13 @@ const settings = {
   recovery: z.strictObject({ serverCombine: ServerCombine.optional() }).optional(),
 }
 
-/** What POST takes: a name, and any setting that is not to have its default. */
+/** Body of POST: a name, and any settings that differ from their defaults. */
 export const CreateApp = z
   .strictObject({ name: Name, ...settings, metadata: Metadata.optional() })
   .meta({ id: 'CreateApp' })
 export type CreateApp = z.infer<typeof CreateApp>
 
-/** What PATCH takes: nested objects are merged field by field, arrays are replaced. */
+/** Body of PATCH: nested objects are merged field by field, arrays are replaced. */
 export const UpdateApp = z
   .strictObject({
     name: Name.optional(),
@@ -158,7 +158,7 @@ export const UpdateApp = z
     metadata: z
       .record(z.string().max(200), z.string().nullable())
       .optional()
-      .meta({ description: 'Merged by key; null removes one.', example: { plan: 'gold' } }),
+      .meta({ description: 'Merged by key. null removes a key.', example: { plan: 'gold' } }),
   })
   .meta({ id: 'UpdateApp' })
 export type UpdateApp = z.infer<typeof UpdateApp>
@@ -170,6 +170,6 @@ export const DeleteApp = z.strictObject({
   force: z
     .enum(['true', 'false'])
     .optional()
-    .meta({ description: '`true` deletes an app that has users, and all of them.' }),
+    .meta({ description: '`true` also deletes an app that has users, with all its users.' }),
 })
 export type DeleteApp = z.infer<typeof DeleteApp>

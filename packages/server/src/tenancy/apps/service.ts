@@ -14,7 +14,7 @@ import * as store from './store.ts'
 
 export const APP_ERRORS = {
   default_app: [409, "The tenant's default app can't be deleted. Make another app the default one first."],
-  app_not_empty: [409, 'The app has users. Delete them first, or all of them together with the app by ?force=true.'],
+  app_not_empty: [409, 'The app has users. Delete them first, or delete them together with the app with ?force=true.'],
 } as const
 
 const fail = failures(APP_ERRORS)

@@ -25,11 +25,11 @@ export function redirectUrlProblem(text: string, development: boolean): string |
   if (url === null) return 'Must be an absolute URL, such as https://shop.example.com/signed-in.'
   if (text.includes('#')) return 'Must not have a fragment.'
   if (PRIVATE_USE.test(url.protocol)) {
-    if (url.username !== '' || url.password !== '') return 'Must not hold a user name or password.'
+    if (url.username !== '' || url.password !== '') return 'Must not contain a user name or password.'
     if (!/^[^:]+:\//.test(text)) return 'Must have a path after the scheme, such as com.example.shop:/signed-in.'
   } else {
     const problem = urlProblem(url, development)
     if (problem !== null) return problem
   }
-  return url.href === text || url.href === `${text}/` ? null : `Must be written as browsers do: ${url.href}`
+  return url.href === text || url.href === `${text}/` ? null : `Must be written as browsers write it: ${url.href}`
 }

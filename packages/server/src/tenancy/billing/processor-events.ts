@@ -67,7 +67,7 @@ async function takeOver(
 async function presentState(deps: Deps, customerId: string): Promise<Subscription | null> {
   const state = await processorOf(deps).presentSubscription(customerId)
   if (state !== null && state.plan === null && state.status === 'active')
-    deps.log.warn({ subscription: state.id }, 'a subscription is paid for whose price is no plan of ours')
+    deps.log.warn({ subscription: state.id }, 'a paid subscription has a price that belongs to no plan')
   return state
 }
 
@@ -83,7 +83,7 @@ async function follow(deps: Deps, { id, customerId }: { id: string; customerId: 
     await deps.failpoint('state asked')
     if (await takeOver(deps, { id, first, read }, state)) return
   }
-  throw new Error('a state of the processor was overtaken in every round')
+  throw new Error('the state of a subscription was changed by others in every round')
 }
 
 /**
@@ -112,7 +112,7 @@ export async function reconcileSubscriptions(deps: Deps): Promise<boolean> {
       await takeOver(deps, { id: null, first: read.version, read }, await presentState(deps, read.customer_id))
     } catch (error) {
       if (!(error instanceof ProcessorError)) throw error
-      deps.log.warn({ tenantId: read.tenant_id, reason: error.message }, 'a subscription could not be asked for')
+      deps.log.warn({ tenantId: read.tenant_id, reason: error.message }, 'the state of a subscription could not be read')
       failed = true
       // The others would fail the same way.
       if (error.passing) break

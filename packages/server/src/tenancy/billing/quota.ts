@@ -19,7 +19,7 @@ const hasPeriod = (meter: RefusedMeter) => meter !== 'users'
 
 /** How a tenant gets more. A paid plan is changed in the portal, not bought a second time. */
 function biggerThan(plan: Plan): string {
-  if (plan === PAID_PLANS.at(-1)) return 'There is no larger plan: ask whoever runs this service'
+  if (plan === PAID_PLANS.at(-1)) return 'There is no larger plan: ask the operator of this service'
   return `Buy a larger plan with POST /billing/${isPaidPlan(plan) ? 'portal' : 'checkout'}`
 }
 
@@ -27,7 +27,7 @@ function refusal(now: Date, { plan, period }: Figures, meter: RefusedMeter, used
   const instead = hasPeriod(meter)
     ? `, or wait for the next period, which begins at ${period.end.toISOString()}`
     : ', or delete users'
-  const message = `The plan ${plan} has room for ${limit} ${meter}. ${biggerThan(plan)}${instead}.`
+  const message = `The plan ${plan} allows ${limit} ${meter}. ${biggerThan(plan)}${instead}.`
   const seconds = Math.max(1, Math.ceil((period.end.getTime() - now.getTime()) / 1000))
   return fail(
     'quota_exceeded',

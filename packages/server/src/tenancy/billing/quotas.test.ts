@@ -23,7 +23,7 @@ afterAll(async () => {
 
 const thresholds = (tenant: Tenant) => eventsOf(service, tenant, 'usage.threshold_reached')
 
-/** Lets a tenant have as many users as the free plan has room for, beside `others`, and waits until that is noticed. */
+/** Lets a tenant have as many users as the free plan allows, beside `others`, and waits until that is noticed. */
 async function fill(tenant: Tenant, others = 0): Promise<void> {
   await addUsers(service, tenant, PLANS.free.users - 1 - others)
   expect((await tenant.post('/users', {})).status).toBe(201)

@@ -11,7 +11,7 @@ export const billingRoutes: Route[] = [
     {
       summary: 'Buy a plan',
       description:
-        'Answers a page of the payment processor. The plan changes once it tells that it is paid: wait for `billing.plan_changed`, not for the browser. Needs a key that is not bound to an app.',
+        'Returns a page of the payment processor. The plan changes when the processor reports the payment: wait for `billing.plan_changed`, not for the browser. Needs a key that is not bound to an app.',
       callers: secretKey('billing:write', { tenantWide: true }),
       body: CreateCheckout,
       reply: one(Checkout),
@@ -29,7 +29,7 @@ export const billingRoutes: Route[] = [
     {
       summary: 'Manage the plan',
       description:
-        'Answers a page of the payment processor with invoices, cards, and the plan to change or end. Needs a key that is not bound to an app.',
+        'Returns a page of the payment processor, where the customer sees invoices and cards, and changes or ends the plan. Needs a key that is not bound to an app.',
       callers: secretKey('billing:write', { tenantWide: true }),
       body: CreatePortal,
       reply: one(Portal),
@@ -47,7 +47,7 @@ export const billingRoutes: Route[] = [
     {
       summary: 'Get the usage',
       description:
-        'The plan in force and what was used of it: users as they are now, the rest in the present period. Figures are a second or two behind.',
+        'Returns the current plan and its usage: the current number of users, and the other figures of the current period. Figures are a second or two old.',
       callers: secretKey('billing:read', { tenantWide: true }),
       reply: one(Usage),
     },
@@ -55,7 +55,7 @@ export const billingRoutes: Route[] = [
   ),
 ]
 
-/** Where the payment processor posts its events. */
+/** The endpoint to which the payment processor posts its events. */
 export const processorEventsRoute: PlainRoute = {
   method: 'POST',
   path: '/processor-events/stripe',

@@ -1,21 +1,21 @@
 import { z } from 'zod'
 import { Time } from '../../platform/http/route.ts'
 
-/** Limit of a return URL, as given and as percent-encoded: processors limit the length, too. */
+/** Limit of a return URL, as given and percent-encoded. Processors limit the length too. */
 export const URL_CHARS_MAX = 2_000
 const ReturnUrl = z.string().max(URL_CHARS_MAX)
 
 const returns = (description: string) =>
   ReturnUrl.meta({
-    description: `${description} On the service's own origin, an allowed origin or redirect URL of one of your apps, or a verified custom domain.`,
+    description: `${description} Must be on the service's own origin, an allowed origin or redirect URL of one of your apps, or a verified custom domain.`,
     example: 'https://shop.example.com/billing',
     'x-expected': 'an https URL of at most 2000 characters',
   })
 
 export const CreateCheckout = z.strictObject({
   plan: z.string().max(50).meta({ description: 'The plan to buy.', example: 'pro' }),
-  successUrl: returns('Where the browser goes once it is paid.'),
-  cancelUrl: returns('Where it goes if it is not.'),
+  successUrl: returns('Where the browser goes after the payment.'),
+  cancelUrl: returns('Where the browser goes if the customer cancels.'),
 })
 export type CreateCheckout = z.output<typeof CreateCheckout>
 
@@ -28,7 +28,7 @@ export const Checkout = z
     plan: z.string().meta({ example: 'pro' }),
     expiresAt: Time,
   })
-  .meta({ id: 'Checkout', description: 'A page at which a plan is bought.' })
+  .meta({ id: 'Checkout', description: 'A page where the customer buys a plan.' })
 export type Checkout = z.input<typeof Checkout>
 
 export const CreatePortal = z.strictObject({ returnUrl: returns('Where the browser goes afterwards.') })
@@ -37,20 +37,20 @@ export type CreatePortal = z.output<typeof CreatePortal>
 export const Portal = z
   .object({
     url: z.string().meta({
-      description: 'Send the browser there, soon, and nobody else: whoever has it is let in.',
+      description: 'Send the browser there soon, and show the URL to nobody else: it gives access without a sign-in.',
       example: 'https://billing.stripe.com/p/session/test_a1b2c3',
     }),
   })
-  .meta({ id: 'Portal', description: 'A page at which invoices are seen, and the plan is changed or ended.' })
+  .meta({ id: 'Portal', description: 'A page where the customer sees invoices, and changes or ends the plan.' })
 export type Portal = z.input<typeof Portal>
 
 const UsageMeter = z
   .object({
     key: z.enum(['users', 'transactions', 'deliveries', 'apiRequests']),
-    used: z.int().meta({ description: 'Users: now; of the others, so many in the period.', example: 8_000 }),
-    limit: z.int().nullable().meta({ description: 'The quota; null is unlimited.', example: 10_000 }),
+    used: z.int().meta({ description: 'The current number of users. For other meters, the use in the period.', example: 8_000 }),
+    limit: z.int().nullable().meta({ description: 'The quota. null means unlimited.', example: 10_000 }),
   })
-  .meta({ id: 'UsageMeter', description: 'What was used of one quota.' })
+  .meta({ id: 'UsageMeter', description: 'The use of one quota.' })
 
 export const Usage = z
   .object({
@@ -59,5 +59,5 @@ export const Usage = z
     periodEnd: Time,
     meters: z.array(UsageMeter),
   })
-  .meta({ id: 'Usage', description: 'The plan that is in force, and what was used of it in the present period.' })
+  .meta({ id: 'Usage', description: 'The current plan, and its use in the current period.' })
 export type Usage = z.input<typeof Usage>

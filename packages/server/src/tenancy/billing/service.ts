@@ -16,16 +16,16 @@ export const BILLING_ERRORS = {
   billing_not_configured: [400, 'This service takes no payments: no payment processor is configured.'],
   billing_customer_missing: [
     400,
-    'There is nothing to manage yet: no plan was ever bought. Begin with POST /billing/checkout.',
+    'The tenant has never bought a plan, so there is nothing to manage. Start with POST /billing/checkout.',
   ],
-  processor_signature_invalid: [400, 'The signature does not fit the body, or is too old.'],
+  processor_signature_invalid: [400, 'The signature is not valid, or is too old.'],
   subscription_active: [
     409,
-    'A plan is being paid for already. Change or end it at the page that POST /billing/portal answers.',
+    'The tenant already pays for a plan. Change or end it on the page that POST /billing/portal returns.',
   ],
   processor_unavailable: [
     500,
-    'The payment processor did not do it. Try again; the reason is in the log of the service.',
+    'The payment processor did not complete the request. Try again. The reason is in the log of the service.',
   ],
 } as const satisfies ErrorTable
 
@@ -48,8 +48,8 @@ export async function callProcessor<T>(deps: Deps, call: Promise<T>): Promise<T>
       'processor failed',
     )
     const message = error.passing
-      ? 'It could not be reached, or was busy. Try again in some seconds, with the same Idempotency-Key.'
-      : 'It refused, which the operator has to look into: the configured key, or a price, may be wrong.'
+      ? 'The payment processor could not be reached or was busy. Try again in a few seconds, with the same Idempotency-Key.'
+      : 'The payment processor refused the request. The configured key or a price may be wrong: the operator must check them.'
     throw fail(
       'processor_unavailable',
       [{ code: 'processor_unavailable', message, retryable: error.passing }],
@@ -85,7 +85,7 @@ async function ownUrl(deps: Deps, tenantId: Id<'ten'>, field: string, text: stri
   if (own) return url.href
   throw invalid(
     field,
-    `${url.origin} is none of yours. Add it to an app's allowedOrigins, or verify it as a custom domain.`,
+    `${url.origin} does not belong to you. Add it to an app's allowedOrigins, or verify it as a custom domain.`,
     'foreign_url',
   )
 }
@@ -130,7 +130,7 @@ async function customerOf(deps: Deps, tenantId: Id<'ten'>, gone: string | null):
   await store.putCustomer(deps.db, tenantId, { customerId, gone }, deps.now())
   const noted = await store.findSubscription(deps.db, tenantId)
   // Payments would count for that tenant.
-  if (noted === undefined) throw new Error('the processor gave a customer that is another tenant’s')
+  if (noted === undefined) throw new Error('the processor returned a customer of another tenant')
   return noted.customer_id
 }
 

@@ -66,7 +66,7 @@ function plansByPrice(prices: Config['stripePrices']): Map<string, PaidPlan> {
   const plans = new Map<string, PaidPlan>()
   for (const [plan, price] of prices) {
     if (!isPaidPlan(plan))
-      throw new Error(`HALFKEY_STRIPE_PRICES: there is no plan ${plan} to buy, only ${PAID_PLANS.join(' and ')}`)
+      throw new Error(`HALFKEY_STRIPE_PRICES: ${plan} is not a plan that can be bought. Use ${PAID_PLANS.join(' or ')}`)
     if (plans.has(price)) throw new Error(`HALFKEY_STRIPE_PRICES: ${price} is the price of two plans`)
     plans.set(price, plan)
   }
@@ -139,7 +139,7 @@ export function createStripe(
   const priceOf = (plan: PaidPlan) => config.stripePrices.get(plan) as string
   const api = new URL(config.stripeApi)
   if (api.protocol === 'http:' && !isLoopback(api))
-    throw new Error('HALFKEY_STRIPE_API must start with https://: the key would be sent in the clear')
+    throw new Error('HALFKEY_STRIPE_API must start with https://: otherwise the key would be sent unencrypted')
   const client = new Stripe(secrets.key, {
     protocol: api.protocol === 'http:' ? 'http' : 'https',
     host: api.hostname,

@@ -27,9 +27,9 @@ const NO_PART_OF_A_NAME: [code: string, pattern: RegExp, message: string][] = [
   ['path_not_allowed', /[/\\?#]/, 'Leave out the path: only the host name is registered.'],
   ['user_info_not_allowed', /@/, 'Must be a host name, not an address with a user name.'],
   ['port_not_allowed', /:/, 'Leave out the port: a custom domain is reached by https on 443.'],
-  ['wildcard_not_allowed', /\*/, 'Wildcards are not taken: register each domain by itself.'],
+  ['wildcard_not_allowed', /\*/, 'Wildcards are not allowed. Register each domain separately.'],
   ['underscore_not_allowed', /_/, 'Host names have no underscore. Register the domain itself, not its record.'],
-  ['invalid_character', /[\s%]|\p{C}/u, 'Must hold letters, digits, hyphens and dots only.'],
+  ['invalid_character', /[\s%]|\p{C}/u, 'Must contain only letters, digits, hyphens and dots.'],
 ]
 
 /** Whether normalisation would change a character: full-width letters, ligatures, the Kelvin sign, invisible ones. */
@@ -51,7 +51,7 @@ function toPunycode(text: string): string {
   const ascii = domainToASCII(lower)
   if (ascii === '') throw refuse('invalid_name', 'Must be a host name such as login.example.com.')
   if ([...text].some(isAmbiguous) || !isSpelledAs(lower, ascii))
-    throw refuse('ambiguous_characters', `Holds characters that stand for others. Did you mean ${ascii}?`)
+    throw refuse('ambiguous_characters', `Contains characters that are read as others. Did you mean ${ascii}?`)
   return ascii
 }
 
@@ -63,7 +63,7 @@ function refuseLengths(name: string): void {
   if (name.length > DOMAIN_CHARS_MAX)
     throw refuse('too_long', `Must have at most ${DOMAIN_CHARS_MAX} characters, so that its record's name fits.`)
   if (name.split('.').some((label) => label.length > LABEL_CHARS_MAX))
-    throw refuse('label_too_long', `Each part between dots has at most ${LABEL_CHARS_MAX} characters.`)
+    throw refuse('label_too_long', `Each part between dots must have at most ${LABEL_CHARS_MAX} characters.`)
 }
 
 /**
@@ -83,7 +83,7 @@ export function canonicalDomain(text: string): string {
   if (isIP(domain) !== 0) throw refuse('ip_address', 'Must be a host name, not an IP address.')
   refuseLengths(domain)
   if (!domain.split('.').every((label) => LABEL.test(label) && isDecodable(label)))
-    throw refuse('invalid_name', 'Each part between dots holds letters, digits and, inside, hyphens.')
+    throw refuse('invalid_name', 'Each part between dots must contain only letters, digits and, not at its ends, hyphens.')
   return domain
 }
 
@@ -97,8 +97,8 @@ export function refuseUnownable(domain: string, ownHosts: readonly string[]): vo
   if (isUnder(domain, 'localhost')) throw refuse('local_name', 'Must be a name that others can reach, not localhost.')
   const { publicSuffix, isIcann, isPrivate } = parse(domain, { allowPrivateDomains: true, extractHostname: false })
   if (publicSuffix === domain && (isIcann === true || isPrivate === true))
-    throw refuse('public_suffix', 'Others register names under this one: it can be nobody’s alone.')
+    throw refuse('public_suffix', 'This is a public suffix. Register a domain below it.')
   if (!domain.includes('.')) throw refuse('single_label', 'Must have at least one dot, such as login.example.com.')
   if (ownHosts.some((host) => isUnder(domain, host)))
-    throw refuse('own_host', 'This is the service’s own host, or a name under it.')
+    throw refuse('own_host', 'Must not be the service’s own host or a name under it.')
 }

@@ -51,12 +51,12 @@ function stepsFor(record: CustomDomain, rpId: string, reach: Reach, own: string)
         code: 'serve_related_origins',
         // The service does not know what another host answers.
         done: rpId === own ? true : null,
-        text: `Lead https://${rpId}/.well-known/webauthn to this service, with its Host: browsers read there where else the passkeys may be used.`,
+        text: `Route https://${rpId}/.well-known/webauthn to this service and keep its Host header. Browsers read there on which other origins the passkeys may be used.`,
       },
       {
         code: 'be_listed',
         done: reach === 'related_origin',
-        text: `The list there must name https://${domain} among its first ${LABELS_MAX} sites. Take origins out of allowedOrigins that no longer sign in.`,
+        text: `The list there must contain https://${domain} among its first ${LABELS_MAX} sites. Remove origins that no longer sign in from allowedOrigins.`,
       },
     )
   return [
@@ -64,12 +64,12 @@ function stepsFor(record: CustomDomain, rpId: string, reach: Reach, own: string)
     {
       code: 'lead_users_there',
       done: null,
-      text: `Lead users to https://${domain}. Those whose browser knows no related origins sign in on ${rpId} as before.`,
+      text: `Send users to https://${domain}. Users whose browser does not support related origins sign in on ${rpId} as before.`,
     },
     {
       code: 'keep_relying_party',
       done: null,
-      text: `Keep the app's passkey.rpId at ${rpId}. Changed to ${domain}, new passkeys belong there, and those that there are work only with an email and on ${rpId}: never change it before their users have added another one.`,
+      text: `Keep the app's passkey.rpId at ${rpId}. If you change it to ${domain}, new passkeys belong to ${domain}, and existing ones work only with an email and on ${rpId}. Never change it before their users have added another passkey.`,
     },
   ]
 }

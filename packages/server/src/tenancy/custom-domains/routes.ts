@@ -20,7 +20,7 @@ export const customDomainRoutes: Route[] = [
     'GET /custom-domains',
     {
       summary: 'List custom domains',
-      description: 'Newest first. A key that is bound to an app sees that app’s domains only.',
+      description: 'Newest first. A key that is bound to an app sees only that app’s domains.',
       callers: secretKey('custom_domains:read'),
       query: ListCustomDomains,
       reply: list(CustomDomain),
@@ -34,7 +34,7 @@ export const customDomainRoutes: Route[] = [
     {
       summary: 'Register a custom domain',
       description:
-        'Answers the TXT record that proves the domain (`verification`) and the CNAME record that brings users here (`target`). The service looks for the TXT record by itself for a week; `POST /custom-domains/verify` looks at once. The value is new at each registration. Refused with a code that says why: public suffixes, IP addresses, the service’s own host, and what is no host name.',
+        'Returns the TXT record that proves the domain (`verification`) and the CNAME record that leads users to the service (`target`). For a week, the service checks the TXT record by itself; `POST /custom-domains/verify` checks it immediately. Each registration has a new value. Public suffixes, IP addresses, the service’s own host and invalid host names are refused, with a code that says why.',
       callers: secretKey('custom_domains:write'),
       body: CreateCustomDomain,
       reply: one(CustomDomain),
@@ -48,14 +48,14 @@ export const customDomainRoutes: Route[] = [
     {
       summary: 'Verify a custom domain',
       description:
-        'Looks at the TXT record, for at most 5 seconds. `dns_record_missing` says in `details` what was `expected` and `observed`; `dns_unavailable` means that the DNS servers did not answer, and can be tried again. From then on the record is looked at every day. A verified domain stays verified until its record has been missing for 72 hours. Emits `custom_domain.verified` when the status changes.',
+        'Looks up the TXT record, for at most 5 seconds. The `details` of `dns_record_missing` contain the `expected` and `observed` values. `dns_unavailable` means that the DNS servers did not answer: try again. After the verification, the service checks the record every day. A verified domain stays verified until its record has been missing for 72 hours. Emits `custom_domain.verified` when the status changes.',
       callers: secretKey('custom_domains:write'),
       body: VerifyCustomDomain,
       reply: one(CustomDomain),
       errors: ['not_found', 'dns_record_missing', 'dns_unavailable', 'domain_taken'],
     },
     {
-      // DNS is asked outside any transaction. A second lookup does no harm.
+      // The DNS lookup runs outside any transaction. A second lookup does no harm.
       effect: async () => ({}),
       finish: (deps, { caller, origin, body }) => verifyCustomDomain(deps, { caller, origin }, body),
     },
@@ -65,7 +65,7 @@ export const customDomainRoutes: Route[] = [
     {
       summary: 'Remove a custom domain',
       description:
-        'Named by `?domain=` or in the body. Counts for nothing from then on. Answers the record’s final state and emits `custom_domain.removed`.',
+        'Send the domain as `?domain=` or in the body. The domain stops working immediately. Returns the record in its final state and emits `custom_domain.removed`.',
       callers: secretKey('custom_domains:write'),
       query: RemovedDomain,
       body: RemoveCustomDomain,
@@ -90,7 +90,7 @@ export const customDomainRoutes: Route[] = [
     {
       summary: 'Plan the use of passkeys on a custom domain',
       description:
-        'How many of the app’s passkeys belong to which relying party, whether they work on the domain, and what is to be done, in order. Changes nothing.',
+        'Returns how many of the app’s passkeys belong to each relying party, whether they work on the domain, and the steps to take, in order. Changes nothing.',
       callers: secretKey('custom_domains:read'),
       params: IdParam,
       reply: one(DomainPlan),
@@ -100,8 +100,8 @@ export const customDomainRoutes: Route[] = [
   ),
 ]
 
-/** A TLS proxy asks here before it requests a certificate for a name. */
+/** A TLS proxy calls this before it requests a certificate for a name. */
 export const tlsAllowedRoute: PlainRoute = { path: '/tls/allowed', anyHost: true, handler: tlsAllowed }
 
-/** Where else passkeys of this host may be used (WebAuthn L3, section 5.11, related origin requests). */
+/** The other origins where passkeys of this host may be used (WebAuthn L3, section 5.11, related origin requests). */
 export const relatedOriginsRoute: PlainRoute = { path: '/.well-known/webauthn', handler: relatedOriginsOf }

@@ -15,9 +15,9 @@ import * as store from './store.ts'
 
 export const CUSTOM_DOMAIN_ERRORS = {
   dns_record_missing: [400, 'The TXT record that proves this domain was not found.'],
-  dns_unavailable: [400, 'The DNS servers of this domain gave no answer. Try again.'],
+  dns_unavailable: [400, 'The DNS servers of this domain did not answer. Try again.'],
   domain_taken: [409, 'Another tenant of this service has verified this domain.'],
-  domain_limit_reached: [409, 'The tenant has as many custom domains as it may have. Remove one first.'],
+  domain_limit_reached: [409, 'The tenant has reached its limit of custom domains. Remove one first.'],
 } as const satisfies ErrorTable
 
 const fail = failures(CUSTOM_DOMAIN_ERRORS)
@@ -49,10 +49,10 @@ export async function spread(tx: Db, deps: Deps): Promise<void> {
   tx.afterCommit(deps.auth.forget)
 }
 
-const exists = () => fail('already_exists').about('domain', 'You have registered this domain.')
+const exists = () => fail('already_exists').about('domain', 'You have already registered this domain.')
 
 /** The error for a name that another tenant has verified. */
-export const taken = () => fail('domain_taken').about('domain', 'The first tenant that proves a domain has it.')
+export const taken = () => fail('domain_taken').about('domain', 'A domain belongs to the first tenant that proves it.')
 
 function refused(deps: Deps, error: unknown): unknown {
   const constraint = violatedConstraint(error)
@@ -79,7 +79,7 @@ export async function createCustomDomain(deps: Deps, caller: Caller, input: Crea
     // Without a lock, which every registration would wait for: concurrent registrations may exceed the limit.
     if ((await store.countUpTo(tx, caller.tenantId, DOMAINS_MAX)) >= DOMAINS_MAX)
       throw fail('domain_limit_reached', [
-        { code: 'domain_limit_reached', message: `At most ${DOMAINS_MAX} custom domains.`, limit: DOMAINS_MAX },
+        { code: 'domain_limit_reached', message: `A tenant can have at most ${DOMAINS_MAX} custom domains.`, limit: DOMAINS_MAX },
       ])
     return store.insertDomain(tx, {
       tenant_id: caller.tenantId,
@@ -117,7 +117,7 @@ function namedIn(query: RemoveCustomDomain, body: RemoveCustomDomain): string {
   const [domain, other] = [query.domain, body.domain].flatMap((text) =>
     text === undefined ? [] : [canonicalDomain(text)],
   )
-  if (domain === undefined) throw invalid('domain', 'Say which domain, as ?domain=… or as {"domain": "…"}.', 'required')
+  if (domain === undefined) throw invalid('domain', 'Send the domain as ?domain=… or as {"domain": "…"}.', 'required')
   if (other !== undefined && other !== domain)
     throw invalid('domain', 'The query and the body name different domains.', 'ambiguous')
   return domain

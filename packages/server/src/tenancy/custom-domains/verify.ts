@@ -72,15 +72,15 @@ function missing(row: store.DomainRow, texts: readonly string[]): HttpError {
   const name = store.recordName(row)
   const message =
     texts.length === 0
-      ? `There is no TXT record at ${name}. A new one can take minutes to be seen.`
-      : `No TXT record at ${name} has the expected value. A changed one can take minutes to be seen.`
+      ? `There is no TXT record at ${name}. A new record can take minutes to become visible.`
+      : `No TXT record at ${name} has the expected value. A change can take minutes to become visible.`
   const observed = texts.slice(0, OBSERVED_MAX).map(harmless)
   return fail('dns_record_missing').about('domain', message, { name, expected: row.token, observed })
 }
 
 function unavailable(row: store.DomainRow): HttpError {
   const name = store.recordName(row)
-  const message = `The DNS servers of ${name} failed or did not answer in time. This says nothing of the record: try again.`
+  const message = `The DNS servers of ${name} failed or did not answer in time, so the record could not be checked. Try again.`
   return fail('dns_unavailable').about('domain', message, { name, retryable: true })
 }
 
@@ -129,7 +129,7 @@ export async function recheckDomains(deps: Deps): Promise<boolean> {
     } catch (error) {
       // It is due again once `TAKEN_MS` are over.
       if (error instanceof DnsBusy) return
-      deps.log.warn({ err: error, tenantId: row.tenant_id, domainId: row.id }, 'a custom domain could not be looked at')
+      deps.log.warn({ err: error, tenantId: row.tenant_id, domainId: row.id }, 'a custom domain could not be checked')
     }
   }
   await Promise.all(rows.map(one))

@@ -14,7 +14,7 @@ export const tenantRoutes: Route[] = [
     {
       summary: 'Change the tenant',
       description:
-        'Name and settings; plan and quotas follow from billing. Needs a key that is not bound to an app. Emits `tenant.updated` if something changed.',
+        'Changes the name and settings. Billing sets the plan and quotas. Needs a key that is not bound to an app. Emits `tenant.updated` if something changed.',
       callers: secretKey('tenant:write', { tenantWide: true }),
       body: UpdateTenant,
       reply: one(Tenant),

@@ -2,22 +2,22 @@ import { z } from 'zod'
 import { Times } from '../../platform/http/route.ts'
 
 const Name = z.string().max(200).regex(/\S/).meta({
-  description: 'What people call the tenant.',
+  description: 'The display name of the tenant.',
   example: 'Example Ltd',
   'x-expected': 'text of 1 to 200 characters, not only spaces',
 })
 
 const DefaultAppId = z.string().meta({
-  description: 'The app that users belong to where a call names none.',
+  description: 'The default app: new users belong to it if a call has no app id.',
   example: 'app_01jb2m7x9kq4t8v6w0r3s5y1zb',
 })
 
-/** The tenant, as every answer shows it. */
+/** The tenant in responses. */
 export const Tenant = z
   .object({
     id: z.string().meta({ example: 'ten_01jb2m7x9kq4t8v6w0r3s5y1zp' }),
     name: Name,
-    plan: z.string().meta({ description: 'Follows from billing; it is not set here.', example: 'self_hosted' }),
+    plan: z.string().meta({ description: 'Set by billing. You cannot change it here.', example: 'self_hosted' }),
     settings: z.object({ defaultAppId: DefaultAppId }),
     ...Times,
   })

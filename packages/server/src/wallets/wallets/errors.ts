@@ -9,7 +9,7 @@ export const WALLET_ERRORS = {
   custody_unsupported: [400, 'This is not to be had with this custody.'],
   wallet_not_found: [404, 'This user has no wallet.'],
   wallet_exists: [409, 'This user has a wallet already.'],
-  challenge_expired: [410, 'This challenge has been answered or is over. Ask for a new one.'],
+  challenge_expired: [410, 'This challenge was already used or has expired. Request a new one.'],
 } as const satisfies ErrorTable
 
 export const fail = failures(WALLET_ERRORS)

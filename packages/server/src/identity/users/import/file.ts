@@ -46,7 +46,7 @@ const problem = (line: number, field: string, code: string, message: string): Pr
 })
 
 const tooLong = (line: number): Problem =>
-  problem(line, '', 'too_long', `Is longer than ${RECORD_CHARS_MAX / 1024} KiB, which no user is.`)
+  problem(line, '', 'too_long', `Is longer than ${RECORD_CHARS_MAX / 1024} KiB, the limit for a record.`)
 
 /** From the file's beginning, whatever was read before. */
 const streamOf = (file: FileHandle) => file.createReadStream({ start: 0, autoClose: false, highWaterMark: 256 * 1024 })
@@ -89,9 +89,9 @@ async function* decoded(file: FileHandle): AsyncGenerator<string> {
 
 /** @throws ImportFileError */
 function checkHeader(header: readonly string[]): void {
-  const known = `Known are: ${KNOWN_COLUMNS.join(', ')}, and metadata.<key> for single keys.`
+  const known = `Known columns: ${KNOWN_COLUMNS.join(', ')}, and metadata.<key> for single keys.`
   if (header.length > COLUMNS_MAX)
-    throw new ImportFileError(`The header has ${header.length} columns; at most ${COLUMNS_MAX} make sense. ${known}`)
+    throw new ImportFileError(`The header has ${header.length} columns; at most ${COLUMNS_MAX} are allowed. ${known}`)
   for (const [index, name] of header.entries()) {
     const key = METADATA_COLUMN.exec(name)?.[1]
     if (FORBIDDEN_KEYS.includes(key ?? '')) throw new ImportFileError(`The metadata key "${key}" is not allowed.`)
@@ -101,7 +101,7 @@ function checkHeader(header: readonly string[]): void {
           ? `Column ${index + 1} has no name. ${known}`
           : `The column "${name.slice(0, 100)}" is not known. ${known}`,
       )
-    if (header.indexOf(name) !== index) throw new ImportFileError(`The column "${name}" is there twice.`)
+    if (header.indexOf(name) !== index) throw new ImportFileError(`The column "${name}" appears twice.`)
   }
 }
 
@@ -135,10 +135,10 @@ function unreadable(line: number, error: unknown, field = ''): Problem {
 
 function readCells(line: number, bytes: number, header: readonly string[], cells: readonly string[]): FileRecord {
   if (cells.length !== header.length)
-    return problem(line, '', 'wrong_columns', `Has ${cells.length} values; the header has ${header.length}.`)
+    return problem(line, '', 'wrong_columns', `Has ${cells.length} values, but the header has ${header.length}.`)
   const nul = cells.findIndex((cell) => cell.includes('\0'))
   if (nul !== -1)
-    return problem(line, header[nul] as string, 'nul_character', 'Holds a NUL character, which cannot be stored.')
+    return problem(line, header[nul] as string, 'nul_character', 'Contains a NUL character, which cannot be stored.')
   try {
     return { line, bytes, value: recordOf(header, cells) }
   } catch (error) {
@@ -184,10 +184,10 @@ async function* readCsv(file: FileHandle, delimiter: string | undefined): AsyncG
     throw unusable(
       code === 'CSV_MAX_RECORD_SIZE'
         ? tooLong(lines)
-        : problem(lines, '', 'malformed_csv', 'Quotes that are not closed, or stand where none may be.'),
+        : problem(lines, '', 'malformed_csv', 'A quote is not closed, or is in the wrong place.'),
     )
   }
-  if (header === undefined) throw new ImportFileError('The file is empty: the first line has to name the columns.')
+  if (header === undefined) throw new ImportFileError('The file is empty: the first line must name the columns.')
 }
 
 /** After such a line the beginning of the next one is unknown. */

@@ -264,7 +264,7 @@ describe('a line that is not right', () => {
 })
 
 test.each([
-  ['an unknown column', 'email,phone\na@b.c,1\n', 'The column "phone" is not known. Known are: email, name,'],
+  ['an unknown column', 'email,phone\na@b.c,1\n', 'The column "phone" is not known. Known columns: email, name,'],
   ['an unnamed column', 'email,\na@b.c,1\n', 'Column 2 has no name'],
   ['a column twice', 'email,email\na@b.c,1\n', 'twice'],
   ['a forbidden metadata key', 'email,metadata.__proto__\na@b.c,1\n', '"__proto__" is not allowed'],

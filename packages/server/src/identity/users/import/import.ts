@@ -79,7 +79,7 @@ function createdAtOf(input: ImportedUser, now: Date): Date | string {
   const createdAt = new Date(input.createdAt)
   const ms = createdAt.getTime()
   if (Number.isNaN(ms) || ms < CREATED_MIN_MS) return 'Must be a time since 1990.'
-  return ms > now.getTime() ? 'Must not lie in the future.' : createdAt
+  return ms > now.getTime() ? 'Must not be in the future.' : createdAt
 }
 
 /** A record as a user's row, by the rules of `POST /users`. */
@@ -217,7 +217,7 @@ async function check(db: Db, run: Run, from: number, conflictsCount: boolean): P
   return checked
 }
 
-const APP_GONE = 'The app was deleted meanwhile.'
+const APP_GONE = 'The app was deleted in the meantime.'
 
 /** How far a run has got. */
 type Position = Pick<store.ImportRow, 'id' | 'position' | 'state'>
@@ -243,7 +243,7 @@ async function importPortion(run: Run, before: Position, portion: readonly Read[
     const lost = reads.filter(({ row }) => !added.has(row.id))
     if (lost.length > 0 && request.onConflict === 'fail')
       throw new ImportFileError(
-        `Line ${lost[0]?.line}: somebody has this email or external id since the file was checked. What was imported before it stays; run this again to see all conflicts.`,
+        `Line ${lost[0]?.line}: another user has taken this email or external id since the file was checked. Users that were already imported stay. Run this again to see all conflicts.`,
       )
     const state = {
       ...before.state,
@@ -253,7 +253,7 @@ async function importPortion(run: Run, before: Position, portion: readonly Read[
     }
     const position = before.position + portion.length
     if (!(await store.advanceImport(tx, { id: before.id, from: before.position, to: position, state })))
-      throw new ImportFileError('Another run of this import is at work. Wait for its end, or end it.')
+      throw new ImportFileError('Another run of this import is in progress. Wait until it ends, or stop it.')
     if (events !== null) tx.afterCommit(deps.wake.outbox)
     return { id: before.id, position, state }
   })
@@ -296,7 +296,7 @@ async function takeUp({ deps, request }: Run, id: string): Promise<store.ImportR
   if (found?.finished_at != null && request.again) return undefined
   if (found !== undefined && found.finished_at === null && found.state.events !== request.events)
     throw new ImportFileError(
-      `This import was begun ${found.state.events ? 'with' : 'without'} --events: go on with it in the same way.`,
+      `This import was started ${found.state.events ? 'with' : 'without'} --events. Continue it the same way.`,
     )
   return found
 }
