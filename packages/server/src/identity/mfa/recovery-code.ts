@@ -7,19 +7,19 @@ const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 const CODE_CHARS = 16
 const FORM = /^[0-9a-hjkmnp-tv-z]{16}$/
 
-/** How many a user gets at a time. */
+/** How many recovery codes a user gets. */
 export const RECOVERY_CODES = 10
 
 /** A new recovery code: 80 random bits as `xxxx-xxxx-xxxx-xxxx`. */
 export function newRecoveryCode(): string {
-  // 32 divides 256: every character is as likely as any other.
+  // 32 divides 256, so all characters are equally likely.
   const characters = [...randomBytes(CODE_CHARS)].map((byte) => ALPHABET[byte % ALPHABET.length])
   return (characters.join('').match(/.{4}/g) as string[]).join('-')
 }
 
 /**
- * What is stored of a code: SHA-256 of its user and its characters, in whatever case, grouping and with whatever
- * look-alikes it was typed. Null for what can't be a code. With 80 random bits it needs no slow hash.
+ * The stored hash of a code: SHA-256 of its user and its characters. Case, grouping and look-alike characters make no
+ * difference. Null if the text cannot be a code. With 80 random bits, a slow hash is not needed.
  */
 export function recoveryCodeHash(userId: Id<'usr'>, text: string): Buffer | null {
   const code = text.toLowerCase().replace(/[\s-]/g, '').replaceAll('o', '0').replace(/[il]/g, '1')

@@ -53,7 +53,7 @@ const ownerOf = ({ caller, user }: Omit<UserCall, 'origin'>): store.Owner => ({
   userId: user.id,
 })
 
-/** Runs with the user's factor locked; `factor` is undefined without one, and without a set-up. */
+/** Runs `body` with the user's factor locked. `factor` is undefined if there is neither a factor nor a set-up. */
 function withFactor<T>(
   deps: Deps,
   call: UserCall,
@@ -73,7 +73,7 @@ async function tell(inTx: Deps, call: UserCall, type: EventType, more: object = 
 
 const secretContext = ({ tenantId, userId }: store.Owner) => ['totp secret', tenantId, userId]
 
-/** How the entry in the authenticator app will be called. */
+/** The name of the entry in the authenticator app. */
 async function nameEntry(deps: Deps, { caller, user }: UserCall): Promise<{ issuer: string; label: string }> {
   const app = await signInSettings(deps, caller.tenantId, user.appId)
   const record = await findUserRecord(deps, caller.tenantId, user.id)
@@ -81,8 +81,8 @@ async function nameEntry(deps: Deps, { caller, user }: UserCall): Promise<{ issu
 }
 
 /**
- * Makes a secret for an authenticator app, to be proved by its first code within ten minutes. A set-up before it that
- * was not completed is void; an active factor is never touched.
+ * Creates a secret for an authenticator app, which its first code must confirm within ten minutes. Replaces an earlier set-up
+ * that was not completed, and never an active factor.
  * @throws reauthentication_required, mfa_already_enabled
  */
 export async function setUp(deps: Deps, call: UserCall): Promise<MfaSetup> {
@@ -99,7 +99,7 @@ export async function setUp(deps: Deps, call: UserCall): Promise<MfaSetup> {
   return { secret: base32(secret), otpauthUrl: url, qrSvg, expiresAt: until.toISOString() }
 }
 
-/** @throws mfa_locked, whose details say until when */
+/** @throws mfa_locked, with the end of the lock in the details */
 function refuseLocked(deps: Deps, factor: store.FactorRow): void {
   const leftMs = (factor.locked_until?.getTime() ?? 0) - deps.now().getTime()
   if (factor.locked_until === null || leftMs <= 0) return
@@ -112,7 +112,7 @@ function refuseLocked(deps: Deps, factor: store.FactorRow): void {
   throw fail('mfa_locked', [detail], { 'retry-after': String(seconds) })
 }
 
-/** Counts a wrong answer; the fifth in a row locks. @returns the error to throw, which lets the count commit */
+/** Counts a wrong code. The fifth in a row locks. @returns the error to throw, which lets the count commit */
 async function countWrong(
   inTx: Deps,
   call: UserCall,
@@ -132,7 +132,7 @@ async function countWrong(
 }
 
 /**
- * Completes the set-up with the first code of its secret, which is used up by that, and answers the recovery codes.
+ * Completes the set-up with the first code of its secret, which uses up the code, and returns the recovery codes.
  * @throws invalid_code, mfa_already_enabled, mfa_setup_not_started, mfa_setup_expired, mfa_locked
  */
 export async function verifySetup(deps: Deps, call: UserCall, input: VerifyMfaSetup): Promise<RecoveryCodes> {
@@ -162,7 +162,7 @@ export async function verifySetup(deps: Deps, call: UserCall, input: VerifyMfaSe
 
 const methodsOf = (remaining: number): MfaStatus['methods'] => (remaining > 0 ? ['totp', 'recovery_code'] : ['totp'])
 
-/** Makes a challenge that this user alone can answer, within five minutes. @throws mfa_not_enabled */
+/** Creates a challenge that only this user can answer, within five minutes. @throws mfa_not_enabled */
 export async function challenge(
   deps: Deps,
   call: Omit<UserCall, 'origin'>,
@@ -182,7 +182,7 @@ export async function challenge(
   return { challengeId: id, methods: methodsOf(factor.remaining), purpose, expiresAt: expiresAt.toISOString() }
 }
 
-/** Whether the answer is right, which uses it up. */
+/** Whether the code is correct. A correct code is used up. */
 async function accept(inTx: Deps, call: UserCall, factor: store.FactorRow, sealed: Buffer, input: VerifyMfa) {
   const owner = ownerOf(call)
   if (input.recoveryCode !== undefined) {
@@ -202,8 +202,8 @@ async function accept(inTx: Deps, call: UserCall, factor: store.FactorRow, seale
 }
 
 /**
- * Verifies a code, or a recovery code, for the session that calls, or for the key that acts for the user. A challenge
- * may be answered wrongly; the count of that is the user's, whatever the challenge.
+ * Verifies a code or a recovery code, for the session that makes the call or for the key that acts for the user. A wrong
+ * code does not use up the challenge. Wrong codes are counted per user, across all challenges.
  * @throws invalid_code, mfa_not_enabled, challenge_expired, mfa_locked, not_found (names `challengeId`)
  */
 export async function verify(deps: Deps, call: UserCall, input: VerifyMfa): Promise<MfaVerification> {
@@ -235,7 +235,7 @@ export async function verify(deps: Deps, call: UserCall, input: VerifyMfa): Prom
   })
 }
 
-/** Whether the current user has a second factor, and what can be verified with. */
+/** Whether the current user has a second factor, and the accepted methods. */
 export async function status(deps: Deps, call: Omit<UserCall, 'origin'>): Promise<MfaStatus> {
   const factor = await store.findStatus(deps.db, ownerOf(call))
   if (factor === undefined) return NO_FACTOR
@@ -249,11 +249,11 @@ export async function status(deps: Deps, call: Omit<UserCall, 'origin'>): Promis
 
 const NO_FACTOR: MfaStatus = { enabled: false, methods: [], recoveryCodesRemaining: 0, enabledAt: null }
 
-/** Removes the factor, its recovery codes and whatever was verified by them. @throws mfa_required, mfa_not_enabled */
+/** Deletes the factor, its recovery codes and all verifications made with them. @throws mfa_required, mfa_not_enabled */
 export async function disable(deps: Deps, call: UserCall): Promise<MfaStatus> {
   const owner = ownerOf(call)
   return withFactor(deps, call, async (inTx, factor) => {
-    // Who has none can't verify one: that there is nothing to disable is the better answer.
+    // Before `mfa_required`, because a user without a factor could never verify one.
     if (factor === undefined || factor.secret_sealed === null) throw fail('mfa_not_enabled')
     await requireVerification(inTx, call.caller, call.user)
     await store.deleteFactor(inTx.db, owner)

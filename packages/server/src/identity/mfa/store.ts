@@ -1,7 +1,7 @@
 import { type Db, sql } from '../../platform/db/db.ts'
 import type { Id } from '../../platform/ids.ts'
 
-/** A user's second factor as the table holds it. */
+/** A row of the table `mfa_factors`. */
 export interface FactorRow {
   /** Null while only a set-up is pending. */
   secret_sealed: Buffer | null
@@ -13,14 +13,14 @@ export interface FactorRow {
   enabled_at: Date | null
 }
 
-/** Whose factor it is. */
+/** The owner of a factor. */
 export interface Owner {
   tenantId: Id<'ten'>
   userId: Id<'usr'>
 }
 
 /**
- * Locks the user, and so their second factor, until the transaction ends. Lock order: the user first, as in a deletion.
+ * Locks the user, and with it the second factor, until the transaction ends. Lock order: the user first, as in a deletion.
  * @returns whether the user exists
  */
 export async function lockUser(tx: Db, { tenantId, userId }: Owner): Promise<boolean> {
@@ -35,7 +35,7 @@ export function lockFactor(tx: Db, { tenantId, userId }: Owner): Promise<FactorR
     from mfa_factors where tenant_id = ${tenantId} and user_id = ${userId} for update`)
 }
 
-/** Stores a pending set-up in place of any other; an active factor and its lock stay as they are. */
+/** Stores a pending set-up and replaces an earlier one. An active factor and its lock do not change. */
 export async function putPending(tx: Db, { tenantId, userId }: Owner, sealed: Buffer, until: Date): Promise<void> {
   await tx.run(sql`
     insert into mfa_factors (tenant_id, user_id, pending_secret_sealed, pending_until)
@@ -44,7 +44,7 @@ export async function putPending(tx: Db, { tenantId, userId }: Owner, sealed: Bu
       set pending_secret_sealed = excluded.pending_secret_sealed, pending_until = excluded.pending_until`)
 }
 
-/** Makes the pending factor the active one; the step that proved it is used up. */
+/** Activates the pending factor. The time step of the code that confirmed it is used up. */
 export async function activate(tx: Db, { tenantId, userId }: Owner, step: number, now: Date): Promise<void> {
   await tx.run(sql`
     update mfa_factors set secret_sealed = pending_secret_sealed, pending_secret_sealed = null, pending_until = null,
@@ -52,14 +52,14 @@ export async function activate(tx: Db, { tenantId, userId }: Owner, step: number
     where tenant_id = ${tenantId} and user_id = ${userId}`)
 }
 
-/** Notes a right answer: no wrong one counts any more. `step`: that of the code, null for a recovery code. */
+/** Records a correct code and resets the count of wrong ones. `step`: the code's time step, null for a recovery code. */
 export async function recordCorrectCode(tx: Db, { tenantId, userId }: Owner, step: number | null): Promise<void> {
   await tx.run(sql`
     update mfa_factors set failures = 0, last_step = greatest(last_step, ${step}::bigint)
     where tenant_id = ${tenantId} and user_id = ${userId}`)
 }
 
-/** Notes how many wrong answers there have been, and until when no other is heard. */
+/** Stores the count of wrong codes, and until when no code is accepted. */
 export async function recordWrongCode(
   tx: Db,
   { tenantId, userId }: Owner,
@@ -71,13 +71,13 @@ export async function recordWrongCode(
     where tenant_id = ${tenantId} and user_id = ${userId}`)
 }
 
-/** Removes the factor with its recovery codes. */
+/** Deletes the factor and its recovery codes. */
 export async function deleteFactor(tx: Db, { tenantId, userId }: Owner): Promise<void> {
   await tx.run(sql`delete from recovery_codes where tenant_id = ${tenantId} and user_id = ${userId}`)
   await tx.run(sql`delete from mfa_factors where tenant_id = ${tenantId} and user_id = ${userId}`)
 }
 
-/** Stores recovery codes in place of any others. */
+/** Replaces the recovery codes. */
 export async function putRecoveryCodes(
   tx: Db,
   { tenantId, userId }: Owner,
@@ -89,7 +89,7 @@ export async function putRecoveryCodes(
     select ${tenantId}, ${userId}, hash from unnest(${hashes}::bytea[]) as hash`)
 }
 
-/** Uses a recovery code up. @returns whether there was one */
+/** Uses up a recovery code. @returns whether it existed and was unused */
 export async function useRecoveryCode(tx: Db, { tenantId, userId }: Owner, hash: Buffer, now: Date): Promise<boolean> {
   const used = await tx.run(sql`
     update recovery_codes set used_at = ${now}
@@ -97,13 +97,13 @@ export async function useRecoveryCode(tx: Db, { tenantId, userId }: Owner, hash:
   return used === 1
 }
 
-/** How many recovery codes are unused. */
+/** The number of unused recovery codes. */
 export function countRecoveryCodes(db: Db, { tenantId, userId }: Owner): Promise<number> {
   return db.count(sql`
     select count(*) as n from recovery_codes where tenant_id = ${tenantId} and user_id = ${userId} and used_at is null`)
 }
 
-/** Since when the user has a factor, and the number of unused recovery codes. Undefined without a factor. */
+/** When the factor was enabled, and the number of unused recovery codes. Undefined without a factor. */
 export function findStatus(
   db: Db,
   { tenantId, userId }: Owner,

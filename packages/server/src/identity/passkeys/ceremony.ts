@@ -10,17 +10,17 @@ import type { Logger } from '../../platform/observability/log.ts'
 import { ALGORITHMS, isUsableKey } from './cose-key.ts'
 import type { LoginVerify, Passkey, RegisterVerify } from './schema.ts'
 
-/** What an answer is checked against; kept in the challenge. */
+/** What an answer is verified against. The challenge stores it. */
 export interface Ceremony {
   /** base64url */
   challenge: string
   rpId: string
-  /** Where the options were asked for; null where that is not known: by a server, or a GET of the same origin. */
+  /** The origin that requested the options. Null if unknown: the request came from a server, or was a GET of the same origin. */
   origin: string | null
   userVerification: 'required' | 'preferred' | 'discouraged'
 }
 
-/** A ceremony with a new challenge. Browsers must answer from the origin where they asked for it. */
+/** A ceremony with a new challenge. Browsers must answer from the origin that requested it. */
 export async function newCeremony(
   { caller, origin }: Call,
   of: Pick<Ceremony, 'rpId' | 'userVerification'>,
@@ -33,7 +33,7 @@ export async function newCeremony(
   }
 }
 
-/** What verification needs beside the answer. */
+/** What verification needs in addition to the answer. */
 export interface Expected {
   ceremony: Ceremony
   /** Whether browsers may now use the app from this origin. */
@@ -53,21 +53,21 @@ export interface NewCredential {
   userVerified: boolean
 }
 
-/** What an assertion tells, once it is verified. */
+/** The data of a verified assertion. */
 export interface Assertion {
   signCount: number
   backedUp: boolean
   userVerified: boolean
 }
 
-/** What an assertion is verified by. */
+/** The credential that verifies an assertion. */
 export interface StoredCredential {
   publicKey: Buffer
   signCount: number
   deviceType: Passkey['deviceType']
 }
 
-/** The origin that the browser put into the client data, if it is the right one. @throws Error */
+/** The origin in the client data. @throws Error if it is not an allowed one */
 function originOf(clientDataJSON: string, { ceremony, isAllowedOrigin }: Expected): string {
   const { origin, crossOrigin, topOrigin } = JSON.parse(Buffer.from(clientDataJSON, 'base64url').toString()) as Record<
     string,
@@ -75,13 +75,13 @@ function originOf(clientDataJSON: string, { ceremony, isAllowedOrigin }: Expecte
   >
   if (typeof origin !== 'string' || !isAllowedOrigin(origin)) throw new Error('origin not allowed')
   if (ceremony.origin !== null && origin !== ceremony.origin) throw new Error('not the origin of the challenge')
-  // Within a frame of another site the user can't see whom they answer (WebAuthn L3, section 13.4.2).
+  // In a frame of another site, users cannot see to which site they sign in (WebAuthn L3, section 13.4.2).
   if ((crossOrigin !== undefined && crossOrigin !== false) || topOrigin !== undefined)
     throw new Error('cross-origin frame')
   return origin
 }
 
-/** IANA's attestation statement formats, but `none`. */
+/** IANA's attestation statement formats, except `none`. */
 const STATEMENT_FORMATS = new Set([
   'packed',
   'tpm',
@@ -93,8 +93,8 @@ const STATEMENT_FORMATS = new Set([
 ])
 
 /**
- * The attestation object without a statement about the authenticator's maker: we ask for none and go by none, so whatever
- * came unasked, certificates above all, is not even read. Self attestation stays: it is a proof of the credential's key.
+ * The attestation object without a statement about the authenticator's maker. We request no statement and use none, so an
+ * unrequested one (above all, its certificates) is not parsed. Self attestation stays: it proves the credential's key.
  */
 function withoutStatement(attestationObject: string): string {
   const decoded = decodeAttestationObject(isoBase64URL.toBuffer(attestationObject))
@@ -109,7 +109,7 @@ function withoutStatement(attestationObject: string): string {
   return isoBase64URL.fromBuffer(new Uint8Array(isoCBOR.encode(bare as never)))
 }
 
-/** Null for an answer that is wrong in any way, decoding included. The debug log says why. */
+/** Null for an invalid answer, also one that cannot be decoded. The debug log has the reason. */
 async function orNull<T>(log: Logger, ceremony: string, verify: () => Promise<T>): Promise<T | null> {
   try {
     return await verify()
@@ -119,7 +119,7 @@ async function orNull<T>(log: Logger, ceremony: string, verify: () => Promise<T>
   }
 }
 
-/** Verifies the answer to a registration challenge (WebAuthn L3, section 7.1); null if anything is wrong with it. */
+/** Verifies the answer to a registration challenge (WebAuthn L3, section 7.1). Null if it is not valid. */
 export function verifyAttestation(
   credential: RegisterVerify['credential'],
   expected: Expected,
@@ -144,7 +144,7 @@ export function verifyAttestation(
     })
     if (!verified || registrationInfo === undefined) throw new Error('attestation not verified')
     const { credential: made } = registrationInfo
-    // The library goes by the id inside the attestation and does not look whether it is the one outside.
+    // The library uses the id inside the attestation and does not compare it with the one outside.
     if (made.id !== credential.id) throw new Error('credential id differs from the attested one')
     if (!isUsableKey(made.publicKey)) throw new Error('public key not usable')
     return {
@@ -160,8 +160,8 @@ export function verifyAttestation(
 }
 
 /**
- * Verifies the answer to a login challenge (WebAuthn L3, section 7.2) by a stored credential; null if anything is wrong
- * with it. The caller checks whose credential it is, and that its counter is still the one that was read.
+ * Verifies the answer to a login challenge (WebAuthn L3, section 7.2) with a stored credential. Null if it is not valid.
+ * The caller checks the credential's owner, and that its counter has not changed since it was read.
  */
 export function verifyAssertion(
   credential: LoginVerify['credential'],
@@ -187,7 +187,7 @@ export function verifyAssertion(
       credential: { id: credential.id, publicKey: new Uint8Array(stored.publicKey), counter: stored.signCount },
     })
     if (!verified) throw new Error('signature not verified')
-    // WebAuthn L3, section 7.2, step 19: whether a credential can be backed up is settled when it is made.
+    // WebAuthn L3, section 7.2, step 19: backup eligibility is fixed when a credential is created.
     if (authenticationInfo.credentialDeviceType !== stored.deviceType) throw new Error('backup eligibility changed')
     return {
       signCount: authenticationInfo.newCounter,

@@ -5,7 +5,7 @@ import { cose, decodeCredentialPublicKey } from '@simplewebauthn/server/helpers'
 export const ALGORITHMS: number[] = [cose.COSEALG.EdDSA, cose.COSEALG.ES256, cose.COSEALG.RS256]
 
 const MODULUS_BITS_MIN = 2_048
-/** Past it, or with a long exponent, one verification would take milliseconds: a key could be made to burn our time. */
+/** With a larger modulus or exponent, one verification takes milliseconds: an attacker could use it to exhaust the CPU. */
 const MODULUS_BITS_MAX = 4_608
 const EXPONENT_BYTES_MAX = 4
 
@@ -31,8 +31,8 @@ function jwkOf(publicKey: Uint8Array<ArrayBuffer>): JsonWebKey | null {
 }
 
 /**
- * Whether a credential's COSE key (RFC 9052) is one that can sign in later: of an offered algorithm with its own curve, a
- * point on it, an RSA modulus within bounds. The library looks at this only when it has a signature to verify.
+ * Whether a credential's COSE key (RFC 9052) can sign in later: an offered algorithm with its curve, a point on that curve,
+ * an RSA modulus within bounds. The library checks this only when it verifies a signature.
  */
 export function isUsableKey(publicKey: Uint8Array<ArrayBuffer>): boolean {
   const jwk = jwkOf(publicKey)

@@ -17,7 +17,7 @@ import * as store from './store.ts'
 
 const fail = failures(PASSKEY_ERRORS)
 
-/** A credential for emails without passkeys: it belongs to no user, and is the same for the same email every time. */
+/** A credential for emails without passkeys. It belongs to no user, and is always the same for the same email. */
 async function decoy(deps: Deps, appId: Id<'app'>, emailKey: string, rpId: string): Promise<store.CredentialRow> {
   const { refreshKey } = await deps.signingKeys.oldest()
   const id = hmacSha256(refreshKey, `halfkey/v1/passkey-decoy ${appId} ${emailKey}`, 'base64')
@@ -36,13 +36,13 @@ async function credentialsOf(
   await limitAccount(deps, `${app.id} ${key} ${networkOf(address)}`)
   const all = await store.listCredentials(deps.db, tenantId, userId, PASSKEYS_MAX)
   const none = await decoy(deps, app.id, key, app.rpId)
-  // A passkey can't move to another relying party: who has none of the app's present one goes by the one they have.
+  // A passkey cannot move to another relying party. A user without one of the app's current relying party uses an older one.
   const rpId = all.some((one) => one.rp_id === app.rpId) ? app.rpId : (all[0]?.rp_id ?? app.rpId)
   return { userId, rpId, credentials: all.length === 0 ? [none] : all.filter((one) => one.rp_id === rpId) }
 }
 
 /**
- * Makes the challenge for signing in: by whatever passkey the authenticator finds, or, with an email, by that user's.
+ * Creates the challenge for signing in: with any passkey of the authenticator or, with an email, with that user's passkeys.
  * @throws validation_failed, not_found (names `app_id`), rate_limited
  */
 export async function loginOptions(deps: Deps, call: Call, query: LoginOptions): Promise<LoginChallenge> {
@@ -78,8 +78,8 @@ export async function loginOptions(deps: Deps, call: Call, query: LoginOptions):
 }
 
 /**
- * Assertions by unknown credentials are verified against this one, and fail: without a verification the response would be
- * faster, and would tell decoys from passkeys. The point is the generator of P-256 (SEC 2, section 2.4.2).
+ * Assertions of unknown credentials are verified against this one, and fail. Without a verification, the response would be
+ * faster and would reveal decoys. The point is the generator of P-256 (SEC 2, section 2.4.2).
  */
 const NOBODY: StoredCredential = {
   publicKey: Buffer.from(
@@ -90,7 +90,7 @@ const NOBODY: StoredCredential = {
   deviceType: 'singleDevice',
 }
 
-/** Whether the challenge asks for this passkey, and the authenticator names its owner. */
+/** Whether the challenge accepts this passkey, and the authenticator's user handle is that of its owner. */
 function isAskedFor(attempt: store.LoginAttempt, passkey: store.FoundPasskey, userHandle: string | null): boolean {
   if (passkey.rpId !== attempt.data.rpId) return false
   if (attempt.data.emailFirst && passkey.ownerId !== attempt.userId) return false
@@ -98,7 +98,7 @@ function isAskedFor(attempt: store.LoginAttempt, passkey: store.FoundPasskey, us
   return Buffer.from(userHandle, 'base64url').equals(Buffer.from(passkey.ownerId))
 }
 
-/** Finds what the answer is held against. @throws not_found (names `challengeId`), challenge_expired */
+/** Finds the challenge that the answer is verified against. @throws not_found (names `challengeId`), challenge_expired */
 async function attemptAt(
   deps: Deps,
   { caller }: Call,
@@ -113,7 +113,7 @@ async function attemptAt(
   return attempt
 }
 
-/** The owner of the passkey by which the challenge was answered rightly; null for a wrong answer. */
+/** The verified assertion and its passkey. Null if the answer is not valid. */
 async function judged(deps: Deps, attempt: store.LoginAttempt, { credential }: LoginVerify) {
   const { passkey } = attempt
   const expected = {
@@ -129,7 +129,7 @@ async function judged(deps: Deps, attempt: store.LoginAttempt, { credential }: L
 
 const assertionInvalid = () => fail('assertion_invalid').about('credential', 'Could not be verified.').commitOnThrow()
 
-/** Uses the challenge up with the refusal, which commits it. @returns what to throw */
+/** Takes the challenge, which the refusal commits. @returns the error to throw */
 async function refusal(
   deps: Deps,
   { caller }: Call,
@@ -138,13 +138,13 @@ async function refusal(
 ): Promise<HttpError> {
   const { tenantId, appId } = caller
   const taken = await takeChallenge(deps.db, deps.now(), { tenantId, appId, kind: 'passkey_login', id })
-  // Another answer to it was first.
+  // Another answer took the challenge first.
   if (taken?.over !== false) return fail('challenge_expired').commitOnThrow()
   return code === 'assertion_invalid' ? assertionInvalid() : fail(code).commitOnThrow()
 }
 
 /**
- * Signs a user in by a passkey. Two statements: one reads, one takes the challenge, counts the use and begins the session.
+ * Signs a user in with a passkey. Two statements: one reads, one takes the challenge, records the use and starts the session.
  * @throws not_found (names `challengeId`), challenge_expired, assertion_invalid, user_suspended, guest_expired, rate_limited
  */
 export async function loginVerify(deps: Deps, call: Call, input: LoginVerify): Promise<SignedIn> {
@@ -152,7 +152,7 @@ export async function loginVerify(deps: Deps, call: Call, input: LoginVerify): P
   const { challengeId } = input
   if (!isId('chl', challengeId)) throw notFoundField('challengeId')
   const attempt = await attemptAt(deps, call, challengeId, input)
-  // Counted by what the request says, whether the credential exists or not: otherwise the limit would tell.
+  // Counted by the credential id of the request, even if it does not exist: otherwise the limit would reveal which exist.
   await limitAccount(deps, `${attempt.appId} ${input.credential.id} ${networkOf(origin.address)}`)
   const right = await judged(deps, attempt, input)
   if (right === null) throw await refusal(deps, call, challengeId, 'assertion_invalid')
@@ -175,10 +175,10 @@ export async function loginVerify(deps: Deps, call: Call, input: LoginVerify): P
     { tenantId: caller.tenantId, userId, id: passkey.passkeyId, challengeId },
     { signCount: assertion.signCount, backedUp: assertion.backedUp, at: now },
   )
-  // One time for all that is written and answered.
+  // The same time in all rows and in the response.
   const begun = await startSessionWith({ ...deps, now: () => now }, session, counted)
   if (begun.tokens === null) {
-    // Since it was read, another answer took the challenge; or another assertion counted, or the user was suspended.
+    // After the read, another answer took the challenge, another assertion raised the counter, or the user was suspended.
     if (!begun.firstHeld) throw fail('challenge_expired').commitOnThrow()
     throw assertionInvalid()
   }

@@ -19,15 +19,15 @@ import * as store from './store.ts'
 
 const fail = failures(PASSKEY_ERRORS)
 
-/** What a registration challenge keeps. */
+/** The data that a registration challenge stores. */
 interface RegistrationData extends Ceremony {
-  /** Who is signing up; null where the passkey is added to the challenge's user. */
+  /** The new user who signs up. Null if the passkey is added to the challenge's user. */
   signUp: { userId: Id<'usr'>; email: string | null; name: string | null } | null
-  /** The session that asked for it, without which it is void; null for a sign-up, and for a server. */
+  /** The session that requested the challenge, which is void once it ends. Null for a sign-up and for a server. */
   sessionId: Id<'ses'> | null
 }
 
-/** The user of a new credential, as browsers show them, and their credentials so far. */
+/** The user of a new credential, with the names that browsers show, and their existing credentials. */
 interface Holder {
   appId: Id<'app'>
   id: Id<'usr'>
@@ -38,10 +38,10 @@ interface Holder {
 
 async function newHolder(deps: Deps, { caller }: MaybeUserCall, input: RegisterOptions): Promise<Holder> {
   const appId = await resolveApp(deps, caller, input.appId)
-  // Checked before the authenticator makes a passkey that would be refused.
+  // Checked before the authenticator creates a passkey that would be refused.
   await deps.quotas.require(deps.db, caller.tenantId, 'users')
   const { email = null, name = null } = input
-  // Checks the form only. Whether the email is taken is told after a passkey was made, not to anyone who asks.
+  // Checks only the format. A taken email is reported after a passkey was created, so that nobody can probe for emails.
   if (email !== null) await findUserByEmail(deps, caller.tenantId, appId, email)
   return { appId, id: newId('usr'), name: email ?? name, displayName: name ?? email, credentials: [] }
 }
@@ -60,8 +60,8 @@ async function knownHolder(deps: Deps, caller: Caller, user: CurrentUser, input:
 }
 
 /**
- * Makes the challenge for a new passkey: of a user who signs up, or, with a current user, of that one.
- * @throws validation_failed, not_found (names `appId`), passkey_limit, what `requireStepUp` does
+ * Creates the challenge for a new passkey: of a user who signs up or, with a current user, of that user.
+ * @throws validation_failed, not_found (names `appId`), passkey_limit, and the errors of `requireStepUp`
  */
 export async function registerOptions(
   deps: Deps,
@@ -109,7 +109,7 @@ export async function registerOptions(
   }
 }
 
-/** The challenge, taken: whatever comes of it, it will not be answered again. @throws not_found, challenge_expired */
+/** Takes the challenge: it cannot be answered again, even if the answer is not valid. @throws not_found, challenge_expired */
 async function take(deps: Deps, { caller, user }: MaybeUserCall, id: string): Promise<Challenge<RegistrationData>> {
   const taken = isId('chl', id)
     ? await takeChallenge<RegistrationData>(deps.db, deps.now(), {
@@ -126,9 +126,9 @@ async function take(deps: Deps, { caller, user }: MaybeUserCall, id: string): Pr
 }
 
 /**
- * Who gets the passkey, and when their sessions end. Who signs up comes into being here; who is here is locked.
- * Whether they are suspended is told by the session's beginning. @throws already_exists, not_found, guest_expired, passkey_limit,
- * session_revoked, mfa_required
+ * The owner of the passkey, and when their sessions end. Creates the user of a sign-up, and locks an existing user. Whether
+ * the user is suspended is checked when the session starts. @throws already_exists, not_found, guest_expired,
+ * passkey_limit, session_revoked, mfa_required
  */
 async function settleOwner(
   tx: Db,
@@ -186,7 +186,7 @@ async function addPasskey(
 }
 
 /**
- * Completes a registration: the user, if they sign up, their passkey, a session and the events, all or nothing.
+ * Completes a registration in one transaction: the user (if they sign up), the passkey, a session and the events.
  * @throws not_found (names `challengeId`), challenge_expired, attestation_invalid, already_exists (names `email` or
  * `credential`), user_suspended, guest_expired, passkey_limit
  */

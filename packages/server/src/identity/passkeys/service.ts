@@ -9,7 +9,7 @@ import * as store from './store.ts'
 
 export { credentialIdsOf } from './store.ts'
 
-/** How many passkeys a user can have: their ids go into the options of every email-first login. */
+/** How many passkeys a user can have. The options of every email-first login contain their ids. */
 export const PASSKEYS_MAX = 50
 
 export const PASSKEY_ERRORS = {
@@ -42,14 +42,14 @@ export async function listPasskeysOf(
   return listPasskeys(deps, caller.tenantId, await ownUser(deps, caller, userId), query)
 }
 
-/** A passkey's name as it is stored; null for none. */
+/** A passkey's name as it is stored. Null: no name. */
 export const passkeyName = (name: string | null | undefined): string | null => name?.trim().normalize('NFC') ?? null
 
 async function findOwn(deps: Deps, { caller, user }: UserCall, id: string): Promise<store.PasskeyRow> {
   return existing(await store.findPasskey(deps.db, caller.tenantId, user.id, pathId('pky', id)))
 }
 
-/** Names one of the current user's passkeys; null takes its name away. @throws not_found */
+/** Renames one of the current user's passkeys. Null removes the name. @throws not_found */
 export async function renamePasskey(deps: Deps, call: UserCall, id: string, input: RenamePasskey): Promise<Passkey> {
   const row = await findOwn(deps, call, id)
   if (input.name === undefined) return store.toPasskey(row)
@@ -58,16 +58,16 @@ export async function renamePasskey(deps: Deps, call: UserCall, id: string, inpu
 }
 
 /**
- * Removes one of the current user's passkeys and answers its final state. The last one stays unless there is another
- * account to sign in by: the user could never sign in again. So does a passkey that alone opens a key share. @throws not_found,
- * last_sign_in_method, share_would_be_lost, what `requireStepUp` does
+ * Removes one of the current user's passkeys and returns its final state. The last passkey stays unless the user has a
+ * messenger account: the user could never sign in again. A passkey that is the only wrap of a key share stays too.
+ * @throws not_found, last_sign_in_method, share_would_be_lost, and the errors of `requireStepUp`
  */
 export async function removePasskey(deps: Deps, call: UserCall, id: string): Promise<Passkey> {
   const { caller, user } = call
   await findOwn(deps, call, id)
   await requireStepUp(deps, caller, user)
   return deps.db.tx(async (tx) => {
-    // Of two that remove the last two at once, the second finds one.
+    // Locked: of two concurrent removals of the last two passkeys, the second one sees that only one is left.
     existing(await store.lockOwner(tx, caller.tenantId, user.id))
     const row = await findOwn({ ...deps, db: tx }, call, id)
     const others = (await store.countPasskeys(tx, caller.tenantId, user.id)) - 1

@@ -11,7 +11,7 @@ import { toUser, type UserRow } from '../users/service.ts'
 import type { Ceremony, StoredCredential } from './ceremony.ts'
 import type { Passkey } from './schema.ts'
 
-/** A passkey as the table holds it. */
+/** A row of the table `passkeys`. */
 export interface PasskeyRow {
   tenant_id: Id<'ten'>
   id: Id<'pky'>
@@ -31,7 +31,7 @@ export interface PasskeyRow {
   updated_at: Date
 }
 
-/** A row as the wire shows it. */
+/** A row in its API form. */
 export function toPasskey(row: PasskeyRow): Passkey {
   return wire(
     { ...row, credential_id: row.credential_id.toString('base64url') },
@@ -39,7 +39,7 @@ export function toPasskey(row: PasskeyRow): Passkey {
   )
 }
 
-/** Writes a passkey. @returns false where the app has its credential already: nothing is written */
+/** Inserts a passkey. @returns false, and writes nothing, if the app already has its credential */
 export async function insertPasskey(tx: Db, row: PasskeyRow): Promise<boolean> {
   const written = await tx.run(sql`
     ${insertion('passkeys', row)}
@@ -64,15 +64,15 @@ export function listPasskeys(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>, que
   return readPage(db, sql`from passkeys where tenant_id = ${tenantId} and user_id = ${userId}`, query, toPasskey)
 }
 
-/** The part of a credential that options show to browsers. */
+/** The part of a credential that the options contain. */
 export type CredentialRow = Pick<PasskeyRow, 'credential_id' | 'transports' | 'rp_id'>
 
-/** A credential as options name it. */
+/** A credential descriptor for the options. */
 export function toDescriptor(row: CredentialRow): { id: string; type: 'public-key'; transports: string[] } {
   return { id: row.credential_id.toString('base64url'), type: 'public-key', transports: row.transports }
 }
 
-/** A user's credentials, newest first; none for no user, with the same work. */
+/** A user's credentials, newest first. The same statement runs if there is no user, and finds none. */
 export function listCredentials(
   db: Db,
   tenantId: Id<'ten'>,
@@ -84,7 +84,7 @@ export function listCredentials(
     order by id desc limit ${limit}`)
 }
 
-/** The ids that authenticators gave a user's passkeys. */
+/** The credential ids of a user's passkeys. */
 export async function credentialIdsOf(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<Buffer[]> {
   const rows = await db.query<{ credential_id: Buffer }>(
     sql`select credential_id from passkeys where tenant_id = ${tenantId} and user_id = ${userId}`,
@@ -97,12 +97,12 @@ export function countPasskeys(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): P
   return db.count(sql`select count(*) as n from passkeys where tenant_id = ${tenantId} and user_id = ${userId}`)
 }
 
-/** Whether the user has an account elsewhere to sign in by. */
+/** Whether the user can sign in with a messenger account. */
 export async function hasIdentity(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<boolean> {
   return (await db.run(sql`select from identities where tenant_id = ${tenantId} and user_id = ${userId} limit 1`)) === 1
 }
 
-/** Names a passkey. @returns the row; undefined where it is not there or has this name */
+/** Renames a passkey. @returns the row; undefined if it does not exist or already has this name */
 export function renamePasskey(
   db: Db,
   row: Pick<PasskeyRow, 'tenant_id' | 'user_id' | 'id' | 'name' | 'updated_at'>,
@@ -118,7 +118,7 @@ export async function deletePasskey(tx: Db, tenantId: Id<'ten'>, id: Id<'pky'>):
   await tx.run(sql`delete from passkeys where tenant_id = ${tenantId} and id = ${id}`)
 }
 
-/** When a guest, `g`, ends, at the epoch if it was ended before its time; null for users. */
+/** When the guest `g` ends: the epoch if it was ended early, null for users. */
 const guestEnd = (status: Sql) =>
   sql`case ${status} when 'expired' then to_timestamp(0) when 'active' then g.expires_at end`
 
@@ -134,43 +134,43 @@ export function lockOwner(
     where u.tenant_id = ${tenantId} and u.id = ${userId} for no key update of u`)
 }
 
-/** What a login challenge keeps. */
+/** The data that a login challenge stores. */
 export interface LoginData extends Ceremony {
-  /** Made for an email: only passkeys of the user with this email count. */
+  /** Created for an email: only passkeys of the user with this email are accepted. */
   emailFirst: boolean
 }
 
-/** A passkey that a login names, with its owner. */
+/** The passkey of a login, with its owner. */
 export interface FoundPasskey extends StoredCredential {
   passkeyId: Id<'pky'>
   rpId: string
   ownerId: Id<'usr'>
-  /** When the owner ends, who is a guest; null for users. */
+  /** When the owner's guest session ends. Null for users. */
   endsAt: Date | null
   user: User
 }
 
-/** A login challenge with all that its answer is held against. */
+/** A login challenge with everything that its answer is verified against. */
 export interface LoginAttempt {
   appId: Id<'app'>
-  /** The only user whose passkeys count; null for any user's. */
+  /** The only user whose passkeys are accepted. Null: the passkeys of every user. */
   userId: Id<'usr'> | null
   data: LoginData
-  /** Answered before, or expired. */
+  /** Already answered, or expired. */
   over: boolean
   allowedOrigins: string[]
-  /** Those of the app's verified custom domains. */
+  /** The origins of the app's verified custom domains. */
   domainOrigins: string[]
-  /** Null where the app has no such credential. */
+  /** Null if the app has no such credential. */
   passkey: FoundPasskey | null
 }
 
 type AttemptRow = Omit<LoginAttempt, 'passkey'> & ((Omit<FoundPasskey, 'user'> & UserRow) | { passkeyId: null })
 
 /**
- * A login challenge as it is now, with the app's origins, the passkey of this credential id and its owner: all that an
- * answer is held against, in one statement that writes nothing. Undefined where the tenant (and, with `appId`, the app)
- * has no such challenge.
+ * A login challenge with the app's origins, the passkey of this credential id and its owner: everything that an answer is
+ * verified against, in one statement that writes nothing. Undefined if the tenant (and, with `appId`, the app) has no such
+ * challenge.
  */
 export async function findLogin(
   db: Db,
@@ -193,9 +193,9 @@ export async function findLogin(
 }
 
 /**
- * Takes the challenge and notes the passkey's use in the statement that begins the session, and makes the session depend
- * on both: of any number of answers to a challenge one finds it unused; the counter must be above the stored one, or both
- * zero (WebAuthn L3, section 7.2, step 22). Updates alone, no locks before them: those cost as much again.
+ * Takes the challenge and records the passkey's use in the statement that starts the session. The session starts only if
+ * both succeed: only one of several answers finds the challenge unused, and the counter must be above the stored one, or
+ * both zero (WebAuthn L3, section 7.2, step 22). Only updates, without locks before them, which would double the cost.
  */
 export function countedUse(
   of: { tenantId: Id<'ten'>; userId: Id<'usr'>; id: Id<'pky'>; challengeId: Id<'chl'> },

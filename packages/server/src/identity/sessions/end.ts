@@ -9,8 +9,8 @@ import type { Session } from './schema.ts'
 import * as store from './store.ts'
 
 /**
- * Ends a user's sessions, or one of them. Their access tokens are refused: here once it has committed, elsewhere within a
- * second. @returns those that this ended
+ * Ends a user's sessions, or one of them. Their access tokens are refused: in this process after the commit, in others
+ * within a second. @returns the sessions that this call ended
  */
 async function end(
   tx: Db,
@@ -28,12 +28,12 @@ async function end(
   return ended
 }
 
-/** Ends all sessions of a user, in the transaction that takes away the right to them: its event stands for all. */
+/** Ends all sessions of a user without an event each, in the transaction that deletes or suspends the user or ends the guest. */
 export async function endSessionsOf(tx: Db, deps: Deps, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<void> {
   await end(tx, deps, tenantId, userId, null)
 }
 
-/** Ends a user's sessions, or one of them, with an event each. @returns those that this ended */
+/** Ends a user's sessions, or one of them, with an event each. @returns the sessions that this call ended */
 export async function revokeSessions(
   deps: Deps,
   call: Call,
@@ -50,13 +50,13 @@ export async function revokeSessions(
   })
 }
 
-/** Ends the session that calls, or, with `everywhere` or where a server acts for the user, all of the user's. */
+/** Ends the session that makes the call. With `everywhere`, or if a server acts for the user, ends all sessions of the user. */
 export async function logOut(deps: Deps, call: UserCall, everywhere: boolean): Promise<{ revoked: number }> {
   const ended = await revokeSessions(deps, call, call.user.id, everywhere ? null : call.user.sessionId)
   return { revoked: ended.length }
 }
 
-/** Ends one of the current user's sessions; one that has ended is answered as it is. @throws not_found */
+/** Ends one of the current user's sessions. Returns a session that has already ended unchanged. @throws not_found */
 export async function endSession(deps: Deps, call: UserCall, id: string): Promise<Session> {
   const { tenantId } = call.caller
   const row = existing(await store.findSession(deps.db, tenantId, call.user.id, pathId('ses', id)))

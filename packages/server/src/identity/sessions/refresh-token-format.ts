@@ -17,16 +17,16 @@ function mac(key: KeyObject, sessionId: string, generation: number): Buffer {
 }
 
 /**
- * A session's refresh token of a generation: key id, session, generation and an HMAC over them. Because it follows from
- * these, no token is stored, the successor of a token can be returned again, and a token that was used long ago (a theft)
- * differs from a made-up one (nothing).
+ * A session's refresh token of a generation: key id, session, generation and an HMAC over them. Because it is derived, no
+ * token is stored, the next token can be returned again, and a token that was used long ago (a theft) can be told from an
+ * invented one (nothing).
  */
 export async function newRefreshToken(deps: Deps, { sessionId, generation }: RefreshClaims): Promise<string> {
   const key = await deps.signingKeys.current()
   return `${PREFIX}${key.id}.${sessionId}.${generation}.${mac(key.refreshKey, sessionId, generation).toString('base64url')}`
 }
 
-/** What a refresh token says; null for one that we did not make. */
+/** The claims of a refresh token. Null if this service did not create the token. */
 export async function readRefreshToken(deps: Deps, token: string): Promise<RefreshClaims | null> {
   const [, keyId, sessionId, digits, tag] = FORM.exec(token) ?? []
   if (keyId === undefined || sessionId === undefined || tag === undefined || !isId('ses', sessionId)) return null

@@ -8,10 +8,10 @@ import type { Tokens } from './schema.ts'
 import { tokensOf } from './start.ts'
 import * as store from './store.ts'
 
-/** How long a refresh token that was used still answers its successor: for an answer that was lost on the way. */
+/** How long a used refresh token still returns the next one, in case the response was lost. */
 const GRACE_MS = 30_000
 
-/** Answers a valid refresh token that is not the newest of its session, or whose session may not continue. */
+/** Handles a valid refresh token that is not the newest of its session, or whose session may not continue. */
 async function refreshOutOfTurn(deps: Deps, call: Call, sessionId: Id<'ses'>, generation: number): Promise<Tokens> {
   const { caller } = call
   const now = deps.now()
@@ -31,8 +31,8 @@ async function refreshOutOfTurn(deps: Deps, call: Call, sessionId: Id<'ses'>, ge
 }
 
 /**
- * Trades a refresh token for its successor and a new access token. A repeat within 30 seconds, while the successor is
- * unused, gets the same successor; any other repeat ends the session and emits `session.reuse_detected`.
+ * Exchanges a refresh token for the next one and a new access token. A repeat within 30 seconds, while the next token is
+ * unused, gets the same next token. Any other repeat ends the session and emits `session.reuse_detected`.
  * @throws session_invalid, session_expired, session_revoked, user_suspended, guest_expired
  */
 export async function refresh(deps: Deps, call: Call, refreshToken: string): Promise<Tokens> {
@@ -46,7 +46,7 @@ export async function refresh(deps: Deps, call: Call, refreshToken: string): Pro
     : tokensOf(deps, row, row.access_seconds)
 }
 
-/** Moves a live session on to new tokens: what was handed out before gives way. Undefined for one that has ended. */
+/** Gives an active session new tokens, which replace the earlier ones. Undefined if the session has ended. */
 export async function renewSession(
   deps: Deps,
   tenantId: Id<'ten'>,

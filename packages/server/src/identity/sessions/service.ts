@@ -17,7 +17,7 @@ export {
 } from './step-up.ts'
 export { deleteOldSessions, type ExtraWrites, forgetVerifications } from './store.ts'
 
-/** A page of a user's live sessions, newest first. */
+/** A page of a user's sessions, newest first. */
 export async function listSessions(
   deps: Deps,
   tenantId: Id<'ten'>,
@@ -27,14 +27,14 @@ export async function listSessions(
   return store.listSessions(deps.db, tenantId, user, deps.now(), query)
 }
 
-/** The id of a user, or a guest, whom the key sees. @throws not_found */
+/** The id of a user or guest that the key can see. @throws not_found */
 export async function ownUser(deps: Deps, caller: Caller, id: string): Promise<Id<'usr'>> {
   const userId = pathId('usr', id)
   if (!(await store.hasUser(deps.db, caller, userId))) throw fail('not_found')
   return userId
 }
 
-/** A user's live sessions for a developer, newest first. @throws not_found */
+/** A page of a user's sessions for a secret key, newest first. @throws not_found */
 export async function listSessionsOf(
   deps: Deps,
   caller: Caller,

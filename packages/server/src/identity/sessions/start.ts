@@ -9,18 +9,18 @@ import { newRefreshToken } from './refresh-token-format.ts'
 import type { Tokens } from './schema.ts'
 import * as store from './store.ts'
 
-/** What a session begins with. */
+/** The input for starting a session. */
 export interface SignIn extends Call {
   tenantId: Id<'ten'>
   appId: Id<'app'>
   userId: Id<'usr'>
   /** Authentication methods (RFC 8176), and `guest`, `messenger`. */
   amr: string[]
-  /** As events and analytics name the way of signing in; null for what is no sign-in of a user: a guest's beginning. */
+  /** The sign-in method in events and analytics. Null if a guest starts, which is not a sign-in of a user. */
   method: 'passkey' | 'messenger' | null
-  /** When the session ends whatever is done: a guest's. */
+  /** When the session of a guest ends at the latest. */
   endsAt?: Date | null
-  /** Whether it made the user. */
+  /** Whether the sign-in created the user. */
   isNewUser?: boolean
 }
 
@@ -29,7 +29,7 @@ type SessionParts = Pick<
   'tenant_id' | 'id' | 'app_id' | 'user_id' | 'amr' | 'signed_in_at' | 'ends_at' | 'generation'
 >
 
-/** The tokens of a session at its present generation. */
+/** The tokens of a session at its current generation. */
 export async function tokensOf(deps: Deps, row: SessionParts, accessSeconds: number): Promise<Tokens> {
   return {
     accessToken: await signAccessToken(deps, store.toClaims(row), accessSeconds),
@@ -40,13 +40,13 @@ export async function tokensOf(deps: Deps, row: SessionParts, accessSeconds: num
   }
 }
 
-/** A session that did not begin, for its user or a condition did not hold; and whether the first condition did. */
+/** No session was started because of the user or a condition. `firstHeld`: whether the first condition held. */
 export interface NoSession {
   tokens: null
   firstHeld: boolean
 }
 
-/** Begins a session and emits `user.signed_in` where there is a method, in one statement together with `extraWrites`. */
+/** Starts a session and, if there is a method, emits `user.signed_in`, in one statement together with `extraWrites`. */
 export async function startSessionWith(
   deps: Deps,
   input: SignIn,
@@ -83,7 +83,7 @@ export async function startSessionWith(
   return { tokens: await tokensOf(deps, { ...row, generation: 0 }, accessSeconds) }
 }
 
-/** The same with nothing beside it. @throws user_suspended */
+/** The same without additional writes. @throws user_suspended */
 export async function startSession(deps: Deps, input: SignIn): Promise<Tokens> {
   const { tokens } = await startSessionWith(deps, input, undefined)
   if (tokens === null) throw fail('user_suspended')
@@ -91,8 +91,8 @@ export async function startSession(deps: Deps, input: SignIn): Promise<Tokens> {
 }
 
 /**
- * Turns a guest's session into a user's, as fresh as a sign-in: all of the user's sessions lose the guest's end, and this
- * one, if there is one, gets new tokens. In the transaction that converts the guest.
+ * Turns a guest's session into a user's, as fresh as a sign-in. All of the user's sessions lose the guest's end, and this
+ * session, if given, gets new tokens. Call it in the transaction that converts the guest.
  */
 export async function confirmSession(
   tx: Db,

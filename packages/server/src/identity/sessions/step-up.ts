@@ -6,7 +6,7 @@ import type { Id } from '../../platform/ids.ts'
 import { signAccessToken } from '../../platform/security/access-token.ts'
 import * as store from './store.ts'
 
-/** How long a verified second factor, or a sign-in, counts for what needs a fresh one. */
+/** How long a verified second factor or a sign-in counts as fresh. */
 const FRESH_MS = 5 * 60_000
 
 const isFresh = (deps: Deps, at: Date | null) => at !== null && deps.now().getTime() - at.getTime() <= FRESH_MS
@@ -18,12 +18,12 @@ async function read(deps: Deps, caller: Caller, user: CurrentUser): Promise<stor
   return row
 }
 
-/** A server that acts for a user is trusted with it, unless the app says otherwise. */
+/** A server that acts for a user needs no step-up, unless the app requires it. */
 const isExempt = (user: CurrentUser, row: store.StepUpRow) => user.sessionId === null && !row.enforce_for_server
 
 /**
- * For what a stolen access token alone must not do: a second factor verified within five minutes; without one, a sign-in
- * within five minutes (product.md, section 2, rule 5).
+ * For operations that a stolen access token alone must not allow: requires a second factor verified within five minutes or,
+ * without a factor, a sign-in within five minutes (product.md, section 2, rule 5).
  * @throws mfa_required, mfa_enrollment_required, reauthentication_required
  */
 export async function requireStepUp(deps: Deps, caller: Caller, user: CurrentUser): Promise<void> {
@@ -38,8 +38,9 @@ export async function requireStepUp(deps: Deps, caller: Caller, user: CurrentUse
 }
 
 /**
- * For completing what a step-up of some minutes ago allowed: the session has not ended since, and a second factor that the
- * user has by now was verified in it. In the transaction that completes it. @throws session_revoked, mfa_required
+ * For completing an operation that a step-up allowed some minutes ago: requires that the session has not ended since and, if
+ * the user has a second factor by now, that it was verified in the session. Call it in the transaction that completes the
+ * operation. @throws session_revoked, mfa_required
  */
 export async function requireUpheld(
   deps: Deps,
@@ -51,26 +52,26 @@ export async function requireUpheld(
   if (row.mfa_enabled && row.policy !== 'never' && row.mfa_at === null) throw fail('mfa_required')
 }
 
-/** For setting up a second factor: a sign-in within five minutes, or a stolen token enrols its own. @throws reauthentication_required */
+/** For setting up a second factor: requires a sign-in within five minutes, so that the thief of a token cannot enrol a factor. @throws reauthentication_required */
 export async function requireFreshSignIn(deps: Deps, caller: Caller, user: CurrentUser): Promise<void> {
   const row = await read(deps, caller, user)
   if (!isExempt(user, row) && !isFresh(deps, row.signed_in_at)) throw fail('reauthentication_required')
 }
 
-/** For disabling the second factor: one verified within five minutes, without exceptions. @throws mfa_required */
+/** For disabling the second factor: requires a verification within five minutes, without exceptions. @throws mfa_required */
 export async function requireVerification(deps: Deps, caller: Caller, user: CurrentUser): Promise<void> {
   const row = await read(deps, caller, user)
   if (!isFresh(deps, row.mfa_at)) throw fail('mfa_required')
 }
 
-/** How a verified second factor is answered. The access token is new, for its `amr`; null where a server acts for the user. */
+/** The result of a verified second factor. The access token is new and has the extended `amr`; null if a server acts for the user. */
 export interface Verification {
   accessToken: string | null
   expiresInSeconds: number | null
   mfaExpiresAt: Date
 }
 
-/** Notes that the current user has just verified a second factor (`otp`, or `kba` for a recovery code, RFC 8176). */
+/** Records that the current user has just verified a second factor (`otp`, or `kba` for a recovery code, RFC 8176). */
 export async function recordVerification(
   tx: Db,
   deps: Deps,

@@ -8,7 +8,7 @@ import type { AccessClaims } from '../../platform/security/access-token.ts'
 import { guestOver } from '../../platform/security/current-user.ts'
 import type { ListSessions, Session } from './schema.ts'
 
-/** A session as the table holds it. */
+/** A row of the table `sessions`. */
 export interface SessionRow {
   tenant_id: Id<'ten'>
   id: Id<'ses'>
@@ -19,7 +19,7 @@ export interface SessionRow {
   mfa_at: Date | null
   generation: number
   refreshed_at: Date
-  /** A guest's end; null for users. */
+  /** When the guest ends. Null for users. */
   ends_at: Date | null
   expires_at: Date
   is_new_user: boolean
@@ -28,7 +28,7 @@ export interface SessionRow {
   revoked_at: Date | null
 }
 
-/** A row as the wire shows it. */
+/** A row in its API form. */
 export function toSession(row: SessionRow, now: Date, currentId: Id<'ses'> | null): Session {
   const over = row.expires_at <= now ? 'expired' : 'active'
   const shown = {
@@ -47,7 +47,7 @@ export function toSession(row: SessionRow, now: Date, currentId: Id<'ses'> | nul
   )
 }
 
-/** What the session's access tokens say. */
+/** The claims of the session's access tokens. */
 export function toClaims(
   row: Pick<SessionRow, 'tenant_id' | 'app_id' | 'user_id' | 'id' | 'amr' | 'signed_in_at' | 'ends_at'>,
 ): AccessClaims {
@@ -62,13 +62,13 @@ export function toClaims(
   }
 }
 
-/** A new session's values; how long it and its access tokens live is its app's to say. */
+/** A new session's values. Its app sets the lifetimes of the session and its access tokens. */
 export type NewSession = Omit<SessionRow, 'mfa_at' | 'generation' | 'refreshed_at' | 'expires_at' | 'revoked_at'>
 
 /**
- * Further writes of the same statement, as parts of a `with`, each with the condition under which the statement continues.
- * `first` runs before the user's row is touched, `second` after it (`exists (select from seen)`). Rows are always locked in
- * that order.
+ * Additional writes of the same statement, as parts of a `with`, each with the condition under which the statement
+ * continues. `first` runs before the user's row is updated, `second` after it (`exists (select from seen)`). Rows are always
+ * locked in that order.
  */
 export interface ExtraWrites {
   first: { writes: Sql; holds: Sql }
@@ -79,10 +79,10 @@ const NOTHING_FIRST = { writes: sql`first_nothing as (select)`, holds: sql`true`
 const NOTHING_SECOND = { writes: sql`second_nothing as (select)`, holds: sql`true` }
 
 /**
- * Begins a session of a user who is active, and no guest that has ended: writes it, when the user was last seen, and the
- * event, in one statement. `seen` is the part of the same name that marks the user as seen if a condition holds.
- * @returns the lifetime of its access tokens in seconds, null where there is none because user or conditions do not hold;
- * and whether the first condition did
+ * Starts a session of an active user who is not an ended guest. Writes the session, when the user was last seen, and the
+ * event, in one statement. `seen` returns the `with` part of this name, which marks the user as seen if a condition holds.
+ * @returns the lifetime of its access tokens in seconds, null if no session was started because of the user or a condition;
+ * and whether the first condition held
  */
 export async function insertSession(
   db: Db,
@@ -116,7 +116,7 @@ export async function insertSession(
 /** A refreshed session, and its access tokens' lifetime. */
 export type RefreshedRow = SessionRow & { access_seconds: number }
 
-/** Moves a live session on to its next refresh token, if `generation` is the present one. */
+/** Advances an active session to its next refresh token, if `generation` is the current one. */
 export function advanceSession(
   db: Db,
   tenantId: Id<'ten'>,
@@ -135,7 +135,7 @@ export function advanceSession(
     returning s.*, (a.sessions->>'accessTokenSeconds')::int as access_seconds`)
 }
 
-/** A session with what decides why it can't go on. */
+/** A session with the data that says why it cannot continue. */
 export type ClassifiedRow = RefreshedRow & { user_status: string; guest_over: boolean }
 
 /** The session, locked until the transaction ends, with the state of its user. */
@@ -156,7 +156,7 @@ export function classifyRefresh(
     for no key update of s`)
 }
 
-/** A page of a user's sessions, live or ended, newest first, as the user of `sessionId` sees them. */
+/** A page of a user's sessions, active or ended, newest first. `sessionId` is marked as the current one. */
 export function listSessions(
   db: Db,
   tenantId: Id<'ten'>,
@@ -170,7 +170,7 @@ export function listSessions(
   return readPage(db, from, query, (row: SessionRow) => toSession(row, now, sessionId))
 }
 
-/** A user's session, whatever its state. */
+/** A user's session, in any state. */
 export function findSession(
   db: Db,
   tenantId: Id<'ten'>,
@@ -182,7 +182,7 @@ export function findSession(
   )
 }
 
-/** Revokes a user's sessions that are not: all, or the one of this id. @returns those that this ended */
+/** Revokes all sessions of a user, or the one with this id, unless already revoked. @returns the sessions that this revoked */
 export function revokeSessions(
   tx: Db,
   tenantId: Id<'ten'>,
@@ -197,7 +197,7 @@ export function revokeSessions(
     update sessions s set revoked_at = ${now} from mine where s.tenant_id = ${tenantId} and s.id = mine.id returning s.*`)
 }
 
-/** Makes a session one that no guest's end cuts short, freshly signed in, and moves it on. */
+/** Turns a guest's session into a user's: without the guest's end, freshly signed in, with the next refresh token. */
 export function confirmSession(
   tx: Db,
   tenantId: Id<'ten'>,
@@ -213,7 +213,7 @@ export function confirmSession(
     returning s.*, (a.sessions->>'accessTokenSeconds')::int as access_seconds`)
 }
 
-/** Lets a user's sessions live as long as their app says: no guest's end cuts them short any more. */
+/** Removes the guest's end from a user's sessions: they last as long as their app says. */
 export async function unboundSessions(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<void> {
   await tx.run(sql`
     update sessions s set ends_at = null,
@@ -223,17 +223,17 @@ export async function unboundSessions(tx: Db, tenantId: Id<'ten'>, userId: Id<'u
       and s.ends_at is not null and s.revoked_at is null`)
 }
 
-/** What decides whether a current user may do what needs a step-up. */
+/** The data that decides whether a current user has passed the step-up. */
 export interface StepUpRow {
   mfa_enabled: boolean
   policy: 'if_enrolled' | 'always' | 'never'
   enforce_for_server: boolean
-  /** When this session (or this key, for this user) last verified a second factor, or signed in. Null for never. */
+  /** When this session (or this key, for this user) last verified a second factor. Null: never. */
   mfa_at: Date | null
   signed_in_at: Date | null
 }
 
-/** Of a session, or of a key that acts for the user. */
+/** The step-up data of a session, or of a key that acts for the user. */
 export function findStepUp(
   db: Db,
   tenantId: Id<'ten'>,
@@ -249,14 +249,14 @@ export function findStepUp(
     where u.tenant_id = ${tenantId} and u.id = ${userId}`)
 }
 
-/** Whether the session is not revoked, which it then stays until the transaction ends. */
+/** Whether the session is not revoked. If so, it cannot be revoked until the transaction ends. */
 export async function lockSessionForShare(tx: Db, tenantId: Id<'ten'>, id: Id<'ses'>): Promise<boolean> {
   const held = await tx.run(sql`
     select from sessions where tenant_id = ${tenantId} and id = ${id} and revoked_at is null for share`)
   return held === 1
 }
 
-/** Notes a verified second factor in a session. @returns the session, and its access tokens' lifetime */
+/** Records a verified second factor in a session. @returns the session, and its access tokens' lifetime */
 export function recordVerification(
   tx: Db,
   tenantId: Id<'ten'>,
@@ -285,20 +285,20 @@ export async function recordServerVerification(
     on conflict (tenant_id, key_id, user_id) do update set mfa_at = excluded.mfa_at`)
 }
 
-/** Forgets every verified second factor of a user: for one whose factor is gone. */
+/** Deletes all verifications of a user whose second factor was deleted. */
 export async function forgetVerifications(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<void> {
   await tx.run(sql`update sessions set mfa_at = null where tenant_id = ${tenantId} and user_id = ${userId}`)
   await tx.run(sql`delete from server_verifications where tenant_id = ${tenantId} and user_id = ${userId}`)
 }
 
-/** Whether there is this user in the scope, guests included. */
+/** Whether the user exists in the scope. Guests count. */
 export async function hasUser(db: Db, scope: AppScope, userId: Id<'usr'>): Promise<boolean> {
   return (await db.run(sql`select from users where ${inScope(scope)} and id = ${userId}`)) === 1
 }
 
 const SESSIONS_A_DELETION = 2_000
 
-/** Deletes a portion of the sessions that ended 30 days ago. @returns whether there may be more */
+/** Deletes a portion of the sessions that ended more than 30 days ago. @returns whether there may be more */
 export async function deleteOldSessions(db: Db): Promise<boolean> {
   const gone = await db.run(sql`
     delete from sessions where (tenant_id, id) in (

@@ -2,37 +2,37 @@ import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { escapeHtml } from '../../platform/http/pages.ts'
 
-/** What the hosted sign-in page has to know; the browser reads it out of the document. */
+/** The configuration of the hosted sign-in page, embedded in the document. */
 export interface SignInPageConfig {
   appId: string
   appName: string
-  /** Null where the app has no bot. `authUrl` already has a query. */
+  /** Null if the app has no bot. `authUrl` already has a query. */
   messenger: { botUsername: string | null; authUrl: string } | null
-  /** Where the app wants the browser back, checked by the caller; null: the page shows the account instead. */
+  /** Where the browser returns to, checked by the caller. Null: the page shows the account instead. */
   redirect: { uri: string; state: string | null; codeChallenge: string } | null
 }
 
 /** The page's scripts and styles. */
 export const ASSETS = fileURLToPath(new URL('../../../assets/signin/', import.meta.url))
 
-/** The page's modules without its entry, so that the browser asks for all of them at once instead of level by level. */
+/** The page's modules except its entry: the browser preloads all of them at once instead of level by level. */
 const MODULES = readdirSync(ASSETS)
   .filter((name) => name.endsWith('.js') && name !== 'page.js')
   .sort()
 
-/** A key on a tile: its own icon keeps browsers from asking for /favicon.ico. */
+/** A key on a tile. With an icon, browsers do not request /favicon.ico. */
 const ICON = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="9" fill="#4254c5"/><g fill="none" stroke="#fff" stroke-width="2.4" stroke-linecap="round" stroke-linejoin="round"><circle cx="12.5" cy="16" r="4.5"/><path d="M17 16h8v4M21.5 16v3"/></g></svg>',
 )}`
 
-/** JSON that neither ends its script element nor opens a comment in it, and that is the same in old JavaScript. */
+/** JSON that cannot end its script element or open a comment in it, and that old JavaScript parses the same way. */
 const scriptJson = (value: unknown) =>
   JSON.stringify(value).replace(
     /[<>&\u2028\u2029]/g,
     (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
 
-/** The first letter or digit of a name as people count letters: a surrogate pair or a combined sign is one. */
+/** The first letter or digit of a name. A surrogate pair or a combined character counts as one. */
 function initialOf(name: string): string {
   for (const { segment } of new Intl.Segmenter().segment(name))
     if (/[\p{L}\p{N}]/u.test(segment)) return segment.toUpperCase()
@@ -70,8 +70,8 @@ ${parts.after}</body>
 }
 
 /**
- * The hosted sign-in page. Every text in it may be hostile; the page is also written for a policy without inline scripts
- * and styles. Until its modules run it shows that it is loading, and without scripts why it stops there.
+ * The hosted sign-in page. Every text in it may be hostile. The page has no inline scripts or styles, because its policy
+ * forbids them. Until its modules run, it shows that it is loading; without scripts, it says that it needs them.
  */
 export function renderSignInPage(config: SignInPageConfig): string {
   const title = `Sign in to ${config.appName}`
@@ -89,7 +89,7 @@ export function renderSignInPage(config: SignInPageConfig): string {
   })
 }
 
-/** The page for a link that leads nowhere. It has no script and no link: nothing in a bad link is followed. */
+/** The page for an invalid link. It has no script and no link, so that nothing in an invalid link is followed. */
 export function renderSignInError(problem: { title: string; message: string }): string {
   return documentOf({
     title: problem.title,

@@ -27,7 +27,7 @@ const PAGE_HEADERS = {
 
 /** The page's scripts and styles. */
 export function signInAssets() {
-  // The package's entry lies in a folder beside `dist`, where the bundle is that needs no bundler.
+  // The package's entry is in a folder next to `dist`, which has a bundle that browsers can load directly.
   const entry = createRequire(import.meta.url).resolve('@simplewebauthn/browser')
   const bundle = join(dirname(entry), '..', 'dist', 'bundle', 'index.umd.min.js')
   return [
@@ -45,7 +45,7 @@ const html = (status: number, body: string, headers: Record<string, string> = {}
 
 const refusal = (status: number, title: string, message: string) => html(status, renderSignInError({ title, message }))
 
-/** The redirect that a link asks for; a text says what is wrong with it. */
+/** The redirect of a link, or a message that says what is wrong with it. */
 function redirectOf(app: SignInSettings, query: URLSearchParams): SignInPageConfig['redirect'] | string {
   const uri = query.get('redirect_uri')
   if (uri === null) return null
@@ -66,8 +66,8 @@ function telegram(deps: Deps, app: SignInSettings): SignInPageConfig['messenger'
 }
 
 /**
- * On loopback the page goes by the name in the public URL: passkeys belong to a host name, and none can belong to an
- * address. Undefined where it is under that name already.
+ * In development, redirects to the host name in the public URL, because passkeys belong to a host name and never to an
+ * address. Undefined if the request already uses that name.
  */
 function rightPlace(deps: Deps, { host, queryText }: PlainRequest): PlainAnswer | undefined {
   const wanted = publicUrl(deps.config)
@@ -75,14 +75,14 @@ function rightPlace(deps: Deps, { host, queryText }: PlainRequest): PlainAnswer 
   return { status: 302, contentType: 'text/plain', headers: { location: `${wanted}/signin?${queryText}` }, body: '' }
 }
 
-/** Whether the host is another app's custom domain, which shows that app only. */
+/** Whether the host is a custom domain of another app, which shows only that app. */
 async function isForeignPlace(deps: Deps, host: string | undefined, tenantId: Id<'ten'>, appId: Id<'app'>) {
   const name = hostName(host ?? '')
   if (name === null || name === new URL(publicUrl(deps.config)).hostname) return false
   return isDomainOfOther(deps.db, name, tenantId, appId)
 }
 
-/** The hosted sign-in page, or why this link leads to none. */
+/** The hosted sign-in page, or an error page for an invalid link. */
 export async function signInPage(deps: Deps, request: PlainRequest): Promise<PlainAnswer> {
   const elsewhere = rightPlace(deps, request)
   if (elsewhere !== undefined) return elsewhere
@@ -104,9 +104,9 @@ export async function signInPage(deps: Deps, request: PlainRequest): Promise<Pla
 const header = (value: string | string[] | undefined) => (typeof value === 'string' ? value : undefined)
 
 /**
- * Who calls from the hosted page: its app, with the rights of a publishable key. Other pages cannot call: because of the
- * header browsers send a preflight request, which is never answered. The page stands on the service's own origin, or on a verified
- * custom domain of the app's. @throws origin_not_allowed, not_found
+ * The caller of requests from the hosted page: its app, with the rights of a publishable key. Other pages cannot call:
+ * because of the custom header, browsers send a preflight request, which is never answered. The page is on the service's own
+ * origin, or on a verified custom domain of the app. @throws origin_not_allowed, not_found
  */
 export async function enterFromPage(deps: Deps, { headers }: EntranceRequest): Promise<KeyHolder> {
   const { origin: own } = new URL(publicUrl(deps.config))

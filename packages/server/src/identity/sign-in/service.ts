@@ -22,8 +22,8 @@ const fail = failures(SIGN_IN_ERRORS)
 const CODE_MS = 60_000
 
 /**
- * Makes the one-time code by which the hosted page hands its session over to the app: bound to app, redirect and PKCE
- * challenge (RFC 7636, S256 only), for 60 seconds. Asks for the second factor of a user who has one.
+ * Creates the one-time code with which the hosted page hands its session over to the app. It is bound to the app, the
+ * redirect and the PKCE challenge (RFC 7636, S256 only), and valid for 60 seconds. A user with a second factor must verify it.
  * @throws validation_failed, mfa_required, mfa_enrollment_required, reauthentication_required
  */
 export async function createCode(
@@ -55,7 +55,7 @@ const isAnswered = (row: store.CodeRow, input: Exchange) =>
   equalSecrets(Buffer.from(sha256(input.codeVerifier).toString('base64url')), Buffer.from(row.code_challenge))
 
 /**
- * Trades a code for its session with new tokens; those of the page stop working. If a code is used twice, the session
+ * Exchanges a code for its session with new tokens. The page's tokens stop working. If a code is used twice, the session
  * ends: one of the two uses was not the app's. @throws code_invalid, code_expired
  */
 export async function exchange(deps: Deps, call: Call, input: Exchange): Promise<SignedIn> {
@@ -71,7 +71,7 @@ export async function exchange(deps: Deps, call: Call, input: Exchange): Promise
     }
     if (row.expires_at <= deps.now()) throw fail('code_expired')
     await store.useCode(tx, tenantId, row.hash, deps.now())
-    // Used up by a wrong answer too: who has the code and not the verifier gets one try.
+    // A wrong verifier uses up the code too, so that somebody with only the code has one try.
     if (!isAnswered(row, input)) throw fail('code_invalid').commitOnThrow()
     const renewed = await renewSession(inTx, tenantId, row.session_id)
     if (renewed === undefined) throw fail('session_revoked')

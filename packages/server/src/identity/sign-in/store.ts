@@ -3,7 +3,7 @@ import { type AppScope, inScope } from '../../platform/db/page.ts'
 import { insertion } from '../../platform/db/rows.ts'
 import type { Id } from '../../platform/ids.ts'
 
-/** A one-time code as the table holds it. */
+/** A row of the table `sign_in_codes`. */
 export interface CodeRow {
   tenant_id: Id<'ten'>
   hash: Buffer
@@ -15,7 +15,7 @@ export interface CodeRow {
   used_at: Date | null
 }
 
-/** Writes a new code. */
+/** Inserts a code. */
 export async function insertCode(db: Db, row: Omit<CodeRow, 'used_at'>): Promise<void> {
   await db.run(insertion('sign_in_codes', row))
 }
@@ -25,12 +25,12 @@ export function lockCode(tx: Db, scope: AppScope, hash: Buffer): Promise<CodeRow
   return tx.one<CodeRow>(sql`select * from sign_in_codes where ${inScope(scope)} and hash = ${hash} for update`)
 }
 
-/** Uses a code up. */
+/** Uses up a code. */
 export async function useCode(tx: Db, tenantId: Id<'ten'>, hash: Buffer, now: Date): Promise<void> {
   await tx.run(sql`update sign_in_codes set used_at = ${now} where tenant_id = ${tenantId} and hash = ${hash}`)
 }
 
-/** Whose session this is; undefined for one that is gone. */
+/** The user of a session. Undefined if the session does not exist. */
 export async function findSessionUser(
   db: Db,
   tenantId: Id<'ten'>,
@@ -44,7 +44,7 @@ export async function findSessionUser(
 
 const CODES_A_DELETION = 5_000
 
-/** Deletes a portion of the codes that were over a day ago. @returns whether there may be more */
+/** Deletes a portion of the codes that expired more than a day ago. @returns whether there may be more */
 export async function deleteOldCodes(db: Db): Promise<boolean> {
   const gone = await db.run(sql`
     delete from sign_in_codes where (tenant_id, hash) in (
