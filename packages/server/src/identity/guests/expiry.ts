@@ -9,17 +9,17 @@ import * as store from './store.ts'
 
 /** How many guests end in one transaction. */
 const PORTION = 100
-/** How many guests one call of the cleanup ends at most. */
+/** The most guests that one call of the cleanup ends. */
 export const CLEANUP_MAX = 1_000
 
 const MINUTE_MS = 60_000
 
 /**
- * What follows from a guest's end, in the transaction that writes it: no token of theirs counts, their wallet is frozen,
- * and `guest.expired`.
+ * Completes the end of a guest, in the transaction that stores it: ends their sessions, freezes their wallet, and emits
+ * `guest.expired`.
  */
 export async function finishExpiry(tx: Db, deps: Deps, row: store.GuestRow, cause?: Call): Promise<void> {
-  // The user first: a sign-in that is under way either ends with the others here, or finds the guest ended.
+  // The user first: a concurrent sign-in either ends with the other sessions, or finds that the guest has ended.
   await endGuest(tx, row.tenant_id, row.user_id)
   await endSessionsOf(tx, deps, row.tenant_id, row.user_id)
   await deps.hooks.guestEnded(tx, deps, { tenantId: row.tenant_id, userId: row.user_id, cause })
@@ -27,8 +27,8 @@ export async function finishExpiry(tx: Db, deps: Deps, row: store.GuestRow, caus
 }
 
 /**
- * Ends guests in bulk, in portions of one transaction each and at most `CLEANUP_MAX` a call. Without `olderThanMinutes`
- * the expired ones, which the sweep would end soon.
+ * Ends guests in bulk, in portions of one transaction each, and at most `CLEANUP_MAX` per call. Without
+ * `olderThanMinutes`, ends the expired guests, which the sweep would end soon.
  */
 export async function cleanUpGuests(deps: Deps, call: Call, input: CleanUpGuests): Promise<ExpiredGuests> {
   const now = deps.now()
@@ -51,7 +51,7 @@ export async function cleanUpGuests(deps: Deps, call: Call, input: CleanUpGuests
       return rows.length
     })
     expired += ended
-    // Fewer than were asked for is no sign of the end: one that was just converted is passed over.
+    // Fewer rows than requested do not mean the end: guests that were just converted are skipped.
     if (ended === 0) return { expired, hasMore: false }
   }
   return { expired, hasMore: (await store.countExpiring(deps.db, which)) > 0 }

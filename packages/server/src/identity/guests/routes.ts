@@ -56,7 +56,8 @@ export const guestRoutes: Route[] = [
     'GET /guests/:id',
     {
       summary: 'Get a guest session',
-      description: "Also returns a session that has ended. With a publishable key, a guest can read only its own session, with its token.",
+      description:
+        'Also returns a session that has ended. With a publishable key, a guest can read only its own session, with its token.',
       callers: eitherKey('guests:read', 'own_guest'),
       params: IdParam,
       reply: one(Guest),
@@ -69,7 +70,7 @@ export const guestRoutes: Route[] = [
     {
       summary: 'End a guest session',
       description:
-        "Its tokens are refused immediately. Emits `guest.expired`. With a publishable key, a guest can end only its own session, with its token.",
+        'Its tokens are refused immediately. Emits `guest.expired`. With a publishable key, a guest can end only its own session, with its token.',
       callers: eitherKey('guests:write', 'own_guest'),
       params: IdParam,
       reply: one(Guest),

@@ -21,13 +21,13 @@ const fail = failures(GUEST_ERRORS)
 const TTL_MINUTES_DEFAULT = 1440
 const MINUTE_MS = 60_000
 
-/** Whose guests a call reaches: with a publishable key only the current user's own. @throws not_found */
+/** The guests that a call can access: with a publishable key, only the current user's own. @throws not_found */
 function reachOf({ caller, user }: Omit<MaybeUserCall, 'origin'>): store.Reach {
   if (caller.keyType === 'publishable' && user === null) throw fail('not_found')
   return { tenantId: caller.tenantId, appId: caller.appId, userId: user?.id ?? null }
 }
 
-/** Begins a guest session: a user that lists hide, and a session that ends when the guest does. @throws not_found (names `appId`), quota_exceeded */
+/** Starts a guest session: creates a user hidden from lists, and a session that ends with the guest. @throws not_found (names `appId`), quota_exceeded */
 export async function createGuest(deps: Deps, { caller, origin }: Call, input: CreateGuest): Promise<GuestWithTokens> {
   const appId = await resolveApp(deps, caller, input.appId)
   await deps.quotas.require(deps.db, caller.tenantId, 'users')
@@ -73,7 +73,7 @@ export async function listGuests(deps: Deps, caller: Caller, query: ListGuests):
   return store.listGuests(deps.db, filter, query)
 }
 
-/** One that has ended too. @throws not_found, the same for another's guest and none */
+/** Returns a guest, also one that has ended. @throws not_found, also for another user's guest */
 export async function getGuest(deps: Deps, call: Omit<MaybeUserCall, 'origin'>, id: string): Promise<Guest> {
   return store.toGuest(existing(await store.findGuest(deps.db, reachOf(call), pathId('gst', id))), deps.now())
 }
@@ -82,7 +82,7 @@ async function lockOwn(tx: Db, call: MaybeUserCall, id: string): Promise<store.G
   return existing(await store.lockGuest(tx, reachOf(call), pathId('gst', id)))
 }
 
-/** Ends a guest session; one that has ended is answered as it is. @throws not_found, already_converted */
+/** Ends a guest session. Returns a session that has already ended unchanged. @throws not_found, already_converted */
 export async function expireGuest(deps: Deps, call: MaybeUserCall, id: string): Promise<Guest> {
   return deps.db.tx(async (tx) => {
     const before = await lockOwn(tx, call, id)
@@ -96,12 +96,12 @@ export async function expireGuest(deps: Deps, call: MaybeUserCall, id: string): 
   })
 }
 
-/** A session of the user that a guest became: the one that calls, or for a server a new one. @throws session_revoked */
+/** The session of a converted guest: the one that makes the call or, for a server, a new one. @throws session_revoked */
 async function sessionOf(tx: Db, deps: Deps, { caller, origin, user }: MaybeUserCall, row: store.GuestRow) {
   const { tenant_id: tenantId, app_id: appId, user_id: userId } = row
   const settled = await confirmSession(tx, deps, tenantId, userId, user?.sessionId ?? null)
   if (settled !== undefined) return settled
-  // Logged out since the access token was checked.
+  // The user logged out after the access token was checked.
   if (user !== null) throw fail('session_revoked')
   const session = { tenantId, appId, userId, amr: ['guest'], method: null, caller, origin }
   return startSession({ ...deps, db: tx }, session)
@@ -114,8 +114,9 @@ const required = (field: string) => ({
 })
 
 /**
- * Makes a guest a user who keeps id, party and session. Of many that ask at once one does. An identity that another user
- * has is refused and nothing is merged. @throws not_found, user_suspended, already_converted, guest_expired, quota_exceeded, already_exists
+ * Converts a guest to a user, who keeps id, party and session. Of concurrent calls, only one succeeds. If another user has
+ * the email or external id, the call is refused and nothing is merged.
+ * @throws not_found, user_suspended, already_converted, guest_expired, quota_exceeded, already_exists
  */
 export async function convertGuest(
   deps: Deps,

@@ -5,14 +5,14 @@ import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { Guest } from './schema.ts'
 
-/** A guest session as the table holds it. */
+/** A row of the table `guests`. */
 export interface GuestRow {
   tenant_id: Id<'ten'>
   id: Id<'gst'>
   app_id: Id<'app'>
   user_id: Id<'usr'>
   party_id: string
-  /** An expired one stays `active` until it is swept; see `toGuest`. */
+  /** An expired guest stays `active` until the sweep ends it; see `toGuest`. */
   status: Guest['status']
   metadata: Record<string, string>
   expires_at: Date
@@ -20,23 +20,23 @@ export interface GuestRow {
   updated_at: Date
 }
 
-/** Whether a guest can no longer act or be converted, swept or not. */
+/** Whether a guest can no longer act or be converted, even if the sweep has not ended it yet. */
 export function isExpired(row: GuestRow, now: Date): boolean {
   return row.status === 'expired' || (row.status === 'active' && row.expires_at <= now)
 }
 
-/** A row as the wire shows it. */
+/** A row in its API form. */
 export function toGuest(row: GuestRow, now: Date): Guest {
   const status = isExpired(row, now) ? 'expired' : row.status
   return wire({ ...row, status }, 'id user_id party_id app_id status expires_at metadata created_at updated_at')
 }
 
-/** Writes a new guest session, beside its user. */
+/** Inserts a guest session. Its user exists already. */
 export async function insertGuest(tx: Db, row: GuestRow): Promise<void> {
   await tx.run(insertion('guests', row))
 }
 
-/** Whose guests a caller reaches: the tenant's, or one app's, or the one that a user is. */
+/** The guests that a caller can access: the tenant's, one app's, or only the guest of one user. */
 export interface Reach extends AppScope {
   userId: Id<'usr'> | null
 }
@@ -45,7 +45,7 @@ const select = (reach: Reach, id: Id<'gst'>) => sql`
   select * from guests
   where ${inScope(reach)} and id = ${id} and (${reach.userId}::text is null or user_id = ${reach.userId})`
 
-/** The guest session, whatever its state. */
+/** The guest session, in any state. */
 export function findGuest(db: Db, reach: Reach, id: Id<'gst'>): Promise<GuestRow | undefined> {
   return db.one<GuestRow>(select(reach, id))
 }
@@ -55,7 +55,7 @@ export function lockGuest(tx: Db, reach: Reach, id: Id<'gst'>): Promise<GuestRow
   return tx.one<GuestRow>(sql`${select(reach, id)} for update`)
 }
 
-/** Stores a guest session's end. */
+/** Stores the status of a guest session. */
 export async function setStatus(tx: Db, row: GuestRow): Promise<void> {
   await tx.run(update('guests', row, 'status updated_at'))
 }
@@ -79,7 +79,7 @@ export function listGuests(db: Db, filter: GuestFilter, query: PageQuery): Promi
   return readPage(db, sql`from guests where ${found}`, query, (row: GuestRow) => toGuest(row, now))
 }
 
-/** Which active guests to end: those created until `createdUntil`, or the expired ones. */
+/** Which active guests to end: those created by `createdUntil` or, if null, the expired ones. */
 export interface ExpiryFilter extends AppScope {
   createdUntil: Date | null
   now: Date
@@ -88,7 +88,7 @@ export interface ExpiryFilter extends AppScope {
 const doomed = ({ createdUntil, now, ...scope }: ExpiryFilter) => sql`
   status = 'active' and ${inScope(scope)} and ${createdUntil === null ? sql`expires_at <= ${now}` : sql`created_at <= ${createdUntil}`}`
 
-/** How many a cleanup would end. */
+/** How many guests a cleanup would end. */
 export function countExpiring(db: Db, which: ExpiryFilter): Promise<number> {
   return db.count(sql`select count(*) as n from guests where ${doomed(which)}`)
 }
@@ -98,14 +98,14 @@ const expire = (due: Sql, now: Date) => sql`
   update guests g set status = 'expired', updated_at = ${now} from due
   where g.tenant_id = due.tenant_id and g.id = due.id returning g.*`
 
-/** Ends a tenant's guests, expired ones first; waits for running conversions. @returns those that this ended */
+/** Ends a tenant's guests in the order of their expiry. Waits for running conversions. @returns the guests that this ended */
 export function expireMatching(tx: Db, which: ExpiryFilter, limit: number): Promise<GuestRow[]> {
   const due = sql`
     select tenant_id, id from guests where ${doomed(which)} order by expires_at, id limit ${limit} for update`
   return tx.query<GuestRow>(expire(due, which.now))
 }
 
-/** Ends expired guests of all tenants, except locked ones. @returns those that this ended */
+/** Ends expired guests of all tenants, except locked ones. @returns the guests that this ended */
 export function expireDue(tx: Db, now: Date, limit: number): Promise<GuestRow[]> {
   const due = sql`
     select tenant_id, id from guests where status = 'active' and expires_at <= ${now}

@@ -4,9 +4,9 @@ import { parseQuery } from '../../platform/http/request.ts'
 import { equalSecrets, sha256 } from '../../platform/security/crypto.ts'
 import type { VerifyMessenger } from './schema.ts'
 
-/** What is said to come from Telegram. Nothing of it is true before `isSigned`. */
+/** Data that claims to come from Telegram. Do not trust any of it before `isSigned`. */
 export interface Payload {
-  /** Signed in different ways: neither passes for the other. */
+  /** The forms are signed in different ways, so one cannot be used as the other. */
   form: 'widget' | 'mini_app'
   /** All fields but the hash, sorted, as Telegram signs them. */
   checkString: string
@@ -17,9 +17,9 @@ export interface Payload {
 
 /** A Telegram account. */
 export interface Person {
-  /** Its id in decimal digits: they may be beyond 2^53. */
+  /** Its id in decimal digits, because it may exceed 2^53. */
   subject: string
-  /** First and last name, fit to be a user's; null where nothing is left. */
+  /** First and last name, cleaned for a user's name. Null if nothing is left. */
   name: string | null
   username: string | null
   isBot: boolean
@@ -28,7 +28,7 @@ export interface Person {
 const NAME_CHARS_MAX = 200
 const FIELD_NAME = /^[A-Za-z0-9_]{1,64}$/
 const SUBJECT = /^[1-9]\d{0,19}$/
-/** What turns the direction of the text around it: a name must not rearrange what stands beside it. */
+/** Characters that change the direction of text: a name must not rearrange the text around it. */
 const BIDI_CONTROLS = /[\u202a-\u202e\u2066-\u2069]/g
 
 function nameOf(parts: readonly unknown[]): string | null {
@@ -46,7 +46,7 @@ function nameOf(parts: readonly unknown[]): string | null {
 
 const usernameOf = (value: unknown) => (typeof value === 'string' && /^\w{1,64}$/.test(value) ? value : null)
 
-/** Of fields without the hash (core.telegram.org/widgets/login, "Checking authorization"). */
+/** The check string of fields without the hash (core.telegram.org/widgets/login, "Checking authorization"). */
 function checkStringOf(fields: readonly (readonly [string, unknown])[]): string {
   return [...fields]
     .sort(([left], [right]) => (left < right ? -1 : 1))
@@ -63,10 +63,14 @@ export function readWidget(fields: Omit<VerifyMessenger, 'appId' | 'initData'>):
   const missing = NEEDED.filter((name) => fields[name] === undefined)
   const strange = (name: string) => (missing.length > 0 && !KNOWN.includes(name)) || !FIELD_NAME.test(name)
   const details: ErrorDetail[] = [
-    // Beside a whole payload a field that is not known is one that Telegram has added; otherwise it is a mistake.
+    // If nothing is missing, an unknown field is one that Telegram has added; otherwise it is a mistake.
     ...entries
       .filter(([name]) => strange(name))
-      .map(([field]) => ({ field, code: 'unknown_field', message: `Unknown field "${field}". Remove it, or check its spelling.` })),
+      .map(([field]) => ({
+        field,
+        code: 'unknown_field',
+        message: `Unknown field "${field}". Remove it, or check its spelling.`,
+      })),
     ...missing.map((field) => ({ field, code: 'required', message: `"${field}" is required.` })),
   ]
   if (details.length > 0) throw fail('validation_failed', details)
@@ -86,7 +90,7 @@ export function readWidget(fields: Omit<VerifyMessenger, 'appId' | 'initData'>):
 
 const broken = (what: string) => invalid('initData', `Must be the initData of a Mini App: ${what}.`)
 
-/** Its fields. @throws validation_failed on what is no query string, or says something twice */
+/** The fields of `initData`. @throws validation_failed if it is not a query string, or a name occurs twice */
 function parsed(initData: string): [string, string][] {
   let fields: Record<string, string>
   try {
@@ -100,7 +104,7 @@ function parsed(initData: string): [string, string][] {
   return Object.entries(fields)
 }
 
-/** An account as a Mini App describes it. Numbers that a double can't hold are read as their digits. */
+/** The account in a Mini App's JSON. Numbers too large for a double are read as their digits. */
 function readPerson(json: string): Person | undefined {
   const digits = (_: string, value: unknown, context?: { source?: string }): unknown =>
     typeof value === 'number' && !Number.isSafeInteger(value) ? (context?.source ?? null) : value
@@ -131,7 +135,7 @@ export function readInitData(initData: string): Payload {
   if (person === undefined) throw broken('it contains no user')
   return {
     form: 'mini_app',
-    // The `signature` for third parties is one of the fields.
+    // The `signature` for third parties is part of the check string.
     checkString: checkStringOf(entries.filter(([name]) => name !== 'hash')),
     hash,
     signedAtMs: Number(date) * 1000,
@@ -141,13 +145,13 @@ export function readInitData(initData: string): Payload {
 
 const hmac = (key: string | Buffer, text: string) => createHmac('sha256', key).update(text).digest()
 
-/** Whether a payload was signed with this bot's token, in the way of its form. */
+/** Whether a payload was signed with this bot's token, by the rules of its form. */
 export function isSigned({ form, checkString, hash }: Payload, botToken: string): boolean {
   const key = form === 'widget' ? sha256(botToken) : hmac('WebAppData', botToken)
   return equalSecrets(Buffer.from(hmac(key, checkString).toString('hex')), Buffer.from(hash))
 }
 
-/** What makes two payloads the same one, however they are written down. */
+/** Equal for two payloads with the same content, however they are encoded. */
 export function fingerprintOf({ form, checkString }: Payload): Buffer {
   return sha256(`${form}\n${checkString}`)
 }

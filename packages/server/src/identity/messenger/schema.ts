@@ -54,8 +54,13 @@ export const VerifyMessenger = z
       .min(1)
       .max(INIT_DATA_CHARS_MAX)
       .optional()
-      .meta({ description: "A Mini App's `Telegram.WebApp.initData`, unchanged. Send it instead of the widget's fields." }),
-    appId: z.string().optional().meta({ description: "Default: the key's app, or the tenant's default app. Not signed." }),
+      .meta({
+        description: "A Mini App's `Telegram.WebApp.initData`, unchanged. Send it instead of the widget's fields.",
+      }),
+    appId: z
+      .string()
+      .optional()
+      .meta({ description: "Default: the key's app, or the tenant's default app. Not signed." }),
   })
   // Telegram adds fields and signs them, so the signature covers unknown fields too.
   .catchall(z.union([Text, z.int().meta(expected('text or a whole number'))]))
@@ -78,7 +83,9 @@ export const MessengerWidget = z
     provider: z.enum(['telegram']),
     botUsername: z.string().nullable().meta({ description: "The bot's name, without @.", example: 'shop_login_bot' }),
     botId: z.string().meta({ example: '110201543' }),
-    requestAccess: z.enum(['write']).meta({ description: 'The permission that the bot asks for: `write` to the user.' }),
+    requestAccess: z
+      .enum(['write'])
+      .meta({ description: 'The permission that the bot asks for: `write` to the user.' }),
     authUrl: z.string().meta({
       description:
         'The URL to send the browser to instead of showing the widget. Append `&return_to=` and an encoded URL of this origin. The browser returns with the fields in the fragment, as base64url JSON in `tgAuthResult`.',

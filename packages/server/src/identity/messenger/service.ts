@@ -24,10 +24,10 @@ const fail = failures(MESSENGER_ERRORS)
 const AGE_MS_MAX = 24 * 3_600_000
 /** How far the messenger's clock may be ahead of ours. */
 const AHEAD_MS_MAX = 60_000
-/** A used payload is remembered this much longer than it is accepted: the database's clock may differ. */
+/** A used payload is kept this much longer than it is accepted, because the database's clock may differ. */
 const MARGIN_MS = 3_600_000
 
-/** The form that a body has. @throws validation_failed */
+/** Parses the body by its form. @throws validation_failed */
 function readPayload({ appId: _, initData, ...fields }: VerifyMessenger): Payload {
   if (initData === undefined) return readWidget(fields)
   const [other] = Object.keys(fields)
@@ -41,7 +41,7 @@ async function botTokenOf(deps: Deps, tenantId: Id<'ten'>, appId: Id<'app'>): Pr
   return (await open(deps.keys, botTokenSealed, ['bot token', tenantId, appId])).toString()
 }
 
-/** Who signs in: known by the account alone, never by what else is said of the person. */
+/** The user who signs in. Only the account id identifies them, never the name or username. */
 async function userOf(
   tx: Db,
   deps: Deps,
@@ -62,8 +62,8 @@ async function userOf(
 }
 
 /**
- * Signs in whom Telegram vouches for, by the login widget's fields or a Mini App's `initData`. The payload is used up with
- * it, and with nothing else. @throws validation_failed, not_found (names `appId`), messenger_not_configured,
+ * Signs a user in with the login widget's fields or a Mini App's `initData`. Only a successful sign-in uses up the payload.
+ * @throws validation_failed, not_found (names `appId`), messenger_not_configured,
  * messenger_signature_invalid, user_suspended
  */
 export async function verifyMessenger(deps: Deps, call: Call, input: VerifyMessenger): Promise<SignedIn> {
@@ -84,12 +84,12 @@ export async function verifyMessenger(deps: Deps, call: Call, input: VerifyMesse
   })
 }
 
-/** Where Telegram asks its user to sign in to a bot's site; the page that does so adds `&return_to=`. */
+/** The URL where Telegram asks its user to sign in to a bot's site. The calling page appends `&return_to=`. */
 export function loginUrl(botId: string, webOrigin: string): string {
   return `https://oauth.telegram.org/auth?bot_id=${botId}&origin=${encodeURIComponent(webOrigin)}&embed=0&request_access=write`
 }
 
-/** What a page needs to offer the sign-in by messenger. @throws not_found (names `app_id`), messenger_not_configured */
+/** The data that a page needs to offer the sign-in with a messenger. @throws not_found (names `app_id`), messenger_not_configured */
 export async function widgetConfig(
   deps: Deps,
   { caller, origin }: Call,
@@ -99,7 +99,7 @@ export async function widgetConfig(
   const { provider, botUsername, botId, configured } = (await signInSettings(deps, caller.tenantId, appId, 'app_id'))
     .messenger
   if (!configured || botId === null) throw fail('messenger_not_configured')
-  // Telegram hands its answer to no other origin. A browser names its own; our page, and a server, have the service's.
+  // Telegram returns only to this origin. A browser sends its own; the hosted page and servers use the service's.
   const own = new URL(publicUrl(deps.config)).origin
   const webOrigin = caller.keyType === 'publishable' ? (origin.webOrigin ?? own) : own
   return { provider, botUsername, botId, requestAccess: 'write', authUrl: loginUrl(botId, webOrigin) }

@@ -1,7 +1,7 @@
 import { type Db, sql } from '../../platform/db/db.ts'
 import type { Id } from '../../platform/ids.ts'
 
-/** An account at the messenger, in an app. */
+/** A messenger account in an app. */
 export interface Account {
   tenantId: Id<'ten'>
   appId: Id<'app'>
@@ -11,7 +11,7 @@ export interface Account {
 
 const PROVIDER = 'telegram'
 
-/** Uses a payload up. Of any number that try at once one does. @returns whether it had not been used */
+/** Uses up a payload. Of concurrent calls, only one succeeds. @returns whether it was unused */
 export async function usePayload(
   tx: Db,
   payload: { tenantId: Id<'ten'>; hash: Buffer; expiresAt: Date },
@@ -22,7 +22,7 @@ export async function usePayload(
   return added === 1
 }
 
-/** The user who signs in by an account, whose present username is noted. */
+/** The user of an account. Stores the account's current username. */
 export async function findUserOf(tx: Db, account: Account): Promise<Id<'usr'> | undefined> {
   const row = await tx.one<{ user_id: Id<'usr'> }>(sql`
     update identities set username = ${account.username}
@@ -31,13 +31,13 @@ export async function findUserOf(tx: Db, account: Account): Promise<Id<'usr'> | 
   return row?.user_id
 }
 
-/** Makes others who want to do the same for this account wait until the transaction ends. */
+/** Locks the account until the transaction ends. */
 export async function lockAccount(tx: Db, { tenantId, appId, subject }: Account): Promise<void> {
   const name = JSON.stringify([PROVIDER, tenantId, appId, subject])
   await tx.run(sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`)
 }
 
-/** Lets a user sign in by an account. */
+/** Links an account to a user. */
 export async function insertIdentity(tx: Db, account: Account, userId: Id<'usr'>, now: Date): Promise<void> {
   await tx.run(sql`
     insert into identities (tenant_id, app_id, provider, subject, user_id, username, created_at)

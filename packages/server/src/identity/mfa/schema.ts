@@ -42,7 +42,10 @@ export const RecoveryCodes = z
   .object({
     recoveryCodes: z
       .array(z.string())
-      .meta({ description: 'Each code can be used once. They are only in this response.', example: ['7f3k-9qwx-2m4h-c8rt'] }),
+      .meta({
+        description: 'Each code can be used once. They are only in this response.',
+        example: ['7f3k-9qwx-2m4h-c8rt'],
+      }),
   })
   .meta({ id: 'RecoveryCodes' })
 export type RecoveryCodes = z.infer<typeof RecoveryCodes>
@@ -91,7 +94,9 @@ export const MfaVerification = z
       description: 'An access token of the same session, with the extended `amr`. Null if a server acts for the user.',
     }),
     expiresInSeconds: z.int().nullable().meta({ description: 'Seconds until the access token expires.', example: 900 }),
-    mfaExpiresAt: Time.meta({ description: 'Until this time, calls that need a second factor accept this verification.' }),
+    mfaExpiresAt: Time.meta({
+      description: 'Until this time, calls that need a second factor accept this verification.',
+    }),
   })
   .meta({ id: 'MfaVerification' })
 export type MfaVerification = z.infer<typeof MfaVerification>

@@ -125,9 +125,7 @@ async function countWrong(
   await store.recordWrongCode(inTx.db, ownerOf(call), locks ? 0 : failuresNow, lockedUntil)
   if (lockedUntil !== null) await tell(inTx, call, 'mfa.locked', { lockedUntil: lockedUntil.toISOString() })
   const attemptsRemaining = FAILURES_MAX - failuresNow
-  const message = locks
-    ? 'No code is accepted for 15 minutes.'
-    : `Attempts remaining: ${attemptsRemaining}.`
+  const message = locks ? 'No code is accepted for 15 minutes.' : `Attempts remaining: ${attemptsRemaining}.`
   return fail('invalid_code').about(field, message, { attemptsRemaining }).commitOnThrow()
 }
 

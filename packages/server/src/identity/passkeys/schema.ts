@@ -127,7 +127,8 @@ export type LoginChallenge = z.infer<typeof LoginChallenge>
 
 export const LoginOptions = z.strictObject({
   email: z.string().min(3).max(320).optional().meta({
-    description: 'The email of the user whose passkeys are accepted. Without it, the authenticator offers all of its passkeys.',
+    description:
+      'The email of the user whose passkeys are accepted. Without it, the authenticator offers all of its passkeys.',
     example: 'ada@example.com',
   }),
   app_id: z.string().optional().meta({ description: "Default: the key's app, or the tenant's default app." }),

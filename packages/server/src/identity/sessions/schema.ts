@@ -6,8 +6,7 @@ const AccessToken = z.string().meta({
   example: 'eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJ1c3JfMDFqYiJ9.c2ln',
 })
 const RefreshToken = z.string().meta({
-  description:
-    'Opaque, for one use: every refresh returns the next one. Keep it where foreign scripts cannot read it.',
+  description: 'Opaque, for one use: every refresh returns the next one. Keep it where foreign scripts cannot read it.',
   example: 'hk_rt_a2V5.c2VzXzAxamI.MA.bWFj',
 })
 
@@ -38,7 +37,9 @@ export const Session = z
     signedInAt: Time,
     mfaVerifiedAt: Time.nullable(),
     userAgent: z.string().nullable(),
-    address: z.string().meta({ description: 'The network address that the sign-in came from.', example: '203.0.113.7' }),
+    address: z
+      .string()
+      .meta({ description: 'The network address that the sign-in came from.', example: '203.0.113.7' }),
     expiresAt: Time.meta({ description: 'The session ends at this time, unless it is refreshed before.' }),
     createdAt: Time,
     updatedAt: Time,

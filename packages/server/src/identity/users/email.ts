@@ -1,23 +1,23 @@
 import { invalid } from '../../platform/http/errors.ts'
 
 /**
- * A text in the form in which two of them are compared without regard to case: each part of a text gives the same part
- * of the result, so that it serves for search too.
+ * A text in the form for comparing without regard to case. A part of a text becomes a part of the result, so that it works
+ * for search too.
  */
 export function foldCase(text: string): string {
-  // Down, up, down: only so ß, ẞ and SS, or K and the Kelvin sign fall together. ς is σ at the end of a word.
+  // Down, up, down: otherwise ß, ẞ and SS, or K and the Kelvin sign, would differ. ς is σ at the end of a word.
   return text.normalize('NFC').toLowerCase().toUpperCase().toLowerCase().replaceAll('ς', 'σ').normalize('NFC')
 }
 
-/** An email as it is shown, and the form in which two of them are compared. */
+/** An email: the form that is shown, and the form that is compared. */
 export interface Email {
   shown: string
   key: string
 }
 
 /**
- * Trims and normalises (NFC). Local parts may be Unicode (RFC 6531); the rules are those that keep an address an
- * address: one @ with something before it, a dotted or local host after it, no spaces or control characters.
+ * Trims and normalises (NFC). Local parts may be Unicode (RFC 6531). The rules are minimal: one @ with something before it,
+ * a dotted or local host after it, no spaces or control characters.
  * @throws validation_failed
  */
 export function parseEmail(text: string, field = 'email'): Email {

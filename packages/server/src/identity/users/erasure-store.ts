@@ -2,7 +2,7 @@ import { type Db, sql } from '../../platform/db/db.ts'
 import type { Id } from '../../platform/ids.ts'
 import { deleteChallengesOfUser } from '../../platform/security/challenges.ts'
 
-/** Who is erased. */
+/** The user to erase. */
 interface ErasedUser {
   tenant_id: Id<'ten'>
   id: Id<'usr'>
@@ -10,8 +10,8 @@ interface ErasedUser {
 }
 
 /**
- * Deletes what is kept of a user in tables that the user's row does not take with it: challenges, a sign-up's included. Notes
- * their `user.created` for `blankEvents`. Before the row goes.
+ * Deletes a user's data in tables without a cascade: challenges, including those of the sign-up. Marks their `user.created`
+ * for `blankEvents`. Call it before the row is deleted.
  */
 export async function eraseTraces(tx: Db, { tenant_id, id, created_event_id }: ErasedUser): Promise<void> {
   await deleteChallengesOfUser(tx, tenant_id, id)
@@ -20,13 +20,13 @@ export async function eraseTraces(tx: Db, { tenant_id, id, created_event_id }: E
     insert into erasures (tenant_id, event_id) values (${tenant_id}, ${created_event_id}) on conflict do nothing`)
 }
 
-/** An event that is to be blanked. */
+/** An event whose email is to be removed. */
 export interface ErasedEvent {
   tenant_id: Id<'ten'>
   event_id: Id<'evt'>
   /** Null after the retention period. */
   body: string | null
-  /** Something is still to be sent of it. */
+  /** Whether a delivery of it is still to be sent. */
   pending: boolean
 }
 
@@ -34,8 +34,8 @@ const keysOf = (rows: readonly Pick<ErasedEvent, 'tenant_id' | 'event_id'>[]) =>
   ${rows.map((row) => row.tenant_id)}::text[], ${rows.map((row) => row.event_id)}::text[]) as t(tenant_id, event_id)`
 
 /**
- * Locks the events that are due, longest due first: until the transaction ends no other process takes them, and no delivery
- * of them starts again.
+ * Locks the events that are due, longest due first. Until the transaction ends, no other process takes them, and no delivery
+ * of them is restarted.
  */
 export async function takeErasures(tx: Db, limit: number): Promise<ErasedEvent[]> {
   const taken = await tx.query<{ tenant_id: Id<'ten'>; event_id: Id<'evt'> }>(sql`
@@ -44,7 +44,7 @@ export async function takeErasures(tx: Db, limit: number): Promise<ErasedEvent[]
   const keys = keysOf(taken)
   await tx.run(sql`
     select from ${keys} join events e on e.tenant_id = t.tenant_id and e.id = t.event_id order by e.tenant_id, e.id for update of e`)
-  // A second statement: it sees what was committed while the first one waited for the locks.
+  // A second statement, because it sees what was committed while the first one waited for the locks.
   return tx.query<ErasedEvent>(sql`
     with t as materialized (select * from ${keys}),
     open as materialized (
@@ -55,7 +55,7 @@ export async function takeErasures(tx: Db, limit: number): Promise<ErasedEvent[]
     left join open o on o.tenant_id = t.tenant_id and o.event_id = t.event_id`)
 }
 
-/** Looks at events again after as long as they have waited already: in a minute at the earliest, in an hour at the latest. */
+/** Postpones events by as long as they have waited already: by at least a minute and at most an hour. */
 export async function postponeErasures(tx: Db, events: readonly ErasedEvent[]): Promise<void> {
   if (events.length === 0) return
   await tx.run(sql`
@@ -63,7 +63,7 @@ export async function postponeErasures(tx: Db, events: readonly ErasedEvent[]): 
     from ${keysOf(events)} where e.tenant_id = t.tenant_id and e.event_id = t.event_id`)
 }
 
-/** Gives events other bodies, and forgets what receivers answered to those that became dead letters. */
+/** Replaces the bodies of events, and deletes the receivers' responses to those that became dead letters. */
 export async function blankEvents(tx: Db, events: readonly (ErasedEvent & { blank: string | null })[]): Promise<void> {
   if (events.length === 0) return
   const rows = sql`unnest(${events.map((row) => row.tenant_id)}::text[], ${events.map((row) => row.event_id)}::text[],
@@ -84,8 +84,8 @@ export async function lockUsersOfApp(tx: Db, tenantId: Id<'ten'>, appId: Id<'app
 }
 
 /**
- * Deletes an app's users, guests included, and what hangs on them; marks the events that know their emails for erasure.
- * Their counts stay: see `cancelCounts`.
+ * Deletes an app's users and guests with everything that belongs to them. Marks the events that contain their emails for
+ * erasure. Their counts stay: see `cancelCounts`.
  */
 export async function deleteUsersOfApp(tx: Db, tenantId: Id<'ten'>, appId: Id<'app'>): Promise<void> {
   await tx.run(sql`
@@ -96,8 +96,8 @@ export async function deleteUsersOfApp(tx: Db, tenantId: Id<'ten'>, appId: Id<'a
 }
 
 /**
- * Brings an app's counts to a sum of zero by further rows. To delete them here could wait for the creation of a user,
- * which holds one and itself waits for the app: a deadlock.
+ * Inserts rows that bring the sum of an app's counts to zero. Deleting the counts here could deadlock: the creation of a user
+ * locks one of them and waits for the app.
  */
 export async function cancelCounts(tx: Db, tenantId: Id<'ten'>, appId: Id<'app'>): Promise<void> {
   await tx.run(sql`
@@ -106,7 +106,7 @@ export async function cancelCounts(tx: Db, tenantId: Id<'ten'>, appId: Id<'app'>
     group by tenant_id, app_id, trust_level`)
 }
 
-/** Deletes the counts of a deleted app. Their sum is zero, so no list shows when this happens. */
+/** Deletes the counts of a deleted app. Their sum is zero, so lists do not change. */
 export async function deleteCounts(db: Db, tenantId: Id<'ten'>, appId: Id<'app'>): Promise<void> {
   await db.run(sql`delete from user_counts where tenant_id = ${tenantId} and app_id = ${appId}`)
 }

@@ -1,10 +1,10 @@
 /*
- * `deleteUser` deletes what is kept of a user in one transaction: rows that reference the user go by `on delete cascade`
- * (migrations), the rest by `eraseTraces`. What stays, and until when:
- * - `user.created` while it is still to be sent: a retry must be the same bytes. Then `blankErased` takes the email out.
- * - answers kept for a repeat of the request: 24 hours from it. A repeat must not create an erased user again.
- * - beside events, the address from which the user caused them, and what receivers answered: HALFKEY_RETENTION; with a dead
- *   letter's event as long as the dead letter.
+ * `deleteUser` deletes the stored data of a user in one transaction: rows that reference the user by `on delete cascade`
+ * (migrations), the rest by `eraseTraces`. Data that stays, and until when:
+ * - `user.created`, while it is still to be sent: a retry must have the same bytes. Then `blankErased` removes the email.
+ * - responses stored for a repeat of the request: 24 hours after it. A repeat must not create an erased user again.
+ * - the address from which the user caused an event, and the responses of receivers: HALFKEY_RETENTION; for the event of a
+ *   dead letter, as long as the dead letter.
  * - the address in the audit log's entries about the user: removed by `insight/audit/service.ts` when it reads `user.deleted`.
  * - ids, which hold no personal data: in events, counters, the audit log, and on the ledger.
  */
@@ -24,8 +24,8 @@ import { deleteUser as deleteRow, toUser } from './store.ts'
 const EVENTS_A_ROUND = 500
 
 /**
- * Deletes a user with all that is kept of them, and answers the record's final state. What has to outlive the request
- * is listed at the top of this file. @throws not_found
+ * Deletes a user with all stored data, and returns the record in its final state. The top of this file lists the data that
+ * stays for a while. @throws not_found
  */
 export async function deleteUser(deps: Deps, call: Call, id: string): Promise<User> {
   return deps.db.tx(async (tx) => {
@@ -38,15 +38,15 @@ export async function deleteUser(deps: Deps, call: Call, id: string): Promise<Us
   })
 }
 
-/** The envelope with the data of a user who has no email. */
+/** The event's body with an empty email. */
 function blanked(body: string): string {
   const envelope = JSON.parse(body) as { data: Record<string, unknown> }
   return JSON.stringify({ ...envelope, data: { ...envelope.data, email: '' } })
 }
 
 /**
- * Takes the email out of the `user.created` of deleted users, as far as nothing of it is left to be sent. The event keeps its
- * id: a delivery that is started again later sends the rest of the data. @returns whether there may be more at once
+ * Removes the email from the `user.created` of deleted users, if no delivery of the event is left to send. The event keeps its
+ * id: a delivery that is restarted later sends the rest of the data. @returns whether there may be more now
  */
 export async function blankErased(db: Db): Promise<boolean> {
   return db.tx(async (tx) => {
@@ -64,21 +64,21 @@ export async function blankErased(db: Db): Promise<boolean> {
   })
 }
 
-/** Deletes the users of an app that is being deleted, with the challenges that know their emails. */
+/** Deletes the users of an app that is being deleted, and the challenges that contain their emails. */
 export async function emptyApp(tx: Db, deps: Deps, { tenantId, appId }: OfApp): Promise<void> {
-  // Locked, they begin no session that the next statement would not see.
+  // Locked users cannot start a session that the next statement would miss.
   await store.lockUsersOfApp(tx, tenantId, appId)
   await refuseTokensOfApp(tx, tenantId, appId, deps.now())
   await deleteChallengesOfApp(tx, tenantId, appId)
   await store.deleteUsersOfApp(tx, tenantId, appId)
 }
 
-/** Cancels the counts of users who went with their app. */
+/** Cancels the counts of users who were deleted with their app. */
 export async function forgetCounts(tx: Db, _deps: Deps, { tenantId, appId }: OfApp): Promise<void> {
   await store.cancelCounts(tx, tenantId, appId)
 }
 
-/** Deletes the counts of an app once it is gone; what a failure leaves behind adds nothing to any sum. */
+/** Deletes the counts of a deleted app. If this fails, the remaining counts add nothing to any sum. */
 export async function deleteCounts(deps: Deps, { tenantId, appId }: OfApp): Promise<void> {
   await store
     .deleteCounts(deps.db, tenantId, appId)

@@ -3,9 +3,9 @@ import { type Id, newId } from '../../platform/ids.ts'
 import { foldCase, parseEmail } from './email.ts'
 import type { UserRow } from './store.ts'
 
-/** Who a new user is; what is absent is null. */
+/** The fields of a new user. Absent fields are stored as null. */
 export interface NewUser {
-  /** Where it had to be known beforehand. */
+  /** Given if the id was needed before the user is created. */
   id?: Id<'usr'>
   appId: Id<'app'>
   email?: string | null | undefined
@@ -14,21 +14,21 @@ export interface NewUser {
   metadata?: Record<string, string> | undefined
 }
 
-/** Where a new user belongs. */
+/** The tenant of a new user, and the time of creation. */
 export interface NewUserPlace {
   tenantId: Id<'ten'>
-  /** Of the tenant's parties. */
+  /** The namespace of the tenant's parties. */
   namespace: string
   now: Date
 }
 
-/** What a search looks through. */
+/** The text that a search looks through. */
 export function searchText(row: Pick<UserRow, 'id' | 'email' | 'name' | 'external_id'>): string {
-  // Fields are kept apart by a control character, which no search can hold, so that no match spans two of them.
+  // The separator is a control character, which a search cannot contain, so that no match spans two fields.
   return foldCase([row.id, row.email, row.name, row.external_id].filter((part) => part !== null).join('\u0001'))
 }
 
-/** A name as it is kept. */
+/** A name in its stored form. */
 export const trimmed = (text: string | null | undefined) =>
   text === null || text === undefined ? null : text.trim().normalize('NFC')
 

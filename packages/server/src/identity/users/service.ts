@@ -18,13 +18,13 @@ import * as store from './store.ts'
 export { deleteUser } from './erasure.ts'
 export { type LockedUser, setMfaEnabled, toUser, type UserRow, userSeen } from './store.ts'
 
-/** The constraint that makes a value unique, and the field it stands for. */
+/** Unique constraints, and the field of each. */
 const UNIQUE_FIELDS: Record<string, string> = { users_email: 'email', users_external_id: 'externalId' }
 
-/** Violated when the app was deleted after it was looked up. */
+/** Violated if the app was deleted after it was looked up. */
 const APP_CONSTRAINT = 'users_app_fk'
 
-/** Throws what the violation of a constraint means to the caller. @throws already_exists, not_found (names `appId`) */
+/** Throws the API error for a violated constraint. @throws already_exists, not_found (names `appId`) */
 const refuse =
   (deps: Deps) =>
   (error: unknown): never => {
@@ -46,7 +46,7 @@ async function newRow(deps: Deps, tenantId: Id<'ten'>, input: NewUser): Promise<
 const created = (row: store.UserRow, now: Date, cause: Call) =>
   newEvent(now, eventOf(row, 'user.created', { userId: row.id, email: row.email ?? '', partyId: row.party_id }, cause))
 
-/** Adds a user with its party and its `user.created`, in one statement. @throws already_exists (409, names the field), quota_exceeded */
+/** Creates a user with its party and its `user.created`, in one statement. @throws already_exists (409, names the field), quota_exceeded */
 export async function addUser(deps: Deps, call: Call, input: NewUser): Promise<User> {
   await deps.quotas.require(deps.db, call.caller.tenantId, 'users')
   const row = await newRow(deps, call.caller.tenantId, input)
@@ -55,12 +55,12 @@ export async function addUser(deps: Deps, call: Call, input: NewUser): Promise<U
   return store.toUser(row)
 }
 
-/** Creates a user in the app that the call is about. @throws already_exists, not_found (names `appId`), quota_exceeded */
+/** Creates a user in the app of the call. @throws already_exists, not_found (names `appId`), quota_exceeded */
 export async function createUser(deps: Deps, call: Call, input: CreateUser): Promise<User> {
   return addUser(deps, call, { ...input, appId: await resolveApp(deps, call.caller, input.appId) })
 }
 
-/** Adds the user of a guest: hidden from lists, and without an event. @throws not_found (names `appId`) */
+/** Creates the user of a guest: hidden from lists, and without an event. @throws not_found (names `appId`) */
 export async function addGuest(deps: Deps, tenantId: Id<'ten'>, appId: Id<'app'>): Promise<User> {
   const row = await newRow(deps, tenantId, { appId })
   await store.insertGuest(deps.db, row).catch(refuse(deps))
@@ -68,8 +68,8 @@ export async function addGuest(deps: Deps, tenantId: Id<'ten'>, appId: Id<'app'>
 }
 
 /**
- * Makes a guest a user: the record, its party and what hangs on it stay; `user.created` is told now. In the transaction
- * that converts the guest. @throws already_exists (409, names the field)
+ * Turns the user of a guest into a regular user: keeps the record, its party and everything that belongs to it, and emits
+ * `user.created`. Call it in the transaction that converts the guest. @throws already_exists (409, names the field)
  */
 export async function promoteGuest(
   tx: Db,
@@ -78,9 +78,9 @@ export async function promoteGuest(
   id: Id<'usr'>,
   input: Omit<NewUser, 'id' | 'appId'>,
 ): Promise<User> {
-  // Locked: the user is counted by the trust level that it has now.
+  // Locked, because the user is counted by its current trust level.
   const before = existing(await store.lockAnyUser(tx, call.caller.tenantId, id))
-  // In this transaction: while it holds a connection, it must not wait for another one.
+  // Uses this transaction: while it holds a connection, it must not wait for another one.
   const draft = await newRow({ ...deps, db: tx }, before.tenant_id, { ...input, id, appId: before.app_id })
   const row = {
     ...before,
@@ -97,7 +97,7 @@ export async function promoteGuest(
   return store.toUser(row)
 }
 
-/** Signs a user in and answers the record with the tokens. @throws user_suspended */
+/** Signs a user in and returns the record with the tokens. @throws user_suspended */
 export async function signIn(deps: Deps, input: SignIn, isNewUser: boolean): Promise<SignedIn> {
   const tokens = await startSession(deps, { ...input, isNewUser })
   const row = await store.findAnyUser(deps.db, input.tenantId, input.userId)
@@ -105,13 +105,13 @@ export async function signIn(deps: Deps, input: SignIn, isNewUser: boolean): Pro
   return { user: store.toUser(row), isNewUser, ...tokens }
 }
 
-/** A user as answers of sign-in show it, guests included. Undefined for none. */
+/** A user in its API form, also if it is a guest. Undefined if it does not exist. */
 export async function findUserRecord(deps: Deps, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<User | undefined> {
   const row = await store.findAnyUser(deps.db, tenantId, id)
   return row && store.toUser(row)
 }
 
-/** Who has this email in the app, guests excluded. @throws validation_failed on what is no email */
+/** The user with this email in the app, except guests. @throws validation_failed if it is not an email */
 export async function findUserByEmail(
   deps: Deps,
   tenantId: Id<'ten'>,
@@ -123,13 +123,13 @@ export async function findUserByEmail(
   return { key, id: await store.findUserByEmail(deps.db, tenantId, appId, key) }
 }
 
-/** Lets no session of a guest begin any more, in the transaction that ends the guest. */
+/** Prevents new sessions of a guest, in the transaction that ends the guest. */
 export async function endGuest(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<void> {
   await lockOutActs(tx, id)
   await store.endGuest(tx, tenantId, id)
 }
 
-/** Keeps a user as it is until the transaction ends: deletion, suspension, conversion and a guest's end wait. */
+/** Locks a user until the transaction ends: deletion, suspension, conversion and a guest's end wait. */
 export function lockUser(
   tx: Db,
   deps: Deps,
@@ -139,7 +139,7 @@ export function lockUser(
   return store.lockUserWithStatus(tx, deps.now(), tenantId, id)
 }
 
-/** Notes who can move a user's assets from now on, in the transaction that changes their wallet. */
+/** Stores who can move a user's assets, in the transaction that changes their wallet. */
 export async function setTrustLevel(
   tx: Db,
   deps: Deps,
@@ -148,7 +148,7 @@ export async function setTrustLevel(
   await store.setTrustLevel(tx, deps.now(), of)
 }
 
-/** @throws not_found, the same for another tenant's, another app's and no user */
+/** @throws not_found, also for users of another tenant or app */
 export async function getUser(deps: Deps, caller: Caller, id: string): Promise<User> {
   return store.toUser(existing(await store.findUser(deps.db, caller, pathId('usr', id))))
 }
@@ -191,7 +191,7 @@ function changed(before: store.UserRow, input: UpdateUser): { row: store.UserRow
   return { row, fields }
 }
 
-/** Changes what is given; nothing changed, no event. @throws not_found, already_exists */
+/** Changes the given fields. Emits no event if nothing changed. @throws not_found, already_exists */
 export async function updateUser(deps: Deps, call: Call, id: string, input: UpdateUser): Promise<User> {
   return deps.db
     .tx(async (tx) => {

@@ -7,7 +7,7 @@ import type { Id } from '../../platform/ids.ts'
 import { guestOver } from '../../platform/security/current-user.ts'
 import type { User } from './schema.ts'
 
-/** A user as the table holds it. */
+/** A row of the table `users`. */
 export interface UserRow {
   tenant_id: Id<'ten'>
   id: Id<'usr'>
@@ -23,17 +23,17 @@ export interface UserRow {
   mfa_enabled: boolean
   metadata: Record<string, string>
   search_text: string
-  /** Its `user.created`; null for guests, and for users that were imported without. */
+  /** The id of its `user.created`. Null for guests, and for users that were imported without events. */
   created_event_id: Id<'evt'> | null
   last_seen_at: Date | null
   created_at: Date
   updated_at: Date
 }
 
-/** One count a connection: two creations at once never wait for each other's row. */
+/** One count per connection, so that concurrent creations never wait for each other's row. */
 const COUNT_SHARDS = 64
 
-/** A row as the wire shows it. */
+/** A row in its API form. */
 export function toUser(row: UserRow): User {
   return wire(
     row,
@@ -42,7 +42,7 @@ export function toUser(row: UserRow): User {
   )
 }
 
-/** A `with` part, `counted`: counts so many users in. */
+/** A `with` part, `counted`, that adds a change to the count of users. */
 function countWrite(row: Pick<UserRow, 'tenant_id' | 'app_id' | 'trust_level'>, change: number | Sql): Sql {
   return sql`
     counted as (
@@ -51,7 +51,7 @@ function countWrite(row: Pick<UserRow, 'tenant_id' | 'app_id' | 'trust_level'>, 
       on conflict (tenant_id, app_id, trust_level, shard) do update set n = c.n + excluded.n)`
 }
 
-/** Writes a user, its count and its event in one statement, which alone is a transaction. */
+/** Writes a user, its count and its event in one statement, which is its own transaction. */
 export async function insertUser(db: Db, row: UserRow, event: StoredEvent): Promise<void> {
   await db.run(sql`
     with ${eventWrites(event)}, ${countWrite(row, 1)}
@@ -72,8 +72,8 @@ function given(rows: readonly UserRow[]): Sql {
 }
 
 /**
- * Writes users of one app in one statement with their count and their events; without events a counter increment counts them.
- * @returns the ids of those that were written: the others have an email or external id that somebody has
+ * Writes users of one app in one statement with their count and their events. Without events, a counter increment counts
+ * them. @returns the ids of the users that were written: the others have an email or external id that is taken
  */
 export async function insertUsers(
   tx: Db,
@@ -104,7 +104,7 @@ export async function insertGuest(db: Db, row: UserRow): Promise<void> {
   await db.run(insertion('users', { ...row, guest: true }))
 }
 
-/** Makes a guest a user that lists show, with its count and its event in one statement. */
+/** Turns a guest into a user that lists show, with its count and its event in one statement. */
 export async function promoteGuest(tx: Db, row: UserRow, event: StoredEvent): Promise<void> {
   await tx.run(sql`
     with ${eventWrites(event)}, ${countWrite(row, 1)}
@@ -116,7 +116,7 @@ export async function promoteGuest(tx: Db, row: UserRow, event: StoredEvent): Pr
 const selectAny = (tenantId: Id<'ten'>, id: Id<'usr'>) =>
   sql`select * from users where tenant_id = ${tenantId} and id = ${id}`
 
-/** The user, who may be a guest. */
+/** The user or guest. */
 export function findAnyUser(db: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<UserRow | undefined> {
   return db.one<UserRow>(selectAny(tenantId, id))
 }
@@ -126,30 +126,30 @@ export function lockAnyUser(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise
   return tx.one<UserRow>(sql`${selectAny(tenantId, id)} for no key update`)
 }
 
-/** A user or a guest that nobody else changes until the transaction ends. */
+/** A user or guest that is locked until the transaction ends. */
 export interface LockedUser {
   appId: Id<'app'>
   partyId: string
   suspended: boolean
-  /** A guest that has ended, swept or not. */
+  /** Whether it is a guest that has ended, also if the sweep has not ended it yet. */
   ended: boolean
 }
 
-/** Locks a user, or a guest, until the transaction ends. What it waited for to commit is in the answer. */
+/** Locks a user or guest until the transaction ends. The result includes changes that it waited for. */
 export function lockUserWithStatus(
   tx: Db,
   now: Date,
   tenantId: Id<'ten'>,
   id: Id<'usr'>,
 ): Promise<LockedUser | undefined> {
-  // `u` alone is read again after a wait. Its conversion and its end are written there too, so `g` cannot mislead.
+  // After a wait, only `u` is read again. A guest's conversion and end are also written to `u`, so an old `g` does no harm.
   return tx.one<LockedUser>(sql`
     select u.app_id as "appId", u.party_id as "partyId", u.status = 'suspended' as suspended,
       u.guest and (u.guest_ended or ${guestOver(now)}) as ended
     from users u left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id
     where u.tenant_id = ${tenantId} and u.id = ${id} for no key update of u`)
 }
-/** Stores who can move the user's assets, and moves those who are counted (not guests) to the other count. */
+/** Stores who can move the user's assets, and moves the user, unless a guest, to the other count. */
 export async function setTrustLevel(
   tx: Db,
   now: Date,
@@ -169,7 +169,7 @@ export async function setTrustLevel(
     where u.tenant_id = before.tenant_id and u.id = before.id`)
 }
 
-/** Who has an email, by its key. */
+/** The user with an email, by its key. */
 export async function findUserByEmail(
   db: Db,
   tenantId: Id<'ten'>,
@@ -187,7 +187,7 @@ export async function endGuest(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Prom
   await tx.run(sql`update users set guest_ended = true where tenant_id = ${tenantId} and id = ${id} and guest`)
 }
 
-/** Notes whether the user has a second factor. */
+/** Stores whether the user has a second factor. */
 export async function setMfaEnabled(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>, enabled: boolean): Promise<void> {
   await tx.run(sql`update users set mfa_enabled = ${enabled} where tenant_id = ${tenantId} and id = ${id}`)
 }
@@ -205,20 +205,20 @@ export function lockUser(tx: Db, scope: AppScope, id: Id<'usr'>): Promise<UserRo
   return tx.one<UserRow>(sql`${select(scope, id)} for no key update`)
 }
 
-/** Stores what a PATCH can change. */
+/** Stores the columns that a PATCH can change. */
 export async function updateUser(tx: Db, row: UserRow): Promise<void> {
   const columns = 'email email_key email_verified name external_id status metadata search_text updated_at'
   await tx.run(update('users', row, columns))
 }
 
-/** Deletes the row and counts it out. */
+/** Deletes the row and reduces the count. */
 export async function deleteUser(tx: Db, row: UserRow): Promise<void> {
   await tx.run(sql`with ${countWrite(row, -1)} delete from users where tenant_id = ${row.tenant_id} and id = ${row.id}`)
 }
 
 export interface UserFilter extends AppScope {
   trustLevel: User['trustLevel'] | null
-  /** A condition on the text, made by `searchCondition`. */
+  /** A condition of `searchCondition`. */
   search: Sql | null
 }
 
@@ -226,8 +226,8 @@ export interface UserFilter extends AppScope {
 const literal = (text: string) => text.replace(/[\\%_]/g, '\\$&')
 
 /**
- * The users that a literal, case-folded `search` finds. A party is `<id>::<namespace>` and the namespace is the
- * tenant's, so a search that reaches into it either holds for all users or is one for the end of an id.
+ * The condition for users that a literal, case-folded `search` finds. A party is `<id>::<namespace>`, and all users of a
+ * tenant have the same namespace. So a search that contains a part of it matches all users, or the end of an id.
  */
 export function searchCondition(search: string, namespace: string): Sql {
   const party = `::${namespace}`
@@ -253,13 +253,13 @@ function countUsers(db: Db, filter: UserFilter): Promise<number> {
     where ${inScope(filter)} and (${filter.trustLevel}::text is null or trust_level = ${filter.trustLevel})`)
 }
 
-/** A page found by its place. One in the second half is read from the other end, so that no page skips more than half. */
+/** A page by its offset. A page in the second half is read from the end, so that no page skips more than half of the rows. */
 async function usersAt(db: Db, filter: UserFilter, offset: number, limit: number, total: number): Promise<UserRow[]> {
   if (offset >= total) return []
   const fromEnd = offset > total / 2
   const rows = Math.min(limit, total - offset)
   const skip = fromEnd ? total - offset - rows : offset
-  // Ids alone decide the page, out of the index; rows are fetched for it only.
+  // The index alone finds the ids of the page; full rows are read only for the page.
   const ids = fromEnd
     ? sql`select id from users where ${conditions(filter)} order by id asc offset ${skip} limit ${rows}`
     : sql`select id from users where ${conditions(filter)} order by id desc offset ${skip} limit ${rows}`
@@ -267,7 +267,7 @@ async function usersAt(db: Db, filter: UserFilter, offset: number, limit: number
     select u.* from (${ids}) as page join users u on u.tenant_id = ${filter.tenantId} and u.id = page.id order by u.id desc`)
 }
 
-/** Count and page of a search in one pass. Planned for each text anew, because a text may be rare or common. */
+/** Count and page of a search in one pass. Each search is planned separately, because a text may be rare or common. */
 async function searchUsers(db: Db, filter: UserFilter, offset: number, limit: number): Promise<UserPage> {
   const found = await db.query<UserRow & { total: number }>(
     unprepared(sql`
@@ -282,7 +282,7 @@ async function searchUsers(db: Db, filter: UserFilter, offset: number, limit: nu
 
 export interface UserPage {
   rows: UserRow[]
-  /** How many the filter finds in all, exactly. */
+  /** The exact number of users that the filter finds. */
   total: number
 }
 
@@ -293,7 +293,7 @@ export async function listUsers(db: Db, filter: UserFilter, offset: number, limi
   return { rows: await usersAt(db, filter, offset, limit, total), total }
 }
 
-/** A `with` part, `seen`, that marks a user as seen now; empty unless they are active and the condition holds. */
+/** A `with` part, `seen`, that marks a user as seen. It has no row if the user is not active or the condition does not hold. */
 export function userSeen(
   { tenantId, userId, at }: { tenantId: Id<'ten'>; userId: Id<'usr'>; at: Date },
   condition: Sql,

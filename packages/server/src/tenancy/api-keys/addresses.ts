@@ -8,7 +8,7 @@ interface Range {
 
 const bitsOf = (address: Address) => (address.kind() === 'ipv4' ? 32 : 128)
 
-/** Strict: no zones, no octal, hexadecimal or shortened IPv4, which programs read in different ways. */
+/** Strict: no zones and no octal, hexadecimal or shortened IPv4, because programs read them differently. */
 function parseAddress(text: string): Address | null {
   if (text.includes('%')) return null
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text)
@@ -25,14 +25,14 @@ function parseRange(text: string): Range | null {
 }
 
 /**
- * An address or CIDR in its one spelling, under which requests are matched and duplicates show.
+ * An address or CIDR in its canonical form, which requests are matched with and which reveals duplicates.
  * @throws Error whose message completes "Must be …"
  */
 export function canonicalRange(text: string): string {
   const range = parseRange(text)
   if (range === null) throw new Error('an address or a CIDR such as 203.0.113.0/24')
   const { base, bits } = range
-  // A client on IPv4 is known by its IPv4 address only.
+  // The address of an IPv4 client is always seen as IPv4.
   if (base instanceof ipaddr.IPv6 && base.isIPv4MappedAddress())
     throw new Error(`written as IPv4: ${base.toIPv4Address()}`)
   if (!text.includes('/')) return base.toString()
@@ -46,7 +46,7 @@ function within(inner: Range, outer: Range): boolean {
   return inner.base.kind() === outer.base.kind() && inner.bits >= outer.bits && inner.base.match(outer.base, outer.bits)
 }
 
-/** Whether every address of `inner` is one of `outer`, where an empty list means all there are. */
+/** Whether `outer` contains every address of `inner`. An empty list means all addresses. */
 export function rangesWithin(inner: readonly string[], outer: readonly string[]): boolean {
   if (outer.length === 0) return true
   if (inner.length === 0) return false

@@ -7,7 +7,7 @@ import { allows, type KeyType } from '../../platform/security/api-key.ts'
 import { canonicalRange, rangesWithin } from './addresses.ts'
 import type { CreateApiKey } from './schema.ts'
 
-/** What a key may do, where and until when: what makes one key wider than another. */
+/** The limits of a key. If one of them is wider than another key's, the key is wider. */
 export interface KeyLimits {
   scopes: readonly string[]
   appId: Id<'app'> | null
@@ -15,7 +15,7 @@ export interface KeyLimits {
   expiresAt: Date | null
 }
 
-/** A key to be made, its input checked and brought to one form. */
+/** The checked and normalized input for a new key. */
 export interface WantedKey extends KeyLimits {
   name: string
   type: KeyType
@@ -38,7 +38,7 @@ function readRanges(entries: readonly string[]): string[] {
 function readExpiry(text: string | null | undefined, now: Date): Date | null {
   if (text === null || text === undefined) return null
   const at = new Date(text)
-  // The Date parser takes the 30th of February for a day in March.
+  // The Date parser reads the 30th of February as a day in March.
   if (Number.isNaN(at.getTime()) || at.toISOString().slice(0, 19) !== text.slice(0, 19))
     throw invalid('expiresAt', 'Must be an existing date and time.')
   if (at <= now) throw invalid('expiresAt', 'Must be in the future.', 'in_the_past')
@@ -55,8 +55,8 @@ function readScopes(input: CreateApiKey): string[] {
 }
 
 /**
- * Checks what the schema can't. `boundTo` is the app of the key that asks, which is then the default.
- * The app is not looked up here. @throws validation_failed
+ * Checks what the schema cannot. `boundTo` is the app of the key that makes the call, and the default for `appId`.
+ * Does not check whether the app exists. @throws validation_failed
  */
 export function readKey(input: CreateApiKey, boundTo: Id<'app'> | null, now: Date): WantedKey {
   const scopes = readScopes(input)
@@ -74,7 +74,7 @@ export function readKey(input: CreateApiKey, boundTo: Id<'app'> | null, now: Dat
   }
 }
 
-/** In what a key would be wider than the one that asks for it; empty when in nothing. */
+/** The limits in which a key would be wider than the key that makes the call. Empty if there are none. */
 export function widerThan(caller: Caller, wanted: KeyLimits): ErrorDetail[] {
   const details: ErrorDetail[] = []
   const wider = (field: string, message: string) => details.push({ field, code: 'wider_than_own', message })

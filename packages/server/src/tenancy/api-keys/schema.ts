@@ -22,7 +22,10 @@ const record = {
   scopes: z
     .array(z.string())
     .meta({ description: 'What a secret key may do. Empty for a publishable key.', example: ['users:write'] }),
-  appId: z.string().nullable().meta({ description: 'The app that the key is bound to. null: the key is for the whole tenant.' }),
+  appId: z
+    .string()
+    .nullable()
+    .meta({ description: 'The app that the key is bound to. null: the key is for the whole tenant.' }),
   prefix: z.string().meta({ description: "The key's first characters.", example: 'hk_sk_4f7Q' }),
   last4: z.string().meta({ description: "The key's last four characters.", example: 'x3Bd' }),
   allowedIps: z

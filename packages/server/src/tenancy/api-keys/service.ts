@@ -19,7 +19,7 @@ export const API_KEY_ERRORS = {
 
 const fail = failures(API_KEY_ERRORS)
 
-/** Writes the event and makes the change known: in this process once it has committed, in the others within a second. */
+/** Writes the event and drops cached keys: in this process after the commit, in others within a second. */
 async function spread(
   tx: Db,
   deps: Deps,
@@ -38,7 +38,7 @@ function refuseWider(caller: Caller, wanted: KeyLimits): void {
   if (details.length > 0) throw fail('insufficient_scope', details)
 }
 
-/** Writes a key, its event and nothing of its value but the hash. */
+/** Writes a key and its event. Of the key's value, only the hash and a hint are stored. */
 async function issue(
   tx: Db,
   deps: Deps,
@@ -74,7 +74,7 @@ async function issue(
 }
 
 /**
- * Creates a key that is no wider than the caller's. `key` is shown only here.
+ * Creates a key that is not wider than the caller's. `key` is returned only here.
  * @throws validation_failed, insufficient_scope (names what is wider), not_found (names `appId`)
  */
 export async function createApiKey(deps: Deps, { caller, origin }: Call, input: CreateApiKey): Promise<ApiKeyWithKey> {
@@ -84,7 +84,7 @@ export async function createApiKey(deps: Deps, { caller, origin }: Call, input: 
   return deps.db.tx((tx) => issue(tx, deps, caller.tenantId, wanted, { cause: { caller, origin } }))
 }
 
-/** Creates a key for an operator, by the command line: no other key limits it. @throws validation_failed, not_found */
+/** Creates a key for an operator on the command line. No other key limits it. @throws validation_failed, not_found */
 export async function createApiKeyByOperator(
   deps: Deps,
   tenantId: Id<'ten'>,
@@ -95,8 +95,8 @@ export async function createApiKeyByOperator(
 }
 
 /**
- * Writes a new tenant's admin key, within the transaction that makes the tenant. `key` gives its value.
- * @throws Error when that value is another key's already
+ * Writes a new tenant's admin key, in the transaction that creates the tenant. `key` sets its value.
+ * @throws Error if that value is already in use
  */
 export async function createAdminKey(
   tx: Db,
@@ -113,21 +113,21 @@ export async function createAdminKey(
   )
 }
 
-/** A page of the keys that the caller's sees, revoked ones too, newest first. @throws not_found (names `app_id`) */
+/** A page of the keys that the caller's key can see, including revoked ones, newest first. @throws not_found (names `app_id`) */
 export async function listApiKeys(deps: Deps, caller: Caller, query: ListApiKeys): Promise<Page<ApiKey>> {
   if (query.app_id !== undefined) await resolveApp(deps, caller, query.app_id, 'app_id')
   return store.listApiKeys(deps.db, caller, query, deps.now())
 }
 
-/** @throws not_found, the same for another tenant's, another app's and none */
+/** @throws not_found, also for keys of another tenant or app */
 export async function getApiKey(deps: Deps, caller: Caller, id: string): Promise<ApiKey> {
   return store.toApiKey(existing(await store.findApiKey(deps.db, caller, pathId('key', id))), deps.now())
 }
 
-/** Ends a key, at once in this process and within a second in the others. Revoked already: the same answer, no event. @throws not_found, last_admin_key */
+/** Revokes a key: immediately in this process, within a second in others. Emits no event if it was already revoked. @throws not_found, last_admin_key */
 export async function revokeApiKey(deps: Deps, { caller, origin }: Call, id: string): Promise<ApiKey> {
   return deps.db.tx(async (tx) => {
-    // Of two that would each take one of the last two admin keys, the second waits here and then finds the last one.
+    // Of two concurrent revocations of the last two admin keys, the second waits here and then finds only one left.
     await store.lockRevocations(tx, caller.tenantId)
     const row = existing(await store.lockApiKey(tx, caller, pathId('key', id)))
     const now = deps.now()
@@ -142,8 +142,8 @@ export async function revokeApiKey(deps: Deps, { caller, origin }: Call, id: str
 }
 
 /**
- * Gives a key a new value; id, scopes and all else stay. The old value works for `graceSeconds` more, by default not
- * at all. Refused for a key wider than the caller's, whose value the answer would be.
+ * Gives a key a new value. Everything else stays the same. The old value works for another `graceSeconds`, by default not at
+ * all. Refused for a key wider than the caller's, because the response contains the value.
  * @throws not_found, insufficient_scope, api_key_not_active
  */
 export async function rotateApiKey(

@@ -6,7 +6,7 @@ import type { Id } from '../../platform/ids.ts'
 import type { KeyType } from '../../platform/security/api-key.ts'
 import type { ApiKey, ListApiKeys } from './schema.ts'
 
-/** An API key as the table holds it. */
+/** A row of the table `api_keys`. */
 export interface ApiKeyRow {
   tenant_id: Id<'ten'>
   id: Id<'key'>
@@ -28,13 +28,13 @@ export interface ApiKeyRow {
   updated_at: Date
 }
 
-/** A key's state at a time: revoked counts before expired. */
+/** A key's status at a time. A revoked key stays revoked after it expires. */
 export function statusOf(row: Pick<ApiKeyRow, 'revoked_at' | 'expires_at'>, now: Date): ApiKey['status'] {
   if (row.revoked_at !== null) return 'revoked'
   return row.expires_at !== null && row.expires_at <= now ? 'expired' : 'active'
 }
 
-/** A row as the wire shows it at a time. */
+/** A row in its API form at a time. */
 export function toApiKey(row: ApiKeyRow, now: Date): ApiKey {
   return wire(
     { ...row, status: statusOf(row, now) },
@@ -43,7 +43,7 @@ export function toApiKey(row: ApiKeyRow, now: Date): ApiKey {
   )
 }
 
-/** Writes a new key. @throws the violation of api_keys_hash when this very key exists already */
+/** Inserts a key. @throws the violation of api_keys_hash if the same key already exists */
 export async function insertApiKey(tx: Db, row: ApiKeyRow): Promise<void> {
   await tx.run(insertion('api_keys', row))
 }
@@ -60,14 +60,14 @@ export function lockApiKey(tx: Db, scope: AppScope, id: Id<'key'>): Promise<ApiK
   return tx.one<ApiKeyRow>(sql`${select(scope, id)} for no key update`)
 }
 
-/** That a key has a status at a time: see `statusOf`. */
+/** The condition that a key has a status at a time: see `statusOf`. */
 function hasStatus(status: ApiKey['status'], now: Date): Sql {
   if (status === 'revoked') return sql`revoked_at is not null`
   const over = sql`coalesce(expires_at <= ${now}, false)`
   return status === 'expired' ? sql`revoked_at is null and ${over}` : sql`revoked_at is null and not ${over}`
 }
 
-/** A page of the keys that a query finds, newest first, as the wire shows them at a time. */
+/** A page of the keys that a query finds, newest first, in their API form at a time. */
 export function listApiKeys(db: Db, scope: AppScope, query: ListApiKeys, now: Date): Promise<Page<ApiKey>> {
   const { type, status, app_id: appId } = query
   const found = and([
@@ -87,8 +87,8 @@ export async function lockRevocations(tx: Db, tenantId: Id<'ten'>): Promise<void
 const ADMIN = sql`type = 'secret' and app_id is null and expires_at is null and revoked_at is null and '*' = any (scopes)`
 
 /**
- * Whether this is an admin key (active, tenant-wide, non-expiring, `*`) and the tenant has no other that works from
- * everywhere: one with `allowedIps` may be out of anybody's reach.
+ * Whether this is an admin key (active, tenant-wide, non-expiring, `*`) and the tenant has no other one that works from all
+ * addresses. A key with `allowedIps` does not count, because nobody may be able to use its addresses.
  */
 export async function isLastAdminKey(tx: Db, tenantId: Id<'ten'>, id: Id<'key'>): Promise<boolean> {
   const row = await tx.one(sql`
@@ -104,7 +104,7 @@ export async function revokeApiKey(tx: Db, row: ApiKeyRow): Promise<void> {
     where tenant_id = ${row.tenant_id} and id = ${row.id}`)
 }
 
-/** Stores a new value, and the old one beside it. */
+/** Stores the new and the old value. */
 export async function rotateApiKey(tx: Db, row: ApiKeyRow): Promise<void> {
   await tx.run(update('api_keys', row, 'hash prefix last4 previous_hash previous_until updated_at'))
 }

@@ -3,21 +3,21 @@ import type { Deps } from '../../platform/deps.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { Authenticator } from '../../platform/security/authenticator.ts'
 
-/** How long another process's change may go unseen. */
+/** How long this process may miss another process's change. */
 const TRUST_MS = 1_000
 const ENTRIES_MAX = 10_000
 
-/** What this process knows of apps without asking the database: spares every creation of a user a query. */
+/** This process's cache of apps, which saves a query for every creation of a user. */
 export interface KnownApps {
   has(tenantId: Id<'ten'>, appId: string): boolean
   defaultOf(tenantId: Id<'ten'>): Id<'app'> | undefined
-  /** Reads, and remembers what was found unless something changed meanwhile. Undefined is not remembered. */
+  /** Reads, and caches the result unless something changed meanwhile. Undefined is not cached. */
   learn(
     tenantId: Id<'ten'>,
     read: () => Promise<Id<'app'> | undefined>,
     as: 'app' | 'default',
   ): Promise<Id<'app'> | undefined>
-  /** To be called once a change of apps or of the default app has committed. */
+  /** Call it after the commit of a change of apps or of the default app. */
   forget(): void
 }
 
@@ -30,7 +30,7 @@ function createKnownApps(): KnownApps {
     async learn(tenantId, read, as) {
       const [before, start] = [generation, performance.now()]
       const appId = await read()
-      // What was read before a change committed must not be remembered after it.
+      // A value that was read before a change committed must not be cached after it.
       if (appId === undefined || before !== generation) return appId
       entries.set(as === 'default' ? tenantId : `${tenantId} ${appId}`, appId, { start })
       return appId
@@ -44,7 +44,7 @@ function createKnownApps(): KnownApps {
 
 const byProcess = new WeakMap<Authenticator, KnownApps>()
 
-/** The process's own. Found by the authenticator, which stays the same object where `deps.db` is a transaction. */
+/** The cache of this process, found by the authenticator, which stays the same object if `deps.db` is a transaction. */
 export function knownApps(deps: Pick<Deps, 'auth'>): KnownApps {
   let known = byProcess.get(deps.auth)
   if (known === undefined) {

@@ -79,7 +79,9 @@ const BotToken = z
 const MfaPolicy = z.enum(['if_enrolled', 'always', 'never']).meta({
   description: 'Whether sensitive calls need a second factor: from users who have one, from all users, or from none.',
 })
-const EnforceForServer = z.boolean().meta({ description: 'Applies the step-up rules also to calls with a secret key and `x-user-id`.' })
+const EnforceForServer = z
+  .boolean()
+  .meta({ description: 'Applies the step-up rules also to calls with a secret key and `x-user-id`.' })
 const AccessTokenSeconds = z
   .int()
   .min(60)

@@ -37,17 +37,17 @@ async function spread(tx: Db, deps: Deps): Promise<void> {
   })
 }
 
-/** A page of the apps that the key sees, newest first. */
+/** A page of the apps that the key can see, newest first. */
 export async function listApps(deps: Deps, caller: Caller, query: ListApps): Promise<Page<App>> {
   return store.listApps(deps.db, caller, query, publicHost(deps))
 }
 
-/** @throws not_found, the same for another tenant's, another app's than the key's, and none */
+/** @throws not_found, also for apps of another tenant, and for other apps than the key's */
 export async function getApp(deps: Deps, caller: Caller, id: string): Promise<App> {
   return store.toApp(existing(await store.findApp(deps.db, caller, pathId('app', id))), publicHost(deps))
 }
 
-/** Creates an app; what is not given has its default. @throws validation_failed */
+/** Creates an app. Absent settings have their defaults. @throws validation_failed */
 export async function createApp(deps: Deps, { caller, origin }: Call, input: CreateApp): Promise<App> {
   checkSettings(deps, input)
   const id = newId('app')
@@ -61,7 +61,7 @@ export async function createApp(deps: Deps, { caller, origin }: Call, input: Cre
   })
 }
 
-/** Writes a new tenant's first app, within the transaction that makes the tenant. */
+/** Writes a new tenant's first app, in the transaction that creates the tenant. */
 export async function createFirstApp(
   tx: Db,
   deps: Deps,
@@ -72,7 +72,7 @@ export async function createFirstApp(
   await publish(tx, deps, event(row, 'app.created', { actor: app.actor }))
 }
 
-/** Changes what is given; nothing changed, no event. @throws not_found, validation_failed */
+/** Changes the given fields. Emits no event if nothing changed. @throws not_found, validation_failed */
 export async function updateApp(deps: Deps, { caller, origin }: Call, id: string, input: UpdateApp): Promise<App> {
   const appId = pathId('app', id)
   checkSettings(deps, input)
@@ -93,15 +93,15 @@ export async function updateApp(deps: Deps, { caller, origin }: Call, id: string
 
 async function emptyApp(tx: Db, deps: Deps, of: OfApp, force: boolean): Promise<void> {
   if (!force && (await store.hasUsers(tx, of.tenantId, of.appId))) throw fail('app_not_empty')
-  // Most users go before the creation of others is locked out, so that this does not last as long as their deletion.
+  // Most users are deleted before the creation of users is locked out, so that the lock does not last that long.
   if (force) await deps.hooks.appEmptied(tx, deps, of)
   await store.lockOutUsers(tx, of.tenantId, of.appId)
   if (force) await deps.hooks.appEmptied(tx, deps, of)
 }
 
 /**
- * Deletes an app with its API keys and webhooks; with `force` also its users, guests included. `app.deleted` stands for
- * all of it: there is no event for each user, key and webhook. Answers the record's final state.
+ * Deletes an app with its API keys and webhooks and, with `force`, its users and guests. Emits only `app.deleted`: there is
+ * no event for each user, key and webhook. Returns the record in its final state.
  * @throws not_found, default_app, app_not_empty
  */
 export async function deleteApp(deps: Deps, { caller, origin }: Call, id: string, query: DeleteApp): Promise<App> {
@@ -109,7 +109,7 @@ export async function deleteApp(deps: Deps, { caller, origin }: Call, id: string
   const appId = pathId('app', id)
   const of = { tenantId, appId }
   const deleted = deps.db.tx(async (tx) => {
-    // Before the app, as a change of the default app locks them: tenant, then app.
+    // Locked before the app, in the same order as in a change of the default app.
     const defaultAppId = await store.lockDefaultAppForShare(tx, tenantId)
     const row = existing(await store.lockApp(tx, caller, appId))
     if (defaultAppId === appId) throw fail('default_app')
@@ -129,12 +129,12 @@ export async function deleteApp(deps: Deps, { caller, origin }: Call, id: string
   return app
 }
 
-/** What signing in to an app needs to know of it. */
+/** The settings of an app that signing in needs. */
 export type SignInSettings = Pick<
   App,
   'id' | 'name' | 'allowedOrigins' | 'allowedRedirectUrls' | 'passkey' | 'messenger'
 > & {
-  /** The sealed bot token (context: `bot token`, tenant, app); null where there is none. */
+  /** The sealed bot token (context: `bot token`, tenant, app); null if there is none. */
   botTokenSealed: Buffer | null
 }
 
@@ -150,17 +150,17 @@ export async function signInSettings(
   return { ...store.toApp(row, publicHost(deps)), botTokenSealed: row.bot_token_sealed }
 }
 
-/** The tenant of an app, for callers without a key: the hosted page. Undefined for no app. */
+/** The tenant of an app, for callers without a key: the hosted page. Undefined if the app does not exist. */
 export async function tenantOfApp(deps: Deps, appId: string): Promise<Id<'ten'> | undefined> {
   return isId('app', appId) ? store.findTenantOfApp(deps.db, appId) : undefined
 }
 
-/** Whether the tenant has this app, which then stays until the transaction ends: for what is created in it. */
+/** Whether the tenant has this app. If so, it cannot be deleted until the transaction ends. */
 export async function lockAppForShare(tx: Db, tenantId: Id<'ten'>, appId: string): Promise<boolean> {
   return isId('app', appId) && (await store.lockAppForShare(tx, tenantId, appId))
 }
 
-/** The tenant's default app. From memory for at most a second. */
+/** The tenant's default app. Cached for at most a second. */
 export async function defaultApp(deps: Deps, tenantId: Id<'ten'>): Promise<Id<'app'>> {
   const known = knownApps(deps)
   const appId =
@@ -174,7 +174,7 @@ export function forgetApps(deps: Pick<Deps, 'auth'>): void {
   knownApps(deps).forget()
 }
 
-/** What a list shows: records of the app that its query names, otherwise all that the key sees. @throws not_found */
+/** The scope of a list: the app in its query or, without one, everything that the key can see. @throws not_found */
 export async function listScope(
   deps: Deps,
   caller: Caller,
@@ -185,8 +185,8 @@ export async function listScope(
 }
 
 /**
- * Which app a call is about (product.md, section 2, rule 6): a bound key's own; otherwise the one that is named, or
- * the default one. Asks the database at most once a second for each app. @throws not_found (404), names `field`
+ * The app of a call (product.md, section 2, rule 6): the app of a bound key, otherwise the given app or the default app.
+ * Queries the database at most once per second for each app. @throws not_found (404), names `field`
  */
 export async function resolveApp(
   deps: Deps,

@@ -8,7 +8,7 @@ import type { UpdateApp } from './schema.ts'
 import type { AppRow } from './store.ts'
 import { originProblem, redirectUrlProblem } from './urls.ts'
 
-/** An app with nothing but a name: every setting as it is by default. */
+/** An app with a name and default settings. */
 export function newAppRow(tenantId: Id<'ten'>, id: Id<'app'>, name: string, now: Date): AppRow {
   return {
     tenant_id: tenantId,
@@ -29,7 +29,7 @@ export function newAppRow(tenantId: Id<'ten'>, id: Id<'app'>, name: string, now:
   }
 }
 
-/** The relying party of apps that name none: the host under which the service is reached. */
+/** The default relying party of apps: the host of the public URL. */
 export function publicHost(deps: Pick<Deps, 'config'>): string {
   return new URL(publicUrl(deps.config)).hostname
 }
@@ -45,17 +45,17 @@ function checkEach(
   })
 }
 
-/** What the schema can't say of an input's settings. @throws validation_failed */
+/** Checks the settings that the schema cannot check. @throws validation_failed */
 export function checkSettings(deps: Pick<Deps, 'config'>, input: UpdateApp): void {
   const development = deps.config.env === 'development'
   checkEach('allowedOrigins', input.allowedOrigins, (text) => originProblem(text, development))
   checkEach('allowedRedirectUrls', input.allowedRedirectUrls, (text) => redirectUrlProblem(text, development))
 }
 
-/** A bot token as it is stored; undefined to leave what is there. */
+/** A bot token in its stored form. Undefined: the stored one stays. */
 export type SealedBotToken = { botId: string; sealed: Buffer } | null | undefined
 
-/** Seals the bot token of an input, before any transaction: a key provider may be a network away. */
+/** Seals the bot token of an input. Call it before any transaction, because the key provider may be on the network. */
 export async function sealBotToken(
   deps: Deps,
   tenantId: Id<'ten'>,
@@ -68,13 +68,13 @@ export async function sealBotToken(
   return { botId: token.slice(0, token.indexOf(':')), sealed }
 }
 
-/** Puts what is given over what is there: field by field, however deep; what is absent stays. */
+/** Replaces the fields that are given. Absent fields stay unchanged. */
 function merged<T extends object>(current: T, change: object | undefined): T {
   const given = Object.entries(change ?? {}).filter(([, value]) => value !== undefined)
   return given.length === 0 ? current : { ...current, ...Object.fromEntries(given) }
 }
 
-/** The row after a change. @throws validation_failed when the metadata would be too large */
+/** The row after a change. @throws validation_failed if the metadata would be too large */
 export function appliedTo(before: AppRow, input: UpdateApp, botToken: SealedBotToken): AppRow {
   const { botToken: _, ...messenger } = input.messenger ?? {}
   const row: AppRow = {
@@ -99,7 +99,7 @@ export function appliedTo(before: AppRow, input: UpdateApp, botToken: SealedBotT
 
 const NESTED = ['passkey', 'messenger', 'mfa', 'sessions', 'mpc', 'recovery'] as const
 
-/** Which fields two rows differ in, in the record's order and as paths: `name`, `mfa.policy`. */
+/** The fields that differ, in the record's order and as paths: `name`, `mfa.policy`. */
 export function changedFields(before: AppRow, after: AppRow): string[] {
   const differs = (left: unknown, right: unknown) => JSON.stringify(left) !== JSON.stringify(right)
   const fields: string[] = []
@@ -110,7 +110,7 @@ export function changedFields(before: AppRow, after: AppRow): string[] {
     const [left, right] = [before[name], after[name]] as Record<string, unknown>[]
     for (const key of Object.keys(after[name])) if (left?.[key] !== right?.[key]) fields.push(`${name}.${key}`)
   }
-  // Each sealing gives other bytes, so a token that is given counts as a change.
+  // Each sealing produces different bytes, so a given token always counts as a change.
   if (before.bot_token_sealed !== after.bot_token_sealed) fields.push('messenger.botToken')
   const pairs = (metadata: Record<string, string>) => Object.entries(metadata).sort(([a], [b]) => (a < b ? -1 : 1))
   if (differs(pairs(before.metadata), pairs(after.metadata))) fields.push('metadata')

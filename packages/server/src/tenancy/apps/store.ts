@@ -5,14 +5,14 @@ import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { App } from './schema.ts'
 
-/** An app as the table holds it. */
+/** A row of the table `apps`. */
 export interface AppRow {
   tenant_id: Id<'ten'>
   id: Id<'app'>
   name: string
   allowed_origins: string[]
   allowed_redirect_urls: string[]
-  /** null: what follows from the service's URL and from the app's name. */
+  /** null: derived from the service's URL and the app's name. */
   passkey: { rpId: string | null; rpName: string | null; userVerification: App['passkey']['userVerification'] }
   messenger: { provider: App['messenger']['provider']; botUsername: string | null; botId: string | null }
   bot_token_sealed: Buffer | null
@@ -25,7 +25,7 @@ export interface AppRow {
   updated_at: Date
 }
 
-/** A row as the wire shows it. `publicHost` is the relying party of apps that name none. */
+/** A row in its API form. `publicHost` is the default relying party. */
 export function toApp(row: AppRow, publicHost: string): App {
   const { rpId, rpName, userVerification } = row.passkey
   const passkey = { rpId: rpId ?? publicHost, rpName: rpName ?? row.name, userVerification }
@@ -37,43 +37,43 @@ export function toApp(row: AppRow, publicHost: string): App {
   )
 }
 
-/** Writes a new app. */
+/** Inserts an app. */
 export async function insertApp(db: Db, row: AppRow): Promise<void> {
   await db.run(insertion('apps', row))
 }
 
-/** Apps of a tenant, or with `appId` that one alone: what a key sees. */
+/** The apps that a key can see: those of a tenant or, with `appId`, only that one. */
 const inReach = ({ tenantId, appId }: AppScope) =>
   sql`tenant_id = ${tenantId} and (${appId}::text is null or id = ${appId})`
 
 const select = (scope: AppScope, id: Id<'app'>) => sql`select * from apps where ${inReach(scope)} and id = ${id}`
 
-/** The app; in the scope of an app, undefined for any other one. */
+/** The app. In the scope of an app, undefined for every other one. */
 export function findApp(db: Db, scope: AppScope, id: Id<'app'>): Promise<AppRow | undefined> {
   return db.one<AppRow>(select(scope, id))
 }
 
-/** The same, locked against other changes until the transaction ends; users may still be created in it. */
+/** The same, locked against other changes until the transaction ends. Users can still be created in it. */
 export function lockApp(tx: Db, scope: AppScope, id: Id<'app'>): Promise<AppRow | undefined> {
   return tx.one<AppRow>(sql`${select(scope, id)} for no key update`)
 }
 
-/** Whose app this is. */
+/** The tenant of an app. */
 export async function findTenantOfApp(db: Db, id: Id<'app'>): Promise<Id<'ten'> | undefined> {
   return (await db.one<{ tenant_id: Id<'ten'> }>(sql`select tenant_id from apps where id = ${id}`))?.tenant_id
 }
 
-/** Whether there is such an app, which then stays until the transaction ends. */
+/** Whether the app exists. If so, it cannot be deleted until the transaction ends. */
 export async function lockAppForShare(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Promise<boolean> {
   return (await tx.run(sql`select from apps where tenant_id = ${tenantId} and id = ${id} for share`)) === 1
 }
 
-/** A page of apps, newest first, as the wire shows them. */
+/** A page of apps, newest first, in their API form. */
 export function listApps(db: Db, scope: AppScope, query: PageQuery, publicHost: string): Promise<Page<App>> {
   return readPage(db, sql`from apps where ${inReach(scope)}`, query, (row: AppRow) => toApp(row, publicHost))
 }
 
-/** Stores what a PATCH can change. */
+/** Stores the columns that a PATCH can change. */
 export async function updateApp(tx: Db, row: AppRow): Promise<void> {
   const columns = `name allowed_origins allowed_redirect_urls passkey messenger bot_token_sealed mfa sessions mpc recovery
     metadata updated_at`
@@ -82,17 +82,17 @@ export async function updateApp(tx: Db, row: AppRow): Promise<void> {
 
 const selectDefaultApp = (tenantId: Id<'ten'>) => sql`select default_app_id from tenants where id = ${tenantId}`
 
-/** The tenant's default app; undefined when there is no such tenant. */
+/** The tenant's default app. Undefined if the tenant does not exist. */
 export async function findDefaultApp(db: Db, tenantId: Id<'ten'>): Promise<Id<'app'> | undefined> {
   return (await db.one<{ default_app_id: Id<'app'> }>(selectDefaultApp(tenantId)))?.default_app_id
 }
 
-/** The same, and it stays the default one until the transaction ends. */
+/** The same. It stays the default app until the transaction ends. */
 export async function lockDefaultAppForShare(tx: Db, tenantId: Id<'ten'>): Promise<Id<'app'> | undefined> {
   return (await tx.one<{ default_app_id: Id<'app'> }>(sql`${selectDefaultApp(tenantId)} for share`))?.default_app_id
 }
 
-/** Locks out the creation of users: running ones have committed by now, later ones wait and find no app. */
+/** Locks out the creation of users: waits for running creations. Later ones wait, and find no app. */
 export async function lockOutUsers(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Promise<void> {
   await tx.run(sql`select from apps where tenant_id = ${tenantId} and id = ${id} for update`)
 }
@@ -102,7 +102,7 @@ export async function hasUsers(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Prom
   return (await tx.run(sql`select from users where tenant_id = ${tenantId} and app_id = ${id} limit 1`)) === 1
 }
 
-/** Notes for the tenant the relying parties that its apps name, as far as no other tenant has; gives back those that none does any more. */
+/** Claims for the tenant the relying parties of its apps that no other tenant has claimed. Releases those that none of its apps uses. */
 export async function claimRelyingParties(tx: Db, tenantId: Id<'ten'>): Promise<void> {
   const named = sql`select passkey->>'rpId' from apps where tenant_id = ${tenantId} and passkey->>'rpId' is not null`
   await tx.run(sql`delete from relying_parties where tenant_id = ${tenantId} and rp_id not in (${named})`)
@@ -111,7 +111,7 @@ export async function claimRelyingParties(tx: Db, tenantId: Id<'ten'>): Promise<
     on conflict do nothing`)
 }
 
-/** Deletes the app's row. @throws the violation of users_app_fk while a user is in it */
+/** Deletes the app's row. @throws the violation of users_app_fk while the app has a user */
 export async function deleteApp(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Promise<void> {
   await tx.run(sql`delete from apps where tenant_id = ${tenantId} and id = ${id}`)
 }

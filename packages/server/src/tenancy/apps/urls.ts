@@ -1,8 +1,8 @@
 import { webUrlProblem } from '../../platform/security/web-origin.ts'
 
-/** No wildcard and none of the odd characters that the URL parser lets through in a host. */
+/** Without wildcards and unusual characters that the URL parser accepts in a host. */
 const HOST = /^(?:\[[0-9a-f:.]+\]|[a-z0-9_.-]+)$/
-/** RFC 8252, section 7.1: the scheme of a native app is a domain of its maker in reverse order. */
+/** RFC 8252, section 7.1: the scheme of a native app is a domain of its vendor in reverse order. */
 const PRIVATE_USE = /^[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+:$/
 
 function urlProblem(url: URL, development: boolean): string | null {
@@ -10,7 +10,7 @@ function urlProblem(url: URL, development: boolean): string | null {
   return problem === null && !HOST.test(url.hostname) ? 'Must name one host, without a wildcard.' : problem
 }
 
-/** What keeps a text from being an allowed origin, or null: an origin as browsers send it (RFC 6454, section 6.2). */
+/** Why a text is not a valid origin, or null. Valid: an origin as browsers send it (RFC 6454, section 6.2). */
 export function originProblem(text: string, development: boolean): string | null {
   const url = URL.parse(text)
   if (url === null) return 'Must be an origin, such as https://shop.example.com.'
@@ -19,7 +19,7 @@ export function originProblem(text: string, development: boolean): string | null
   return url.origin === text ? null : `Must be an origin as browsers send it: ${url.origin}`
 }
 
-/** What keeps a text from being an allowed redirect URL, or null. Spelled as browsers do, for it is compared as text. */
+/** Why a text is not a valid redirect URL, or null. It must be spelled as browsers do, because it is compared as text. */
 export function redirectUrlProblem(text: string, development: boolean): string | null {
   const url = URL.parse(text)
   if (url === null) return 'Must be an absolute URL, such as https://shop.example.com/signed-in.'

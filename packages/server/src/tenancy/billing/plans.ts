@@ -1,12 +1,12 @@
 import { PAID_PLANS, type PaidPlan } from '../../platform/ports/payment-processor.ts'
 
-/** What is counted. `users` is how many there are now; the others, how many there were in the period. */
+/** The meters. `users` is the current number; the others count the period. */
 export const METERS = ['users', 'transactions', 'deliveries', 'apiRequests'] as const
 export type Meter = (typeof METERS)[number]
 
 /** All plans with their quotas; null is unlimited. */
 export const PLANS = {
-  /** Where no payment processor is configured: nobody could pay for more. */
+  /** The plan if no payment processor is configured, because nobody could pay for more. */
   self_hosted: { users: null, transactions: null, deliveries: null, apiRequests: null },
   free: { users: 500, transactions: 1_000, deliveries: 10_000, apiRequests: 100_000 },
   pro: { users: 10_000, transactions: 50_000, deliveries: 1_000_000, apiRequests: 10_000_000 },
@@ -14,7 +14,7 @@ export const PLANS = {
 } as const satisfies Record<string, Record<Meter, number | null>>
 export type Plan = keyof typeof PLANS
 
-/** Whether a name is that of a plan that can be bought. */
+/** Whether this is the name of a plan that can be bought. */
 export function isPaidPlan(name: string): name is PaidPlan {
   return (PAID_PLANS as readonly string[]).includes(name)
 }

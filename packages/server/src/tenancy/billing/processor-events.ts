@@ -16,10 +16,10 @@ const fail = failures(BILLING_ERRORS)
 /** Longer than the processor redelivers an event, automatically or by hand. */
 const EVENTS_KEPT_MS = 30 * 86_400_000
 const DELETED_MAX = 1_000
-/** How often a state is asked for where no event tells of a change. */
+/** How often a state is requested if no event reports a change. */
 const ASKED_AGAIN_MS = 24 * 3_600_000
 const ASKED_MAX = 100
-/** `takeOver` needs two at most; a third would be an error of ours. */
+/** `takeOver` needs at most two. A third one would be a bug. */
 const ROUNDS_MAX = 3
 
 /** Stores the plan that a state gives, and publishes a change. In the transaction that stores the state. */
@@ -34,15 +34,15 @@ async function changePlan(tx: Db, deps: Deps, tenantId: Id<'ten'>, state: Subscr
   await publish(tx, deps, { tenantId, appId: null, type: 'billing.plan_changed', data: { from, to }, cause })
   const account = (await store.findAccounts(tx, [tenantId])).get(tenantId)
   const { start } = periodAt(account?.subscribed ?? null, deps.now())
-  // Against the new quotas the same use is another percentage.
+  // The same use is another percentage of the new quotas.
   await announce(tx, deps, await store.resetAnnounced(tx, tenantId, start))
 }
 
 /**
- * Stores a state that was asked for at `read.version`, by an optimistic lock on the version: an older state never replaces
- * a newer one, in whatever order events come. Two versions after `first`, the version when the event came, the stored
- * state was asked for after the event, and covers it. Without an `id` no event asked.
- * @returns false where the version has changed, and the state must be asked for again
+ * Stores a state that was requested at `read.version`, with an optimistic lock on the version: an older state never replaces
+ * a newer one, in any order of events. Two versions after `first`, the version when the event came, the stored state was
+ * requested after the event, and covers it. `id` is null if no event caused the request.
+ * @returns false if the version has changed, and the state must be requested again
  */
 async function takeOver(
   deps: Deps,
@@ -71,11 +71,11 @@ async function presentState(deps: Deps, customerId: string): Promise<Subscriptio
   return state
 }
 
-/** Asks for the present state after an event, and stores it. @throws processor_unavailable: the processor redelivers */
+/** Requests the current state after an event, and stores it. @throws processor_unavailable: the processor redelivers */
 async function follow(deps: Deps, { id, customerId }: { id: string; customerId: string }): Promise<void> {
   let first: number | null = null
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
-    // By the customer alone: whatever else the event names, the customer was made for this tenant.
+    // Only by the customer, which was created for this tenant. Other fields of the event are ignored.
     const read = await store.findSubscriptionOf(deps.db, customerId)
     if (read === undefined || (await store.isTaken(deps.db, id))) return
     first ??= read.version
@@ -87,8 +87,8 @@ async function follow(deps: Deps, { id, customerId }: { id: string; customerId: 
 }
 
 /**
- * Verifies what the processor posts, and processes each event once. Events about no tenant or no plan are accepted and
- * ignored. @throws billing_not_configured, processor_signature_invalid, processor_unavailable
+ * Verifies what the processor posts, and processes each event once. Other events than those about a tenant's plan are
+ * accepted and ignored. @throws billing_not_configured, processor_signature_invalid, processor_unavailable
  */
 export async function takeProcessorEvent(deps: Deps, { headers, body }: PlainRequest): Promise<void> {
   const signature = headers['stripe-signature']
@@ -98,9 +98,9 @@ export async function takeProcessorEvent(deps: Deps, { headers, body }: PlainReq
 }
 
 /**
- * Asks for states that were not asked for in a day, in case an event was lost: the processor gives up after some days, and
- * sends none before its endpoint is set up. A failed call is repeated the next time.
- * @returns whether there may be more to do at once
+ * Requests states that were not requested for a day, in case an event was lost: the processor gives up after some days, and
+ * sends none before its endpoint is set up. A failed request is repeated in the next run.
+ * @returns whether there may be more to do now
  */
 export async function reconcileSubscriptions(deps: Deps): Promise<boolean> {
   if (deps.payments === null) return false
@@ -108,11 +108,14 @@ export async function reconcileSubscriptions(deps: Deps): Promise<boolean> {
   let failed = false
   for (const read of rows)
     try {
-      // A state that another process has stored meanwhile is no older.
+      // If this returns false, another process has stored a state that is not older.
       await takeOver(deps, { id: null, first: read.version, read }, await presentState(deps, read.customer_id))
     } catch (error) {
       if (!(error instanceof ProcessorError)) throw error
-      deps.log.warn({ tenantId: read.tenant_id, reason: error.message }, 'the state of a subscription could not be read')
+      deps.log.warn(
+        { tenantId: read.tenant_id, reason: error.message },
+        'the state of a subscription could not be read',
+      )
       failed = true
       // The others would fail the same way.
       if (error.passing) break

@@ -14,10 +14,10 @@ const fail = failures(QUOTA_ERRORS)
 const FRESH_MS = 1_000
 const TENANTS_MAX = 10_000
 
-/** A meter without a period falls only when something is deleted. */
+/** Without a period, a meter falls only when something is deleted. */
 const hasPeriod = (meter: RefusedMeter) => meter !== 'users'
 
-/** How a tenant gets more. A paid plan is changed in the portal, not bought a second time. */
+/** How the tenant gets a larger quota. A paid plan is changed in the portal, not bought a second time. */
 function biggerThan(plan: Plan): string {
   if (plan === PAID_PLANS.at(-1)) return 'There is no larger plan: ask the operator of this service'
   return `Buy a larger plan with POST /billing/${isPaidPlan(plan) ? 'portal' : 'checkout'}`
@@ -36,7 +36,7 @@ function refusal(now: Date, { plan, period }: Figures, meter: RefusedMeter, used
   )
 }
 
-/** Quotas with a payment processor, by the meters. Each tenant's figures are cached for a second. */
+/** The quotas if there is a payment processor. Each tenant's figures are cached for a second. */
 export function createQuotas(deps: Pick<Deps, 'now'>): Quotas {
   const known = new LRUCache<Id<'ten'>, Figures>({ max: TENANTS_MAX, ttl: FRESH_MS, ttlResolution: 0 })
 
@@ -63,5 +63,5 @@ export function createQuotas(deps: Pick<Deps, 'now'>): Quotas {
   }
 }
 
-/** No quotas: nothing is looked up. */
+/** No quotas. Nothing is looked up. */
 export const UNLIMITED: Quotas = { require: () => undefined }

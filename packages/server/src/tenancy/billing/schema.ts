@@ -47,7 +47,9 @@ export type Portal = z.input<typeof Portal>
 const UsageMeter = z
   .object({
     key: z.enum(['users', 'transactions', 'deliveries', 'apiRequests']),
-    used: z.int().meta({ description: 'The current number of users. For other meters, the use in the period.', example: 8_000 }),
+    used: z
+      .int()
+      .meta({ description: 'The current number of users. For other meters, the use in the period.', example: 8_000 }),
     limit: z.int().nullable().meta({ description: 'The quota. null means unlimited.', example: 10_000 }),
   })
   .meta({ id: 'UsageMeter', description: 'The use of one quota.' })

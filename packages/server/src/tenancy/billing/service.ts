@@ -129,7 +129,7 @@ async function customerOf(deps: Deps, tenantId: Id<'ten'>, gone: string | null):
   await deps.failpoint('customer made')
   await store.putCustomer(deps.db, tenantId, { customerId, gone }, deps.now())
   const noted = await store.findSubscription(deps.db, tenantId)
-  // Payments would count for that tenant.
+  // Otherwise, payments would count for that tenant.
   if (noted === undefined) throw new Error('the processor returned a customer of another tenant')
   return noted.customer_id
 }

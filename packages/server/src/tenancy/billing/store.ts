@@ -3,12 +3,12 @@ import type { Id } from '../../platform/ids.ts'
 import type { Subscription } from '../../platform/ports/payment-processor.ts'
 import type { Meter, Period } from './plans.ts'
 
-/** What quotas follow from. */
+/** The data of a tenant that decides its quotas. */
 export interface Account {
   tenantId: Id<'ten'>
-  /** As stored, not what is in force: see `planInForce`. */
+  /** As stored. For the plan in force, see `planInForce`. */
   plan: string
-  /** The known period of the tenant's subscription, or null where it has none. */
+  /** The known period of the tenant's subscription. Null if it has none. */
   subscribed: Period | null
 }
 
@@ -37,7 +37,7 @@ export interface SubscriptionRow {
 const SELECT_SUBSCRIPTION = sql`
   select tenant_id, customer_id, period_start is not null as in_force, version from subscriptions`
 
-/** A tenant's row, which exists from its first checkout on. */
+/** A tenant's row, which exists after its first checkout. */
 export function findSubscription(db: Db, tenantId: Id<'ten'>): Promise<SubscriptionRow | undefined> {
   return db.one<SubscriptionRow>(sql`${SELECT_SUBSCRIPTION} where tenant_id = ${tenantId}`)
 }
@@ -52,7 +52,7 @@ export function lockSubscription(tx: Db, tenantId: Id<'ten'>): Promise<Subscript
   return tx.one<SubscriptionRow>(sql`${SELECT_SUBSCRIPTION} where tenant_id = ${tenantId} for update`)
 }
 
-/** Up to `limit` rows whose state was not asked for since a time. In random order, so that none delays the others. */
+/** Up to `limit` rows whose state was not requested since a time. In random order, so that none delays the others. */
 export function findUnasked(db: Db, since: Date, limit: number): Promise<SubscriptionRow[]> {
   return db.query<SubscriptionRow>(sql`
     ${SELECT_SUBSCRIPTION} where updated_at < ${since} order by random() limit ${limit}`)

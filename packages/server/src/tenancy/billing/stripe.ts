@@ -15,7 +15,7 @@ const TIMEOUT_MS = 6_000
 const RETRIES_MAX = 1
 /** How old a signature may be, as Stripe recommends: https://docs.stripe.com/webhooks/signature */
 const TOLERANCE_SECONDS = 300
-/** Of one customer, without ended ones. Stripe's own limit is 500; more than one is a customer's mistake. */
+/** The limit for one customer, without ended subscriptions. Stripe's own limit is 500. More than one is a customer's mistake. */
 const SUBSCRIPTIONS_MAX = 100
 const ID_CHARS_MAX = 255
 
@@ -126,7 +126,7 @@ function readEvent(
   return id === null || customerId === null || !tellsOfPlans(event?.type) ? null : { id, customerId }
 }
 
-/** Stripe, by its library and the API version that it pins. @throws Error when a price is of no plan */
+/** Stripe, with its library and the API version that the library pins. @throws Error if a price belongs to no plan */
 export function createStripe(
   config: Pick<Config, 'stripeApi' | 'stripePrices'>,
   secrets: { key: string; webhookSecret: string },
@@ -185,7 +185,7 @@ export function createStripe(
     },
     readEvent: (body, signature, now) => readEvent(client, secrets.webhookSecret, { body, signature, now }),
     async presentSubscription(customerId) {
-      // Without a status Stripe lists all that have not ended.
+      // Without a status, Stripe lists all subscriptions that have not ended.
       const listed = asking(client.subscriptions.list({ customer: customerId, limit: SUBSCRIPTIONS_MAX }))
       const data = await listed.then(
         (list) => list.data,
@@ -195,7 +195,7 @@ export function createStripe(
         },
       )
       const found = data.flatMap((one) => toSubscription(one, plans) ?? [])
-      // Stripe lists the newest first, and the sort is stable: of equals the newest counts.
+      // Stripe lists the newest first, and the sort is stable: of equal plans, the newest counts.
       return found.toSorted((one, other) => rank(other) - rank(one))[0] ?? null
     },
   }

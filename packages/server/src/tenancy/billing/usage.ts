@@ -11,7 +11,7 @@ import type { Usage } from './schema.ts'
 import * as store from './store.ts'
 
 const THRESHOLDS = [80, 100] as const
-/** A meter without a period must fall below so many percent before a threshold is published again. */
+/** A meter without a period must fall below this percentage before a threshold is published again. */
 const FORGETS_BELOW = 60
 
 /** Events that add one to a meter of the period. */
@@ -118,14 +118,14 @@ export function usageSink(deps: Deps): CounterSink {
   }
 }
 
-/** What a tenant's plan allows and what was used of it. */
+/** A tenant's plan and its use. */
 export interface Figures {
   plan: Plan
   period: Period
   used: ReadonlyMap<string, number>
 }
 
-/** A tenant's figures, a second or two old. A deleted tenant has no use. */
+/** A tenant's figures, a second or two old. Zero for a deleted tenant. */
 export async function readFigures(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   tenantId: Id<'ten'>,

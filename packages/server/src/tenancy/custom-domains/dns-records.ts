@@ -1,26 +1,26 @@
 import { Resolver } from 'node:dns/promises'
 import type { Config } from '../../platform/config.ts'
 
-/** All that a look-up may take, whatever the name servers do; a caller is promised an answer within 5 s. */
+/** The longest duration of a lookup. Callers are promised a response within 5 s. */
 const LOOKUP_MS_MAX = 4_500
-/** Of the first try; c-ares waits twice as long for the second. */
+/** Time-out of the first try. c-ares waits twice as long for the second. */
 const TRY_MS = 1_200
 const TRIES = 2
-/** Each holds a socket. */
+/** The limit of concurrent lookups, because each holds a socket. */
 const RUNNING_MAX = 256
-/** Of them for one owner: whose name servers are slow keeps nobody else waiting. */
+/** The limit for one owner, so that slow name servers of one owner do not delay the others. */
 const RUNNING_MAX_OF_OWNER = 25
 
-/** The name servers gave no answer that says anything of the record: SERVFAIL, REFUSED, nonsense, silence. */
+/** The name servers gave no usable answer: SERVFAIL, REFUSED, a malformed one, or none. */
 export class DnsUnavailable extends Error {}
-/** Too many look-ups run; this one was not begun. */
+/** Too many lookups are running. This one was not started. */
 export class DnsBusy extends Error {}
 
-/** Looks up records of names that customers name. */
+/** Looks up records of names that customers choose. */
 export interface DnsRecords {
   /**
-   * The texts at a name, each record's pieces put together, aliases followed; none where there is no such name or record.
-   * One octet is one character. Whoever asks for a name that is being looked up gets that answer.
+   * The texts at a name. Joins each record's pieces and follows aliases. Empty if the name or record does not exist. One
+   * octet is one character. Concurrent calls for the same name share one lookup.
    * @throws DnsUnavailable, DnsBusy
    */
   texts(name: string, owner: string): Promise<string[]>
@@ -33,8 +33,8 @@ function codeOf(error: unknown): string {
 }
 
 async function lookUpTexts(servers: readonly string[], name: string): Promise<string[]> {
-  // One of its own for each look-up: a resolver remembers answers, and who has just put a record there asks for what is
-  // there now. And it can be cancelled alone.
+  // A new resolver for each lookup: a resolver caches answers, and a customer who has just set a record needs the current
+  // one. It can also be cancelled separately.
   const resolver = new Resolver({ timeout: TRY_MS, tries: TRIES })
   if (servers.length > 0) resolver.setServers(servers)
   const timer = setTimeout(() => resolver.cancel(), LOOKUP_MS_MAX)
@@ -56,7 +56,7 @@ function createDnsRecords(servers: readonly string[]): DnsRecords {
 
   async function counted(name: string, owner: string): Promise<string[]> {
     const own = running.get(owner) ?? 0
-    if (total >= RUNNING_MAX || own >= RUNNING_MAX_OF_OWNER) throw new DnsBusy('too many DNS look-ups')
+    if (total >= RUNNING_MAX || own >= RUNNING_MAX_OF_OWNER) throw new DnsBusy('too many DNS lookups')
     total += 1
     running.set(owner, own + 1)
     try {
@@ -82,7 +82,7 @@ function createDnsRecords(servers: readonly string[]): DnsRecords {
 
 const byProcess = new WeakMap<Config, DnsRecords>()
 
-/** The process's own, which asks the configured name servers or else the system's. */
+/** The instance of this process. It uses the configured name servers or, without any, the system's. */
 export function dnsRecords(config: Config): DnsRecords {
   let records = byProcess.get(config)
   if (records === undefined) {

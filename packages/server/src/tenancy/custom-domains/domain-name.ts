@@ -32,7 +32,7 @@ const NO_PART_OF_A_NAME: [code: string, pattern: RegExp, message: string][] = [
   ['invalid_character', /[\s%]|\p{C}/u, 'Must contain only letters, digits, hyphens and dots.'],
 ]
 
-/** Whether normalisation would change a character: full-width letters, ligatures, the Kelvin sign, invisible ones. */
+/** Whether normalisation would change a character: full-width letters, ligatures, the Kelvin sign, invisible characters. */
 function isAmbiguous(character: string): boolean {
   if (character <= '\x7f') return false
   const lower = character.normalize('NFC').toLowerCase()
@@ -55,7 +55,7 @@ function toPunycode(text: string): string {
   return ascii
 }
 
-/** Labels with the prefix of punycode must decode: otherwise their appearance is unknown. */
+/** Labels with the prefix of punycode must be decodable: otherwise their appearance is unknown. */
 const isDecodable = (label: string) =>
   !label.startsWith('xn--') || (domainToUnicode(label) !== label && domainToASCII(domainToUnicode(label)) === label)
 
@@ -83,7 +83,10 @@ export function canonicalDomain(text: string): string {
   if (isIP(domain) !== 0) throw refuse('ip_address', 'Must be a host name, not an IP address.')
   refuseLengths(domain)
   if (!domain.split('.').every((label) => LABEL.test(label) && isDecodable(label)))
-    throw refuse('invalid_name', 'Each part between dots must contain only letters, digits and, not at its ends, hyphens.')
+    throw refuse(
+      'invalid_name',
+      'Each part between dots must contain only letters, digits and, not at its ends, hyphens.',
+    )
   return domain
 }
 

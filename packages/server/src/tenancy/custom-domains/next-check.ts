@@ -4,7 +4,7 @@ const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
 
-/** A verified domain whose record is missing for so long has failed. */
+/** A verified domain fails after its record has been missing for so long. */
 const MISSING_MS_MAX = 72 * HOUR_MS
 /** When a verified domain is checked again: after a find, while its record is missing, while there is no answer. */
 const FOUND_AGAIN_MS = DAY_MS

@@ -13,7 +13,7 @@ const LABELS_MAX = 5
 type Step = DomainPlan['steps'][number]
 type Reach = DomainPlan['passkeys'][number]['reach']
 
-/** The name before a host's public suffix; null for a host that has none. */
+/** The name before a host's public suffix. Null if there is none. */
 const labelOf = (origin: string): string | null =>
   parse(new URL(origin).hostname, { allowPrivateDomains: true }).domainWithoutSuffix || null
 
@@ -49,7 +49,7 @@ function stepsFor(record: CustomDomain, rpId: string, reach: Reach, own: string)
     steps.push(
       {
         code: 'serve_related_origins',
-        // The service does not know what another host answers.
+        // The service cannot know the response of another host.
         done: rpId === own ? true : null,
         text: `Route https://${rpId}/.well-known/webauthn to this service and keep its Host header. Browsers read there on which other origins the passkeys may be used.`,
       },

@@ -6,19 +6,19 @@ import type { PlainAnswer, PlainRequest } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import * as store from './store.ts'
 
-/** Browsers look at a handful of sites at most (WebAuthn L3, section 5.11). */
+/** Browsers read only a few sites (WebAuthn L3, section 5.11). */
 const ORIGINS_MAX = 100
 const TRUST_MS = 5_000
-/** How long others may remember an answer: a domain that is no longer verified is to be gone within a second. */
+/** How long others may cache a response: a domain that is no longer verified must be gone within a second. */
 const SHARED_SECONDS = 1
 const HOSTS_MAX = 1_000
 
-/** What this process knows without asking the database, by relying party: whoever knows the address may ask, often. */
+/** This process's cache by relying party. The endpoint is public, so anybody can call it often. */
 const known = new WeakMap<Config, LRUCache<string, Entry>>()
 
 interface Entry {
   origins: Promise<string[]>
-  /** Before the change of an app or a domain that followed. */
+  /** The entry is stale after a change of an app or a domain, which raises the generation. */
   generation: number
 }
 
@@ -34,7 +34,7 @@ function find(deps: Deps, rpId: string): Promise<string[]> {
   })
 }
 
-/** Where else the passkeys of a relying party may be used, in the order in which browsers are told. */
+/** The other origins where the passkeys of a relying party may be used, in the order of the response. */
 export function relatedOrigins(deps: Deps, rpId: string): Promise<string[]> {
   const entries =
     known.get(deps.config) ?? new LRUCache<string, Entry>({ max: HOSTS_MAX, ttl: TRUST_MS, ttlResolution: 0 })
@@ -44,12 +44,12 @@ export function relatedOrigins(deps: Deps, rpId: string): Promise<string[]> {
   if (entry?.generation === generation) return entry.origins
   const origins = find(deps, rpId)
   entries.set(rpId, { origins, generation })
-  // A failure is for whoever is waiting; the next one asks again.
+  // Errors are not cached.
   origins.catch(() => entries.delete(rpId))
   return origins
 }
 
-/** Where else the passkeys of the relying party that the host names may be used: `{"origins": […]}`. */
+/** The other origins where passkeys of the host's relying party may be used: `{"origins": […]}`. */
 export async function relatedOriginsOf(deps: Deps, { host }: PlainRequest): Promise<PlainAnswer> {
   const rpId = rpIdOf(host)
   const origins = rpId === null ? [] : await relatedOrigins(deps, rpId)
@@ -61,10 +61,10 @@ export async function relatedOriginsOf(deps: Deps, { host }: PlainRequest): Prom
   }
 }
 
-/** How many of them are counted. */
+/** The most passkeys that are counted. */
 const COUNTED_MAX = 100_000
 const RELYING_PARTIES_MAX = 20
-/** A count of many takes a tenth of a second: together they get few connections, and who asks meanwhile gets the same answer. */
+/** Counting many passkeys takes a tenth of a second: counts get few connections, and concurrent calls share one count. */
 const COUNTS_AT_ONCE = 2
 
 type Counts = Promise<{ rpId: string; count: number }[]>
@@ -86,7 +86,7 @@ function createCounts() {
 
 const counting = new WeakMap<Config, ReturnType<typeof createCounts>>()
 
-/** How many of an app's passkeys belong to which relying party, the most first. Of more than 100 000 some are left out. */
+/** How many of an app's passkeys belong to each relying party, the largest count first. At most 100 000 are counted. */
 export function passkeysByRelyingParty(deps: Deps, tenantId: Id<'ten'>, appId: Id<'app'>): Counts {
   const count = counting.get(deps.config) ?? createCounts()
   counting.set(deps.config, count)

@@ -40,7 +40,8 @@ export const CustomDomain = z
       .meta({ description: 'The record that leads users to the service.' }),
     lastCheckedAt: Time.nullable(),
     missingSince: Time.nullable().meta({
-      description: "Since when the record of a verified domain is missing. After 72 hours, the status becomes `failed`.",
+      description:
+        'Since when the record of a verified domain is missing. After 72 hours, the status becomes `failed`.',
     }),
     error: z
       .enum(['dns_record_missing', 'dns_unavailable', 'domain_taken'])

@@ -28,10 +28,10 @@ const TOKEN_BYTES = 24
 
 const publicHost = (deps: Pick<Deps, 'config'>) => new URL(publicUrl(deps.config)).hostname
 
-/** The host that custom domains are to point at. */
+/** The host that custom domains must point at. */
 export const targetHost = (deps: Pick<Deps, 'config'>): string => deps.config.domainTarget ?? publicHost(deps)
 
-/** The hosts by which the service itself is reached. */
+/** The hosts of the service itself. */
 export const ownHosts = (deps: Pick<Deps, 'config'>): string[] => [publicHost(deps), targetHost(deps)]
 
 /** A domain's event. */
@@ -79,7 +79,11 @@ export async function createCustomDomain(deps: Deps, caller: Caller, input: Crea
     // Without a lock, which every registration would wait for: concurrent registrations may exceed the limit.
     if ((await store.countUpTo(tx, caller.tenantId, DOMAINS_MAX)) >= DOMAINS_MAX)
       throw fail('domain_limit_reached', [
-        { code: 'domain_limit_reached', message: `A tenant can have at most ${DOMAINS_MAX} custom domains.`, limit: DOMAINS_MAX },
+        {
+          code: 'domain_limit_reached',
+          message: `A tenant can have at most ${DOMAINS_MAX} custom domains.`,
+          limit: DOMAINS_MAX,
+        },
       ])
     return store.insertDomain(tx, {
       tenant_id: caller.tenantId,

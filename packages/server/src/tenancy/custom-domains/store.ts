@@ -7,7 +7,7 @@ import { domainOrigins } from '../../platform/security/domain-origins.ts'
 import { RECORD_LABEL } from './domain-name.ts'
 import type { CustomDomain } from './schema.ts'
 
-/** A custom domain as the table holds it. */
+/** A row of the table `custom_domains`. */
 export interface DomainRow {
   tenant_id: Id<'ten'>
   id: Id<'dom'>
@@ -27,7 +27,7 @@ export interface DomainRow {
 /** The name of the record that proves a domain. */
 export const recordName = (row: Pick<DomainRow, 'domain'>): string => `${RECORD_LABEL}.${row.domain}`
 
-/** A row as the wire shows it. `target` is the host that domains are to point at. */
+/** A row in its API form. `target` is the host that domains must point at. */
 export function toCustomDomain(row: DomainRow, target: string): CustomDomain {
   return {
     ...wire(row, 'id domain app_id status'),
@@ -37,13 +37,13 @@ export function toCustomDomain(row: DomainRow, target: string): CustomDomain {
   }
 }
 
-/** What a new domain has; it is pending. */
+/** The values of a new domain, which is pending. */
 export type NewDomain = Pick<
   DomainRow,
   'tenant_id' | 'id' | 'app_id' | 'domain' | 'token' | 'next_check_at' | 'created_at'
 >
 
-/** Writes a new domain. @throws the violation of custom_domains_domain, or of custom_domains_app_fk */
+/** Inserts a domain. @throws the violation of custom_domains_domain, or of custom_domains_app_fk */
 export async function insertDomain(tx: Db, row: NewDomain): Promise<DomainRow> {
   const pending = insertion('custom_domains', { ...row, status: 'pending', updated_at: row.created_at })
   return (await tx.one<DomainRow>(sql`${pending} returning *`)) as DomainRow
@@ -71,7 +71,7 @@ export async function countUpTo(tx: Db, tenantId: Id<'ten'>, most: number): Prom
   return tx.run(sql`select from custom_domains where tenant_id = ${tenantId} limit ${most}`)
 }
 
-/** A page of domains, newest first; null does not narrow it. `target` is the host that domains are to point at. */
+/** A page of domains, newest first; null does not filter. `target` is the host that domains must point at. */
 export function listDomains(
   db: Db,
   { status, ...scope }: AppScope & { status: CustomDomain['status'] | null },
@@ -82,13 +82,13 @@ export function listDomains(
   return readPage(db, from, query, (row: DomainRow) => toCustomDomain(row, target))
 }
 
-/** Stores what a lookup has changed. @throws the violation of custom_domains_verified when another tenant was first */
+/** Stores the result of a lookup. @throws the violation of custom_domains_verified if another tenant was first */
 export async function updateChecked(tx: Db, row: DomainRow): Promise<void> {
   const columns = 'status error last_checked_at next_check_at missing_since verified_at updated_at'
   await tx.run(update('custom_domains', row, columns))
 }
 
-/** Deletes a domain by its name. @returns what it was, or undefined */
+/** Deletes a domain by its name. @returns the deleted row, or undefined */
 export function deleteDomain(tx: Db, scope: AppScope, domain: string): Promise<DomainRow | undefined> {
   return tx.one<DomainRow>(sql`delete from custom_domains where ${inScope(scope)} and domain = ${domain} returning *`)
 }
@@ -99,8 +99,8 @@ export async function isVerified(db: Db, domain: string): Promise<boolean> {
 }
 
 /**
- * Takes a portion of the domains that are due, of all tenants, the longest due first, and postpones them until `until`:
- * another process takes others, and those of a process that dies are due again then.
+ * Takes a portion of the domains that are due, of all tenants, the longest due first, and postpones them until `until`. So
+ * other processes take other domains, and the domains of a process that dies are due again at `until`.
  */
 export function takeDue(db: Db, now: Date, until: Date, limit: number): Promise<DomainRow[]> {
   return db.query<DomainRow>(sql`
@@ -112,9 +112,9 @@ export function takeDue(db: Db, now: Date, until: Date, limit: number): Promise<
 }
 
 /**
- * The origins that apps with this relying party allow, and those of their custom domains: the apps of the tenant that has
- * verified it as a domain, or else named it first, or, for the service's own host, of the first tenant. Browsers ask without
- * a key, and no tenant is to speak for another's passkeys.
+ * The allowed origins and custom domains of the apps with this relying party. Only apps of one tenant count: the tenant that
+ * has verified it as a domain, otherwise the tenant that used it first or, for the service's own host, the first tenant.
+ * Browsers ask without a key, and a tenant must not decide for another tenant's passkeys.
  */
 export async function listRelatedOrigins(
   db: Db,
@@ -133,7 +133,7 @@ export async function listRelatedOrigins(
   return rows.map(({ origin }) => origin)
 }
 
-/** How many of an app's passkeys, counted up to `counted`, belong to which relying party; the most first. */
+/** How many of an app's passkeys, counted up to `counted`, belong to each relying party. The largest count first. */
 export function countByRelyingParty(
   db: Db,
   tenantId: Id<'ten'>,

@@ -8,7 +8,7 @@ import * as store from './store.ts'
 
 const TRUST_MS = 5_000
 const ENTRIES_MAX = 10_000
-/** TLS connections with made-up names make a proxy ask for each: such queries get few connections and a bounded queue. */
+/** A proxy asks for each TLS connection with an invented name: such queries get few connections and a bounded queue. */
 const QUERIES_AT_ONCE = 2
 const WAITING_MAX = 500
 const NAME = /^[a-z0-9.-]{1,253}$/

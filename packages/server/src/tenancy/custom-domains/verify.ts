@@ -14,14 +14,14 @@ const fail = failures(CUSTOM_DOMAIN_ERRORS)
 
 /** How many domains are rechecked together. */
 const PORTION = 20
-/** For so long a due domain is left to the process that took it; more than a lookup and its outcome take. */
+/** For so long, no other process takes a due domain. It is longer than a lookup and storing its outcome. */
 const TAKEN_MS = 60_000
 /** Limits of the foreign DNS data in errors. */
 const OBSERVED_MAX = 10
 const OBSERVED_CHARS_MAX = 255
 
 /**
- * The texts at a domain's record; null where no server answered. `owner` is whose limit of lookups it counts for.
+ * The texts at a domain's record. Null if no server answered. The lookup counts for the limit of `owner`.
  * @throws DnsBusy
  */
 async function readRecord(deps: Deps, row: store.DomainRow, owner: string): Promise<string[] | null> {
@@ -65,7 +65,7 @@ async function storeLookup(
   })
 }
 
-/** Foreign text that is safe to display. */
+/** Makes foreign text safe to display. */
 const harmless = (text: string) => text.slice(0, OBSERVED_CHARS_MAX).replace(/[^\x20-\x7e]/g, '?')
 
 function missing(row: store.DomainRow, texts: readonly string[]): HttpError {

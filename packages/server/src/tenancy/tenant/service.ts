@@ -25,7 +25,7 @@ export async function getTenant(deps: Deps, caller: Caller): Promise<Tenant> {
   return store.toTenant(existing(await store.findTenant(deps.db, caller.tenantId)))
 }
 
-/** Changes what is given; nothing changed, no event. @throws not_found (names `settings.defaultAppId`) */
+/** Changes the given fields. Emits no event if nothing changed. @throws not_found (names `settings.defaultAppId`) */
 export async function updateTenant(deps: Deps, { caller, origin }: Call, input: UpdateTenant): Promise<Tenant> {
   return deps.db.tx(async (tx) => {
     const before = existing(await store.lockTenant(tx, caller.tenantId))
@@ -59,34 +59,34 @@ export async function updateTenant(deps: Deps, { caller, origin }: Call, input: 
   })
 }
 
-/** What a new tenant comes with. `key` is shown only here. */
+/** A new tenant with its app and its admin key. `key` is returned only here. */
 export interface NewTenant {
   tenantId: Id<'ten'>
   appId: Id<'app'>
   key: string
 }
 
-/** `adminKey` gives the key's value; `actor` is who did it, for the audit log. */
+/** `adminKey` sets the key's value. `actor` is for the audit log. */
 export interface CreateTenant {
   name: string
   adminKey?: string | null
   actor?: 'cli' | 'first start'
 }
 
-/** A new Ed25519 key of a ledger node: the public one raw, the private one as PKCS #8, sealed. */
+/** A new Ed25519 key for a ledger node: the public key raw, the private key as PKCS #8, sealed. */
 async function newNodeKey(deps: Deps, tenantId: Id<'ten'>) {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
   const pkcs8 = privateKey.export({ type: 'pkcs8', format: 'der' })
   const node_key_sealed = await seal(deps.keys, pkcs8, ['node key', tenantId])
   pkcs8.fill(0)
-  // RFC 8410, section 4: the key is the end of its SubjectPublicKeyInfo.
+  // RFC 8410, section 4: the key is the last part of its SubjectPublicKeyInfo.
   const node_public_key = publicKey.export({ type: 'spki', format: 'der' }).subarray(-RAW_KEY_BYTES)
   return { node_public_key, node_key_sealed }
 }
 
 /**
- * Makes a tenant with its ledger node's key, its app `Default` and its `*` secret key `Admin`, all or nothing.
- * @throws Error when `adminKey` is another key's already
+ * Creates a tenant with its ledger node's key, its app `Default` and its `*` secret key `Admin`, in one transaction.
+ * @throws Error if `adminKey` is already in use
  */
 export async function createTenant(deps: Deps, input: CreateTenant): Promise<NewTenant> {
   const tenantId = newId('ten')
@@ -111,22 +111,22 @@ export async function isEmptyInstallation(db: Db): Promise<boolean> {
   return (await store.listTenants(db, 1)).length === 0
 }
 
-/** Whether there is such a tenant. */
+/** Whether a tenant with this id exists. */
 export async function isTenant(db: Db, id: string): Promise<boolean> {
   return isId('ten', id) && (await store.findTenant(db, id)) !== undefined
 }
 
-/** What creating a user needs to know of a tenant. */
+/** The data of a tenant that creating a user needs. */
 export interface TenantContext {
   defaultAppId: Id<'app'>
-  /** Fingerprint of its ledger node's key: what its users' parties end with. */
+  /** Fingerprint of its ledger node's key: the suffix of its users' parties. */
   namespace: string
 }
 
 const namespacesByProcess = new WeakMap<Authenticator, LRUCache<Id<'ten'>, string>>()
 
 async function namespaceOf(deps: Deps, tenantId: Id<'ten'>): Promise<string> {
-  // Fixed for life, so it is remembered without an end; per process, as the authenticator is.
+  // It never changes, so it is cached without expiry. One cache per process, like the authenticator.
   const known = namespacesByProcess.get(deps.auth) ?? new LRUCache<Id<'ten'>, string>({ max: NAMESPACES_MAX })
   namespacesByProcess.set(deps.auth, known)
   const remembered = known.get(tenantId)
@@ -136,14 +136,14 @@ async function namespaceOf(deps: Deps, tenantId: Id<'ten'>): Promise<string> {
   return namespace
 }
 
-/** The raw public key of the tenant's ledger node, fixed for life. */
+/** The raw public key of the tenant's ledger node. It never changes. */
 export async function nodePublicKey(deps: Deps, tenantId: Id<'ten'>): Promise<Buffer> {
   const publicKey = await store.findNodePublicKey(deps.db, tenantId)
   if (publicKey === undefined) throw new Error(`there is no tenant ${tenantId}`)
   return publicKey
 }
 
-/** The default app, from memory for at most a second, and the namespace of the tenant's parties, from memory. */
+/** The default app, cached for at most a second, and the namespace of the tenant's parties, cached without expiry. */
 export async function tenantContext(deps: Deps, tenantId: Id<'ten'>): Promise<TenantContext> {
   const namespace = await namespaceOf(deps, tenantId)
   return { defaultAppId: await defaultApp(deps, tenantId), namespace }

@@ -3,7 +3,7 @@ import { insertion, wire } from '../../platform/db/rows.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { Tenant } from './schema.ts'
 
-/** A tenant as the table holds it, without its node's keys. */
+/** A row of the table `tenants`, without its node's keys. */
 export interface TenantRow {
   id: Id<'ten'>
   name: string
@@ -13,7 +13,7 @@ export interface TenantRow {
   updated_at: Date
 }
 
-/** A row as the wire shows it. */
+/** A row in its API form. */
 export function toTenant(row: TenantRow): Tenant {
   return {
     ...wire(row, 'id name plan'),
@@ -22,7 +22,7 @@ export function toTenant(row: TenantRow): Tenant {
   }
 }
 
-/** Writes a new tenant. Its default app may follow in the same transaction. */
+/** Inserts a tenant. Its default app may follow in the same transaction. */
 export async function insertTenant(
   tx: Db,
   row: Omit<TenantRow, 'plan'> & { node_public_key: Buffer; node_key_sealed: Buffer },
@@ -43,13 +43,13 @@ export function lockTenant(tx: Db, id: Id<'ten'>): Promise<TenantRow | undefined
   return tx.one<TenantRow>(sql`${select(id)} for no key update`)
 }
 
-/** Stores what a PATCH can change. */
+/** Stores the columns that a PATCH can change. */
 export async function updateTenant(tx: Db, row: TenantRow): Promise<void> {
   await tx.run(sql`
     update tenants set name = ${row.name}, default_app_id = ${row.default_app_id}, updated_at = ${row.updated_at} where id = ${row.id}`)
 }
 
-/** The raw public key of the tenant's ledger node, fixed for life. */
+/** The raw public key of the tenant's ledger node. It never changes. */
 export async function findNodePublicKey(db: Db, id: Id<'ten'>): Promise<Buffer | undefined> {
   return (await db.one<{ node_public_key: Buffer }>(sql`select node_public_key from tenants where id = ${id}`))
     ?.node_public_key

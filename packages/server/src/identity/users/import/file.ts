@@ -9,33 +9,33 @@ import { parseJson } from '../../../platform/http/json.ts'
 /** The file cannot be imported at all. The message says what to do. */
 export class ImportFileError extends Error {}
 
-/** Which form a file of users has. */
+/** The format of a file of users. */
 export type ImportFormat = 'csv' | 'jsonl'
 
-/** Something wrong with a line. */
+/** An error in a line. */
 export interface Problem {
-  /** From 1; of a record with line breaks in it, the first. */
+  /** Starts at 1. For a record with line breaks, its first line. */
   line: number
   field: string
   code: string
   message: string
 }
 
-/** A record as it stands in the file, not checked yet; or why it cannot be read. */
+/** An unchecked record of the file, or why it cannot be read. */
 export type FileRecord = { line: number; bytes: number; value: unknown } | (Problem & { value?: undefined })
 
-/** What a record may have. */
+/** The fields that a record may have. */
 export const KNOWN_COLUMNS = ['email', 'name', 'externalId', 'metadata', 'emailVerified', 'createdAt'] as const
 const METADATA_COLUMN = /^metadata\.(.+)$/s
-/** They reach an object's prototype. */
+/** These keys reach an object's prototype. */
 const FORBIDDEN_KEYS = ['__proto__', 'constructor', 'prototype']
 
-/** More than the longest user with every character escaped. */
+/** Longer than the longest user with every character escaped. */
 const RECORD_CHARS_MAX = 256 * 1024
 const COLUMNS_MAX = 100
 const DELIMITERS = [',', ';', '\t', '|']
 const HEADER_BYTES = 64 * 1024
-/** Byte order marks of UTF-16, either way round. */
+/** Byte order marks of UTF-16, in both byte orders. */
 const UTF_16_MARKS = ['fffe', 'feff']
 
 const problem = (line: number, field: string, code: string, message: string): Problem => ({
@@ -48,7 +48,7 @@ const problem = (line: number, field: string, code: string, message: string): Pr
 const tooLong = (line: number): Problem =>
   problem(line, '', 'too_long', `Is longer than ${RECORD_CHARS_MAX / 1024} KiB, the limit for a record.`)
 
-/** From the file's beginning, whatever was read before. */
+/** A stream from the beginning of the file. */
 const streamOf = (file: FileHandle) => file.createReadStream({ start: 0, autoClose: false, highWaterMark: 256 * 1024 })
 
 async function firstBytes(file: FileHandle): Promise<Buffer> {
@@ -59,9 +59,9 @@ async function firstBytes(file: FileHandle): Promise<Buffer> {
   return start
 }
 
-/** The delimiter that the first line has most of, outside quotes; a comma if it has none. */
+/** The delimiter that occurs most often in the first line, outside quotes. A comma if there is none. */
 function delimiterOf(start: Buffer): string {
-  // The parser's own discovery counts in all lines, and ends with a TypeError at the first letter beyond ASCII.
+  // The parser's own discovery counts in all lines, and throws a TypeError at the first letter beyond ASCII.
   const [line = ''] = start
     .toString('utf8')
     .replace(/"[^"]*"/g, '')
@@ -107,7 +107,7 @@ function checkHeader(header: readonly string[]): void {
 
 const BOOLEANS: Record<string, boolean> = { true: true, '1': true, false: false, '0': false }
 
-/** A record of a CSV file in the form that JSON would have; what is empty is absent. @throws HttpError */
+/** A record of a CSV file in the form of JSON. Empty cells are absent. @throws HttpError */
 function recordOf(header: readonly string[], cells: readonly string[]): object {
   const value: Record<string, unknown> = {}
   const metadata = new Map<string, unknown>()
@@ -146,7 +146,7 @@ function readCells(line: number, bytes: number, header: readonly string[], cells
   }
 }
 
-/** How many line breaks stand in a record. The parser counts some of them twice. */
+/** The number of line breaks in a record. The parser counts some of them twice. */
 const breaksIn = (cells: readonly string[]) =>
   cells.reduce((sum, cell) => sum + (/[\r\n]/.test(cell) ? cell.split(/\r\n|\r|\n/).length - 1 : 0), 0)
 
@@ -190,7 +190,7 @@ async function* readCsv(file: FileHandle, delimiter: string | undefined): AsyncG
   if (header === undefined) throw new ImportFileError('The file is empty: the first line must name the columns.')
 }
 
-/** After such a line the beginning of the next one is unknown. */
+/** After such a line, the beginning of the next one is unknown. */
 const unusable = ({ line, message }: Problem) =>
   new ImportFileError(`The file cannot be read past line ${line}: ${message}`)
 
@@ -218,7 +218,7 @@ async function* readJsonLines(file: FileHandle): AsyncGenerator<FileRecord> {
 export interface ImportSource {
   path: string
   format: ImportFormat
-  /** Of a CSV file; undefined: the one that its first line has most of. */
+  /** For CSV. Undefined: the one that occurs most often in the first line. */
   delimiter: string | undefined
 }
 
@@ -227,7 +227,7 @@ async function statOf(file: FileHandle) {
   return { bytes: Number(size), version: `${size} ${mtimeNs}` }
 }
 
-/** A file that is read more than once, and must be the same each time. */
+/** A file that is read more than once, and must not change meanwhile. */
 export type ImportFile = Awaited<ReturnType<typeof openImportFile>>
 
 /** @throws ImportFileError */
@@ -247,13 +247,13 @@ export async function openImportFile({ path, format, delimiter }: ImportSource) 
       if ((await statOf(file)).version !== version)
         throw new ImportFileError('The file was changed while it was read. Run this again once it is complete.')
     },
-    /** Of the content. */
+    /** SHA-256 of the content, in hex. */
     async hash(): Promise<string> {
       const hash = createHash('sha256')
       for await (const chunk of streamOf(file)) hash.update(chunk as Buffer)
       return hash.digest('hex')
     },
-    /** In their order, from the beginning: memory does not grow with the file. @throws ImportFileError for an unreadable rest */
+    /** All records in their order. Memory does not grow with the file. @throws ImportFileError if the rest cannot be read */
     records: (): AsyncGenerator<FileRecord> => (format === 'csv' ? readCsv(file, delimiter) : readJsonLines(file)),
     close: () => file.close(),
   }

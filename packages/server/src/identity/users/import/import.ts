@@ -21,57 +21,57 @@ import {
 } from './file.ts'
 import * as store from './store.ts'
 
-/** Of one transaction. */
+/** Records per transaction. */
 const RECORDS_A_PORTION = 2_000
 const PROBLEMS_TOLD_MAX = 100
-/** Years before it are mistakes. */
+/** Earlier times are mistakes. */
 const CREATED_MIN_MS = Date.UTC(1990, 0, 1)
 
-/** What is to be imported, and how. */
+/** The file to import, and the options. */
 export interface ImportRequest extends ImportSource {
   tenantId: Id<'ten'>
   appId: Id<'app'>
   dryRun: boolean
-  /** Emits `user.created` for each. */
+  /** Emits `user.created` for each user. */
   events: boolean
-  /** What becomes of a user whose email or external id another one has. */
+  /** What to do with a user whose email or external id is taken. */
   onConflict: 'skip' | 'fail'
-  /** Leaves lines out that something is wrong with, instead of importing none. */
+  /** Skips invalid lines instead of importing nothing. */
   skipInvalid: boolean
-  /** Imports a file that was imported before. */
+  /** Imports a file again that was already imported completely. */
   again: boolean
 }
 
-/** Shows how far it has got. */
+/** Shows the progress. */
 export interface ImportProgress {
   begin(what: string, total: number): void
   add(count: number): void
   end(): void
 }
 
-/** How it went. */
+/** The result of an import. */
 export interface ImportReport {
-  /** Of the file, those that cannot be read included. */
+  /** Records of the file, including those that cannot be read. */
   records: number
-  /** Over all runs of this import; with a dry run, how many would be. */
+  /** Users imported by all runs of this import. In a dry run, how many would be imported. */
   imported: number
   skipped: number
   invalid: number
-  /** How many records earlier runs had dealt with; all of them if the import was finished before. */
+  /** The number of records that earlier runs processed. All of them if the import was already finished. */
   resumedAt: number
-  /** What this run imported, and how long that took. */
+  /** The users that this run imported, and how long that took. */
   importedNow: number
   seconds: number
-  /** What is wrong, in the file's order as far as it is told. */
+  /** The first errors, in the order of the file. */
   problems: Problem[]
   moreProblems: number
-  /** Whether nothing was imported because of it. */
+  /** Whether nothing was imported because of the errors. */
   refused: boolean
 }
 
 const checkShape = validator(ImportedUser)
 
-/** A record of the file: a user's row, or what is wrong. */
+/** A record of the file: a user's row, or its errors. */
 type Read = { line: number; bytes: number; row: UserRow } | { line: number; bytes: number; problems: Problem[] }
 
 function createdAtOf(input: ImportedUser, now: Date): Date | string {
@@ -124,15 +124,15 @@ function createProblems() {
   }
 }
 
-/** A portion ends at so many bytes of the file even before it has all its records, which may be long ones. */
+/** A portion also ends after so many bytes of the file, because records may be long. */
 const BYTES_A_PORTION = 1024 * 1024
 
-/** The records of a run's file in portions, from the one of this number on. */
+/** The records of a run's file in portions, without the first `from` records. */
 async function* portionsOf({ deps, file, place }: Run, from: number): AsyncGenerator<Read[]> {
   let portion: Read[] = []
   let size = 0
   let at = 0
-  // The clock as it is, for an import takes its time; never behind that of the check, which the records have passed.
+  // The current time, because an import takes long; never before the time of the check, which the records have passed.
   const present = () => ({ ...place, now: new Date(Math.max(place.now.getTime(), deps.now().getTime())) })
   let here = present()
   for await (const record of file.records()) {
@@ -175,7 +175,7 @@ interface Checked {
   conflicts: number
 }
 
-/** One run's parts. */
+/** The context of one run. */
 interface Run {
   deps: Deps
   request: ImportRequest
@@ -186,8 +186,8 @@ interface Run {
 }
 
 /**
- * Checks the whole file, and writes nothing. Conflicts with users are not looked for in records before `from`, which an
- * earlier run has imported. `conflictsCount`: looks for conflicts at all, in a transaction.
+ * Checks the whole file, and writes nothing. Records before `from`, which an earlier run has imported, are not checked for
+ * conflicts with users. `conflictsCount`: checks for conflicts, which needs a transaction.
  */
 async function check(db: Db, run: Run, from: number, conflictsCount: boolean): Promise<Checked> {
   const { request, file, problems, progress } = run
@@ -219,7 +219,7 @@ async function check(db: Db, run: Run, from: number, conflictsCount: boolean): P
 
 const APP_GONE = 'The app was deleted in the meantime.'
 
-/** How far a run has got. */
+/** The progress of a run. */
 type Position = Pick<store.ImportRow, 'id' | 'position' | 'state'>
 
 /** Writes a portion and advances the import, both or neither. */
@@ -290,7 +290,7 @@ async function importAll(run: Run, begun: store.ImportRow, records: number): Pro
   return at.state
 }
 
-/** An import that was begun with the same options. With `again`, a finished one does not count. @throws ImportFileError */
+/** An earlier import with the same options. With `again`, a finished one does not count. @throws ImportFileError */
 async function takeUp({ deps, request }: Run, id: string): Promise<store.ImportRow | undefined> {
   const found = await store.findImport(deps.db, id)
   if (found?.finished_at != null && request.again) return undefined
@@ -338,7 +338,7 @@ async function runImport(run: Run): Promise<ImportReport> {
 /**
  * Imports a file of users into an app: checks all of it first, then writes it in portions. Each portion is a transaction
  * that also records the position. If it is interrupted and run again with the same file, it resumes there.
- * @throws ImportFileError where the file cannot be read, or the import not resumed
+ * @throws ImportFileError if the file cannot be read, or the import cannot be resumed
  */
 export async function importUsers(deps: Deps, request: ImportRequest, progress: ImportProgress): Promise<ImportReport> {
   const file = await openImportFile(request)

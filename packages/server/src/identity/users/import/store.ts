@@ -1,27 +1,27 @@
 import { allowIdle, type Db, sql } from '../../../platform/db/db.ts'
 import type { Id } from '../../../platform/ids.ts'
 
-/** How far the import of a file has got. */
+/** The progress of an import. */
 export interface ImportState {
-  /** With an event for each user. */
+  /** Whether each user gets an event. */
   events: boolean
   imported: number
-  /** Users whose email or external id another user has. */
+  /** Users that were skipped because their email or external id is taken. */
   skipped: number
-  /** Lines that were left out because something is wrong with them. */
+  /** Invalid lines that were skipped. */
   invalid: number
 }
 
 /** An import. */
 export interface ImportRow {
   id: string
-  /** How many records of the file have been dealt with. */
+  /** The number of records of the file that were processed. */
   position: number
   state: ImportState
   finished_at: Date | null
 }
 
-/** The import of this id, begun now unless it was before. */
+/** The import with this id, which is created unless it exists. */
 export async function beginImport(
   db: Db,
   now: Date,
@@ -36,7 +36,7 @@ export function findImport(db: Db, id: string): Promise<ImportRow | undefined> {
   return db.one<ImportRow>(sql`select id, position, state, finished_at from imports where id = ${id}`)
 }
 
-/** Deletes the record of a finished import, so that it can begin again. */
+/** Deletes the record of a finished import, so that it can start again. */
 export async function forgetImport(db: Db, id: string): Promise<void> {
   await db.run(sql`delete from imports where id = ${id} and finished_at is not null`)
 }
@@ -56,7 +56,7 @@ export async function finishImport(tx: Db, now: Date, id: string): Promise<boole
   return (await tx.run(sql`update imports set finished_at = ${now} where id = ${id} and finished_at is null`)) === 1
 }
 
-/** What only one user of an app can have, and where a file has it. */
+/** A value that is unique in an app, and its line in the file. */
 export interface UniqueValue {
   line: number
   field: 'email' | 'externalId'
@@ -64,10 +64,10 @@ export interface UniqueValue {
   value: string
 }
 
-/** Somebody has it: another line of the file, or with null a user. */
+/** A value that is taken: by another line of the file or, if `firstLine` is null, by a user. */
 export type Taken = UniqueValue & { firstLine: number | null }
 
-/** Makes the transaction's own table of the values that a file has. The transaction may then wait for the file. */
+/** Creates the transaction's temporary table of the values in a file. The transaction may then wait for the file. */
 export async function createSeenValues(tx: Db): Promise<void> {
   await allowIdle(tx)
   await tx.run(sql`
@@ -78,7 +78,7 @@ const valueRows = (values: readonly UniqueValue[]) => sql`unnest(
   ${values.map(({ field }) => field)}::text[], ${values.map(({ value }) => value)}::text[], ${values.map(({ line }) => line)}::bigint[])
   as g(field, value, line)`
 
-/** Adds to the values that the file has. @returns those that an earlier line has */
+/** Adds values of the file. @returns those that an earlier line has */
 export function addSeenValues(tx: Db, values: readonly UniqueValue[]): Promise<Taken[]> {
   return tx.query<Taken>(sql`
     with g as materialized (select * from ${valueRows(values)}),
@@ -91,7 +91,7 @@ export function addSeenValues(tx: Db, values: readonly UniqueValue[]): Promise<T
     where coalesce(a.line, s.line) <> g.line order by g.line`)
 }
 
-/** Those of the values that a user of the app has. */
+/** The values that a user of the app already has. */
 export function findTaken(
   db: Db,
   tenantId: Id<'ten'>,
