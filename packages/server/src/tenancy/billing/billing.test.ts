@@ -379,8 +379,8 @@ describe('a processor', () => {
   test('with an empty webhook secret, prices of no plan, or in the clear: the service does not start', async () => {
     const wrong: [Record<string, string>, RegExp][] = [
       [{ HALFKEY_STRIPE_WEBHOOK_SECRET: '' }, /HALFKEY_STRIPE_WEBHOOK_SECRET/],
-      [{ HALFKEY_STRIPE_PRICES: 'gold=price_1' }, /no plan gold/],
-      [{ HALFKEY_STRIPE_PRICES: 'free=price_1' }, /no plan free/],
+      [{ HALFKEY_STRIPE_PRICES: 'gold=price_1' }, /gold is not a plan/],
+      [{ HALFKEY_STRIPE_PRICES: 'free=price_1' }, /free is not a plan/],
       [{ HALFKEY_STRIPE_PRICES: 'pro=price_1,scale=price_1' }, /two plans/],
       [{ HALFKEY_STRIPE_API: 'http://stripe.example.com' }, /https/],
     ]
