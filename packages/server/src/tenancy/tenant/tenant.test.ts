@@ -57,7 +57,7 @@ test('an admin key may be given, and only once', async () => {
   expect(made.key).toBe(adminKey)
   const tenants = async () => (await service.sql('select 1 from tenants')).length
   const before = await tenants()
-  await expect(createTenant(service.deps, { name: 'Again', adminKey })).rejects.toThrow('in use already')
+  await expect(createTenant(service.deps, { name: 'Again', adminKey })).rejects.toThrow('already in use')
   expect(await tenants()).toBe(before)
 })
 
