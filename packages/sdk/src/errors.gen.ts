@@ -14,13 +14,13 @@ export interface ApiErrors {
   api_key_not_active: 409
   /** The app has users. Delete them first, or delete them together with the app with ?force=true. */
   app_not_empty: 409
-  /** The arguments do not fit the template. */
+  /** The arguments do not match the template. */
   arguments_invalid: 400
   /** This passkey could not be verified. Start again. */
   assertion_invalid: 401
   /** This passkey could not be verified. Start again. */
   attestation_invalid: 400
-  /** The ledger does not let this wallet do that. */
+  /** The ledger does not authorize this wallet to do that. */
   authorization_missing: 403
   /** The tenant has never bought a plan, so there is nothing to manage. Start with POST /billing/checkout. */
   billing_customer_missing: 400
@@ -28,25 +28,25 @@ export interface ApiErrors {
   billing_not_configured: 400
   /** This challenge was already used or has expired. Request a new one. */
   challenge_expired: 410
-  /** The template has no such choice. */
+  /** The template has no choice with this name. */
   choice_unknown: 400
   /** This code has expired: it is valid for 60 seconds. Start the sign-in again. */
   code_expired: 410
   /** This code is unknown, was already used, or was created for another redirect or code challenge. */
   code_invalid: 400
-  /** A contract was used up already. */
+  /** A contract was already used up. Query the contracts again. */
   contract_archived: 409
-  /** There is no such contract that this wallet sees. */
+  /** No contract with this id is visible to this wallet. */
   contract_not_found: 404
-  /** Nobody but its owner signs for this wallet: no session of it can execute by itself. */
+  /** The service cannot sign alone for this wallet, so a session cannot execute by itself. Omit serverExecute. */
   custody_not_delegable: 409
-  /** This is not to be had with this custody. */
+  /** This operation is not available for the wallet's custody. */
   custody_unsupported: 400
-  /** The service must never have, or give out in this way, what makes the key with what else it could open. */
+  /** This would let the service sign alone, or release enough to make the key together with shares that it could open. */
   custody_violation: 409
   /** The tenant's default app can't be deleted. Make another app the default one first. */
   default_app: 409
-  /** This delegated session has used up its uses. */
+  /** This delegated session has no uses left. */
   delegated_session_exhausted: 410
   /** This delegated session has expired. */
   delegated_session_expired: 410
@@ -54,9 +54,9 @@ export interface ApiErrors {
   delegated_session_revoked: 410
   /** This delivery cannot be retried: it was a test, its event is past its retention, or it has had 100 attempts. */
   delivery_not_retryable: 409
-  /** This key generation is not where this message belongs. */
+  /** This key generation is at another step. Read its state and continue from there. */
   dkg_conflict: 409
-  /** This key generation is over. Begin another one. */
+  /** This key generation has expired or was cancelled. Start another one. */
   dkg_expired: 410
   /** The TXT record that proves this domain was not found. */
   dns_record_missing: 400
@@ -66,7 +66,7 @@ export interface ApiErrors {
   domain_limit_reached: 409
   /** Another tenant of this service has verified this domain. */
   domain_taken: 409
-  /** This commandId was used with other commands. */
+  /** This commandId was already used with other commands. Use another one. */
   duplicate_command: 409
   /** This guest session has ended. */
   guest_expired: 410
@@ -88,7 +88,7 @@ export interface ApiErrors {
   last_admin_key: 409
   /** Without this passkey, the user could not sign in. Add another passkey first. */
   last_sign_in_method: 409
-  /** The ledger cannot be reached. Try again under the same commandId. */
+  /** The ledger cannot be reached. Try again with the same commandId. */
   ledger_unavailable: 500
   /** The body is not well-formed JSON. */
   malformed_json: 400
@@ -122,15 +122,15 @@ export interface ApiErrors {
   passkey_limit: 409
   /** The body is larger than 1 MiB. */
   payload_too_large: 400
-  /** The session's policy denies this. */
+  /** The session's policy does not allow this. */
   policy_denied: 403
-  /** This transaction has expired. Execute it again under another commandId. */
+  /** This transaction has expired. Execute again with another commandId. */
   prepared_expired: 410
   /** The signature is not valid, or is too old. */
   processor_signature_invalid: 400
   /** The payment processor did not complete the request. Try again. The reason is in the log of the service. */
   processor_unavailable: 500
-  /** These messages do not fit what was said before. */
+  /** These messages contradict the earlier messages. Start again. */
   protocol_violated: 400
   /** Your plan's quota is used up. */
   quota_exceeded: 429
@@ -138,57 +138,57 @@ export interface ApiErrors {
   rate_limited: 429
   /** This needs a sign-in within the last five minutes. Sign in again. */
   reauthentication_required: 403
-  /** This resharing was not confirmed in time. The shares are those from before: start again. */
+  /** This resharing was not confirmed in time. The old shares still work. Start again. */
   reshare_expired: 410
-  /** What was sealed does not open. */
+  /** The sealed data could not be opened. Read GET /mpc/config again and seal it again. */
   seal_invalid: 400
   /** This access token has expired. Get a new one with the refresh token. */
   session_expired: 401
   /** This token is not valid. Sign in again. */
   session_invalid: 401
-  /** This wallet has 1000 active sessions, which is as many as there may be. */
+  /** This wallet has 1000 active sessions, which is the limit. Revoke one first. */
   session_limit_reached: 409
   /** This call acts for a user: send their access token as a bearer token. */
   session_missing: 401
   /** This session has ended. Sign in again. */
   session_revoked: 401
-  /** These shares, or what goes with them, are not what the commitments say. */
+  /** A share, proof or partial signature does not match the commitments. */
   share_invalid: 400
-  /** A wallet takes at most 20 generations and 300 records of shares, and 256 KiB of ciphertexts. Delete what is of no use any more. */
+  /** A wallet stores at most 20 generations and 300 records of shares, and 256 KiB of ciphertexts. Delete shares that you no longer need. */
   share_limit: 409
-  /** The service has no share of this key any more. */
+  /** The service no longer has a share of this key. */
   share_missing: 409
-  /** Nothing could open this share any more. */
+  /** After this change, nobody could open this share. */
   share_would_be_lost: 409
-  /** These are fewer shares than the threshold. */
+  /** Fewer shares were sent than the threshold requires. */
   shares_insufficient: 400
-  /** The signature is not one of the wallet over this digest. */
+  /** The signature is not a valid signature of this digest by the wallet's key. */
   signature_invalid: 400
-  /** The key was shared anew since. Execute it again under another commandId. */
+  /** The key was reshared after this signature was started. Execute again with another commandId. */
   signing_request_superseded: 409
   /** This would spend more than the session's policy allows. */
   spend_limit_exceeded: 403
   /** The tenant already pays for a plan. Change or end it on the page that POST /billing/portal returns. */
   subscription_active: 409
-  /** There are 200 templates already, which is as many as a tenant may have. */
+  /** This tenant has 200 templates, which is the limit. Templates cannot be deleted. */
   template_limit_reached: 409
-  /** There is no such template on this ledger. */
+  /** This ledger has no template with this id. */
   template_unknown: 400
-  /** The ledger refused this transaction. */
+  /** The ledger refused this transaction. Execute again with another commandId. */
   transaction_failed: 409
-  /** This transaction waits for no signature. */
+  /** This transaction does not wait for a signature. */
   transaction_settled: 409
   /** The body must be sent as application/json. */
   unsupported_media_type: 400
-  /** This needs the user's own access token; a server can do it in their name only where the app has mpc.allowServer. */
+  /** This call needs the user's own access token. A server can act for them only if the app has mpc.allowServer. */
   user_session_required: 403
   /** This user is suspended. */
   user_suspended: 403
-  /** All uses that are left are taken by transactions whose outcome is open. */
+  /** Transactions in progress hold all remaining uses. Try again when they have finished. */
   uses_in_flight: 409
   /** The request is not valid. */
   validation_failed: 400
-  /** This user has a wallet already. */
+  /** This user already has a wallet. */
   wallet_exists: 409
   /** This wallet is frozen. */
   wallet_frozen: 409

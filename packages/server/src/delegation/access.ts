@@ -7,7 +7,7 @@ import { equalSecrets } from '../platform/security/crypto.ts'
 import { fail } from './errors.ts'
 import type * as store from './store.ts'
 
-/** Who executes or queries: the holder of a session's token, or a secret key where the session allows it. */
+/** Who executes or queries: the holder of a session's token, or a secret key if the session allows it. */
 export interface Executor {
   caller: Caller
   delegate: Delegate | null
@@ -36,7 +36,6 @@ export async function findLive<Row extends store.LiveRow>(
   }
   if (caller.keyType !== 'secret') throw fail('not_found')
   if (row.server_execute) return row
-  const message =
-    'This session executes by its token only: send it as a bearer token (it does not allow serverExecute).'
+  const message = "This session does not allow serverExecute. Send the session's token as a bearer token."
   throw fail('session_missing').about('authorization', message)
 }

@@ -29,7 +29,7 @@ export const delegatedSessionRoutes: Route[] = [
     'GET /delegated-sessions',
     {
       summary: 'List delegated sessions',
-      description: 'Newest first, those that have ended too.',
+      description: 'Newest first, including ended ones.',
       callers: secretKey('delegated_sessions:read'),
       query: ListDelegatedSessions,
       reply: list(DelegatedSession),
@@ -42,7 +42,7 @@ export const delegatedSessionRoutes: Route[] = [
     {
       summary: 'Create a delegated session',
       description:
-        "Lets whoever holds `token` execute transactions from the current user's wallet and query its contracts, within the policy: what no `allow` rule covers is denied, a `deny` rule wins, and an asset moves only as far as `spend` names it. Needs a step-up.",
+        "Anyone who has `token` can execute transactions from the current user's wallet and query its contracts, within the policy. Everything that no `allow` rule covers is denied, `deny` rules win, and only the assets in `spend` can move, up to their amounts. Needs a step-up.",
       callers: currentUser(),
       body: CreateDelegatedSession,
       reply: one(DelegatedSessionWithToken),
@@ -65,7 +65,7 @@ export const delegatedSessionRoutes: Route[] = [
     'POST /delegated-sessions/validate',
     {
       summary: 'Validate a policy',
-      description: 'Checks a policy as creating a session does, and creates nothing.',
+      description: 'Makes the same checks as creating a session, and creates nothing.',
       callers: secretKey('delegated_sessions:read'),
       body: ValidatePolicy,
       reply: one(ValidPolicy),
@@ -82,7 +82,7 @@ export const delegatedSessionRoutes: Route[] = [
     {
       summary: 'List refused attempts',
       description:
-        'What delegated sessions were refused by their policies: one record for each session, rule and minute, newest first, kept for 30 days and at most 1 000 for each session.',
+        'Attempts of delegated sessions that their policies refused: one record for each session, rule and minute, newest first. Records are kept for 30 days, at most 1 000 for each session.',
       callers: secretKey('delegated_sessions:read'),
       query: ListDenials,
       reply: list(Denial),
@@ -94,7 +94,7 @@ export const delegatedSessionRoutes: Route[] = [
     'GET /delegated-sessions/:id/denials',
     {
       summary: 'List refused attempts of a session',
-      description: 'As `GET /denials`, of this session alone.',
+      description: 'Like `GET /denials`, only for this session.',
       callers: eitherKey('delegated_sessions:read', 'owner_or_delegate'),
       params: IdParam,
       query: ListDenialsOfSession,
@@ -119,7 +119,7 @@ export const delegatedSessionRoutes: Route[] = [
     {
       summary: 'Revoke a delegated session',
       description:
-        'Once this has answered, nothing is signed for it. `inFlight` lists what was signed before on a remote ledger and may still happen.',
+        'After the response, nothing is signed for the session. `inFlight` lists transactions on a remote ledger that were signed before and may still happen.',
       callers: eitherKey('delegated_sessions:write', 'owner_or_delegate'),
       params: IdParam,
       reply: one(RevokedDelegatedSession),
@@ -132,12 +132,12 @@ export const delegatedSessionRoutes: Route[] = [
     {
       summary: 'Execute a transaction',
       description:
-        "All commands happen or none does. The policy is held against the commands and again against what the prepared transaction does. The same `commandId` answers the first result, so repeat a call whose answer was lost; with `dryRun` nothing changes and `decision` says what would decide and why. For a wallet whose key is shared send `commitments` too; the answer has the service's part of the signature, made for these commands and these commitments once. For one whose key is its owner's, too, the answer is `signature_required`: send the signature over the digest with `signingRequestId`.",
+        "All commands happen or none does. The policy is checked against the commands, and again against the effects of the prepared transaction. The same `commandId` returns the first result, so repeat a call if its response was lost. With `dryRun` nothing changes, and `decision` says what the policy would decide and why. For a `shared` wallet, also send `commitments`; the response has the service's part of the signature, made once for these commands and commitments. For `shared` and `self_custody` wallets, the response is `signature_required`: send the signature of the digest with `signingRequestId`.",
       callers: eitherKey('delegated_sessions:execute', 'delegate'),
       params: IdParam,
       body: Execute,
       reply: one(Execution),
-      // Of those who hold the token, and those who do not keep none of them waiting.
+      // Keyed by the token, so that callers without it cannot make callers with it wait.
       turn: ({ caller, delegate, params }) =>
         `${caller.tenantId} ${params.id} ${caller.keyId} ${delegate?.tokenHash.toString('base64') ?? ''}`,
       errors: [
@@ -175,7 +175,7 @@ export const delegatedSessionRoutes: Route[] = [
           begun: begun as StartedExecution,
           replayed,
         }),
-      // What is still open has another answer later.
+      // A transaction in progress has another response later.
       isFinal: ({ status }) => !['received', 'reserved', 'submitted'].includes(status),
     },
   ),
@@ -184,7 +184,7 @@ export const delegatedSessionRoutes: Route[] = [
     {
       summary: 'Query contracts',
       description:
-        "Active contracts that the session's wallet sees, of the templates that the policy lets be queried, newest first.",
+        "Active contracts that the session's wallet sees, newest first. Only templates that the policy lists under `query`.",
       callers: eitherKey('delegated_sessions:execute', 'delegate'),
       params: IdParam,
       body: QueryContracts,
@@ -193,7 +193,7 @@ export const delegatedSessionRoutes: Route[] = [
       errors: [...ENDED, 'policy_denied', 'user_suspended', 'guest_expired', 'ledger_unavailable'],
     },
     {
-      // Nothing is changed; and the ledger may be a network away, where no transaction is to wait.
+      // Nothing is changed. The ledger may be remote, and no database transaction may wait for it.
       effect: async () => ({}),
       finish: (deps, { caller, delegate, params, body }) => queryContracts(deps, { caller, delegate }, params.id, body),
     },

@@ -11,7 +11,7 @@ const SECONDS_MAX = 30 * 86_400
 const USES_MAX = 1_000_000_000
 
 const Status = z.enum(['active', 'exhausted', 'expired', 'revoked']).meta({
-  description: '`exhausted` once `maxUses` transactions are completed; a used-up `spend` does not end a session.',
+  description: '`exhausted` once `maxUses` transactions have completed. A used-up `spend` does not end a session.',
 })
 
 const SpendLeft = z
@@ -22,12 +22,12 @@ const SpendLeft = z
     spent: z.string().nullable().meta({ example: '3' }),
     remaining: z.string().nullable().meta({ example: '97' }),
   })
-  .meta({ id: 'SpendLeft', description: "An entry of the policy's `spend`; nulls where it is unlimited." })
+  .meta({ id: 'SpendLeft', description: "An entry of the policy's `spend`. Its amounts are null if it is unlimited." })
 
-/** What a session may still do. */
+/** What a session can still do. */
 export const Remaining = z
   .object({
-    uses: z.int().nullable().meta({ description: 'Transactions; null without `maxUses`.', example: 9 }),
+    uses: z.int().nullable().meta({ description: 'Transactions that are left; null without `maxUses`.', example: 9 }),
     spend: z.array(SpendLeft).meta({ description: "In the order of the policy's `spend`." }),
   })
   .meta({ id: 'Remaining' })
@@ -43,9 +43,9 @@ const sessionFields = {
   policy: Policy,
   serverExecute: z
     .boolean()
-    .meta({ description: 'Whether a secret key executes and queries without the token.', example: false }),
+    .meta({ description: 'Whether a secret key can execute and query without the token.', example: false }),
   maxUses: z.int().nullable().meta({ example: 10 }),
-  uses: z.int().meta({ description: 'Transactions that it made or has under way.', example: 1 }),
+  uses: z.int().meta({ description: 'Transactions that are completed or in progress.', example: 1 }),
   remaining: Remaining,
   lastUsedAt: Time.nullable(),
   expiresAt: Time,
@@ -60,7 +60,7 @@ export const DelegatedSessionWithToken = z
   .object({
     ...sessionFields,
     token: z.string().meta({
-      description: 'Executes and queries, as `Authorization: Bearer`. Shown only here.',
+      description: 'Send it as `Authorization: Bearer` to execute and query. Returned only here.',
       example: 'dst_2wKq8fYx0ZsVbN4mTc7RjLh1PgD9uEiA6oXv3yQk5tJnBz',
     }),
   })
@@ -76,14 +76,14 @@ export const RevokedDelegatedSession = z
       )
       .meta({
         description:
-          'Transactions that were signed before and may still happen: their ledger has not said yet. Empty on the embedded ledger.',
+          'Transactions that were signed before and may still happen, because their ledger has not reported the outcome. Empty on the embedded ledger.',
         example: [],
       }),
   })
   .meta({ id: 'RevokedDelegatedSession' })
 export type RevokedDelegatedSession = z.infer<typeof RevokedDelegatedSession>
 
-/** Refused attempts by one rule within one minute. */
+/** Attempts that one rule refused within one minute. */
 export const Denial = z
   .object({
     sessionId: z.string().meta({ example: 'dse_01jb2m7x9kq4t8v6w0r3s5y1zg' }),
@@ -98,8 +98,8 @@ export const Denial = z
     window: z.enum(['lifetime', 'rolling_24h', 'day_utc']).nullable(),
     limit: z.string().nullable().meta({ example: '10' }),
     spent: z.string().nullable().meta({ example: '9' }),
-    asked: z.string().nullable().meta({ description: 'What the last attempt asked for.', example: '3' }),
-    remaining: z.string().nullable().meta({ description: 'What would have been allowed.', example: '1' }),
+    asked: z.string().nullable().meta({ description: 'The amount that the last attempt asked for.', example: '3' }),
+    remaining: z.string().nullable().meta({ description: 'The amount that would have been allowed.', example: '1' }),
     count: z.int().meta({ description: 'How many attempts were refused in this minute.', example: 4 }),
     firstAt: Time,
     lastAt: Time,
@@ -120,29 +120,27 @@ export const ListDenialsOfSession = z.strictObject({ ...Paging })
 export const ValidatePolicy = z.strictObject({ policy: Policy }).meta({ id: 'ValidatePolicy' })
 
 export const ValidPolicy = z
-  .object({ valid: z.literal(true), policy: Policy.meta({ description: 'As a session would store it.' }) })
+  .object({ valid: z.literal(true), policy: Policy.meta({ description: 'The policy, as a session would store it.' }) })
   .meta({ id: 'ValidPolicy' })
 
 export const CreateDelegatedSession = z
   .strictObject({
-    walletId: z.string().optional().meta({ description: "The user's wallet; there is one." }),
+    walletId: z.string().optional().meta({ description: "Default: the user's wallet. A user has only one." }),
     name: z.string().min(1).max(200).optional().meta({ example: 'Shopping agent' }),
     policy: Policy,
-    expiresInSeconds: z
-      .int()
-      .min(SECONDS_MIN)
-      .max(SECONDS_MAX)
-      .optional()
-      .meta({ description: 'How long it lasts, a minute to 30 days (default 3600: an hour).', example: 3600 }),
+    expiresInSeconds: z.int().min(SECONDS_MIN).max(SECONDS_MAX).optional().meta({
+      description: 'Lifetime of the session, from one minute to 30 days. Default: 3600, one hour.',
+      example: 3600,
+    }),
     maxUses: z
       .int()
       .min(1)
       .max(USES_MAX)
       .optional()
-      .meta({ description: 'Transactions that it may make.', example: 10 }),
+      .meta({ description: 'How many transactions the session may make. Default: no limit.', example: 10 }),
     serverExecute: z.boolean().optional().meta({
       description:
-        'Whether a secret key may execute without the token. Default: true if a server creates the session, false if the user does.',
+        'Whether a secret key can execute without the token. Default: true if a server creates the session of an `embedded` wallet, otherwise false.',
     }),
   })
   .meta({ id: 'CreateDelegatedSession' })
@@ -161,24 +159,24 @@ const TEXT_CHARS_MAX = 4_000
 const LISTED_MAX = 100
 const FIELDS_MAX = 50
 
-// `type` with two entries, where a union would tell of every mistake twice.
+// `type` with two entries: a union would report every mistake twice.
 const Value: z.ZodType<string | string[]> = z.any().meta({
   type: ['string', 'array'],
   maxLength: TEXT_CHARS_MAX,
   maxItems: LISTED_MAX,
   items: { type: 'string', maxLength: TEXT_CHARS_MAX, ...expected('text') },
-  ...expected(`text of at most ${TEXT_CHARS_MAX} characters (amounts too), or a list of at most ${LISTED_MAX} such`),
+  ...expected(`text of at most ${TEXT_CHARS_MAX} characters (amounts too), or a list of at most ${LISTED_MAX} texts`),
 })
 
 const Arguments = z.record(z.string().max(64), Value).meta({
   maxProperties: FIELDS_MAX,
-  description: 'Text by name; amounts are decimal text.',
+  description: 'Values by name. Amounts are decimal strings.',
   example: { receiver: 'bob::1220123087e6bf66d225d047e6af8b0944bc50cc470cb46afd9515a558bf55605441', amount: '3' },
 })
 
 const NAME_CHARS_MAX = 200
 
-/** One thing to do: a contract to create, or a choice of one to exercise. */
+/** One command: creates a contract, or exercises a choice of one. */
 const Command = z
   .strictObject({
     create: z
@@ -207,19 +205,20 @@ export const Execute = z
       .optional()
       .meta({
         ...expected('1 to 200 visible ASCII characters'),
-        description: 'Yours: a repeat under it answers the first result. One is made where none is given.',
+        description:
+          'Your id of this call. A repeat with the same id returns the first result. Default: a generated id.',
         example: 'order-1042',
       }),
     commands: z.array(Command).min(1).max(100).optional().meta({ description: 'All happen or none does.' }),
     commitments: NonceCommitments.optional().meta({
       description:
-        'For a wallet whose key is shared: your commitments to fresh nonces (FROST, RFC 9591, round one). The service answers its own, and its part of the signature.',
+        'For a `shared` wallet: your commitments to fresh nonces (FROST, RFC 9591, round one). The response has the service’s commitments and its part of the signature.',
     }),
-    dryRun: z.boolean().optional().meta({ description: 'Answers what would happen and why, and changes nothing.' }),
+    dryRun: z.boolean().optional().meta({ description: 'Returns what would happen and why, and changes nothing.' }),
     signingRequestId: z
       .string()
       .optional()
-      .meta({ description: 'Instead of commands: which `signature_required` is answered.' }),
+      .meta({ description: 'Instead of `commands`: the signing request that `signature` is for.' }),
     signature: z
       .string()
       .regex(SIGNATURE)
@@ -246,32 +245,33 @@ const Trace = z
 const Decision = z
   .object({
     allowed: z.boolean(),
-    code: z.string().nullable().meta({ description: 'The error that would be answered.', example: null }),
-    rule: z.string().meta({ description: 'What decided: `allow[0]`, `deny[1]`, `spend[0]`, …', example: 'allow[0]' }),
+    code: z.string().nullable().meta({ description: 'The error code of a call without `dryRun`.', example: null }),
+    rule: z
+      .string()
+      .meta({ description: 'The rule that decided: `allow[0]`, `deny[1]`, `spend[0]`, …', example: 'allow[0]' }),
     command: z.int().nullable(),
     message: z.string(),
     trace: z
       .array(Trace)
-      .meta({ description: 'Of each command, the rules that were looked at and why they fit or not.' }),
+      .meta({ description: 'For each command, the rules that were checked and why they matched or not.' }),
   })
   .meta({ id: 'PolicyDecision' })
 export type Decision = z.infer<typeof Decision>
 
 const SigningRequest = z
   .object({
-    id: z.string().meta({ description: "For `signingRequestId`; the transaction's id." }),
-    preparedTransaction: z.string().meta({ description: 'Base64: what is to be signed, as it stands.' }),
+    id: z.string().meta({ description: "The transaction's id. Send it as `signingRequestId`." }),
+    preparedTransaction: z.string().meta({ description: 'Base64: the exact bytes of the prepared transaction.' }),
     digest: z.string().meta({
       description:
-        "Hex: SHA-256 over `halfkey/transaction-digest/v1`, a zero byte and the prepared bytes. Compute it, don't believe it.",
+        'Hex: SHA-256 over `halfkey/transaction-digest/v1`, a zero byte and the prepared bytes. Compute it yourself instead of trusting this value.',
     }),
-    publicKey: z.string().meta({ description: 'Hex: the key that signs.' }),
+    publicKey: z.string().meta({ description: 'Hex: the public key of the signature.' }),
     serverCommitments: NonceCommitments.nullable().meta({
-      description: 'Where the key is shared: the service’s commitments, made for this signature alone.',
+      description: 'For a `shared` wallet: the service’s commitments, made only for this signature.',
     }),
     serverSignatureShare: z.string().nullable().meta({
-      description:
-        'Where the key is shared: the service’s part of the signature, 32 bytes in hex (RFC 9591, round two).',
+      description: 'For a `shared` wallet: the service’s part of the signature, 32 bytes in hex (RFC 9591, round two).',
     }),
     expiresAt: Time,
   })
@@ -285,14 +285,15 @@ export const Execution = z
       .meta({ description: 'Null for a dry run.', example: 'tx_01jb2m7x9kq4t8v6w0r3s5y1zh' }),
     commandId: z.string().meta({ example: 'order-1042' }),
     status: z.enum(['received', 'reserved', 'signature_required', 'submitted', 'completed', 'failed', 'dry_run']).meta({
-      description: '`submitted`: signed and sent, the ledger has not said yet; ask again with the same `commandId`.',
+      description:
+        '`submitted`: signed and sent, but the ledger has not reported the outcome. Repeat the call with the same `commandId`.',
     }),
     updateId: z.string().nullable(),
     offset: z.int().nullable(),
     effects: z.array(Effect),
     remaining: Remaining,
-    signingRequest: SigningRequest.nullable().meta({ description: "What the wallet's owner has to sign." }),
-    decision: Decision.nullable().meta({ description: 'For a dry run: what the policy says.' }),
+    signingRequest: SigningRequest.nullable().meta({ description: "What the wallet's owner must sign." }),
+    decision: Decision.nullable().meta({ description: 'For a dry run: the decision of the policy.' }),
   })
   .meta({ id: 'Execution' })
 export type Execution = z.infer<typeof Execution>
@@ -300,17 +301,19 @@ export type Execution = z.infer<typeof Execution>
 export const QueryContracts = z
   .strictObject({
     templateIds: TemplateIds.optional().meta({
-      description: "Some of the policy's `query.templateIds`; all where absent.",
+      description: "Some of the policy's `query.templateIds`. Default: all of them.",
     }),
-    where: Conditions.optional().meta({ description: "Only contracts whose fields fit, as in a policy's rules." }),
-    limit: z.int().min(1).max(100).optional().meta({ description: 'Contracts a page (default 20).' }),
+    where: Conditions.optional().meta({
+      description: "Only contracts whose fields match, by the same conditions as in a policy's rules.",
+    }),
+    limit: z.int().min(1).max(100).optional().meta({ description: 'Contracts per page (default 20).' }),
     cursor: z
       .string()
       .min(1)
       .max(500)
       .nullable()
       .optional()
-      .meta({ description: '`nextCursor` of the page before.', example: null }),
+      .meta({ description: '`nextCursor` of the previous page.', example: null }),
   })
   .meta({ id: 'QueryContracts' })
 export type QueryContracts = z.infer<typeof QueryContracts>
@@ -331,7 +334,7 @@ export const Contracts = z
     ),
     nextCursor: z.string().nullable().meta({
       description:
-        'Null on the last page. A page may hold fewer contracts than `limit`, with `where` even none, though more follow: go by this.',
+        'Null on the last page. A page can have fewer contracts than `limit`, or none with `where`, although more pages follow. Rely on this field.',
     }),
   })
   .meta({ id: 'Contracts' })

@@ -2,15 +2,15 @@ import { and, type Db, sql } from '../../platform/db/db.ts'
 import { type AppScope, inScope } from '../../platform/db/page.ts'
 import type { Id } from '../../platform/ids.ts'
 
-/** Rows of a session that are kept: the newest. */
+/** How many rows of a session are kept, the newest ones. */
 const ROWS_PER_SESSION_MAX = 1_000
 const ROWS_PER_DELETION = 5_000
 
-/** The denials of a session by one rule in one minute. What was asked for is that of the last one. */
+/** The denials of a session by one rule in one minute. The amounts are those of the last one. */
 export interface DenialRow {
   tenant_id: Id<'ten'>
   session_id: Id<'dse'>
-  /** Its beginning. */
+  /** Start of the minute. */
   minute: Date
   rule: string
   app_id: Id<'app'>
@@ -25,7 +25,7 @@ export interface DenialRow {
   last_at: Date
 }
 
-/** Adds denials to their minutes, in the order of their keys, so that two processes never wait for each other in a circle. */
+/** Adds denials to their minutes, in the order of their keys, so that two processes never deadlock. */
 export async function addDenials(db: Db, rows: readonly DenialRow[]): Promise<void> {
   const column = <T>(pick: (row: DenialRow) => T): T[] => rows.map(pick)
   await db.run(sql`
@@ -55,7 +55,7 @@ export async function trimDenials(
       select minute, rule from denials where ${own} order by minute desc, rule desc offset ${ROWS_PER_SESSION_MAX - 1} limit 1)`)
 }
 
-/** Deletes a portion of the rows from before a time, of all tenants. @returns whether there may be more */
+/** Deletes a batch of the rows older than a time, of all tenants. @returns whether there may be more */
 export async function deleteOldDenials(db: Db, before: Date): Promise<boolean> {
   const gone = await db.run(sql`
     delete from denials where (tenant_id, session_id, minute, rule) in (

@@ -9,10 +9,10 @@ import * as store from './denial-store.ts'
 const MINUTE_MS = 60_000
 const KEPT_MS = 30 * 86_400_000
 const FLUSH_MS = 1_000
-/** Counts that one process holds between two writes. A further one is not counted. */
+/** How many counts one process holds between two writes. Further ones are not counted. */
 const COUNTS_MAX = 10_000
 
-/** Why a session was refused: the rule, and what was asked for and what was left. */
+/** Why a session was refused: the rule, the requested amount and the remaining amount. */
 export interface DeniedAttempt {
   code: string
   rule: string
@@ -78,7 +78,7 @@ const processes = new WeakMap<Deps['lifecycle'], Counts>()
 
 /**
  * Counts a further denial in this process's memory; written within a second. So a delegate that is refused in a loop causes
- * one write a second, and a process that is killed loses at most a second's counts.
+ * at most one write per second, and a killed process loses at most the counts of one second.
  */
 export function countRepeatedDenial(deps: Deps, session: sessions.SessionRow, attempt: DeniedAttempt, now: Date): void {
   const counts = processes.get(deps.lifecycle) ?? createCounts(deps)
@@ -86,7 +86,7 @@ export function countRepeatedDenial(deps: Deps, session: sessions.SessionRow, at
   counts.add(rowOf(session, attempt, now))
 }
 
-/** Deletes a portion of what is older than 30 days. @returns whether there may be more */
+/** Deletes a batch of denials older than 30 days. @returns whether there may be more */
 export const deleteOldDenials = (deps: Deps, db: Db): Promise<boolean> =>
   store.deleteOldDenials(db, new Date(deps.now().getTime() - KEPT_MS))
 
@@ -119,13 +119,13 @@ async function list(deps: Deps, caller: Caller, filter: store.DenialFilter, quer
   return { items: rows.map(toDenial), total, page, pageSize }
 }
 
-/** A page of what was refused, newest first, of a user, a wallet, a session or all. */
+/** A page of denials of a user, a wallet, a session or all, newest first. */
 export function listDenials(deps: Deps, caller: Caller, query: ListDenials): Promise<Page<Denial>> {
   const { session_id: sessionId = null, user_id: userId = null, wallet_id: walletId = null } = query
   return list(deps, caller, { sessionId, userId, walletId }, query)
 }
 
-/** A page of what one session was refused. @throws not_found */
+/** A page of the denials of one session. @throws not_found */
 export async function listDenialsOf(deps: Deps, viewer: Viewer, id: string, query: ListDenials): Promise<Page<Denial>> {
   const session = await findVisible(sessions.findSession, deps.db, viewer, id)
   return list(deps, viewer.caller, { sessionId: session.id, userId: null, walletId: null }, query)

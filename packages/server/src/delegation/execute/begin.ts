@@ -9,7 +9,7 @@ import { ledgerOf } from './execution.ts'
 import { readExecute } from './request.ts'
 
 /**
- * What the first half of a call leaves for the second: the answer, or where a remote execution continues. `restart`: the
+ * What the first half of a call passes to the second: the response, or where a remote execution continues. `restart`: the
  * second half starts from the request.
  */
 export type StartedExecution = { answer: Execution } | { received: Received } | { restart: true }

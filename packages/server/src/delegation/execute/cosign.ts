@@ -20,11 +20,11 @@ export function requireCommitments({ custody }: store.LiveRow, commitments: obje
   if (custody === 'shared' && commitments === null)
     throw invalid(
       'commitments',
-      "This wallet's key is shared: send commitments to fresh nonces of your share.",
+      "Is required because the wallet's key is shared. Send commitments to fresh nonces of your share.",
       'required',
     )
   if (custody !== 'shared' && commitments !== null)
-    throw invalid('commitments', "Is for wallets whose key is shared: this one's is not.", 'not_allowed')
+    throw invalid('commitments', "Must be absent, because the wallet's key is not shared.", 'not_allowed')
 }
 
 /**

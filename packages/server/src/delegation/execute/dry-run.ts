@@ -13,7 +13,7 @@ import type { RequestedCommands } from './request.ts'
 
 /**
  * What executing these commands now would do, and which rule decides. Nothing is changed, locked or published. Refusals by
- * the ledger and ended sessions are answered as `execute` answers them.
+ * the ledger and ended sessions give the same errors as in `execute`.
  */
 export async function dryRun(
   deps: Deps,
@@ -47,7 +47,7 @@ export async function dryRun(
   const ledger = ledgerOf(deps, session)
   const request = prepareRequest(session, row, commands, now)
   const ask = async () => {
-    // Decoded from the bytes, as it is before they are signed.
+    // Decoded from the bytes, like before signing.
     const prepared = ledger.decode((await ledger.prepare(deps.db, request)).bytes)
     return { prepared, evaluated: await evaluateEffects(deps.db, deps, ledger, session, commands, prepared) }
   }

@@ -20,7 +20,7 @@ export interface Denial {
   rule: string
   command: number | null
   message: string
-  /** Further facts for the answer's details. */
+  /** Further fields of the error's details. */
   more: Record<string, unknown>
 }
 
@@ -116,14 +116,14 @@ export async function deny(db: Db, deps: Deps, cause: Call, row: store.SessionRo
   throw errorOf(denial).commitOnThrow()
 }
 
-/** A ledger's refusal as an answer. Its field is below `commands`. */
+/** A ledger's refusal as an HTTP error. Its field is below `commands`. */
 export function ledgerFailure(error: LedgerError): HttpError {
   const code = error.code === 'prepared_invalid' ? 'transaction_failed' : error.code
   const field = error.field === null ? 'commands' : `commands.${error.field}`.replace(/\.$/, '')
   return fail(code).about(field, error.message)
 }
 
-/** What a ledger threw, as an answer; other errors unchanged. */
+/** An error of the ledger as an HTTP error; other errors unchanged. */
 export function asAnswer(error: unknown): unknown {
   return error instanceof LedgerError ? ledgerFailure(error) : error
 }

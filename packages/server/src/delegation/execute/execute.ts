@@ -48,7 +48,7 @@ export async function executeInTransaction(
   return answer
 }
 
-/** The answer to a call; null if what it was decided on has changed meanwhile. */
+/** The response to a call; null if the state that it was decided on has changed meanwhile. */
 async function repeatOrAttempt(
   db: Db,
   deps: Deps,

@@ -42,11 +42,17 @@ export async function findRepeat(
   if (commandId === null) return undefined
   const row = await findByCommand(db, session.tenant_id, session.id, commandId)
   if (row !== undefined && !row.commands_hash.equals(hashOf(commands)))
-    throw fail('duplicate_command').about('commandId', `Transaction ${row.id} has it, with other commands.`)
+    throw fail('duplicate_command').about(
+      'commandId',
+      `Transaction ${row.id} has this commandId with other commands. Use another commandId.`,
+    )
   if (row?.cosigned != null) {
     // Other commitments need another signature share, and a transaction gets only one.
     if (canonicalJson(row.cosigned.commitments) !== canonicalJson(commitments))
-      throw fail('duplicate_command').about('commitments', `Transaction ${row.id} was asked with others.`)
+      throw fail('duplicate_command').about(
+        'commitments',
+        `Transaction ${row.id} was requested with other commitments. Use another commandId.`,
+      )
     requireSameShares(session, row)
   }
   return row
@@ -61,7 +67,7 @@ export async function findSigningRequest(
 ): Promise<TransactionRow> {
   const row = isId('tx', id) ? await look(db, session.tenant_id, id) : undefined
   if (row !== undefined && row.delegated_session_id === session.id) return row
-  throw fail('not_found').about('signingRequestId', 'This session has no signing request of this id.')
+  throw fail('not_found').about('signingRequestId', 'This session has no signing request with this id.')
 }
 
 /** A new transaction for these commands, not stored yet. */

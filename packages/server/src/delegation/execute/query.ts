@@ -18,8 +18,8 @@ function templatesOf(allowed: readonly string[], asked: readonly string[] | unde
   if (allowed.length > 0 && outside === undefined) return asked ?? allowed
   const message =
     outside === undefined
-      ? "The session's policy allows no query: it has no query.templateIds."
-      : `The session's policy does not let ${outside} be queried.`
+      ? "The session's policy does not allow queries: it has no query.templateIds."
+      : `The session's policy does not allow queries of ${outside}.`
   throw fail('policy_denied').about('templateIds', message, { rule: 'query' })
 }
 

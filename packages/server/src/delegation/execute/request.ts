@@ -8,10 +8,10 @@ import type { Execute } from '../schema.ts'
 
 /** Commands to be executed. */
 export interface RequestedCommands {
-  /** Null if the service makes one. */
+  /** Null if the service generates one. */
   commandId: string | null
   commands: Command[]
-  /** The delegate's, if the wallet's key is shared. */
+  /** The delegate's commitments, if the wallet's key is shared. */
   commitments: NonceCommitments | null
   dryRun: boolean
 }
@@ -53,11 +53,15 @@ export function readExecute(input: Execute): RequestedCommands | RequestedSignat
   const wrong: ErrorDetail[] = beside.map(([field]) => ({
     field,
     code: 'invalid',
-    message: 'Must be left out where a signing request is answered.',
+    message: 'Must be absent if signingRequestId is set.',
   }))
   for (const [field, value] of Object.entries({ signingRequestId, signature }))
     if (value === undefined)
-      wrong.push({ field, code: 'required', message: `"${field}" is required beside the other.` })
+      wrong.push({
+        field,
+        code: 'required',
+        message: `"signingRequestId" and "signature" are required together: "${field}" is missing.`,
+      })
   if (wrong.length > 0) throw fail('validation_failed', wrong)
   return { signingRequestId: signingRequestId as string, signature: signatureBytes(signature as string) }
 }

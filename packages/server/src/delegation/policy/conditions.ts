@@ -3,36 +3,36 @@ import { parseAmount } from '../../platform/ports/amount.ts'
 import type { Arguments } from '../../platform/ports/ledger.ts'
 import type { Condition } from './policy-schema.ts'
 
-/** On which side of a policy a condition stands: what cannot be told never allows, and always denies. */
+/** The side of a policy that a condition is on. A condition that cannot be evaluated never allows, and always denies. */
 export type Side = 'allow' | 'deny'
 
-/** A text as what it means. */
+/** A text by its value. */
 interface Scalar {
   kind: 'amount' | 'time' | 'text'
   /** Base units of an amount, microseconds of a time. */
   units: bigint
-  /** The same for texts that mean the same. */
+  /** Equal for texts with the same value. */
   key: string
   text: string
 }
 
-/** A condition, ready to be held against arguments. */
+/** A compiled condition. */
 export interface CompiledCondition {
   path: readonly string[]
   source: Condition
-  /** Whether one value fits; null where the two cannot be compared. */
+  /** Whether one value matches; null if the two cannot be compared. */
   fits: (value: Scalar) => boolean | null
 }
 
-/** How many comparisons are left to whoever shares it. */
+/** How many comparisons are left, for all that share this budget. */
 export interface Budget {
   comparisons: number
 }
 
-/** Arguments as conditions read them: each value once, however many conditions look at it. */
+/** Arguments for conditions. Each value is parsed once, however many conditions read it. */
 export interface Reading {
   given: Arguments
-  /** By path; null where there is nothing to compare. */
+  /** By path; null if there is nothing to compare. */
   values: Map<string, readonly Scalar[] | null>
   budget: Budget
 }
@@ -40,21 +40,21 @@ export interface Reading {
 const TIME = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(?:\.(\d{1,6}))?(Z|[+-]\d{2}:\d{2})$/
 const SHOWN_CHARS_MAX = 80
 
-/** An ISO 8601 time in microseconds; null for what is none. */
+/** An ISO 8601 time in microseconds; null for other texts. */
 function parseTime(text: string): bigint | null {
   const match = TIME.exec(text)
   if (match === null) return null
   const [, base = '', fraction = '', zone = ''] = match
   const local = Date.parse(`${base}Z`)
   const time = Date.parse(base + zone)
-  // `Date.parse` takes a 24th hour, and may take a 30th of February for a day in March.
+  // `Date.parse` accepts hour 24, and may accept February 30 as a day in March.
   if (Number.isNaN(local) || Number.isNaN(time) || !new Date(local).toISOString().startsWith(base)) return null
   return BigInt(time) * 1_000n + BigInt(fraction.padEnd(6, '0'))
 }
 
 function scalarOf(text: string): Scalar {
   const first = text.charCodeAt(0)
-  // Only what begins with a digit can be an amount or a time; most texts are parties.
+  // Only texts that begin with a digit can be an amount or a time. Most texts are parties.
   if (first >= 0x30 && first <= 0x39) {
     const units = parseAmount(text)
     if (units !== null) return { kind: 'amount', units, key: `amount ${units}`, text }
@@ -64,7 +64,7 @@ function scalarOf(text: string): Scalar {
   return { kind: 'text', units: 0n, key: `text ${text}`, text }
 }
 
-/** Whether two texts mean the same: amounts and times by value ('5.0' is '5'), all else letter by letter. */
+/** Whether two texts are equal: amounts and times by value ('5.0' equals '5'), other texts exactly. */
 export function sameText(a: string, b: string): boolean {
   return a === b || scalarOf(a).key === scalarOf(b).key
 }
@@ -85,21 +85,21 @@ function fitting({ op, value }: Condition): CompiledCondition['fits'] {
   return ({ kind, units }) => (kind === 'text' || kind !== bound.kind ? null : compare(units))
 }
 
-/** Reads conditions once, so that holding them against arguments is cheap. They have passed `checkConditions`. */
+/** Compiles conditions, so that evaluating them is cheap. They have passed `checkConditions`. */
 export function compileConditions(conditions: readonly Condition[]): CompiledCondition[] {
   return conditions.map((source) => ({ path: source.path.split('.'), source, fits: fitting(source) }))
 }
 
-/** Begins to read arguments. Past the budget nothing can be told any more. */
+/** Starts to read arguments. When the budget is used up, conditions can no longer be evaluated. */
 export function read(given: Arguments, budget: Budget = { comparisons: Number.POSITIVE_INFINITY }): Reading {
   return { given, values: new Map(), budget }
 }
 
-/** What is at a path; null where there is nothing, or what is neither text nor a list of texts. */
+/** The value at a path; null if there is none, or if it is neither a text nor a list of texts. */
 function find(given: Arguments, path: readonly string[]): readonly Scalar[] | null {
   let value: unknown = given
   for (const name of path) {
-    // What every object inherits is no argument.
+    // Inherited properties are not arguments.
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return null
     value = (value as { [field: string]: unknown })[name]
   }
@@ -116,8 +116,8 @@ function valuesOf({ path, source }: CompiledCondition, reading: Reading): readon
 }
 
 /**
- * Whether a condition counts as met. Of a list every element has to fit to allow, and one is enough to deny; an empty
- * list is like nothing at all: it never allows and always denies.
+ * Whether a condition is met. Every element of a list must match to allow, and one is enough to deny. An empty list is
+ * treated like an absent value: it never allows and always denies.
  */
 export function isMet(condition: CompiledCondition, reading: Reading, side: Side): boolean {
   const values = valuesOf(condition, reading)
@@ -130,7 +130,7 @@ export function isMet(condition: CompiledCondition, reading: Reading, side: Side
     : values.some((value) => fits(value) !== false)
 }
 
-/** Whether arguments, or a contract's fields, fit all conditions, as an allow rule takes them. */
+/** Whether arguments, or a contract's fields, match all conditions, by the rules of the allow side. */
 export function matches(conditions: readonly CompiledCondition[], given: Arguments): boolean {
   const reading = read(given)
   return conditions.every((condition) => isMet(condition, reading, 'allow'))
@@ -150,14 +150,14 @@ const WANTED: Record<Condition['op'], string> = {
   gte: 'at least ',
 }
 
-/** In words: what an argument is, and what a condition wants it to be. */
+/** Describes the value of an argument, and what a condition requires. */
 export function conditionWords(condition: CompiledCondition, reading: Reading): string {
   const { path, source, fits } = condition
   const values = valuesOf(condition, reading)
   const [first] = values ?? []
   const is =
     values === null
-      ? 'not given, or no text'
+      ? 'absent, or not a text'
       : first === undefined
         ? 'an empty list'
         : values.length === 1
@@ -167,10 +167,10 @@ export function conditionWords(condition: CompiledCondition, reading: Reading): 
     ? `${WANTED[source.op]}${source.value.length} listed values`
     : WANTED[source.op] + shown(source.value)
   const compared = values?.some((value) => fits(value) === null) ? ', and the two cannot be compared' : ''
-  return `${path.join('.')} is ${is}; asked for: ${wanted}${compared}`
+  return `${path.join('.')} is ${is}; required: ${wanted}${compared}`
 }
 
-/** What a schema cannot say of conditions. `field` is the list's own name, `policy.allow.0.where`. */
+/** Checks rules for conditions that a schema cannot express. `field` is the list's own name, `policy.allow.0.where`. */
 export function checkConditions(conditions: readonly Condition[], field: string): ErrorDetail[] {
   return conditions.flatMap(({ op, value }, index) => {
     const wrong = (message: string): ErrorDetail[] => [{ field: `${field}.${index}.value`, code: 'invalid', message }]

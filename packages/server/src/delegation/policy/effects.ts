@@ -15,7 +15,7 @@ function sameValue(a: string | string[], b: string | string[]): boolean {
   return a.length === b.length && a.every((entry, index) => sameText(entry, b[index] as string))
 }
 
-/** The first argument that was asked for and is not there as asked; what the ledger filled in beside them is fine. */
+/** The first requested argument that differs. Further arguments that the ledger filled in are ignored. */
 function changedArgument(asked: Arguments, got: Arguments): string | undefined {
   const changed = Object.entries(asked).find(([name, value]) => {
     const decoded = Object.hasOwn(got, name) ? got[name] : undefined
@@ -24,30 +24,30 @@ function changedArgument(asked: Arguments, got: Arguments): string | undefined {
   return changed?.[0]
 }
 
-/** How a command's root differs from what was asked for; null where it does not. */
+/** How a command's root effect differs from the request; null if it does not. */
 function differenceOf(command: Command, root: Effect): string | null {
   const isCreate = 'create' in command
   const asked = isCreate ? command.create : command.exercise
-  if (root.type !== (isCreate ? 'created' : 'exercised')) return `it was to ${isCreate ? 'create' : 'exercise'}`
-  if (root.templateId !== asked.templateId) return `it was for ${asked.templateId}`
-  if (root.choice !== (isCreate ? null : command.exercise.choice)) return 'the choice is another one'
-  if (!isCreate && root.contractId !== command.exercise.contractId) return 'the contract is another one'
+  if (root.type !== (isCreate ? 'created' : 'exercised')) return `the command is to ${isCreate ? 'create' : 'exercise'}`
+  if (root.templateId !== asked.templateId) return `the command is for ${asked.templateId}`
+  if (root.choice !== (isCreate ? null : command.exercise.choice)) return 'the choice is different'
+  if (!isCreate && root.contractId !== command.exercise.contractId) return 'the contract is different'
   const changed = changedArgument(asked.arguments, root.arguments)
-  return changed === undefined ? null : `the argument ${changed} is another one`
+  return changed === undefined ? null : `the argument ${changed} is different`
 }
 
-/** What is wrong with a consequence of a root; null where nothing is. */
+/** What is wrong with a consequence of a root effect; null if nothing is. */
 function excessOf(root: Effect, consequence: Effect, declared: readonly string[]): string | null {
-  if (root.type === 'created') return 'it was only to create a contract'
-  if (consequence.type === 'exercised') return 'it exercises a further choice'
+  if (root.type === 'created') return 'the command only creates a contract'
+  if (consequence.type === 'exercised') return 'it exercises another choice'
   if (consequence.type === 'archived' && consequence.contractId === root.contractId)
-    return consequence.templateId === root.templateId ? null : "the archived contract's template is another one"
+    return consequence.templateId === root.templateId ? null : 'the archived contract has a different template'
   return declared.includes(consequence.templateId)
     ? null
     : `the choice is not declared to touch ${consequence.templateId}`
 }
 
-/** The roots, one for each command; a refusal where effects and commands are not the same. */
+/** The root effects, one for each command; a refusal if effects and commands differ. */
 function rootsOf(commands: readonly Command[], effects: readonly Effect[], declared: Declared): Effect[] | Decision {
   const roots: Effect[] = []
   let mayTouch: readonly string[] = []
@@ -62,7 +62,7 @@ function rootsOf(commands: readonly Command[], effects: readonly Effect[], decla
     }
     const command = commands[index]
     if (index !== roots.length || command === undefined)
-      return refuse(null, 'The prepared transaction does something that no command asks for in this place.')
+      return refuse(null, 'The prepared transaction has an effect that no command requested at this position.')
     const difference = differenceOf(command, effect)
     if (difference !== null) return wrong(difference)
     const touched = effect.choice === null ? [] : declared(effect.templateId, effect.choice)
@@ -79,8 +79,8 @@ function actOf({ type, templateId, choice, arguments: decoded }: Effect): Act {
 }
 
 /**
- * Decides on what a prepared transaction does, read out of its bytes: the party alone acts, the roots are the commands
- * one to one, their consequences are declared, and the policy allows the roots as they were decoded.
+ * Decides on the effects of a prepared transaction, decoded from its bytes. Only the party acts, the root effects match the
+ * commands one to one, their consequences are declared, and the policy allows the decoded root effects.
  */
 export function decideEffects(
   policy: CompiledPolicy,

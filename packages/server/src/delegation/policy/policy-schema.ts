@@ -24,20 +24,20 @@ export const TemplateIds = z
   .max(NAMES_MAX)
   .meta({ uniqueItems: true, ...expected(`a list of 1 to ${NAMES_MAX} templates, each once`) })
 
-// `type` with two entries, where a union would tell of every mistake twice, once for each of its branches. The list
-// comes first: the serialiser takes the first that it can make of a value, and text can be made of all.
+// `type` with two entries: a union would report every mistake twice, once for each branch. The list comes first: the
+// serialiser takes the first type that it can convert a value to, and every value can be converted to text.
 const ConditionValue: z.ZodType<string | string[]> = z.any().meta({
   type: ['array', 'string'],
   maxLength: VALUE_CHARS_MAX,
   minItems: 1,
   maxItems: LISTED_MAX,
   items: { type: 'string', maxLength: VALUE_CHARS_MAX, ...expected(`text of at most ${VALUE_CHARS_MAX} characters`) },
-  ...expected(`text of at most ${VALUE_CHARS_MAX} characters, or for in and not_in a list of 1 to ${LISTED_MAX} such`),
+  ...expected(`text of at most ${VALUE_CHARS_MAX} characters, or for in and not_in a list of 1 to ${LISTED_MAX} texts`),
   description:
-    'Text; for `in` and `not_in` a list of texts; for `lt`, `lte`, `gt`, `gte` an amount or a time. Amounts and times compare by what they mean: 5.0 equals 5.',
+    'Text. For `in` and `not_in`: a list of texts. For `lt`, `lte`, `gt`, `gte`: an amount or a time. Amounts and times are compared by value: 5.0 equals 5.',
 })
 
-/** What an argument has to be. */
+/** A condition on one argument. */
 export const Condition = z
   .strictObject({
     path: z
@@ -46,7 +46,7 @@ export const Condition = z
       .meta({
         ...expected("an argument's name, or up to eight names with dots between them"),
         description:
-          'Which argument. Of a list every element has to fit an allow rule; one that fits is enough for a deny rule. What is not there, or cannot be compared, never fits an allow rule and always fits a deny rule.',
+          'The argument. If it is a list, every element must match an allow rule; one matching element is enough for a deny rule. An argument that is absent, or cannot be compared, never matches an allow rule and always matches a deny rule.',
         example: 'receiver',
       }),
     op: z.enum(['eq', 'ne', 'in', 'not_in', 'lt', 'lte', 'gt', 'gte']),
@@ -55,7 +55,7 @@ export const Condition = z
   .meta({ id: 'PolicyCondition' })
 export type Condition = z.infer<typeof Condition>
 
-/** Conditions that have to hold together. */
+/** Conditions that must all hold. */
 export const Conditions = z
   .array(Condition)
   .min(1)
@@ -73,7 +73,7 @@ const Rule = z
       .meta({
         uniqueItems: true,
         ...expected('create, exercise, or both, each once'),
-        description: 'Absent: exercises only where `choices` are named, else both.',
+        description: 'Default: only `exercise` if `choices` is set, otherwise both.',
       }),
     choices: z
       .array(
@@ -88,7 +88,7 @@ const Rule = z
       .meta({
         uniqueItems: true,
         ...expected(`a list of 1 to ${NAMES_MAX} choices, each once`),
-        description: 'Absent: any choice.',
+        description: 'Default: any choice.',
         example: ['Transfer'],
       }),
     where: Conditions.optional(),
@@ -117,14 +117,14 @@ const Spend = z
       .optional()
       .meta({
         ...expected('an amount such as "100.00": text, without sign or exponent, at most 28 digits and 10 decimals'),
-        description: 'The most that may be spent within the window; this or `unlimited`.',
+        description: 'The most that can be spent within the window. Either this or `unlimited`.',
         example: '100.00',
       }),
-    window: z.enum(['lifetime', 'rolling_24h', 'day_utc']).optional().meta({ description: 'Default lifetime.' }),
+    window: z.enum(['lifetime', 'rolling_24h', 'day_utc']).optional().meta({ description: 'Default: lifetime.' }),
     unlimited: z
       .literal(true)
       .optional()
-      .meta({ ...expected('true, or left out'), description: 'Instead of `amount`.' }),
+      .meta({ ...expected('true, or absent'), description: 'Instead of `amount`.' }),
   })
   .meta({ id: 'PolicySpend' })
 export type Spend = z.infer<typeof Spend>
@@ -134,26 +134,26 @@ const Rules = z
   .max(RULES_MAX)
   .meta(expected(`a list of at most ${RULES_MAX} rules`))
 
-/** What a delegated session may do. What a JSON Schema cannot say is checked by `checkPolicy`. */
+/** What a delegated session may do. `checkPolicy` checks the rules that a JSON Schema cannot express. */
 export const Policy = z
   .strictObject({
     allow: Rules.min(1).meta({
       ...expected(`a list of 1 to ${RULES_MAX} rules`),
-      description: 'What is allowed; everything else is denied.',
+      description: 'Rules that allow actions. Everything else is denied.',
     }),
-    deny: Rules.optional().meta({ description: 'What is denied though a rule allows it.' }),
+    deny: Rules.optional().meta({ description: 'Rules that deny actions even if an `allow` rule covers them.' }),
     spend: z
       .array(Spend)
       .max(SPENDS_MAX)
       .optional()
       .meta({
         ...expected(`a list of at most ${SPENDS_MAX} entries`),
-        description: 'How much may be spent; an asset that is not here must not be spent at all.',
+        description: 'How much can be spent. An asset that is not listed cannot be spent at all.',
       }),
     query: z
       .strictObject({ templateIds: TemplateIds })
       .optional()
-      .meta({ description: 'Which contracts may be read; absent: none.' }),
+      .meta({ description: 'Which contracts can be read. Default: none.' }),
   })
   .meta({ id: 'Policy' })
 export type Policy = z.infer<typeof Policy>

@@ -254,7 +254,7 @@ test('a message names what was expected, once', () => {
     {
       field: 'policy.allow.0.where.0.value',
       code: 'wrong_type',
-      message: 'Must be text of at most 1000 characters, or for in and not_in a list of 1 to 1000 such.',
+      message: 'Must be text of at most 1000 characters, or for in and not_in a list of 1 to 1000 texts.',
     },
   ])
 })
@@ -432,7 +432,7 @@ test('lists that would keep the process busy are denied, on either side', () => 
       allowed: false,
       rule: 'allow',
       command: null,
-      message: 'These are too many values to compare with the policy: send less at once.',
+      message: 'There are too many values to compare with the policy. Send fewer commands or values in one call.',
     })
   expect(decideCommands(busy('deny'), commands.slice(0, 5))).toMatchObject({ allowed: true })
 })
@@ -481,7 +481,7 @@ test('an explanation says of each command which rules were looked at, and what w
   expect(trace?.[2]?.rules[0]).toEqual({
     rule: 'deny[0]',
     matched: true,
-    reason: 'Met: memo is not given, or no text; asked for: "x".',
+    reason: 'Met: memo is absent, or not a text; required: "x".',
   })
   expect(trace?.[3]).toMatchObject({ action: 'create A:B', rules: [], rulesLeftOut: 0 })
   expect(decideCommands(policy, [dear])).not.toHaveProperty('trace')

@@ -15,28 +15,28 @@ import type { Policy, Rule, Spend } from './policy-schema.ts'
 
 const POLICY_BYTES_MAX = 64 * 1024
 const DETAILS_MAX = 50
-/** Rules that an explanation tells of: of one command, and of all. */
+/** How many rules an explanation lists: for one command, and for all. */
 const RULES_TOLD_MAX = 20
 const ALL_RULES_TOLD_MAX = 1_000
-/** What one decision may take, some tens of milliseconds: many long lists against many conditions are denied. */
+/** How many comparisons one decision may make, some tens of milliseconds. Larger requests are denied. */
 const COMPARISONS_MAX = 1_000_000
 
 /**
- * What decided: `allow[2]` allowed, `deny[0]` denied, `allow` means that no rule allowed, `effects` that the prepared
- * transaction is not what was asked for, `spend` that an asset moves which is not named, `spend[0]` that cap.
+ * The rule that decided. `allow[2]` allowed, `deny[0]` denied. `allow`: no rule allowed it. `effects`: the prepared
+ * transaction differs from the request. `spend`: an asset moves that `spend` does not list. `spend[0]`: this cap.
  */
 export type RuleName = 'allow' | 'effects' | 'spend' | `${'allow' | 'deny' | 'spend'}[${number}]`
 
-/** How a policy takes something. */
+/** A policy's decision. */
 export interface Decision {
   allowed: boolean
-  /** Of several commands that are allowed, what allowed the first. */
+  /** If all commands are allowed, the rule that allowed the first. */
   rule: RuleName
-  /** The command at fault, counted from 0; null where all are allowed, or none in particular is at fault. */
+  /** Index of the command that was denied, from 0; null if all are allowed, or no single command caused it. */
   command: number | null
-  /** For people. */
+  /** Human-readable. */
   message: string
-  /** Where it was asked for. */
+  /** Only if an explanation was requested. */
   trace?: CommandTrace[]
 }
 
@@ -47,17 +47,17 @@ interface CommandTrace {
   rule: RuleName
   /** `exercise Token:Holding Transfer`. */
   action: string
-  /** The rules for its template, deny rules first: others were not looked at. */
+  /** The rules for its template, deny rules first. Other rules were not checked. */
   rules: { rule: RuleName; matched: boolean; reason: string }[]
-  /** Further ones that are not told of. */
+  /** How many further rules are not listed. */
   rulesLeftOut: number
 }
 
-/** What rules are held against: a command, or the root of what a prepared transaction does. */
+/** What rules are checked against: a command, or a root effect of a prepared transaction. */
 export interface Act {
   action: 'create' | 'exercise'
   templateId: string
-  /** Of an exercise. */
+  /** Only for an exercise. */
   choice: string | null
   arguments: Arguments
 }
@@ -77,21 +77,21 @@ interface CompiledRule {
   where: readonly CompiledCondition[]
 }
 
-/** A spend entry, ready to be charged. */
+/** A compiled spend entry. */
 export interface CompiledSpend {
   issuer: string
   symbol: string
-  /** Null where there is no limit. */
+  /** Null if there is no limit. */
   cap: { window: NonNullable<Spend['window']>; limit: bigint } | null
 }
 
-/** A policy, ready to decide: read once, kept by whoever needs it again. */
+/** A compiled policy. Callers can cache it. */
 export interface CompiledPolicy {
-  /** By template: its rules in the policy's order. */
+  /** Rules by template, in the policy's order. */
   rules: ReadonlyMap<string, { allow: readonly CompiledRule[]; deny: readonly CompiledRule[] }>
-  /** By the index of the policy's entry. */
+  /** By index of the policy's entry. */
   spend: readonly CompiledSpend[]
-  /** Which templates may be queried. */
+  /** Templates that can be queried. */
   queryTemplateIds: readonly string[]
 }
 
@@ -100,7 +100,7 @@ const assetKey = ({ asset }: Spend) => JSON.stringify([asset.issuer, asset.symbo
 function checkRule(rule: Rule, field: string): ErrorDetail[] {
   const found = checkConditions(rule.where ?? [], `${field}.where`)
   if (rule.choices === undefined || rule.actions === undefined || rule.actions.includes('exercise')) return found
-  const message = 'Must be left out where the only action is create: only exercises have a choice.'
+  const message = 'Must be absent if create is the only action, because only exercise has choices.'
   return [{ field: `${field}.choices`, code: 'invalid', message }, ...found]
 }
 
@@ -115,12 +115,16 @@ function checkSpend(spends: readonly Spend[], field: string): ErrorDetail[] {
     if (spend.unlimited === true)
       for (const name of ['amount', 'window'] as const) {
         if (spend[name] === undefined) continue
-        found.push({ field: `${at}.${name}`, code: 'invalid', message: 'Must be left out beside "unlimited".' })
+        found.push({ field: `${at}.${name}`, code: 'invalid', message: 'Must be absent if "unlimited" is set.' })
       }
     else if (spend.amount === undefined)
-      found.push({ field: `${at}.amount`, code: 'required', message: '"amount" is required, or "unlimited": true.' })
+      found.push({
+        field: `${at}.amount`,
+        code: 'required',
+        message: 'Either "amount" or "unlimited": true is required.',
+      })
     if (seen.has(slot))
-      found.push({ field: at, code: 'repeated', message: 'Another entry is for the same asset and window.' })
+      found.push({ field: at, code: 'repeated', message: 'Another entry has the same asset and window.' })
     else if (spend.unlimited !== true && unlimited.has(key))
       found.push({ field: at, code: 'invalid', message: 'Another entry makes this asset unlimited.' })
     seen.add(slot)
@@ -128,7 +132,7 @@ function checkSpend(spends: readonly Spend[], field: string): ErrorDetail[] {
   })
 }
 
-/** What the schema cannot say of a policy that it accepts. Fields are named below `field`. */
+/** Checks rules for a policy that its schema cannot express. Fields are named below `field`. */
 export function checkPolicy(policy: Policy, field = 'policy'): ErrorDetail[] {
   const bytes = Buffer.byteLength(JSON.stringify(policy))
   if (bytes > POLICY_BYTES_MAX)
@@ -144,7 +148,7 @@ function compileRule({ actions, choices, where }: Rule, side: Side, index: numbe
   return {
     name: `${side}[${index}]`,
     side,
-    // Who names choices and no action speaks of exercises.
+    // A rule with choices and no actions is for exercise only.
     create: actions?.includes('create') ?? choices === undefined,
     exercise: actions?.includes('exercise') ?? true,
     choices: choices === undefined ? null : new Set(choices),
@@ -152,15 +156,15 @@ function compileRule({ actions, choices, where }: Rule, side: Side, index: numbe
   }
 }
 
-/** Reads a spend entry. It has passed its schema and `checkPolicy`. */
+/** Compiles a spend entry. It has passed its schema and `checkPolicy`. */
 export function compileSpend({ asset, amount, window, unlimited }: Spend): CompiledSpend {
   if (unlimited === true) return { ...asset, cap: null }
   const limit = parseAmount(amount ?? '')
-  if (limit === null) throw new Error('a spend entry of a policy has neither an amount nor no limit')
+  if (limit === null) throw new Error('a spend entry of a policy has neither an amount nor "unlimited"')
   return { ...asset, cap: { window: window ?? 'lifetime', limit } }
 }
 
-/** Reads a policy once. It has passed its schema and `checkPolicy`. */
+/** Compiles a policy. It has passed its schema and `checkPolicy`. */
 export function compile(policy: Policy): CompiledPolicy {
   const rules = new Map<string, Record<Side, CompiledRule[]>>()
   const add = (side: Side) => (rule: Rule, index: number) => {
@@ -179,14 +183,14 @@ export function compile(policy: Policy): CompiledPolicy {
 
 type Miss = 'action' | 'choice' | CompiledCondition
 
-/** What keeps a rule from matching, first things first; null where it matches. */
+/** The first reason why a rule does not match; null if it matches. */
 function missOf(rule: CompiledRule, { action, choice, reading }: Case): Miss | null {
   if (!rule[action]) return 'action'
   if (action === 'exercise' && rule.choices?.has(choice ?? '') === false) return 'choice'
   return rule.where.find((condition) => !isMet(condition, reading, rule.side)) ?? null
 }
 
-/** The rule that decides: one that denies, else one that allows, else `allow`. */
+/** The rule that decides: one that denies, or else one that allows, or else `allow`. */
 function ruleFor(policy: CompiledPolicy, one: Case): RuleName {
   const rules = policy.rules.get(one.templateId)
   const matching = (rule: CompiledRule) => missOf(rule, one) === null
@@ -214,7 +218,7 @@ function traceOf(policy: CompiledPolicy, acts: readonly Act[], decided: readonly
     const rule = decided[command] as RuleName
     const ofTemplate = policy.rules.get(act.templateId)
     const all = [...(ofTemplate?.deny ?? []), ...(ofTemplate?.allow ?? [])]
-    // The one that decided is told of in any case.
+    // The rule that decided is always listed.
     const told = all.filter(({ name }, index) => index < toldMax || name === rule)
     const rules = told.map((looked) => {
       const miss = missOf(looked, one)
@@ -234,8 +238,9 @@ export function decideActs(
   const rules = acts.map((act) => ruleFor(policy, { ...act, reading: read(act.arguments, budget) }))
   const [first] = rules
   const none = (message: string): Decision => ({ allowed: false, rule: 'allow', command: null, message })
-  if (first === undefined) return none('There is no command.')
-  if (budget.comparisons < 0) return none('These are too many values to compare with the policy: send less at once.')
+  if (first === undefined) return none('There are no commands.')
+  if (budget.comparisons < 0)
+    return none('There are too many values to compare with the policy. Send fewer commands or values in one call.')
   const trace = options.explain ? { trace: traceOf(policy, acts, rules) } : {}
   const denied = rules.findIndex((rule) => !allows(rule))
   if (denied === -1) return { allowed: true, rule: first, command: null, message: 'The policy allows this.', ...trace }
@@ -257,7 +262,7 @@ function actOf(command: Command): Act {
   return { action: 'exercise', templateId, choice, arguments: given }
 }
 
-/** Decides on commands as they were asked for: default deny, deny wins. With `explain` it says of each command why. */
+/** Decides on commands as requested: default deny, deny rules win. With `explain`, the decision explains each command. */
 export function decideCommands(
   policy: CompiledPolicy,
   commands: readonly Command[],

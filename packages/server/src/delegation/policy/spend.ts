@@ -23,7 +23,7 @@ export interface Charge {
   units: string
 }
 
-/** Why a transaction may not be charged. All amounts as they are on the wire. */
+/** Why a transaction may not be charged. Amounts have the form of the API. */
 export type SpendDenial =
   | { code: 'policy_denied'; rule: RuleName; message: string; asset: Asset; asked: string }
   | {
@@ -38,7 +38,7 @@ export type SpendDenial =
       remaining: string
     }
 
-/** What is left of a spend entry; nulls where it has no limit: such entries are not counted. */
+/** What is left of a spend entry; nulls if it has no limit, because such entries are not counted. */
 export interface Remaining {
   asset: Asset
   window: Window | null
@@ -56,10 +56,10 @@ const MINUTE_CHARS = '2026-11-21T08:30'.length
 const dayOf = (timeMs: number) => new Date(timeMs).toISOString().slice(0, DAY_CHARS)
 const sliceOf = (timeMs: number) => `${new Date(timeMs - (timeMs % SLICE_MS)).toISOString().slice(0, MINUTE_CHARS)}Z`
 
-/** Of buckets' names the last. */
+/** The last name of buckets. */
 const lastOf = (buckets: readonly string[]) => buckets.reduce((last, bucket) => (bucket > last ? bucket : last), '')
 
-/** Where charges go now: never before what was charged already, or a clock set back would open an old window again. */
+/** The bucket for charges now. Never earlier than the last charged one: a clock set back must not reopen an old window. */
 function bucketFor(window: Window, charged: readonly string[], now: Date): string {
   if (window === 'lifetime') return LIFETIME_BUCKET
   return lastOf([...charged, window === 'day_utc' ? dayOf(now.getTime()) : sliceOf(now.getTime())])
@@ -72,7 +72,7 @@ function firstCounting(bucket: string): string {
 
 const bucketsOf = (spent: Spent, entry: number) => spent[entry] ?? {}
 
-/** Where an entry's charges go now, and what its window holds. */
+/** The bucket for an entry's charges now, and the total of its window. */
 function standing(window: Window, buckets: { [bucket: string]: string }, now: Date): { bucket: string; sum: bigint } {
   const bucket = bucketFor(window, Object.keys(buckets), now)
   const first = firstCounting(bucket)
@@ -83,9 +83,9 @@ function standing(window: Window, buckets: { [bucket: string]: string }, now: Da
 const positive = (units: bigint) => (units > 0n ? units : 0n)
 
 /**
- * What each asset costs: what the party gives away of its own, command by command, for what comes in by one makes up for
- * nothing that goes out by another; and what the transaction issues. Together, since who issues may do both at once; for
- * everybody else the second is nothing.
+ * The cost of each asset: the sum of what the party gives away and what the transaction issues. Counted for each command:
+ * income of one command does not offset the cost of another. Only an issuer has both parts; for all others, nothing is
+ * issued.
  */
 function costs(flows: readonly Flow[], party: string): { asset: Asset; units: bigint }[] {
   const byAsset = new Map<string, { asset: Asset; given: Map<number, bigint>; issued: bigint }>()
@@ -122,7 +122,7 @@ function exceeded(entry: number, asset: Asset, cap: NonNullable<CompiledSpend['c
 }
 
 /**
- * What a transaction is to be charged with, or why it may not happen. Changes nothing: whoever reserves the charges
+ * What a transaction must be charged with, or why it may not happen. Changes nothing. To reserve the charges, the caller
  * holds the session's row from reading `spent` to writing it.
  */
 export function charge(
@@ -136,7 +136,7 @@ export function charge(
   const unnamed = moving.find(({ asset }) => !policy.spend.some((entry) => named(entry, asset)))
   if (unnamed !== undefined) {
     const { asset, units } = unnamed
-    const message = `The policy does not name ${asset.symbol} under spend, so none of it may be spent.`
+    const message = `The policy does not list ${asset.symbol} under spend, so none of it can be spent.`
     return { denied: { code: 'policy_denied', rule: 'spend', message, asset, asked: formatAmount(units) } }
   }
   const charges: Charge[] = []
@@ -164,8 +164,8 @@ export function addCharges(spent: Spent, charges: readonly Charge[]): Spent {
 }
 
 /**
- * What is spent once charges are released, because what they were for certainly did not happen. Emptied buckets stay,
- * with 0: the last one says how far the clock was. What is not there any more is not released.
+ * What is spent after charges are released, because their transaction certainly did not happen. Emptied buckets stay,
+ * with 0, because the last one records how far the clock was. Charges of buckets that no longer exist are ignored.
  */
 export function removeCharges(spent: Spent, charges: readonly Charge[]): Spent {
   const after: Spent = { ...spent }

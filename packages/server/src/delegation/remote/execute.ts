@@ -52,7 +52,7 @@ export async function receiveRemote(
 /**
  * Continues from what was received, outside any transaction: prepare, reserve, sign, send, resolve. A repeat continues
  * from wherever the transaction is, so that each step happens once even if a process dies in between. A transaction that is
- * still open at the end is answered as it is.
+ * still open at the end is returned as it is.
  */
 export async function continueRemote(
   deps: Deps,
@@ -99,7 +99,10 @@ async function outcomeOf(deps: Deps, call: ExecuteCall, row: TransactionRow): Pr
     return await resolveByLedger(deps, row, call)
   } catch (error) {
     if (!(error instanceof LedgerError)) throw error
-    deps.log.warn({ err: error, transactionId: row.id, ledger: row.ledger }, 'the ledger does not say')
+    deps.log.warn(
+      { err: error, transactionId: row.id, ledger: row.ledger },
+      'the ledger did not report the outcome of a transaction',
+    )
     return row
   }
 }
@@ -119,7 +122,7 @@ const signByOwner =
   async (_, session, digest) => {
     const signed = { party: session.party_id, publicKey: session.public_key ?? Buffer.alloc(0), signature }
     if (isSignedFor(session.party_id, digest, signed)) return [signed]
-    throw fail('signature_invalid').about('signature', "Is not the wallet key's signature over the digest.")
+    throw fail('signature_invalid').about('signature', "Must be a valid signature of the digest by the wallet's key.")
   }
 
 /**
@@ -148,7 +151,7 @@ export async function checkSignature(
   }
 }
 
-/** Sends a transaction that the delegate has signed to a remote ledger; a repeat answers what became of it. */
+/** Sends a transaction that the delegate has signed to a remote ledger; a repeat returns its outcome. */
 export async function continueSigned(
   deps: Deps,
   call: ExecuteCall,

@@ -51,7 +51,10 @@ export async function resolveCompleted(
     const { session, row } = locked
     if (row.status === 'failed')
       // A reservation is released only after the ledger has said that it is too late. Here it contradicts itself.
-      deps.log.error({ transactionId: row.id, ledger: row.ledger, receipt }, 'a failed transaction has happened')
+      deps.log.error(
+        { transactionId: row.id, ledger: row.ledger, receipt },
+        'the ledger executed a transaction that was recorded as failed',
+      )
     return isOpen(row) ? recordCompleted(tx, deps, session, row, receipt, cause) : row
   })
 }

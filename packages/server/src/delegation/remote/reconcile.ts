@@ -15,7 +15,7 @@ const abandoned = () =>
     {
       field: 'commands',
       code: 'abandoned',
-      message: 'It was left before it was signed. Execute it again under another commandId.',
+      message: 'The transaction was abandoned before it was signed. Execute again with another commandId.',
     },
   ])
 

@@ -89,8 +89,8 @@ function mismatchOf(prepared: Prepared, { commandId, expiresAt }: { commandId: s
     message: `The prepared transaction ${what}.`,
     more: {},
   })
-  if (prepared.commandId !== commandId) return refuse('has another command id')
-  return prepared.expiresAt <= expiresAt ? null : refuse('expires later than asked for')
+  if (prepared.commandId !== commandId) return refuse('has another commandId')
+  return prepared.expiresAt <= expiresAt ? null : refuse('expires later than requested')
 }
 
 /** Reserves, with the session locked, against what is spent by now. @returns the transaction's new row */
@@ -133,7 +133,7 @@ async function reserveRemote(
 /** Makes the signatures over a digest, while the session is locked. */
 export type Sign = (tx: Db, session: store.LiveRow, digest: Buffer) => Promise<LedgerSignature[]>
 
-/** From reserved to the ledger. A transaction that must not be signed any more is released, and answered as such. */
+/** From reserved to the ledger. A transaction that must no longer be signed is released, and the call fails. */
 export async function signAndSend(
   deps: Deps,
   call: ExecuteCall,

@@ -23,7 +23,7 @@ const round1Json = ({ index, commitments, proofOfKnowledge }: threshold.DkgRound
   proofOfKnowledge: threshold.toHex(proofOfKnowledge),
 })
 
-/** Checks the others' first messages, and makes the service's polynomial and first message. @throws protocol_violated */
+/** Checks the others' first messages, and creates the service's polynomial and first message. @throws protocol_violated */
 async function makeRound1(deps: Deps, others: readonly Round1[]) {
   try {
     return await deps.threads.run('beginDkg', server, threshold.SHARED_SIGNERS, others.map(readRound1))
@@ -35,7 +35,7 @@ async function makeRound1(deps: Deps, others: readonly Round1[]) {
 async function newRow(deps: Deps, { caller, user }: Call, input: BeginKeyGeneration): Promise<store.KeyGenerationRow> {
   const participants = await readParticipants(input.participants, 'dkg-subshare')
   if (!hasExactly([device, recovery], input.round1))
-    throw invalid('round1', 'Must be of index 2 and of index 3, each once.')
+    throw invalid('round1', 'Must have one message for index 2 and one for index 3.')
   const ledger = ledgerOf(deps, input.ledger).name
   const others = [...input.round1].sort((a, b) => a.index - b.index)
   const { state, round1: own } = await makeRound1(deps, others)
@@ -65,8 +65,8 @@ async function newRow(deps: Deps, { caller, user }: Call, input: BeginKeyGenerat
 }
 
 /**
- * Begins to generate a key with a user's device: the request has the first messages of the user's participants, the reply
- * the service's. Of a user's open key generations the last five continue.
+ * Starts to generate a key with a user's device. The request has the first messages of the user's participants, the response
+ * has the service's. At most five key generations of a user are open; older ones are canceled.
  * @throws user_session_required, validation_failed, wallet_exists, protocol_violated, rate_limited
  */
 export async function beginKeyGeneration(deps: Deps, call: Call, input: BeginKeyGeneration): Promise<KeyGeneration> {

@@ -24,33 +24,35 @@ type Sharing = NonNullable<KeyGenerationRow['sharing']>
 /** @throws dkg_conflict before the second round */
 function sharingOf(row: KeyGenerationRow): Sharing {
   if (row.sharing !== null) return row.sharing
-  throw fail('dkg_conflict', [{ code: 'too_early', message: 'The second round comes first.' }])
+  throw fail('dkg_conflict', [{ code: 'too_early', message: 'Complete the second round before you confirm.' }])
 }
 
 /** Both sides have the same key, shared in the same way. @throws validation_failed, protocol_violated, share_invalid */
 function requireSameKey(sharing: Sharing, { publicKey, verifyingShares }: ConfirmKeyGeneration): void {
   if (!hasExactly([server, device, recovery], verifyingShares))
-    throw invalid('verifyingShares', 'Must be of 1, 2 and 3, each once.')
+    throw invalid('verifyingShares', 'Must have one entry for each of the shares 1, 2 and 3.')
   if (publicKey !== sharing.commitments[0]) {
-    const message = 'Is not the key that came out here.'
+    const message = 'This is not the key that the service computed. Start another key generation.'
     throw fail('protocol_violated', [{ field: 'publicKey', code: 'key_differs', message }])
   }
   const wrong = verifyingShares.filter(
     ({ index, verifyingShare }) => verifyingShare !== sharing.verifyingShares[index - 1],
   )
-  if (wrong.length > 0) throw shareInvalid('verifyingShares', 'Not what came out here.', wrong)
+  if (wrong.length > 0)
+    throw shareInvalid('verifyingShares', 'These are not the verifying shares that the service computed.', wrong)
 }
 
 /** The user has both shares. @throws validation_failed, share_invalid */
 function requireProofs(row: KeyGenerationRow, sharing: Sharing, { proofs }: ConfirmKeyGeneration): void {
-  if (!hasExactly([device, recovery], proofs)) throw invalid('proofs', 'Must be of 2 and of 3, each once.')
+  if (!hasExactly([device, recovery], proofs))
+    throw invalid('proofs', 'Must have one proof for share 2 and one for share 3.')
   const subject = subjectOf(row)
   const transcript = row.transcript.toString('hex')
   const wrong = proofs.filter(({ index, proof }) => {
     const key = Buffer.from(sharing.verifyingShares[index - 1] as string, 'hex')
     return !isProven(proof, key, 'dkg-confirm', subject, { index, transcript })
   })
-  if (wrong.length > 0) throw shareInvalid('proofs', 'These do not show that the shares are known.', wrong)
+  if (wrong.length > 0) throw shareInvalid('proofs', 'These proofs are not valid for the shares.', wrong)
 }
 
 /** Creates the wallet of a generated key, in the transaction that holds the user. @throws wallet_exists */

@@ -23,7 +23,9 @@ export async function cancelKeyGeneration(deps: Deps, call: Omit<Call, 'origin'>
   return deps.db.tx(async (tx) => {
     const before = await lockOwn(tx, call, found)
     if (before.status === 'confirmed')
-      throw fail('dkg_conflict', [{ code: 'confirmed', message: 'It has made a wallet already.' }])
+      throw fail('dkg_conflict', [
+        { code: 'confirmed', message: 'This key generation was confirmed and has created a wallet.' },
+      ])
     const now = deps.now()
     if (before.status === 'canceled') return toKeyGeneration(before, now)
     const status = isExpired(before, now) ? before.status : ('canceled' as const)

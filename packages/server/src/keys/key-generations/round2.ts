@@ -27,11 +27,13 @@ function hashOf({ sealedSubshares, transcriptHash }: SealedSubshares): Buffer {
   return sha256(canonicalJson({ sealedSubshares: sorted, transcriptHash }))
 }
 
-/** The earlier answer to the same request. @throws dkg_conflict */
+/** The earlier response to the same request. @throws dkg_conflict */
 function answeredBefore(row: KeyGenerationRow, asked: Buffer): AnsweredSubshares {
   if (row.round2 !== null && row.round2_hash?.equals(asked)) return row.round2
   const message =
-    row.round2 === null ? 'It has made a wallet already.' : 'The second round was answered, to another request.'
+    row.round2 === null
+      ? 'This key generation was confirmed and has created a wallet.'
+      : 'The second round was already completed with other content.'
   throw fail('dkg_conflict', [{ code: 'already_answered', message }])
 }
 
@@ -43,7 +45,7 @@ async function openSubshares(
 ): Promise<threshold.Subshare[]> {
   const senders = sealedSubshares.map(({ from }) => ({ index: from }))
   if (!hasExactly([device, recovery], senders) || sealedSubshares.some(({ to }) => to !== server))
-    throw invalid('sealedSubshares', 'Must be from 2 and from 3, each once, to 1.')
+    throw invalid('sealedSubshares', 'Must have one entry from 2 to 1 and one from 3 to 1.')
   const subject = subjectOf(row)
   const opened: threshold.Subshare[] = []
   for (const [at, { from, to, ...sealed }] of sealedSubshares.entries()) {
@@ -75,7 +77,7 @@ async function finish(deps: Deps, row: KeyGenerationRow, received: readonly thre
     if (!(error instanceof threshold.ShareError) || error.indices.length === 0)
       throw asRefusal(error, 'sealedSubshares')
     const wrong = error.indices.map((index) => ({ index }))
-    throw shareInvalid('sealedSubshares', 'Not what the first message of their sender committed to.', wrong)
+    throw shareInvalid('sealedSubshares', "These parts do not match their senders' commitments.", wrong)
   } finally {
     for (const secret of [polynomial, ...received.map(({ scalar }) => scalar)]) secret.fill(0)
   }
@@ -107,8 +109,8 @@ async function afterRound2(deps: Deps, row: KeyGenerationRow, input: SealedSubsh
 }
 
 /**
- * The second round: takes the user's subshares, and answers with the service's. Of concurrent calls one has an effect; a
- * repeat gets the same answer.
+ * The second round: takes the user's subshares, and returns the service's. Of concurrent calls one has an effect; a
+ * repeat gets the same response.
  * @throws not_found, user_session_required, dkg_expired, dkg_conflict, validation_failed, protocol_violated, seal_invalid,
  * share_invalid
  */

@@ -16,9 +16,9 @@ export const keyGenerationRoutes: Route[] = [
   route(
     'POST /mpc/dkg',
     {
-      summary: 'Begin to generate a key',
+      summary: 'Start a key generation',
       description:
-        'Distributed key generation (FROST, Ed25519, two of three): the user’s device makes participants 2 and 3, the service is participant 1, and nobody ever has the whole key. The user’s participants say their part first. Ends by itself after ten minutes; of one user the last five go on. A server can do it only where the app has `mpc.allowServer`.',
+        'Distributed key generation (FROST, Ed25519, two of three): the user’s device runs participants 2 and 3, the service is participant 1, and nobody ever has the whole key. The user’s participants send their messages first. A key generation expires after ten minutes. A user can have five in progress; starting another one ends the oldest. A server can do this only if the app has `mpc.allowServer`.',
       turn: ({ user }) => user.id,
       callers: currentUser(),
       body: BeginKeyGeneration,
@@ -34,7 +34,7 @@ export const keyGenerationRoutes: Route[] = [
     {
       summary: 'Exchange parts of the shares',
       description:
-        'Gives the user’s parts of share 1, and gets the service’s parts of shares 2 and 3; all sealed (HPKE, purpose `halfkey/v1/dkg-subshare`) to who is to have them. A part that is not what its sender committed to is refused with its sender’s index, and nothing changes. The same request again gets the same answer.',
+        'Sends the user’s parts of share 1 and returns the service’s parts of shares 2 and 3. Each part is sealed to its recipient (HPKE, purpose `halfkey/v1/dkg-subshare`). If a part does not match its sender’s commitments, the error has the sender’s index, and nothing changes. Repeating the request returns the same response.',
       turn: ({ user }) => user.id,
       callers: currentUser(),
       params: IdParam,
@@ -58,7 +58,7 @@ export const keyGenerationRoutes: Route[] = [
     {
       summary: 'Confirm a generated key',
       description:
-        'Shows that the user has share 2 and share 3, and makes the key the user’s `shared` wallet. Emits `wallet.created`, and `wallet.ready` once its party is on the ledger. The same request again gets the same wallet.',
+        'Proves that the user has share 2 and share 3, and creates the user’s `shared` wallet with the key. Emits `wallet.created`, and `wallet.ready` once its party is on the ledger. Repeating the request returns the same wallet.',
       callers: currentUser(),
       params: IdParam,
       body: ConfirmKeyGeneration,
@@ -93,7 +93,7 @@ export const keyGenerationRoutes: Route[] = [
     'DELETE /mpc/dkg/:id',
     {
       summary: 'Cancel a key generation',
-      description: 'What was secret in it is destroyed. One that is over is answered as it is.',
+      description: 'Destroys its secrets. A key generation that has already ended is returned unchanged.',
       callers: currentUser(),
       params: IdParam,
       reply: one(KeyGeneration),

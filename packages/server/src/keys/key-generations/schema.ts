@@ -18,10 +18,10 @@ const INDEX_MAX = 15
 const Index = z.int().min(1).max(INDEX_MAX)
 const DkgId = z.string().meta({ example: 'dkg_01jb2m7x9kq4t8v6w0r3s5y1zq' })
 const TranscriptHash = Hex32.meta({
-  description: 'SHA-256 of what everybody has said first, as both sides must have seen it.',
+  description: 'SHA-256 of all first messages. Both sides must have seen the same messages.',
 })
 
-/** Who takes part beside the service, and the key that its parts are sealed to. */
+/** A participant other than the service, and the key that its parts are sealed to. */
 const Participant = z
   .strictObject({ index: Index, holder: Holder, encryptionKey: EncryptionPublicKey })
   .meta({ id: 'DkgParticipant' })
@@ -30,8 +30,12 @@ const Participant = z
 const Round1 = z
   .strictObject({
     index: Index,
-    commitments: z.array(Hex32).min(2).max(2).meta({ description: 'To its polynomial, as many as the threshold.' }),
-    proofOfKnowledge: Hex64.meta({ description: 'Of the polynomial’s constant: a Schnorr signature.' }),
+    commitments: z
+      .array(Hex32)
+      .min(2)
+      .max(2)
+      .meta({ description: 'Commitments to its polynomial, as many as the threshold.' }),
+    proofOfKnowledge: Hex64.meta({ description: 'Proof of knowing the polynomial’s constant: a Schnorr signature.' }),
   })
   .meta({ id: 'DkgRound1' })
 export type Round1 = z.infer<typeof Round1>
@@ -43,13 +47,13 @@ export const BeginKeyGeneration = z
       .min(1)
       .max(LEDGER_CHARS_MAX)
       .optional()
-      .meta({ description: "Of the wallet; the service's first one, if none is named.", example: 'embedded' }),
+      .meta({ description: "The wallet's ledger. Default: the service's first ledger.", example: 'embedded' }),
     participants: z
       .array(Participant)
       .min(2)
       .max(2)
       .meta({
-        description: 'Index 2 is the device’s, index 3 the recovery’s.',
+        description: 'Index 2 is the device, index 3 is the recovery share.',
         example: [
           {
             index: 2,
@@ -68,7 +72,7 @@ export const BeginKeyGeneration = z
       .min(2)
       .max(2)
       .meta({
-        description: 'What both have said first.',
+        description: 'The first messages of both participants.',
         example: [
           {
             index: 2,
@@ -94,19 +98,21 @@ export const BeginKeyGeneration = z
   .meta({ id: 'BeginKeyGeneration' })
 export type BeginKeyGeneration = z.infer<typeof BeginKeyGeneration>
 
-/** A key generation as every answer shows it. */
+/** A key generation, as in all responses. */
 export const KeyGeneration = z
   .object({
     dkgId: DkgId,
     status: z.enum(['round1', 'round2', 'confirmed', 'canceled', 'expired']).meta({
-      description: 'Which round is answered. All but `confirmed` end after ten minutes.',
+      description: 'The last completed round, or how it ended. Unless it is `confirmed`, it expires after ten minutes.',
     }),
     ledger: z.string(),
     subject: Subject.meta({ description: 'What every seal and proof of this key generation is bound to.' }),
-    round1: Round1.meta({ description: 'What the service has said first: it is participant 1.' }),
+    round1: Round1.meta({ description: 'The first message of the service, which is participant 1.' }),
     transcriptHash: TranscriptHash,
-    publicKey: Hex32.nullable().meta({ description: 'The key that came out; null before the second round.' }),
-    walletId: z.string().meta({ description: 'Of the wallet that it makes, which is there once it is confirmed.' }),
+    publicKey: Hex32.nullable().meta({ description: 'The generated public key; null before the second round.' }),
+    walletId: z.string().meta({
+      description: 'Id of the wallet that it creates. The wallet exists once the key generation is confirmed.',
+    }),
     expiresAt: Time,
     ...Times,
   })
@@ -149,7 +155,7 @@ export const ConfirmKeyGeneration = z
       .array(IndexedProof)
       .min(2)
       .max(2)
-      .meta({ description: 'Of knowing share 2 and share 3, bound to this key generation and its transcript.' }),
+      .meta({ description: 'Proofs of knowing share 2 and share 3, bound to this key generation and its transcript.' }),
     transcriptHash: TranscriptHash,
   })
   .meta({ id: 'ConfirmKeyGeneration' })

@@ -11,7 +11,7 @@ import { fail } from './errors.ts'
 import type { KeyGeneration, Round1 } from './schema.ts'
 import * as store from './store.ts'
 
-/** What the service's secrets are sealed under: its polynomial can never be taken for its share. */
+/** The context that the service's secrets are sealed under. It separates the polynomial from the share. */
 const stateSeal = (row: Pick<store.KeyGenerationRow, 'tenant_id' | 'id'>, what: 'polynomial' | 'share') => [
   'key generation',
   row.tenant_id,
@@ -88,7 +88,7 @@ export function requireInProgress(row: store.KeyGenerationRow, now: Date): void 
 /** Both sides have seen the same first messages. @throws protocol_violated (names `transcriptHash`) */
 export function requireSameTranscript(row: store.KeyGenerationRow, transcriptHash: string): void {
   if (row.transcript.toString('hex') === transcriptHash) return
-  const message = 'The two sides have not seen the same first messages. Begin again.'
+  const message = 'The two sides did not see the same first messages. Start another key generation.'
   throw fail('protocol_violated', [{ field: 'transcriptHash', code: 'transcript_differs', message }])
 }
 

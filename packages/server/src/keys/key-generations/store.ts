@@ -10,20 +10,20 @@ export interface KeyGenerationRow {
   app_id: Id<'app'>
   user_id: Id<'usr'>
   ledger: string
-  /** What has not been confirmed can be over all the same: see `expires_at`. */
+  /** An unconfirmed one may have expired: see `expires_at`. */
   status: 'round1' | 'round2' | 'confirmed' | 'canceled'
-  /** Of the user: whose keys (hex) the service's sub-shares are sealed to. */
+  /** The user's participants. The service's sub-shares are sealed to their keys (hex). */
   participants: { index: number; holder: 'device' | 'recovery'; encryptionKey: string }[]
-  /** Everybody's first message, by index, the service's first. */
+  /** All first messages, by index, the service's first. */
   round1: Round1[]
-  /** The service's polynomial until the second round, then its share; null once it is over. */
+  /** The service's polynomial until the second round, then its share; null after it has ended. */
   state_sealed: Buffer | null
-  /** Hex, all of it; from the second round on. */
+  /** In hex. Set in the second round. */
   sharing: { commitments: string[]; verifyingShares: string[] } | null
   transcript: Buffer
   round2_hash: Buffer | null
   round2: AnsweredSubshares | null
-  /** Of the wallet that it makes, which is there once it is confirmed. */
+  /** Id of the wallet that it creates. The wallet exists after the confirmation. */
   wallet_id: Id<'wal'>
   expires_at: Date
   created_at: Date
@@ -36,7 +36,7 @@ export async function insertKeyGeneration(tx: Db, row: KeyGenerationRow): Promis
   await tx.run(insertion('key_generations', { ...row, ...lists }))
 }
 
-/** Whose key generation. */
+/** Identifies a key generation of a user. */
 export interface Place {
   tenantId: Id<'ten'>
   appId: Id<'app'>
@@ -58,13 +58,13 @@ export function lockKeyGeneration(tx: Db, of: Place): Promise<KeyGenerationRow |
   return tx.one<KeyGenerationRow>(sql`${select(of)} for no key update`)
 }
 
-/** Stores how far a key generation is. */
+/** Stores the progress of a key generation. */
 export async function updateKeyGeneration(tx: Db, row: KeyGenerationRow): Promise<void> {
   const changed = { ...row, round2: json(row.round2) }
   await tx.run(update('key_generations', changed, 'status state_sealed sharing round2_hash round2 updated_at'))
 }
 
-/** Cancels a user's key generations that are under way, but for the last `keep`, and wipes what was secret in them. */
+/** Cancels a user's open key generations except the last `keep`, and destroys their secrets. */
 export async function cancelOlder(
   tx: Db,
   now: Date,
@@ -78,7 +78,7 @@ export async function cancelOlder(
       order by id desc offset ${of.keep})`)
 }
 
-/** Deletes a user's key generations that came to nothing, but for the last `keep`. */
+/** Deletes a user's canceled key generations except the last `keep`. */
 export async function forgetOlder(tx: Db, of: { tenantId: Id<'ten'>; userId: Id<'usr'>; keep: number }): Promise<void> {
   await tx.run(sql`
     delete from key_generations where tenant_id = ${of.tenantId} and id in (
@@ -87,7 +87,7 @@ export async function forgetOlder(tx: Db, of: { tenantId: Id<'ten'>; userId: Id<
       order by id desc offset ${of.keep})`)
 }
 
-/** Wipes the secrets of a portion of the key generations, of all tenants, whose time is over. @returns how many */
+/** Destroys the secrets of a batch of the expired key generations, of all tenants. @returns how many */
 export function wipeExpired(db: Db, now: Date, limit: number): Promise<number> {
   return db.run(sql`
     update key_generations set state_sealed = null, round2 = null, updated_at = ${now}
@@ -96,7 +96,7 @@ export function wipeExpired(db: Db, now: Date, limit: number): Promise<number> {
       limit ${limit} for no key update skip locked)`)
 }
 
-/** Deletes a portion of the key generations, of all tenants, whose time was over before `until`. @returns how many */
+/** Deletes a batch of the key generations, of all tenants, that expired before `until`. @returns how many */
 export function deleteExpired(db: Db, until: Date, limit: number): Promise<number> {
   return db.run(sql`
     delete from key_generations where (tenant_id, id) in (

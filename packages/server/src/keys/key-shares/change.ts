@@ -43,14 +43,16 @@ export async function replaceWraps(deps: Deps, call: Call, id: string, input: Re
     const row = rows.find((each) => isLive(each) && each.generation === generation && each.index === input.index)
     if (row === undefined) throw notFoundField('index')
     const ciphertext = row.client_ciphertext
-    if (ciphertext?.alg !== ALG) throw invalid('index', 'This share is not kept here under passkeys.')
-    if (input.wraps.length === 0) throw lost('One wrap must stay. To give the share up, delete it.')
+    if (ciphertext?.alg !== ALG)
+      throw invalid('index', 'Must be a share that is stored here and protected by passkeys.')
+    if (input.wraps.length === 0)
+      throw lost('Must have at least one wrap. To give up the share, delete it (DELETE /mpc/shares/:walletId).')
     const passkeys = await credentialIdsOf(tx, wallet.tenant_id, wallet.user_id)
     const known = (wrap: Wrap) =>
       ciphertext.wraps.some((old) => hasCredential(old, Buffer.from(wrap.credentialId ?? '', 'base64url'))) ||
       passkeys.some((passkey) => hasCredential(wrap, passkey))
     if (!input.wraps.some(known))
-      throw lost('One wrap must be of a passkey that the user has here, or that had one before.')
+      throw lost('Must have a wrap for a passkey that the user has here, or that already had a wrap.')
     const changed = { ...row, client_ciphertext: { ...ciphertext, wraps: input.wraps }, updated_at: deps.now() }
     requireRoom(
       rows.filter((each) => each !== row),
@@ -82,9 +84,9 @@ export async function deleteShares(deps: Deps, call: Call, id: string, query: De
     if (first === undefined) throw fail('not_found')
     const of = { tenantId, walletId: wallet.id, generations: [first.generation], status: 'deleted' as const }
     const deleted = (await endShares(tx, deps.now(), of)).length
-    // A signature share that was just made with the deleted share is not sent any more.
+    // A signature share that was just made with the deleted share is no longer sent.
     await invalidateDecisions(tx, of)
-    // A resharing that was begun before would bring a share back.
+    // A resharing that was started before would restore a share.
     await cancelResharing(tx, deps.now(), of)
     await publish(tx, deps, walletEvent(wallet, 'key_share.deleted', call, { deleted }))
     const remainingKnown = live.filter((row) => !isStored(row)).length

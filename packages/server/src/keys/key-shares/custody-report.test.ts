@@ -68,7 +68,7 @@ test('with a shared wallet both sign together, the user by the other two shares,
     ],
     canSign: [
       { who: 'service_and_user', how: 'Share 1 of the service with share 2 or 3 of the user.' },
-      { who: 'user', how: 'Shares 2 and 3, joined without the service.' },
+      { who: 'user', how: 'Shares 2 and 3, combined without the service.' },
       { who: 'user', how: expect.stringContaining('client that split the key') },
     ],
     serviceAlone: false,

@@ -18,7 +18,7 @@ function openableBy(row: ShareRow): WalletCustody['shares'][number]['openableBy'
 
 const listed = (rows: readonly ShareRow[]) => rows.map(({ index }) => index).join(', ')
 
-/** Who signs with a key in three shares. `rows` are the live ones of its generation, `deleted` those that were. */
+/** Who can sign with a key in three shares. `rows` are the live shares of its generation, `deleted` the deleted ones. */
 function sharedSigners(wallet: WalletRow, rows: readonly ShareRow[], deleted: readonly ShareRow[]): CanSign {
   const has = (index: number) => rows.some((row) => row.index === index)
   const had = (index: number) => has(index) || deleted.some((row) => row.index === index)
@@ -30,8 +30,8 @@ function sharedSigners(wallet: WalletRow, rows: readonly ShareRow[], deleted: re
       how: `Share ${server} of the service with share ${users.length === 1 ? listed(users) : `${device} or ${recovery}`} of the user.`,
     })
   if (has(device) && has(recovery))
-    signs.push({ who: 'user', how: `Shares ${device} and ${recovery}, joined without the service.` })
-  // To delete records takes nothing away from who holds the shares.
+    signs.push({ who: 'user', how: `Shares ${device} and ${recovery}, combined without the service.` })
+  // Holders of shares still have them after the records are deleted.
   else if (had(device) && had(recovery))
     signs.push({
       who: 'user',
@@ -40,27 +40,27 @@ function sharedSigners(wallet: WalletRow, rows: readonly ShareRow[], deleted: re
   if (wallet.exported_at !== null)
     signs.push({
       who: 'anyone_with_export',
-      how: `The service gave its share out on ${wallet.exported_at.toISOString()}: with one other share it makes the key.`,
+      how: `The service released its share on ${wallet.exported_at.toISOString()}. With one other share it makes the key.`,
     })
   if (wallet.key_origin === 'client_dealt')
-    signs.push({ who: 'user', how: 'The client that split the key had it whole, and may have kept it.' })
+    signs.push({ who: 'user', how: 'The client that split the key had the whole key, and may have kept it.' })
   return signs
 }
 
-/** Who signs with a key that the user has. */
+/** Who can sign with a key that the user has. */
 function ownSigners(wallet: WalletRow, rows: readonly ShareRow[]): CanSign {
-  const signs: CanSign = [{ who: 'user', how: 'The key itself, which the user keeps.' }]
+  const signs: CanSign = [{ who: 'user', how: 'The key itself, which the user has.' }]
   const needed = rows[0]?.threshold ?? Number.POSITIVE_INFINITY
   const kept = rows.filter(isStored)
   if (kept.length >= needed)
     signs.push({
       who: 'user',
-      how: `${needed} of the shares ${listed(kept)} that are kept here, joined by their user.`,
+      how: `${needed} of the shares ${listed(kept)} that are stored here, combined by their user.`,
     })
   if (wallet.exported_at !== null)
     signs.push({
       who: 'anyone_with_export',
-      how: `The service gave out what makes the key on ${wallet.exported_at.toISOString()}.`,
+      how: `The service released enough to make the key on ${wallet.exported_at.toISOString()}.`,
     })
   return signs
 }
@@ -68,12 +68,12 @@ function ownSigners(wallet: WalletRow, rows: readonly ShareRow[]): CanSign {
 function signersOf(wallet: WalletRow, rows: readonly ShareRow[], deleted: readonly ShareRow[]): CanSign {
   if (wallet.custody === 'shared') return sharedSigners(wallet, rows, deleted)
   if (wallet.custody === 'self_custody') return ownSigners(wallet, rows)
-  return [{ who: 'service', how: 'The tenant’s ledger-node key, which the service keeps sealed.' }]
+  return [{ who: 'service', how: 'The tenant’s ledger-node key, which the service stores encrypted.' }]
 }
 
 const NOT_SERVICE = 'The service could open enough shares to sign alone.'
 
-/** Who can sign or rebuild with a wallet's key today, from the records. @throws not_found */
+/** Who can currently sign with a wallet's key or rebuild it, according to the records. @throws not_found */
 export async function walletCustody(deps: Deps, caller: Caller, id: string): Promise<WalletCustody> {
   const wallet = await getWalletRow(deps, caller, id)
   const all = await sharesOf(deps.db, wallet.tenant_id, wallet.id)

@@ -1,11 +1,11 @@
 import { type ErrorTable, failures } from '../../platform/http/errors.ts'
 import { CUSTODY_ERRORS } from '../../wallets/custody/service.ts'
 
-/** How many generations of shares a user can store of a wallet in self-custody. */
+/** How many generations of shares a user can store for a self-custody wallet. */
 export const GENERATIONS_MAX = 20
 /** How many shares of a wallet can be stored in its lifetime, deleted ones included. */
 export const RECORDS_MAX = 300
-/** The size of a wallet's ciphertexts together, as JSON: every read of its shares reads them all. */
+/** The total size of a wallet's ciphertexts, as JSON. Every read of its shares reads all of them. */
 export const CIPHERTEXT_BYTES_MAX = 256 * 1024
 
 /** The errors of the key-share endpoints. */
@@ -14,7 +14,7 @@ export const KEY_SHARE_ERRORS = {
   wallet_frozen: [409, 'This wallet is frozen.'],
   share_limit: [
     409,
-    `A wallet takes at most ${GENERATIONS_MAX} generations and ${RECORDS_MAX} records of shares, and ${CIPHERTEXT_BYTES_MAX / 1024} KiB of ciphertexts. Delete what is of no use any more.`,
+    `A wallet stores at most ${GENERATIONS_MAX} generations and ${RECORDS_MAX} records of shares, and ${CIPHERTEXT_BYTES_MAX / 1024} KiB of ciphertexts. Delete shares that you no longer need.`,
   ],
 } as const satisfies ErrorTable
 

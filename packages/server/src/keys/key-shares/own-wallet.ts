@@ -19,7 +19,7 @@ const notFound = (where: IdIn): HttpError => (where === 'path' ? fail('not_found
 /** @throws custody_unsupported for an embedded wallet, whose key has no shares */
 function requireOwnKey(row: WalletRow): void {
   if (row.custody !== 'embedded') return
-  const message = 'The key of an embedded wallet is the service’s own; there are no shares of it.'
+  const message = 'The key of an embedded wallet belongs to the service and has no shares.'
   throw fail('custody_unsupported').about('walletId', message)
 }
 
@@ -48,7 +48,7 @@ export async function lockWallet(
   return row
 }
 
-/** A `shared` wallet's own generation; in self-custody the newest one that has live shares. */
+/** The current generation of a `shared` wallet; of a `self_custody` wallet, the newest one that has live shares. */
 export function currentGeneration(wallet: WalletRow, rows: readonly ShareRow[]): number | null {
   if (wallet.custody === 'shared') return wallet.generation
   const live = rows.filter(isLive).map(({ generation }) => generation)
@@ -57,7 +57,7 @@ export function currentGeneration(wallet: WalletRow, rows: readonly ShareRow[]):
 
 const sizeOf = (ciphertext: ClientCiphertext | null) => (ciphertext === null ? 0 : JSON.stringify(ciphertext).length)
 
-/** A ciphertext fits beside those of the wallet's other shares. @throws share_limit */
+/** Checks the limit of the wallet's ciphertexts, with a new one. @throws share_limit */
 export function requireRoom(others: readonly ShareRow[], ciphertext: ClientCiphertext): void {
   const kept = others.reduce((sum, { client_ciphertext: each }) => sum + sizeOf(each), 0)
   if (kept + sizeOf(ciphertext) > CIPHERTEXT_BYTES_MAX) throw fail('share_limit')

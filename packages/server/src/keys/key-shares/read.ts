@@ -26,7 +26,7 @@ function checkReadable(wallet: WalletRow, { recipient_public_key: recipient }: R
   if (recipient === undefined) return
   if (wallet.custody === 'shared') {
     const message =
-      'The service’s share of a shared wallet leaves by POST /mpc/recover (mode release) alone, for a proof of another share.'
+      'The service’s share of a shared wallet is released only by POST /mpc/recover (mode release), with a proof of another share.'
     throw fail('custody_violation').about(FIELD, message)
   }
   if (wallet.frozen_at !== null) throw fail('wallet_frozen')
@@ -52,7 +52,7 @@ async function sealedFor(deps: Deps, wallet: WalletRow, row: ShareRow, recipient
   }
 }
 
-/** One share as it is answered. If it leaves the service, not only its metadata, that is recorded and published. */
+/** One share as it is returned. If the share itself is returned, this is recorded and published. */
 async function readShare(tx: Db, deps: Deps, call: Call, wallet: WalletRow, row: ShareRow, recipient: Buffer | null) {
   const sealed = recipient !== null && row.share_sealed !== null ? await sealedFor(deps, wallet, row, recipient) : null
   const clientCiphertext = row.client_ciphertext

@@ -24,7 +24,7 @@ export const keyShareRoutes: Route[] = [
     {
       summary: 'Store a key share',
       description:
-        'Either `sealed`: the service opens it (HPKE, purpose `store-share`) and checks it against `commitments`; or `clientCiphertext` with a `proof` of knowing the share: the service can’t open it. Of each generation it could open fewer shares than the threshold, those that a password protects counted in; of a `shared` wallet share 1 alone. Where a share was only proven so far, its ciphertext is added. A `shared` wallet that is pending gets ready with share 2. Answers never show the share. Emits `key_share.stored`.',
+        'Send either `sealed`, which the service opens (HPKE, purpose `store-share`) and checks against `commitments`; or `clientCiphertext`, which the service cannot open, with a `proof` that you know the share. The service can open fewer shares of each generation than the threshold, counting shares protected by a password; of a `shared` wallet, only share 1. If a share was only proven before, its ciphertext is added. A pending `shared` wallet becomes ready with share 2. Responses never contain the share. Emits `key_share.stored`.',
       turn: ({ user }) => user.id,
       callers: currentUser(),
       body: StoreShare,
@@ -39,7 +39,7 @@ export const keyShareRoutes: Route[] = [
     {
       summary: "Get a wallet's key shares",
       description:
-        'What is known of the shares of the current generation, and what the client encrypted of them. With `recipient_public_key` the service’s share of a wallet in self-custody comes sealed to it (purpose `read-share`); that of a `shared` wallet leaves by `POST /mpc/recover` alone. Needs a recent second factor or sign-in. Emits `key_share.retrieved` for each share that leaves.',
+        'Records of the shares of the current generation, with the ciphertexts that the client stored. With `recipient_public_key`, the service’s share of a `self_custody` wallet is sealed to that key (purpose `read-share`). The service’s share of a `shared` wallet is released only by `POST /mpc/recover`. Needs a recent second factor or sign-in. Emits `key_share.retrieved` for each share that is returned.',
       callers: currentUser(),
       params: WalletParam,
       query: ReadShares,
@@ -55,7 +55,7 @@ export const keyShareRoutes: Route[] = [
     {
       summary: 'Replace the wraps of a key share',
       description:
-        'For a share that passkeys protect: all the wraps that it has from now on. At least one is of a passkey that the user has here, or that had one before. Removing a passkey takes its wraps along. Needs a recent second factor or sign-in. Emits `key_share.stored`.',
+        'Replaces all wraps of a share that passkeys protect. At least one wrap must be for a passkey that the user has here, or that already had a wrap. Removing a passkey also deletes its wraps. Needs a recent second factor or sign-in. Emits `key_share.stored`.',
       callers: currentUser(),
       params: WalletParam,
       body: ReplaceWraps,
@@ -71,7 +71,7 @@ export const keyShareRoutes: Route[] = [
     {
       summary: "Destroy a wallet's key shares",
       description:
-        'What is kept of one generation: data keys and ciphertexts. What holders have, they keep; and a backup of the database has them until it is gone. Without the service’s share a `shared` wallet signs only by the user’s other two. Needs a recent second factor or sign-in. Emits `key_share.deleted`.',
+        'Deletes the stored data keys and ciphertexts of one generation. Shares that their holders have are not affected, and backups of the database keep them until you delete the backups. Without the service’s share, a `shared` wallet can sign only with the user’s two shares. Needs a recent second factor or sign-in. Emits `key_share.deleted`.',
       callers: currentUser(),
       params: WalletParam,
       query: DeleteShares,
@@ -85,7 +85,7 @@ export const keyShareRoutes: Route[] = [
     'GET /wallets/:id/custody',
     {
       summary: "Get who can sign with a wallet's key",
-      description: 'Who can sign or rebuild with it today, as the records say.',
+      description: 'Who can currently sign with the key or rebuild it, according to the records.',
       callers: secretKey('wallets:read'),
       params: IdParam,
       reply: one(WalletCustody),

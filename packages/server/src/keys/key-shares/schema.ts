@@ -23,11 +23,11 @@ const GenerationText = z
   .string()
   .regex(/^[1-9]\d{0,6}$/)
   .meta({
-    description: 'Of which shares; the current ones where it is left out.',
+    description: 'Generation of the shares. Default: the current one.',
     ...expected('a whole number from 1'),
   })
 
-/** A data key, wrapped for a passkey or by a password; which fields it has depends on `alg`. */
+/** A data key, wrapped with a passkey or a password. Its fields depend on `alg`. */
 const Wrap = z
   .strictObject({
     credentialId: z
@@ -36,32 +36,32 @@ const Wrap = z
       .max(1024)
       .regex(/^[A-Za-z0-9_-]+$/)
       .optional()
-      .meta({ description: 'By a passkey: its credential id.', ...expected('1 to 1024 characters of base64url') }),
-    rpId: z.string().min(1).max(253).optional().meta({ description: 'By a passkey: where it is used.' }),
+      .meta({ description: 'For a passkey: its credential id.', ...expected('1 to 1024 characters of base64url') }),
+    rpId: z.string().min(1).max(253).optional().meta({ description: 'For a passkey: the id of its relying party.' }),
     prfSalt: z
       .string()
       .regex(/^[A-Za-z0-9_-]{43}$/)
       .optional()
-      .meta({ description: 'By a passkey: what its PRF is evaluated at.', ...expected('32 bytes as base64url') }),
-    salt: base64Url(SALT_BYTES_MAX).optional().meta({ description: 'By a password: Argon2id’s salt.' }),
-    memoryKiB: z.int().min(65_536).max(4_194_304).optional().meta({ description: 'By a password: from 64 MiB.' }),
-    iterations: z.int().min(3).max(100).optional().meta({ description: 'By a password.' }),
-    parallelism: z.int().min(1).max(16).optional().meta({ description: 'By a password.' }),
+      .meta({ description: 'For a passkey: the input of its PRF.', ...expected('32 bytes as base64url') }),
+    salt: base64Url(SALT_BYTES_MAX).optional().meta({ description: 'For a password: the salt of Argon2id.' }),
+    memoryKiB: z.int().min(65_536).max(4_194_304).optional().meta({ description: 'For a password: at least 64 MiB.' }),
+    iterations: z.int().min(3).max(100).optional().meta({ description: 'For a password.' }),
+    parallelism: z.int().min(1).max(16).optional().meta({ description: 'For a password.' }),
     wrappedDek: base64Url(WRAPPED_BYTES_MAX).meta({ description: 'The data key, sealed.' }),
   })
   .meta({
     id: 'KeyShareWrap',
     description:
-      'One way to the data key. By a passkey: `credentialId`, `rpId`, `prfSalt`. By a password: `salt`, `memoryKiB`, `iterations`, `parallelism`.',
+      'One way to open the data key. For a passkey: `credentialId`, `rpId`, `prfSalt`. For a password: `salt`, `memoryKiB`, `iterations`, `parallelism`.',
   })
 export type Wrap = z.infer<typeof Wrap>
 
-/** A share as its client encrypted it: one data key, wrapped in one or more ways. */
+/** A share that its client encrypted with a data key. The data key is wrapped in one or more ways. */
 export const ClientCiphertext = z
   .strictObject({
     v: z.literal(1).meta(expected('1')),
     alg: z.enum(['prf-hkdf-sha256-aes256gcm', 'argon2id-aes256gcm']).meta({
-      description: 'What opens it: a passkey’s PRF, or a password. What a password protects can be guessed.',
+      description: 'What opens it: a passkey’s PRF, or a password. A password can be guessed.',
     }),
     iv: z
       .string()
@@ -80,15 +80,15 @@ export const StoreShare = z
     index: z.int().min(1).max(15),
     threshold: z.int().min(2).max(15),
     total: z.int().min(2).max(15),
-    generation: Generation.optional().meta({ description: 'The wallet’s current one, or 1, where it is left out.' }),
+    generation: Generation.optional().meta({ description: 'Default: the wallet’s current generation, or 1.' }),
     scheme: z.enum(['FROST-ED25519-SHA512-v1']),
     curve: z.enum(['ed25519']),
-    commitments: z.array(Hex32).min(1).max(15).meta({ description: 'Feldman’s, `threshold` of them.' }),
+    commitments: z.array(Hex32).min(1).max(15).meta({ description: 'Feldman commitments, as many as `threshold`.' }),
     sealed: SealedToService.optional(),
     clientCiphertext: ClientCiphertext.optional(),
-    proof: Hex64.optional().meta({ description: 'With `clientCiphertext`: that the sender knows the share.' }),
+    proof: Hex64.optional().meta({ description: 'With `clientCiphertext`: proof that the sender knows the share.' }),
   })
-  .meta({ id: 'StoreKeyShare', description: 'With either `sealed`, or `clientCiphertext` and `proof`.' })
+  .meta({ id: 'StoreKeyShare', description: 'Send either `sealed`, or `clientCiphertext` and `proof`.' })
 export type StoreShare = z.infer<typeof StoreShare>
 
 export const WalletParam = z.object({ walletId: z.string() })
@@ -96,7 +96,7 @@ export const WalletParam = z.object({ walletId: z.string() })
 export const ReadShares = z.strictObject({
   generation: GenerationText.optional(),
   recipient_public_key: EncryptionPublicKey.optional().meta({
-    description: 'Seal the service’s share of a wallet in self-custody to this key.',
+    description: 'Seal the service’s share of a `self_custody` wallet to this key.',
   }),
 })
 export type ReadShares = z.infer<typeof ReadShares>
@@ -104,7 +104,7 @@ export type ReadShares = z.infer<typeof ReadShares>
 export const DeleteShares = z.strictObject({ generation: GenerationText.optional() })
 export type DeleteShares = z.infer<typeof DeleteShares>
 
-/** What a wallet's shares of a generation are. */
+/** A wallet's shares of one generation. */
 export const Shares = z
   .object({
     walletId: z.string(),
@@ -123,11 +123,13 @@ export const Shares = z
             wraps: z.array(z.object(Wrap.shape)),
           })
           .nullable()
-          .meta({ description: 'As it was stored; null for what is not the client’s to open, or not kept.' }),
+          .meta({
+            description: 'As it was stored; null if the client cannot open the share or it is not stored here.',
+          }),
         sealed: z
           .object({ enc: z.string(), ct: z.string() })
           .nullable()
-          .meta({ description: 'The service’s share, sealed to `recipient_public_key`; null without one.' }),
+          .meta({ description: 'The service’s share, sealed to `recipient_public_key`; null without that key.' }),
       }),
     ),
   })
@@ -140,15 +142,16 @@ export const ReplaceWraps = z
     generation: Generation.optional(),
     wraps: z.array(Wrap).max(WRAPS_MAX),
   })
-  .meta({ id: 'ReplaceKeyShareWraps', description: 'All the ways to a share’s data key from now on.' })
+  .meta({ id: 'ReplaceKeyShareWraps', description: 'The new wraps of the share’s data key. They replace all others.' })
 export type ReplaceWraps = z.infer<typeof ReplaceWraps>
 
 export const DeletedShares = z
   .object({
     walletId: z.string(),
-    deleted: z.int().meta({ description: 'Records that ended.', example: 3 }),
+    deleted: z.int().meta({ description: 'How many records were deleted.', example: 3 }),
     remainingKnown: z.int().meta({
-      description: 'How many of these shares others are known to hold: those that were proven and never kept here.',
+      description:
+        'How many of these shares their holders are known to have: shares that were proven and never stored here.',
       example: 2,
     }),
     threshold: z.int().meta({ example: 2 }),
@@ -156,7 +159,7 @@ export const DeletedShares = z
   .meta({ id: 'DeletedKeyShares' })
 export type DeletedShares = z.infer<typeof DeletedShares>
 
-/** Who can sign or rebuild with a wallet's key today, as the records say. */
+/** Who can currently sign with a wallet's key or rebuild it, according to the records. */
 export const WalletCustody = z
   .object({
     walletId: z.string(),
@@ -178,11 +181,11 @@ export const WalletCustody = z
           stored: z.boolean(),
           openableBy: z.enum(['service', 'user', 'password', 'holder']).meta({
             description:
-              'What opens the share: the service’s keys, the user’s passkeys, whoever knows or guesses a password, or nothing here: its holder has it.',
+              'What opens the share: the service’s keys (`service`), the user’s passkeys (`user`), or a password that somebody knows or guesses (`password`). `holder`: it is not stored here, and its holder has it.',
           }),
         }),
       )
-      .meta({ description: 'The live ones of the current generation.' }),
+      .meta({ description: 'Pending and active shares of the current generation.' }),
     canSign: z
       .array(
         z.object({
@@ -190,12 +193,14 @@ export const WalletCustody = z
           how: z.string().meta({ example: 'Share 1 of the service with share 2 or 3 of the user.' }),
         }),
       )
-      .meta({ description: 'Who can sign with the key, or put it together; empty where no records say how.' }),
-    serviceAlone: z.boolean().meta({ description: 'Whether what the service can open is enough to sign.' }),
+      .meta({ description: 'Who can sign with the key or rebuild it. Empty if there are no records of it.' }),
+    serviceAlone: z.boolean().meta({ description: 'Whether the service can open enough shares to sign alone.' }),
     userAlone: z
       .boolean()
-      .meta({ description: 'Whether the user is known to hold enough to sign without the service.' }),
-    generationsDestroyed: z.int().meta({ description: 'Generations of shares of which nothing is kept any more.' }),
+      .meta({ description: 'Whether the user is known to have enough shares to sign without the service.' }),
+    generationsDestroyed: z
+      .int()
+      .meta({ description: 'Number of generations whose shares are all superseded or deleted.' }),
   })
   .meta({ id: 'WalletCustody' })
 export type WalletCustody = z.infer<typeof WalletCustody>

@@ -36,7 +36,7 @@ const detail = (field: string, code: string, message: string) => ({ field, code,
 /** @throws validation_failed */
 function readSent({ sealed, clientCiphertext: ciphertext, proof }: StoreShare): Sent {
   if (sealed !== undefined && ciphertext === undefined) {
-    if (proof !== undefined) throw invalid('proof', 'Is not for a share that the service opens.', 'not_allowed')
+    if (proof !== undefined) throw invalid('proof', 'Must be absent for a share that the service opens.', 'not_allowed')
     return { sealed }
   }
   if (sealed !== undefined)
@@ -54,13 +54,13 @@ function checkNumbers({ index, threshold: needed, total, commitments }: StoreSha
     ...(index > total ? [detail('index', 'invalid', 'Must be at most "total".')] : []),
     ...(commitments.length === needed
       ? []
-      : [detail('commitments', 'invalid', 'Must have as many entries as "threshold" says.')]),
+      : [detail('commitments', 'invalid', 'Must have as many entries as "threshold".')]),
   ]
   if (wrong.length > 0) throw fail('validation_failed', wrong)
 }
 
 const VIOLATION =
-  'Of this wallet the service holds share 1. Another one that it could open, or that a password protects and so can be guessed, would let it sign alone.'
+  'The service has share 1 of this wallet. It could sign alone if it could open another share, or if a password protected another share, because a password can be guessed.'
 
 /** The rules of a `shared` wallet. @throws validation_failed, custody_violation */
 function checkShared(input: StoreShare, sent: Sent): void {
@@ -71,10 +71,14 @@ function checkShared(input: StoreShare, sent: Sent): void {
   ]
   const wrong = fixed
     .filter(([field, value]) => input[field] !== value)
-    .map(([field, value]) => detail(field, 'invalid', `Must be ${value} here.`))
+    .map(([field, value]) => detail(field, 'invalid', `Must be ${value} for this wallet.`))
   if (wrong.length > 0) throw fail('validation_failed', wrong)
   if (input.index === server && 'ciphertext' in sent)
-    throw invalid('clientCiphertext', 'Share 1 is the service’s: it must be able to open it.', 'not_allowed')
+    throw invalid(
+      'clientCiphertext',
+      'Must be absent for share 1, because the service must be able to open it. Send "sealed".',
+      'not_allowed',
+    )
   if (input.index !== server && ('sealed' in sent || sent.ciphertext.alg === 'argon2id-aes256gcm'))
     throw fail('custody_violation', [{ code: 'custody_violation', message: VIOLATION }])
 }
@@ -110,7 +114,7 @@ async function check(deps: Deps, call: Call, wallet: WalletRow, input: StoreShar
     const { ciphertext, proof } = sent
     const details = { index, holder, ciphertext: threshold.fingerprintOf(ciphertext) }
     if (!isProven(proof, verifyingShare, 'store-share', subject, details))
-      throw shareInvalid('proof', 'Does not show that the share is known, with this ciphertext.', [input])
+      throw shareInvalid('proof', 'The proof is not valid for this share and this ciphertext.', [input])
     return { generation, sharing, verifyingShare, kept: { ciphertext } }
   }
   const scalar = await openFromClient(deps.db, deps, sent.sealed, {
@@ -121,7 +125,7 @@ async function check(deps: Deps, call: Call, wallet: WalletRow, input: StoreShar
   if (await deps.threads.run('isShareOf', sharing, { index, scalar }))
     return { generation, sharing, verifyingShare, kept: { scalar } }
   scalar.fill(0)
-  throw shareInvalid('sealed', `Is not share ${index} of these commitments.`, [input])
+  throw shareInvalid('sealed', `Must be share ${index} of these commitments.`, [input])
 }
 
 const sameSharing = (row: ShareRow, { threshold: needed, total, commitments }: threshold.Sharing) =>
@@ -131,23 +135,23 @@ const sameSharing = (row: ShareRow, { threshold: needed, total, commitments }: t
   row.commitments.every((point, at) => point.equals(commitments[at] as Uint8Array))
 
 /**
- * A share matches the records of its generation, deleted ones included: one polynomial for each generation, and none in two
- * of them, where too few shares of each would together make the key. @throws share_invalid, share_limit
+ * Checks a share against the records of its generation, including deleted ones. Each generation has one polynomial, and no
+ * polynomial is used in two: too few shares of each generation could together make the key. @throws share_invalid, share_limit
  */
 function checkGeneration(wallet: WalletRow, rows: readonly ShareRow[], { generation, sharing }: Checked): void {
   if (wallet.custody === 'shared' && generation !== wallet.generation)
-    throw shareInvalid('generation', `The wallet's shares are of generation ${wallet.generation}.`, [])
+    throw shareInvalid('generation', `Must be ${wallet.generation}, the current generation of the wallet's shares.`, [])
   const beside = rows.filter((row) => row.generation === generation)
   if (beside.some((row) => !sameSharing(row, sharing)))
     throw shareInvalid(
       'commitments',
-      `Generation ${generation} has other ones, or another threshold or total; a new sharing is another generation.`,
+      `Generation ${generation} has other commitments, or another threshold or total. Use a new generation for a new sharing.`,
       [],
     )
   const { total } = sharing
   const elsewhere = rows.find((row) => row.generation !== generation && sameSharing({ ...row, total }, sharing))
   if (elsewhere !== undefined)
-    throw shareInvalid('commitments', `These are the ones of generation ${elsewhere.generation}.`, [])
+    throw shareInvalid('commitments', `These commitments belong to generation ${elsewhere.generation}.`, [])
   const generations = new Set(rows.map((row) => row.generation))
   if (beside.length === 0 && generations.size >= GENERATIONS_MAX) throw fail('share_limit')
 }

@@ -19,12 +19,12 @@ export function checkWraps(alg: ClientCiphertext['alg'], wraps: readonly Wrap[],
     ...ALL.filter((name) => wrap[name] !== undefined && !needed.includes(name)).map((name) => ({
       field: `${field}.${at}.${name}`,
       code: 'not_allowed',
-      message: `Is not for ${alg}.`,
+      message: `Must be absent for ${alg}.`,
     })),
   ])
   if (wrong.length > 0) throw fail('validation_failed', wrong)
   if (alg !== 'prf-hkdf-sha256-aes256gcm') return
   const twice = wraps.findIndex((wrap, at) => wraps.findIndex((other) => idOf(other) === idOf(wrap)) !== at)
   if (twice < 0) return
-  throw invalid(`${field}.${twice}.credentialId`, 'This passkey has a wrap already.', 'duplicate')
+  throw invalid(`${field}.${twice}.credentialId`, 'This passkey already has a wrap.', 'duplicate')
 }

@@ -19,7 +19,7 @@ import { findKeyWallet, type KeyWallet, seeChallenge, subjectOf, useChallenge } 
 import { fail } from './errors.ts'
 import type { Mode, Recovery } from './schema.ts'
 
-/** Errors that say that an answer is wrong: guessed, mixed up or changed. */
+/** Errors that mean a wrong answer to the challenge: guessed, mixed up or changed. */
 const WRONG = ['share_invalid', 'shares_insufficient', 'seal_invalid']
 
 /** The wallet, if the caller may recover its key. @throws what `findKeyWallet` and `requireStepUp` throw, wallet_frozen */

@@ -1,6 +1,6 @@
 import type { WalletRow } from '../../wallets/wallets/service.ts'
 
-/** How often the recovery of a wallet's key was attempted of late, as its row holds it. */
+/** Recent recovery attempts of a wallet's key, from its row. */
 type Attempts = Pick<WalletRow, 'recovery_tried_at' | 'recovery_strikes' | 'recovery_after'>
 
 const HOUR_MS = 3_600_000
@@ -8,12 +8,12 @@ const DAY_MS = 24 * HOUR_MS
 const ATTEMPTS_AN_HOUR = 5
 const DELAY_MAX_MS = DAY_MS
 
-/** How long the next attempt has to wait. */
+/** How long the next attempt must wait. */
 export function waitMs({ recovery_after: after }: Attempts, now: Date): number {
   return after === null ? 0 : Math.max(0, after.getTime() - now.getTime())
 }
 
-/** After one more attempt, right or wrong: every fifth within an hour doubles the delay, until a day passed without any. */
+/** Counts an attempt, right or wrong. Every fifth within an hour doubles the delay. A day without attempts resets it. */
 export function afterAttempt(
   { recovery_tried_at: before, recovery_strikes: strikesBefore, recovery_after: after }: Attempts,
   now: Date,

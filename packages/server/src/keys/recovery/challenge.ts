@@ -17,7 +17,7 @@ export type KeyWallet = WalletRow & { public_key: Buffer }
 interface RecoveryBound {
   walletId: Id<'wal'>
   purpose: Mode
-  /** The current one when the challenge was made. */
+  /** The current generation when the challenge was created. */
   generation: number
 }
 
@@ -31,7 +31,7 @@ export async function findKeyWallet(deps: Deps, call: Omit<Call, 'origin'>, wall
   if (wallet === undefined) throw notFoundField('walletId')
   const { public_key: key } = wallet
   if (wallet.custody !== 'embedded' && key !== null) return { ...wallet, public_key: key }
-  const message = 'The key of an embedded wallet is the service’s: there are no shares of it.'
+  const message = 'The key of an embedded wallet belongs to the service and has no shares.'
   throw fail('custody_unsupported').about('walletId', message)
 }
 
@@ -45,7 +45,7 @@ export const subjectOf = (wallet: WalletRow, generation: number, challengeId: st
   challengeId,
 })
 
-/** A shared wallet's own generation; in self-custody the newest one that has shares. */
+/** The current generation of a `shared` wallet; of a `self_custody` wallet, the newest one that has active shares. */
 async function currentGeneration(deps: Deps, wallet: WalletRow): Promise<number> {
   if (wallet.custody === 'shared') return wallet.generation ?? 1
   const rows = await sharesOf(deps.db, wallet.tenant_id, wallet.id)
@@ -53,7 +53,7 @@ async function currentGeneration(deps: Deps, wallet: WalletRow): Promise<number>
   return live.length > 0 ? Math.max(...live) : (wallet.generation ?? 1)
 }
 
-/** Makes the challenge that a recovery's proofs and seals are bound to. It is valid for five minutes and one answer. */
+/** Creates the challenge that a recovery's proofs and seals are bound to. It is valid for five minutes and one answer. */
 export async function newChallenge(
   deps: Deps,
   call: Omit<Call, 'origin'>,

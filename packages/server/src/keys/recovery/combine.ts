@@ -23,10 +23,12 @@ const FORMAT = 'ed25519-scalar-le'
 async function requireCombining(deps: Deps, { caller, user }: Call, wallet: KeyWallet): Promise<void> {
   const refuse = (message: string) => fail('custody_violation', [{ code: 'custody_violation', message }])
   if (wallet.custody === 'shared')
-    throw refuse('The key of a shared wallet is never put together here. Use `release`, and join the shares yourself.')
+    throw refuse(
+      'The service never combines the key of a shared wallet. Use `release`, and combine the shares yourself.',
+    )
   const { recovery } = await getApp(deps, caller, user.appId)
   if (!recovery.serverCombine)
-    throw refuse('This app does not let the service put keys together: see its setting `recovery.serverCombine`.')
+    throw refuse('This app does not let the service combine keys. See its setting `recovery.serverCombine`.')
 }
 
 /** Opens the shares that the client sent, into `opened`. Fill their scalars with zeros after use. */
@@ -84,8 +86,8 @@ async function sealKey(
 }
 
 /**
- * Combines a self-custody key from the client's shares and the service's, in a thread that ends afterwards, and gives it
- * out sealed. @throws what `attempt` throws, custody_violation, share_missing, seal_invalid, share_invalid,
+ * Combines a self-custody key from the client's shares and the service's, in a thread that ends afterwards, and returns
+ * it sealed. @throws what `attempt` throws, custody_violation, share_missing, seal_invalid, share_invalid,
  * shares_insufficient, validation_failed
  */
 export async function combine(

@@ -52,13 +52,15 @@ async function requireConfirmed(
   { signature, proofs }: Confirm,
 ): Promise<Buffer[]> {
   if (!isSignedBy(wallet.public_key, row.transcript, Buffer.from(signature, 'hex')))
-    throw shareInvalid('signature', "Is not the key's signature over the transcript, by the new shares 1 and 2.", [
-      { index: device },
-    ])
+    throw shareInvalid(
+      'signature',
+      "Must be a valid signature of the transcript by the wallet's key, made with the new shares 1 and 2.",
+      [{ index: device }],
+    )
   const verifyingShares = await verifyingSharesOf(deps, sharingOf(row), wallet.public_key)
   const others = proofs.filter(({ index }) => index !== recovery)
   if (others.length > 0)
-    throw shareInvalid('proofs', 'Must be of share 3 alone: the signature is for the others.', others)
+    throw shareInvalid('proofs', 'Must have only the proof for share 3. The signature proves the others.', others)
   const subject = subjectOf(wallet, row.generation, row.challenge_id)
   const transcript = row.transcript.toString('hex')
   requireProofs(proofs, 1, verifyingShares, ({ index, proof, key }) =>
@@ -67,7 +69,7 @@ async function requireConfirmed(
   return verifyingShares
 }
 
-/** Replaces the old shares, of which nothing is kept, by the new ones. */
+/** Replaces the old shares with the new ones, and destroys the old ones. */
 async function switchShares(tx: Db, deps: Deps, row: ResharingRow, verifyingShares: Buffer[]): Promise<void> {
   const of = { tenantId: row.tenant_id, walletId: row.wallet_id }
   await endShares(tx, deps.now(), { ...of, generations: [row.generation], status: 'superseded' })
@@ -94,8 +96,8 @@ async function answerOf(tx: Db, wallet: KeyWallet, row: ResharingRow): Promise<R
 }
 
 /**
- * Confirms a resharing: the new shares have signed together, and from now on only they count. A repeat gets the same
- * answer; of concurrent calls one makes the change.
+ * Confirms a resharing: the new shares have signed together, and now only they are valid. A repeat gets the same
+ * response; of concurrent calls one makes the change.
  * @throws what `findRecoverable` throws, custody_unsupported, not_found (names `reshareId`), reshare_expired, share_invalid,
  * shares_insufficient
  */

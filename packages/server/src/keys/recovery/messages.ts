@@ -33,13 +33,13 @@ export function fieldsOf<K extends Field>(
   const others = FIELDS.filter((field) => input[field] !== undefined && !known.includes(field))
   const wrong = [
     ...missing.map((field) => ({ field, code: 'required', message: `"${field}" is required for this step.` })),
-    ...others.map((field) => ({ field, code: 'not_allowed', message: 'Is not for this step.' })),
+    ...others.map((field) => ({ field, code: 'not_allowed', message: 'Must be absent for this step.' })),
   ]
   if (wrong.length > 0) throw fail('validation_failed', wrong)
   return input as With<K>
 }
 
-/** The reply to a step. `more` has what is particular to it; all other fields are null. */
+/** The response to a step. `more` has the fields of the step; all other fields are null. */
 export function replyOf(
   mode: Recovery['mode'],
   wallet: { id: string; public_key: Buffer },

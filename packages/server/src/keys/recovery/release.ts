@@ -23,7 +23,7 @@ function lackedShare({ kept }: KnownShares, indices: readonly number[]): ShareRo
   if (kept.length === 0) throw fail('share_missing')
   const lacked = kept.find(({ index }) => !indices.includes(index))
   if (lacked !== undefined) return lacked
-  throw shareInvalid('proofs', 'The service gives its own share out for proofs of others.', kept)
+  throw shareInvalid('proofs', 'The service releases its share only for proofs of other shares.', kept)
 }
 
 interface Released {
@@ -59,7 +59,7 @@ async function sealShare(
 }
 
 /**
- * Gives out the service's share to a caller who proves to know enough others: the key is combined on their device.
+ * Releases the service's share to a caller who proves to know enough others. The key is combined on their device.
  * @throws what `attempt` throws, share_missing, share_invalid, shares_insufficient, validation_failed
  */
 export async function release(

@@ -50,7 +50,8 @@ export const resharingSeal = (row: Pick<ResharingRow, 'tenant_id' | 'wallet_id' 
 /** @throws custody_unsupported: only shared wallets have shares that the service can make anew */
 export function requireShared(wallet: KeyWallet): void {
   if (wallet.custody === 'shared') return
-  const message = 'Only the shares of a shared wallet are made anew here. Store those of another generation instead.'
+  const message =
+    'Only shared wallets can be reshared here. For this wallet, store shares of another generation instead.'
   throw fail('custody_unsupported').about('walletId', message)
 }
 
@@ -58,9 +59,9 @@ export function requireShared(wallet: KeyWallet): void {
 function checkSet({ set }: Start, { threshold: needed, total }: threshold.Sharing): void {
   const wrong = set.filter((index, at) => index > total || set.indexOf(index) !== at)
   const indices = wrong.map((index) => ({ index }))
-  if (wrong.length > 0) throw shareInvalid('set', `Must be of shares 1 to ${total}, each once.`, indices)
+  if (wrong.length > 0) throw shareInvalid('set', `Must have different shares from 1 to ${total}.`, indices)
   if (set.length >= needed) return
-  const message = `${needed} old shares must deal, here are ${set.length}.`
+  const message = `Must have ${needed} old shares; ${set.length} were sent.`
   throw asRefusal(new threshold.ShareError('shares_insufficient', message), 'set')
 }
 
@@ -172,7 +173,7 @@ async function publishDealt(tx: Db, deps: Deps, call: Call, wallet: KeyWallet, u
 }
 
 /**
- * Begins to reshare a key, in place of an earlier attempt. Until it is confirmed the old shares count.
+ * Starts to reshare a key, and replaces an earlier attempt. Until it is confirmed, the old shares are valid.
  * @throws what `attempt` throws, custody_unsupported, share_missing, seal_invalid, share_invalid, shares_insufficient,
  * validation_failed
  */
@@ -180,7 +181,10 @@ export async function startReshare(deps: Deps, call: Call, input: Start): Promis
   const wallet = await findRecoverable(deps, call, input.walletId)
   requireShared(wallet)
   if (input.commitments.index !== device)
-    throw invalid('commitments.index', 'Must be 2: the new share of the device confirms, with the service’s.')
+    throw invalid(
+      'commitments.index',
+      'Must be 2, because the device’s new share confirms together with the service’s.',
+    )
   return attempt<Dealt>(deps, call, {
     wallet,
     mode: 'reshare',

@@ -9,7 +9,7 @@ export const recoveryRoutes: Route[] = [
     {
       summary: 'Request a recovery challenge',
       description:
-        'For `POST /mpc/recover`: what its seals and proofs are bound to. Good for five minutes, one wallet, one purpose and one answer.',
+        'The seals and proofs of `POST /mpc/recover` are bound to this challenge. It is valid for five minutes, for one wallet and one purpose, and can be used once.',
       callers: currentUser(),
       body: CreateRecoveryChallenge,
       reply: one(RecoveryChallenge),
@@ -22,9 +22,9 @@ export const recoveryRoutes: Route[] = [
   route(
     'POST /mpc/recover',
     {
-      summary: "Recover a wallet's key, or make new shares of it",
+      summary: "Recover a wallet's key, or create new shares of it",
       description:
-        'Needs a fresh second factor, or sign-in. `release`: the service seals its share to `recipientPublicKey` for proofs that the caller knows enough others; the key is put together on the device and nowhere else. `combine`: the service puts the key together from sealed shares (never for `shared` wallets, and only where the app has `recovery.serverCombine`). Either notes `exportedAt`, makes the user’s `trustLevel` `self_custody` and revokes the wallet’s delegated sessions. `reshare`: old shares are dealt out among new ones of the same key; nothing changes until the new ones sign (`reshareId`, `signature`, `proofs`), within an hour, and from then on the old ones count no more. Five tries an hour for each wallet, then a delay that grows. Emits `key.recovered`.',
+        'Needs a fresh second factor or sign-in. `release`: if the proofs show that the caller knows enough other shares, the service seals its share to `recipientPublicKey`. The key is combined only on the device. `combine`: the service combines the key from sealed shares (never for `shared` wallets, and only if the app has `recovery.serverCombine`). Both set `exportedAt`, set the user’s `trustLevel` to `self_custody` and revoke the wallet’s delegated sessions. `reshare`: creates new shares of the same key from old ones. Nothing changes until the new shares sign (`reshareId`, `signature`, `proofs`), within an hour; after that, the old shares no longer work. Each wallet has five attempts per hour, then a delay that grows. Emits `key.recovered`.',
       turn: ({ user }) => user.id,
       callers: currentUser(),
       body: Recover,

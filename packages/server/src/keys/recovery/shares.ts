@@ -16,9 +16,9 @@ import { fail } from './errors.ts'
 /** The shares of one generation of a key. */
 export interface KnownShares {
   sharing: Sharing
-  /** The live ones. */
+  /** The live shares. */
   rows: ShareRow[]
-  /** Those of them that the service can open. */
+  /** The live shares that the service can open. */
   kept: ShareRow[]
 }
 
@@ -46,9 +46,10 @@ export function requireProofs(
     const isRepeated = proofs.findIndex((other) => other.index === index) !== at
     return isRepeated || key === undefined || !isRight({ index, proof, key })
   })
-  if (wrong.length > 0) throw shareInvalid('proofs', 'These do not show that the shares are known, each once.', wrong)
+  if (wrong.length > 0)
+    throw shareInvalid('proofs', 'These proofs are not valid for the shares, or are repeated.', wrong)
   if (proofs.length >= needed) return
-  const message = `Here are proofs of ${proofs.length}, and it takes ${needed}.`
+  const message = `Must have ${needed} proofs; ${proofs.length} were sent.`
   throw asRefusal(new ShareError('shares_insufficient', message), 'proofs')
 }
 

@@ -3,7 +3,7 @@ import { RECOVERY_ERRORS } from './errors.ts'
 import { sweepResharings } from './reshare.ts'
 import { recoveryRoutes } from './routes.ts'
 
-/** Recovery: shares are released, combined or shared anew. */
+/** Recovery: shares are released, combined or reshared. */
 export const recoverySlice: Slice = {
   routes: recoveryRoutes,
   errors: RECOVERY_ERRORS,

@@ -8,24 +8,24 @@ import type { NonceCommitments } from './schema.ts'
 import { openShare, sharingOf } from './shares.ts'
 import { findShare } from './store.ts'
 
-/** The service's share of a signature, as it is stored and answered. */
+/** The service's share of a signature, as it is stored and returned. */
 export interface CoSignature {
   generation: number
-  /** The other signer's, for which it was made. */
+  /** The other signer's commitments, for which it was made. */
   commitments: NonceCommitments
   serverCommitments: NonceCommitments
   /** 32 bytes, hex. */
   serverSignatureShare: string
 }
 
-/** FROST's nonce commitments as they come over the wire. */
+/** Parses FROST nonce commitments of the API. */
 export const readCommitments = ({ index, hiding, binding }: NonceCommitments): threshold.NonceCommitments => ({
   index,
   hiding: Buffer.from(hiding, 'hex'),
   binding: Buffer.from(binding, 'hex'),
 })
 
-/** The same for the wire. */
+/** Formats FROST nonce commitments for the API. */
 export const commitmentsHex = ({ index, hiding, binding }: threshold.NonceCommitments): NonceCommitments => ({
   index,
   hiding: threshold.toHex(hiding),
@@ -48,7 +48,7 @@ export async function coSign(
   const row = await findShare(db, { ...wallet, index })
   if (row === undefined || row.status !== 'active') throw fail('share_missing')
   if (commitments.index === index)
-    throw invalid('commitments.index', 'That share is the service’s. Sign with share 2 or 3.')
+    throw invalid('commitments.index', 'This share belongs to the service. Sign with share 2 or 3.')
   const share = await openShare(deps, row)
   try {
     const made = await deps.threads.run('coSign', sharingOf(row), share, readCommitments(commitments), digest)

@@ -13,12 +13,12 @@ import * as store from './store.ts'
 const DAY_MS = 86_400_000
 /** How long clients can seal to a key. */
 const KEY_MS = 90 * DAY_MS
-/** How long before the end of a key its successor is made: clients may still use the one they have read. */
+/** How long before a key expires its successor is created. Clients can use the old key for this time. */
 const NEXT_MS = 30 * DAY_MS
 
 const keyContext = (kid: string) => ['encryption key', kid]
 
-/** The keys that can open something now, the newest first. Makes a new one when the newest is about to end. */
+/** The keys that can still be used, newest first. Creates a new one if the newest is about to expire. */
 async function currentKeys(deps: Deps): Promise<store.EncryptionKeyRow[]> {
   const now = deps.now()
   const until = new Date(now.getTime() + NEXT_MS)
@@ -38,7 +38,7 @@ async function currentKeys(deps: Deps): Promise<store.EncryptionKeyRow[]> {
   return store.encryptionKeys(deps.db, now)
 }
 
-/** The keys to seal to, signed: a client that pins the signing keys notices foreign ones. */
+/** The keys to seal to, signed, so that a client that pins the signing keys detects forged ones. */
 export async function mpcConfig(deps: Deps, caller: Caller): Promise<MpcConfig> {
   const keys = (await currentKeys(deps)).map(({ id, public_key: key, not_after: notAfter }) => ({
     kid: id,
@@ -58,11 +58,11 @@ async function keyOf(db: Db, deps: Deps, kid: string, field: string): Promise<st
   const rows = await store.encryptionKeys(db, deps.now())
   const row = rows.find(({ id }) => id === kid)
   if (row !== undefined) return row
-  throw invalid(`${field}.kid`, 'No key of this id is in use. Read GET /mpc/config again.', 'unknown_key')
+  throw invalid(`${field}.kid`, 'No key with this id is in use. Read GET /mpc/config again.', 'unknown_key')
 }
 
 /**
- * Opens what a client has sealed to the service. `contextOf` receives the public key (hex) that it was sealed to.
+ * Opens data that a client sealed to the service. `contextOf` receives the public key (hex) that it was sealed to.
  * @throws validation_failed (names `field`.kid), seal_invalid (names `field`)
  */
 export async function openFromClient(
@@ -79,7 +79,7 @@ export async function openFromClient(
     return await threshold.openSealed(privateKey, { purpose: of.purpose, context }, box)
   } catch (error) {
     if (!(error instanceof threshold.ShareError)) throw error
-    const message = 'Does not open: it was sealed to another key or for another context, or it was changed.'
+    const message = 'Cannot be opened: it was sealed to another key or for another context, or it was changed.'
     throw fail('seal_invalid').about(of.field, message)
   } finally {
     privateKey.fill(0)
@@ -102,6 +102,6 @@ export async function sealToClient(
     return { enc: threshold.toBase64Url(enc), ct: threshold.toBase64Url(ct) }
   } catch (error) {
     if (!(error instanceof threshold.ShareError)) throw error
-    throw invalid(field, 'Is not an X25519 public key to seal to.')
+    throw invalid(field, 'Must be an X25519 public key that can be sealed to.')
   }
 }

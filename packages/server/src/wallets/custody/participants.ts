@@ -21,13 +21,13 @@ export async function readParticipants(
 ): Promise<(threshold.Participant & { holder: 'device' | 'recovery' })[]> {
   const isHolder = ({ index, holder }: threshold.Participant) => threshold.HOLDER_INDEX[holder] === index
   if (!hasExactly([device, recovery], participants) || !participants.every(isHolder))
-    throw invalid('participants', 'Must be index 2, held by device, and index 3, held by recovery.')
+    throw invalid('participants', 'Must be index 2 with holder device, and index 3 with holder recovery.')
   const read = participants.map(({ index, holder, encryptionKey }) => ({
     index,
     holder: holder as 'device' | 'recovery',
     encryptionKey: encryptionKeyBytes(encryptionKey).toString('hex'),
   }))
-  // A trial seal: later, a key that nothing can be sealed to would waste the secrets that were made for it.
+  // A trial seal: an unusable key found later would waste the secrets that were created for it.
   for (const [at, { encryptionKey }] of read.entries()) {
     const about = { purpose, context: {}, field: `participants.${at}.encryptionKey` }
     await sealToClient(Buffer.from(encryptionKey, 'hex'), about, Buffer.alloc(0))

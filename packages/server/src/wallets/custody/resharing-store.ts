@@ -12,14 +12,14 @@ export interface ResharingRow {
   generation: number
   transcript: Buffer
   commitments: Buffer[]
-  /** The service's new share; null after the confirmation, and once there can be none. */
+  /** The service's new share; null after the confirmation, or when it can no longer be confirmed. */
   share_sealed: Buffer | null
   confirmed_at: Date | null
   expires_at: Date
   created_at: Date
 }
 
-/** A wallet whose resharing is meant. */
+/** Identifies a wallet. */
 interface ResharedWallet {
   tenantId: Id<'ten'>
   walletId: Id<'wal'>

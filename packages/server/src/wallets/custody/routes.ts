@@ -8,7 +8,7 @@ export const custodyRoutes: Route[] = [
     {
       summary: 'Get the keys to seal shares to',
       description:
-        'HPKE (RFC 9180) keys of the service, the newest first, and the tenant that what is sealed is bound to. A key lasts 90 days; read this again when it is over.',
+        'HPKE (RFC 9180) keys of the service, newest first, and the tenant that sealed data is bound to. A key is valid for 90 days. Call this again when your key has expired.',
       callers: anyKey(),
       reply: one(MpcConfig),
       extension: true,

@@ -20,7 +20,7 @@ export const Hex64 = z
   .string()
   .regex(/^[0-9a-f]{128}$/)
   .meta({ ...expected('64 bytes as 128 lower-case hex characters'), example: HEX_64_EXAMPLE })
-/** A key to seal to, of X25519. */
+/** An X25519 public key to seal to. */
 export const EncryptionPublicKey = z
   .string()
   .regex(/^(?:[0-9a-f]{64}|[A-Za-z0-9_-]{43})$/)
@@ -31,7 +31,7 @@ export const EncryptionPublicKey = z
   })
 
 const BASE64URL = /^[A-Za-z0-9_-]*$/
-/** At most so many bytes as base64url without padding. */
+/** At most `bytesMax` bytes as base64url without padding. */
 export const base64Url = (bytesMax: number) =>
   z
     .string()
@@ -52,38 +52,38 @@ const ENC = z
     example: 'hSDwCYkwp1R0i33ctD73Wg2_Og0mOBr066SpjqqbTmo',
   })
 
-/** What a client has sealed to one of the service's keys (HPKE). */
+/** Data that a client sealed to one of the service's keys (HPKE). */
 export const SealedToService = z
   .strictObject({
-    kid: z.string().max(64).meta({ description: 'Of `GET /mpc/config`.' }),
+    kid: z.string().max(64).meta({ description: 'The `kid` of a key from `GET /mpc/config`.' }),
     enc: ENC,
     ct: base64Url(SEALED_BYTES_MAX).meta({ description: 'The ciphertext with its tag, base64url.' }),
   })
   .meta({ id: 'SealedToService', description: 'HPKE (RFC 9180), sealed to one of the service’s keys.' })
 export type SealedToService = z.infer<typeof SealedToService>
 
-/** What the service has sealed to a key that the caller gave. */
+/** Data that the service sealed to a key that the caller sent. */
 export const SealedToClient = z
   .object({ enc: z.string(), ct: z.string() })
-  .meta({ id: 'SealedToClient', description: 'HPKE (RFC 9180), sealed to the key that was given; base64url.' })
+  .meta({ id: 'SealedToClient', description: 'HPKE (RFC 9180), sealed to the key that you sent; base64url.' })
 export type SealedToClient = z.infer<typeof SealedToClient>
 
 export const IndexedProof = z
   .strictObject({ index: z.int().min(1).max(15), proof: Hex64 })
-  .meta({ id: 'IndexedProof', description: 'Of knowing the share at an index: a signature by the share.' })
+  .meta({ id: 'IndexedProof', description: 'A proof of knowing the share with this index: a signature by the share.' })
 export type IndexedProof = z.infer<typeof IndexedProof>
 
-/** FROST's commitments to nonces, of one signer (RFC 9591, section 5.1). */
+/** One signer's FROST commitments to nonces (RFC 9591, section 5.1). */
 export const NonceCommitments = z
   .strictObject({
-    index: z.int().min(1).max(15).meta({ description: 'Which share signs.', example: 2 }),
+    index: z.int().min(1).max(15).meta({ description: 'Index of the share that signs.', example: 2 }),
     hiding: Hex32,
     binding: Hex32,
   })
   .meta({ id: 'NonceCommitments' })
 export type NonceCommitments = z.infer<typeof NonceCommitments>
 
-/** Whose key something is about: what seals and proofs are bound to. */
+/** The key that seals and proofs are bound to. */
 export const Subject = z
   .object({
     tenantId: z.string(),
@@ -101,10 +101,10 @@ export const MpcConfig = z
     tenantId: z.string(),
     keys: z
       .array(z.object({ kid: z.string(), publicKey: Hex32, notAfter: Time }))
-      .meta({ description: 'Seal to the first.' }),
+      .meta({ description: 'Newest first. Seal to the first key.' }),
     signature: z.string().meta({
       description:
-        'A detached JWS (RFC 7515, appendix F; EdDSA) over the RFC 8785 form of the other fields, by a key of `/.well-known/jwks.json`.',
+        'A detached JWS (RFC 7515, appendix F; EdDSA) over the RFC 8785 form of the other fields, signed by a key of `/.well-known/jwks.json`.',
     }),
   })
   .meta({ id: 'MpcConfig' })
@@ -120,18 +120,20 @@ const shareFields = {
   generation: z.int().meta({ example: 1 }),
   scheme: z.string().meta({ example: 'FROST-ED25519-SHA512-v1' }),
   curve: z.enum(['ed25519']),
-  commitments: z.array(Hex32).meta({ description: 'Feldman’s; the first is the wallet’s key.' }),
+  commitments: z.array(Hex32).meta({ description: 'Feldman commitments. The first is the wallet’s public key.' }),
   verifyingShare: Hex32.meta({ description: 'The share’s public key.' }),
   protection: z
     .enum(['service', 'client'])
-    .meta({ description: 'Whether the service can open it, or only who sealed it.' }),
+    .meta({ description: 'Who can open the share: the service, or only the client that encrypted it.' }),
   status: z.enum(['pending', 'active', 'superseded', 'deleted']),
-  stored: z.boolean().meta({ description: 'Whether the share is kept here, sealed; else only its holder has it.' }),
+  stored: z
+    .boolean()
+    .meta({ description: 'Whether the share is stored here, encrypted. If not, only its holder has it.' }),
   lastUsedAt: Time.nullable(),
   ...Times,
 }
 
-/** What is known of a share; never the share. */
+/** The record of a share, without the share. */
 export const KeyShare = z.object(shareFields).meta({ id: 'KeyShare' })
 export type KeyShare = z.infer<typeof KeyShare>
 

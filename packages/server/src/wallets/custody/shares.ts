@@ -25,13 +25,13 @@ export function toShare(row: store.ShareRow): KeyShare {
   )
 }
 
-/** Whether a share counts: it was neither superseded nor deleted. */
+/** Whether a share is live: neither superseded nor deleted. */
 export const isLive = (row: store.ShareRow) => row.status === 'pending' || row.status === 'active'
 
 /** Whether the share itself is stored here, no matter who can open it. */
 export const isStored = (row: store.ShareRow) => row.share_sealed !== null || row.client_ciphertext !== null
 
-/** Whether the service could learn the share: its own shares, and those that a password protects, which can be guessed. */
+/** Whether the service could open the share: its own shares, and those protected by a password, which can be guessed. */
 export const isOpenable = (row: store.ShareRow) =>
   row.share_sealed !== null || row.client_ciphertext?.alg === 'argon2id-aes256gcm'
 
@@ -124,7 +124,7 @@ export async function addShare(tx: Db, deps: Deps, input: NewShare): Promise<sto
     await store.insertShare(tx, row)
   } catch (error) {
     if (violatedConstraint(error) !== 'key_shares_place') throw error
-    const message = 'There is a share at this index of this generation.'
+    const message = 'This generation already has a share with this index.'
     throw fail('already_exists').about('index', message)
   }
   await requireBelowThreshold(tx, row)
@@ -181,7 +181,7 @@ async function requireBelowThreshold(tx: Db, row: store.ShareRow): Promise<void>
   const rows = await store.sharesOf(tx, row.tenant_id, row.wallet_id)
   const openable = rows.filter((each) => each.generation === row.generation && isLive(each) && isOpenable(each))
   if (openable.length < row.threshold) return
-  const message = `Of generation ${row.generation} the service could open shares ${openable.map(({ index }) => index).join(', ')}: its own, and those that a password protects, which can be guessed. That must stay below ${row.threshold}.`
+  const message = `The service could open shares ${openable.map(({ index }) => index).join(', ')} of generation ${row.generation}: its own, and those protected by a password, which can be guessed. It must be able to open fewer than ${row.threshold}.`
   throw fail('custody_violation', [{ code: 'custody_violation', message }])
 }
 

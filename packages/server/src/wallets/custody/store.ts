@@ -19,7 +19,7 @@ export interface ShareRow {
   verifying_share: Buffer
   protection: KeyShare['protection']
   status: KeyShare['status']
-  /** The share, where the service can open it. */
+  /** The share, if the service can open it. */
   share_sealed: Buffer | null
   /** The share as the client sealed it; null if it is not stored here. */
   client_ciphertext: ClientCiphertext | null
@@ -69,7 +69,7 @@ export function clientSharesOf(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): 
     order by s.id for no key update of s`)
 }
 
-/** A wallet's live share at one place. */
+/** A wallet's live share with this index and generation. */
 export function findShare(
   db: Db,
   of: { tenantId: Id<'ten'>; walletId: Id<'wal'>; generation: number; index: number },
@@ -108,7 +108,7 @@ export interface EncryptionKeyRow {
   not_after: Date
 }
 
-/** The keys that can open something now, the newest first. */
+/** The keys that can still be used, newest first. */
 export function encryptionKeys(db: Db, now: Date): Promise<EncryptionKeyRow[]> {
   return db.query<EncryptionKeyRow>(sql`
     select * from encryption_keys where not_after > ${now} order by not_after desc, id`)

@@ -23,7 +23,7 @@ export async function removeWrapsOf(
     const wraps = ciphertext.wraps.filter((wrap) => !hasCredential(wrap, of.credentialId))
     if (wraps.length === ciphertext.wraps.length) continue
     if (wraps.length === 0) {
-      const message = `Share ${row.index} of generation ${row.generation} opens by this passkey alone. Add another one to it first (PATCH /mpc/shares/${row.wallet_id}), or delete it.`
+      const message = `Only this passkey opens share ${row.index} of generation ${row.generation}. Add another passkey to the share first (PATCH /mpc/shares/${row.wallet_id}), or delete the share.`
       throw fail('share_would_be_lost', [{ code: 'share_would_be_lost', message }])
     }
     await store.updateShare(tx, { ...row, client_ciphertext: { ...ciphertext, wraps }, updated_at: deps.now() })

@@ -9,7 +9,7 @@ export const faucetRoutes: Route[] = [
     {
       summary: 'Issue test tokens',
       description:
-        "In development only: a `Token:Holding` for a user, issued by the tenant's own issuer party. No `tx.*` event tells of it.",
+        "In development only. Creates a `Token:Holding` for a user, issued by the tenant's issuer party. Emits no `tx.*` event.",
       callers: secretKey('wallets:write'),
       body: Drip,
       reply: one(Dripped),

@@ -5,7 +5,9 @@ const expected = (text: string) => ({ 'x-expected': text })
 
 export const Drip = z
   .strictObject({
-    userId: z.string().meta({ description: 'Whose wallet gets it; before there is one, the party that it will have.' }),
+    userId: z.string().meta({
+      description: 'The user whose wallet gets the tokens. Without a wallet, the party of the future wallet gets them.',
+    }),
     symbol: z
       .string()
       .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/)
@@ -25,7 +27,7 @@ export const Dripped = z
   .object({
     contractId: z.string(),
     templateId: z.string().meta({ example: 'Token:Holding' }),
-    issuer: z.string().meta({ description: "The tenant's own issuer: name it in a policy's `spend`." }),
+    issuer: z.string().meta({ description: "The tenant's issuer party, for a policy's `spend`." }),
     owner: z.string(),
     symbol: z.string().meta({ example: 'USDX' }),
     amount: z.string().meta({ example: '100' }),

@@ -12,7 +12,7 @@ const HOLDING = 'Token:Holding'
 const ISSUER_HINT = 'issuer'
 const PREPARED_MS = 60_000
 
-/** Who gets it, be it a guest, and the namespace of the tenant's parties. @throws not_found (names `userId`) */
+/** The recipient, a user or a guest, and the namespace of the tenant's parties. @throws not_found (names `userId`) */
 async function ownerOf(deps: Deps, caller: Caller, userId: string): Promise<{ party: string; namespace: string }> {
   const user = isId('usr', userId) ? await findUserRecord(deps, caller.tenantId, userId) : undefined
   if (user === undefined || (caller.appId !== null && user.appId !== caller.appId)) throw notFoundField('userId')
@@ -23,7 +23,7 @@ async function ownerOf(deps: Deps, caller: Caller, userId: string): Promise<{ pa
 }
 
 /**
- * Issues tokens out of nothing, by the tenant's own issuer: in development only. No `tx.*` event tells of it.
+ * Issues tokens from the tenant's issuer party, in development only. Emits no `tx.*` event.
  * @throws not_found (names `userId`), validation_failed (names `amount`)
  */
 export async function drip(deps: Deps, caller: Caller, { userId, symbol, amount }: Drip): Promise<Dripped> {
@@ -54,7 +54,7 @@ export async function drip(deps: Deps, caller: Caller, { userId, symbol, amount 
       return { contractId, templateId, issuer, owner: owner.party, symbol, amount: issued, updateId, offset }
     })
     .catch((error: unknown): never => {
-      // All that the caller gives is one amount, one symbol.
+      // The caller sends only an amount and a symbol, so the field is one of them.
       if (error instanceof LedgerError && error.code === 'arguments_invalid')
         throw invalid(error.field?.split('.').at(-1) ?? '', error.message)
       throw error

@@ -8,7 +8,7 @@ export const templateRoutes: Route[] = [
     {
       summary: 'List declared templates',
       description:
-        "The tenant's own templates of the embedded ledger, newest first; `Token:*` and `Note:Note` are built in.",
+        'Templates that the tenant declared on the embedded ledger, newest first. `Token:*` and `Note:Note` are built in and not listed.',
       callers: secretKey('wallets:read'),
       query: ListTemplates,
       reply: list(Template),
@@ -21,7 +21,7 @@ export const templateRoutes: Route[] = [
     {
       summary: 'Declare a template',
       description:
-        'A kind of contract on the embedded ledger, as data: its fields, who signs, who sees it, and what its choices create. It is never changed or removed; a next version has a new name. Needs a key that is not bound to an app.',
+        'Declares a kind of contract on the embedded ledger, as data: its fields, who signs it, who sees it, and what its choices create. A template is never changed or deleted; give a new version a new name. Needs a key that is not bound to an app.',
       callers: secretKey('wallets:write', { tenantWide: true }),
       body: DeclareTemplate,
       reply: one(Template),
@@ -35,7 +35,7 @@ export const templateRoutes: Route[] = [
     'GET /templates/:id',
     {
       summary: 'Get a declared template',
-      description: 'By its `templateId`, the colon included.',
+      description: 'The id is its `templateId`, including the colon.',
       callers: secretKey('wallets:read'),
       params: IdParam,
       reply: one(Template),

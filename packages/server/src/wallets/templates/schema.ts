@@ -12,7 +12,7 @@ const Name = z
   .regex(/^[A-Za-z][A-Za-z0-9_]{0,63}$/)
   .meta(expected('a name of letters, digits and underscores, beginning with a letter'))
 
-/** How the id of a template is written. */
+/** The form of a template id. */
 export const TEMPLATE_ID_PATTERN = /^[A-Za-z][A-Za-z0-9_.-]{0,63}:[A-Za-z][A-Za-z0-9_.-]{0,63}$/
 
 const TemplateId = z
@@ -35,14 +35,17 @@ const Source = z
   .strictObject({ field: Name.optional(), argument: Name.optional(), value: z.string().max(4_000).optional() })
   .meta({
     id: 'TemplateSource',
-    description: 'Exactly one: a field of the contract, an argument of the choice, or a fixed text.',
+    description: 'Set exactly one: a field of the contract, an argument of the choice, or a fixed text.',
   })
 
 const Choice = z
   .strictObject({
-    controllers: Names.meta({ description: 'Fields that hold the parties of whom each must act.', example: ['owner'] }),
-    arguments: Fields.optional().meta({ description: 'What it is exercised with.', example: {} }),
-    consuming: z.boolean().optional().meta({ description: 'Whether the contract ends with it (default true).' }),
+    controllers: Names.meta({
+      description: 'Fields that hold parties. All these parties must act together.',
+      example: ['owner'],
+    }),
+    arguments: Fields.optional().meta({ description: 'Arguments of the choice.', example: {} }),
+    consuming: z.boolean().optional().meta({ description: 'Whether the choice archives the contract (default true).' }),
     creates: z
       .array(
         z.strictObject({
@@ -52,7 +55,7 @@ const Choice = z
       )
       .max(CREATES_MAX)
       .optional()
-      .meta({ description: 'Contracts that it makes, in order.', example: [] }),
+      .meta({ description: 'Contracts that it creates, in order.', example: [] }),
   })
   .meta({ id: 'TemplateChoice' })
 
@@ -60,7 +63,7 @@ const definition = {
   templateId: TemplateId,
   description: z.string().max(1_000).optional(),
   fields: Fields.meta({
-    description: 'What a contract holds.',
+    description: 'Fields of a contract.',
     example: { issuer: { type: 'party' }, owner: { type: 'party' }, value: { type: 'amount' } },
   }),
   signatories: Names.meta({ description: 'Fields that hold the parties who sign it.', example: ['issuer'] }),
@@ -74,7 +77,7 @@ const definition = {
     .optional()
     .meta({
       maxProperties: CHOICES_MAX,
-      description: 'What can be done with it.',
+      description: 'Choices that can be exercised on a contract.',
       example: { Redeem: { controllers: ['owner'] } },
     }),
 }

@@ -14,7 +14,10 @@ import {
 import { type DeclareTemplate, type ListTemplates, TEMPLATE_ID_PATTERN, type Template } from './schema.ts'
 
 export const TEMPLATE_ERRORS = {
-  template_limit_reached: [409, `There are ${TEMPLATES_MAX} templates already, which is as many as a tenant may have.`],
+  template_limit_reached: [
+    409,
+    `This tenant has ${TEMPLATES_MAX} templates, which is the limit. Templates cannot be deleted.`,
+  ],
 } as const satisfies ErrorTable
 
 const fail = failures(TEMPLATE_ERRORS)
@@ -27,7 +30,7 @@ const toTemplate = ({ definition, createdAt }: DeclaredTemplate): Template => ({
   createdAt: createdAt.toISOString(),
 })
 
-/** Sources that say nothing or more than one thing: what their schema cannot refuse. */
+/** Errors for sources that do not have exactly one value. Their schema cannot express this. */
 function checkSources(input: DeclareTemplate): ErrorDetail[] {
   return Object.entries(input.choices ?? {}).flatMap(([name, choice]) =>
     (choice.creates ?? []).flatMap((created, index) =>
@@ -43,13 +46,17 @@ function checkSources(input: DeclareTemplate): ErrorDetail[] {
 }
 
 /**
- * Declares a template of the embedded ledger, as data. It is never changed: contracts of it live on.
+ * Declares a template of the embedded ledger, as data. It never changes, because contracts depend on it.
  * @throws validation_failed, already_exists, template_limit_reached
  */
 export async function createTemplate(deps: Deps, caller: Caller, input: DeclareTemplate): Promise<Template> {
   const wrong = checkSources(input)
   if (isReserved(input.templateId))
-    wrong.push({ field: 'templateId', code: 'reserved', message: "Names below Token: and Note: are the ledger's own." })
+    wrong.push({
+      field: 'templateId',
+      code: 'reserved',
+      message: 'Must not begin with Token: or Note:, which are reserved for built-in templates.',
+    })
   if (wrong.length > 0) throw fail('validation_failed', wrong)
   const definition = input as Definition
   const flaws = await findFlaws(deps.db, caller.tenantId, definition)
@@ -63,14 +70,14 @@ export async function createTemplate(deps: Deps, caller: Caller, input: DeclareT
   if (declared === 'taken')
     throw fail('already_exists').about(
       'templateId',
-      'There is such a template, and templates never change: declare the next version under a new name.',
+      'A template with this id exists, and templates never change. Declare the new version with a new name.',
     )
   return toTemplate(declared)
 }
 
 /** One declared template. @throws not_found */
 export async function getTemplate(deps: Deps, caller: Caller, templateId: string): Promise<Template> {
-  // A text that the database could not even hold is as unknown as any other.
+  // A text that the database cannot store is an unknown id too.
   const isId = TEMPLATE_ID_PATTERN.test(templateId)
   return toTemplate(existing(isId ? await findTemplate(deps.db, caller.tenantId, templateId) : undefined))
 }

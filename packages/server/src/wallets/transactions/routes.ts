@@ -7,7 +7,7 @@ export const transactionRoutes: Route[] = [
     'GET /transactions',
     {
       summary: 'List transactions',
-      description: 'What delegated sessions executed or are about to, newest first, without the effects.',
+      description: 'Transactions of delegated sessions, finished or in progress, newest first, without their effects.',
       callers: secretKey('wallets:read'),
       query: ListTransactions,
       reply: list(TransactionSummary),

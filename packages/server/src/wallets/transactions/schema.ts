@@ -3,15 +3,15 @@ import { Paging, Time, Times } from '../../platform/http/route.ts'
 
 const Status = z.enum(['received', 'reserved', 'signature_required', 'submitted', 'completed', 'failed']).meta({
   description:
-    "`received` and `reserved`: not signed yet. `signature_required`: waits for the wallet owner's signature. `submitted`: signed, its outcome is yet to be known. `completed`, `failed`: final; what failed certainly did not happen.",
+    "`received` and `reserved`: not signed yet. `signature_required`: waits for the wallet owner's signature. `submitted`: signed, the outcome is not known yet. `completed`, `failed`: final; a failed transaction certainly did not happen.",
 })
 
-// `type` with two entries: a union would be tried branch by branch for every value that is written.
+// `type` with two entries: the serialiser would try each branch of a union for every value.
 const Value: z.ZodType<string | string[]> = z.any().meta({ type: ['array', 'string'], items: { type: 'string' } })
 
 /** Fields of a contract, or arguments of a choice. */
 export const Arguments = z.record(z.string(), Value).meta({
-  description: 'Fields of the contract; of what is exercised, the arguments of the choice.',
+  description: 'Fields of the contract; for `exercised`, arguments of the choice.',
   example: { receiver: 'bob::1220123087e6bf66d225d047e6af8b0944bc50cc470cb46afd9515a558bf55605441', amount: '3' },
 })
 
@@ -19,7 +19,7 @@ export const Arguments = z.record(z.string(), Value).meta({
 export const Effect = z
   .object({
     type: z.enum(['created', 'exercised', 'archived']),
-    command: z.int().meta({ description: 'Which command it follows from, counted from 0.', example: 0 }),
+    command: z.int().meta({ description: 'Index of the command that caused it, from 0.', example: 0 }),
     contractId: z.string(),
     templateId: z.string().meta({ example: 'Token:Holding' }),
     choice: z.string().nullable().meta({ example: 'Transfer' }),
@@ -29,7 +29,7 @@ export const Effect = z
   })
   .meta({ id: 'Effect' })
 
-/** What was asked for, in short. */
+/** A short form of a requested command. */
 export const Operation = z
   .object({
     type: z.enum(['create', 'exercise']),
@@ -53,20 +53,22 @@ export const Transaction = z
     status: Status,
     operations: z.array(Operation),
     effects: z.array(Effect),
-    updateId: z.string().nullable().meta({ description: "The ledger's own id of it." }),
-    offset: z.int().nullable().meta({ description: 'Its place on the ledger.', example: 42 }),
+    updateId: z.string().nullable().meta({ description: "The ledger's id of the transaction." }),
+    offset: z.int().nullable().meta({ description: 'Its position on the ledger.', example: 42 }),
     error: z
       .object({ code: z.string(), message: z.string() })
       .nullable()
       .meta({ description: 'Why it failed.', example: null }),
-    expiresAt: Time.nullable().meta({ description: 'While it is open: past this it cannot happen any more.' }),
+    expiresAt: Time.nullable().meta({
+      description: 'For a transaction in progress: after this time it can no longer happen.',
+    }),
     completedAt: Time.nullable(),
     ...Times,
   })
   .meta({ id: 'Transaction' })
 export type Transaction = z.infer<typeof Transaction>
 
-/** A transaction in a list: without its effects, of which each may have hundreds. */
+/** A transaction in a list: without its effects, because each may have hundreds. */
 export const TransactionSummary = Transaction.omit({ effects: true }).meta({ id: 'TransactionSummary' })
 export type TransactionSummary = z.infer<typeof TransactionSummary>
 

@@ -40,7 +40,7 @@ export async function listTransactions(
   return store.listTransactions(deps.db, filter, query)
 }
 
-/** Commands in short, as events and lists show them. */
+/** The short form of commands, for events and lists. */
 export function operationsOf(commands: readonly Command[]): Operation[] {
   return commands.map((command) =>
     'create' in command

@@ -1,7 +1,7 @@
 import type { Slice } from '../../platform/slice.ts'
 import { transactionRoutes } from './routes.ts'
 
-/** What sessions executed or have under way. */
+/** Transactions of delegated sessions. */
 export const transactionSlice: Slice = {
   routes: transactionRoutes,
 }

@@ -20,23 +20,23 @@ interface Reserved {
 interface Failure {
   code: string
   message: string
-  /** The status that the call was answered with. */
+  /** The HTTP status of the response. */
   status: number
   details: object[]
 }
 
-/** A signature as it is kept. */
+/** A signature as it is stored. */
 interface KeptSignature {
   party: string
   publicKey: string
   signature: string
 }
 
-/** What the service did for a signature by a shared key: what was asked of it, and its part once it is made. */
+/** The service's part in a signature by a shared key: the requested commitments, and its share once it is made. */
 interface Cosigned {
-  /** Of the other signer. */
+  /** The other signer's commitments. */
   commitments: NonceCommitments
-  /** Null until the transaction is reserved: no part is made before. */
+  /** Null until the transaction is reserved. */
   made: CoSignature | null
 }
 
@@ -56,15 +56,15 @@ export interface TransactionRow {
   operations: Operation[]
   effects: Effect[]
   spends: Reserved[]
-  /** Kept while it is open, as are what is prepared and signed. */
+  /** Stored only while it is open, like `prepared` and `signatures`. */
   commands: Command[] | null
   prepared: Buffer | null
   signatures: KeptSignature[] | null
-  /** Where the wallet's key is shared, while it is open. */
+  /** Only if the wallet's key is shared, and while it is open. */
   cosigned: Cosigned | null
   expires_at: Date | null
   check_at: Date | null
-  /** What was left of the session's caps, as first answered. */
+  /** What was left of the session's caps in the first response. */
   remaining: object | null
   update_id: string | null
   ledger_offset: number | null
@@ -83,7 +83,7 @@ function toSummary(row: SummaryRow): TransactionSummary {
   )
 }
 
-/** A row as the wire shows it by itself. */
+/** A row as the API returns a single transaction. */
 export function toTransaction(row: TransactionRow): Transaction {
   return { ...toSummary(row), effects: row.effects }
 }
@@ -123,7 +123,7 @@ export async function updateTransaction(tx: Db, row: TransactionRow, event: Stor
   await tx.run(sql`with ${transactionChange(row)}, ${eventsWrites([event])} select`)
 }
 
-/** Takes an open transaction until then; undefined if another request has taken or changed it since `row` was read. */
+/** Claims an open transaction until then; undefined if another request has taken or changed it since `row` was read. */
 export function postpone(db: Db, row: TransactionRow, until: Date): Promise<TransactionRow | undefined> {
   return db.one<TransactionRow>(sql`
     update transactions set check_at = ${until}

@@ -23,11 +23,11 @@ interface ProofOfPossession {
   ledger: string
   /** Hex. */
   publicKey: string
-  /** What is signed, in UTF-8. */
+  /** The text that is signed, as UTF-8. */
   message: string
 }
 
-/** Makes the message that a key signs to prove that its user has it. It is valid for one wallet. */
+/** Creates the message that a user signs to prove that they have the key. It is valid for one wallet. */
 export async function challenge(
   deps: Deps,
   { caller, user }: Omit<Call, 'origin'>,
@@ -71,7 +71,7 @@ function answerOf(input: CreateWallet): Answer | null {
   const beside = FIELDS.filter((field) => input[field] !== undefined && !ALLOWED[custody].includes(field))
   const wrong = [
     ...missing.map((field) => ({ field, code: 'required', message: `"${field}" is required for ${custody}.` })),
-    ...beside.map((field) => ({ field, code: 'not_allowed', message: `Is not for ${custody} wallets.` })),
+    ...beside.map((field) => ({ field, code: 'not_allowed', message: `Must be absent for ${custody} wallets.` })),
   ]
   if (wrong.length > 0) throw fail('validation_failed', wrong)
   const { publicKey, challengeId, proof } = input
@@ -99,7 +99,7 @@ async function takeOwnChallenge(tx: Db, deps: Deps, { caller, user }: Call, inpu
     throw notFoundField('challengeId')
   for (const field of ['publicKey', 'ledger'] as const)
     if (input[field] !== undefined && input[field] !== taken.data[field])
-      throw invalid(field, 'Must be the one that the challenge was made for.')
+      throw invalid(field, 'Must be the same as in the challenge.')
   return taken
 }
 
@@ -120,7 +120,8 @@ async function createOwned(deps: Deps, call: Call, input: CreateWallet, answer: 
     if (await findWalletOf(tx, call.caller.tenantId, call.user.id)) throw fail('wallet_exists')
     if (taken.over) throw fail('challenge_expired')
     if (!isSignedBy(publicKey, Buffer.from(taken.data.message), signatureBytes(answer.proof))) {
-      const message = "Is not the key's signature over the challenge's message. The challenge is used up."
+      const message =
+        "Must be a valid signature of the challenge's message by the key. The challenge is used up: request a new one."
       throw fail('signature_invalid').about('proof', message).commitOnThrow()
     }
     const row = await addWallet(tx, deps, call, wallet)

@@ -29,7 +29,7 @@ export async function setGeneration(
   return row
 }
 
-/** Makes a `shared` wallet usable whose user has proven to hold a share. In the transaction that holds its row. */
+/** Makes a `shared` wallet ready after its user proved to have a share. In the transaction that holds its row. */
 export async function activateProven(
   tx: Db,
   deps: Deps,

@@ -50,7 +50,8 @@ export function readiness(ledger: Ledger, proven: boolean, now: Date): Pick<stor
  */
 async function requireOwnShares(tx: Db, { custody, publicKey }: NewWallet): Promise<void> {
   if (custody === 'embedded' || !(await store.isSharedElsewhere(tx, publicKey, custody))) return
-  const message = 'A wallet has this key already, and one of the two would share it. Make a new key.'
+  const message =
+    'Another wallet already has this key, and a shared key can belong to only one wallet. Create a new key.'
   throw fail('already_exists').about('publicKey', message)
 }
 

@@ -28,7 +28,7 @@ async function allocateParty(deps: Deps, row: store.WalletRow): Promise<void> {
   const publicKey = row.public_key
   const onboarding = await callLedger(ledger, () => ledger.prepareOnboarding(tenantId, hint, publicKey))
   // The wallet's party was published when it was created: nothing is signed for another one.
-  if (onboarding.party !== party) throw new LedgerError('prepared_invalid', 'The ledger prepared another party.')
+  if (onboarding.party !== party) throw new LedgerError('prepared_invalid', 'The ledger prepared a different party.')
   const signatures: LedgerSignature[] = []
   // The service cannot sign with a user's own key: a ledger that needs its signature refuses.
   if (row.custody === 'embedded')

@@ -9,7 +9,7 @@ export const walletRoutes: Route[] = [
     {
       summary: 'Request a wallet challenge',
       description:
-        'For a wallet whose key is the user’s own, or was split by the client: the key signs the UTF-8 bytes of `message` (Ed25519, RFC 8032), and `POST /users/me/wallet` takes the signature within five minutes, once.',
+        'For a wallet whose key belongs to the user, or was split by the client. Sign the UTF-8 bytes of `message` with the key (Ed25519, RFC 8032), and send the signature to `POST /users/me/wallet` within five minutes. It is accepted once.',
       callers: currentUser(),
       body: CreateWalletChallenge,
       reply: one(WalletChallenge),
@@ -23,7 +23,7 @@ export const walletRoutes: Route[] = [
     {
       summary: "Create the current user's wallet",
       description:
-        'A user has one. `embedded`: the service signs. `self_custody`: the user alone does; `shared`: both together, by shares of a key (a client that split it sends the service’s; see also `POST /mpc/dkg`). For both prove the key by a challenge. A server can create it only where the app has `mpc.allowServer`. Emits `wallet.created`, and `wallet.ready` once its party is on the ledger.',
+        'Each user has one wallet. `embedded`: the service signs. `self_custody`: only the user signs. `shared`: both sign together, with shares of a key; a client that split the key sends the service’s share (see also `POST /mpc/dkg`). For `self_custody` and `shared`, prove with a challenge that you have the key; a server can create such a wallet only if the app has `mpc.allowServer`. Emits `wallet.created`, and `wallet.ready` once its party is on the ledger.',
       turn: ({ user, body }) => `${user.id} ${body.custody}`,
       callers: currentUser(),
       body: CreateWallet,
@@ -54,7 +54,7 @@ export const walletRoutes: Route[] = [
     'GET /users/:id/wallet',
     {
       summary: "Get a user's wallet",
-      description: 'Of a guest too.',
+      description: 'Also works for guests.',
       callers: secretKey('wallets:read'),
       params: IdParam,
       reply: one(Wallet),
@@ -67,7 +67,7 @@ export const walletRoutes: Route[] = [
     'GET /wallets',
     {
       summary: 'List wallets',
-      description: 'Newest first, those of guests too.',
+      description: 'Newest first, including those of guests.',
       callers: secretKey('wallets:read'),
       query: ListWallets,
       reply: list(Wallet),
@@ -90,7 +90,7 @@ export const walletRoutes: Route[] = [
     'POST /wallets/:id/freeze',
     {
       summary: 'Freeze a wallet',
-      description: 'It signs nothing any more, until it is unfrozen. Emits `wallet.frozen` if it was not.',
+      description: 'The wallet cannot sign until it is unfrozen. Emits `wallet.frozen` if it was not frozen before.',
       callers: secretKey('wallets:write'),
       params: IdParam,
       reply: one(Wallet),

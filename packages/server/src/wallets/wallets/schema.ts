@@ -24,14 +24,14 @@ const Proof = z
 
 const Custody = z.enum(['embedded', 'shared', 'self_custody']).meta({
   description:
-    "Who can sign: the service (`embedded`), service and user together (`shared`), the user's own key alone (`self_custody`).",
+    'Who can sign: the service (`embedded`), service and user together (`shared`), or only the user (`self_custody`).',
 })
 const Status = z.enum(['pending', 'ready', 'failed', 'frozen']).meta({
-  description: '`pending` until its party is on the ledger. A frozen wallet signs nothing.',
+  description: '`pending` until its party is on the ledger. A frozen wallet cannot sign.',
 })
 const Ledger = z.string().min(1).max(LEDGER_CHARS_MAX).meta({ example: 'embedded' })
 
-/** A wallet, as every answer shows one. */
+/** A wallet, as in all responses. */
 export const Wallet = z
   .object({
     id: z.string().meta({ example: 'wal_01jb2m7x9kq4t8v6w0r3s5y1zc' }),
@@ -40,35 +40,43 @@ export const Wallet = z
     ledger: Ledger,
     custody: Custody,
     partyId: z.string().meta({
-      description: "Its party on the ledger: the user's own for `embedded`, otherwise one of the wallet's key.",
+      description: "Its party on the ledger: the user's party for `embedded`, otherwise a party of the wallet's key.",
     }),
-    address: z.string().nullable().meta({ description: 'On ledgers that have addresses instead of parties.' }),
+    address: z.string().nullable().meta({ description: 'Only on ledgers that have addresses instead of parties.' }),
     publicKey: PublicKey.nullable().meta({
-      description: "Of the key that signs, hex: the ledger node's for `embedded`, otherwise the wallet's own.",
+      description:
+        "The public key that verifies its signatures, hex: the ledger node's key for `embedded`, otherwise the wallet's key.",
     }),
     curve: z.enum(['ed25519']),
-    threshold: z.int().nullable().meta({ description: 'Of shares of the key; null where it is not shared.' }),
+    threshold: z
+      .int()
+      .nullable()
+      .meta({ description: 'How many shares sign together; null if the key is not shared.' }),
     total: z.int().nullable(),
-    generation: z.int().nullable().meta({ description: 'Of the shares; a resharing makes a new one.' }),
+    generation: z
+      .int()
+      .nullable()
+      .meta({ description: 'The generation number of the shares. Each resharing adds one.' }),
     keyOrigin: z.enum(['dkg', 'client_dealt']).nullable().meta({
       description:
-        'How a shared key came to be: nobody ever had it whole (`dkg`), or the client that split it (`client_dealt`).',
+        'How a shared key was created: `dkg`, where nobody ever had the whole key, or `client_dealt`, where the client had it and split it.',
     }),
     exportedAt: Time.nullable().meta({
-      description: 'When the user first had what makes the whole key given out: who has it signs without the service.',
+      description:
+        'When enough to make the whole key was first released to the user. Anyone who has the key can sign without the service.',
     }),
-    mpcEnabled: z.boolean().meta({ description: 'Whether the key exists in shares alone.' }),
+    mpcEnabled: z.boolean().meta({ description: 'Whether the key exists only in shares.' }),
     status: Status,
     ...Times,
   })
   .meta({ id: 'Wallet' })
 export type Wallet = z.infer<typeof Wallet>
 
-/** What a user needs to prove that a key is theirs. */
+/** A challenge that a user signs to prove that a key is theirs. */
 export const WalletChallenge = z
   .object({
     challengeId: z.string().meta({ example: 'chl_01jb2m7x9kq4t8v6w0r3s5y1zn' }),
-    message: z.string().meta({ description: 'Text whose UTF-8 bytes the key is to sign.' }),
+    message: z.string().meta({ description: 'Sign the UTF-8 bytes of this text with the key.' }),
     expiresAt: Time,
   })
   .meta({ id: 'WalletChallenge' })
@@ -77,7 +85,7 @@ export type WalletChallenge = z.infer<typeof WalletChallenge>
 export const CreateWalletChallenge = z
   .strictObject({
     custody: z.enum(['shared', 'self_custody']),
-    ledger: Ledger.optional().meta({ description: "The service's first one, if none is named." }),
+    ledger: Ledger.optional().meta({ description: "Default: the service's first ledger." }),
     publicKey: PublicKey,
   })
   .meta({ id: 'CreateWalletChallenge' })
@@ -85,9 +93,9 @@ export type CreateWalletChallenge = z.infer<typeof CreateWalletChallenge>
 
 export const CreateWallet = z
   .strictObject({
-    custody: Custody.optional().meta({ description: 'Who is to sign (default `embedded`).' }),
+    custody: Custody.optional().meta({ description: 'Who signs (default `embedded`).' }),
     ledger: Ledger.optional().meta({
-      description: "The service's first one, if none is named; otherwise that of the challenge.",
+      description: "Default: the service's first ledger. With a challenge: the challenge's ledger.",
     }),
     publicKey: PublicKey.optional(),
     challengeId: z.string().max(ID_CHARS_MAX).optional(),
@@ -97,24 +105,23 @@ export const CreateWallet = z
       .min(1)
       .max(15)
       .optional()
-      .meta({ description: 'For `shared`: Feldman’s, two of them; the first is the public key.' }),
+      .meta({ description: 'For `shared`: the two Feldman commitments. The first is the public key.' }),
     sealed: SealedToService.optional().meta({ description: 'For `shared`: share 1, sealed to the service.' }),
-    proofs: z
-      .array(IndexedProof)
-      .max(2)
-      .optional()
-      .meta({ description: 'For `shared`: of knowing share 2, and 3. Without that of 2 the wallet stays pending.' }),
+    proofs: z.array(IndexedProof).max(2).optional().meta({
+      description:
+        'For `shared`: proofs of knowing share 2 and share 3. Without the proof for share 2, the wallet stays pending.',
+    }),
   })
   .meta({
     id: 'CreateWallet',
     description:
-      '`self_custody` and `shared` need `publicKey`, `challengeId` and `proof`; `shared` also `commitments` and `sealed`: a key that the client has split. Better: `POST /mpc/dkg`, by which nobody ever has it whole.',
+      '`self_custody` and `shared` need `publicKey`, `challengeId` and `proof`. `shared` also needs `commitments` and `sealed`, for a key that the client has split. Prefer `POST /mpc/dkg`: with it, nobody ever has the whole key.',
   })
 export type CreateWallet = z.infer<typeof CreateWallet>
 
 export const ListWallets = z.strictObject({
   ...Paging,
-  user_id: z.string().optional().meta({ description: "Only this user's, or this guest's." }),
+  user_id: z.string().optional().meta({ description: 'Only the wallet of this user or guest.' }),
   custody: Custody.optional(),
   status: Status.optional(),
   ledger: z.string().optional(),

@@ -46,7 +46,7 @@ export function getWalletRow(deps: Deps, caller: Caller, id: string): Promise<st
   return findOwn(store.findWallet, deps.db, caller, id)
 }
 
-/** @throws not_found, the same for another tenant's, another app's and none */
+/** @throws not_found, also for wallets of another tenant or app */
 export async function getWallet(deps: Deps, caller: Caller, id: string): Promise<Wallet> {
   return store.toWallet(await findOwn(store.findWallet, deps.db, caller, id))
 }
@@ -70,7 +70,7 @@ export async function listWallets(deps: Deps, caller: Caller, query: ListWallets
   return store.listWallets(deps.db, { ...scope, userId, custody, status, ledger }, query)
 }
 
-/** Freezes a wallet: it signs nothing any more. A frozen one is answered as it is, without an event. @throws not_found */
+/** Freezes a wallet, so that it cannot sign. A frozen wallet is returned unchanged, without an event. @throws not_found */
 export async function freezeWallet(deps: Deps, { caller, origin }: Omit<Call, 'user'>, id: string): Promise<Wallet> {
   const { user_id: userId } = await findOwn(store.findWallet, deps.db, caller, id)
   return deps.db.tx(async (tx) => {
@@ -86,7 +86,7 @@ export async function freezeWallet(deps: Deps, { caller, origin }: Omit<Call, 'u
 }
 
 /**
- * Lets a frozen wallet sign again; one that is not frozen is answered as it is. A guest's that has ended stays frozen.
+ * Lets a frozen wallet sign again. One that is not frozen is returned unchanged. The wallet of an ended guest stays frozen.
  * @throws not_found, guest_expired
  */
 export async function unfreezeWallet(deps: Deps, cause: Omit<Call, 'user'>, id: string): Promise<Wallet> {
@@ -94,7 +94,7 @@ export async function unfreezeWallet(deps: Deps, cause: Omit<Call, 'user'>, id: 
   const { user_id: userId } = await findOwn(store.findWallet, deps.db, caller, id)
   return deps.db.tx(async (tx) => {
     await lockOutActs(tx, userId)
-    // The user before the wallet, as for who ends a guest: what that freezes is not undone here.
+    // Locks the user before the wallet, like the code that ends a guest: its freeze must not be undone here.
     const held = await lockUser(tx, deps, caller.tenantId, userId)
     const before = await findOwn(store.lockWallet, tx, caller, id)
     if (held?.ended === true) throw fail('guest_expired')
@@ -107,7 +107,7 @@ export async function unfreezeWallet(deps: Deps, cause: Omit<Call, 'user'>, id: 
   })
 }
 
-/** Freezes a user's wallet, if there is one that is not frozen, in the transaction of what is the reason for it. */
+/** Freezes a user's wallet, if they have one that is not frozen, in the transaction that causes it. */
 export async function freezeWalletOf(
   tx: Db,
   deps: Deps,

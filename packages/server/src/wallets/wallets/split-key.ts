@@ -7,7 +7,7 @@ import type { CreateWallet } from './schema.ts'
 
 const { server, device } = threshold.HOLDER_INDEX
 
-/** A key that a client has split, checked. */
+/** A key that a client split, after all checks. */
 export interface SplitKey {
   shared: { keyOrigin: 'client_dealt'; threshold: number; total: number; proven: boolean }
   sharing: threshold.Sharing
@@ -26,12 +26,12 @@ function provenIndices(
 ): number[] {
   const indices = proofs.map(({ index }) => index)
   if (new Set(indices).size !== indices.length || indices.includes(server))
-    throw invalid('proofs', 'Must be of share 2, and of share 3, each once.')
+    throw invalid('proofs', 'Must have at most one proof for share 2 and one for share 3.')
   const wrong = proofs.filter(({ index, proof }) => {
     const key = verifyingShares[index - 1]
     return key === undefined || !isProven(proof, key, 'create-wallet', subject, { index, publicKey })
   })
-  if (wrong.length > 0) throw shareInvalid('proofs', 'These do not show that the shares are known.', wrong)
+  if (wrong.length > 0) throw shareInvalid('proofs', 'These proofs are not valid for the shares.', wrong)
   return indices
 }
 
@@ -40,7 +40,7 @@ export async function readSplitKey(deps: Deps, { caller, user }: Call, input: Cr
   const { commitments = [], sealed, publicKey = '', challengeId = null } = input
   const { threshold: needed, total } = threshold.SHARED_SIGNERS
   if (commitments.length !== needed)
-    throw invalid('commitments', `Must have ${needed} entries: two of three shares sign.`)
+    throw invalid('commitments', `Must have ${needed} entries, as many as the shares that sign together.`)
   const sharing = { threshold: needed, total, commitments: commitments.map((point) => Buffer.from(point, 'hex')) }
   const verifyingShares = await verifyingSharesOf(deps, sharing, Buffer.from(publicKey, 'hex'))
   const { tenantId } = caller
@@ -53,7 +53,7 @@ export async function readSplitKey(deps: Deps, { caller, user }: Call, input: Cr
     field: 'sealed',
   })
   if (!(await deps.threads.run('isShareOf', sharing, { index: server, scalar })))
-    throw shareInvalid('sealed', 'Is not share 1 of these commitments.', [{ index: server }])
+    throw shareInvalid('sealed', 'Must be share 1 of these commitments.', [{ index: server }])
   const shared = { keyOrigin: 'client_dealt', threshold: needed, total, proven: proven.includes(device) } as const
   return { shared, sharing, verifyingShares, scalar, indices: [server, ...proven] }
 }

@@ -23,13 +23,13 @@ export interface WalletRow {
   generation: number | null
   key_origin: 'dkg' | 'client_dealt' | null
   exported_at: Date | null
-  /** Apart from whether it is frozen: see `toWallet`. */
+  /** Without `frozen`: see `toWallet`. */
   status: 'pending' | 'ready' | 'failed'
   frozen_at: Date | null
   onboard_at: Date | null
   /** How often the allocation of its party was attempted. */
   onboard_attempts: number
-  /** When its key's recovery was attempted of late, how often that was too often, and when the next attempt is allowed. */
+  /** Times of recent recovery attempts, how often their limit was reached, and when the next attempt is allowed. */
   recovery_tried_at: readonly Date[]
   recovery_strikes: number
   recovery_after: Date | null
@@ -37,7 +37,7 @@ export interface WalletRow {
   updated_at: Date
 }
 
-/** A row as the wire shows it. */
+/** A row as the API returns it. */
 export function toWallet(row: WalletRow): Wallet {
   const shown = {
     ...row,
@@ -89,7 +89,7 @@ export function lockWallet(tx: Db, scope: AppScope, id: Id<'wal'>): Promise<Wall
   return tx.one<WalletRow>(sql`${select(scope, id)} for no key update`)
 }
 
-/** Freezes a wallet that is not frozen. @returns the row as it is then; undefined where there was nothing to freeze */
+/** Freezes a wallet that is not frozen. @returns the new row; undefined if there was nothing to freeze */
 export function freezeWalletOf(
   tx: Db,
   now: Date,

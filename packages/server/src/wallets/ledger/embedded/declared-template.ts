@@ -17,15 +17,15 @@ export interface Definition {
 }
 
 interface ChoiceDefinition {
-  /** Fields that hold who must act. */
+  /** Fields that hold the parties who must act. */
   controllers: string[]
   arguments?: Record<string, Field>
-  /** Whether the contract ends with it; it does if nothing is said. */
+  /** Whether the choice archives the contract. Default: true. */
   consuming?: boolean
   creates?: { templateId: string; arguments: Record<string, Source> }[]
 }
 
-/** What is wrong with a definition: where, and what. */
+/** An error in a definition: the field and the message. */
 export interface Flaw {
   field: string
   message: string
@@ -68,7 +68,7 @@ function choiceOf(definition: ChoiceDefinition): Choice {
   }
 }
 
-/** The template that a definition, found to have no flaw, stands for. */
+/** Builds the template of a valid definition. */
 export function declaredTemplate(definition: Definition): Template {
   return {
     templateId: definition.templateId,
@@ -83,15 +83,15 @@ const isParty = (type: FieldType) => type === 'party' || type === 'parties'
 const own = (fields: Fields, name: string): Field | undefined =>
   Object.hasOwn(fields, name) ? fields[name] : undefined
 
-/** Who must sign or act is named by fields that hold parties and are always there: an empty list would ask nobody. */
+/** Fields of signatories and controllers must hold parties and be required: an empty list would require nobody. */
 function partyFlaws(fields: Fields, names: readonly string[], at: string, needed: boolean): Flaw[] {
   return names.flatMap((name, index) => {
     const field = own(fields, name)
     const message =
       field === undefined || !isParty(field.type)
-        ? `"${name}" is no field of this template that holds a party.`
+        ? `"${name}" must be a field of this template of type party or parties.`
         : needed && (field.optional === true || field.type === 'parties')
-          ? `"${name}" may be empty: name a field of type party that is not optional.`
+          ? `"${name}" can be empty. Use a field of type party that is not optional.`
           : null
     return message === null ? [] : [{ field: `${at}.${index}`, message }]
   })
@@ -100,9 +100,9 @@ function partyFlaws(fields: Fields, names: readonly string[], at: string, needed
 function sourceFlaw(source: Source, target: Field, fields: Fields, given: Fields): string | null {
   if ('value' in source) return target.type === 'text' ? null : 'Only a field of type text can have a fixed value.'
   const from = 'field' in source ? own(fields, source.field) : own(given, source.argument)
-  if (from === undefined) return 'Names no field or argument of this template.'
-  if (from.type !== target.type) return `Holds ${from.type}, but the field takes ${target.type}.`
-  return from.optional === true && target.optional !== true ? 'May be left out, but the field must be there.' : null
+  if (from === undefined) return 'Must name a field or an argument of this template.'
+  if (from.type !== target.type) return `Has type ${from.type}, but the field has type ${target.type}.`
+  return from.optional === true && target.optional !== true ? 'Is optional, but the field is required.' : null
 }
 
 function createFlaws(
@@ -113,22 +113,23 @@ function createFlaws(
   at: string,
 ): Flaw[] {
   const targets = known(templateId)
-  if (targets === undefined) return [{ field: `${at}.templateId`, message: `There is no template "${templateId}".` }]
+  if (targets === undefined)
+    return [{ field: `${at}.templateId`, message: `This ledger has no template "${templateId}".` }]
   const flaws: Flaw[] = []
   for (const [name, source] of Object.entries(sources)) {
     const target = own(targets, name)
     const message =
-      target === undefined ? `${templateId} has no such field.` : sourceFlaw(source, target, fields, given)
+      target === undefined ? `${templateId} has no field with this name.` : sourceFlaw(source, target, fields, given)
     if (message !== null) flaws.push({ field: `${at}.arguments.${name}`, message })
   }
   for (const [name, target] of Object.entries(targets)) {
     if (target.optional !== true && !Object.hasOwn(sources, name))
-      flaws.push({ field: `${at}.arguments.${name}`, message: `${templateId} needs this field.` })
+      flaws.push({ field: `${at}.arguments.${name}`, message: `${templateId} requires this field.` })
   }
   return flaws
 }
 
-/** What a definition's schema cannot say. `known` answers the fields of the ledger's other templates. */
+/** Checks rules that a definition's schema cannot express. `known` returns the fields of the ledger's other templates. */
 export function flawsOf(definition: Definition, known: (templateId: string) => Fields | undefined): Flaw[] {
   const { fields } = definition
   const withItself = (id: string) => (id === definition.templateId ? fields : known(id))
@@ -145,7 +146,7 @@ export function flawsOf(definition: Definition, known: (templateId: string) => F
   return flaws
 }
 
-/** Which other templates a definition creates contracts of. */
+/** The other templates that a definition creates contracts of. */
 export function createdBy(definition: Definition): string[] {
   return Object.values(definition.choices ?? {}).flatMap((choice) =>
     (choice.creates ?? []).map((each) => each.templateId),

@@ -25,7 +25,7 @@ import * as store from './store.ts'
 import { createTemplates } from './templates.ts'
 
 const SEED_BYTES = 32
-/** Contracts, and their size as JSON, that one call looks at: a page may hold fewer than it was asked for. */
+/** How many contracts one call reads, and their size as JSON. A page can have fewer contracts than its limit. */
 const LOOKED_AT_MAX = 2_000
 const LOOKED_AT_BYTES_MAX = 1024 * 1024
 const BATCH = 100
@@ -42,14 +42,15 @@ const signaturesJson = (signatures: readonly LedgerSignature[]) =>
 function placeOf(cursor: string | null): store.Place | null {
   if (cursor === null) return null
   const match = /^(\d{1,15})\.(00[0-9a-f]{64})$/.exec(Buffer.from(cursor, 'base64url').toString())
-  if (match === null) throw new LedgerError('arguments_invalid', 'This is no cursor of ours.', { field: 'cursor' })
+  if (match === null)
+    throw new LedgerError('arguments_invalid', 'Must be a cursor from an earlier page.', { field: 'cursor' })
   return { offset: Number(match[1]), contractId: match[2] as string }
 }
 
 const cursorAt = (place: store.Place | null) =>
   place === null ? null : Buffer.from(`${place.offset}.${place.contractId}`).toString('base64url')
 
-/** A party's contracts, newest first, looked at in batches until there are enough or it has been enough work. */
+/** A party's contracts, newest first, read in batches until the page is full or a limit of work is reached. */
 async function queryContracts(db: Db, query: ContractQuery): Promise<ContractPage> {
   const { accept, limit } = query
   const contracts: Contract[] = []
@@ -57,7 +58,7 @@ async function queryContracts(db: Db, query: ContractQuery): Promise<ContractPag
   let place = placeOf(query.cursor)
   let bytes = 0
   for (let looked = 0; looked < LOOKED_AT_MAX && bytes < LOOKED_AT_BYTES_MAX; looked += batch) {
-    // One more than a batch says whether more follow.
+    // One more than the batch, to know whether more follow.
     const found = await store.contractsBefore(db, query, place, batch + 1)
     for (const contract of found.slice(0, batch)) {
       if (contracts.length === limit || bytes >= LOOKED_AT_BYTES_MAX) return { contracts, nextCursor: cursorAt(place) }
@@ -77,7 +78,8 @@ async function follow(
   limit: number,
 ): Promise<{ updates: Update[]; cursor: string | null }> {
   const match = /^(\d{1,20})\.(\d{1,15})$/.exec(cursor ?? '0.0')
-  if (match === null) throw new LedgerError('arguments_invalid', 'This is no cursor of ours.', { field: 'cursor' })
+  if (match === null)
+    throw new LedgerError('arguments_invalid', 'Must be a cursor from an earlier page.', { field: 'cursor' })
   const rows = await store.updatesAfter(db, tenantId, { xid: match[1] as string, offset: Number(match[2]) }, limit)
   const last = rows.at(-1)
   return {
@@ -97,7 +99,7 @@ interface Parts {
   templates: ReturnType<typeof createTemplates>
 }
 
-/** What a transaction was prepared from. */
+/** The contracts that a transaction was prepared from. */
 interface Snapshot {
   inputs: ReadonlyMap<string, Input>
   offset: number
@@ -136,11 +138,14 @@ async function prepare(
   return transaction
 }
 
-/** Those signatures that count: what is kept beside a transaction has been verified. @throws signature_invalid without any */
+/** The valid signatures. Only verified signatures are stored. @throws signature_invalid if there is none */
 function verified({ actAs, digest }: Prepared, signatures: readonly LedgerSignature[]): LedgerSignature[] {
   const right = signatures.filter((each) => each.party === actAs && isSignedFor(actAs, digest, each))
   if (right.length === 0)
-    throw new LedgerError('signature_invalid', 'The signature is not one of the acting party over this digest.')
+    throw new LedgerError(
+      'signature_invalid',
+      'The signature is not a valid signature of this digest by the acting party.',
+    )
   return right
 }
 
@@ -173,16 +178,17 @@ const receiptOf = (row: Pick<store.UpdateRow, 'update_id' | 'offset' | 'recorded
   recordedAt: row.recorded_at,
 })
 
-/** What this ledger prepared a moment ago, from contracts that the statement itself finds unchanged. */
+/** A transaction that this ledger has just prepared. The statement that writes it checks that its contracts are unchanged. */
 function submission(prepared: Prepared, signatures: readonly LedgerSignature[], now: Date) {
   const snapshot = snapshots.get(prepared)
-  if (snapshot === undefined) throw new LedgerError('prepared_invalid', 'This was not prepared here.')
+  if (snapshot === undefined)
+    throw new LedgerError('prepared_invalid', 'This transaction was not prepared by this ledger.')
   const update = updateOf(prepared as Decoded, snapshot, verified(prepared, signatures), now)
   const { updateId, offset } = update
   return { receipt: { updateId, offset, recordedAt: now }, writes: store.updateWrites(update) }
 }
 
-/** The receipt of the same transaction, if it happened before. @throws duplicate_command where another one did */
+/** The receipt of the same transaction, if it was executed before. @throws duplicate_command if another one was */
 async function repeated(tx: Db, { tenantId, actAs, commandId, digest }: Decoded): Promise<Receipt | undefined> {
   const row = await store.findUpdate(tx, tenantId, actAs, commandId)
   if (row !== undefined && row.update_id !== updateIdOf(digest))
@@ -190,7 +196,7 @@ async function repeated(tx: Db, { tenantId, actAs, commandId, digest }: Decoded)
   return row && receiptOf(row)
 }
 
-/** What a transaction does now. Where its inputs are gone, a repeat of its own may have taken them: then null. */
+/** The effects of a transaction now. Null if its inputs are gone: a repeat of the same transaction may have used them. */
 async function meaning(parts: Parts, db: Db, decoded: Decoded): Promise<(Snapshot & { effects: Effect[] }) | null> {
   try {
     return await interpreted(parts, db, decoded, undefined)
@@ -201,19 +207,19 @@ async function meaning(parts: Parts, db: Db, decoded: Decoded): Promise<(Snapsho
   }
 }
 
-/** Contract ids follow from the seed: bytes that somebody else made may have one that was used before. */
+/** Contract ids are derived from the seed. Bytes that another client made may have a seed that was used before. */
 function refuseUsedSeed(error: unknown): never {
   if (violatedConstraint(error) === 'ledger_contracts_pkey')
-    throw new LedgerError('prepared_invalid', 'There are contracts of this seed. Prepare it again.')
+    throw new LedgerError('prepared_invalid', 'Contracts with this seed already exist. Prepare the transaction again.')
   throw error
 }
 
-/** Others that change the same contracts at the same time are few: who loses to them looks again. */
+/** How often a submission is retried if another one changes the same contracts. Such conflicts are rare. */
 const TURNS_MAX = 20
 
 /**
- * Makes happen what anybody prepared, at any time, and signed: what was signed is what the commands mean now, or it is
- * refused.
+ * Executes a signed transaction, no matter who prepared it or when. The commands must still have the effects that were
+ * signed.
  */
 async function submit(
   parts: Parts,
@@ -224,7 +230,8 @@ async function submit(
   now: Date,
 ): Promise<Receipt> {
   const decoded = decode(bytes)
-  if (decoded.tenantId !== tenantId) throw new LedgerError('prepared_invalid', 'This is not of this ledger.')
+  if (decoded.tenantId !== tenantId)
+    throw new LedgerError('prepared_invalid', 'This transaction belongs to another ledger.')
   const right = verified(decoded, signatures)
   for (let turn = 0; turn < TURNS_MAX; turn += 1) {
     const before = await repeated(db, decoded)
@@ -234,14 +241,16 @@ async function submit(
     const meant = await meaning(parts, db, decoded)
     if (meant === null) continue
     const { effects, ...snapshot } = meant
-    // The bytes say what was signed; what happens is what the commands mean now. They must be the same.
+    // The signed effects must be the same as the effects of the commands now.
     if (canonicalJson(effects) !== canonicalJson(decoded.effects))
-      throw new LedgerError('prepared_invalid', 'These commands no longer do what was signed.')
+      throw new LedgerError('prepared_invalid', 'The commands no longer have the effects that were signed.')
     const update = updateOf(decoded, snapshot, right, now)
     if (await store.insertUpdate(db, update).catch(refuseUsedSeed))
       return { updateId: update.updateId, offset: update.offset, recordedAt: now }
   }
-  throw new LedgerError('ledger_unavailable', 'Too much is changing at once. Try again.', { retryable: true })
+  throw new LedgerError('ledger_unavailable', 'Other transactions changed the same contracts. Try again.', {
+    retryable: true,
+  })
 }
 
 /**

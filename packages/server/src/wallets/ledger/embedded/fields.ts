@@ -17,7 +17,7 @@ const LIST_MAX = 100
 const SYMBOL = /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/
 const CONTRACT_ID = /^00[0-9a-f]{64}$/
 
-/** As JSON: what somebody hands to another's wallet, and what a page of contracts holds, stays small. */
+/** Maximum size of a contract as JSON. Limits what one user can send to the wallet of another, and the size of a page. */
 const CONTRACT_BYTES_MAX = 32 * 1024
 
 const EXPECTED: Record<FieldType, string> = {
@@ -40,7 +40,7 @@ function isList(value: unknown, pattern: RegExp): value is string[] {
   )
 }
 
-/** The value in the one form in which it is kept and compared; undefined for what the type does not hold. */
+/** The value in its canonical form; undefined if it does not match the type. */
 function normalised(type: FieldType, value: unknown): string | string[] | undefined {
   switch (type) {
     case 'party':
@@ -60,11 +60,11 @@ function normalised(type: FieldType, value: unknown): string | string[] | undefi
   }
 }
 
-/** Checks what was given against the declared fields and normalises it. @throws LedgerError arguments_invalid, naming the field below `path` */
+/** Checks values against the declared fields and normalises them. @throws LedgerError arguments_invalid, naming the field below `path` */
 export function readArguments(fields: Fields, given: Arguments, path: string): Arguments {
   for (const name of Object.keys(given)) {
     if (!Object.hasOwn(fields, name))
-      throw new LedgerError('arguments_invalid', `"${name}" is not known here.`, { field: `${path}.${name}` })
+      throw new LedgerError('arguments_invalid', `"${name}" is not a known field.`, { field: `${path}.${name}` })
   }
   const read: Arguments = {}
   for (const [name, { type, optional }] of Object.entries(fields)) {

@@ -13,7 +13,7 @@ export interface Input {
   archived: boolean
 }
 
-/** What commands are interpreted against. Pure: the same gives the same. */
+/** The input of an interpretation. Pure: the same input gives the same result. */
 export interface Scene {
   actor: string
   inputs: ReadonlyMap<string, Input>
@@ -22,13 +22,13 @@ export interface Scene {
   contractId(n: number): string
 }
 
-/** Contracts that one transaction may consume, and effects that it may have. */
+/** How many contracts one transaction can read, and how many effects it can have. */
 const INPUTS_MAX = 500
 const EFFECTS_MAX = 2_000
-/** Characters that the effects of one transaction may hold: a choice could write one long text many times. */
+/** How many characters the effects of one transaction can have: a choice could write one long text many times. */
 const EFFECT_CHARS_MAX = 2_000_000
 
-/** The ids of all contracts that commands read, each once, in order. @throws LedgerError arguments_invalid when there are too many */
+/** The ids of all contracts that commands read, each once, in order. @throws LedgerError arguments_invalid if there are too many */
 export function inputsOf(commands: readonly Command[]): string[] {
   const ids = new Set<string>()
   for (const command of commands) {
@@ -38,7 +38,9 @@ export function inputsOf(commands: readonly Command[]): string[] {
     if (Array.isArray(contractIds)) for (const id of contractIds) ids.add(id)
   }
   if (ids.size > INPUTS_MAX)
-    throw new LedgerError('arguments_invalid', `One transaction reads at most ${INPUTS_MAX} contracts.`, { field: '' })
+    throw new LedgerError('arguments_invalid', `One transaction can read at most ${INPUTS_MAX} contracts.`, {
+      field: '',
+    })
   return [...ids].sort()
 }
 
@@ -63,7 +65,7 @@ function add(state: State, effect: Effect): void {
   if (state.effects.length === EFFECTS_MAX || state.chars > EFFECT_CHARS_MAX)
     throw new LedgerError(
       'arguments_invalid',
-      `One transaction has at most ${EFFECTS_MAX} effects, of ${EFFECT_CHARS_MAX} characters together.`,
+      `One transaction can have at most ${EFFECTS_MAX} effects, with ${EFFECT_CHARS_MAX} characters together.`,
       { field: '' },
     )
   state.effects.push(effect)
@@ -72,7 +74,7 @@ function add(state: State, effect: Effect): void {
 function templateOf(state: State, templateId: string, path: string): Template {
   const template = state.scene.templates.get(templateId)
   if (template === undefined)
-    throw new LedgerError('template_unknown', `There is no template "${templateId}" on this ledger.`, {
+    throw new LedgerError('template_unknown', `This ledger has no template "${templateId}".`, {
       field: `${path}.templateId`,
     })
   return template
@@ -87,22 +89,22 @@ function choiceOf(template: Template, name: string, path: string): Choice {
   return choice
 }
 
-/** A contract that the actor sees and that is there to be used. */
+/** An active contract that the actor sees. */
 function find({ scene, consumed }: State, id: string, templateId: string, field: string): Input {
   const input = scene.inputs.get(id)
   const visible = input?.signatories.includes(scene.actor) || input?.observers.includes(scene.actor)
   if (input === undefined || !visible || input.templateId !== templateId)
-    throw new LedgerError(
-      'contract_not_found',
-      `There is no contract of ${templateId} with this id that the wallet sees.`,
-      { field },
-    )
+    throw new LedgerError('contract_not_found', `No contract of ${templateId} with this id is visible to the wallet.`, {
+      field,
+    })
   if (input.archived || consumed.has(id))
-    throw new LedgerError('contract_archived', 'This contract is not active any more: it was used up.', { field })
+    throw new LedgerError('contract_archived', 'This contract was already used up. Query the contracts again.', {
+      field,
+    })
   return input
 }
 
-/** Every signatory of what is created must have agreed: by acting, or by having signed what is consumed for it. */
+/** Every signatory of a created contract must agree: by acting, or by being a signatory of the contract that is consumed for it. */
 function create(state: State, command: number, made: NewContract, agreed: ReadonlySet<string>, path: string): void {
   const { templateId } = made
   const template = templateOf(state, templateId, path)
@@ -145,12 +147,13 @@ function archive(state: State, command: number, input: Input): void {
 
 type Asked = Extract<Command, { exercise: object }>['exercise']
 
-/** The contracts that a choice consumes beside its own, each once. */
+/** The further contracts that a choice consumes, each once. */
 function othersOf(state: State, choice: Choice, asked: Asked, given: Arguments, path: string): Input[] {
   const taken = new Set<string>([asked.contractId])
   return (choice.consumes?.(given) ?? []).map((id, index) => {
     const field = `${path}.arguments.contractIds.${index}`
-    if (taken.has(id)) throw new LedgerError('contract_archived', 'This contract is used twice.', { field })
+    if (taken.has(id))
+      throw new LedgerError('contract_archived', 'This contract is used twice in the transaction.', { field })
     taken.add(id)
     return find(state, id, asked.templateId, field)
   })
@@ -164,7 +167,7 @@ function exercise(state: State, command: number, asked: Asked): void {
   const given = readArguments(choice.fields, asked.arguments, `${path}.arguments`)
   const input = find(state, asked.contractId, asked.templateId, `${path}.contractId`)
   if (!choice.controllers(input.arguments).every((party) => party === actor))
-    throw new LedgerError('authorization_missing', `${asked.choice} is not this wallet's to exercise.`, {
+    throw new LedgerError('authorization_missing', `This wallet does not control the choice ${asked.choice}.`, {
       field: `${path}.choice`,
     })
   const others = othersOf(state, choice, asked, given, path)
@@ -183,7 +186,7 @@ function exercise(state: State, command: number, asked: Asked): void {
   for (const made of run.creates) create(state, command, made, agreed, path)
 }
 
-/** What commands do, in order, or why they may not. @throws LedgerError, its field beginning with the command's number */
+/** The effects of commands, in order. @throws LedgerError whose field begins with the command's number */
 export function interpret(commands: readonly Command[], scene: Scene): Effect[] {
   const state: State = { scene, effects: [], consumed: new Set(), created: 0, chars: 0 }
   const alone = new Set([scene.actor])

@@ -11,7 +11,7 @@ const CONTRACT_TAG = 'halfkey/contract-id/v1\0'
 const BYTES_MAX = 4 * 1024 * 1024
 const SEED = /^[0-9a-f]{64}$/
 
-/** A prepared transaction as it stands in its bytes: the RFC 8785 form of this. */
+/** A prepared transaction. Its bytes are the RFC 8785 form of this. */
 export interface Document {
   version: typeof VERSION
   tenantId: Id<'ten'>
@@ -19,12 +19,12 @@ export interface Document {
   actAs: string
   commands: Command[]
   effects: Effect[]
-  /** 32 random bytes as hex: contract ids follow from them, and nobody guesses them. */
+  /** 32 random bytes as hex. Contract ids are derived from them, so nobody can guess the ids. */
   seed: string
   expiresAt: string
 }
 
-/** What this ledger reads out of prepared bytes. */
+/** A prepared transaction, decoded from its bytes. */
 export interface Decoded extends Prepared {
   tenantId: Id<'ten'>
   seed: string
@@ -37,16 +37,16 @@ export function contractIdOf(seed: string, n: number): string {
   return `00${createHash('sha256').update(CONTRACT_TAG).update(seed, 'hex').update(number).digest('hex')}`
 }
 
-/** SHA-256 over a domain tag and the bytes: never the digest of anything else that a key signs. */
+/** SHA-256 over a domain tag and the bytes. The tag separates it from all other digests that a key signs. */
 function digestOf(bytes: Buffer): Buffer {
   return createHash('sha256').update(DIGEST_TAG).update(bytes).digest()
 }
 
-/** Writes the bytes that are signed. @throws LedgerError arguments_invalid where there are too many of them */
+/** Writes the bytes that are signed. @throws LedgerError arguments_invalid if there are too many */
 function encode(document: Omit<Document, 'version'>): Buffer {
   const bytes = Buffer.from(canonicalJson({ version: VERSION, ...document }))
   if (bytes.length > BYTES_MAX)
-    throw new LedgerError('arguments_invalid', `One transaction takes at most ${BYTES_MAX} bytes.`, { field: '' })
+    throw new LedgerError('arguments_invalid', `One transaction can have at most ${BYTES_MAX} bytes.`, { field: '' })
   return bytes
 }
 
@@ -64,7 +64,7 @@ const isEither =
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** An object of these members and no others. */
+/** An object with these members and no others. */
 function isExactly(members: Record<string, Check>): Check {
   const checks = Object.entries(members)
   return (value) =>
@@ -111,9 +111,9 @@ const isDocument = isExactly({
 
 const invalid = () => new LedgerError('prepared_invalid', 'This is not a prepared transaction of this ledger.')
 
-/** @throws LedgerError prepared_invalid unless it is the one way in which a document is written */
+/** @throws LedgerError prepared_invalid unless the bytes are a document in canonical form */
 function read(bytes: Buffer): Document {
-  // Bytes that are no UTF-8 would be read as replacement characters, and so as what other bytes say.
+  // Invalid UTF-8 would be decoded as replacement characters, so different bytes could have the same meaning.
   if (bytes.length > BYTES_MAX || !isUtf8(bytes)) throw invalid()
   const text = bytes.toString()
   let document: unknown
@@ -142,14 +142,14 @@ function decodedOf(document: Omit<Document, 'version'>, bytes: Buffer, flows: Fl
   }
 }
 
-/** A transaction that is just being made, with its bytes. @throws LedgerError arguments_invalid when they are too many */
+/** A new transaction with its bytes. @throws LedgerError arguments_invalid if there are too many */
 export function prepared(document: Omit<Document, 'version'>): Decoded {
   const flows = flowsOf(document.effects)
   if (flows === null) throw invalid()
   return decodedOf(document, encode(document), flows)
 }
 
-/** Reads bytes that may come from anywhere. @throws LedgerError prepared_invalid unless they are a transaction in canonical form */
+/** Decodes untrusted bytes. @throws LedgerError prepared_invalid unless they are a transaction in canonical form */
 export function decode(bytes: Buffer): Decoded {
   const document = read(bytes)
   const flows = flowsOf(document.effects)

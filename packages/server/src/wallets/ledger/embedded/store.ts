@@ -14,9 +14,9 @@ interface ContractRow {
   archived_offset: number | null
 }
 
-/** What a transaction is made of: contracts as they were read, and the offset taken for it. */
+/** The input of a transaction: contracts as they were read, and the offset taken for it. */
 export interface Snapshot {
-  /** Null where they are more than a transaction may be made of. */
+  /** Null if they are larger than one transaction may read. */
   inputs: Input[] | null
   offset: number
 }
@@ -36,7 +36,7 @@ export function snapshotOf(tenantId: Id<'ten'>, ids: readonly string[]): Sql {
       from ledger_contracts where tenant_id = ${tenantId} and contract_id = any(${ids}::text[])))`
 }
 
-/** The same, read by itself. */
+/** The same, as a separate query. */
 export async function readSnapshot(db: Db, tenantId: Id<'ten'>, ids: readonly string[]): Promise<Snapshot> {
   const row = await db.one<{ snapshot: Snapshot }>(sql`select ${snapshotOf(tenantId, ids)} as snapshot`)
   return row?.snapshot as Snapshot
@@ -52,7 +52,7 @@ export interface NewUpdate {
   prepared: Buffer
   signatures: object
   recordedAt: Date
-  /** Ids of all contracts that it was made of. */
+  /** Ids of all contracts that it read. */
   inputs: readonly string[]
   archived: readonly Input[]
   created: readonly Effect[]
@@ -113,7 +113,7 @@ export function updateWrites(update: NewUpdate): Sql {
       where (select true from applied))`
 }
 
-/** Writes a transaction by itself. @returns whether it was written: see `updateWrites` */
+/** Writes a transaction in a separate statement. @returns whether it was written: see `updateWrites` */
 export async function insertUpdate(tx: Db, update: NewUpdate): Promise<boolean> {
   const row = await tx.one(sql`
     with held as materialized (select true), ${updateWrites(update)} select from applied`)
@@ -131,7 +131,7 @@ export interface UpdateRow {
   xid: string
 }
 
-/** What became of a command. */
+/** The result of a command. */
 export function findUpdate(
   db: Db,
   tenantId: Id<'ten'>,
@@ -171,7 +171,7 @@ export async function contractsBefore(
   limit: number,
 ): Promise<Contract[]> {
   const { offset, contractId } = before ?? { offset: Number.MAX_SAFE_INTEGER, contractId: '' }
-  // Each template's newest out of the index, then the newest of those: no template's number of contracts counts.
+  // Reads the newest of each template from the index, then the newest of those. So the cost does not depend on the number of contracts.
   const rows = await db.query<ContractRow>(sql`
     select c.contract_id, c.template_id, c.arguments, to_json(c.signatories) as signatories, to_json(c.observers) as observers,
       c.created_offset
@@ -226,19 +226,19 @@ export async function listTemplates(
   return { rows, total: await countTemplates(db, tenantId) }
 }
 
-/** Lets no other transaction declare templates of the tenant's until this one ends. */
+/** Prevents other transactions from declaring templates of the tenant until this one ends. */
 export async function lockTemplates(tx: Db, tenantId: Id<'ten'>): Promise<void> {
   await tx.run(sql`select 1 from tenants where id = ${tenantId} for no key update`)
 }
 
-/** Stores a template whose name is free. */
+/** Stores a template. Its name must be free. */
 export async function insertTemplate(tx: Db, tenantId: Id<'ten'>, definition: Definition, now: Date): Promise<void> {
   await tx.run(sql`
     insert into ledger_templates (tenant_id, template_id, definition, created_at)
     values (${tenantId}, ${definition.templateId}, ${JSON.stringify(definition)}::json, ${now})`)
 }
 
-/** Asks the ledger's table something that costs nothing. @throws Error while it cannot be read */
+/** Makes a cheap query of the ledger's table. @throws Error if it cannot be read */
 export async function probe(db: Db): Promise<void> {
   await db.run(sql`select 1 from ledger_updates limit 1`)
 }

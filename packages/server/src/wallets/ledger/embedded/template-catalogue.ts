@@ -20,19 +20,19 @@ const toDeclared = (row: store.TemplateRow): DeclaredTemplate => ({
   createdAt: row.created_at,
 })
 
-/** What is wrong with a definition on this tenant's ledger; nothing when it can be declared. */
+/** The errors of a definition on this tenant's ledger; empty if it can be declared. */
 export async function findFlaws(db: Db, tenantId: Id<'ten'>, definition: Definition): Promise<Flaw[]> {
   const rows = await store.findTemplates(db, tenantId, createdBy(definition))
   const declared = new Map(rows.map((row) => [row.template_id, row.definition.fields]))
   return flawsOf(definition, (templateId) => BUILT_IN.get(templateId)?.fields ?? declared.get(templateId))
 }
 
-/** Whether a name is one of the ledger's own. */
+/** Whether a name is reserved for built-in templates. */
 export function isReserved(templateId: string): boolean {
   return BUILT_IN.has(templateId) || /^(token|note)[^a-z0-9]*:/i.test(templateId)
 }
 
-/** Declares a template for good. `taken` where there is one of this name, `full` where there are too many. */
+/** Declares a template. `taken` if its name is used, `full` if the tenant has reached the limit. */
 export function declareTemplate(
   db: Db,
   tenantId: Id<'ten'>,
@@ -40,7 +40,7 @@ export function declareTemplate(
   now: Date,
 ): Promise<DeclaredTemplate | 'taken' | 'full'> {
   return db.tx(async (tx) => {
-    // One after the other: whoever counts at the same time would find the same room.
+    // One at a time: concurrent callers would count the same number of templates and exceed the limit.
     await store.lockTemplates(tx, tenantId)
     if ((await findTemplate(tx, tenantId, definition.templateId)) !== undefined) return 'taken'
     if ((await store.countTemplates(tx, tenantId)) >= TEMPLATES_MAX) return 'full'

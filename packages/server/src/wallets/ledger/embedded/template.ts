@@ -1,26 +1,26 @@
 import type { Arguments } from '../../../platform/ports/ledger.ts'
 import type { Fields } from './fields.ts'
 
-/** A contract that a choice makes. */
+/** A contract that a choice creates. */
 export interface NewContract {
   templateId: string
   arguments: Arguments
 }
 
-/** What a choice is exercised with. */
+/** The input of a choice. */
 interface Exercise {
   contract: Arguments
   arguments: Arguments
-  /** The contracts that it consumes beside its own, in the order of `consumes`. */
+  /** The further contracts that it consumes, in the order of `consumes`. */
   others: readonly Arguments[]
-  /** Names an argument in a refusal. */
+  /** The path of an argument, for errors. */
   path: string
 }
 
-/** What can be done with a contract. */
+/** A choice that can be exercised on a contract. */
 export interface Choice {
   fields: Fields
-  /** Whether the contract ends with it. */
+  /** Whether it archives the contract. */
   consuming: boolean
   /** Who must act. */
   controllers(contract: Arguments): string[]
@@ -28,7 +28,7 @@ export interface Choice {
   consequences: readonly string[]
   /** Ids of further contracts of the same template that it archives. */
   consumes?(given: Arguments): readonly string[]
-  /** Pure: the arguments with what was left out filled in, and what is created. @throws LedgerError arguments_invalid */
+  /** Pure: the arguments with defaults, and the created contracts. @throws LedgerError arguments_invalid */
   run(exercise: Exercise): { arguments: Arguments; creates: NewContract[] }
 }
 
@@ -44,6 +44,6 @@ export interface Template {
 /** A field that holds one text, a party or an amount. */
 export const textOf = (of: Arguments, field: string): string => of[field] as string
 
-/** A field that holds a list, or was left out. */
+/** A field that holds a list, or is absent. */
 export const listOf = (of: Arguments, field: string): string[] =>
   Object.hasOwn(of, field) ? (of[field] as string[]) : []

@@ -8,14 +8,14 @@ import * as store from './store.ts'
 import type { Template } from './template.ts'
 import { TOKEN_TEMPLATES } from './token-templates.ts'
 
-/** What every tenant's ledger has. */
+/** The templates that every tenant's ledger has. */
 export const BUILT_IN: ReadonlyMap<string, Template> = new Map(
   [...TOKEN_TEMPLATES, noteTemplate].map((template) => [template.templateId, template]),
 )
 
 const TENANTS_MAX = 1_000
 
-/** Finds templates, built in or declared. A declared one never changes, so it is remembered. */
+/** Finds templates, built in or declared. A declared one never changes, so it is cached. */
 export function createTemplates() {
   const declared = new LRUCache<Id<'ten'>, Map<string, Template>>({ max: TENANTS_MAX, memoMethod: () => new Map() })
 

@@ -23,9 +23,13 @@ function partOf(contract: Arguments, given: Arguments, path: string): { part: bi
   const all = unitsOf(contract)
   const part = given.amount === undefined ? all : (parseAmount(textOf(given, 'amount')) as bigint)
   if (part > all)
-    throw new LedgerError('arguments_invalid', `The contract holds ${formatAmount(all)} only.`, {
-      field: `${path}.amount`,
-    })
+    throw new LedgerError(
+      'arguments_invalid',
+      `Must be at most ${formatAmount(all)}, which is what the contract holds.`,
+      {
+        field: `${path}.amount`,
+      },
+    )
   return { part, rest: all - part }
 }
 
@@ -34,7 +38,7 @@ const byReceiver = (contract: Arguments) => [textOf(contract, 'receiver')]
 const restOf = (contract: Arguments, rest: bigint) =>
   rest === 0n ? [] : [holding(contract, textOf(contract, 'owner'), rest)]
 
-/** Gives a part of a holding away: to its receiver at once, or by an offer. */
+/** Transfers a part of a holding: to its receiver at once, or by an offer. */
 function giving(give: (contract: Arguments, receiver: string, units: bigint) => NewContract): Choice {
   return {
     fields: { receiver: { type: 'party' }, amount: { type: 'amount', optional: true } },
@@ -75,20 +79,20 @@ const merge: Choice = {
     let units = unitsOf(contract)
     for (const [index, other] of others.entries()) {
       if (['issuer', 'owner', 'symbol'].some((field) => other[field] !== contract[field]))
-        throw new LedgerError('arguments_invalid', 'Holds another asset, or somebody else does.', {
+        throw new LedgerError('arguments_invalid', 'Must be contracts of the same asset and the same owner.', {
           field: `${path}.contractIds.${index}`,
         })
       units += unitsOf(other)
     }
     if (units > UNITS_MAX)
-      throw new LedgerError('arguments_invalid', 'Together they are more than an amount can be.', {
+      throw new LedgerError('arguments_invalid', 'The sum is larger than the largest amount.', {
         field: `${path}.contractIds`,
       })
     return { arguments: given, creates: [holding(contract, textOf(contract, 'owner'), units)] }
   },
 }
 
-/** Ends an offer: what it held goes to one of its two parties. */
+/** Ends an offer: its amount goes to one of the two parties. */
 const ending = (controllers: Choice['controllers'], to: 'owner' | 'receiver'): Choice => ({
   fields: {},
   consuming: true,
@@ -107,7 +111,7 @@ const ASSET_FIELDS: Fields = {
   amount: { type: 'amount' },
 }
 
-/** What somebody has of an asset. The issuer signs it, the owner controls it. */
+/** An amount of an asset. The issuer signs it, the owner controls it. */
 const holdingTemplate: Template = {
   templateId: HOLDING,
   fields: ASSET_FIELDS,
@@ -127,7 +131,7 @@ const holdingTemplate: Template = {
   ]),
 }
 
-/** What has left its owner and waits for its receiver's word. */
+/** An amount that left its owner and waits for its receiver to accept it. */
 const transferOfferTemplate: Template = {
   templateId: TRANSFER_OFFER,
   fields: { ...ASSET_FIELDS, receiver: { type: 'party' } },
@@ -142,7 +146,7 @@ const transferOfferTemplate: Template = {
 
 export const TOKEN_TEMPLATES: readonly Template[] = [holdingTemplate, transferOfferTemplate]
 
-/** What effects do to whose part of which asset; null where a token in them lacks what a token has. */
+/** What effects create and consume, by holder and asset; null if a token in them lacks a field. */
 export function flowsOf(effects: readonly Effect[]): Flow[] | null {
   const flows = new Map<string, Flow>()
   for (const { type, command, templateId, arguments: contract } of effects) {
@@ -151,7 +155,7 @@ export function flowsOf(effects: readonly Effect[]): Flow[] | null {
     const units = typeof amount === 'string' ? parseAmount(amount) : null
     if (typeof issuer !== 'string' || typeof symbol !== 'string' || typeof holder !== 'string' || units === null)
       return null
-    // An offer that ends was its owner's: what comes back by it makes up for nothing that goes out beside it.
+    // An ended offer counts as consumed by its owner: its returned amount must not offset other amounts that go out.
     const owner = templateId === HOLDING || type === 'archived' ? holder : null
     const key = JSON.stringify([command, issuer, symbol, owner])
     const flow = flows.get(key) ?? { command, asset: { issuer, symbol }, owner, consumed: 0n, created: 0n }
