@@ -4,7 +4,7 @@ import { type Answer, type CallOptions, call, type Service, type Tenant } from '
 import { dump, type Person, publishableKey, signInAs, type Who } from '../identity/sessions/sessions.fixture.ts'
 import { newWalletKey, proven, type WalletKey } from '../wallets/wallets/wallets.fixture.ts'
 
-/** A party that is nobody's here. */
+/** A party without a user in this service. */
 export const BOB = `bob::1220${'b0'.repeat(32)}`
 
 /** A user with a wallet and some tokens. */
@@ -51,13 +51,13 @@ const DERIVED = [
   'api_keys',
 ]
 
-/** What somebody would find changed in the database: a digest of its rows, in whichever order, but for what is derived. */
+/** A digest of all rows of the database, independent of their order and without derived data, to detect changes. */
 export async function stateOf(service: Service): Promise<string> {
   const rows = (await dump(service, DERIVED)).split('\n').sort()
   return createHash('sha256').update(rows.join('\n')).digest('hex')
 }
 
-/** Whether an answer is a success, with what it says where not. */
+/** Whether a response is a success, with its body if not. */
 export function expectStatus(answer: Answer, status: number): Answer['body']['data'] {
   expect(answer.status, answer.text).toBe(status)
   return answer.body.data
@@ -103,7 +103,7 @@ export interface SignedIn extends Holder {
 /** Whose a session, or a person, is. */
 const tenants = new WeakMap<Session | Person, Tenant>()
 
-/** A new user who is signed in, with an embedded wallet. */
+/** A new signed-in user with an `embedded` wallet. */
 export async function signedIn(service: Pick<Service, 'deps' | 'url'>, tenant: Tenant, who?: Who): Promise<SignedIn> {
   const person = await signInAs(service, tenant, who)
   const wallet = expectStatus(await person.post('/users/me/wallet', {}), 201)
@@ -117,7 +117,7 @@ export interface KeyHolder extends SignedIn {
   sign(digest: Buffer): string
 }
 
-/** A new user who is signed in, with a wallet in self-custody. */
+/** A new signed-in user with a `self_custody` wallet. */
 export async function newKeyHolder(service: Pick<Service, 'deps' | 'url'>, tenant: Tenant): Promise<KeyHolder> {
   const person = await signInAs(service, tenant)
   tenants.set(person, tenant)

@@ -1,6 +1,6 @@
 import type { Answer } from '../../../test/harness/harness.ts'
 
-/** A party that is nobody's here, and holds what it is given for ever. */
+/** A party without a user in this service. It keeps what it receives. */
 export const OUTSIDE = `outside::1220${'0e'.repeat(32)}`
 
 /** A holding or an offer as the model knows it. */
@@ -15,7 +15,7 @@ export interface Token {
   active: boolean
 }
 
-/** What is to be done with a contract; amounts in base units. */
+/** An operation on a contract; amounts in base units. */
 export type Deed =
   | { choice: 'Transfer' | 'Offer'; contractId: string; receiver: string; units: bigint | null }
   | { choice: 'Split'; contractId: string; units: bigint }
@@ -25,7 +25,7 @@ export type Deed =
 /** What a session may still spend, by symbol. */
 export type Caps = Record<string, { limit: bigint; spent: bigint }>
 
-/** What deeds come to: the code of their refusal, or what they use up, make, and cost. */
+/** The result of operations: the error code, or what they consume, create and cost. */
 export type Outcome =
   | { code: string }
   | { archived: Token[]; made: Omit<Token, 'contractId' | 'active'>[]; costs: Map<string, bigint> }
@@ -109,7 +109,7 @@ type Held = Pick<Token, 'isOffer' | 'symbol' | 'owner' | 'units'>
 
 /**
  * Adds what one command costs: for each symbol, what leaves the actor's holdings and does not come back by it. What comes
- * in by one command makes up for nothing that goes out by another.
+ * in by one command does not offset what goes out by another.
  */
 export function addCosts(
   costs: Map<string, bigint>,
@@ -149,7 +149,7 @@ export function commandOf(deed: Deed): object {
   return { exercise: { templateId, contractId: deed.contractId, choice: deed.choice, arguments: given } }
 }
 
-/** The contracts that an answer says were created or archived, by all of its commands or by one. */
+/** The contracts that a response lists as created or archived, by all commands or by one. */
 export function tokensIn(answer: Answer, type: 'created' | 'archived', command?: number): Token[] {
   return answer.body.data.effects
     .filter(

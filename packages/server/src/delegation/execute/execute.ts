@@ -84,7 +84,10 @@ function snapshotFor(deps: Deps, { caller }: ExecuteCall, commands: RequestedCom
   }
 }
 
-/** Check, prepare, check what was prepared, sign, write. Null if what was read has changed by then: nothing is written. */
+/**
+ * Checks, prepares, checks the prepared transaction, signs and writes. Null if the state has changed since it was read:
+ * then nothing is written.
+ */
 async function attempt(
   db: Db,
   deps: Deps,

@@ -151,7 +151,7 @@ export function prepareRequest(
   }
 }
 
-/** The transaction with what was prepared for it, and what that takes of the session's caps. */
+/** The transaction with its prepared bytes, and the charges to the session's caps. */
 export function withPrepared(row: TransactionRow, prepared: Prepared, charges: readonly Charge[]): TransactionRow {
   return { ...row, effects: prepared.effects, spends: [...charges] }
 }
@@ -171,7 +171,7 @@ function signingRequestOf(deps: Deps, session: LiveRow, row: TransactionRow): Ex
   }
 }
 
-/** A transaction as `execute` answers it, the first time and every later time. @throws why it failed, if it did */
+/** A transaction as `execute` returns it, at first and in repeats. @throws its error, if it failed */
 export function answerOf(deps: Deps, session: LiveRow, row: TransactionRow): Execution {
   if (row.status === 'failed' && row.error !== null) {
     const { status, code, message, details } = row.error

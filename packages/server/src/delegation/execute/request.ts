@@ -16,7 +16,7 @@ export interface RequestedCommands {
   dryRun: boolean
 }
 
-/** The answer to a signing request. */
+/** The signature for a signing request. */
 export interface RequestedSignature {
   signingRequestId: string
   /** 64 bytes. */

@@ -14,7 +14,7 @@ const REVOKE_BATCH = 200
 const SWEEP_BATCH = 100
 
 /**
- * Ends a session for good: after the reply nothing is signed for it. `inFlight` lists what was signed before and may
+ * Ends a session for good: after the response, nothing is signed for it. `inFlight` lists what was signed before and may
  * still happen. A session that has already ended is returned unchanged. @throws not_found
  */
 export async function revokeDelegatedSession(

@@ -59,7 +59,9 @@ const sliceOf = (timeMs: number) => `${new Date(timeMs - (timeMs % SLICE_MS)).to
 /** The last name of buckets. */
 const lastOf = (buckets: readonly string[]) => buckets.reduce((last, bucket) => (bucket > last ? bucket : last), '')
 
-/** The bucket for charges now. Never earlier than the last charged one: a clock set back must not reopen an old window. */
+/**
+ * The bucket for charges now. Never earlier than the last charged one: a clock set back must not reopen an old window.
+ */
 function bucketFor(window: Window, charged: readonly string[], now: Date): string {
   if (window === 'lifetime') return LIFETIME_BUCKET
   return lastOf([...charged, window === 'day_utc' ? dayOf(now.getTime()) : sliceOf(now.getTime())])

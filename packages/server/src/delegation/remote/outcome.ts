@@ -10,7 +10,7 @@ import { ledgerCommandId, ledgerOf } from '../execute/execution.ts'
 import { recordCompleted, recordFailed } from '../execute/record.ts'
 import * as store from '../store.ts'
 
-/** How far the ledger's clock, or its answers, may lag behind our clock when a transaction expires. */
+/** How far the ledger's clock or responses may lag behind our clock when a transaction expires. */
 const MARGIN_MS = 60_000
 
 /** Whether a transaction's outcome is not known yet. */
@@ -84,7 +84,7 @@ export async function releaseFailed(
 export async function resolveByLedger(deps: Deps, before: TransactionRow, cause?: Call): Promise<TransactionRow> {
   const { tenant_id: tenantId, party_id: party, expires_at: expiresAt } = before
   const ledger = ledgerOf(deps, before)
-  // Read before the question: the transaction could expire while the ledger answers.
+  // Read before the request: the transaction could expire before the ledger responds.
   const askedAt = deps.now()
   const receipt = await callLedger(ledger, () =>
     ledger.getTransaction(deps.db, tenantId, party, ledgerCommandId(before)),

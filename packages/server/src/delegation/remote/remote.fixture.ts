@@ -11,7 +11,7 @@ import { onboardWallets } from '../../wallets/wallets/onboarding.ts'
 import { BOB, expectStatus, type Holder, type Session } from '../delegated.fixture.ts'
 import { reconcileTransactions } from './reconcile.ts'
 
-/** A service that has a second ledger, `remote`, beyond a network that fails as it is told to. */
+/** A service with a second ledger, `remote`, behind a network whose failures tests control. */
 export interface RemoteService extends Service {
   remote: FaultyLedger
   /** What its steps do when they are reached. */
@@ -83,7 +83,7 @@ async function holdings(deps: Deps, tenantId: string, party: string): Promise<Co
 const sumOf = (amounts: readonly unknown[]): bigint =>
   amounts.reduce<bigint>((sum, amount) => sum + (parseAmount(amount as string) as bigint), 0n)
 
-/** What a wallet on the remote ledger, of whichever custody, needs for tests. */
+/** The tools that tests need for a wallet on the remote ledger, with any custody. */
 export function onRemote<H extends { party: string; issuer: string }>(
   service: RemoteService,
   tenant: Tenant,
@@ -133,8 +133,8 @@ export async function runOut(service: RemoteService): Promise<void> {
 }
 
 /**
- * That nothing is stuck and nothing counted that did not happen: no transaction is open, each is told of once as what it
- * is, and the session counts exactly what the ledger has moved to Bob. @returns how many completed, and the sum
+ * Checks that no transaction is open, that each one has exactly one event with its outcome, and that the session counts
+ * exactly what the ledger has moved to Bob. @returns how many completed, and the sum
  */
 export async function expectSettled(
   service: RemoteService,

@@ -24,9 +24,9 @@ import { lockSessionAndTransaction, releaseFailed, resolveCompleted, submit } fr
 
 /** How long a received transaction belongs to its request, which prepares and reserves it. */
 export const RECEIVED_MS = 60_000
-/** The same from reserved to signed, and from signed to sent; longer than the ledger may take to answer. */
+/** The same from reserved to signed, and from signed to sent; longer than the ledger may take to respond. */
 export const STEP_MS = 30_000
-/** When a submission without an answer is checked for the first time. */
+/** When a submission without a response is checked for the first time. */
 const UNANSWERED_MS = 1_000
 
 /** The time `ms` after `now`. */

@@ -23,7 +23,9 @@ const round1Json = ({ index, commitments, proofOfKnowledge }: threshold.DkgRound
   proofOfKnowledge: threshold.toHex(proofOfKnowledge),
 })
 
-/** Checks the others' first messages, and creates the service's polynomial and first message. @throws protocol_violated */
+/**
+ * Checks the others' first messages, and creates the service's polynomial and first message. @throws protocol_violated
+ */
 async function makeRound1(deps: Deps, others: readonly Round1[]) {
   try {
     return await deps.threads.run('beginDkg', server, threshold.SHARED_SIGNERS, others.map(readRound1))

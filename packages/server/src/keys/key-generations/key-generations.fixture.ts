@@ -78,7 +78,7 @@ const fromWire = ({ index, commitments, proofOfKnowledge }: Round1): threshold.D
   proofOfKnowledge: threshold.fromHex(proofOfKnowledge),
 })
 
-/** The answer's data, which has this status. */
+/** The data of a response. Checks its status. */
 export function expectData(answer: Answer, status: number): Answer['body'] {
   expect(answer.status, answer.text).toBe(status)
   return answer.body.data
@@ -166,7 +166,7 @@ export async function round2Body(actor: Pick<Actor, 'get'>, dkg: BegunDkg, chang
   return { sealedSubshares, transcriptHash: dkg.transcriptHash }
 }
 
-/** Ends the user's side by the service's answer to the second round. */
+/** Completes the user's side with the service's response to the second round. */
 export async function finishDkg(dkg: BegunDkg, answered: { sealedSubshares: SealedSubshare[] }): Promise<SharedKey> {
   const between = subsharesOf(dkg)
   const [two, three] = await Promise.all(

@@ -145,7 +145,7 @@ interface Whose {
   dealt?: Dealt
 }
 
-/** A new `shared` wallet, split by its user's client; ready, shares 2 and 3 proven but not kept. */
+/** A new `shared` wallet, split by its user's client; ready, shares 2 and 3 proven but not stored. */
 export async function newSharedWallet(
   service: Pick<Service, 'deps' | 'url'>,
   tenant: Tenant,
@@ -167,7 +167,7 @@ export async function newSplitWallet(
   return splitWallet(tenant, owner, dealt, await owner.post('/users/me/wallet', body))
 }
 
-/** Who has which share where nothing else is said. */
+/** The default holder of each share. */
 export const holderOf = (index: number): Holder => keys.INDEX_HOLDER[index] ?? 'recovery'
 
 /** Which share a body of `POST /mpc/shares` is to be of, where it is not the obvious one. */
@@ -273,7 +273,7 @@ export function passwordProtected(scalar: Uint8Array, more: object = {}) {
   }
 }
 
-/** The body that stores a share as the client has encrypted it, by one passkey where nothing else is said. */
+/** The body that stores a share encrypted by the client, by default with one passkey. */
 export function protectedShare(
   of: SplitWallet,
   index: number,

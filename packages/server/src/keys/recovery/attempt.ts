@@ -58,7 +58,7 @@ interface Attempt<Made> {
   effect(tx: Db, wallet: KeyWallet, made: Made): Promise<Recovery>
 }
 
-/** What is wrong with an answer is told only to a caller who has used the challenge up. */
+/** Only a caller whose answer used up the challenge learns what is wrong with the answer. */
 async function workedOut<Made>(work: () => Promise<Made>): Promise<{ made: Made } | { refused: HttpError }> {
   try {
     return { made: await work() }

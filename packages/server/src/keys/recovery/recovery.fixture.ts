@@ -19,7 +19,7 @@ export interface Held {
   share(index: number): keys.Share
 }
 
-/** The answer's data, which has this status. */
+/** The data of a response. Checks its status. */
 export function expectData(answer: Answer, status: number): Json {
   expect(answer.status, answer.text).toBe(status)
   return answer.body.data
@@ -189,7 +189,7 @@ export interface StartedExecution {
   body: Json
 }
 
-/** What the user's side makes of the service's answer, each part of it checked. */
+/** Computes the user's side from the service's response, and checks each part. */
 export async function receive(dealt: Dealt, data: Json): Promise<StartedExecution> {
   const { held, set, asked, participants, nonces, commitments } = dealt
   const dealings: keys.Dealing[] = dealt.dealt.map(({ dealing }) => dealing)

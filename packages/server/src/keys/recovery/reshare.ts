@@ -47,7 +47,7 @@ export const resharingSeal = (row: Pick<ResharingRow, 'tenant_id' | 'wallet_id' 
   row.id,
 ]
 
-/** @throws custody_unsupported: only shared wallets have shares that the service can make anew */
+/** @throws custody_unsupported: only shared wallets can be reshared by the service */
 export function requireShared(wallet: KeyWallet): void {
   if (wallet.custody === 'shared') return
   const message =

@@ -17,7 +17,10 @@ export const CUSTODY_ERRORS = {
 
 export const fail = failures(CUSTODY_ERRORS)
 
-/** Turns a `ShareError` into an HTTP error; returns other errors unchanged. `field` is the part of the body that caused it. */
+/**
+ * Turns a `ShareError` into an HTTP error; returns other errors unchanged. `field` is the part of the body that caused
+ * it.
+ */
 export function asRefusal(error: unknown, field: string): unknown {
   if (!(error instanceof ShareError)) return error
   const detail = { field, code: error.code, message: error.message, indices: [...error.indices] }

@@ -4,7 +4,7 @@ import type { Contract, Update } from '../../platform/ports/ledger.ts'
 import { amountsOf, BOB, parallel, updatesOf } from './conformance-tools.fixture.ts'
 import { type Actor, createdId, exercise, issue, newActor, note, refusal, type Stage } from './stage.fixture.ts'
 
-/** What is told of contracts and transactions. */
+/** Reading contracts and transactions. */
 export function reading(on: () => Stage): void {
   test('a party’s active contracts are answered newest first, in pages that neither repeat nor miss any', async () => {
     const { ledger, db, tenantId } = on()
@@ -92,7 +92,7 @@ export function filtering(on: () => Stage): void {
   })
 }
 
-/** Reads what happens from now on, page by page, until it is told to stop and has found nothing more. */
+/** Reads new updates page by page, until it is stopped and finds no more. */
 async function followFromNow(stage: Stage, limit: number) {
   let cursor: string | null = null
   for (;;) {
@@ -118,7 +118,7 @@ async function followFromNow(stage: Stage, limit: number) {
   }
 }
 
-/** That who follows misses nothing. */
+/** A follower misses no update. */
 export function following(on: () => Stage): void {
   test('an update says what was done, as its receipt and its effects do', async () => {
     const ada = await newActor(on())
@@ -152,7 +152,7 @@ export function following(on: () => Stage): void {
     })
     await polling
     const expected = made.flat().sort()
-    // What happened before may have been seen only now.
+    // Earlier updates may be seen only now.
     const ours = new Set(actors.map((actor) => actor.party))
     const mine = () => follower.updates.filter((update) => ours.has(update.actAs))
     expect(expected).toHaveLength(50)

@@ -48,7 +48,7 @@ export function signatures(on: () => Stage): void {
   })
 }
 
-/** That a submission happens once. */
+/** A submission is executed once. */
 export function submitting(on: () => Stage): void {
   test('a repeat answers the first receipt: in parallel, after its inputs are gone, and after it has expired', async () => {
     const { ledger, db, tenantId } = on()

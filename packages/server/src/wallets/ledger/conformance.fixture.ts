@@ -142,13 +142,13 @@ function interpreting(on: () => Stage): void {
       '2 archived Token:Holding',
       '2 created Token:TransferOffer',
     ])
-    // What was left out is filled in, and amounts stand in their one form.
+    // Defaults are filled in, and amounts are in canonical form.
     expect(effects[1]).toMatchObject({ contractId: ten, choice: 'Transfer', arguments: { amount: '4' } })
     expect(effects[5]).toMatchObject({ contractId: three, choice: 'Offer', arguments: { amount: '3' } })
     expect(effects[7]).toMatchObject({ choice: null, signatories: [ada.party], observers: [BOB] })
     const asset = { issuer: ada.party, symbol: 'USDX' }
     const unit = 10n ** 10n
-    // Each command for itself: what comes in by one makes up for nothing that goes out by another.
+    // Each command is counted alone: income of one does not offset the cost of another.
     const flow = (command: number, owner: string | null, consumed: bigint, created: bigint) => ({
       command,
       asset,

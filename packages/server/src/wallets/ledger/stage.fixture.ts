@@ -26,7 +26,7 @@ export interface Stage {
   close(): Promise<void>
 }
 
-/** A party whose key is here, and what it does on the ledger. */
+/** A party with its key, and its actions on the ledger. */
 export interface Actor {
   party: string
   publicKey: Buffer
@@ -39,7 +39,7 @@ export interface Actor {
   contracts(templateId?: string): Promise<Contract[]>
 }
 
-/** How long what is prepared can happen, where nothing else is said. */
+/** Default lifetime of a prepared transaction. */
 export const LIFETIME_MS = 60_000
 
 /** A new key, raw and for signing. */
@@ -78,7 +78,7 @@ export function acting(stage: Stage, party: string): Omit<Actor, 'publicKey' | '
   }
 }
 
-/** A party of a key of its own, made known to the ledger. */
+/** A party with a new key, registered on the ledger. */
 export async function newActor(stage: Stage, hint = 'ada'): Promise<Actor> {
   const { ledger, db, tenantId } = stage
   const { publicKey, privateKey } = newKeyPair()

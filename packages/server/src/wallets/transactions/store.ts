@@ -182,12 +182,12 @@ export function takeDue(db: Db, now: Date, until: Date, limit: number): Promise<
 export type TransactionFilter = { [Column in FilterColumn]: string | null | undefined }
 type FilterColumn = 'tenant_id' | 'app_id' | 'status' | 'wallet_id' | 'user_id' | 'delegated_session_id' | 'command_id'
 
-/** What a list shows, and not what may be megabytes. */
+/** The columns for lists, without those that can have megabytes. */
 const SUMMARY = sql`
   tenant_id, id, app_id, user_id, wallet_id, party_id, delegated_session_id, ledger, command_id, status, operations, expires_at,
   update_id, ledger_offset, error, created_at, updated_at, completed_at`
 
-/** A transaction without its effects and what it keeps while it is open. */
+/** A transaction without its effects and without the data that is stored only while it is open. */
 type SummaryRow = Omit<
   TransactionRow,
   'effects' | 'commands_hash' | 'spends' | 'commands' | 'prepared' | 'signatures' | 'check_at' | 'remaining'

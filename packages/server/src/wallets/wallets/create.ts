@@ -89,7 +89,7 @@ async function createEmbedded(deps: Deps, call: Call, input: CreateWallet): Prom
   })
 }
 
-/** The user's challenge that an input answers. @throws not_found, validation_failed */
+/** The user's challenge that the input is for. @throws not_found, validation_failed */
 async function takeOwnChallenge(tx: Db, deps: Deps, { caller, user }: Call, input: CreateWallet, answer: Answer) {
   const of = { tenantId: caller.tenantId, appId: user.appId, kind: 'wallet' as const }
   const { challengeId: id } = answer

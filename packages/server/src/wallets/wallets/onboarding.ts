@@ -7,7 +7,7 @@ import * as store from './store.ts'
 
 /** How many wallets one run takes. */
 const BATCH = 10
-/** How long a claimed wallet is left to the run that claimed it; longer than a ledger may take to answer. */
+/** How long a claimed wallet is left to the run that claimed it; longer than a ledger may take to respond. */
 const CLAIM_MS = 2 * 60_000
 const BACK_OFF_FIRST_MS = 1_000
 const BACK_OFF_MAX_MS = 5 * 60_000

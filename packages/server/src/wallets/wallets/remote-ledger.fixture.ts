@@ -3,18 +3,18 @@ import { LedgerError } from '../../platform/ports/ledger.ts'
 import { partyOf } from '../../platform/ports/party.ts'
 import { isSignedBy } from '../../platform/ports/signature.ts'
 
-/** A ledger beyond a network, as far as onboarding goes: it knows parties once their key has signed for them. */
+/** A remote ledger for onboarding. It knows a party after its key has signed for it. */
 export interface RemoteLedger extends Ledger {
   parties: Set<string>
-  /** For whom the node's key was asked to sign. */
+  /** The parties that the node's key was requested to sign for. */
   signed: string[]
-  /** How often it was asked. */
+  /** Number of requests. */
   asked: number
-  /** What happens when it is asked; null where it answers. */
+  /** Called for each request, for example to fail it; null if it just responds. */
   onAsk: ((party: string) => Promise<void>) | null
-  /** What it does about a party that it is to make, after it has made it. */
+  /** Called after it has created a party. */
   onMade: (() => Promise<void>) | null
-  /** Prepares this party in place of the one that it is asked for. */
+  /** Prepares this party instead of the requested one. */
   prepares: string | null
 }
 

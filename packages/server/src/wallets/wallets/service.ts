@@ -70,7 +70,9 @@ export async function listWallets(deps: Deps, caller: Caller, query: ListWallets
   return store.listWallets(deps.db, { ...scope, userId, custody, status, ledger }, query)
 }
 
-/** Freezes a wallet, so that it cannot sign. A frozen wallet is returned unchanged, without an event. @throws not_found */
+/**
+ * Freezes a wallet, so that it cannot sign. A frozen wallet is returned unchanged, without an event. @throws not_found
+ */
 export async function freezeWallet(deps: Deps, { caller, origin }: Omit<Call, 'user'>, id: string): Promise<Wallet> {
   const { user_id: userId } = await findOwn(store.findWallet, deps.db, caller, id)
   return deps.db.tx(async (tx) => {

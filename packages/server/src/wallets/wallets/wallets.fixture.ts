@@ -34,7 +34,7 @@ export async function challengeFor(
   return answer.body.data
 }
 
-/** The body that answers a new challenge rightly. */
+/** A body with the right answer to a new challenge. */
 export async function proven(actor: Actor, key: WalletKey): Promise<Record<string, string>> {
   const { challengeId, message } = await challengeFor(actor, key)
   const proof = key.sign(message).toString('hex')

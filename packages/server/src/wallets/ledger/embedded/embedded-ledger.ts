@@ -178,7 +178,10 @@ const receiptOf = (row: Pick<store.UpdateRow, 'update_id' | 'offset' | 'recorded
   recordedAt: row.recorded_at,
 })
 
-/** A transaction that this ledger has just prepared. The statement that writes it checks that its contracts are unchanged. */
+/**
+ * A transaction that this ledger has just prepared. The statement that writes it checks that its contracts are
+ * unchanged.
+ */
 function submission(prepared: Prepared, signatures: readonly LedgerSignature[], now: Date) {
   const snapshot = snapshots.get(prepared)
   if (snapshot === undefined)
@@ -255,7 +258,7 @@ async function submit(
 
 /**
  * The ledger in the service's own database. It locks nothing while a transaction is prepared and signed: the one statement
- * that writes it locks what it was made of and finds that unchanged, or writes nothing.
+ * that writes it locks its inputs and checks that they are unchanged, or writes nothing.
  */
 export function createEmbeddedLedger({ keys }: { keys: KeyProvider }): Ledger {
   const templates = createTemplates()

@@ -3,7 +3,7 @@ import type { Id } from '../../../platform/ids.ts'
 import type { Ledger } from '../../../platform/ports/ledger.ts'
 import type { Stage } from '../stage.fixture.ts'
 
-/** The embedded ledger of a new tenant of the service's, with a clock of its own. */
+/** The embedded ledger of a new tenant, with a separate clock. */
 export async function embeddedStage(service: Service): Promise<Stage> {
   const { tenantId } = await service.newTenant()
   const [tenant] = await service.sql<{ node_public_key: Buffer }>('select node_public_key from tenants where id = $1', [

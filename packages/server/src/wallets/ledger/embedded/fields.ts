@@ -60,7 +60,10 @@ function normalised(type: FieldType, value: unknown): string | string[] | undefi
   }
 }
 
-/** Checks values against the declared fields and normalises them. @throws LedgerError arguments_invalid, naming the field below `path` */
+/**
+ * Checks values against the declared fields and normalises them. @throws LedgerError arguments_invalid, naming the
+ * field below `path`
+ */
 export function readArguments(fields: Fields, given: Arguments, path: string): Arguments {
   for (const name of Object.keys(given)) {
     if (!Object.hasOwn(fields, name))

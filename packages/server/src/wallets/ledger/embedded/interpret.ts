@@ -28,7 +28,10 @@ const EFFECTS_MAX = 2_000
 /** How many characters the effects of one transaction can have: a choice could write one long text many times. */
 const EFFECT_CHARS_MAX = 2_000_000
 
-/** The ids of all contracts that commands read, each once, in order. @throws LedgerError arguments_invalid if there are too many */
+/**
+ * The ids of all contracts that commands read, each once, in order. @throws LedgerError arguments_invalid if there are
+ * too many
+ */
 export function inputsOf(commands: readonly Command[]): string[] {
   const ids = new Set<string>()
   for (const command of commands) {
@@ -104,7 +107,10 @@ function find({ scene, consumed }: State, id: string, templateId: string, field:
   return input
 }
 
-/** Every signatory of a created contract must agree: by acting, or by being a signatory of the contract that is consumed for it. */
+/**
+ * Every signatory of a created contract must agree: by acting, or by being a signatory of the contract that is consumed
+ * for it.
+ */
 function create(state: State, command: number, made: NewContract, agreed: ReadonlySet<string>, path: string): void {
   const { templateId } = made
   const template = templateOf(state, templateId, path)

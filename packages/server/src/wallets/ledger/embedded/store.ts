@@ -171,7 +171,8 @@ export async function contractsBefore(
   limit: number,
 ): Promise<Contract[]> {
   const { offset, contractId } = before ?? { offset: Number.MAX_SAFE_INTEGER, contractId: '' }
-  // Reads the newest of each template from the index, then the newest of those. So the cost does not depend on the number of contracts.
+  // Reads the newest of each template from the index, then the newest of those. So the cost does not depend on the
+  // number of contracts.
   const rows = await db.query<ContractRow>(sql`
     select c.contract_id, c.template_id, c.arguments, to_json(c.signatories) as signatories, to_json(c.observers) as observers,
       c.created_offset
