@@ -473,10 +473,10 @@ test('an explanation says of each command which rules were looked at, and what w
     [3, false, 'allow'],
   ])
   expect(trace?.[1]?.rules).toEqual([
-    { rule: 'deny[0]', matched: false, reason: 'Not met: memo is "y"; asked for: "x".' },
+    { rule: 'deny[0]', matched: false, reason: 'Not met: memo is "y"; required: "x".' },
     { rule: 'allow[1]', matched: false, reason: 'The rule is not for exercise.' },
     { rule: 'allow[2]', matched: false, reason: 'The rule is not for the choice Transfer.' },
-    { rule: 'allow[3]', matched: false, reason: 'Not met: amount is "11"; asked for: at most "10".' },
+    { rule: 'allow[3]', matched: false, reason: 'Not met: amount is "11"; required: at most "10".' },
   ])
   expect(trace?.[2]?.rules[0]).toEqual({
     rule: 'deny[0]',
