@@ -4,11 +4,11 @@
 export interface ApiErrors {
   /** This guest was already converted to a user. */
   already_converted: 409
-  /** A record with this value exists already. */
+  /** A record with this value already exists. */
   already_exists: 409
-  /** This API key is not valid. */
+  /** This API key is not valid. Check that it was copied completely and is active. */
   api_key_invalid: 401
-  /** Send an API key in the x-api-key header. */
+  /** The API key is missing. Send it in the `x-api-key` header. */
   api_key_missing: 401
   /** This API key has been revoked or has expired. Create a new one. */
   api_key_not_active: 409
@@ -70,19 +70,19 @@ export interface ApiErrors {
   duplicate_command: 409
   /** This guest session has ended. */
   guest_expired: 410
-  /** This Idempotency-Key was used with another request. */
+  /** This `Idempotency-Key` was already used with a different request. Use a new key. */
   idempotency_conflict: 409
-  /** The first request with this Idempotency-Key is still running. */
+  /** The first request with this `Idempotency-Key` is still running. Retry after a second. */
   idempotency_in_progress: 409
-  /** This API key's scopes do not allow this. */
+  /** This API key's scopes do not allow this call. */
   insufficient_scope: 403
-  /** Something went wrong on our side. The request id helps to find it. */
+  /** Something went wrong on our side. Retry. If it fails again, search the log for the `X-Request-Id`. */
   internal_error: 500
   /** This code is wrong or was already used. */
   invalid_code: 400
-  /** This API key may not be used from this address (see the key's allowedIps). */
+  /** This API key may not be used from this address (see the key's `allowedIps`). */
   ip_not_allowed: 403
-  /** This call needs a secret key; it must not be made from a browser. */
+  /** This call needs a secret key. Make it from your server, never from a browser. */
   key_type_not_allowed: 403
   /** This is the last key that can administer the tenant. Create another one first. */
   last_admin_key: 409
@@ -90,9 +90,9 @@ export interface ApiErrors {
   last_sign_in_method: 409
   /** The ledger cannot be reached. Try again with the same commandId. */
   ledger_unavailable: 500
-  /** The body is not well-formed JSON. */
+  /** The body is not valid JSON. */
   malformed_json: 400
-  /** The request could not be read as HTTP. */
+  /** The request is not valid HTTP. */
   malformed_request: 400
   /** This app has no bot. Set its messenger.botToken first. */
   messenger_not_configured: 404
@@ -100,13 +100,13 @@ export interface ApiErrors {
   messenger_signature_invalid: 401
   /** This user already has a second factor. Disable it first. */
   mfa_already_enabled: 409
-  /** This app asks for a second factor, and this user has none yet. Set one up first. */
+  /** This app requires a second factor, and this user has none yet. Set one up first. */
   mfa_enrollment_required: 403
   /** Too many wrong codes. Wait as long as Retry-After says. */
   mfa_locked: 429
   /** This user has no second factor. */
   mfa_not_enabled: 409
-  /** This needs a second factor that was verified within the last five minutes. */
+  /** This call needs a second factor that was verified within the last five minutes. */
   mfa_required: 403
   /** The set-up was not completed within ten minutes. Start again with POST /mfa/setup. */
   mfa_setup_expired: 410
@@ -116,7 +116,7 @@ export interface ApiErrors {
   not_found: 404
   /** The service is not ready. */
   not_ready: 500
-  /** This origin is neither in the app's allowedOrigins nor a verified custom domain. */
+  /** This origin is neither in the app's `allowedOrigins` nor a verified custom domain. */
   origin_not_allowed: 403
   /** A user can have at most 50 passkeys. Remove one first. */
   passkey_limit: 409
@@ -132,11 +132,11 @@ export interface ApiErrors {
   processor_unavailable: 500
   /** These messages contradict the earlier messages. Start again. */
   protocol_violated: 400
-  /** Your plan's quota is used up. */
+  /** Your plan's quota is used up. Upgrade the plan, or wait for the next period. */
   quota_exceeded: 429
-  /** Too many requests. Wait as long as Retry-After says. */
+  /** Too many requests. Wait as long as `Retry-After` says, then retry. */
   rate_limited: 429
-  /** This needs a sign-in within the last five minutes. Sign in again. */
+  /** This call needs a sign-in within the last five minutes. Sign in again. */
   reauthentication_required: 403
   /** This resharing was not confirmed in time. The old shares still work. Start again. */
   reshare_expired: 410
@@ -148,7 +148,7 @@ export interface ApiErrors {
   session_invalid: 401
   /** This wallet has 1000 active sessions, which is the limit. Revoke one first. */
   session_limit_reached: 409
-  /** This call acts for a user: send their access token as a bearer token. */
+  /** This call acts for a user. Send their access token as `Authorization: Bearer`, or, with a secret key, their id as `x-user-id`. */
   session_missing: 401
   /** This session has ended. Sign in again. */
   session_revoked: 401

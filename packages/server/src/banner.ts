@@ -38,7 +38,7 @@ export function preamble(config: Config, database: OpenedDatabase, first: FirstS
     `Halfkey ${VERSION} (${config.role}, ${config.env}). All settings: ${programName()} config`,
     ...changedSettings(config),
     field('Database', database.description),
-    ...config.unknown.map((name) => `The variable ${name} is unknown and ignored. Is it misspelt?`),
+    ...config.unknown.map((name) => `The variable ${name} is unknown and was ignored. Check its spelling.`),
     ...(first === null ? [] : firstSteps(config, first)),
   ].join('\n')
 }

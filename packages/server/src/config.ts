@@ -3,7 +3,7 @@ import { type Config, SETTINGS } from './platform/config.ts'
 import { apiKeyType } from './platform/security/api-key.ts'
 import type { Setting } from './platform/settings.ts'
 
-/** Everything that is wrong with the configuration, at once. */
+/** All problems of the configuration. */
 export class ConfigError extends Error {
   readonly problems: readonly string[]
   constructor(problems: readonly string[]) {
@@ -14,13 +14,13 @@ export class ConfigError extends Error {
 
 const LOOPBACK_HOSTS = new Set(['127.0.0.1', 'localhost', '::1'])
 
-/** What holds between settings. In production every unsafe one is refused by name. */
+/** Rules between settings. Production refuses every unsafe setting by name. */
 function contradictions(config: Config): string[] {
   const inProduction = config.env === 'production'
   const rules: [broken: boolean, problem: string][] = [
     [
       config.adminKey !== null && apiKeyType(config.adminKey) !== 'secret',
-      'HALFKEY_ADMIN_KEY must be a key made by `halfkey keys generate`',
+      'HALFKEY_ADMIN_KEY must be a key printed by `halfkey keys generate`',
     ],
     [
       config.databaseUrl !== null && !/^postgres(ql)?:\/\//.test(config.databaseUrl),
@@ -36,20 +36,20 @@ function contradictions(config: Config): string[] {
     ],
     [
       config.stripeSecretKey !== null && config.stripeWebhookSecret === null,
-      'HALFKEY_STRIPE_WEBHOOK_SECRET must be set with HALFKEY_STRIPE_SECRET_KEY: without it nobody could tell whose events come in',
+      "HALFKEY_STRIPE_WEBHOOK_SECRET must be set together with HALFKEY_STRIPE_SECRET_KEY: without it, Stripe's events cannot be verified",
     ],
     [
       !inProduction && !LOOPBACK_HOSTS.has(config.host) && !config.insecureDev,
-      `HOST must be a loopback address in development, not ${config.host}: set HALFKEY_ENV=production, or HALFKEY_INSECURE_DEV=1 if you know who can reach it`,
+      `HOST must be a loopback address in development, not ${config.host}: set HALFKEY_ENV=production, or HALFKEY_INSECURE_DEV=1 if you know who can reach this machine`,
     ],
     [inProduction && config.insecureDev, 'HALFKEY_INSECURE_DEV must not be set in production'],
     [
       inProduction && config.kekFile === null,
-      'HALFKEY_KEK_FILE must be set in production: (umask 077; openssl rand -base64 32 > kek.key) makes one',
+      'HALFKEY_KEK_FILE must be set in production. Create the file with: (umask 077; openssl rand -base64 32 > kek.key)',
     ],
     [
       inProduction && config.databaseUrl === null && config.defaults.includes('dataDir'),
-      'DATABASE_URL or HALFKEY_DATA_DIR must be set in production, so that the data lies where you mean it to',
+      'DATABASE_URL or HALFKEY_DATA_DIR must be set in production, so that the data is stored where you expect it',
     ],
     [
       inProduction && config.publicUrl?.startsWith('http://') === true,
@@ -60,14 +60,14 @@ function contradictions(config: Config): string[] {
   return rules.filter(([broken]) => broken).map(([, problem]) => problem)
 }
 
-/** What commands read that call a running service; one that is started beside them may have them in its environment too. */
+/** Variables for commands that call a running service. The service itself may have them in its environment too. */
 export const CLIENT_VARIABLES = {
   url: 'HALFKEY_URL',
   key: 'HALFKEY_KEY',
   webhookSecret: 'HALFKEY_WEBHOOK_SECRET',
 } as const
 
-/** Those variables' values; null for what is not set. */
+/** The values of those variables; null if not set. */
 export function readClientVariables(
   env: Record<string, string | undefined> = process.env,
 ): Record<keyof typeof CLIENT_VARIABLES, string | null> {
@@ -76,7 +76,7 @@ export function readClientVariables(
   return { url: value(url), key: value(key), webhookSecret: value(webhookSecret) }
 }
 
-/** What could be read of the environment, where what is wrong has its default, and everything that is wrong with it. */
+/** Reads the environment. An invalid setting gets its default, and all problems are listed. */
 export function inspectConfig(env: Record<string, string | undefined> = process.env): {
   config: Config
   problems: string[]
@@ -91,7 +91,7 @@ export function inspectConfig(env: Record<string, string | undefined> = process.
       values[name] = each.parse(given ?? each.default ?? '')
     } catch (error) {
       problems.push(`${each.env} must be ${(error as Error).message}${each.secret ? '' : `, not "${given}"`}`)
-      // The default stands in for it, so that what else is wrong is told too.
+      // The default replaces it, so that the other problems are reported too.
       values[name] = each.parse(each.default ?? '')
     }
   }
@@ -106,7 +106,7 @@ export function inspectConfig(env: Record<string, string | undefined> = process.
   return { config, problems }
 }
 
-/** Reads the environment; no other file does. @throws ConfigError naming every problem */
+/** Reads the environment. No other file does. @throws ConfigError naming every problem */
 export function loadConfig(env: Record<string, string | undefined> = process.env): Config {
   const { config, problems } = inspectConfig(env)
   if (problems.length > 0) throw new ConfigError(problems)
@@ -115,20 +115,20 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
 
 const isCheckout = import.meta.url.endsWith('.ts')
 
-/** How people type `halfkey` where they stand: by npm in a checkout, by npx, or as it is installed. */
+/** How people run `halfkey` here: with npm in a checkout, with npx, or installed. */
 export function programName({ npm_lifecycle_event: script, npm_command: command } = process.env): string {
   if (command === 'exec') return 'npx halfkey'
   return isCheckout && script !== undefined ? 'npm run halfkey --' : 'halfkey'
 }
 
-/** A setting as people read it: secrets hidden. */
+/** A setting as shown to people, with secrets hidden. */
 export interface ShownSetting {
   /** The environment variable. */
   name: string
   /** Null when nothing is set. */
   value: string | null
   isDefault: boolean
-  /** What it is for. */
+  /** Its purpose. */
   doc: string
 }
 

@@ -4,7 +4,7 @@ import { kinds, type Setting } from './settings.ts'
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 
-/** Every environment variable that the service reads. The documentation's table is this one. */
+/** Every environment variable that the service reads. The documentation's table is generated from it. */
 export const SETTINGS = {
   env: {
     env: 'HALFKEY_ENV',
@@ -16,100 +16,100 @@ export const SETTINGS = {
     env: 'HALFKEY_ROLE',
     default: 'all',
     parse: kinds.oneOf('all', 'api', 'worker'),
-    doc: 'What this process does: answer requests (api), deliver events (worker), or both.',
+    doc: 'What this process does: answer requests (api), deliver events (worker), or both (all).',
   },
   host: { env: 'HOST', default: '127.0.0.1', parse: kinds.text, doc: 'The address to listen on.' },
   port: {
     env: 'PORT',
     default: '8080',
     parse: kinds.whole(0, 65_535),
-    doc: 'The port to listen on; 0 picks a free one.',
+    doc: 'The port to listen on. 0 picks a free port.',
   },
   publicUrl: {
     env: 'HALFKEY_PUBLIC_URL',
     parse: kinds.orNull(kinds.url),
-    doc: 'Where users reach the service; http://localhost:<PORT> when not set.',
+    doc: 'The address where users reach the service. Default: http://localhost:<PORT>.',
   },
   databaseUrl: {
     env: 'DATABASE_URL',
     secret: true,
     parse: kinds.orNull(kinds.text),
-    doc: 'PostgreSQL 15 or later; when not set, an embedded PostgreSQL in HALFKEY_DATA_DIR.',
+    doc: 'The URL of a PostgreSQL 15 or later. If it is not set, Halfkey runs an embedded PostgreSQL in HALFKEY_DATA_DIR.',
   },
   databaseConnections: {
     env: 'HALFKEY_DATABASE_CONNECTIONS',
     default: '40',
     parse: kinds.whole(4, 500),
-    doc: 'The most connections that this process opens.',
+    doc: 'The maximum number of database connections of this process.',
   },
   dataDir: {
     env: 'HALFKEY_DATA_DIR',
     default: './.halfkey',
     parse: (text) => resolve(text),
-    doc: 'Where the embedded database and the development key file lie.',
+    doc: 'The folder of the embedded database and the development key file.',
   },
   kekFile: {
     env: 'HALFKEY_KEK_FILE',
     parse: kinds.orNull(kinds.text),
-    doc: 'The file with the key-encryption key: 32 bytes as base64, mode 0600; during a rotation several, one per line. In development one is made in HALFKEY_DATA_DIR.',
+    doc: 'The file with the key-encryption key: 32 bytes as base64, mode 0600. During a rotation it holds several keys, one per line. Development creates one in HALFKEY_DATA_DIR.',
   },
   adminKey: {
     env: 'HALFKEY_ADMIN_KEY',
     secret: true,
     parse: kinds.orNull(kinds.text),
-    doc: "The first tenant's admin key, read at the first start only; `halfkey keys generate` makes one.",
+    doc: "The first tenant's admin key, read at the first start only. `halfkey keys generate` prints one.",
   },
   insecureDev: {
     env: 'HALFKEY_INSECURE_DEV',
     default: '0',
     parse: kinds.flag,
-    doc: 'Lets development mode listen on an address other than loopback, and answer to any Host.',
+    doc: 'Lets development mode listen on addresses other than loopback and accept any Host header.',
   },
-  rateLimits: { env: 'HALFKEY_RATE_LIMITS', default: 'on', parse: kinds.flag, doc: 'off turns all rate limits off.' },
+  rateLimits: { env: 'HALFKEY_RATE_LIMITS', default: 'on', parse: kinds.flag, doc: '`off` turns off all rate limits.' },
   rateLimitSecret: {
     env: 'HALFKEY_RATE_LIMIT_SECRET',
     default: '1000/2000',
     parse: kinds.rate,
-    doc: 'For each secret key: requests a second / at once.',
+    doc: 'The limit of each secret key: requests per second / at once.',
   },
   rateLimitPublishable: {
     env: 'HALFKEY_RATE_LIMIT_PUBLISHABLE',
     default: '20/100',
     parse: kinds.rate,
-    doc: 'For each publishable key and client address: requests a second / at once.',
+    doc: 'The limit of each publishable key and client address: requests per second / at once.',
   },
   rateLimitSignIn: {
     env: 'HALFKEY_RATE_LIMIT_SIGN_IN',
     default: '5/60',
     parse: kinds.rate,
-    doc: 'For each client address, sign-in, MFA and recovery calls: a second / at once.',
+    doc: 'The limit of sign-in, MFA and recovery calls of each client address: calls per second / at once.',
   },
   rateLimitAccount: {
     env: 'HALFKEY_RATE_LIMIT_ACCOUNT',
     default: '1/20',
     parse: kinds.rate,
-    doc: 'For each account, sign-in, MFA and recovery calls: a second / at once.',
+    doc: 'The limit of sign-in, MFA and recovery calls of each account: calls per second / at once.',
   },
   trustedProxies: {
     env: 'HALFKEY_TRUSTED_PROXIES',
     parse: kinds.ranges,
-    doc: 'Addresses or CIDRs whose X-Forwarded-For counts, separated by commas.',
+    doc: 'Addresses or CIDRs of proxies whose X-Forwarded-For is trusted, separated by commas.',
   },
   egressAllow: {
     env: 'HALFKEY_EGRESS_ALLOW',
     parse: kinds.rangesOrHosts,
-    doc: 'CIDRs or host names that webhooks may reach although private or over http, separated by commas.',
+    doc: 'CIDRs or host names that webhooks may reach even if they are private or use http, separated by commas.',
   },
   dnsServers: {
     env: 'HALFKEY_DNS_SERVERS',
     parse: kinds.servers,
-    doc: "DNS servers (address:port) instead of the system's, separated by commas.",
+    doc: "DNS servers (address:port) to use instead of the system's, separated by commas.",
   },
   webhooksPerTenant: {
     env: 'HALFKEY_WEBHOOKS_PER_TENANT',
     default: '20000',
     parse: kinds.whole(1, 1_000_000),
-    doc: 'How many webhooks a tenant may have.',
+    doc: 'The maximum number of webhooks of a tenant.',
   },
   webhookRetryDelays: {
     env: 'HALFKEY_WEBHOOK_RETRY_DELAYS',
@@ -121,7 +121,7 @@ export const SETTINGS = {
     env: 'HALFKEY_WEBHOOK_TIMEOUT',
     default: '30s',
     parse: kinds.duration(100, 30_000),
-    doc: 'How long a receiver may take to answer, at most 30s.',
+    doc: 'How long a receiver may take to respond, at most 30s.',
   },
   webhookConcurrency: {
     env: 'HALFKEY_WEBHOOK_CONCURRENCY',
@@ -133,7 +133,7 @@ export const SETTINGS = {
     env: 'HALFKEY_WEBHOOK_DISABLE_AFTER',
     default: '5d',
     parse: kinds.duration(1_000, 365 * DAY_MS),
-    doc: 'A webhook that has failed everything for so long is disabled.',
+    doc: 'A webhook is disabled after all its deliveries have failed for this long.',
   },
   retentionMs: {
     env: 'HALFKEY_RETENTION',
@@ -156,24 +156,24 @@ export const SETTINGS = {
     env: 'HALFKEY_METRICS_TOKEN',
     secret: true,
     parse: kinds.orNull(kinds.text),
-    doc: 'The bearer token for /metrics, on either port. Without it the main port answers on loopback only, in development only.',
+    doc: 'The bearer token for /metrics, on either port. Without it, the main port serves metrics in development only, on loopback only.',
   },
   redisUrl: {
     env: 'REDIS_URL',
     secret: true,
     parse: kinds.orNull(kinds.text),
-    doc: 'A Redis that all processes of the service share, for rate limits that hold across them; each keeps its own when not set.',
+    doc: 'A Redis that all processes share, so that rate limits hold across them. Without it, each process limits separately.',
   },
   domainTarget: {
     env: 'HALFKEY_DOMAIN_TARGET',
     parse: kinds.orNull(kinds.host),
-    doc: "The host name that custom domains are to point at; HALFKEY_PUBLIC_URL's host when not set.",
+    doc: "The host name that custom domains must point at. Default: the host of HALFKEY_PUBLIC_URL.",
   },
   stripeSecretKey: {
     env: 'HALFKEY_STRIPE_SECRET_KEY',
     secret: true,
     parse: kinds.orNull(kinds.text),
-    doc: "Stripe's secret (or restricted) key; billing is off without it.",
+    doc: "Stripe's secret (or restricted) key. Without it, billing is off.",
   },
   stripeWebhookSecret: {
     env: 'HALFKEY_STRIPE_WEBHOOK_SECRET',
@@ -184,36 +184,36 @@ export const SETTINGS = {
   stripePrices: {
     env: 'HALFKEY_STRIPE_PRICES',
     parse: kinds.pairs,
-    doc: "Stripe's price of each plan that can be bought: pro=price_…,scale=price_….",
+    doc: "Stripe's price id for each plan on sale: pro=price_…,scale=price_….",
   },
   stripeApi: {
     env: 'HALFKEY_STRIPE_API',
     default: 'https://api.stripe.com',
     parse: kinds.url,
-    doc: "Where Stripe's API is.",
+    doc: "The address of Stripe's API.",
   },
   otlpEndpoint: {
     env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
     parse: kinds.orNull(kinds.url),
-    doc: 'Where OpenTelemetry traces go (OTLP over HTTP); none are made when not set.',
+    doc: 'Where to send OpenTelemetry traces (OTLP over HTTP). Without it, no traces are recorded.',
   },
   traceRatio: {
     env: 'OTEL_TRACES_SAMPLER_ARG',
     default: '1',
     parse: kinds.ratio,
-    doc: 'The part of requests that are traced, 0 to 1, where the caller has not decided.',
+    doc: 'The fraction of requests to trace, 0 to 1, if the caller has not decided.',
   },
   logLevel: {
     env: 'HALFKEY_LOG_LEVEL',
     default: 'info',
     parse: kinds.oneOf('debug', 'info', 'warn', 'error', 'silent'),
-    doc: 'What is logged, as JSON lines on standard error.',
+    doc: 'The lowest level that is logged, as JSON lines on standard error.',
   },
   drainMs: {
     env: 'HALFKEY_DRAIN',
     default: '1s',
     parse: kinds.duration(0, 60_000),
-    doc: 'How long a stopping process answers on while /readyz already fails.',
+    doc: 'How long a stopping process keeps answering requests while /readyz already fails.',
   },
 } satisfies Record<string, Setting<unknown>>
 
@@ -223,14 +223,14 @@ type Values = { [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Na
 export interface Config extends Values {
   /** Names of the fields that were not set. */
   defaults: string[]
-  /** Variables that begin with HALFKEY_ and that nothing reads. */
+  /** Variables that begin with HALFKEY_ and are not read. */
   unknown: string[]
 }
 
-/** So many requests a second on average, and so many at once. */
+/** Requests per second on average, and at once. */
 export type Rate = Config['rateLimitSecret']
 
-/** Where users reach the service, without a trailing slash. */
+/** The address where users reach the service, without a trailing slash. */
 export function publicUrl(config: Config): string {
   return config.publicUrl ?? `http://localhost:${config.port}`
 }

@@ -6,12 +6,12 @@ class FileError extends Error {}
 async function openPart(path: string): Promise<FileHandle> {
   const part = `${path}.part`
   if ((await stat(path).catch(() => null)) !== null)
-    throw new FileError(`${path} exists already. Name another file, or take away the one that is there already.`)
+    throw new FileError(`${path} already exists. Name another file, or delete this one.`)
   return open(part, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
     // Of two writers of one file, the first to end would name an incomplete file.
     if (error.code === 'EEXIST')
-      throw new FileError(`${part} is there: an export is at work, or one was ended. If none is, delete it.`)
-    if (error.code === 'ENOENT') throw new FileError(`There is no folder for ${path}.`)
+      throw new FileError(`${part} exists: an export is running, or one was interrupted. If none is running, delete the file.`)
+    if (error.code === 'ENOENT') throw new FileError(`The folder of ${path} does not exist. Create it first.`)
     throw new FileError(`${part} cannot be written: ${error.message}`)
   })
 }

@@ -1,10 +1,10 @@
 import ipaddr from 'ipaddr.js'
 
-/** One environment variable: how it is read, what it is without, what it is for. */
+/** One environment variable: how it is read, its default, and its purpose. */
 export interface Setting<T> {
   env: string
   doc: string
-  /** As it would be typed; without it, an empty text is read. */
+  /** The default, as you would type it. Without it, an empty text is read. */
   default?: string
   /** Whether its value is hidden wherever settings are shown. */
   secret?: boolean
@@ -33,7 +33,7 @@ const isRange = (entry: string) => (entry.includes('/') ? ipaddr.isValidCIDR(ent
 
 export const kinds = {
   text: (text: string) => text,
-  /** Null for nothing. */
+  /** Null for an empty text. */
   orNull:
     <T>(parse: (text: string) => T) =>
     (text: string): T | null =>
@@ -56,7 +56,7 @@ export const kinds = {
   url: (text: string) => {
     const url = URL.parse(text)
     if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '')
-      throw new Error('an http(s) URL without user name')
+      throw new Error('an http(s) URL without a user name')
     return text.replace(/\/+$/, '')
   },
   duration: (minMs: number, maxMs: number) => (text: string) => {
@@ -86,7 +86,7 @@ export const kinds = {
   /** A host name, in lower case and without a trailing dot. */
   host: (text: string) => {
     const host = text.trim().toLowerCase().replace(/\.$/, '')
-    if (!HOST.test(host) || ipaddr.isValid(host)) throw new Error('a host name such as edge.example.com, and no URL')
+    if (!HOST.test(host) || ipaddr.isValid(host)) throw new Error('a host name such as edge.example.com, not a URL')
     return host
   },
   /** DNS servers as `address` or `address:port`. */
@@ -103,18 +103,18 @@ export const kinds = {
     if (all.includes(null)) throw new Error('NAME=VALUE pairs, separated by commas')
     return new Map(all.map((match) => [match?.[1] as string, match?.[2] as string]))
   },
-  /** A part of the whole. */
+  /** A fraction. */
   ratio: (text: string) => {
     const value = Number(text)
     if (text.trim() === '' || !(value >= 0 && value <= 1)) throw new Error('a number from 0 to 1')
     return value
   },
-  /** `1000/2000`: a second, and at once. */
+  /** `1000/2000`: per second, and at once. */
   rate: (text: string) => {
     const match = /^(\d{1,7})\/(\d{1,7})$/.exec(text)
     const [perSecond, burst] = [Number(match?.[1]), Number(match?.[2])]
     if (!(perSecond > 0 && burst > 0))
-      throw new Error('RATE/BURST, such as 1000/2000 (requests a second, requests at once)')
+      throw new Error('RATE/BURST, such as 1000/2000 (requests per second, requests at once)')
     return { perSecond, burst }
   },
 }

@@ -451,7 +451,7 @@ describe('where no worker runs', () => {
       })
     expect(await breaking()).toBe(true)
     const { status, error } = (await tenant.get(`/jobs/${job}`)).body.data
-    expect([status, error]).toEqual(['failed', expect.stringMatching(/^The job could not go on: an internal error\./)])
+    expect([status, error]).toEqual(['failed', expect.stringMatching(/^The job stopped after an internal error\./)])
     expect(api.logs()).toContain(job)
     expect(api.logs()).toContain('division by zero')
   })

@@ -34,7 +34,8 @@ export async function createCode(
   const app = await signInSettings(deps, caller.tenantId, user.appId)
   if (!app.allowedRedirectUrls.includes(input.redirectUri))
     throw invalid('redirectUri', "Must be exactly one of the app's allowedRedirectUrls.")
-  if (user.sessionId === null) throw fail('session_missing')
+  if (user.sessionId === null)
+    throw fail('session_missing').about('authorization', 'This call needs an access token: `x-user-id` is not enough.')
   await requireStepUp(deps, caller, user)
   const code = `hk_sc_${randomBytes(32).toString('base64url')}`
   const expiresAt = new Date(deps.now().getTime() + CODE_MS)

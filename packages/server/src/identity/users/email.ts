@@ -35,7 +35,7 @@ export function parseEmail(text: string, field = 'email'): Email {
     Buffer.byteLength(local) > 64 ||
     Buffer.byteLength(host) > 255
   ) {
-    throw invalid(field, 'Must be an email address, such as ada@example.com.', 'invalid_email')
+    throw invalid(field, 'Must be an email address, for example ada@example.com.', 'invalid_email')
   }
   return { shown, key: foldCase(shown) }
 }

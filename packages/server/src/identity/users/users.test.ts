@@ -81,6 +81,27 @@ describe('creating a user', () => {
     expect(await eventsOf(tenant, 'user.created')).toEqual([{ userId: user.id, email: '', partyId: user.partyId }])
   })
 
+  test.each([
+    'x',
+    'nope',
+    'ada@',
+    '@example.com',
+    'ada@example..com',
+    'ada lovelace@example.com',
+    'ada@exa mple.com',
+    '',
+  ])('a malformed email is reported together with the other invalid fields: %j', async (email) => {
+    const tenant = await service.newTenant()
+    const answer = await tenant.post('/users', { email, name: '', externalId: 7, role: 'admin' })
+    expectError(answer, 400, 'validation_failed', email)
+    const { details } = answer.body
+    expect(details.map(({ field }: { field: string }) => field).sort()).toEqual(['email', 'externalId', 'name', 'role'])
+    expect(details.find(({ field }: { field: string }) => field === 'email')).toMatchObject({
+      code: 'invalid_email',
+      message: 'Must be an email address, for example ada@example.com.',
+    })
+  })
+
   test('null means the same as absent', async () => {
     const tenant = await service.newTenant()
     expect(await newUser(tenant, { email: null, name: null, externalId: null })).toMatchObject({

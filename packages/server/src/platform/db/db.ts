@@ -274,7 +274,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     try {
       const settle = await attempt().catch((error: unknown) => {
         if (broken !== undefined || !isLostRace(error)) throw error
-        options.log.warn({ err: error }, 'transaction begins again')
+        options.log.warn({ err: error }, 'transaction is retried')
         return attempt()
       })
       return settle()

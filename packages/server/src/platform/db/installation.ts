@@ -64,8 +64,8 @@ export async function checkInstallation(db: Db, held: HeldKeys, config: Config):
   if (missing.length > 0) {
     throw new InstallationError(
       missing.length === known.length
-        ? `The key in ${config.kekFile} (${held.keyIds.join(', ')}) is not the one that sealed this database (${known.join(', ')}). Put the right key file back, or use another database.`
-        : `The key in ${config.kekFile} (${held.keyIds.join(', ')}) is not the only one that seals this database: ${missing.join(', ')} does too, since a rotation is not finished. Put its line back into the file and run: halfkey keys rotate-kek`,
+        ? `The key in ${config.kekFile} (${held.keyIds.join(', ')}) did not seal this database (${known.join(', ')} did). Restore the right key file, or use another database.`
+        : `The key in ${config.kekFile} (${held.keyIds.join(', ')}) is not the only one that seals this database. A rotation is not finished, so ${missing.join(', ')} is still needed. Put its line back into the file, then run: halfkey keys rotate-kek`,
     )
   }
   if (known.includes(held.keyId)) return

@@ -39,7 +39,7 @@ async function prepare(client: pg.Client): Promise<void> {
     "select current_setting('server_version_num')::int as n, current_setting('server_version') as v",
   )
   if ((rows[0]?.n ?? 0) < VERSION_MIN)
-    throw new MigrationError(`PostgreSQL ${rows[0]?.v} is too old: Halfkey needs version 15 or later.`)
+    throw new MigrationError(`PostgreSQL ${rows[0]?.v} is too old. Halfkey needs version 15 or later.`)
   await client.query('select pg_advisory_lock($1)', [LOCK])
   await client.query(
     'create table if not exists migrations (name text primary key, checksum text not null, applied_at timestamptz not null default now())',
@@ -66,7 +66,7 @@ export async function migrate(connection: Connection, progress: (name: string) =
       if (checksum === migration.checksum) continue
       if (checksum !== undefined)
         throw new MigrationError(
-          `Migration ${migration.name} was applied in another form. Restore the release that applied it, or the database from a backup.`,
+          `Migration ${migration.name} differs from the one that was applied. Run the release that applied it, or restore the database from a backup.`,
         )
       progress(migration.name)
       await client.query('begin')

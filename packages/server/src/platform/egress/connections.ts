@@ -65,7 +65,7 @@ export class Connection {
         if (error) return callback(error, null)
         if (!isSameAddress(connected.remoteAddress, address)) {
           connected.destroy()
-          return callback(new EgressRefused('the connection led elsewhere'), null)
+          return callback(new EgressRefused('the connection reached another address'), null)
         }
         callback(null, connected)
       },

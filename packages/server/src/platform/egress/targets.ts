@@ -42,7 +42,7 @@ function parseTarget(text: string, policy: AddressPolicy): Target {
   const https = url.protocol === 'https:'
   if (!https && url.protocol !== 'http:') throw new EgressRefused('the URL must use https')
   if (url.username !== '' || url.password !== '')
-    throw new EgressRefused('the URL must not hold a user name or password')
+    throw new EgressRefused('the URL must not contain a user name or password')
   if (url.port !== '' && BAD_PORTS.has(Number(url.port))) throw new EgressRefused(`port ${url.port} is not allowed`)
 
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '')

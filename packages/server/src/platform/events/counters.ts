@@ -128,13 +128,13 @@ export function createRequestCounter(deps: { db: Db; log: Logger; now(): Date })
       batch.transactionId = row?.id ?? null
     })
     sent = undefined
-    if (lost > 0) log.warn({ lost }, 'requests were not counted: the database was away for too long')
+    if (lost > 0) log.warn({ lost }, 'requests were not counted: the database was unreachable for too long')
     lost = 0
   }
 
   /** One at a time: a second flush would only wait behind the first. */
-  const flush = singleFlight(() => write().catch((error: unknown) => log.warn({ err: error }, 'request counts wait')))
-  const poller = createPoller({ pauseMs: FLUSH_MS, work: flush, log, failure: 'request counts wait' })
+  const flush = singleFlight(() => write().catch((error: unknown) => log.warn({ err: error }, 'request counts could not be written yet')))
+  const poller = createPoller({ pauseMs: FLUSH_MS, work: flush, log, failure: 'request counts could not be written yet' })
 
   return {
     count({ tenantId, appId }) {

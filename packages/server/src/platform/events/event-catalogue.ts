@@ -1,4 +1,4 @@
-/** An event kind: when it is sent, and an example of its `data`, which is also what a test event carries. */
+/** An event type: when it is sent, and an example of its `data`. A test event carries the same example. */
 export interface EventKind {
   description: string
   data: Record<string, unknown>
@@ -34,7 +34,7 @@ const shareData = { walletId: wallet, userId: user, holder: 'device', index: 2, 
 const keyData = { apiKeyId: apiKey, name: 'Backend', type: 'secret', scopes: ['users:write'], appId: null }
 const delegatedData = { delegatedSessionId: delegated, userId: user, walletId: wallet }
 
-/** Every kind of event there is. What stands here is what a webhook can subscribe to. */
+/** Every event type. A webhook can subscribe to all of them. */
 export const EVENT_CATALOGUE = {
   'user.created': {
     description: 'A user was created, or a guest became one.',
@@ -48,7 +48,7 @@ export const EVENT_CATALOGUE = {
     data: { walletId: wallet, userId: user, custody: 'embedded', ledger: 'embedded' },
   },
   'wallet.ready': {
-    description: 'A wallet can be used: its party is on the ledger.',
+    description: 'A wallet is ready to use: its party is on the ledger.',
     data: { walletId: wallet, userId: user },
   },
   'wallet.failed': {
@@ -56,23 +56,23 @@ export const EVENT_CATALOGUE = {
     data: { walletId: wallet, userId: user, error: 'participant refused the party' },
   },
   'wallet.frozen': { description: 'A wallet was frozen.', data: { walletId: wallet, userId: user } },
-  'guest.created': { description: 'A guest session began.', data: { guestId: guest, userId: user, partyId: party } },
+  'guest.created': { description: 'A guest session started.', data: { guestId: guest, userId: user, partyId: party } },
   'guest.converted': {
-    description: 'A guest became a user; id, party and wallet stay.',
+    description: 'A guest became a user. Id, party and wallet stay the same.',
     data: { guestId: guest, userId: user },
   },
-  'guest.expired': { description: 'A guest session ended unconverted.', data: { guestId: guest, userId: user } },
+  'guest.expired': { description: 'A guest session expired before the guest became a user.', data: { guestId: guest, userId: user } },
   'passkey.registered': { description: 'A passkey was registered.', data: { passkeyId: passkey, userId: user } },
   'passkey.removed': { description: 'A passkey was removed.', data: { passkeyId: passkey, userId: user } },
   'session.revoked': { description: "A user's session was revoked.", data: { sessionId: session, userId: user } },
   'session.reuse_detected': {
-    description: 'A refresh token was used twice; its session was revoked.',
+    description: 'A refresh token was used twice, so its session was revoked.',
     data: { sessionId: session, userId: user },
   },
   'mfa.enabled': { description: 'A user enrolled a second factor.', data: { userId: user } },
   'mfa.disabled': { description: 'A user disabled the second factor.', data: { userId: user } },
   'mfa.locked': {
-    description: 'Too many wrong codes: verification is locked for a while.',
+    description: 'Verification was locked for a while, after too many wrong codes.',
     data: { userId: user, lockedUntil: at },
   },
   'mfa.recovery_code_used': {
@@ -81,10 +81,10 @@ export const EVENT_CATALOGUE = {
   },
   'delegated_session.created': { description: 'A delegated session was created.', data: delegatedData },
   'delegated_session.revoked': { description: 'A delegated session was revoked.', data: delegatedData },
-  'delegated_session.expired': { description: 'A delegated session reached its end.', data: delegatedData },
-  'delegated_session.exhausted': { description: 'A delegated session used up its uses.', data: delegatedData },
+  'delegated_session.expired': { description: 'A delegated session expired.', data: delegatedData },
+  'delegated_session.exhausted': { description: 'A delegated session reached its maximum number of uses.', data: delegatedData },
   'delegated_session.denied': {
-    description: 'A policy denied a transaction (at most one a minute per session and rule).',
+    description: 'A policy denied a transaction (at most one event per minute, session and rule).',
     data: {
       ...delegatedData,
       rule: 'allow',
@@ -104,7 +104,7 @@ export const EVENT_CATALOGUE = {
     },
   },
   'tx.failed': {
-    description: 'A transaction certainly did not happen.',
+    description: 'A transaction failed. It certainly did not take effect.',
     data: { ...transactionData, error: 'A contract was used up already.', code: 'contract_archived' },
   },
   'key_share.stored': { description: 'A key share was stored.', data: shareData },
@@ -131,7 +131,7 @@ export const EVENT_CATALOGUE = {
     data: { domainId: domain, domain: 'login.example.com' },
   },
   'custom_domain.failed': {
-    description: "A custom domain's record has been missing for 72 hours.",
+    description: "A custom domain's DNS record has been missing for 72 hours.",
     data: { domainId: domain, domain: 'login.example.com' },
   },
   'custom_domain.removed': {
@@ -155,7 +155,7 @@ export const EVENT_CATALOGUE = {
     },
   },
   'webhook.delivery_dead_lettered': {
-    description: 'A delivery used up its retries.',
+    description: 'A delivery failed and has no retries left.',
     data: {
       webhookId: webhook,
       deliveryId: delivery,
@@ -165,12 +165,12 @@ export const EVENT_CATALOGUE = {
   },
   'billing.plan_changed': { description: "The tenant's plan changed.", data: { from: 'free', to: 'pro' } },
   'usage.threshold_reached': {
-    description: 'Use of a quota reached 80 or 100 percent.',
+    description: 'The use of a quota reached 80 or 100 percent.',
     data: { meter: 'users', used: 8000, limit: 10000, percent: 80 },
   },
 } as const satisfies Record<string, EventKind>
 
 export type EventType = keyof typeof EVENT_CATALOGUE
 
-/** Every kind, in the catalogue's order. */
+/** Every event type, in the catalogue's order. */
 export const EVENT_TYPES = Object.keys(EVENT_CATALOGUE) as EventType[]

@@ -98,7 +98,7 @@ export async function followFeed(db: Db, follower: Follower): Promise<boolean> {
     select h.tenant_id, c.seq is not null as begun from feed_heads h
     left join feed_cursors c on c.tenant_id = h.tenant_id and c.follower = ${follower.name}
     where h.seq > coalesce(c.seq, 0) order by random() limit ${TENANTS_A_ROUND}`)
-  return workForTenants(behind, `${follower.name} could not fold feeds`, async ({ tenant_id, begun }) => {
+  return workForTenants(behind, `${follower.name} could not process its feeds`, async ({ tenant_id, begun }) => {
     if (!begun)
       await db.run(sql`
         insert into feed_cursors (tenant_id, follower, seq) values (${tenant_id}, ${follower.name}, 0) on conflict do nothing`)

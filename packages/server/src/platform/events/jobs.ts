@@ -68,7 +68,7 @@ export async function widenJob(
 /** What one step of a job did; or why the job cannot go on, as its owner is to read it. */
 export type JobStep = { progress: number; state: Record<string, unknown>; done: boolean } | { failed: string }
 
-const INTERNAL_ERROR = 'The job could not go on: an internal error. What it has done stays; ask for the rest again.'
+const INTERNAL_ERROR = 'The job stopped after an internal error. Its completed work stays. Start a new job for the rest.'
 
 async function failJob(db: Db, { tenantId, id }: Pick<Job, 'tenantId' | 'id'>, text: string): Promise<void> {
   await db.run(sql`

@@ -7,7 +7,7 @@ import { inlined, type JsonSchema, jsonSchema } from './schema.ts'
 const PAGE_RECORDS = 1_000
 const RECORDS_MAX = 100_000
 
-/** Whether a client prefers a list as CSV: `Accept: text/csv`, and nothing else beside it. */
+/** Whether a client wants a list as CSV: `Accept: text/csv` and no other type. */
 export const wantsCsv = (accept: string | string[] | undefined): boolean =>
   typeof accept === 'string' && /^\s*text\/csv\s*(;|$)/i.test(accept)
 
@@ -17,7 +17,7 @@ function columnsOf(list: z.ZodType): string[] {
   return Object.keys(properties.data.items.properties as object)
 }
 
-/** Spreadsheets run text that begins like this as a formula (OWASP, CSV injection); a plain number is none. */
+/** Spreadsheets run text that begins like this as a formula (OWASP, CSV injection). Plain numbers are safe. */
 const FORMULA = /^[=+\-@\t\r]/
 const NUMBER = /^-?\d+(\.\d+)?$/
 
@@ -40,9 +40,9 @@ interface Page {
 }
 
 /**
- * A whole list as CSV, read page by page while it is sent. A field that is an object is JSON in one cell.
- * @param readPage the list's JSON for a page: the declared fields of its records alone
- * @throws validation_failed for a page, and for more than 100 000 records, before anything is sent
+ * A whole list as CSV, read page by page while it is sent. An object is written as JSON in one cell.
+ * @param readPage the list's JSON for a page, with only the declared fields of its records
+ * @throws validation_failed if a page is given, or the list has more than 100 000 records, before anything is sent
  */
 export async function streamCsv(
   { reply }: Route,
@@ -50,13 +50,17 @@ export async function streamCsv(
   readPage: (query: { page: string; page_size: string }) => Promise<string>,
 ): Promise<AsyncGenerator<string, void>> {
   if (page !== undefined || size !== undefined)
-    throw invalid(page === undefined ? 'page_size' : 'page', 'A CSV has all pages: leave it out.', 'not_allowed')
+    throw invalid(
+      page === undefined ? 'page_size' : 'page',
+      'Must not be sent with `Accept: text/csv`: a CSV contains all pages.',
+      'not_allowed',
+    )
   const columns = columnsOf(reply.schema)
   const read = async (number: number): Promise<Page> =>
     JSON.parse(await readPage({ page: String(number), page_size: String(PAGE_RECORDS) }))
   const first = await read(1)
   if (first.total > RECORDS_MAX) {
-    const message = `The list has ${first.total} records; a CSV has at most ${RECORDS_MAX}. Add a filter.`
+    const message = `The list has ${first.total} records, and a CSV holds at most ${RECORDS_MAX}. Add a filter.`
     throw invalid('accept', message, 'too_many')
   }
   async function* lines(): AsyncGenerator<string, void> {

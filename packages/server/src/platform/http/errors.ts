@@ -13,44 +13,53 @@ export interface ErrorDetail {
 /** code → [HTTP status, public text]. Each slice has a table of this form; the statuses are those of the specification's section 7. */
 export type ErrorTable = Record<string, readonly [status: 400 | 401 | 403 | 404 | 409 | 410 | 429 | 500, text: string]>
 
-/** What any endpoint may answer. */
+/** The errors that any endpoint may return. */
 export const COMMON_ERRORS = {
   validation_failed: [400, 'The request is not valid.'],
-  malformed_json: [400, 'The body is not well-formed JSON.'],
-  malformed_request: [400, 'The request could not be read as HTTP.'],
+  malformed_json: [400, 'The body is not valid JSON.'],
+  malformed_request: [400, 'The request is not valid HTTP.'],
   payload_too_large: [400, 'The body is larger than 1 MiB.'],
   unsupported_media_type: [400, 'The body must be sent as application/json.'],
-  api_key_missing: [401, 'Send an API key in the x-api-key header.'],
-  api_key_invalid: [401, 'This API key is not valid.'],
-  session_missing: [401, 'This call acts for a user: send their access token as a bearer token.'],
+  api_key_missing: [401, 'The API key is missing. Send it in the `x-api-key` header.'],
+  api_key_invalid: [401, 'This API key is not valid. Check that it was copied completely and is active.'],
+  session_missing: [
+    401,
+    'This call acts for a user. Send their access token as `Authorization: Bearer`, or, with a secret key, their id as `x-user-id`.',
+  ],
   session_invalid: [401, 'This token is not valid. Sign in again.'],
   session_expired: [401, 'This access token has expired. Get a new one with the refresh token.'],
   session_revoked: [401, 'This session has ended. Sign in again.'],
-  insufficient_scope: [403, "This API key's scopes do not allow this."],
-  key_type_not_allowed: [403, 'This call needs a secret key; it must not be made from a browser.'],
-  origin_not_allowed: [403, "This origin is neither in the app's allowedOrigins nor a verified custom domain."],
-  ip_not_allowed: [403, "This API key may not be used from this address (see the key's allowedIps)."],
+  insufficient_scope: [403, "This API key's scopes do not allow this call."],
+  key_type_not_allowed: [403, 'This call needs a secret key. Make it from your server, never from a browser.'],
+  origin_not_allowed: [403, "This origin is neither in the app's `allowedOrigins` nor a verified custom domain."],
+  ip_not_allowed: [403, "This API key may not be used from this address (see the key's `allowedIps`)."],
   user_suspended: [403, 'This user is suspended.'],
-  mfa_required: [403, 'This needs a second factor that was verified within the last five minutes.'],
-  mfa_enrollment_required: [403, 'This app asks for a second factor, and this user has none yet. Set one up first.'],
-  reauthentication_required: [403, 'This needs a sign-in within the last five minutes. Sign in again.'],
+  mfa_required: [403, 'This call needs a second factor that was verified within the last five minutes.'],
+  mfa_enrollment_required: [403, 'This app requires a second factor, and this user has none yet. Set one up first.'],
+  reauthentication_required: [403, 'This call needs a sign-in within the last five minutes. Sign in again.'],
   not_found: [404, 'Not found.'],
-  already_exists: [409, 'A record with this value exists already.'],
-  idempotency_conflict: [409, 'This Idempotency-Key was used with another request.'],
-  idempotency_in_progress: [409, 'The first request with this Idempotency-Key is still running.'],
+  already_exists: [409, 'A record with this value already exists.'],
+  idempotency_conflict: [409, 'This `Idempotency-Key` was already used with a different request. Use a new key.'],
+  idempotency_in_progress: [
+    409,
+    'The first request with this `Idempotency-Key` is still running. Retry after a second.',
+  ],
   guest_expired: [410, 'This guest session has ended.'],
-  rate_limited: [429, 'Too many requests. Wait as long as Retry-After says.'],
-  internal_error: [500, 'Something went wrong on our side. The request id helps to find it.'],
+  rate_limited: [429, 'Too many requests. Wait as long as `Retry-After` says, then retry.'],
+  internal_error: [
+    500,
+    'Something went wrong on our side. Retry. If it fails again, search the log for the `X-Request-Id`.',
+  ],
   not_ready: [500, 'The service is not ready.'],
 } as const satisfies ErrorTable
 
-/** An answer other than success: thrown anywhere below a route, turned into the error envelope at its edge. */
+/** An error response: thrown anywhere below a route. The server turns it into the error envelope. */
 export class HttpError extends Error {
   readonly status: number
   readonly code: string
   details: readonly ErrorDetail[]
   readonly headers: Readonly<Record<string, string>>
-  /** Whether what was written so far stays: see `keepingEffects`. */
+  /** Whether the transaction commits although the call fails: see `commitOnThrow`. */
   keepsEffects = false
 
   constructor(
@@ -67,20 +76,20 @@ export class HttpError extends Error {
     this.headers = headers
   }
 
-  /** Names the field that is wrong, in a detail with this error's own code. */
+  /** Adds a detail that names the invalid field, with this error's code. */
   about(field: string, message: string, more: Record<string, unknown> = {}): this {
     this.details = [...this.details, { field, code: this.code, message, ...more }]
     return this
   }
 
-  /** Refuses, but lets the transaction commit: for what a refusal itself does, such as counting a wrong code. */
+  /** Fails the call but lets its transaction commit, for example to count a wrong code. */
   commitOnThrow(): this {
     this.keepsEffects = true
     return this
   }
 }
 
-/** Makes a slice's `fail(code, …)` out of its error table, with the common codes beside its own. */
+/** Creates a slice's `fail(code, …)` from its error table and the common codes. */
 export function failures<T extends ErrorTable>(table: T) {
   const all: ErrorTable = { ...COMMON_ERRORS, ...table }
   return function fail(
@@ -93,16 +102,16 @@ export function failures<T extends ErrorTable>(table: T) {
   }
 }
 
-/** The common errors' own `fail`. */
+/** `fail` for the common errors. */
 export const fail = failures({})
 
-/** The record that a path names. @throws not_found without one */
+/** The record that a path names. @throws not_found if it does not exist */
 export function existing<T>(record: T | undefined): T {
   if (record === undefined) throw fail('not_found')
   return record
 }
 
-/** An id out of a path. @throws not_found for what cannot be an id of this kind, and so is never looked up */
+/** An id from a path. @throws not_found for a text that cannot be an id of this kind; it is never looked up */
 export function pathId<P extends IdPrefix>(prefix: P, text: string): Id<P> {
   if (!isId(prefix, text)) throw fail('not_found')
   return text
@@ -118,13 +127,13 @@ export function invalid(
   return fail('validation_failed', [{ field, code, message, ...more }])
 }
 
-/** The 404 for an id in a body or query: names the field, unlike the one for an id in a path. */
+/** The 404 for an id in a body or query. It names the field, unlike the 404 for an id in a path. */
 export function notFoundField(field: string): HttpError {
-  return fail('not_found').about(field, `No record of yours has this ${field}.`)
+  return fail('not_found').about(field, `You have no record with this ${field}.`)
 }
 
 /**
- * An error's body (specification, section 7). Each detail says where the error is explained, unless it says so itself.
+ * The body of an error (specification, section 7). A detail without `docs` gets the link to the error's page.
  */
 export function envelope(config: Config, { message, code, details }: HttpError): string {
   const docs = `${publicUrl(config)}/docs/errors/${code}`

@@ -14,15 +14,15 @@ export interface KeyedRequest {
   caller: Caller
   key: string
   method: string
-  /** The concrete path: the same key on another record is another request. */
+  /** The concrete path: the same key for another record is a different request. */
   path: string
-  /** Query and body, parsed: what makes a repeat the same request. */
+  /** The parsed query and body. A repeat must have the same. */
   content: unknown
   /** The user or delegate it acts for, if any. */
   subject: string | null
-  /** The answer holds a secret: it is kept sealed. */
+  /** The response contains a secret, so it is kept sealed. */
   secret: boolean
-  /** A larger answer is not kept. */
+  /** A larger response is not kept. */
   keptBytesMax: number
 }
 
@@ -46,7 +46,7 @@ const digest = (...parts: string[]) => createHash('sha256').update(JSON.stringif
 export function checkIdempotencyKey(value: string | string[] | undefined): string | null {
   if (value === undefined) return null
   if (Array.isArray(value) || value === '' || value.length > KEY_CHARS_MAX) {
-    throw invalid('Idempotency-Key', `Must be one value of 1 to ${KEY_CHARS_MAX} characters.`)
+    throw invalid('Idempotency-Key', `Must be a single value of 1 to ${KEY_CHARS_MAX} characters.`)
   }
   return value
 }
@@ -54,7 +54,7 @@ export function checkIdempotencyKey(value: string | string[] | undefined): strin
 const scopeOf = ({ caller, method, path, subject, key }: KeyedRequest) =>
   digest(caller.keyId, method, path, subject ?? '', key)
 
-/** Whether a request has had its effect, be its answer complete or not: a look without a lock. */
+/** Whether a request has had its effect, even if its response is not complete yet. Takes no lock. */
 export async function isKept(deps: Deps, request: KeyedRequest): Promise<boolean> {
   const row = await deps.db.one(sql`
     select 1 from idempotency_keys
@@ -112,7 +112,7 @@ function kept(deps: Deps, request: KeyedRequest) {
   }
 }
 
-/** Runs an effect at most once under its key: the effect and its answer are one transaction. Failures are not kept. */
+/** Runs an effect at most once per key. The effect and its response commit in one transaction. Failures are not kept. */
 export async function runOnce(
   deps: Deps,
   request: KeyedRequest,
@@ -130,8 +130,8 @@ export async function runOnce(
 }
 
 /**
- * The same for a call that must wait for the network between effect and answer: the effect commits with a recovery
- * point, from which this process, or after its death another one asked again, finishes. An answer that is not final is
+ * The same for a call that must wait for the network between effect and response. The effect commits with a recovery
+ * point. This process finishes from it, or, if it dies, the process that gets the repeat. A response that is not final is
  * not kept.
  */
 export async function runOnceInSteps(
@@ -171,7 +171,7 @@ export async function runOnceInSteps(
 
 const ANSWERS_A_DELETION = 5_000
 
-/** Deletes a portion of the idempotency answers that nobody can ask for any more. @returns how many */
+/** Deletes a batch of expired idempotency responses. @returns how many */
 export function deleteExpiredAnswers(db: Db): Promise<number> {
   return db.run(sql`
     delete from idempotency_keys where (tenant_id, scope_hash) in (

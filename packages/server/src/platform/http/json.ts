@@ -28,21 +28,21 @@ function decoded(token: string): string {
   try {
     value = JSON.parse(token)
   } catch {
-    throw malformed('A string holds an invalid escape.')
+    throw malformed('A string contains an invalid escape.')
   }
   if (value.includes('\0'))
-    throw invalid('', 'A string holds a NUL character, which cannot be stored.', 'nul_character')
+    throw invalid('', 'A string contains a NUL character, which cannot be stored.', 'nul_character')
   if (!value.isWellFormed())
-    throw invalid('', 'A string holds half of a surrogate pair, which is no character.', 'lone_surrogate')
+    throw invalid('', 'A string contains half of a surrogate pair, which is not a character.', 'lone_surrogate')
   return value
 }
 
 /**
- * Refuses what JSON.parse lets through: nesting past 32, a key twice in one object (parsers disagree on which counts),
+ * Rejects input that JSON.parse accepts: nesting past 32, a key twice in one object (parsers disagree on which counts),
  * keys that reach an object's prototype, NUL and lone surrogates. One pass, no recursion: 10 000 levels cost nothing.
  */
 function scan(text: string): void {
-  // One entry an open container: the keys seen so far for an object, null for an array.
+  // One entry per open container: the keys seen so far for an object, null for an array.
   const open: (Set<string> | null)[] = []
   let keyNext = false
   for (let at = 0; at < text.length; ) {
@@ -53,7 +53,7 @@ function scan(text: string): void {
       const keys = open[open.length - 1]
       if (keyNext && keys) {
         if (FORBIDDEN_KEYS.has(value)) throw malformed(`The key "${value}" is not allowed.`)
-        if (keys.has(value)) throw malformed('An object has the same key twice.')
+        if (keys.has(value)) throw malformed('An object has the same key twice. Remove one.')
         keys.add(value)
         keyNext = false
       }
@@ -61,7 +61,8 @@ function scan(text: string): void {
       continue
     }
     if (char === 123 || char === 91) {
-      if (open.length === DEPTH_MAX) throw malformed(`Objects and arrays are nested more than ${DEPTH_MAX} deep.`)
+      if (open.length === DEPTH_MAX)
+        throw malformed(`Objects and arrays must be nested at most ${DEPTH_MAX} levels deep.`)
       open.push(char === 123 ? new Set() : null)
       keyNext = char === 123
     } else if (char === 125 || char === 93) {

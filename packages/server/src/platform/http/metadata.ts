@@ -18,7 +18,7 @@ export function mergeMetadata(current: Metadata, added: Metadata | undefined): M
   return added === undefined ? current : checked({ ...current, ...added })
 }
 
-/** Merges a change by key into what is there; null removes a key. @throws validation_failed past 50 keys or 16 KiB */
+/** Merges a change into the metadata, key by key; null removes a key. @throws validation_failed past 50 keys or 16 KiB */
 export function changeMetadata(current: Metadata, change: Record<string, string | null> | undefined): Metadata {
   if (change === undefined) return current
   const merged = Object.entries({ ...current, ...change }).filter(

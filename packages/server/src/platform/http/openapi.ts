@@ -5,8 +5,10 @@ import { inlined, type JsonSchema, jsonSchema } from './schema.ts'
 
 const ErrorEnvelope = z
   .object({
-    error: z.string().meta({ description: 'For people.' }),
-    code: z.string().meta({ description: 'For programs: stable.', example: 'validation_failed' }),
+    error: z.string().meta({ description: 'A message for people. It may change.' }),
+    code: z
+      .string()
+      .meta({ description: 'The error code, for programs. It never changes.', example: 'validation_failed' }),
     details: z.array(
       z.looseObject({
         field: z.string().optional(),
@@ -166,15 +168,15 @@ function tagOf(route: Route): string {
 
 const FOR_WHOM: Record<UserUse, string> = {
   required:
-    'For the current user: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).',
+    'Acts for a user: send their access token as `Authorization: Bearer`, or, from a server, their id as `x-user-id` (scope `users:act_as`).',
   optional:
-    'For the current user, if there is one: with the access token as `Authorization: Bearer`, or, from a server, with `x-user-id` (scope `users:act_as`).',
-  own_guest: "With a publishable key only for the guest's own access token as `Authorization: Bearer`.",
+    'May act for a user: send their access token as `Authorization: Bearer`, or, from a server, their id as `x-user-id` (scope `users:act_as`).',
+  own_guest: "A publishable key also needs the guest's access token as `Authorization: Bearer`.",
   ignored: '',
   delegate:
-    'By a delegated session: with its token (`dst_…`) as `Authorization: Bearer`, which a secret key needs unless the session allows `serverExecute`.',
+    "Acts for a delegated session: send the session's token (`dst_…`) as `Authorization: Bearer`. A secret key needs no token if the session allows `serverExecute`.",
   owner_or_delegate:
-    "With a publishable key only for the owner's access token, or the session's own token (`dst_…`), as `Authorization: Bearer`.",
+    "A publishable key also needs the owner's access token, or the session's token (`dst_…`), as `Authorization: Bearer`.",
 }
 
 function access({ callers }: Route): string {
@@ -213,7 +215,7 @@ export function openApiDocument(
       description: [
         route.description,
         access(route),
-        route.extension ? 'An extension of the specification.' : undefined,
+        route.extension ? 'This endpoint extends the specification.' : undefined,
       ]
         .filter(Boolean)
         .join('\n\n'),
@@ -247,7 +249,8 @@ export function openApiDocument(
           name: 'x-user-id',
           in: 'header',
           required: false,
-          description: 'From a server, instead of an access token: for which user a secret key acts.',
+          description:
+            'The id of the user that a secret key acts for. Use it from a server, instead of an access token.',
           schema: { type: 'string' },
         },
         IdempotencyKey: {
@@ -255,7 +258,7 @@ export function openApiDocument(
           in: 'header',
           required: false,
           description:
-            'At most 255 characters. A repeat within 24 hours with the same body answers what the first one answered.',
+            'At most 255 characters. If you repeat the request within 24 hours with the same key and body, you get the first response again.',
           schema: { type: 'string', maxLength: 255 },
         },
       },

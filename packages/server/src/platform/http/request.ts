@@ -14,12 +14,12 @@ import { checkIdempotencyKey, isKept, type KeyedRequest, runOnce, runOnceInSteps
 import type { Callers, Input, Origin, Page, Route } from './route.ts'
 import { serialiser, validator } from './schema.ts'
 
-/** A request as the web framework hands it over, before anything of it is believed. */
+/** A request as the web framework passes it on. Nothing in it is checked yet. */
 export interface Incoming {
   holder: KeyHolder
   origin: Origin
   params: Record<string, string>
-  /** The path as it came, without the query. */
+  /** The path as received, without the query. */
   path: string
   queryText: string
   body: unknown
@@ -34,7 +34,7 @@ export interface Outgoing {
   replayed: boolean
 }
 
-/** Parses a query string strictly: a parameter that comes twice is an error, not a guess. */
+/** Parses a query string strictly: a repeated parameter is an error. */
 export function parseQuery(text: string): Record<string, string> {
   const query: Record<string, string> = {}
   if (text === '') return query
@@ -49,14 +49,14 @@ export function parseQuery(text: string): Record<string, string> {
     } catch {
       throw invalid('', 'The query string is not valid percent-encoded UTF-8.', 'malformed_query')
     }
-    if (value.includes('\0')) throw invalid(name, 'Must not hold a NUL character.', 'nul_character')
-    if (Object.hasOwn(query, name)) throw invalid(name, 'Was given more than once.', 'repeated')
+    if (value.includes('\0')) throw invalid(name, 'Must not contain a NUL character.', 'nul_character')
+    if (Object.hasOwn(query, name)) throw invalid(name, 'Must be given only once.', 'repeated')
     Object.defineProperty(query, name, { value, enumerable: true, writable: true, configurable: true })
   }
   return query
 }
 
-/** Whether an address is in a list of addresses and CIDRs. Entries that are neither match nothing. */
+/** Whether an address is in a list of addresses and CIDRs. Invalid entries match nothing. */
 export function addressIn(address: string, entries: readonly string[]): boolean {
   if (!ipaddr.isValid(address)) return false
   const parsed = ipaddr.process(address)
@@ -84,10 +84,10 @@ function authorise(deps: Deps, callers: Callers, holder: KeyHolder, webOrigin: s
 
 const NOTHING = z.strictObject({})
 
-/** Calls that take turns write much: so many of them run at once. */
+/** Calls that take turns write a lot. At most this many run at once, for each core. */
 const SLOTS_A_CORE = 3
 
-/** Of what only reads, no larger answer is kept: a repeat reads again. */
+/** The largest response of a call that only reads that is kept for a repeat. Otherwise a repeat reads again. */
 const READ_BYTES_MAX = 64 * 1024
 
 function refuse(details: ErrorDetail[], prefix: string): void {
@@ -126,7 +126,7 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
   return async (incoming) => {
     const query = parseQuery(incoming.queryText)
     refuse(checkQuery(query, 0), '')
-    // No body at all means {}; a body that is `null` does not.
+    // A missing body means {}. A body of `null` does not.
     const body = takesBody && incoming.body !== undefined ? incoming.body : {}
     if (takesBody) refuse(checkBody(body, incoming.bodyBytes), 'body')
     authorise(deps, route.callers, incoming.holder, incoming.origin.webOrigin)
@@ -149,7 +149,7 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
       return { status, body: await streamCsv(route, query, readPage), replayed: false }
     }
     const key = keepsAnswers ? checkIdempotencyKey(incoming.headers['idempotency-key']) : null
-    // Who shares a publishable key with all the world has no answers of their own to come back to, unless signed in.
+    // Everybody shares a publishable key. Without a user or delegate, a kept response could reach somebody else.
     if (key === null || (incoming.holder.keyType === 'publishable' && user === null && delegate === null)) {
       await route.before?.(deps, input)
       const { steps } = route
@@ -165,18 +165,18 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
       method: route.method,
       path: incoming.path,
       content: { query, body },
-      // A session's own: another one of the user's may have been refused what this one was answered.
+      // Per session: another session of the same user may not be allowed to see this response.
       subject: user?.sessionId ?? user?.id ?? delegate?.tokenHash.toString('hex') ?? null,
       secret: route.secret ?? false,
       keptBytesMax: route.reads === true ? READ_BYTES_MAX : Number.POSITIVE_INFINITY,
     }
-    // What has had its effect gets its answer, even where the check would fail by now.
+    // A repeat of a completed call gets its response, even if the check would fail now.
     if (route.before !== undefined && !(await isKept(deps, request))) await route.before(deps, input)
     const { steps } = route
     if (steps === undefined)
       return inTurn(input, () => runOnce(deps, request, async (inTx) => answer(await route.handler(inTx, input))))
     return runOnceInSteps(deps, request, {
-      // A call that waits for its turn holds no connection, and one that waits for the network holds no turn.
+      // A call that waits for its turn holds no database connection. A call that waits for the network holds no turn.
       around: (work) => inTurn(input, work),
       effect: (inTx) => steps.effect(inTx, input),
       finish: async (recovery, replayed) => {

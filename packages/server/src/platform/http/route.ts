@@ -137,20 +137,20 @@ export interface RouteSpec<
   status?: 200 | 201
   /** Codes beyond the common ones. */
   errors?: readonly string[]
-  /** The answer holds a secret: it is never cached, and sealed where it is kept for a repeat. */
+  /** The response contains a secret: it is never cached, and sealed if it is kept for a repeat. */
   secret?: boolean
-  /** What can be guessed at: limited for each address by the policy of this name, beside the key's own limit. */
+  /** For endpoints where secrets could be guessed: the policy of this name limits each address, besides the key's limit. */
   limit?: 'sign_in'
   /**
-   * Calls for which it answers the same run one after the other in a process, where they would only undo each other; those
-   * with two halves in the first of them.
+   * Calls with the same value run one after the other within a process, because they would only conflict. For a
+   * two-step call, this applies to the first step only.
    */
   turn?: (input: Input<Out<P>, Out<Q>, Out<B>, UserOf<C>>) => string
-  /** Changes nothing: large answers are not kept for a repeat, which reads again. */
+  /** The call changes nothing. Large responses are not kept for a repeat, which reads again. */
   reads?: boolean
   /** Not one of the specification's endpoints. */
   extension?: boolean
-  /** Runs before the handler and outside its transaction: the place for a check that needs the network. */
+  /** Runs before the handler and outside its transaction. Use it for a check that needs the network. */
   before?: (deps: Deps, input: Input<Out<P>, Out<Q>, Out<B>, UserOf<C>>) => Promise<void>
 }
 
@@ -169,16 +169,16 @@ export function list<T extends z.ZodType>(schema: T): Reply<Page<z.input<T>>> {
   }
 }
 
-/** A handler with two halves, for a call whose answer needs the network: see `twoStep`. */
+/** A handler in two steps, for a call whose response needs the network. */
 export interface TwoStep<I, R> {
   effect(deps: Deps & { db: Db }, input: I): Promise<Record<string, unknown>>
-  /** `replayed`: a repeat under the same Idempotency-Key finishes what another request began, which may be at it still. */
+  /** `replayed`: a repeat with the same Idempotency-Key finishes what another request began and may still be doing. */
   finish(deps: Deps, input: I, recovery: Record<string, unknown>, replayed: boolean): Promise<R>
-  /** Whether an answer stays as it is. One that does not is not kept: a repeat finishes again. All do where this is left out. */
+  /** Whether a response is final. Only a final response is kept; otherwise a repeat finishes again. By default all are final. */
   isFinal?(result: R): boolean
 }
 
-/** A route with its types forgotten, as the server, the docs and the tests hold it. */
+/** A route without its specific types, as the server, the docs and the tests use it. */
 export interface Route extends Omit<RouteSpec<Shape, Shape, Shape, unknown, Callers>, 'before' | 'turn'> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   path: string
@@ -189,8 +189,8 @@ export interface Route extends Omit<RouteSpec<Shape, Shape, Shape, unknown, Call
 }
 
 /**
- * One line of a slice's endpoint table. The handler gets `deps` whose `db` is the request's transaction where an
- * Idempotency-Key asks for one, so that the effect and the kept answer commit together.
+ * One entry of a slice's endpoint table. If the request has an Idempotency-Key, `deps.db` is the request's
+ * transaction, so that the effect and the kept response commit together.
  */
 export function route<
   R,
@@ -225,13 +225,13 @@ export const Paging = {
   page: z
     .string()
     .regex(/^[1-9]\d{0,6}$/)
-    .meta({ description: 'Which page, from 1.', ...expected('a whole number from 1 to 9999999'), example: '1' })
+    .meta({ description: 'The page number, from 1.', ...expected('a whole number from 1 to 9999999'), example: '1' })
     .optional(),
   page_size: z
     .string()
     .regex(/^([1-9]\d?|100)$/)
     .meta({
-      description: 'Records a page, 1 to 100 (default 20).',
+      description: 'Records per page, 1 to 100 (default 20).',
       ...expected('a whole number from 1 to 100'),
       example: '20',
     })
@@ -251,33 +251,37 @@ export function paging(query: PageQuery): { page: number; pageSize: number; offs
   return { page, pageSize, offset: (page - 1) * pageSize }
 }
 
-/** Ids in a path: any text, for one that names nothing is a 404, whatever its form. */
+/** An id in a path: any text, because an unknown id is a 404 in any form. */
 export const IdParam = z.object({ id: z.string() })
 
-/** What a developer may hang on a record: strings by key. */
+/** Strings by key that a developer may store with a record. */
 export const Metadata = z
   .record(z.string().max(200), z.string())
-  .meta({ description: 'Your own strings, at most 50 keys and 16 KiB.', maxProperties: 50, example: { plan: 'gold' } })
+  .meta({
+    description: 'Your own strings, by key: at most 50 keys and 16 KiB.',
+    maxProperties: 50,
+    example: { plan: 'gold' },
+  })
 
 /** A time on the wire: ISO 8601 UTC with milliseconds. */
 export const Time = z.string().meta({ format: 'date-time', example: '2026-11-21T08:30:00.000Z' })
 
-/** When a record was made and last changed. */
+/** When a record was created and last changed. */
 export const Times = { createdAt: Time, updatedAt: Time }
 
-/** A keyless endpoint outside `/v1`: probes, metrics, the API description, and what other services post here. */
+/** An endpoint outside `/v1` that needs no key: probes, metrics, the API description, and events of other services. */
 export interface PlainRoute {
-  /** GET where it is left out. */
+  /** GET by default. */
   method?: 'GET' | 'POST' | 'DELETE'
   path: string
-  /** In development too it answers to any Host, for it tells what a page on another name may know (see host-check.ts). */
+  /** Accepts any Host in development too, because its response is public (see host-check.ts). */
   anyHost?: boolean
   handler(deps: Deps, request: PlainRequest): Promise<PlainAnswer>
 }
 
 export interface PlainRequest {
   method: string
-  /** As it came, without the query. */
+  /** As received, without the query. */
   path: string
   origin: Origin
   authorization: string | undefined
@@ -285,7 +289,7 @@ export interface PlainRequest {
   address: string
   queryText: string
   headers: Readonly<Record<string, string | string[] | undefined>>
-  /** As it came; empty for a GET. At most 1 MiB. */
+  /** As received; empty for a GET. At most 1 MiB. */
   body: Buffer
 }
 
@@ -296,21 +300,21 @@ export interface PlainAnswer {
   body: string | Buffer
 }
 
-/** A request at an entrance, before anything of it is believed. */
+/** A request at an entrance. Nothing in it is checked yet. */
 export interface EntranceRequest {
   method: string
-  /** The client's, behind trusted proxies the one they report. */
+  /** The client's address; behind trusted proxies, the address that they report. */
   address: string
   headers: Readonly<Record<string, string | string[] | undefined>>
 }
 
-/** Another way in to endpoints than by an API key under `/v1`: for pages of our own. */
+/** A way to call endpoints without an API key under `/v1`, for Halfkey's own pages. */
 export interface Entrance {
-  /** What stands before the routes' paths. */
+  /** The prefix of the routes' paths. */
   base: string
   routes: readonly Route[]
-  /** Whose limit its calls have, counted for each client address. */
+  /** The rate limit of its calls, counted for each client address. */
   limit: 'publishable' | 'secret'
-  /** Who calls. @throws HttpError */
+  /** Identifies the caller. @throws HttpError */
   enter(deps: Deps, request: EntranceRequest): Promise<KeyHolder>
 }

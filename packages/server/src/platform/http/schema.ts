@@ -65,7 +65,7 @@ function fieldOf(error: ErrorObject): string {
 }
 
 const WORDS: Record<string, (params: Record<string, unknown>, field: string) => string> = {
-  additionalProperties: (_, field) => `"${field}" is not known here.`,
+  additionalProperties: (_, field) => `Unknown field "${field}". Remove it, or check its spelling.`,
   required: (_, field) => `"${field}" is required.`,
   type: (params) => `Must be ${[params.type].flat().join(' or ')}.`,
   enum: (params) => `Must be one of: ${(params.allowedValues as unknown[]).join(', ')}.`,
@@ -93,7 +93,12 @@ function detailOf(error: ErrorObject): ErrorDetail {
     typeof expected === 'string' && error.keyword !== 'required'
       ? `Must be ${expected}.`
       : (words ?? `${error.message ?? 'is not valid'}.`)
-  return { field, code: CODES[error.keyword] ?? 'invalid', message: message.charAt(0).toUpperCase() + message.slice(1) }
+  const code = CODES[error.keyword] ?? (isObject(error.parentSchema) ? error.parentSchema['x-code'] : undefined)
+  return {
+    field,
+    code: typeof code === 'string' ? code : 'invalid',
+    message: message.charAt(0).toUpperCase() + message.slice(1),
+  }
 }
 
 /** Checks a value; answers what is wrong with it, field by field, or nothing. Compiled at first use. */
@@ -114,7 +119,9 @@ export function validator(schema: z.ZodType): (value: unknown, bytes: number) =>
     const told = errors.filter(
       (error) => error.keyword !== 'anyOf' && error.keyword !== 'oneOf' && error.keyword !== 'if',
     )
-    return (told.length > 0 ? told : errors).slice(0, 50).map(detailOf)
+    const details = (told.length > 0 ? told : errors).slice(0, 50).map(detailOf)
+    // Several keywords of a field may share one `x-expected`.
+    return [...new Map(details.map((detail) => [`${detail.field} ${detail.message}`, detail])).values()]
   }
 }
 

@@ -48,7 +48,7 @@ const wrongHost = (deps: Deps) =>
     {
       field: 'host',
       code: 'wrong_host',
-      message: `In development this server answers to ${rightHost(deps.config)} and other loopback names only. Set HALFKEY_PUBLIC_URL to the address that you use.`,
+      message: `In development, the Host must be ${rightHost(deps.config)} or another loopback name. Set HALFKEY_PUBLIC_URL to the address that you use.`,
     },
   ])
 
@@ -76,7 +76,7 @@ function toHttpError(error: unknown, request: FastifyRequest, deps: Deps): HttpE
   if (typeof code === 'string' && code.startsWith('FST_') && statusCode !== undefined && statusCode < 500)
     return malformed('request', redact(message))
   if (code === 'ECONNRESET' || code === 'ERR_STREAM_PREMATURE_CLOSE')
-    return malformed('body', 'The connection ended before the body did.')
+    return malformed('body', 'The connection ended before the body was complete.')
   deps.log.error({ err: error, requestId: redact(request.id), route: request.routeOptions.url }, 'request failed')
   return fail('internal_error')
 }
@@ -153,7 +153,7 @@ function answerParserError(deps: Deps, error: NodeJS.ErrnoException, socket: Dup
   const body = envelope(
     deps.config,
     fail('malformed_request', [
-      { code: (error.code ?? 'malformed').toLowerCase(), message: 'The HTTP parser refused the request.' },
+      { code: (error.code ?? 'malformed').toLowerCase(), message: 'The HTTP parser rejected the request.' },
     ]),
   )
   socket.end(
@@ -191,7 +191,7 @@ function newFastify(deps: Deps): FastifyInstance {
     },
   })
   app.server.on('checkExpectation', (_, response) => {
-    const body = envelope(deps.config, malformed('expectation', 'The only expectation that is met is 100-continue.'))
+    const body = envelope(deps.config, malformed('expectation', 'The `Expect` header must be 100-continue.'))
     response
       .writeHead(400, {
         'content-type': 'application/json; charset=utf-8',
@@ -206,7 +206,7 @@ function newFastify(deps: Deps): FastifyInstance {
     const body = await readBody(stream, Number(request.headers['content-length']))
     if (body.length === 0)
       throw fail('malformed_json', [
-        { code: 'malformed_json', message: 'The body is empty. Send {} or leave the content type out.' },
+        { code: 'malformed_json', message: 'The body is empty. Send {}, or omit the content type.' },
       ])
     request.bodyBytes = body.length
     return parseJson(body)
@@ -297,7 +297,7 @@ function isForApi(request: FastifyRequest, reply: FastifyReply, state: { drainin
   if (state.draining) reply.header('connection', 'close')
   // RFC 9112, section 3.2. Node would refuse it too, but not in the envelope.
   if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
-    throw malformed('request', 'The Host header is missing.')
+    throw malformed('request', 'The `Host` header is missing.')
   // By the route that was found, for its path may have come percent-encoded: no spelling of it goes round the key.
   if (!isApi(request.routeOptions.url ?? request.url)) return false
   cors(request, reply)

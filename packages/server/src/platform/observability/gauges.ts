@@ -80,8 +80,8 @@ const QUEUE_GAUGES: readonly [name: string, field: keyof QueueFigures, help: str
   ['halfkey_outbox_age_seconds', 'outboxAgeSeconds', 'Age of the oldest event not yet handed to its subscribers'],
   ['halfkey_deliveries_pending', 'deliveriesPending', 'Deliveries to be sent, now or later; counted up to 10 000'],
   ['halfkey_deliveries_leased', 'deliveriesLeased', 'Deliveries that some worker is sending; counted up to 10 000'],
-  ['halfkey_delivery_due_age_seconds', 'deliveryDueAgeSeconds', 'How long the most overdue webhook has been due'],
-  ['halfkey_workers_alive', 'workersAlive', 'Workers that gave a sign of life in the last 15 seconds'],
+  ['halfkey_delivery_due_age_seconds', 'deliveryDueAgeSeconds', 'How long the most overdue webhook has been due, in seconds'],
+  ['halfkey_workers_alive', 'workersAlive', 'Workers that sent a heartbeat in the last 15 seconds'],
 ]
 
 /** Adds the figures of the whole installation, which every process tells alike, and of this process's connections. */
@@ -94,15 +94,15 @@ export function registerGauges(sources: GaugeSources): void {
     gauge(name, help, [], async () => [[{}, (await read()).queue?.[field] ?? null]])
   const perFollower = async (field: 'events' | 'ageSeconds'): Promise<Sample[]> =>
     (await read()).followers.map((lag) => [{ follower: lag.follower }, lag[field]])
-  gauge('halfkey_follower_lag_events', 'Events that a follower of the feed has yet to fold', ['follower'], () =>
+  gauge('halfkey_follower_lag_events', 'Events that a follower of the feed has not processed yet', ['follower'], () =>
     perFollower('events'),
   )
-  gauge('halfkey_follower_lag_seconds', 'Age of the oldest event that it has yet to fold', ['follower'], () =>
+  gauge('halfkey_follower_lag_seconds', 'Age of the oldest event that it has not processed yet', ['follower'], () =>
     perFollower('ageSeconds'),
   )
   const skew = "How much this process's clock is ahead of the database's"
   gauge('halfkey_clock_skew_seconds', skew, [], async () => [[{}, (await read()).clockSkewSeconds]])
-  gauge('halfkey_database_up', 'Whether the database answered this scrape', [], async () => [
+  gauge('halfkey_database_up', 'Whether the database responded to this scrape', [], async () => [
     [{}, (await read()).queue === null ? 0 : 1],
   ])
   gauge('halfkey_ready', 'Whether a readiness check passes', ['check'], async () =>
@@ -114,7 +114,7 @@ export function registerGauges(sources: GaugeSources): void {
       return Object.entries({ used: total - idle, idle, waiting }).map(([state, n]) => [{ pool, state }, n])
     }),
   )
-  gauge('halfkey_database_connections_max', 'The most that a pool opens', ['pool'], async () =>
+  gauge('halfkey_database_connections_max', 'The maximum number of connections of a pool', ['pool'], async () =>
     Object.entries(pools).map(([pool, database]) => [{ pool }, database.stats().max]),
   )
   if (dataFolder !== null)

@@ -20,27 +20,27 @@ export function createMetrics() {
     rateLimited: counter('halfkey_rate_limited_total', 'Requests refused by a rate limit', 'policy'),
     rateLimitStoreErrors: counter(
       'halfkey_rate_limit_store_errors_total',
-      'Calls and connections that the shared rate limit store failed',
+      'Failed calls and connections to the shared rate limit store',
     ),
     rateLimitAlone: gauge(
       'halfkey_rate_limit_alone',
-      '1 while the shared rate limit store is away and this process limits by itself',
+      '1 while the shared rate limit store is unreachable and this process limits by itself',
     ),
     spansDropped: counter(
       'halfkey_trace_spans_dropped_total',
-      'Spans that the trace collector did not take, or that had no room to wait for it',
+      'Spans that the trace collector rejected, or that were dropped because the queue was full',
     ),
     attempts: counter('halfkey_delivery_attempts_total', 'Delivery attempts by outcome', 'outcome'),
     attemptSeconds: new Histogram({
       name: 'halfkey_delivery_attempt_duration_seconds',
-      help: 'How long receivers took to answer',
+      help: 'How long receivers took to respond',
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
       registers,
     }),
     deadLetters: counter('halfkey_dead_letters_total', 'Deliveries that ended in the dead-letter queue'),
     fannedOut: counter('halfkey_events_fanned_out_total', 'Events handed to their subscribers'),
     inFlight: gauge('halfkey_deliveries_in_flight', 'Deliveries being sent by this process'),
-    leasesLost: counter('halfkey_delivery_leases_lost_total', 'Leases that ran out or whose worker died'),
+    leasesLost: counter('halfkey_delivery_leases_lost_total', 'Leases that expired or whose worker died'),
   }
 }
 

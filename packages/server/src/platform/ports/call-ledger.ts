@@ -6,7 +6,7 @@ const ANSWER_MS = 10_000
 
 const inTime = <T>(work: Promise<T>): Promise<T> =>
   new Promise((resolve, reject) => {
-    const late = () => reject(new Error(`the ledger did not answer within ${ANSWER_MS} ms`))
+    const late = () => reject(new Error(`the ledger did not respond within ${ANSWER_MS} ms`))
     const timer = setTimeout(late, ANSWER_MS)
     work.then(resolve, reject).finally(() => clearTimeout(timer))
   })
@@ -26,7 +26,7 @@ async function answerOf<T>(ledger: Ledger, ask: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (error instanceof LedgerError) throw error
     const options = { retryable: true, definite: false }
-    const told = new LedgerError('ledger_unavailable', 'The ledger did not answer.', options)
+    const told = new LedgerError('ledger_unavailable', 'The ledger did not respond.', options)
     throw Object.assign(told, { cause: error })
   }
 }

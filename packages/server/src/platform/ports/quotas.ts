@@ -17,5 +17,5 @@ export interface Quotas {
 
 /** What a call may answer that is held to a quota. */
 export const QUOTA_ERRORS = {
-  quota_exceeded: [429, "Your plan's quota is used up."],
+  quota_exceeded: [429, "Your plan's quota is used up. Upgrade the plan, or wait for the next period."],
 } as const satisfies ErrorTable

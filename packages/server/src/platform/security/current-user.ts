@@ -6,18 +6,18 @@ import { isId } from '../ids.ts'
 import { type AccessClaims, verifyAccessToken } from './access-token.ts'
 import { allows, delegateTokenHash } from './api-key.ts'
 
-/** The headers that say for whom a call is made. */
+/** The headers that say which user a call acts for. */
 export interface UserHeaders {
   authorization?: string | undefined
   'x-user-id'?: string | string[] | undefined
 }
 
-/** Whether `g`, a row of guests or none, is a guest that has ended, swept or not. */
+/** Whether `g`, a row of guests or null, is a guest session that has ended, even if it is not swept yet. */
 export function guestOver(now: Date): Sql {
   return sql`coalesce(g.status = 'expired' or (g.status = 'active' and g.expires_at <= ${now}), false)`
 }
 
-/** Whether a session that may have ended has, and why. @throws session_revoked, user_suspended */
+/** Checks a session that may have ended. @returns whether its guest has ended @throws session_revoked, user_suspended */
 async function isOver(deps: Deps, claims: AccessClaims): Promise<boolean> {
   const row = await deps.db.one<{ revoked: boolean; status: string; guestOver: boolean }>(sql`
     select s.revoked_at is not null as revoked, u.status, ${guestOver(deps.now())} as "guestOver"
@@ -33,7 +33,7 @@ async function isOver(deps: Deps, claims: AccessClaims): Promise<boolean> {
 
 async function byToken(deps: Deps, caller: Caller, token: string): Promise<CurrentUser> {
   const claims = await verifyAccessToken(deps, token)
-  // A user of another app, or of another tenant, is none of this key's.
+  // The key cannot see users of another app or tenant.
   if (claims.tenantId !== caller.tenantId || (caller.appId !== null && claims.appId !== caller.appId))
     throw fail('not_found')
   const suspect =
@@ -73,7 +73,9 @@ function delegateOf(authorization: string): Delegate {
   return { tokenHash }
 }
 
-/** For whom a call is made, by a user or by a delegated session; the errors are those of `resolveUser`. */
+const SEND_DELEGATE_TOKEN = "Send the delegated session's token (`dst_…`) as `Authorization: Bearer`."
+
+/** Resolves the user or delegated session that a call acts for. Throws the errors of `resolveUser`. */
 export async function resolveActor(
   deps: Deps,
   caller: Caller,
@@ -83,7 +85,7 @@ export async function resolveActor(
   const { authorization } = headers
   if (use === 'delegate') {
     if (authorization !== undefined) return { user: null, delegate: delegateOf(authorization) }
-    if (caller.keyType === 'publishable') throw fail('session_missing')
+    if (caller.keyType === 'publishable') throw fail('session_missing').about('authorization', SEND_DELEGATE_TOKEN)
     return { user: null, delegate: null }
   }
   if (use === 'owner_or_delegate') {
@@ -96,7 +98,7 @@ export async function resolveActor(
 }
 
 /**
- * For whom a call is made: by an access token, or by a secret key and `x-user-id` (product.md, section 2, rule 3).
+ * Resolves the user that a call acts for: from an access token, or from a secret key and `x-user-id`.
  * @throws session_missing, session_invalid, session_expired, session_revoked (401), user_suspended (403), guest_expired (410)
  */
 async function resolveUser(
@@ -109,7 +111,8 @@ async function resolveUser(
   const { authorization, 'x-user-id': actAs } = headers
   if (actAs !== undefined) {
     if (caller.keyType !== 'secret') throw fail('key_type_not_allowed')
-    if (authorization !== undefined) throw invalid('x-user-id', 'Must not be sent beside an access token.')
+    if (authorization !== undefined)
+      throw invalid('x-user-id', 'Must not be sent together with an access token. Send one of them.')
     if (!allows(caller.scopes, 'users:act_as'))
       throw fail('insufficient_scope', [
         { code: 'missing_scope', message: 'This call needs the scope users:act_as.', scope: 'users:act_as' },
@@ -117,7 +120,7 @@ async function resolveUser(
   }
   let user: CurrentUser
   if (typeof actAs === 'string') user = await byId(deps, caller, actAs)
-  else if (actAs !== undefined) throw invalid('x-user-id', 'Was given more than once.', 'repeated')
+  else if (actAs !== undefined) throw invalid('x-user-id', 'Must be given only once.', 'repeated')
   else if (authorization !== undefined) user = await byToken(deps, caller, bearerOf(authorization))
   else if (use === 'required') throw fail('session_missing')
   else return null

@@ -74,7 +74,7 @@ function parseKeys(path: string, text: string): Map<string, Buffer> {
   const keys = lines.map((line) => Buffer.from(line, 'base64'))
   if (keys.length === 0 || keys.some((key, at) => key.length !== KEY_BYTES || key.toString('base64') !== lines[at])) {
     throw new KeyFileError(
-      `The key file ${path} must hold exactly 32 bytes as base64, as 'openssl rand -base64 32' prints them; during a rotation several keys, one a line.`,
+      `The key file ${path} must hold exactly 32 bytes as base64, as 'openssl rand -base64 32' prints them. During a rotation it may hold several keys, one per line.`,
     )
   }
   return new Map(keys.map((key) => [idOf(key), key]))
@@ -94,7 +94,7 @@ async function readKeyFile(path: string, options: { create: boolean }): Promise<
   const file = await openKeys(path)
   if (file === undefined) {
     throw new KeyFileError(
-      `The key file ${path} does not exist. Make one with: (umask 077; openssl rand -base64 32 > ${path}) — and keep a copy apart from the database's backups: without it nothing sealed can be opened.`,
+      `The key file ${path} does not exist. Create it with: (umask 077; openssl rand -base64 32 > ${path}). Keep a copy apart from the database's backups: without it, no sealed value can be opened.`,
     )
   }
   try {
@@ -150,11 +150,11 @@ function createFollower(path: string, begin: Reading, accept: (held: HeldKeys) =
       if (!isSame) await accept(found)
       held = found
       complaint = ''
-      if (!isSame) log.info({ keyIds: found.keyIds }, 'the key file has changed and was read again')
+      if (!isSame) log.info({ keyIds: found.keyIds }, 'the key file has changed and was reloaded')
     } catch (error) {
       // Once a complaint, not once a second.
       if (complaint !== (error as Error).message)
-        log.error({ err: error }, 'the key file was changed to what cannot be used; the keys held before stay')
+        log.error({ err: error }, 'the changed key file is not valid; the previous keys stay in use')
       complaint = (error as Error).message
     }
   }
@@ -213,7 +213,7 @@ export async function openKeyFile(path: string, options: { create: boolean }): P
       try {
         return decrypt(key, wrapped, aad)
       } catch (error) {
-        const message = `what key ${keyId} wrapped was changed or damaged: restore the value from a backup, or replace the secret`
+        const message = `a value wrapped by key ${keyId} was changed or damaged: restore it from a backup, or replace the secret`
         throw new Error(message, { cause: error })
       }
     },

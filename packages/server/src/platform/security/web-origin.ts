@@ -10,8 +10,9 @@ export const isLoopback = ({ hostname }: URL): boolean => LOOPBACK_HOST.test(hos
 /** What keeps a URL from being one that browsers are sent to, or null: https only, in development also http on loopback. */
 export function webUrlProblem(url: URL, development: boolean): string | null {
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url))) return 'Must start with https://.'
-  if (url.protocol === 'http:' && !development) return 'Must start with https://; http: on loopback is for development.'
-  return url.username === '' && url.password === '' ? null : 'Must not hold a user name or password.'
+  if (url.protocol === 'http:' && !development)
+    return 'Must start with https://. http: on loopback is allowed in development only.'
+  return url.username === '' && url.password === '' ? null : 'Must not contain a user name or password.'
 }
 
 /** From where an app may be used. */

@@ -250,7 +250,7 @@ describe('a return URL', () => {
     const local = { plan: 'pro', successUrl: 'http://127.0.0.1:5173/ok', cancelUrl: 'http://[::1]:5173/' }
     expect((await tenant.post('/billing/checkout', local)).status).toBe(201)
     expect(webUrlProblem(new URL('http://localhost/'), false)).toBe(
-      'Must start with https://; http: on loopback is for development.',
+      'Must start with https://. http: on loopback is allowed in development only.',
     )
   })
 })

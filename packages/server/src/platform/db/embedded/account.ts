@@ -24,8 +24,8 @@ export function chooseAccount(dirs: string[]): Account {
   if (account) return account
   throw new EmbeddedDatabaseError(
     'platform_unsupported',
-    'PostgreSQL does not run as root, and this machine has neither a user "postgres" nor "nobody" to run it under. ' +
-      'Start Halfkey as another user, or set DATABASE_URL to a PostgreSQL of your own.',
+    'PostgreSQL does not run as root, and this machine has neither a user "postgres" nor a user "nobody" to run it. ' +
+      'Start Halfkey as another user, or set DATABASE_URL to your own PostgreSQL.',
   )
 }
 

@@ -68,8 +68,8 @@ export async function attach(options: AttachOptions): Promise<Attachment> {
   }
   throw new EmbeddedDatabaseError(
     'start_failed',
-    `The embedded PostgreSQL in ${options.location.cluster} did not answer within ${START_TIMEOUT_MS / 1000} s. ` +
-      `${starter.lastFailure} See ${options.location.dataDir}/server.log. It may still be recovering: start again to wait on.`,
+    `The embedded PostgreSQL in ${options.location.cluster} did not respond within ${START_TIMEOUT_MS / 1000} s. ` +
+      `${starter.lastFailure} See ${options.location.dataDir}/server.log. It may still be recovering. Start Halfkey again to keep waiting.`,
   )
 }
 
@@ -79,7 +79,7 @@ async function ensureCluster({ binaries, location, mayCreate }: AttachOptions): 
     if (!mayCreate) {
       throw new EmbeddedDatabaseError(
         'data_dir_mismatch',
-        `${location.cluster} is gone; nothing was created in its place.`,
+        `${location.cluster} no longer exists. Halfkey created nothing in its place. Restore the folder.`,
       )
     }
     created = await createCluster(binaries, location)
@@ -92,7 +92,7 @@ async function ensureCluster({ binaries, location, mayCreate }: AttachOptions): 
     throw new EmbeddedDatabaseError(
       'data_dir_mismatch',
       `${location.dataDir}/database.json names the cluster ${record.systemIdentifier}, but ${location.cluster} holds ${systemIdentifier}. ` +
-        'Put back the one that belongs here; or, if the folder is right, remove database.json and start again.',
+        'Restore the folder that belongs here. Or, if this folder is right, delete database.json and start again.',
     )
   }
   return created
@@ -162,7 +162,7 @@ async function becomeOwner(client: pg.Client, location: Location): Promise<void>
       throw new EmbeddedDatabaseError(
         'data_dir_in_use',
         `Another Halfkey process already runs on the embedded database in ${location.dataDir}. ` +
-          'Stop it, or start this one with HALFKEY_ROLE=api or HALFKEY_ROLE=worker to join it, or with another HALFKEY_DATA_DIR.',
+          'Stop it, or start this one with HALFKEY_ROLE=api or HALFKEY_ROLE=worker to join it, or set another HALFKEY_DATA_DIR.',
       )
     }
     await pause(50)

@@ -52,7 +52,7 @@ function findPackage(): PackageFiles {
     throw new EmbeddedDatabaseError(
       'platform_unsupported',
       `The embedded PostgreSQL is not installed for this machine (${process.platform} ${process.arch}: package ${packageName()}). ` +
-        'Install with optional dependencies, or set DATABASE_URL to a PostgreSQL of your own.',
+        'Install with optional dependencies, or set DATABASE_URL to your own PostgreSQL.',
       { cause },
     )
   }

@@ -80,8 +80,8 @@ async function initdb(options: {
   const unusable = /shared librar|GLIBC|not found|Library not loaded/i.test(output)
   throw new EmbeddedDatabaseError(
     unusable ? 'platform_unsupported' : 'start_failed',
-    `initdb could not make a database in ${dirname(workshop)}: ${output}. ` +
-      `${unusable ? 'Set DATABASE_URL to a PostgreSQL of your own.' : 'Correct the cause and start again; nothing was left behind.'}`,
+    `initdb could not create a database in ${dirname(workshop)}: ${output}. ` +
+      `${unusable ? 'Set DATABASE_URL to your own PostgreSQL.' : 'Fix the cause and start again. Nothing was left behind.'}`,
   )
 }
 
@@ -127,7 +127,7 @@ export async function readyCluster(binaries: Binaries, location: Location): Prom
   if (found !== String(binaries.major)) {
     throw new EmbeddedDatabaseError(
       'major_version_mismatch',
-      `${cluster} was written by PostgreSQL ${found}; this release of Halfkey brings PostgreSQL ${binaries.version}, which cannot read it. ` +
+      `${cluster} was written by PostgreSQL ${found}. This release of Halfkey includes PostgreSQL ${binaries.version}, which cannot read it. ` +
         `Dump it with the Halfkey release that wrote it (or with PostgreSQL ${found}'s pg_dump) and restore into a new HALFKEY_DATA_DIR, ` +
         `or run PostgreSQL ${found} yourself on that folder and set DATABASE_URL.`,
     )
@@ -150,7 +150,7 @@ export function readCredentials(cluster: string): Credentials {
       forbidden ? 'data_dir_forbidden' : 'data_dir_mismatch',
       forbidden
         ? `${cluster} belongs to another user. Start Halfkey as the user who created it.`
-        : `${cluster} was not made by Halfkey, or lost ${CREDENTIALS_FILE}. Restore that file from a backup of the folder, ` +
+        : `${cluster} was not created by Halfkey, or ${CREDENTIALS_FILE} is missing. Restore that file from a backup of the folder, ` +
             'or run PostgreSQL on the folder yourself and set DATABASE_URL.',
       { cause },
     )

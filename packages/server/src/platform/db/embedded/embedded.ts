@@ -91,16 +91,16 @@ class Place {
 
   /** Never gives up while the process lives: without its database it can do nothing else, and probes must recover by themselves. */
   async #return(): Promise<void> {
-    this.#log('embedded PostgreSQL went away; bringing it back', { dataDir: this.#base.location.cluster })
+    this.#log('embedded PostgreSQL stopped unexpectedly; restarting it', { dataDir: this.#base.location.cluster })
     for (let waitMs = RETRY_MS_FIRST; !this.#leaving; waitMs = Math.min(waitMs * 2, RETRY_MS_MAX)) {
       try {
         const isCancelled = () => this.#leaving !== null
         const attachment = this.#hold(await attach({ ...this.#base, mayCreate: false, isCancelled }))
-        this.#log(`embedded PostgreSQL is back: ${attachment.state}`, { dataDir: this.#base.location.cluster })
+        this.#log(`embedded PostgreSQL is running again: ${attachment.state}`, { dataDir: this.#base.location.cluster })
         return
       } catch (error) {
         if (this.#leaving) return
-        this.#log('embedded PostgreSQL is not back yet', {
+        this.#log('embedded PostgreSQL is not running yet', {
           error: error instanceof Error ? error.message : String(error),
         })
         await pause(waitMs)
@@ -117,7 +117,7 @@ class Place {
       keepAlive(client, true)
       if (await releaseAndTakeAll(client)) await this.#stop(identity)
     } catch (error) {
-      this.#log('embedded PostgreSQL was gone before this process left it', {
+      this.#log('embedded PostgreSQL stopped before this process disconnected', {
         error: error instanceof Error ? error.message : String(error),
       })
     } finally {
@@ -129,6 +129,6 @@ class Place {
     const { binaries, location } = this.#base
     const hasStopped = await stopServer(binaries, location, identity)
     if (hasStopped) this.#log('embedded PostgreSQL stopped', { dataDir: location.cluster })
-    else this.#log('embedded PostgreSQL has not stopped yet; it goes on by itself', { dataDir: location.cluster })
+    else this.#log('embedded PostgreSQL is still stopping; this process does not wait for it', { dataDir: location.cluster })
   }
 }

@@ -38,7 +38,7 @@ export function locate(dataDir: string): Location {
   if (!canTraverse(dirname(cluster), account)) {
     throw new EmbeddedDatabaseError(
       'data_dir_forbidden',
-      `PostgreSQL runs under the user "${account?.name}", who cannot reach ${cluster}. ` +
+      `PostgreSQL runs as the user "${account?.name}", who cannot reach ${cluster}. ` +
         `Give every folder above it the x permission (chmod o+x), or start Halfkey as that user.`,
     )
   }
@@ -69,7 +69,7 @@ function createDataDir(dataDir: string): string {
     throw new EmbeddedDatabaseError(
       'data_dir_forbidden',
       `The data folder ${dataDir} cannot be used (${errorCode(cause)}). ` +
-        'Make it readable and writable for this user, or name another in HALFKEY_DATA_DIR.',
+        'Make it readable and writable for this user, or set another folder in HALFKEY_DATA_DIR.',
       { cause },
     )
   }
@@ -80,9 +80,9 @@ function placeNew(real: string, near: string, account: Account): string {
   if (record) {
     throw new EmbeddedDatabaseError(
       'data_dir_mismatch',
-      `${join(real, 'database.json')} names the database in ${record.dataDirectory}, which is gone or cannot be read by this user. ` +
-        'Nothing was created, so that a lost disk or mount does not look like an empty database. ' +
-        'Bring the folder back, start as the user who created it, or remove database.json to begin with an empty database.',
+      `${join(real, 'database.json')} names the database in ${record.dataDirectory}, which does not exist or cannot be read by this user. ` +
+        'Halfkey created nothing, so that a lost disk or mount does not look like an empty database. ' +
+        'Restore the folder, start as the user who created it, or delete database.json to begin with an empty database.',
     )
   }
   const link = readLink(near)
@@ -90,7 +90,7 @@ function placeNew(real: string, near: string, account: Account): string {
   if (existsSync(near) && readdirSync(near).length > 0) {
     throw new EmbeddedDatabaseError(
       'data_dir_mismatch',
-      `${near} exists and is not a PostgreSQL data folder. Move it away, or name another folder in HALFKEY_DATA_DIR.`,
+      `${near} exists and is not a PostgreSQL data folder. Move it, or set another folder in HALFKEY_DATA_DIR.`,
     )
   }
   if (canTraverse(real, account)) return near

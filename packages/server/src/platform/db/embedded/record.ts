@@ -30,7 +30,7 @@ export function readRecord(dataDir: string): DatabaseRecord | null {
       forbidden ? 'data_dir_forbidden' : 'data_dir_mismatch',
       forbidden
         ? `${path} belongs to another user. Start Halfkey as the user who created the folder.`
-        : `${path} cannot be read as a record of the embedded database. Restore it, or remove it: it is written anew from the cluster.`,
+        : `${path} is not a valid record of the embedded database. Restore it, or delete it: Halfkey writes it again from the cluster.`,
       { cause },
     )
   }

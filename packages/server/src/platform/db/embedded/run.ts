@@ -54,7 +54,7 @@ function cannotRun(program: string, cause: unknown): EmbeddedDatabaseError {
     'platform_unsupported',
     `The embedded PostgreSQL does not run on this machine: ${program} ended with ${errorCode(cause) || String(cause)}` +
       `${errorCode(cause) === 'ENOENT' ? ' (its programs need glibc; Alpine has musl)' : ''}. ` +
-      'Set DATABASE_URL to a PostgreSQL of your own.',
+      'Set DATABASE_URL to your own PostgreSQL.',
     { cause },
   )
 }

@@ -52,7 +52,7 @@ export async function connect(endpoint: Endpoint, credentials: Credentials, clus
       return { kind: 'connected', client, identity }
     }
     await close(client)
-    return { kind: 'foreign', reason: `the server there is of ${identity.dataDirectory}` }
+    return { kind: 'foreign', reason: `the server there belongs to ${identity.dataDirectory}` }
   } catch (error) {
     await close(client)
     return { kind: kindOfFailure(error), reason: error instanceof Error ? error.message : String(error) }

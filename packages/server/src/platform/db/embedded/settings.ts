@@ -2,7 +2,7 @@
 export function mainSettings(): string {
   return [
     "include 'halfkey.conf'",
-    '# Settings of your own go below; Halfkey rewrites halfkey.conf, never this file.',
+    '# Add your own settings below. Halfkey rewrites halfkey.conf, never this file.',
     '',
   ].join('\n')
 }
@@ -48,5 +48,5 @@ export function serverSettings(): string {
     ...(process.platform === 'win32' ? {} : { client_connection_check_interval: "'5s'" }),
   }
   const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}`)
-  return ['# Written by Halfkey at every start: change postgresql.conf instead.', ...lines, ''].join('\n')
+  return ['# Halfkey writes this file at every start. Change postgresql.conf instead.', ...lines, ''].join('\n')
 }

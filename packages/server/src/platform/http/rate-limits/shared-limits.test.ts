@@ -238,7 +238,7 @@ describe.skipIf(!hasRedis)('with a Redis', () => {
     await expectOneBurst([one, other], key)
     for (const service of [one, other]) {
       expect(await errors(service)).toBeGreaterThan(0)
-      expect(service.logs().match(/this process limits by itself/g)?.length).toBeGreaterThanOrEqual(1)
+      expect(service.logs().match(/this process applies rate limits by itself/g)?.length).toBeGreaterThanOrEqual(1)
       expect(service.logs().match(/rate limits are shared again/g)?.length).toBeGreaterThanOrEqual(1)
       expect((await call(service.url, 'GET', '/readyz')).status).toBe(200)
     }
@@ -443,7 +443,7 @@ test.each([
   expect(await isAlone(service)).toBe(false)
   const key = await publishable(service)
   // Soon it is asked again, and begins with a good answer.
-  await eventually('it is left', async () => service.logs().includes('this process limits by itself'))
+  await eventually('it is left', async () => service.logs().includes('this process applies rate limits by itself'))
   const answers = await burst([service], key, newAddress(), BURST / 2)
   expect(allowed(answers)).toBe(BURST / 2)
   for (const { headers } of answers) expect(headers.get('ratelimit')).toMatch(/^"publishable";r=\d+;t=\d+$/)

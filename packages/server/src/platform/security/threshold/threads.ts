@@ -43,7 +43,7 @@ function beginThread(ended: () => void) {
     call?.reject(new ShareError(code, message, indices))
   })
   worker.on('error', fail)
-  worker.on('exit', () => fail(new Error('a thread for arithmetic ended')))
+  worker.on('exit', () => fail(new Error('a thread for arithmetic stopped')))
   return {
     async run(asked: Asked): Promise<never> {
       call = Promise.withResolvers()
