@@ -52,7 +52,7 @@ export interface ApiErrors {
   delegated_session_expired: 410
   /** This delegated session was revoked. */
   delegated_session_revoked: 410
-  /** This delivery cannot be retried: it was a test, its event is past its retention, or it has had 100 attempts. */
+  /** This delivery cannot be retried: it was a test, its event is older than the retention period, or it has had 100 attempts. */
   delivery_not_retryable: 409
   /** This key generation is at another step. Read its state and continue from there. */
   dkg_conflict: 409
@@ -198,8 +198,8 @@ export interface ApiErrors {
   wallet_not_ready: 409
   /** This webhook is disabled. Set its status to active first. */
   webhook_disabled: 409
-  /** The tenant has as many webhooks as it may have. Delete one first. */
+  /** The tenant has the maximum number of webhooks. Delete one first. */
   webhook_limit_reached: 409
-  /** Deliveries may not be sent to this URL. */
+  /** Deliveries may not be sent to this URL. Use a public https address. */
   webhook_url_blocked: 400
 }

@@ -12,17 +12,17 @@ export interface EventData {
   'user.signed_in': { userId: string; method: string; sessionId: string }
   /** A wallet was created. */
   'wallet.created': { walletId: string; userId: string; custody: string; ledger: string }
-  /** A wallet can be used: its party is on the ledger. */
+  /** A wallet is ready to use: its party is on the ledger. */
   'wallet.ready': { walletId: string; userId: string }
   /** A wallet's party could not be allocated. */
   'wallet.failed': { walletId: string; userId: string; error: string }
   /** A wallet was frozen. */
   'wallet.frozen': { walletId: string; userId: string }
-  /** A guest session began. */
+  /** A guest session started. */
   'guest.created': { guestId: string; userId: string; partyId: string }
-  /** A guest became a user; id, party and wallet stay. */
+  /** A guest became a user. Id, party and wallet stay the same. */
   'guest.converted': { guestId: string; userId: string }
-  /** A guest session ended unconverted. */
+  /** A guest session expired before the guest became a user. */
   'guest.expired': { guestId: string; userId: string }
   /** A passkey was registered. */
   'passkey.registered': { passkeyId: string; userId: string }
@@ -30,13 +30,13 @@ export interface EventData {
   'passkey.removed': { passkeyId: string; userId: string }
   /** A user's session was revoked. */
   'session.revoked': { sessionId: string; userId: string }
-  /** A refresh token was used twice; its session was revoked. */
+  /** A refresh token was used twice, so its session was revoked. */
   'session.reuse_detected': { sessionId: string; userId: string }
   /** A user enrolled a second factor. */
   'mfa.enabled': { userId: string }
   /** A user disabled the second factor. */
   'mfa.disabled': { userId: string }
-  /** Too many wrong codes: verification is locked for a while. */
+  /** Verification was locked for a while, after too many wrong codes. */
   'mfa.locked': { userId: string; lockedUntil: string }
   /** A recovery code was used. */
   'mfa.recovery_code_used': { userId: string; recoveryCodesRemaining: number }
@@ -44,17 +44,17 @@ export interface EventData {
   'delegated_session.created': { delegatedSessionId: string; userId: string; walletId: string }
   /** A delegated session was revoked. */
   'delegated_session.revoked': { delegatedSessionId: string; userId: string; walletId: string }
-  /** A delegated session reached its end. */
+  /** A delegated session expired. */
   'delegated_session.expired': { delegatedSessionId: string; userId: string; walletId: string }
-  /** A delegated session used up its uses. */
+  /** A delegated session reached its maximum number of uses. */
   'delegated_session.exhausted': { delegatedSessionId: string; userId: string; walletId: string }
-  /** A policy denied a transaction (at most one a minute per session and rule). */
+  /** A policy denied a transaction (at most one event per minute, session and rule). */
   'delegated_session.denied': { delegatedSessionId: string; userId: string; walletId: string; rule: string; code: string; message: string }
   /** A transaction was submitted to the ledger. */
   'tx.submitted': { transactionId: string; commandId: string; userId: string; walletId: string; partyId: string; delegatedSessionId: string; ledger: string }
   /** A transaction is final on the ledger. */
   'tx.completed': { transactionId: string; commandId: string; userId: string; walletId: string; partyId: string; delegatedSessionId: string; ledger: string; updateId: string; offset: number; completedAt: string; operations: Record<string, unknown>[] }
-  /** A transaction certainly did not happen. */
+  /** A transaction failed. It certainly did not take effect. */
   'tx.failed': { transactionId: string; commandId: string; userId: string; walletId: string; partyId: string; delegatedSessionId: string; ledger: string; error: string; code: string }
   /** A key share was stored. */
   'key_share.stored': { walletId: string; userId: string; holder: string; index: number; generation: number }
@@ -78,7 +78,7 @@ export interface EventData {
   'app.deleted': { appId: string; name: string }
   /** A custom domain was verified. */
   'custom_domain.verified': { domainId: string; domain: string }
-  /** A custom domain's record has been missing for 72 hours. */
+  /** A custom domain's DNS record has been missing for 72 hours. */
   'custom_domain.failed': { domainId: string; domain: string }
   /** A custom domain was removed. */
   'custom_domain.removed': { domainId: string; domain: string }
@@ -88,10 +88,10 @@ export interface EventData {
   'webhook.test': { webhookId: string; message: string }
   /** A webhook failed for too long and was disabled. */
   'webhook.disabled': { webhookId: string; url: string; reason: string }
-  /** A delivery used up its retries. */
+  /** A delivery failed and has no retries left. */
   'webhook.delivery_dead_lettered': { webhookId: string; deliveryId: string; eventId: string; eventType: string }
   /** The tenant's plan changed. */
   'billing.plan_changed': { from: string; to: string }
-  /** Use of a quota reached 80 or 100 percent. */
+  /** The use of a quota reached 80 or 100 percent. */
   'usage.threshold_reached': { meter: string; used: number; limit: number; percent: number }
 }

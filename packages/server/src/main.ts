@@ -45,7 +45,9 @@ function explain(error: unknown, log: OpenLog): never {
       `Halfkey cannot start: port ${port} is already in use. Stop the program that uses it, or set another port, for example PORT=${Number(port) + 10}.`,
     )
   else if (code === 'ECONNREFUSED' || code === 'ENOTFOUND')
-    complain(`Halfkey cannot start: the database of DATABASE_URL does not respond (${message || code}). Check that it is running.`)
+    complain(
+      `Halfkey cannot start: the database of DATABASE_URL does not respond (${message || code}). Check that it is running.`,
+    )
   else complain(`Halfkey cannot start: ${error instanceof Error ? error.stack : String(error)}`)
   process.exit(EX_FAILURE)
 }

@@ -167,7 +167,7 @@ export const SETTINGS = {
   domainTarget: {
     env: 'HALFKEY_DOMAIN_TARGET',
     parse: kinds.orNull(kinds.host),
-    doc: "The host name that custom domains must point at. Default: the host of HALFKEY_PUBLIC_URL.",
+    doc: 'The host name that custom domains must point at. Default: the host of HALFKEY_PUBLIC_URL.',
   },
   stripeSecretKey: {
     env: 'HALFKEY_STRIPE_SECRET_KEY',

@@ -10,7 +10,9 @@ async function openPart(path: string): Promise<FileHandle> {
   return open(part, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
     // Of two writers of one file, the first to end would name an incomplete file.
     if (error.code === 'EEXIST')
-      throw new FileError(`${part} exists: an export is running, or one was interrupted. If none is running, delete the file.`)
+      throw new FileError(
+        `${part} exists: an export is running, or one was interrupted. If none is running, delete the file.`,
+      )
     if (error.code === 'ENOENT') throw new FileError(`The folder of ${path} does not exist. Create it first.`)
     throw new FileError(`${part} cannot be written: ${error.message}`)
   })

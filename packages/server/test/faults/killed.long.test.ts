@@ -129,13 +129,13 @@ describe.concurrent('a process that ends without warning', () => {
       const other = await apart.start('worker')
       await eventually('sends of what the frozen worker held', async () => withheld.waiting() >= ENDPOINTS, 28_000)
       frozen.signal('SIGCONT')
-      await eventually('its late outcomes', async () => /came after their lease/.test(frozen.stderr))
+      await eventually('its late outcomes', async () => /arrived after their lease/.test(frozen.stderr))
       withheld.answer()
       const settled = await settle(load, receiver, paths)
       const recoveredMs = Math.round(performance.now() - frozenAt)
       await expectOneAttemptEach(apart.sql, settled.delivered)
       // The one in time was the other's.
-      expect(other.stderr).not.toMatch(/came after their lease/)
+      expect(other.stderr).not.toMatch(/arrived after their lease/)
       await expectItWorksAlone(apart, receiver, other)
       report(context, {
         fault: 'worker frozen for 15 s, resumed while another sends',
@@ -162,7 +162,7 @@ describe.concurrent('a process that ends without warning', () => {
       await expectOneAttemptEach(apart.sql, settled.delivered)
       await eventually('its leases to end', async () => performance.now() - frozenAt > PAST_LEASE_MS, PAST_LEASE_MS * 2)
       frozen.signal('SIGCONT')
-      await eventually('its late outcomes', async () => /came after their lease/.test(frozen.stderr))
+      await eventually('its late outcomes', async () => /arrived after their lease/.test(frozen.stderr))
       await expectOneAttemptEach(apart.sql, settled.delivered)
       await expectItWorksAlone(apart, receiver, other)
       report(context, {

@@ -87,7 +87,8 @@ export function createDispatch(deps: Deps, { workerId, heartbeat, due, publisher
   /** Sends a row when its turn comes. Too late or out of touch, nothing is sent: the lease runs out or goes back. */
   async function attempt(row: Claimed, claimed: Claim, leasedAt: number): Promise<Outcome | undefined> {
     const age = () => performance.now() - leasedAt
-    if (!isSendable(row)) return notSent(row, claimed.databaseNowMs, 'dead_letter', 'the event is past its retention')
+    if (!isSendable(row))
+      return notSent(row, claimed.databaseNowMs, 'dead_letter', 'the event is older than the retention period')
     if (!(await gates.enter(row))) return notSent(row, claimed.databaseNowMs, 'released', null)
     try {
       if (age() > LEASE_SECONDS * 1000 - LEASE_LEFT_MIN_MS || !heartbeat.alive()) return undefined
@@ -158,7 +159,10 @@ export function createDispatch(deps: Deps, { workerId, heartbeat, due, publisher
       unflushed.splice(0, batch.length)
       metrics.deadLetters.inc(done.deadLettered)
       if (done.settled < batch.length) {
-        log.warn({ late: batch.length - done.settled }, 'outcomes came after their lease and were dropped')
+        log.warn(
+          { late: batch.length - done.settled },
+          'outcomes arrived after their lease had expired and were dropped',
+        )
       }
       due.raise()
       for (const lane of done.failing) await disableFailing(db, publisher, lane, config.webhookDisableAfterMs)

@@ -30,13 +30,13 @@ export function createMaintenance(
       return Number(await work())
     } catch (error) {
       if (isOutage(error)) throw error
-      log.error({ err: error, step: name }, 'upkeep step failed')
+      log.error({ err: error, step: name }, 'maintenance step failed')
       return 0
     }
   }
 
   const refused = (row: { id: string }, error: unknown) =>
-    log.error({ err: error, deliveryId: row.id }, 'a lost delivery could not be taken back')
+    log.error({ err: error, deliveryId: row.id }, 'a lost delivery could not be taken over')
 
   async function everyMinute(): Promise<void> {
     const stranded = await step('stranded lanes', () => wakeStrandedLanes(db))

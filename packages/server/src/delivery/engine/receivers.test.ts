@@ -180,5 +180,5 @@ test('after all of them the worker is alive, and nothing unforeseen was logged',
   const tenant = await service.newTenant()
   expect((await tenant.get('/readyz')).status).toBe(200)
   expect(service.logs()).not.toMatch(/"level":(50|60)/)
-  expect(service.logs()).not.toContain('delivery engine waits')
+  expect(service.logs()).not.toContain('delivery engine failed and will retry')
 })

@@ -78,7 +78,7 @@ export function createWorker(deps: Deps, options: WorkerOptions): Worker {
         await turn()
       } catch (error) {
         if (isOutage(error)) heartbeat.fault()
-        log.warn({ err: error, loop: name }, 'delivery engine waits')
+        log.warn({ err: error, loop: name }, 'delivery engine failed and will retry')
         await pause(FAULT_PAUSE_MS)
       }
     }

@@ -36,7 +36,7 @@ function createArrivals({ db, log, lifecycle }: Deps): Arrivals {
     looking = true
     while (waiting.size > 0) {
       // Without the database they wait until their time-out; their next read reports the error.
-      await look().catch((error: unknown) => log.debug({ err: error }, 'the feeds were not looked at'))
+      await look().catch((error: unknown) => log.debug({ err: error }, 'the feeds could not be checked'))
       if (lifecycle.draining) for (const waiters of waiting.values()) for (const waiter of [...waiters]) waiter.end()
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
     }
@@ -50,7 +50,7 @@ function createArrivals({ db, log, lifecycle }: Deps): Arrivals {
       if (count >= WAITING_MAX || waiters.size >= WAITING_A_TENANT_MAX)
         throw fail(
           'rate_limited',
-          [{ field: 'wait', code: 'too_many_waiting', message: 'Too many calls wait here. Ask without wait.' }],
+          [{ field: 'wait', code: 'too_many_waiting', message: 'Too many calls are waiting. Call without `wait`.' }],
           { 'retry-after': RETRY_AFTER_SECONDS },
         )
       waiting.set(tenantId, waiters)

@@ -9,7 +9,7 @@ export const eventRoutes: Route[] = [
     {
       summary: 'Read the event feed',
       description:
-        'All events, in one order that never changes, for whoever asks instead of being called: give `nextCursor` as `after` and each event comes once. With `wait` the call answers as soon as there is one. Begin at the oldest event kept, `since` a time, or with the `last` few; at most one of these. A key that is bound to an app gets its events only.',
+        'Returns all events, in one order that never changes. Send `nextCursor` as `after` to get each event once. With `wait`, the call returns as soon as there is an event. The feed starts at the oldest event kept, at a time (`since`), or with the `last` events; give at most one of these. A key that is bound to an app gets only the events of that app.',
       callers: secretKey('webhooks:read'),
       query: ListEvents,
       reply: one(EventPage),
@@ -21,7 +21,7 @@ export const eventRoutes: Route[] = [
     'GET /events/:id',
     {
       summary: 'Get an event',
-      description: 'As webhooks receive it. After its retention period an event is not found.',
+      description: 'Returns the event as webhooks receive it. An event is not found after its retention period.',
       callers: secretKey('webhooks:read'),
       params: IdParam,
       reply: one(FeedEvent),
@@ -34,7 +34,7 @@ export const eventRoutes: Route[] = [
     {
       summary: 'List the deliveries of an event',
       description:
-        'Where the event was sent: one delivery for each webhook that was subscribed when it happened, with its last ten attempts.',
+        'Returns one delivery for each webhook that was subscribed when the event happened, with its last ten attempts.',
       callers: secretKey('webhooks:read'),
       params: IdParam,
       query: ListDeliveriesOfEvent,

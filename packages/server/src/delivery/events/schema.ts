@@ -5,11 +5,12 @@ import { Paging, Time } from '../../platform/http/route.ts'
 /** Where to begin, which events, how many, and how long to wait for one. */
 export const ListEvents = z.strictObject({
   after: z.string().optional().meta({
-    description: 'The `nextCursor` of the answer before. Without `after`, `since` and `last`: the oldest event kept.',
+    description:
+      'The `nextCursor` of the previous response. Without `after`, `since` and `last`, the feed starts at the oldest event kept.',
     example: 'cur_000000001w8f3k2x',
   }),
   since: z.iso.datetime({ offset: true }).optional().meta({
-    description: 'Begin at about this time: a little before it, never after it.',
+    description: 'Start at about this time: a little before it, never after it.',
     'x-expected': 'an ISO 8601 time such as 2026-11-21T08:30:00.000Z',
   }),
   last: z
@@ -17,7 +18,7 @@ export const ListEvents = z.strictObject({
     .regex(/^(\d{1,3}|1000)$/)
     .optional()
     .meta({
-      description: 'Begin so many events before the end, 0 to 1000; 0 for what comes from now on.',
+      description: 'Start this many events before the end, 0 to 1000. With 0, only new events are returned.',
       'x-expected': 'a whole number from 0 to 1000',
       example: '20',
     }),
@@ -26,12 +27,13 @@ export const ListEvents = z.strictObject({
     .regex(/^([1-9]\d{0,2}|1000)$/)
     .optional()
     .meta({
-      description: 'The most events to answer, 1 to 1000 (default 100). Fewer where their text is over 1 MiB.',
+      description:
+        'The maximum number of events to return, 1 to 1000 (default 100). Fewer if their text is over 1 MiB.',
       'x-expected': 'a whole number from 1 to 1000',
       example: '100',
     }),
   type: z.string().max(4_000).optional().meta({
-    description: 'Only these: event types, families such as `user.*`, or `*`, with commas between them.',
+    description: 'Only these event types, families such as `user.*`, or `*`, separated by commas.',
     example: 'user.*,tx.completed',
   }),
   wait: z
@@ -39,7 +41,7 @@ export const ListEvents = z.strictObject({
     .regex(/^([12]?\d|30)$/)
     .optional()
     .meta({
-      description: 'Where there is nothing to answer, wait up to so many seconds for it, 0 to 30 (default 0).',
+      description: 'If there is no event, wait up to this many seconds for one, 0 to 30 (default 0).',
       'x-expected': 'a whole number from 0 to 30',
       example: '0',
     }),
@@ -63,11 +65,13 @@ export const FeedEvent = z
 export const EventPage = z
   .object({
     events: z.array(FeedEvent),
-    nextCursor: z.string().meta({ description: 'Give it as `after` to go on. Always there, also where no event is.' }),
-    hasMore: z.boolean().meta({ description: 'Whether to go on at once: the feed does not end here.' }),
+    nextCursor: z
+      .string()
+      .meta({ description: 'Send it as `after` to continue. Always present, even if there is no event.' }),
+    hasMore: z.boolean().meta({ description: 'Whether more events are available now.' }),
     missed: z.boolean().meta({
       description:
-        'Whether events between `after` and `nextCursor` are no longer kept: you come after their retention.',
+        'Whether your cursor is older than the retention period, so that events between `after` and `nextCursor` are no longer kept.',
     }),
   })
   .meta({ id: 'EventPage' })

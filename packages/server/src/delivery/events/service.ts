@@ -49,7 +49,7 @@ function readTypes(text: string | undefined): string[] | null {
   if (unknown !== undefined)
     throw invalid(
       'type',
-      'Must be event types (GET /webhooks/event-types lists them), families such as user.*, or *, with commas between them.',
+      'Must be event types (GET /webhooks/event-types lists them), families such as user.*, or *, separated by commas.',
     )
   return types.includes('*') ? null : types
 }
@@ -57,7 +57,7 @@ function readTypes(text: string | undefined): string[] | null {
 function checkStart({ after, since, last }: ListEvents): void {
   const given = Object.entries({ after, since, last }).flatMap(([name, value]) => (value === undefined ? [] : [name]))
   const [, second] = given
-  if (second !== undefined) throw invalid(second, `Give one of ${given.join(' and ')}.`, 'ambiguous')
+  if (second !== undefined) throw invalid(second, `Give only one of ${given.join(' and ')}.`, 'ambiguous')
 }
 
 /** The place after which events of that time and later stand: found by halving, as places nearly are in time's order. */
@@ -100,7 +100,7 @@ async function findStart(deps: Deps, filter: store.FeedFilter, query: ListEvents
   if (query.after !== undefined) {
     const after = readCursor(tenantId, query.after)
     if (after === null)
-      throw invalid('after', 'Must be a nextCursor that this feed gave you. Leave it out to begin at the oldest event.')
+      throw invalid('after', 'Must be a `nextCursor` of this feed. Omit it to start at the oldest event.')
     return { after, been: true }
   }
   if (query.since !== undefined) return { after: await placeBefore(db, tenantId, Date.parse(query.since)), been: false }
@@ -114,7 +114,7 @@ async function findStart(deps: Deps, filter: store.FeedFilter, query: ListEvents
 const aheadOfFeed = () =>
   invalid(
     'after',
-    'Lies past the end of this feed, as after a restore from a backup. Begin anew: without after, or by since.',
+    'Must not be past the end of this feed, which can happen after a restore from a backup. Start again without `after`, or with `since`.',
     'ahead_of_feed',
   )
 

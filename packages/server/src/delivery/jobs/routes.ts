@@ -8,7 +8,7 @@ export const jobRoutes: Route[] = [
     'GET /jobs/:id',
     {
       summary: 'Get a job',
-      description: 'How far long work is. It survives restarts.',
+      description: 'Returns the progress of a long-running job. Jobs survive restarts.',
       callers: secretKey('webhooks:read'),
       params: IdParam,
       reply: one(JobRecord),

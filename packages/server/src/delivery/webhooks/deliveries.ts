@@ -10,7 +10,7 @@ import { findOwnWebhook, WEBHOOK_ERRORS } from './service.ts'
 export const DELIVERY_ERRORS = {
   delivery_not_retryable: [
     409,
-    'This delivery cannot be retried: it was a test, its event is past its retention, or it has had 100 attempts.',
+    'This delivery cannot be retried: it was a test, its event is older than the retention period, or it has had 100 attempts.',
   ],
 } as const
 

@@ -29,7 +29,7 @@ interface Recovery extends Record<string, unknown> {
  */
 export async function recoverDeadLetters(deps: Deps, caller: Caller, id: string, since: string): Promise<Job> {
   const sinceMs = Date.parse(since)
-  if (sinceMs > deps.now().getTime()) throw invalid('since', 'Must not lie in the future.', 'in_the_future')
+  if (sinceMs > deps.now().getTime()) throw invalid('since', 'Must not be in the future.', 'in_the_future')
   return deps.db.tx(async (tx) => {
     // Its lock makes one of two requests at once, and a step of the job, wait for the other.
     const webhook = await findOwnWebhook(tx, caller, id, true)

@@ -48,7 +48,7 @@ export const webhookRoutes: Route[] = [
     {
       summary: 'Create a webhook',
       description:
-        'Subscribes an endpoint to events. The answer alone holds the signing `secret`. The URL is checked now and at every send.',
+        'Subscribes an endpoint to events. Only this response contains the signing `secret`. The URL is checked now and before every delivery.',
       callers: write,
       body: CreateWebhook,
       reply: one(WebhookWithSecret),
@@ -63,7 +63,7 @@ export const webhookRoutes: Route[] = [
     'GET /webhooks/event-types',
     {
       summary: 'List event types',
-      description: 'Every kind of event, with an example.',
+      description: 'Returns every event type, with an example.',
       callers: read,
       query: z.strictObject(Paging),
       reply: list(EventTypeRecord),
@@ -81,7 +81,7 @@ export const webhookRoutes: Route[] = [
     {
       summary: 'Change a webhook',
       description:
-        '`status: paused` holds deliveries; `active` lets them go on, and brings a disabled webhook back. A new URL counts for waiting deliveries too.',
+        '`status: paused` holds deliveries. `active` resumes them, and enables a disabled webhook. A new URL applies to waiting deliveries too.',
       callers: write,
       params: IdParam,
       body: UpdateWebhook,
@@ -107,7 +107,7 @@ export const webhookRoutes: Route[] = [
     {
       summary: 'Rotate the signing secret',
       description:
-        'For `graceSeconds` (default 86400) `webhook-signature` carries both signatures and `X-Service-Signature` the old one; `{endGrace: true}` ends that now, with `secret` null.',
+        'For `graceSeconds` (default 86400), `webhook-signature` carries both signatures and `X-Service-Signature` carries the old one. `{endGrace: true}` ends this period now and returns `secret` null.',
       callers: write,
       params: IdParam,
       body: RotateWebhook,
@@ -122,7 +122,7 @@ export const webhookRoutes: Route[] = [
     {
       summary: 'Send a test event',
       description:
-        'Sends one event to this webhook alone, at once, without retries, by the same path as any other. Answers when the attempt has ended, or after 10 s. At most 10 unfinished ones for each webhook: beyond, 429 `rate_limited`.',
+        'Sends one event to this webhook only, at once, without retries, in the same way as any other event. Returns when the attempt has ended, or after 10 s. Each webhook may have at most 10 unfinished tests. More are refused with 429 `rate_limited`.',
       callers: write,
       params: IdParam,
       body: TestWebhook,
@@ -139,7 +139,7 @@ export const webhookRoutes: Route[] = [
     {
       summary: 'List deliveries',
       description:
-        'Newest first, each with its last ten attempts, in ascending number; `GET …/deliveries/:deliveryId` has them all. `status=dead_letter` is the dead-letter queue.',
+        'Newest first. Each delivery has its last ten attempts, in ascending order. `GET …/deliveries/:deliveryId` returns all attempts. `status=dead_letter` returns the dead-letter queue.',
       callers: read,
       params: IdParam,
       query: ListDeliveries,
@@ -163,7 +163,7 @@ export const webhookRoutes: Route[] = [
     'GET /webhooks/:id/deliveries/:deliveryId',
     {
       summary: 'Get a delivery',
-      description: 'With the payload and every attempt.',
+      description: 'Returns the delivery with its payload and every attempt.',
       callers: read,
       params: DeliveryParams,
       reply: one(DeliveryWithPayload),
@@ -176,7 +176,7 @@ export const webhookRoutes: Route[] = [
     {
       summary: 'Retry a delivery',
       description:
-        'Begins a new cycle for a delivery that has ended (its history stays, the event id is the same); a waiting one is sent now. Not one that has had 100 attempts.',
+        'Starts a new cycle of attempts for a delivery that has ended. Its history and event id stay the same. A waiting delivery is sent now. A delivery that has had 100 attempts cannot be retried.',
       callers: write,
       params: DeliveryParams,
       reply: one(Delivery),
@@ -190,7 +190,7 @@ export const webhookRoutes: Route[] = [
     {
       summary: 'Recover dead letters',
       description:
-        'Begins a job that sends every dead letter since a time again, but for those with 100 attempts; its progress is at `GET /jobs/:id`. A webhook has one at a time: while one is at work, it is the answer, and an earlier `since` makes it go back so far.',
+        'Starts a job that sends every dead letter since a time again, except those with 100 attempts. `GET /jobs/:id` shows its progress. A webhook has one such job at a time: while one runs, the call returns it, and an earlier `since` extends it.',
       callers: write,
       params: IdParam,
       body: RecoverWebhook,

@@ -25,7 +25,10 @@ const Url = z
   .string()
   .min(1)
   .max(URL_CHARS_MAX)
-  .meta({ description: 'An https URL that the public internet reaches.', example: 'https://example.com/hook' })
+  .meta({
+    description: 'An https URL that is reachable from the public internet.',
+    example: 'https://example.com/hook',
+  })
 const Description = z.string().max(500)
 
 /** A webhook, as every answer shows one. */
@@ -37,17 +40,20 @@ export const Webhook = z
     description: z.string().nullable(),
     status: z.enum(['active', 'paused', 'disabled']).meta({
       description:
-        '`paused` by you: deliveries wait. `disabled` by us after days of failure: they become dead letters.',
+        '`paused` by you: deliveries wait. `disabled` by Halfkey after days of failure: deliveries become dead letters.',
     }),
     disabledReason: z.string().nullable(),
     secretLast4: z.string(),
     previousSecretUntil: Time.nullable().meta({
-      description: 'Until when deliveries are signed with the previous secret too, after a rotation; null without one.',
+      description:
+        'After a rotation, the time until which deliveries are also signed with the previous secret. Otherwise null.',
     }),
     appId: z
       .string()
       .nullable()
-      .meta({ description: "Whose events it gets; null for every app's and the tenant's own." }),
+      .meta({
+        description: 'The app whose events it gets. With null, it gets the events of all apps and of the tenant.',
+      }),
     metadata: z.record(z.string(), z.string()),
     ...Times,
   })
@@ -55,7 +61,7 @@ export const Webhook = z
 export type Webhook = z.infer<typeof Webhook>
 
 const Secret = z.string().meta({
-  description: 'Keys the signatures of deliveries. Shown only here.',
+  description: 'The secret that signs deliveries. Shown only here.',
   example: 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD0ZXGy3mlHz8=',
 })
 
@@ -98,11 +104,11 @@ export const RotateWebhook = z
       .min(0)
       .max(GRACE_SECONDS_MAX)
       .optional()
-      .meta({ description: 'How long deliveries are signed with the old secret too (default 86400).' }),
+      .meta({ description: 'How long deliveries are also signed with the old secret (default 86400).' }),
     endGrace: z
       .literal(true)
       .optional()
-      .meta({ description: 'Makes no new secret, but ends the grace of the last one now.' }),
+      .meta({ description: 'Ends the grace period of the last rotation now, without a new secret.' }),
   })
   .meta({ id: 'RotateWebhook' })
 export type RotateWebhook = z.infer<typeof RotateWebhook>
@@ -111,7 +117,7 @@ const EventTypeName = z.string().meta({ enum: EVENT_TYPES })
 
 export const TestWebhook = z
   .strictObject({
-    eventType: EventTypeName.optional().meta({ description: 'The kind to imitate (default webhook.test).' }),
+    eventType: EventTypeName.optional().meta({ description: 'The event type to send (default webhook.test).' }),
   })
   .meta({ id: 'TestWebhook' })
 
@@ -135,12 +141,12 @@ const DELIVERY_STATUSES = [
 
 const Attempt = z
   .object({
-    number: z.int().meta({ description: '0 is the first send.' }),
+    number: z.int().meta({ description: 'The number of the attempt. 0 is the first.' }),
     at: Time,
     statusCode: z.int().nullable(),
     durationMs: z.int(),
     error: z.string().nullable(),
-    responseSnippet: z.string().nullable().meta({ description: 'The start of the answer’s body, at most 4 KiB.' }),
+    responseSnippet: z.string().nullable().meta({ description: 'The start of the response body, at most 4 KiB.' }),
   })
   .meta({ id: 'DeliveryAttempt' })
 
@@ -152,7 +158,7 @@ export const Delivery = z
     eventId: z.string(),
     eventType: z.string(),
     status: z.enum(DELIVERY_STATUSES),
-    retryCount: z.int().meta({ description: 'Which scheduled retry it is at, 0 (the first send) to 5.' }),
+    retryCount: z.int().meta({ description: 'The number of scheduled retries so far, 0 (the first attempt) to 5.' }),
     nextAttemptAt: Time.nullable(),
     attempts: z.array(Attempt),
     ...Times,
@@ -161,7 +167,7 @@ export const Delivery = z
 export type Delivery = z.infer<typeof Delivery>
 
 export const DeliveryWithPayload = Delivery.extend({
-  payload: z.unknown().meta({ description: 'The event as it is sent; null once its retention is over.' }),
+  payload: z.unknown().meta({ description: 'The event as it is sent. Null after its retention period.' }),
 }).meta({ id: 'DeliveryWithPayload' })
 
 export const ListDeliveries = z.strictObject({

@@ -34,7 +34,7 @@ export async function queueTest(
   return deps.db.tx(async (tx) => {
     const webhook = await findOwnWebhook(tx, caller, id, true)
     if ((await store.countOpenTests(tx, { tenantId: caller.tenantId, webhookId: webhook.id })) >= OPEN_TESTS_MAX) {
-      const message = `${OPEN_TESTS_MAX} test events of this webhook have not ended yet.`
+      const message = `This webhook has ${OPEN_TESTS_MAX} unfinished test events. Wait until one has ended.`
       throw fail('rate_limited', [{ code: 'too_many_tests', message }], { 'retry-after': RETRY_AFTER_SECONDS })
     }
     const data =

@@ -18,9 +18,9 @@ import * as store from './store.ts'
 export { listDeliveriesOfEvent } from './delivery-store.ts'
 
 export const WEBHOOK_ERRORS = {
-  webhook_url_blocked: [400, 'Deliveries may not be sent to this URL.'],
+  webhook_url_blocked: [400, 'Deliveries may not be sent to this URL. Use a public https address.'],
   webhook_disabled: [409, 'This webhook is disabled. Set its status to active first.'],
-  webhook_limit_reached: [409, 'The tenant has as many webhooks as it may have. Delete one first.'],
+  webhook_limit_reached: [409, 'The tenant has the maximum number of webhooks. Delete one first.'],
 } as const
 
 const fail = failures(WEBHOOK_ERRORS)
@@ -89,7 +89,7 @@ export async function createWebhook(
     const most = deps.config.webhooksPerTenant
     if ((await store.countWebhooks(tx, caller.tenantId, most)) >= most)
       throw fail('webhook_limit_reached', [
-        { code: 'webhook_limit_reached', message: `At most ${most} webhooks.`, limit: most },
+        { code: 'webhook_limit_reached', message: `A tenant may have at most ${most} webhooks.`, limit: most },
       ])
     await store.insertWebhook(tx, row)
     await tell(tx, deps, call, 'webhook.created', row)
@@ -158,7 +158,7 @@ export async function rotateSecret(
   input: RotateWebhook,
 ): Promise<Webhook & { secret: string | null }> {
   if (input.endGrace !== undefined && input.graceSeconds !== undefined)
-    throw invalid('endGrace', 'Give either endGrace or graceSeconds.')
+    throw invalid('endGrace', 'Give either `endGrace` or `graceSeconds`.')
   const secret = input.endGrace === true ? null : newWebhookSecret()
   return deps.db.tx(async (tx) => {
     const row = { ...(await findOwnWebhook(tx, call.caller, id, true)), updated_at: deps.now() }

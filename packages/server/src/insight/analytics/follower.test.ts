@@ -73,7 +73,7 @@ describe('events', () => {
       (async () => {
         while (await follow());
       })(),
-    ).rejects.toThrow('could not fold')
+    ).rejects.toThrow('could not process its feeds')
     expect(seen.get(other.tenantId)).toBe(await headOf(other))
     expect(await cursorOf(broken, follower.name)).toBe(0)
     fails = false

@@ -9,7 +9,7 @@ export const analyticsRoutes: Route[] = [
     {
       summary: 'Get daily counters',
       description:
-        'Each UTC day of the period with its counters, today included, and their totals. Without `app_id`: of all apps together, or, with a key that is bound to an app, of that one. Counters follow what happens within seconds.',
+        'Returns the counters of each UTC day of the period, including today, and their totals. Without `app_id`, they cover all apps, or, with a key that is bound to an app, that app. Counters are updated within seconds.',
       callers: secretKey('analytics:read'),
       query: AnalyticsQuery,
       reply: one(Analytics),

@@ -7,8 +7,8 @@ export const AnalyticsQuery = z.strictObject({
   period: z
     .enum(['7d', '30d', '90d'])
     .optional()
-    .meta({ description: 'How many days, today included (default 30d).', example: '30d' }),
-  app_id: z.string().optional().meta({ description: 'Only what happened in this app.' }),
+    .meta({ description: 'The number of days, including today (default 30d).', example: '30d' }),
+  app_id: z.string().optional().meta({ description: 'Count only this app.' }),
 })
 export type AnalyticsQuery = z.infer<typeof AnalyticsQuery>
 
@@ -16,18 +16,18 @@ const Day = (description: string, example: string) => z.string().meta({ format: 
 const Count = (description: string, example: number) => z.int().meta({ description, example })
 
 const COUNTS = {
-  newUsers: Count('Users that came to be, guests that became users and imported ones included.', 12),
-  activeUsers: Count('Users who did something: each once a day, and in `totals` once in the period.', 240),
+  newUsers: Count('New users, including guests that became users and imported users.', 12),
+  activeUsers: Count('Active users. Each counts once per day, and in `totals` once per period.', 240),
   signIns: z.object({
     passkey: Count('Sign-ins by passkey.', 180),
     messenger: Count('Sign-ins by messenger.', 60),
   }),
-  guests: Count('Guest sessions that began.', 31),
+  guests: Count('Guest sessions that started.', 31),
   guestsConverted: Count('Guests that became users.', 4),
-  walletsCreated: Count('Wallets that were created.', 11),
+  walletsCreated: Count('Created wallets.', 11),
   transactionsCompleted: Count('Transactions that are final on the ledger.', 96),
-  transactionsFailed: Count('Transactions that certainly did not happen.', 2),
-  deliveriesSucceeded: Count('Deliveries that a webhook took, tests left out.', 310),
+  transactionsFailed: Count('Transactions that failed: they certainly did not take effect.', 2),
+  deliveriesSucceeded: Count('Deliveries that a webhook accepted, without tests.', 310),
   deliveriesFailed: Count('Deliveries that became dead letters.', 1),
   apiRequests: Count('Requests under `/v1` with a valid key.', 5200),
 }
@@ -37,11 +37,11 @@ export const Analytics = z
   .object({
     period: z.enum(['7d', '30d', '90d']).meta({ example: '7d' }),
     from: Day('The first day, in UTC.', '2026-11-15'),
-    to: Day('The last day: today, in UTC.', '2026-11-21'),
+    to: Day('The last day, in UTC: today.', '2026-11-21'),
     totals: z.object(COUNTS),
     series: z
       .array(z.object({ date: Day('The day, in UTC.', '2026-11-21'), ...COUNTS }))
-      .meta({ description: 'Every day of the period, the earliest first; zeros where nothing was.' }),
+      .meta({ description: 'Every day of the period, earliest first. Days without activity have zeros.' }),
   })
   .meta({ id: 'Analytics' })
 export type Analytics = z.infer<typeof Analytics>

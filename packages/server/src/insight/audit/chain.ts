@@ -119,7 +119,7 @@ function checkAddress(record: AuditRecord): 'kept' | 'none' | 'erased' {
   if (addressHash !== null && address === null && addressSalt === null) return 'erased'
   if (addressHash !== null && address !== null && addressSalt !== null)
     if (hashAddress(addressSalt, address) === addressHash) return 'kept'
-  throw new AuditFault(`${nameOf(record)} was altered: its address is not the one that was recorded.`)
+  throw new AuditFault(`${nameOf(record)} was altered: its network address is not the one that was recorded.`)
 }
 
 /** Follows a chain from its first entry and throws at the first thing that is wrong with it. */
@@ -150,8 +150,7 @@ function checkPlace(record: AuditRecord, last: AuditRecord | null): void {
     const after = last === null ? 'the first one is' : `after ${nameOf(last)} comes`
     throw missing(expected, record.seq - 1, `${after} ${nameOf(record)}`)
   }
-  if (record.seq < expected)
-    throw new AuditFault(`${nameOf(record)} was inserted: it is entry ${expected} that follows.`)
+  if (record.seq < expected) throw new AuditFault(`${nameOf(record)} was inserted: entry ${expected} should follow.`)
 }
 
 function checkHash(tenantId: string, record: AuditRecord, last: AuditRecord | null): void {
@@ -161,9 +160,9 @@ function checkHash(tenantId: string, record: AuditRecord, last: AuditRecord | nu
   // The entry is unaltered, and once followed another one than stands before it now.
   if (isWhole && last !== null && record.previousHash !== null)
     throw new AuditFault(
-      `${nameOf(last)} was altered or inserted, and its hash with it: ${nameOf(record)} follows another one.`,
+      `${nameOf(last)} was altered or inserted, together with its hash: ${nameOf(record)} follows a different entry.`,
     )
-  throw new AuditFault(`${nameOf(record)} was altered or inserted: its hash is not that of what it says.`)
+  throw new AuditFault(`${nameOf(record)} was altered or inserted: its hash does not match its content.`)
 }
 
 function checkNoted({ noted }: ChainCheckOptions, record: AuditRecord): void {
@@ -174,18 +173,18 @@ function checkNoted({ noted }: ChainCheckOptions, record: AuditRecord): void {
 function checkHead(options: ChainCheckOptions, last: AuditRecord | null, head: SignedHead | null): void {
   if (head === null) {
     if (last === null) return
-    throw new AuditFault(`${nameOf(last)} is the last one, and no signed head says so.`)
+    throw new AuditFault(`${nameOf(last)} is the last entry, but no signed head confirms it.`)
   }
   if (!isSignedHead(options.publicKey, options.tenantId, head))
     throw new AuditFault(
-      `entry ${head.seq} is the last one by the head, whose signature is not that of the tenant's key: the head was altered, or entries were written anew by somebody without that key.`,
+      `The head names entry ${head.seq} as the last one, but its signature is not from the tenant's key: the head was altered, or somebody without that key rewrote entries.`,
     )
   const seq = last?.seq ?? 0
-  if (seq < head.seq) throw missing(seq + 1, head.seq, `the signed head says that there are ${head.seq}`)
+  if (seq < head.seq) throw missing(seq + 1, head.seq, `the signed head counts ${head.seq} entries`)
   if (last !== null && seq > head.seq)
-    throw new AuditFault(`${nameOf(last)} was inserted: by the signed head ${head.seq} is the last one.`)
+    throw new AuditFault(`${nameOf(last)} was inserted: according to the signed head, ${head.seq} is the last entry.`)
   if (last !== null && last.hash !== head.hash)
-    throw new AuditFault(`${nameOf(last)} was altered, and its hash with it: the signed head has another one.`)
+    throw new AuditFault(`${nameOf(last)} was altered, together with its hash: the signed head has a different hash.`)
 }
 
 /** Whether an action erases addresses: the deletion of a user, or of an app with its users. */
@@ -227,7 +226,9 @@ export function checkChain(options: ChainCheckOptions): ChainCheck {
         throw missing(seq + 1, noted.seq, `the log reached entry ${noted.seq} when you noted its head`)
       const [first] = erased.values()
       if (first !== undefined)
-        throw new AuditFault(`${nameOf(first)} was altered: its address is gone, and its user was not deleted.`)
+        throw new AuditFault(
+          `${nameOf(first)} was altered: its network address is missing, although its user was not deleted.`,
+        )
       return { tenantId, entries: seq, head: last && { seq, hash: last.hash }, signer: keyFingerprint(publicKey) }
     },
   }

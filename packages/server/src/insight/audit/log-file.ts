@@ -55,7 +55,7 @@ function parse<T>(schema: z.ZodType<T>, { number, text }: Line, what: string, af
   } catch {
     // Reported below, like a line that is valid but not in its exported form.
   }
-  throw new AuditFault(`Line ${number}${after} is not ${what} as it was exported: it was altered or cut off.`)
+  throw new AuditFault(`Line ${number}${after} is not ${what} as it was exported: it was altered or truncated.`)
 }
 
 const isEnd = (text: string) => text.startsWith('{"head":')
@@ -84,13 +84,13 @@ export async function verifyFile(
   let number = 0
   for await (const bytes of readLines(createReadStream(path), LINE_BYTES_MAX)) {
     number += 1
-    if (bytes === null) throw new AuditFault(`Line ${number} is longer than any of a log.`)
+    if (bytes === null) throw new AuditFault(`Line ${number} is longer than any line of an audit log.`)
     watcher.add(bytes.length + 1)
     const line = { number, text: bytes.toString('utf8') }
     if (check === undefined) {
       const { tenantId, publicKey } = parse(Header, line, `the header of an audit log in the format ${FORMAT}`, '')
       check = checkChain({ tenantId, publicKey: Buffer.from(publicKey, 'hex'), noted })
-    } else if (log !== undefined) throw new AuditFault(`Line ${number} stands after the log's end.`)
+    } else if (log !== undefined) throw new AuditFault(`Line ${number} is after the log's end.`)
     else if (isEnd(line.text)) log = check.end(parse(End, line, 'a signed head', last).head)
     else {
       const record = parse(AuditRecord, line, 'an entry', last)
@@ -100,8 +100,8 @@ export async function verifyFile(
   }
   if (check === undefined) throw new AuditFault('The file is empty.')
   if (log === undefined)
-    throw new AuditFault(`The file ends${last.replace(/,$/, '')} without the signed head: what followed is missing.`)
+    throw new AuditFault(`The file ends${last.replace(/,$/, '')} without the signed head: its end is missing.`)
   if (signer !== null && signer !== log.signer)
-    throw new AuditFault(`The log is signed by ${log.signer}, not by ${signer}: it was written anew by somebody else.`)
+    throw new AuditFault(`The log is signed by ${log.signer}, not by ${signer}: somebody else rewrote it.`)
   return log
 }

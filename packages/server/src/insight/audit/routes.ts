@@ -8,7 +8,7 @@ export const auditRoutes: Route[] = [
     {
       summary: 'List the audit log',
       description:
-        'Who did what to what, from where: newest first, about a second after it happened. Entries are never changed; `halfkey audit verify` proves it. A key that is bound to an app sees its app’s entries.',
+        'Returns who did what, to which record, from where, newest first. An entry appears about a second after the action. Entries are never changed; `halfkey audit verify` proves it. A key that is bound to an app sees only the entries of that app.',
       callers: secretKey('audit:read'),
       query: ListAuditLog,
       reply: list(AuditEntry),

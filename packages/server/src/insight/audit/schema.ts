@@ -8,26 +8,33 @@ const Hash = z.string().meta({ example: '5f1d'.repeat(16) })
 export const AuditEntry = z
   .object({
     id: z.string().meta({ example: 'aud_01jb2m7x9kq4t8v6w0r3s5y1zr' }),
-    seq: z.int().meta({ description: "Its place in the tenant's log, from 1, without a gap.", example: 42 }),
+    seq: z.int().meta({ description: "Its position in the tenant's log, from 1, without gaps.", example: 42 }),
     at: Time,
     actor: z.string().meta({
       description:
-        'A user, the API key where it spoke for itself, a delegated session, or `dashboard` (its operator), `system`, `cli`, `first start`.',
+        'Who did it: a user, an API key that acted for itself, a delegated session, or `dashboard` (its operator), `system`, `cli`, `first start`.',
       example: 'key_01jb2m7x9kq4t8v6w0r3s5y1zj',
     }),
-    action: z.string().meta({ description: 'An event type, or an act that is no event.', example: 'api_key.created' }),
-    target: z.string().meta({ description: 'The record that it is about.', example: 'key_01jb2m7x9kq4t8v6w0r3s5y1zj' }),
-    userId: z.string().nullable().meta({ description: 'The user by whom or about whom it is.' }),
-    keyId: z.string().nullable().meta({ description: 'The API key that the call was made with.' }),
+    action: z
+      .string()
+      .meta({ description: 'An event type, or an action that is not an event.', example: 'api_key.created' }),
+    target: z
+      .string()
+      .meta({ description: 'The record that the action concerns.', example: 'key_01jb2m7x9kq4t8v6w0r3s5y1zj' }),
+    userId: z.string().nullable().meta({ description: 'The user who did it or whom it concerns.' }),
+    keyId: z.string().nullable().meta({ description: 'The API key of the call.' }),
     appId: z.string().nullable(),
     address: z
       .string()
       .nullable()
-      .meta({ description: 'Where the call came from. Erased with the user.', example: '203.0.113.7' }),
+      .meta({ description: 'The network address of the caller. Erased with the user.', example: '203.0.113.7' }),
     requestId: z.string().nullable(),
-    eventId: z.string().nullable().meta({ description: 'The event that tells of it; null for what is no event.' }),
-    hash: Hash.meta({ description: 'SHA-256 over the entry, `previousHash` included.' }),
-    previousHash: Hash.nullable().meta({ description: 'The hash of the entry before; null for the first.' }),
+    eventId: z
+      .string()
+      .nullable()
+      .meta({ description: 'The event of the action. Null for an action that is not an event.' }),
+    hash: Hash.meta({ description: 'SHA-256 over the entry, including `previousHash`.' }),
+    previousHash: Hash.nullable().meta({ description: 'The hash of the previous entry. Null for the first.' }),
   })
   .meta({ id: 'AuditEntry' })
 export type AuditEntry = z.infer<typeof AuditEntry>
@@ -40,12 +47,12 @@ export const ListAuditLog = z.strictObject({
     .string()
     .min(1)
     .max(ID_CHARS_MAX)
-    .meta({ description: 'Who did it: an id, or `system`, `cli` and the like.', example: 'cli' })
+    .meta({ description: 'Who did it: an id, or a word such as `system` or `cli`.', example: 'cli' })
     .optional(),
   action: z
     .enum([...AUDIT_ACTIONS, ...AUDIT_FAMILIES])
     .meta({
-      description: 'What was done: a type, or a family such as `user.*`.',
+      description: 'What was done: an action, or a family such as `user.*`.',
       'x-expected': 'an action such as user.created, or a family such as user.*',
       example: 'api_key.*',
     })
@@ -54,13 +61,13 @@ export const ListAuditLog = z.strictObject({
     .string()
     .min(1)
     .max(ID_CHARS_MAX)
-    .meta({ description: 'The record that it was done to: an id.', example: 'key_01jb2m7x9kq4t8v6w0r3s5y1zj' })
+    .meta({ description: 'The id of the record that the action concerns.', example: 'key_01jb2m7x9kq4t8v6w0r3s5y1zj' })
     .optional(),
   user_id: z
     .string()
     .min(1)
     .max(ID_CHARS_MAX)
-    .meta({ description: 'The user by whom or about whom it is.', example: 'usr_01jb2m7x9kq4t8v6w0r3s5y1zb' })
+    .meta({ description: 'The user who did it or whom it concerns.', example: 'usr_01jb2m7x9kq4t8v6w0r3s5y1zb' })
     .optional(),
   since: z.iso
     .datetime({ offset: true })

@@ -79,7 +79,7 @@ async function placeOf(tx: Db, tenantId: Id<'ten'>, signer: NodeSigner): Promise
   if (head === null) return { seq: 0, hash: null }
   if (!isSignedHead(signer.publicKey, tenantId, head))
     throw new Error(
-      `the audit log of ${tenantId} does not go on: its head was altered. Run: halfkey audit verify --tenant ${tenantId}`,
+      `the audit log of ${tenantId} cannot continue: its head was altered. Run: halfkey audit verify --tenant ${tenantId}`,
     )
   return head
 }
@@ -106,7 +106,7 @@ async function appendOrTell(tx: Db, deps: Appending, tenantId: Id<'ten'>, acts: 
   try {
     await append(tx, deps, tenantId, acts)
   } catch (error) {
-    deps.log.error({ err: error, tenantId }, 'an audit log does not go on')
+    deps.log.error({ err: error, tenantId }, 'an audit log cannot continue')
     throw error
   }
 }
@@ -122,7 +122,7 @@ const followerOf = (deps: Appending): Follower => ({
 /** Appends entries for audit-only entries that wait. @returns whether there are more */
 async function followNotes(db: Db, deps: Appending): Promise<boolean> {
   const tenants = await store.tenantsWithNotes(db, TENANTS_A_ROUND)
-  return workForTenants(tenants, 'the audit log could not take notes', (tenantId) =>
+  return workForTenants(tenants, 'the audit log could not record actions', (tenantId) =>
     db.tx(async (tx) => {
       const notes = await store.takeNotes(tx, tenantId, NOTES_A_TURN)
       await appendOrTell(tx, deps, tenantId, notes.map(actOfAuditOnly))

@@ -20,12 +20,12 @@ const PORTION = 1_000
 async function trustedKey(tx: Db, deps: Deps, tenantId: Id<'ten'>): Promise<Buffer> {
   const signer = await freshNodeSigner(tx, deps.keys, tenantId).catch((error: unknown) => {
     throw new AuditFault(
-      `The key of ${tenantId} cannot be opened, so nothing can be said of its log: ${(error as Error).message}`,
+      `The key of ${tenantId} cannot be opened, so its log cannot be verified: ${(error as Error).message}`,
     )
   })
   if (!signer.publicKey.equals(signer.storedPublicKey))
     throw new AuditFault(
-      `The public key of ${tenantId} in the database was altered: it is not that of its private key.`,
+      `The public key of ${tenantId} in the database was altered: it does not match the private key.`,
     )
   return signer.publicKey
 }
@@ -84,9 +84,7 @@ export function verifyLog(
     const log = check.end(head)
     // The chain is unaltered, so it is the event that changed.
     if (unlike !== null)
-      throw new AuditFault(
-        `The event ${unlike.eventId} was altered: it is not the one that ${nameOf(unlike)} tells of.`,
-      )
+      throw new AuditFault(`The event ${unlike.eventId} was altered: it does not match ${nameOf(unlike)}.`)
     return log
   })
 }

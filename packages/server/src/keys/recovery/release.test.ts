@@ -159,7 +159,7 @@ describe('a release', () => {
     expect(others).toEqual({})
     expect(signed + refused).toBe(20)
     // No two waited for each other.
-    expect(service.logs()).not.toContain('begins again')
+    expect(service.logs()).not.toContain('is retried')
     expectError(await ask(), 410, 'delegated_session_revoked')
   })
 

@@ -60,7 +60,7 @@ const NOT_REACHABLE = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMED
 /** An open connection was closed: the operating system's codes, and PostgreSQL's (class 57P, operator intervention). */
 const CUT = new Set(['ECONNRESET', 'EPIPE', '57P01', '57P02'])
 
-/** An error in words that say what to do, and the exit code it ends the process with. */
+/** An error message that says what to do, and the exit code of the process. */
 function explain(error: unknown): { exitCode: number; message: string } {
   if (error instanceof UsageError) return { exitCode: EXIT.usage, message: error.message }
   if (error instanceof ConfigError)
@@ -79,16 +79,16 @@ function explain(error: unknown): { exitCode: number; message: string } {
 }
 
 function explainFailure(error: unknown): string {
-  // Several addresses tried, e.g. IPv4 and IPv6, and none answers: Node's error itself says nothing.
+  // Node's own error is empty if several addresses were tried, e.g. IPv4 and IPv6, and all failed.
   const cause = error instanceof AggregateError && error.message === '' ? error.errors[0] : error
   const { code, message } = cause as { code?: unknown; message?: unknown }
   const told = redact(typeof message === 'string' && message !== '' ? message : String(cause))
   if (error instanceof CommandError || typeof code !== 'string') return told
-  if (code === NO_SUCH_TABLE) return 'The database has no tables of this release yet. Run: halfkey migrate'
+  if (code === NO_SUCH_TABLE) return 'The database lacks tables of this release. Run: halfkey migrate'
   if (NOT_REACHABLE.has(code))
-    return `The database can't be reached (${told}). Is it running, and is DATABASE_URL right?`
+    return `The database can't be reached (${told}). Check that it is running and that DATABASE_URL is right.`
   if (CUT.has(code))
-    return `A connection was cut (${told}), most likely the one to the database. Run this again once it answers.`
+    return `A connection was lost (${told}), most likely to the database. Run this again when the database is reachable.`
   return told
 }
 

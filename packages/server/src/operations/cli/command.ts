@@ -117,7 +117,7 @@ export async function findTenant(deps: Deps, wanted: string | undefined): Promis
   if (wanted === undefined && second === undefined) return first.id
   const shown = tenants.map((tenant) => `\n  ${tenant.id}  ${tenant.name}`).join('')
   const more = tenants.length === TENANTS_SHOWN_MAX ? '\n  …' : ''
-  if (wanted === undefined) throw new UsageError(`There are several tenants: name one with --tenant.${shown}${more}`)
+  if (wanted === undefined) throw new UsageError(`There are several tenants. Name one with --tenant.${shown}${more}`)
   throw new CommandError(`There is no tenant ${wanted}. Tenants:${shown}${more}`)
 }
 
@@ -129,7 +129,7 @@ export async function runAlone<T>(
 ): Promise<T> {
   const done = await withTryLock(deps, lock, async (goOn) => ({ value: await work(goOn) }))
   if (done !== undefined) return done.value
-  throw new CommandError(`Another ${what}. Wait for its end, and run this again.`)
+  throw new CommandError(`Another ${what}. Wait until it has ended, then run this again.`)
 }
 
 /** So many of something, e.g. `1 link`, `2 links`. */

@@ -48,7 +48,7 @@ export async function* followFeed(
   const { events } = remote.client
   let page = await events.list({ ...start, type, limit }, { signal })
   for (;;) {
-    if (page.missed) context.err('Some events were missed: they are no longer kept.')
+    if (page.missed) context.err('Some events are missing: they are older than the retention period.')
     yield page
     if (page.events.length === 0 && !page.hasMore) await delay(EMPTY_MS, undefined, { signal })
     const query = { after: page.nextCursor, type, limit: PAGE_MAX, wait: WAIT_SECONDS }

@@ -4,7 +4,7 @@ import { type CliCommand, UsageError, type Work } from './command.ts'
 import { completionScript, SHELLS } from './completion.ts'
 
 const FOOTER = `
-"halfkey help <command>" explains a command. "halfkey completion" makes your shell complete them.
+"halfkey help <command>" explains a command. "halfkey completion" lets your shell complete them.
 With --json a command prints its result as one line of JSON, and an error likewise on standard error.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 78 bad configuration.
 Configuration is read from the environment; the documentation lists every variable.`
@@ -89,7 +89,7 @@ function createProgram(commands: readonly CliCommand[], found: (work: Work) => v
     })
   program
     .command('help')
-    .summary('Show this, or all about one command')
+    .summary('Show this list, or the help of one command')
     .argument('[command...]')
     .action((names: string[]) => {
       const command = treeOf(program).find((each) => nameOf(each) === names.join(' '))
@@ -152,6 +152,6 @@ export function readCommandLine(commands: readonly CliCommand[], words: readonly
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
   }
-  if (work === undefined) throw new UsageError('There is nothing to do. Run: halfkey help')
+  if (work === undefined) throw new UsageError('No command was given. Run: halfkey help')
   return work
 }

@@ -199,13 +199,13 @@ test.each([
   [['listen', '--forward-to', 'http://localhost:1', '--events', 'users'], {}, 1, 'user.*'],
   [['listen', '--forward-to', 'http://localhost:1'], { HALFKEY_WEBHOOK_SECRET: 'nonsense' }, 2, 'whsec_'],
   [['listen', '--forward-to', 'http://localhost:1'], { HALFKEY_KEY: '' }, 2, 'export HALFKEY_KEY='],
-  [['listen', '--forward-to', 'http://localhost:1'], { HALFKEY_KEY: 'hk_sk_nonsense' }, 2, 'copied whole'],
+  [['listen', '--forward-to', 'http://localhost:1'], { HALFKEY_KEY: 'hk_sk_nonsense' }, 2, 'copied it completely'],
   [['listen', '--forward-to', 'http://localhost:1', '--key-file', '/nonexistent'], {}, 1, "can't be read"],
   [['events', 'tail'], { HALFKEY_URL: 'http://127.0.0.1:1' }, 1, 'halfkey serve'],
   [['events', 'tail', '--url', 'ftp://x'], {}, 2, '--url'],
   [['events', 'tail', '--limit', '1001'], {}, 2, '--limit'],
   [['deliveries', 'list'], {}, 1, 'no webhook yet'],
-  [['deliveries', 'list', '--webhook', 'wh_nonsense'], {}, 1, 'There is no webhook'],
+  [['deliveries', 'list', '--webhook', 'wh_nonsense'], {}, 1, 'This key sees no webhook'],
   [['deliveries', 'retry'], {}, 2, '--all-dead-letters'],
   [['deliveries', 'retry', '--since', 'x', '--all-dead-letters'], {}, 2, 'one of'],
   [['deliveries', 'retry', '--since', 'x'], {}, 2, '--since'],
@@ -227,7 +227,7 @@ test('a key of another service is told by its variable, and what answers and is 
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const url = `http://127.0.0.1:${(server.address() as { port: number }).port}`
   const wrong = await run(service.admin, ['events', 'tail', '--url', url])
-  expect([wrong.code, wrong.err.includes('not a Halfkey')]).toEqual([1, true])
+  expect([wrong.code, wrong.err.includes('is not Halfkey')]).toEqual([1, true])
   await new Promise((resolve) => server.close(resolve))
 })
 
@@ -257,7 +257,7 @@ test('denials says what was refused and why; events show says where an event wen
   const tenant = await service.newTenant()
   const ada = await newHolder(tenant)
   const session = await newSession(service, tenant, ada, { policy: transfers(ada, '10') })
-  expect((await run(tenant, ['denials', '--user', ada.userId])).out).toBe('Nothing was refused.')
+  expect((await run(tenant, ['denials', '--user', ada.userId])).out).toBe('No denials.')
   await session.execute({ commands: [transfer(await ada.receive('11'))] })
   const refused = await run(tenant, ['denials', '--session', session.id])
   expect(refused.out).toMatch(new RegExp(`^\\S+Z  1×  ${session.id}  spend\\[0\\]  .*11 USDX`))
@@ -271,7 +271,7 @@ test('denials says what was refused and why; events show says where an event wen
   expect(shown.out).toContain('Sent to one webhook:')
   expect(shown.out).toContain(webhook.id)
   const unknown = await run(tenant, ['events', 'show', '--id', 'evt_none'])
-  expect([unknown.code, unknown.err]).toEqual([1, expect.stringContaining('There is no event evt_none')])
+  expect([unknown.code, unknown.err]).toEqual([1, expect.stringContaining('This key sees no event evt_none')])
 })
 
 test('without HALFKEY_URL a command finds the service that runs in its folder', async () => {

@@ -26,8 +26,11 @@ const BACKOFF_MAX_MS = 5_000
 /** Adds the options of every command that calls a running service. */
 export const remoteOptions = (command: Command) =>
   command
-    .option('--url <url>', `the service; ${CLIENT_VARIABLES.url}, or the one that runs in this folder, when not given`)
-    .option('--key-file <file>', `a file with its API key; the key in ${CLIENT_VARIABLES.key} when not given`)
+    .option(
+      '--url <url>',
+      `the address of the service (default: ${CLIENT_VARIABLES.url}, or the service that runs in this folder)`,
+    )
+    .option('--key-file <file>', `a file with the API key (default: the key in ${CLIENT_VARIABLES.key})`)
 
 /** A running service, as an API key may use it. */
 export interface Remote {
@@ -62,10 +65,12 @@ function readKey(file: string | undefined): string {
   const where = file === undefined ? CLIENT_VARIABLES.key : file
   if (key === null)
     throw new UsageError(
-      `There is no API key. Set ${where}: export ${where}=hk_sk_…   # the first start prints one; halfkey keys create makes others`,
+      `There is no API key. Set ${where}: export ${where}=hk_sk_…   # the first start prints one; halfkey keys create creates others`,
     )
   if (apiKeyType(key) !== 'secret')
-    throw new UsageError(`What is in ${where} is not a secret key of Halfkey (hk_sk_…): was it copied whole?`)
+    throw new UsageError(
+      `${where} does not contain a secret key of Halfkey (hk_sk_…). Check that you copied it completely.`,
+    )
   return key
 }
 
@@ -79,13 +84,13 @@ export function addressOf(text: string): string | null {
 /** Why a call was not answered by a Halfkey, in words that say what to do; null for what a Halfkey refused. */
 export function explainNoService({ status, code, message, cause }: HalfkeyError, url: string): string | null {
   if (code === 'invalid_response' || code === 'unexpected_redirect')
-    return `What answers at ${url} (status ${status}) is not a Halfkey. Is ${CLIENT_VARIABLES.url} right?`
+    return `The server at ${url} (status ${status}) is not Halfkey. Check ${CLIENT_VARIABLES.url}.`
   if (status > 0) return null
   // What `fetch` itself says is that it failed; several addresses tried: the first one's error says most.
   const failure = cause instanceof Error && cause.cause !== undefined ? cause.cause : cause
   const first = failure instanceof AggregateError ? failure.errors[0] : failure
   const reason = first instanceof Error ? first.message : message
-  return `No service answers at ${url} (${reason}). Is it running? Start it with: halfkey serve, or name it in ${CLIENT_VARIABLES.url}.`
+  return `No service responds at ${url} (${reason}). Start it with: halfkey serve, or set ${CLIENT_VARIABLES.url} to its address.`
 }
 
 /**
@@ -103,7 +108,7 @@ export async function withRemote<T>(
       `${options.url === undefined ? CLIENT_VARIABLES.url : '--url'} must be an http(s) URL such as ${URL_DEFAULT}, not "${given}".`,
     )
   const apiKey = readKey(options.keyFile)
-  const refused = `The service does not take this key. Look at ${options.keyFile ?? CLIENT_VARIABLES.key}: is it this service's, and active?`
+  const refused = `The service rejected this key. Check that ${options.keyFile ?? CLIENT_VARIABLES.key} holds an active key of this service.`
   const explain = (error: HalfkeyError) =>
     explainNoService(error, url) ?? (error.status === 401 ? refused : error.message)
   try {
@@ -129,11 +134,11 @@ export async function retryTransient<T>(
   for (let failures = 0; ; failures += 1) {
     try {
       const answer = await call()
-      if (failures > 0) err('The service answers again.')
+      if (failures > 0) err('The service is reachable again.')
       return answer
     } catch (error) {
       if (!(error instanceof HalfkeyError) || !isTransient(error)) throw error
-      if (failures === 0) err(`${explain(error)} Trying again.`)
+      if (failures === 0) err(`${explain(error)} Retrying.`)
       await delay(Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** failures), undefined, { signal })
     }
   }

@@ -142,7 +142,7 @@ export function missingPage(): PlainAnswer {
   const hasGuides = guides.has('/docs')
   const toGuides = '<li><a href="/docs">All guides</a></li><li><a href="/docs/errors">Error codes</a></li>'
   const links = `${hasGuides ? toGuides : ''}<li><a href="/docs/api">API reference</a></li>`
-  const said = hasGuides ? 'There is no such page here.' : 'The guides are not part of this installation.'
+  const said = hasGuides ? 'This page does not exist.' : 'The guides are not part of this installation.'
   const body = renderPage({
     title: 'Page not found',
     path: '',

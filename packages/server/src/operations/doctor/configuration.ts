@@ -21,7 +21,7 @@ function unknownVariable(name: string): Finding {
   const guess = meant(name)
   return warning(
     'configuration.unknown',
-    `${name} is set, and nothing reads it.${guess === undefined ? '' : ` Did you mean ${guess}?`}`,
+    `${name} is set, but Halfkey does not read it.${guess === undefined ? '' : ` Did you mean ${guess}?`}`,
     guess === undefined
       ? `unset ${name}   # docs/operating.md lists every variable`
       : `export ${guess}="$${name}"; unset ${name}`,
@@ -39,19 +39,18 @@ export function checkConfiguration(config: Config, problems: readonly string[]):
     ),
   )
   const odd = firstOfEach([
-    ok('configuration', problems.length === 0 && `${set} settings are set, the others have defaults.`),
+    ok('configuration', problems.length === 0 && `${set} settings are set. The others have their defaults.`),
     note(
       'configuration.environment',
-      config.env === 'development' &&
-        'Development mode: loopback receivers, origins over http and the faucet are open.',
-      'export HALFKEY_ENV=production   # before anybody else can reach it',
+      config.env === 'development' && 'Development mode: loopback receivers, http origins and the faucet are allowed.',
+      'export HALFKEY_ENV=production   # before anybody else can reach the service',
     ),
     warning('configuration.rate_limits', !config.rateLimits && 'All rate limits are off.', 'unset HALFKEY_RATE_LIMITS'),
     problem(
       'configuration.trusted_proxies',
       config.trustedProxies.some((range) => range.endsWith('/0')) &&
-        'HALFKEY_TRUSTED_PROXIES trusts every address: any client can choose the address it is limited and logged by.',
-      'export HALFKEY_TRUSTED_PROXIES=10.0.0.5   # the addresses of your proxies alone',
+        'HALFKEY_TRUSTED_PROXIES trusts every address: any client can choose the address that limits and logs use for it.',
+      'export HALFKEY_TRUSTED_PROXIES=10.0.0.5   # only the addresses of your proxies',
     ),
   ])
   return [...mistakes, ...config.unknown.map(unknownVariable), ...odd]
@@ -72,39 +71,39 @@ export function checkExposure(config: Config): Finding[] {
       'public_url',
       config.publicUrl === null &&
         env === 'production' &&
-        `HALFKEY_PUBLIC_URL is not set: tokens name ${origin} as their issuer, and passkeys belong to ${hostname}.`,
+        `HALFKEY_PUBLIC_URL is not set, so tokens name ${origin} as their issuer, and passkeys belong to ${hostname}.`,
       'export HALFKEY_PUBLIC_URL=https://wallets.example.com   # the same for every process, before the first sign-in',
     ),
     problem(
       'public_url',
       isAway &&
         protocol !== 'https:' &&
-        `${origin} is not https: passkeys do not work there, and tokens travel in clear.`,
+        `${origin} is not https: passkeys do not work there, and tokens are sent unencrypted.`,
       `export HALFKEY_PUBLIC_URL=https://${hostname}`,
     ),
     problem(
       'public_url',
       isAway &&
         ipaddr.isValid(hostname.replace(/^\[(.*)\]$/, '$1')) &&
-        `${hostname} is an address: passkeys need a name.`,
+        `${hostname} is an IP address: passkeys need a host name.`,
       'export HALFKEY_PUBLIC_URL=https://wallets.example.com',
     ),
     ok('public_url', `${origin}.`),
-    ok('metrics', token !== null && token.length >= 16 && 'Metrics ask for a token.'),
-    warning('metrics', token !== null && 'HALFKEY_METRICS_TOKEN is short enough to be guessed.', NEW_TOKEN),
+    ok('metrics', token !== null && token.length >= 16 && 'Metrics require a token.'),
+    warning('metrics', token !== null && 'HALFKEY_METRICS_TOKEN is so short that it can be guessed.', NEW_TOKEN),
     warning(
       'metrics',
-      port !== null && !isLoopback(host) && `Metrics are open to everybody who reaches port ${port} of ${host}.`,
+      port !== null && !isLoopback(host) && `Everybody who reaches port ${port} of ${host} can read the metrics.`,
       NEW_TOKEN,
     ),
     note(
       'metrics',
       port === null &&
         env === 'production' &&
-        'Nobody can read the metrics: there is neither a token nor a port for them.',
+        'Nobody can read the metrics: neither a token nor a port is set for them.',
       NEW_TOKEN,
     ),
-    ok('metrics', 'Metrics are readable on loopback alone.'),
+    ok('metrics', 'Metrics are readable on loopback only.'),
     note(
       'traces',
       otlpEndpoint !== null && `${traceRatio * 100} % of requests are traced to ${new URL(otlpEndpoint).origin}.`,
@@ -123,7 +122,7 @@ export function checkStripe(config: Config): Finding[] {
     problem(
       'stripe.key',
       !/^(sk|rk)_(test|live)_\w{8,}$/.test(key) &&
-        "HALFKEY_STRIPE_SECRET_KEY is not of the form of Stripe's secret or restricted keys (sk_…, rk_…).",
+        'HALFKEY_STRIPE_SECRET_KEY does not look like a secret or restricted key of Stripe (sk_…, rk_…).',
       'export HALFKEY_STRIPE_SECRET_KEY=rk_live_…   # dashboard.stripe.com, Developers, API keys',
     ),
     warning(
@@ -135,16 +134,16 @@ export function checkStripe(config: Config): Finding[] {
       'stripe.webhook_secret',
       secret !== null &&
         !/^whsec_\S{8,}$/.test(secret) &&
-        'HALFKEY_STRIPE_WEBHOOK_SECRET does not begin with whsec_: events of Stripe will all be refused.',
+        "HALFKEY_STRIPE_WEBHOOK_SECRET does not begin with whsec_: all of Stripe's events will be refused.",
       'export HALFKEY_STRIPE_WEBHOOK_SECRET=whsec_…   # dashboard.stripe.com, Developers, Webhooks, the endpoint',
     ),
-    warning('stripe.prices', prices.size === 0 && 'No plan can be bought.', newPrices),
-    warning('stripe.prices', odd.length > 0 && `Not the form of a price's id: ${odd.join(', ')}.`, newPrices),
+    warning('stripe.prices', prices.size === 0 && 'No plan is on sale.', newPrices),
+    warning('stripe.prices', odd.length > 0 && `These do not look like price ids: ${odd.join(', ')}.`, newPrices),
     note(
       'stripe.api',
-      new URL(stripeApi).host !== 'api.stripe.com' && `Stripe's API is asked at ${stripeApi}.`,
+      new URL(stripeApi).host !== 'api.stripe.com' && `HALFKEY_STRIPE_API points to ${stripeApi}, not to Stripe.`,
       'unset HALFKEY_STRIPE_API',
     ),
   ])
-  return findings.length > 0 ? findings : [ok('stripe', "Key, webhook secret and prices have Stripe's form.")]
+  return findings.length > 0 ? findings : [ok('stripe', 'Key, webhook secret and prices look valid.')]
 }

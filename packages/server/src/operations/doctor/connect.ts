@@ -48,14 +48,15 @@ async function reach(connection: Connection): Promise<{ db: Database } | { code:
   }
 }
 
-const FIX = 'psql "$DATABASE_URL" -c "select 1"   # is it running, can this machine reach it, and does it let us in?'
+const FIX =
+  'psql "$DATABASE_URL" -c "select 1"   # is it running, can this machine reach it, and is the password right?'
 
 async function reachServer(url: string): Promise<Reached> {
   const at = URL.parse(url)
   const name =
     at === null ? 'The database of DATABASE_URL' : `PostgreSQL at ${at.host || 'a local socket'}${at.pathname}`
   const found = await reach({ connectionString: url })
-  if ('db' in found) return { findings: [ok('database', `${name} answers.`)], db: found.db, dataFolder: null }
+  if ('db' in found) return { findings: [ok('database', `${name} responds.`)], db: found.db, dataFolder: null }
   return nothing(problem('database', `${name} cannot be reached: ${found.message || found.code}.`, FIX))
 }
 
@@ -73,13 +74,13 @@ function isOfFolder(dataDir: string, { dataDirectory }: DatabaseRecord): boolean
 async function reachEmbedded(dataDir: string, record: DatabaseRecord): Promise<Reached> {
   const { host, port, user, password, database, dataDirectory } = record
   if (!isOfFolder(dataDir, record)) {
-    const seen = `${dataDir} was copied here: its record names the data in ${dataDirectory}. The next start corrects it.`
+    const seen = `${dataDir} was copied here: its record names the data in ${dataDirectory}. The next start corrects the record.`
     return nothing(note('database', seen, 'halfkey serve'))
   }
   const found = await reach({ host, port, user, password, database })
   if ('db' in found)
     return {
-      findings: [ok('database', `The embedded PostgreSQL answers; its data lies in ${dataDirectory}.`)],
+      findings: [ok('database', `The embedded PostgreSQL responds. Its data is in ${dataDirectory}.`)],
       db: found.db,
       dataFolder: dataDirectory,
     }
@@ -88,7 +89,7 @@ async function reachEmbedded(dataDir: string, record: DatabaseRecord): Promise<R
     : nothing(
         problem(
           'database',
-          `The embedded PostgreSQL of ${dataDir} does not let us in: ${found.message}.`,
+          `The embedded PostgreSQL of ${dataDir} refuses the connection: ${found.message}.`,
           `tail ${dataDir}/server.log   # is this the user of the service?`,
         ),
       )
@@ -101,7 +102,7 @@ export async function connectToLook(config: Config): Promise<Reached> {
   try {
     const record = readRecord(config.dataDir)
     if (record === null)
-      return nothing(note('database', 'There is no database yet: the first start makes it.', 'halfkey serve'))
+      return nothing(note('database', 'There is no database yet. The first start creates it.', 'halfkey serve'))
     return await reachEmbedded(config.dataDir, record)
   } catch (error) {
     if (!(error instanceof EmbeddedDatabaseError)) throw error

@@ -18,18 +18,18 @@ function checkServer(server: Server): Finding[] {
   return firstOfEach([
     problem(
       'database.version',
-      server.versionNum < VERSION_MIN && `PostgreSQL ${version} is too old: 15 is the oldest that will do.`,
+      server.versionNum < VERSION_MIN && `PostgreSQL ${version} is too old. Halfkey needs version 15 or later.`,
       'pg_upgrade   # or restore a dump into a newer one',
     ),
     ok('database.version', `PostgreSQL ${version}.`),
     problem(
       'database.extensions',
       pgTrgm === 'missing' && 'The server does not have the extension pg_trgm.',
-      "apt-get install postgresql-contrib   # or your system's package of that name",
+      'apt-get install postgresql-contrib   # or the same package of your system',
     ),
     note(
       'database.extensions',
-      pgTrgm === 'available' && 'pg_trgm is not installed yet: the first migration does that.',
+      pgTrgm === 'available' && 'pg_trgm is not installed yet. The first migration installs it.',
       'halfkey migrate',
     ),
     ok('database.extensions', 'pg_trgm is installed.'),
@@ -40,24 +40,24 @@ function checkConnections({ maxConnections, reserved, connections, ours }: Serve
   const room = maxConnections - reserved
   const need = config.databaseConnections + CONNECTIONS_BESIDE
   const foreign = connections - ours
-  const seen = `A process opens up to ${need} connections; the server has ${room} for its users, of which ${foreign} are taken by others.`
+  const seen = `A process opens up to ${need} connections. The server has ${room} for its users, of which others use ${foreign}.`
   const fix = `psql "$DATABASE_URL" -c 'alter system set max_connections = ${Math.ceil((2 * need + foreign + reserved) / 50) * 50}'   # as its superuser, then restart it; or lower HALFKEY_DATABASE_CONNECTIONS`
   const processes = Math.floor((room - foreign) / need)
   const check = 'database.connections'
   return firstOfEach([
-    problem(check, processes < 1 && `${seen} They do not suffice for one process.`, fix),
-    warning(check, connections > 0.9 * room && `${connections} of ${room} connections are taken.`, fix),
+    problem(check, processes < 1 && `${seen} That is not enough for one process.`, fix),
+    warning(check, connections > 0.9 * room && `${connections} of ${room} connections are in use.`, fix),
     ok(check, `${seen} That is enough for ${processes} such process${processes === 1 ? '' : 'es'}.`),
   ])
 }
 
 /** What keeps PostgreSQL from clearing dead rows away until it stops. */
 function checkVacuum({ transactionSeconds, transactionPid: pid, ageTransactions: age }: Server): Finding[] {
-  const open = `A transaction has been open for ${inWords(transactionSeconds ?? 0)} (pid ${pid}): until it ends no dead row can be cleared away.`
+  const open = `A transaction has been open for ${inWords(transactionSeconds ?? 0)} (pid ${pid}). Until it ends, PostgreSQL cannot remove dead rows.`
   const end = `select pg_terminate_backend(${pid});   -- look first: select * from pg_stat_activity where pid = ${pid}`
-  const aged = `${Math.round(age / 1e6)} million transactions since the database was last frozen; past 2 000 million it stops.`
+  const aged = `${Math.round(age / 1e6)} million transactions since the database was last frozen. After 2 000 million, it stops.`
   const freeze =
-    'vacuumdb --freeze --jobs 2 "$DATABASE_URL"   # and find what keeps autovacuum from it: a long transaction, a slot'
+    'vacuumdb --freeze --jobs 2 "$DATABASE_URL"   # and find what blocks autovacuum: a long transaction, a replication slot'
   return [
     (transactionSeconds ?? 0) > LONG_TRANSACTION_SECONDS
       ? warning('database.transactions', open, end)
@@ -70,7 +70,7 @@ function checkVacuum({ transactionSeconds, transactionPid: pid, ageTransactions:
 const MUST_BE_ON = {
   fsync: 'a power cut can destroy the database',
   full_page_writes: 'a power cut can leave torn pages',
-  synchronous_commit: 'what was answered with success can be lost in a crash',
+  synchronous_commit: 'a crash can lose changes that were confirmed',
   autovacuum: 'the delivery tables fill with dead rows within hours',
 }
 
@@ -92,7 +92,7 @@ async function checkMigrations(db: Db): Promise<{ findings: Finding[]; there: bo
   const check = 'database.migrations'
   const applied = await readMigrationsApplied(db)
   if (applied === null) {
-    const seen = 'The database is empty: the first start, or a migration, makes the tables.'
+    const seen = 'The database is empty. The first start, or a migration, creates the tables.'
     return { findings: [note(check, seen, 'halfkey migrate')], there: false }
   }
   const release = await readMigrations()
@@ -104,15 +104,15 @@ async function checkMigrations(db: Db): Promise<{ findings: Finding[]; there: bo
     problem(
       check,
       changed.length > 0 &&
-        `Applied in another form than this release has: ${changed.map(({ name }) => name).join(', ')}.`,
-      'npx halfkey@<the release that made this database> doctor   # run that one, or restore a backup',
+        `Applied in a different form than in this release: ${changed.map(({ name }) => name).join(', ')}.`,
+      'npx halfkey@<the release that created this database> doctor   # run that release, or restore a backup',
     ),
     problem(check, missing.length > 0 && `Not applied yet: ${missing.join(', ')}.`, 'halfkey migrate'),
     note(
       check,
       newer.length > 0 &&
-        `The schema is newer than this release (${newer.join(', ')}). That is as it should be during an upgrade.`,
-      'halfkey migrate   # by the newer release; then restart what still runs the old one: docs/upgrading.md',
+        `The schema is newer than this release (${newer.join(', ')}). That is normal during an upgrade.`,
+      'halfkey migrate   # with the newer release; then restart all processes of the old one: docs/upgrading.md',
     ),
     ok(check, `All ${release.length} are applied.`),
   ])
@@ -126,7 +126,7 @@ async function checkClock(db: Db): Promise<Finding> {
   const skew = await readClockSkewSeconds(db)
   const seen = `This machine's clock is ${Math.abs(skew).toFixed(1)} s ${skew < 0 ? 'behind' : 'ahead of'} the database's.`
   const fix =
-    "timedatectl set-ntp true; timedatectl   # on this machine and on the database's: second factors and sign-ins fail by it"
+    "timedatectl set-ntp true; timedatectl   # on this machine and the database's: a wrong clock makes second factors and sign-ins fail"
   return graded('clock', Math.abs(skew), SKEW_SECONDS, seen, fix)
 }
 

@@ -31,7 +31,7 @@ export function checkDataFolder({ databaseUrl, dataDir }: Config): Finding[] {
   return firstOfEach([
     note(
       'data_folder',
-      folder === 'missing' && `${dataDir} does not exist: the first start makes it.`,
+      folder === 'missing' && `${dataDir} does not exist. The first start creates it.`,
       'halfkey serve',
     ),
     problem(
@@ -43,13 +43,13 @@ export function checkDataFolder({ databaseUrl, dataDir }: Config): Finding[] {
       'data_folder',
       isStats(folder) &&
         (folder.mode & 0o022) !== 0 &&
-        `${dataDir} can be written by others (mode ${octal(folder)}): they could put another database in its place.`,
+        `Others can write to ${dataDir} (mode ${octal(folder)}) and could replace the database.`,
       `chmod go-w ${quoted(dataDir)}`,
     ),
     ok('data_folder', isStats(folder) && `${dataDir}, mode ${octal(folder)}.`),
     problem(
       'data_folder.record',
-      isStats(stats) && (stats.mode & 0o077) !== 0 && `${record}, which holds a password, is open to others.`,
+      isStats(stats) && (stats.mode & 0o077) !== 0 && `Others can read ${record}, which contains a password.`,
       `chmod 600 ${quoted(record)}`,
     ),
   ])
@@ -59,8 +59,8 @@ export function checkDataFolder({ databaseUrl, dataDir }: Config): Finding[] {
 export function checkDisk(folder: string): Finding[] {
   const disk = statfsSync(folder)
   const [free, all] = [disk.bavail * disk.bsize, disk.blocks * disk.bsize]
-  const seen = `${(free / GIB).toFixed(1)} GiB of ${(all / GIB).toFixed(1)} GiB are free where the database lies (${folder}).`
-  const fix = `df -h ${quoted(folder)}; make room or shorten HALFKEY_RETENTION: a full disk fails every write until there is some.`
+  const seen = `${(free / GIB).toFixed(1)} GiB of ${(all / GIB).toFixed(1)} GiB are free on the disk of the database (${folder}).`
+  const fix = `df -h ${quoted(folder)}; free some space or shorten HALFKEY_RETENTION: on a full disk, every write fails.`
   return firstOfEach([
     problem('database.disk', free < FREE_BYTES.problem && seen, fix),
     warning('database.disk', free < FREE_BYTES.warning && seen, fix),
@@ -73,7 +73,7 @@ export async function checkKeyFile(config: Config): Promise<{ findings: Finding[
   const path = config.kekFile as string
   const stats = look(path)
   if (stats === 'missing' && config.env === 'development') {
-    const seen = `${path} does not exist: the first start in development makes it.`
+    const seen = `${path} does not exist. The first start in development creates it.`
     return { findings: [note('key_file', seen, null)], keys: null }
   }
   try {
@@ -85,7 +85,7 @@ export async function checkKeyFile(config: Config): Promise<{ findings: Finding[
       ? `chmod 600 ${quoted(path)}`
       : stats === 'missing'
         ? `cp /safe/place/kek.key ${quoted(path)}   # for a new installation only: (umask 077; halfkey keys generate-kek > ${quoted(path)})`
-        : `ls -l ${quoted(path)}   # the service's user must be able to read it; put your copy back if it is damaged`
+        : `ls -l ${quoted(path)}   # the service's user must be able to read it; restore your copy if it is damaged`
     return { findings: [problem('key_file', error.message, fix)], keys: null }
   }
 }
@@ -101,7 +101,7 @@ function describeKeyFile(config: Config, path: string, stats: Stats, keyIds: rea
       me !== undefined &&
         stats.uid !== me &&
         stats.uid !== 0 &&
-        `${path} belongs to user ${stats.uid}, neither to root nor to this process's user (${me}): its owner can read every secret.`,
+        `${path} belongs to user ${stats.uid}, not to root or this process's user (${me}). Its owner can read every secret.`,
       `chown "$(id -un)" ${quoted(path)}`,
     ),
     problem(
@@ -109,7 +109,7 @@ function describeKeyFile(config: Config, path: string, stats: Stats, keyIds: rea
       isStats(folder) &&
         (folder.mode & 0o022) !== 0 &&
         (folder.mode & 0o1000) === 0 &&
-        `${parent} can be written by others: they could put another key file in its place.`,
+        `Others can write to ${parent} and could replace the key file.`,
       `chmod go-w ${quoted(parent)}`,
     ),
     warning(
@@ -117,13 +117,13 @@ function describeKeyFile(config: Config, path: string, stats: Stats, keyIds: rea
       config.env === 'production' &&
         config.databaseUrl === null &&
         path.startsWith(config.dataDir + sep) &&
-        `${path} lies in the data folder: a backup of the folder holds the secrets together with their key.`,
+        `${path} is in the data folder, so a backup of the folder contains the secrets together with their key.`,
       `mv ${quoted(path)} /etc/halfkey/kek.key; export HALFKEY_KEK_FILE=/etc/halfkey/kek.key`,
     ),
     note(
       'key_file.backup',
-      `Nothing here can tell whether a copy of ${path} is kept elsewhere. Without it no secret of the database can ever be read again.`,
-      `sha256sum ${quoted(path)}   # and the same of your copy, kept apart from the database's backups`,
+      `Halfkey cannot check whether you keep a copy of ${path}. If the file is lost, no secret of the database can ever be read again.`,
+      `sha256sum ${quoted(path)}   # compare with your copy, which you keep apart from the database's backups`,
     ),
   ])
 }

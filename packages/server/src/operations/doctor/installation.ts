@@ -22,8 +22,8 @@ export async function checkSealing(db: Db, held: HeldKeys | null): Promise<Findi
     return [
       problem(
         'key_file.database',
-        `This database is sealed by ${missing.join(', ')}, which the key file does not hold: the service will not start on it.`,
-        'cp /safe/place/kek.key "$HALFKEY_KEK_FILE"   # the file that belongs to this database, or its line added to yours',
+        `This database is sealed by ${missing.join(', ')}, which the key file does not contain. The service will not start.`,
+        'cp /safe/place/kek.key "$HALFKEY_KEK_FILE"   # the file that belongs to this database; or add its line to your file',
       ),
     ]
   const isRotating = sealing.length > 1 || sealing[0] !== held.keyId
@@ -36,8 +36,9 @@ export async function checkSealing(db: Db, held: HeldKeys | null): Promise<Findi
     ),
     note(
       'key_file.rotation',
-      !isAlone && 'The key file holds a key that this database needs no longer. Backups made before the rotation do.',
-      'halfkey keys rotate-kek --drop-old   # once a copy of its line is in a safe place',
+      !isAlone &&
+        'The key file contains a key that this database no longer needs. Backups from before the rotation need it.',
+      'halfkey keys rotate-kek --drop-old   # after you have stored a copy of its line in a safe place',
     ),
     ok('key_file.database', isAlone && `Key ${held.keyId} seals this database.`),
   ])
@@ -52,9 +53,9 @@ export async function checkQueue(db: Db): Promise<Finding[]> {
   const isStopped = workersAlive === 0 && troubles.connections === 0
   const limits = isStopped ? { warning: WAIT_SECONDS.warning } : WAIT_SECONDS
   const waiting = outboxEvents + deliveriesPending
-  const outbox = `${told(outboxEvents)} events wait for the hand-over to webhooks, the oldest for ${inWords(queue.outboxAgeSeconds)}.`
-  const pending = `${told(deliveriesPending)} deliveries are pending, ${told(deliveriesLeased)} of them being sent; the most overdue for ${inWords(queue.deliveryDueAgeSeconds)}.`
-  const oneMore = 'HALFKEY_ROLE=worker halfkey serve   # one more worker; and see what the log of the present ones says'
+  const outbox = `${told(outboxEvents)} events wait to be handed to webhooks, the oldest for ${inWords(queue.outboxAgeSeconds)}.`
+  const pending = `${told(deliveriesPending)} deliveries are pending, ${told(deliveriesLeased)} of them being sent. The most overdue has been due for ${inWords(queue.deliveryDueAgeSeconds)}.`
+  const oneMore = 'HALFKEY_ROLE=worker halfkey serve   # one more worker; also read the log of the running ones'
   const serve = 'halfkey serve   # HALFKEY_ROLE=all or worker'
   return [
     graded('queue.outbox', queue.outboxAgeSeconds, limits, outbox, oneMore),
@@ -63,30 +64,27 @@ export async function checkQueue(db: Db): Promise<Finding[]> {
       ok('workers', workersAlive > 0 && `${workersAlive} alive.`),
       warning(
         'workers',
-        isStopped && `The service is not running; ${told(waiting)} events and deliveries wait for it.`,
+        isStopped && `The service is not running. ${told(waiting)} events and deliveries are waiting.`,
         serve,
       ),
-      problem(
-        'workers',
-        waiting > 0 && 'Requests are answered, but no worker is alive to deliver their events.',
-        serve,
-      ),
-      warning('workers', 'No worker is alive: no event would be delivered.', serve),
+      problem('workers', waiting > 0 && 'The API is running, but no worker is alive to deliver events.', serve),
+      warning('workers', 'No worker is alive, so no events are delivered.', serve),
       warning(
         'queue.leases',
         overdueLeases > 0 &&
-          `${told(overdueLeases)} deliveries belong to workers that are gone, and no other has taken them back.`,
+          `${told(overdueLeases)} deliveries belong to dead workers, and no other worker has taken them over.`,
         'HALFKEY_ROLE=worker halfkey serve',
       ),
       note(
         'queue.dead_letters',
-        deadLetters > 0 && `${told(deadLetters)} dead letters are kept.`,
+        deadLetters > 0 && `There are ${told(deadLetters)} dead letters.`,
         'GET /v1/webhooks/:id/deliveries?status=dead_letter, then POST …/retry or /v1/webhooks/:id/recover',
       ),
       note(
         'queue.disabled_webhooks',
-        disabledWebhooks > 0 && `${told(disabledWebhooks)} webhooks are disabled, having failed everything for long.`,
-        'PATCH /v1/webhooks/:id {"status":"active"}   # once its receiver answers',
+        disabledWebhooks > 0 &&
+          `${told(disabledWebhooks)} webhooks are disabled, because all their deliveries failed for a long time.`,
+        'PATCH /v1/webhooks/:id {"status":"active"}   # when its receiver works again',
       ),
     ]),
   ]
@@ -97,10 +95,10 @@ export async function checkFollowers(db: Db): Promise<Finding[]> {
   const lags = await readFollowerLags(db)
   return lags.map(({ follower, tenantsBehind, events, ageSeconds }) => {
     const check = `followers.${follower}`
-    if (events === 0 || ageSeconds <= WAIT_SECONDS.warning) return ok(check, `Keeps up; ${events} events to go.`)
-    const seen = `${events} events of ${tenantsBehind} tenants are not folded yet, the oldest for ${inWords(ageSeconds)}.`
+    if (events === 0 || ageSeconds <= WAIT_SECONDS.warning) return ok(check, `Up to date, except for ${events} events.`)
+    const seen = `${events} events of ${tenantsBehind} tenants are not processed yet. The oldest is ${inWords(ageSeconds)} old.`
     const fix =
-      "journalctl -u halfkey-worker | grep 'could not fold'   # a worker does it, and its log says what stops it"
+      "journalctl -u halfkey-worker | grep 'could not process'   # a worker processes them; its log says what fails"
     return graded(check, ageSeconds, WAIT_SECONDS, seen, fix)
   })
 }
@@ -112,8 +110,8 @@ export async function checkImports(db: Db): Promise<Finding[]> {
   return (await readOpenImports(db, IMPORTS_TOLD)).map(({ id, tenantId, rows, since }) =>
     warning(
       'imports',
-      `The import of tenant ${tenantId} is half-way: ${rows} rows are staged since ${since.toISOString()}. Unless one is at work, finish it before \`keys rotate-kek --drop-old\`.`,
-      `halfkey import --discard ${id}   # or run the import again, and it goes on`,
+      `The import of tenant ${tenantId} is not finished: ${rows} rows are staged since ${since.toISOString()}. Unless it is running now, finish it before \`keys rotate-kek --drop-old\`.`,
+      `halfkey import --discard ${id}   # or run the import again: it continues`,
     ),
   )
 }
@@ -133,9 +131,9 @@ export async function checkRelyingParties(db: Db, config: Config): Promise<Findi
     warning(
       'passkeys',
       odd.length > 0 &&
-        `Passkeys of ${odd.length} apps belong to hosts that are neither ${own} nor within an allowed origin: ${named}.`,
-      'PATCH /v1/apps/:id {"allowedOrigins":["https://…"]}   # or HALFKEY_PUBLIC_URL, if that is what changed',
+        `The passkeys of ${odd.length} apps belong to hosts that are neither ${own} nor covered by an allowed origin: ${named}.`,
+      'PATCH /v1/apps/:id {"allowedOrigins":["https://…"]}   # or restore HALFKEY_PUBLIC_URL, if it changed',
     ),
-    ok('passkeys', "Every app's relying party fits the public URL or an origin of the app."),
+    ok('passkeys', "Every app's relying party matches the public URL or an origin of the app."),
   ])
 }

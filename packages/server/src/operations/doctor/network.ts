@@ -40,23 +40,23 @@ export async function checkDns(config: Config): Promise<Finding[]> {
   const name = isName ? host : NAME_TO_ASK
   const answers = await Promise.all(servers.map(async (server) => ({ server, ...(await ask(server, name)) })))
   const fix = own
-    ? 'export HALFKEY_DNS_SERVERS=…   # servers that answer; or unset it to use those of the system'
-    : 'cat /etc/resolv.conf   # or name others: export HALFKEY_DNS_SERVERS=192.0.2.53'
+    ? "export HALFKEY_DNS_SERVERS=…   # servers that respond; or unset it to use the system's servers"
+    : 'cat /etc/resolv.conf   # or set other servers: export HALFKEY_DNS_SERVERS=192.0.2.53'
   const findings = answers.map(({ server, failure }) => {
-    if (failure === null) return ok('dns', `${server} answers.`)
-    const seen = `The DNS server ${server} did not answer for ${name} (${failure}).`
+    if (failure === null) return ok('dns', `${server} responds.`)
+    const seen = `The DNS server ${server} did not resolve ${name} (${failure}).`
     return answers.every((each) => each.failure !== null) && own
-      ? problem('dns', `${seen} None does: webhooks to names cannot be delivered.`, fix)
+      ? problem('dns', `${seen} No DNS server works, so webhooks to host names cannot be delivered.`, fix)
       : warning('dns', seen, fix)
   })
-  if (servers.length === 0) findings.push(warning('dns', 'There is no DNS server to ask.', fix))
+  if (servers.length === 0) findings.push(warning('dns', 'No DNS server is configured.', fix))
   const reached = answers.filter((each) => each.failure === null)
   if (isName && reached.length > 0 && reached.every((each) => !each.exists))
     findings.push(
       warning(
         'public_url.dns',
-        `${host}, the public URL's host, has no address there.`,
-        `dig +short ${host}   # give the name an A record, or an AAAA record alone if that is what you mean`,
+        `${host}, the public URL's host, has no address in DNS.`,
+        `dig +short ${host}   # add an A record for the name, or only an AAAA record if you intend that`,
       ),
     )
   return findings
@@ -68,7 +68,7 @@ const PREFIX_MIN = { ipv4: 16, ipv6: 48 }
 function tooWide(entry: string): Finding[] {
   if (!entry.includes('/')) return []
   const [network, prefix] = ipaddr.parseCIDR(entry)
-  const fix = 'export HALFKEY_EGRESS_ALLOW=10.1.2.3/32,hooks.internal   # the receivers alone'
+  const fix = 'export HALFKEY_EGRESS_ALLOW=10.1.2.3/32,hooks.internal   # only the receivers'
   return firstOfEach([
     problem(
       'egress.allow',
@@ -77,7 +77,7 @@ function tooWide(entry: string): Finding[] {
     ),
     warning(
       'egress.allow',
-      prefix < PREFIX_MIN[network.kind()] && `HALFKEY_EGRESS_ALLOW opens the whole of ${entry} to any webhook.`,
+      prefix < PREFIX_MIN[network.kind()] && `HALFKEY_EGRESS_ALLOW opens all of ${entry} to any webhook.`,
       fix,
     ),
   ])
@@ -96,16 +96,15 @@ export async function checkEgress(config: Config): Promise<Finding[]> {
     )
   const opened = await Promise.all(INSIDE.map(isOpen)).finally(() => guard.close())
   const open = INSIDE.filter((_, at) => opened[at])
-  const fix = 'unset HALFKEY_EGRESS_ALLOW   # or list the receivers alone: 10.1.2.3/32,hooks.internal'
+  const fix = 'unset HALFKEY_EGRESS_ALLOW   # or list only the receivers: 10.1.2.3/32,hooks.internal'
   const guarded = firstOfEach([
     problem(
       'egress',
-      open.includes('169.254.169.254') &&
-        'The guard lets webhooks reach cloud metadata: report this as a security hole.',
+      open.includes('169.254.169.254') && 'Webhooks can reach cloud metadata: report this as a security vulnerability.',
       fix,
     ),
     warning('egress', open.length > 0 && `HALFKEY_EGRESS_ALLOW lets webhooks reach ${open.join(', ')}.`, fix),
-    ok('egress', 'Webhooks are kept out of private networks and of this machine.'),
+    ok('egress', 'Webhooks cannot reach private networks or this machine.'),
   ])
   return [...guarded, ...config.egressAllow.flatMap(tooWide)]
 }
@@ -116,7 +115,7 @@ const REDIS_TIMEOUT_MS = 3_000
 export async function checkRedis(config: Config): Promise<Finding[]> {
   if (config.redisUrl === null) return []
   const { createClient } = await import('@redis/client')
-  const fix = 'redis-cli -u "$REDIS_URL" ping   # until it answers, each process limits by itself'
+  const fix = 'redis-cli -u "$REDIS_URL" ping   # until it responds, each process limits by itself'
   let client: ReturnType<typeof createClient> | undefined
   try {
     client = createClient({
@@ -127,10 +126,10 @@ export async function checkRedis(config: Config): Promise<Finding[]> {
     client.on('error', () => {})
     await client.connect()
     await client.withAbortSignal(AbortSignal.timeout(REDIS_TIMEOUT_MS)).ping()
-    return [ok('redis', 'Redis answers: rate limits hold across processes.')]
+    return [ok('redis', 'Redis responds: rate limits hold across processes.')]
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    return [warning('redis', `Redis does not answer (${redact(code ?? message)}).`, fix)]
+    return [warning('redis', `Redis does not respond (${redact(code ?? message)}).`, fix)]
   } finally {
     client?.destroy()
   }

@@ -116,7 +116,7 @@ test('for people it prints what it saw with a fix below, and how much of each ki
   expect(run.stdout).toMatch(
     /^warning +configuration\.unknown .*Did you mean HALFKEY_DATABASE_CONNECTIONS\?\n +fix: export /m,
   )
-  expect(run.stdout).toMatch(/^\d+ problems?, \d+ warnings?, \d+ notes?; \d+ checks found nothing wrong\.$/m)
+  expect(run.stdout).toMatch(/^\d+ problems?, \d+ warnings?, \d+ notes?; \d+ checks passed\.$/m)
 })
 
 test('on a machine without anything it makes no folder, no key and no database', async (context) => {
@@ -211,7 +211,7 @@ test('each resolver is asked by itself, and the one that does not answer is name
   const env = { ...here(), HALFKEY_PUBLIC_URL: 'https://wallets.example.com' }
   const both = await examine({ ...env, HALFKEY_DNS_SERVERS: `${good.address},${bad.address}` })
   expect(both.levels('dns')).toEqual(['ok', 'warning'])
-  expect(both.told('dns')).toContain(`The DNS server ${bad.address} did not answer`)
+  expect(both.told('dns')).toContain(`The DNS server ${bad.address} did not resolve`)
   expect(both.levels('public_url.dns')).toEqual(['warning'])
   expect((await examine({ ...env, HALFKEY_DNS_SERVERS: bad.address })).levels('dns')).toEqual(['problem'])
   good.set('wallets.example.com', [{ type: 'A', address: '192.0.2.7' }])

@@ -16,7 +16,7 @@ function notReady(checks: Awaited<ReturnType<typeof readiness>>['checks']): Http
 export const healthRoutes: Route[] = [
   route(
     'GET /healthz',
-    { summary: 'Health check', description: 'The process runs.', callers: anyKey(), reply: one(Health) },
+    { summary: 'Health check', description: 'Succeeds while the process runs.', callers: anyKey(), reply: one(Health) },
     async (deps) => health(deps),
   ),
   route(
@@ -24,7 +24,7 @@ export const healthRoutes: Route[] = [
     {
       summary: 'Readiness check',
       description:
-        'Database reachable, migrations current, worker alive. Not ready is 500 `not_ready` here and 503 outside `/v1`.',
+        'Succeeds if the database is reachable, migrations are current and a worker is alive. Otherwise the status is 500 `not_ready` here, and 503 outside `/v1`.',
       callers: anyKey(),
       reply: one(Readiness),
       errors: ['not_ready'],

@@ -10,7 +10,7 @@ async function timed(deps: Deps, name: Check['name'], find: () => Promise<Findin
   const startedAt = performance.now()
   const finding = await find().catch((error: unknown): Finding => {
     deps.log.warn({ err: error, check: name }, 'readiness check failed')
-    return { state: 'failing', message: 'The database did not answer.' }
+    return { state: 'failing', message: 'The database did not respond.' }
   })
   return {
     name,
@@ -25,11 +25,13 @@ const ok: Finding = { state: 'ok', message: null }
 async function workerState(deps: Deps): Promise<Finding> {
   const { worker } = deps.lifecycle
   if (worker !== null)
-    return worker.alive() ? ok : { state: 'failing', message: 'The delivery worker has lost touch with the database.' }
+    return worker.alive()
+      ? ok
+      : { state: 'failing', message: 'The delivery worker has lost its connection to the database.' }
   // An API process takes requests without a worker: events wait in the outbox, so this is told but fails nothing.
   return (await hasLiveWorker(deps.probeDb))
     ? ok
-    : { state: 'unknown', message: 'No worker is running: events wait until one starts.' }
+    : { state: 'unknown', message: 'No worker is running. Events wait until one starts.' }
 }
 
 /** That the process runs. */
@@ -65,11 +67,11 @@ async function look(deps: Deps): Promise<Check[]> {
   const migrations = await timed(deps, 'migrations', async () =>
     names.every((name) => applied.includes(name))
       ? ok
-      : { state: 'failing', message: 'The database lacks migrations of this release, or was not reached.' },
+      : { state: 'failing', message: 'The database lacks migrations of this release, or could not be reached.' },
   )
   const reached = database.state === 'ok' || deps.lifecycle.worker !== null
   const worker = await timed(deps, 'worker', async () =>
-    reached ? workerState(deps) : { state: 'unknown', message: 'The database was not reached.' },
+    reached ? workerState(deps) : { state: 'unknown', message: 'The database could not be reached.' },
   )
   return [database, migrations, worker]
 }

@@ -68,9 +68,9 @@ export async function makeHistory(
   // A copy of another installation's database has the same tenant, but not the app that was just made.
   if (!(await store.hasApp(deps.db, tenantId, of.sample.shop.id)))
     throw new CommandError(
-      'The database that DATABASE_URL or HALFKEY_DATA_DIR names is not that of the service, so nothing was written to it. Set them as the service has them, take away what was made by halfkey seed --remove, and begin anew.',
+      'The database that DATABASE_URL or HALFKEY_DATA_DIR names is not that of the service, so nothing was written to it. Set them as for the service, run halfkey seed --remove, and seed again.',
     )
-  progress.begin('The past')
+  progress.begin('Past days')
   const at = arrivals(dice, deps.now(), of.users.length)
   const came = of.users.map(({ id }, index) => ({ id, createdAt: at[index] as Date }))
   await store.backdateUsers(deps.db, tenantId, came)

@@ -14,7 +14,7 @@ const ID = /^(?!app_)[a-z]{2,3}_[0-9a-z]{26}$/
 export function describe({ type, id, data, path }: Verified, now: Date): string {
   const about = Object.values(data).find((value) => typeof value === 'string' && ID.test(value))
   const where = path === SHOP_PATH ? '' : `  at ${path}`
-  return `${now.toTimeString().slice(0, 8)}  signature fits  ${type.padEnd(28)} ${id}  ${about ?? ''}${where}`.trimEnd()
+  return `${now.toTimeString().slice(0, 8)}  signature valid  ${type.padEnd(28)} ${id}  ${about ?? ''}${where}`.trimEnd()
 }
 
 /** The sample webhooks that are there, with their paths. */
@@ -38,7 +38,7 @@ export async function listen(
   const webhooks = await sampleWebhooks(api)
   if (webhooks.length === 0)
     throw new CommandError(
-      'The sample webhooks were deleted. Make them again: halfkey seed --remove, then halfkey seed',
+      'The sample webhooks were deleted. Create them again: halfkey seed --remove, then halfkey seed',
     )
   await untilInterrupted(async (signal) => {
     const stopped = once(signal, 'abort')
@@ -48,7 +48,7 @@ export async function listen(
       if (secret !== null) receiver.knows(path, secret)
       await api.webhooks.update(id, { url: `${receiver.url}${path}`, status: 'active' })
     }
-    context.err(`Receiving at ${receiver.url}, both sample webhooks. Stop with Ctrl-C.`)
+    context.err(`Receiving the events of both sample webhooks at ${receiver.url}. Press Ctrl-C to stop.`)
     context.err('Now, in the dashboard: open a sample webhook and send a test, or retry a dead letter.')
     await stopped
     await pause(api)

@@ -90,7 +90,7 @@ describe('by which key', () => {
     await refused(beside(service), [], 2, new RegExp(`--tenant[^]*${tenant.tenantId}`))
     const args = ['--tenant', tenant.tenantId]
     const nobody = { ...beside(service), HALFKEY_URL: `http://127.0.0.1:${await freePort()}` }
-    await refused(nobody, args, 1, /No service answers/, tenant)
+    await refused(nobody, args, 1, /No service responds/, tenant)
     const elsewhere = { ...beside(service), HALFKEY_URL: another.url }
     await refused(elsewhere, args, 1, /another database/, tenant)
     dataOf(await seed(beside(service), ...args, '--users', '10', '--json'))
@@ -132,7 +132,7 @@ test('where no service answers, or something else does, it says so, and which va
     { HALFKEY_URL: `http://127.0.0.1:${await freePort()}`, HALFKEY_KEY },
     [],
     1,
-    /No service answers.*HALFKEY_URL/,
+    /No service responds.*HALFKEY_URL/,
   )
   await refused({ HALFKEY_URL: 'localhost:8080', HALFKEY_KEY }, [], 1, /HALFKEY_URL must be/)
   const receiver = await startSampleReceiver(() => {})

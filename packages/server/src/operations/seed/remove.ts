@@ -97,7 +97,7 @@ async function removeApp(api: HalfkeyClient, app: App, keys: readonly ApiKey[], 
   if (others > 0) {
     // These records need the app. Its sample guests are ended, and stay.
     await clear('guests')
-    return keep(`it holds ${others} records that are not of the sample`)
+    return keep(`it contains ${others} records that are not sample data`)
   }
   // Only sample guests are left, which are deleted with the app alone.
   try {
@@ -128,7 +128,7 @@ export async function removeSample(
   const keys = await all(api.apiKeys.list)
   if (deps === null && apps.some(({ metadata }) => HISTORY in metadata))
     throw new CommandError(
-      'Of these sample data the analytics of past days were written into the database, and only there can they be taken away: run this where DATABASE_URL or HALFKEY_DATA_DIR lead to the database of the service. Nothing was removed.',
+      "The sample analytics were written directly into the database and can only be deleted there. Run this where DATABASE_URL or HALFKEY_DATA_DIR lead to the service's database. Nothing was deleted.",
     )
   const removed: Removed = { apps: 0, users: 0, guests: 0, webhooks: 0, domains: 0, keys: 0, historyDays: 0, kept: [] }
   // First, while the apps still show that there is a history: a removal that is interrupted must find it again.

@@ -52,7 +52,7 @@ export const APPS: { shop: AppSpec; courier: AppSpec } = {
     webhook: {
       path: '/hook',
       events: ['*'],
-      description: 'The receiver of `halfkey seed --listen`; paused while that does not run.',
+      description: 'The receiver of `halfkey seed --listen`. Paused while it does not run.',
     },
     domain: 'login.corner-shop.example.com',
   },
@@ -65,7 +65,7 @@ export const APPS: { shop: AppSpec; courier: AppSpec } = {
     webhook: {
       path: '/warehouse',
       events: ['user.*', 'wallet.*', 'tx.*'],
-      description: 'A receiver that was down. `halfkey seed --listen` brings it up: then retry its dead letters.',
+      description: 'A receiver that was down. Start it with `halfkey seed --listen`, then retry its dead letters.',
       down: true,
     },
     domain: 'id.night-courier.example.net',

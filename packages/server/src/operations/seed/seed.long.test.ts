@@ -150,7 +150,7 @@ describe('--remove', () => {
     })
     expect(await listsOf(tenant)).toEqual(before)
     const again = await seed(beside(service, tenant), '--remove')
-    expect([again.code, again.stdout]).toEqual([0, 'There are no sample data here.\n'])
+    expect([again.code, again.stdout]).toEqual([0, 'There is no sample data here.\n'])
     expect(await listsOf(bystander)).toEqual(besides)
     // And it can be done anew.
     expect(dataOf(await seed(beside(service, tenant), '--users', '10', '--json'))).toMatchObject({ seeded: true })
@@ -165,13 +165,13 @@ describe('--remove', () => {
     expect(stdout).toContain(`Kept Corner Shop (sample) (${shop.id})`)
     expect((await all(tenant, '/users')).map(({ id }) => id)).toEqual([mine.id])
     expect((await all(tenant, '/apps')).map(({ name }) => name)).toEqual(['Corner Shop (sample)', 'Default'])
-    expect((await seed(beside(service, tenant), '--remove')).stdout).toBe('There are no sample data here.\n')
+    expect((await seed(beside(service, tenant), '--remove')).stdout).toBe('There is no sample data here.\n')
   })
 
   test('finds what a seed made that was killed half-way, which is not taken for a whole one', async () => {
     const tenant = await service.newTenant()
     const before = await listsOf(tenant)
-    for (const stage of [/^Users/m, /^The past/m]) {
+    for (const stage of [/^Users/m, /^Past days/m]) {
       const running = start(['seed', '--users', '10'], beside(service, tenant))
       await running.says(stage)
       running.child.kill('SIGKILL')
@@ -203,11 +203,11 @@ test('--listen prints events that it verified as they come, takes retried dead l
   const tenant = await service.newTenant()
   const env = beside(service, tenant)
   const first = start(['seed', '--users', '10', '--listen'], env)
-  await first.says(/^Receiving at/m)
+  await first.says(/^Receiving the events/m)
   const [courier, shop] = await all(tenant, '/webhooks')
   const appId = (await all(tenant, '/apps')).find(({ name }) => name.startsWith('Corner Shop')).id
   const { id } = (await tenant.post('/users', { appId })).body.data
-  await first.says(new RegExp(`signature fits  user\\.created +evt_\\w+  ${id}$`, 'm'))
+  await first.says(new RegExp(`signature valid  user\\.created +evt_\\w+  ${id}$`, 'm'))
   const [dead] = await all(tenant, `/webhooks/${courier.id}/deliveries?status=dead_letter`)
   await tenant.post(`/webhooks/${courier.id}/deliveries/${dead.id}/retry`)
   await first.says(new RegExp(`${dead.eventId} .*at /warehouse`))

@@ -41,12 +41,12 @@ export interface SeededService {
 const RETRIES_MAX = 8
 const PAGE_SIZE = 100
 const PRODUCTION =
-  'Sample data is for development. This is production (HALFKEY_ENV=production), and nothing was changed there.'
+  'Sample data is for development only. This is production (HALFKEY_ENV=production), so nothing was changed.'
 const NO_WAY =
-  'Set HALFKEY_KEY to a key that may do everything: the first start printed one (export HALFKEY_KEY=…). Without it, run this where the database of the service can be reached: in the same folder, with the same DATABASE_URL or HALFKEY_DATA_DIR.'
+  "Set HALFKEY_KEY to a key with the scope *: the first start printed one (export HALFKEY_KEY=…). Or run this where the service's database can be reached: in the same folder, with the same DATABASE_URL or HALFKEY_DATA_DIR."
 const KEY_REFUSED = {
-  given: 'Is HALFKEY_KEY one of its keys, and HALFKEY_URL its address?',
-  made: 'Is it on another database than DATABASE_URL or HALFKEY_DATA_DIR say here? Set HALFKEY_KEY.',
+  given: 'Check that HALFKEY_KEY is one of its keys and HALFKEY_URL is its address.',
+  made: 'It may use another database than DATABASE_URL or HALFKEY_DATA_DIR name here. Set HALFKEY_KEY.',
 }
 
 interface Opened {
@@ -93,7 +93,7 @@ async function refusalOf(call: Promise<unknown>, accepted: string): Promise<Half
 /** Checks, before a key is made for it, that a service is there. It answers 401 to a key that is none. */
 async function requireService(url: string): Promise<void> {
   const stranger = connector(url, 'none')({})
-  const refusal = await refusalOf(stranger.tenant.get({ maxRetries: 0 }), `What answers at ${url} is not a Halfkey.`)
+  const refusal = await refusalOf(stranger.tenant.get({ maxRetries: 0 }), `The server at ${url} is not Halfkey.`)
   if (refusal.status !== 401 || refusal.code === 'invalid_response') throw refusal
 }
 
@@ -119,7 +119,7 @@ async function requireAllScopes(api: HalfkeyClient, key: string): Promise<void> 
   const keys = await all(api.apiKeys.list)
   const own = keys.find(({ prefix, last4 }) => key.startsWith(prefix) && key.endsWith(last4))
   if (own === undefined || own.appId !== null || !own.scopes.includes('*'))
-    throw new CommandError('HALFKEY_KEY must be a secret key with the scope * that is bound to no app.')
+    throw new CommandError('HALFKEY_KEY must be a secret key with the scope * that is not bound to an app.')
 }
 
 /** Checks that the service has a faucet, which it has not in production. */
@@ -173,7 +173,7 @@ export async function withService<T>(
     const api = connect({})
     const { id } = await readTenant(api, url, made === null ? KEY_REFUSED.given : KEY_REFUSED.made)
     if (tenant !== undefined && tenant !== id)
-      throw new CommandError(`HALFKEY_KEY is of tenant ${id}. For ${tenant}, set another key, or none.`)
+      throw new CommandError(`HALFKEY_KEY belongs to tenant ${id}. For ${tenant}, set another key, or unset it.`)
     await requireAllScopes(api, key)
     await requireDevelopment(api)
     if (opened !== null && !(await isTenant(opened.deps.db, id))) await closeDatabase()

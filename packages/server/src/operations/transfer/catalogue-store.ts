@@ -39,7 +39,7 @@ export async function copiedTables(db: Db): Promise<Table[]> {
   const unknown = rows.find(({ name }) => !Object.hasOwn(TABLES, name))
   if (unknown !== undefined)
     throw new TransferError(
-      `The database has a table ${unknown.name} that this release of Halfkey does not know. Use the release that made it.`,
+      `The database has a table ${unknown.name} that this release of Halfkey does not know. Use the release that created it.`,
     )
   const places = Object.keys(TABLES)
   return rows

@@ -35,7 +35,7 @@ function rulesOf(importId: string, tables: readonly Table[]): Rule[] {
   return [
     ...tables.flatMap(({ name, columns }) => {
       const odd = columns.flatMap((column) => outOfBounds(name, column))
-      return odd.length === 0 ? [] : [{ table: name, broken: odd.join(' or '), what: 'numbers or times out of bounds' }]
+      return odd.length === 0 ? [] : [{ table: name, broken: odd.join(' or '), what: 'numbers or times out of range' }]
     }),
     {
       table: 'feed',
@@ -45,17 +45,17 @@ function rulesOf(importId: string, tables: readonly Table[]): Rule[] {
     {
       table: 'deliveries',
       broken: `exists (select from ${of('deliveries_done')} d where d.webhook_id = t.webhook_id and d.id = t.id)`,
-      what: 'deliveries that have ended and have not',
+      what: 'deliveries that are both finished and unfinished',
     },
     {
       table: 'deliveries',
       broken: `not exists (select from ${of('lanes')} l where l.id = t.lane_id)`,
-      what: 'deliveries in lanes that are not of this export',
+      what: 'deliveries in lanes that are not in this export',
     },
     {
       table: 'counter_increments',
       broken: `t.n < 0 or t.metric not in (${COUNTER_METRICS.map((name) => `'${name}'`).join(', ')})`,
-      what: 'counts of what is not counted',
+      what: 'counts of unknown metrics',
     },
   ]
 }

@@ -128,7 +128,7 @@ function parseHeader(path: string, text: string): Header {
   const format = (value as { format?: unknown } | null | undefined)?.format
   if (typeof format === 'number' && format !== FORMAT)
     throw new TransferError(
-      `${path} has the form ${format}, and this release reads form ${FORMAT}. Use the release that wrote it, or a newer one.`,
+      `${path} has the format ${format}, but this release reads format ${FORMAT}. Use the release that wrote it, or a newer one.`,
     )
   const { data, error } = Header.safeParse(value)
   if (data !== undefined) return data
@@ -143,9 +143,9 @@ async function readClear(path: string): Promise<{ header: Header; clear: Buffer 
   try {
     const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(PREFIX_BYTES + HEADER_BYTES_MAX) })
     if (bytesRead < PREFIX_BYTES || !buffer.subarray(0, MAGIC.length).equals(MAGIC))
-      throw new TransferError(`${path} is no export of Halfkey.`)
+      throw new TransferError(`${path} is not an export of Halfkey.`)
     const end = PREFIX_BYTES + buffer.readUInt32BE(MAGIC.length)
-    if (end > bytesRead) throw new TransferError(`${path} is damaged: its header does not end where it says.`)
+    if (end > bytesRead) throw new TransferError(`${path} is damaged: its header has the wrong length. Copy it again.`)
     return { header: parseHeader(path, buffer.toString('utf8', PREFIX_BYTES, end)), clear: buffer.subarray(0, end) }
   } finally {
     await file.close()
@@ -162,8 +162,8 @@ async function* readChunks(path: string, key: Buffer, clear: Buffer): AsyncGener
       const isCut = last && (piece.length === 0 || openChunk(key, aad, index, false, piece) !== null)
       throw new TransferError(
         isCut
-          ? `${path} is cut off: it ends before its end. Copy it again, or export again.`
-          : `${path} was changed or damaged near byte ${clear.length + index * SEALED_CHUNK_BYTES}, or cut off there. Copy it again, or export again.`,
+          ? `${path} is truncated. Copy it again, or export again.`
+          : `${path} was changed or damaged near byte ${clear.length + index * SEALED_CHUNK_BYTES}, or truncated there. Copy it again, or export again.`,
       )
     }
     yield plain
@@ -176,7 +176,7 @@ export async function openContainer(path: string, keys: KeyProvider): Promise<Op
   const { header, clear } = await readClear(path)
   const key = await keys.unwrap(header.key.keyId, Buffer.from(header.key.wrapped, 'base64'), WRAP_AAD).catch(() => {
     throw new TransferError(
-      `${path} cannot be opened by this key file: it was exported under key ${header.key.keyId}, or its header was changed.`,
+      `${path} cannot be opened with this key file. It was exported with key ${header.key.keyId}, or its header was changed.`,
     )
   })
   const content = () => readChunks(path, key, clear)

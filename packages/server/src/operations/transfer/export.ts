@@ -65,7 +65,7 @@ async function exportInto(db: Db, file: FileHandle, run: Run): Promise<Exported>
   let begun = false
   return db.tx(async (tx) => {
     // A retry of the transaction would append to the rows already written.
-    if (begun) throw new TransferError('The database has ended the export. Run it again.')
+    if (begun) throw new TransferError('The database ended the export. Run it again.')
     begun = true
     await beginSnapshot(tx)
     await exactTexts(tx)

@@ -39,7 +39,7 @@ export interface Imported extends Moved {
 /** A migration changed this database's tables after the import began. */
 const migrated = (id: string) =>
   new TransferError(
-    `This database has another schema than when the import began. Run: halfkey import --discard ${id}, then import again.`,
+    `The schema of this database has changed since the import began. Run: halfkey import --discard ${id}, then import again.`,
   )
 
 const PROBE_AAD = Buffer.from('halfkey/v1/which-key-wraps')
@@ -69,7 +69,7 @@ async function checkSchema(db: Db, { header: { schema, halfkey } }: Opened): Pro
     ? 'Upgrade this installation first.'
     : 'Upgrade the old installation to this release, and export again.'
   throw new TransferError(
-    `The export has ${isNewer ? 'a newer' : 'another'} schema (${schema.last}, of Halfkey ${halfkey}) than this database (${own.last}). ${way}`,
+    `The export has ${isNewer ? 'a newer' : 'a different'} schema (${schema.last}, of Halfkey ${halfkey}) than this database (${own.last}). ${way}`,
   )
 }
 
@@ -79,18 +79,20 @@ async function findBegun({ db, opened: { header, digest }, schema }: Run): Promi
   const begun = await store.findImport(db, exportId, tenantId)
   if (begun?.finished_at != null)
     throw new TransferError(
-      `This export was imported already, at ${begun.finished_at.toISOString()}: the tenant ${tenantId} is live here.`,
+      `This export was already imported, at ${begun.finished_at.toISOString()}. The tenant ${tenantId} is live here.`,
     )
   if (await isTenant(db, tenantId))
     throw new TransferError(
-      `The tenant ${tenantId} is in this installation already. An export is imported into another one, once.`,
+      `The tenant ${tenantId} already exists in this installation. Import the export into another installation, once.`,
     )
   if (begun !== undefined && begun.id !== exportId)
     throw new TransferError(
-      `Another export of the tenant, ${begun.id}, was imported half-way. Resume that one, or run: halfkey import --discard ${begun.id}`,
+      `The import of another export of the tenant, ${begun.id}, is not finished. Resume it, or run: halfkey import --discard ${begun.id}`,
     )
   if (begun !== undefined && begun.state.file !== digest)
-    throw new TransferError(`An import of another file with the id ${begun.id} was begun. Nothing was imported.`)
+    throw new TransferError(
+      `An import of a different file with the same id ${begun.id} has begun. Nothing was imported.`,
+    )
   if (begun !== undefined && begun.state.schema !== schema) throw migrated(begun.id)
   return begun
 }
@@ -101,7 +103,7 @@ function blameFile(error: unknown, where: string): never {
   if (!/^2[23]/.test(code)) throw error
   const constraint = violatedConstraint(error)
   const what = constraint === undefined ? (error as Error).message : `it violates ${constraint}`
-  throw new TransferError(`The export holds what cannot stand ${where}: ${what}. The tenant is not live.`, {
+  throw new TransferError(`The export contains invalid data ${where}: ${what}. The tenant is not live.`, {
     cause: error,
   })
 }
@@ -112,7 +114,7 @@ function checkBodies({ table, rows }: Portion): void {
   for (const row of rows) {
     const body = parseJson(row[place] ?? '') as { data?: unknown } | null | undefined
     if (typeof body?.data !== 'object' || body.data === null)
-      throw new TransferError('The export holds an event whose body is none. The tenant is not live.')
+      throw new TransferError('The export contains an event with an invalid body. The tenant is not live.')
   }
 }
 
@@ -122,7 +124,9 @@ async function adopt({ deps, transfer }: Run, portion: Portion): Promise<Row[]> 
   if (table.name === 'events') checkBodies(portion)
   if (!table.columns.some(isSealed)) return rows
   return rewrapRows(table, rows, transfer, deps.keys).catch((cause: unknown) => {
-    throw new TransferError(`The export holds a sealed value in ${table.name} that its key does not open.`, { cause })
+    throw new TransferError(`The export contains a sealed value in ${table.name} that its key does not open.`, {
+      cause,
+    })
   })
 }
 
@@ -144,7 +148,7 @@ async function stageAll(run: Run, id: string, from: number): Promise<Record<stri
       .tx(async (tx) => {
         // Within the transaction: what another process has staged meanwhile must not be there twice.
         if (!(await store.stageRows(tx, { id, tenantId, position }, table, rows)))
-          throw new TransferError('Another process runs the same import. Wait for its end, and run this again.')
+          throw new TransferError('Another process runs the same import. Wait until it has ended, then run this again.')
       })
       .catch((error: unknown) => blameFile(error, `in ${table.name}`))
     options.progress.add(rows.length)
@@ -160,14 +164,14 @@ async function checkStaged({ db, deps, tables, options }: Run, id: string): Prom
     const rest = options.dryRun
       ? 'Nothing was written.'
       : `The tenant is not live. ${way}give up with: halfkey import --discard ${id}`
-    throw new TransferError(`The export holds ${why}:${found.map((one) => `\n  ${one}`).join('')}\n${rest}`)
+    throw new TransferError(`The export contains ${why}:${found.map((one) => `\n  ${one}`).join('')}\n${rest}`)
   }
-  options.progress.begin('Looking for clashes')
-  refuse('what no service writes', await findBroken(db, id, tables), 'Export again, and ')
+  options.progress.begin('Looking for conflicts')
+  refuse('data that no service writes', await findBroken(db, id, tables), 'Export again, and ')
   const ledgers = await findUnknownLedgers(db, id, [...deps.ledgers.keys()])
   refuse('wallets on ledgers that are not configured here', ledgers, 'Configure them and run this again, or ')
   const clashes = [...(await store.findClashes(db, id)), ...(await findSharedElsewhere(db, id))]
-  refuse('what is here already', clashes, 'Make room and run this again, or ')
+  refuse('records that already exist here', clashes, 'Remove them and run this again, or ')
 }
 
 /** Rewraps values that were staged before a key rotation. Rotations are locked out until the transaction ends. */
@@ -178,7 +182,7 @@ async function renewStaged(tx: Db, { deps, options }: Run, id: string): Promise<
   for await (const { lost } of rewrapAll(tx, deps.keys, await store.staleStaging(tx, id, keyId), options.goOn)) {
     if (lost[0] !== undefined)
       throw new TransferError(
-        `${lost[0].where}: ${lost[0].reason}\nThe tenant is not live. Put the key back, or run: halfkey import --discard ${id}`,
+        `${lost[0].where}: ${lost[0].reason}\nThe tenant is not live. Restore the key, or run: halfkey import --discard ${id}`,
       )
   }
 }
@@ -197,7 +201,7 @@ async function goLive(run: Run, id: string): Promise<void> {
       // A migration that was applied meanwhile did not change the staged rows.
       if ((await schemaOf(tx)).schema.digest !== run.schema) throw migrated(id)
     })
-    .catch((error: unknown) => blameFile(error, 'among the rows that it refers to'))
+    .catch((error: unknown) => blameFile(error, 'in the rows that it refers to'))
   deps.auth.forget()
   deps.wake.outbox()
   deps.wake.due()
@@ -269,7 +273,7 @@ export async function discardImport(deps: Deps, exportId: string): Promise<{ exp
     const begun = await store.findImport(db, exportId, null)
     if (begun === undefined) throw new TransferError(`There is no import of the export ${exportId} here.`)
     if (begun.finished_at !== null)
-      throw new TransferError(`The import of ${exportId} has ended: the tenant ${begun.tenant_id} is live.`)
+      throw new TransferError(`The import of ${exportId} is complete: the tenant ${begun.tenant_id} is live.`)
     await db.tx((tx) => store.discardImport(tx, exportId))
     return { exportId, tenantId: begun.tenant_id }
   })

@@ -8,7 +8,7 @@ export async function openTransferKey(path: string, installation: KeyProvider): 
   const keys = await openKeyFile(path, { create: false })
   if (keys.keyIds.includes(installation.keyId))
     throw new TransferError(
-      `${path} is the key file of this installation: who gets it opens all of it. Make a key for this move alone: (umask 077; halfkey keys generate-kek > transfer.key)`,
+      `${path} is the key file of this installation. Anyone who has it can open all secrets. Create a key for this move only: (umask 077; halfkey keys generate-kek > transfer.key)`,
     )
   return keys
 }

@@ -57,10 +57,10 @@ const shapeOf = (tables: readonly Pick<Table, 'name' | 'columns'>[]) =>
 function tablesOf(manifest: Manifest, tables: readonly Table[]): Table[] {
   if (shapeOf(manifest.tables) !== shapeOf(tables))
     throw new TransferError(
-      'The export has a table or column that does not belong here, or no table or column that must be there. Nothing was imported.',
+      'The export has a table or column that does not belong here, or lacks one that is required. Nothing was imported.',
     )
   if (countsOf(manifest).tenants !== 1)
-    throw new TransferError('The export does not hold exactly one tenant. Nothing was imported.')
+    throw new TransferError('The export does not contain exactly one tenant. Nothing was imported.')
   return manifest.tables.flatMap(({ name }) => tables.filter((table) => table.name === name))
 }
 
@@ -71,7 +71,7 @@ function readRow(line: string, { name, columns }: Table): Row {
     Array.isArray(value) &&
     value.length === columns.length &&
     value.every((each) => each === null || (typeof each === 'string' && !each.includes('\0')))
-  if (!isRow) throw new TransferError(`The export holds what is no row of the table ${name}. Nothing was imported.`)
+  if (!isRow) throw new TransferError(`The export contains an invalid row of the table ${name}. Nothing was imported.`)
   return value
 }
 
@@ -88,7 +88,7 @@ export async function* decompress(content: AsyncIterable<Buffer>): AsyncGenerato
       pipeline(content, createGunzip(), () => {}),
       LINE_BYTES_MAX,
     )) {
-      if (line === null) throw new TransferError('The export holds a row that is too large. Nothing was imported.')
+      if (line === null) throw new TransferError('The export contains a row that is too large. Nothing was imported.')
       yield line.toString('utf8')
     }
   } catch (error) {
@@ -120,7 +120,7 @@ export async function* readPortions(
   const lines = decompress(opened.content())
   const nextLine = async () => {
     const { done, value } = await lines.next()
-    if (done) throw new TransferError('The export holds fewer rows than it says. Nothing was imported.')
+    if (done) throw new TransferError('The export contains fewer rows than it declares. Nothing was imported.')
     return value
   }
   try {
@@ -144,7 +144,7 @@ export async function* readPortions(
       }
     }
     if (!(await lines.next()).done)
-      throw new TransferError('The export holds more rows than it says. Nothing was imported.')
+      throw new TransferError('The export contains more rows than it declares. Nothing was imported.')
   } finally {
     await lines.return(undefined)
   }

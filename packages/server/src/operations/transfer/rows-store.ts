@@ -22,7 +22,7 @@ export async function keepWrappingKey(tx: Db): Promise<void> {
     sql`select pg_try_advisory_xact_lock_shared(${REWRAP_LOCK}::bigint) as held`,
   )
   if (row?.held !== true)
-    throw new TransferError('The key-encryption key is being rotated just now. Run this again once that has ended.')
+    throw new TransferError('The key-encryption key is being rotated. Run this again when the rotation has ended.')
 }
 
 /** How many rows a tenant has in each table, in the order of the tables. */

@@ -191,13 +191,13 @@ test('an import that is given up leaves nothing, and can be begun anew', async (
   })
   // Nor is a finished one repeated, or the tenant's next export brought in over it.
   const second = await importFrom(after, file, keyFile)
-  expect(second).toMatchObject({ exitCode: 1, err: expect.stringContaining('imported already') })
+  expect(second).toMatchObject({ exitCode: 1, err: expect.stringContaining('already imported') })
   const later = bench.path('later.halfkey')
   await exportTo(before, tenant.tenantId, later, keyFile)
   for (const service of [after, before])
     expect(await importFrom(service, later, keyFile)).toMatchObject({
       exitCode: 1,
-      err: expect.stringContaining('in this installation already'),
+      err: expect.stringContaining('already exists in this installation'),
     })
 }, 180_000)
 
@@ -220,7 +220,7 @@ test('an import whose database connection is cut ends with words, and goes on wh
   // The pool may have opened another connection in time.
   if (exitCode !== 0) expect(err).toMatch(/connection|terminat/i)
   const again = await importFrom(after, file, keyFile)
-  expect(again.exitCode === 0 || /imported already/.test(again.err)).toBe(true)
+  expect(again.exitCode === 0 || /already imported/.test(again.err)).toBe(true)
   expect((await tenantAt(after, tenant).get('/users')).body.total).toBe(USERS + 1)
 })
 
@@ -288,7 +288,7 @@ test('a key-encryption key that is rotated while an import is half-way costs it 
   expect(dropped).toBe(true)
   // Nothing in the service's tables needs the old key; what is staged does.
   const refused = await importFrom(after, file, keyFile)
-  expect(refused).toMatchObject({ exitCode: 1, err: expect.stringContaining('Put the key back') })
+  expect(refused).toMatchObject({ exitCode: 1, err: expect.stringContaining('Restore the key') })
   expect(await tablesWithTenant(after)).toEqual(['imports'])
   writeFileSync(path, readFileSync(path, 'utf8') + old)
   const { exitCode, err } = await importFrom(after, file, keyFile)

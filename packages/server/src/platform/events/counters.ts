@@ -133,8 +133,15 @@ export function createRequestCounter(deps: { db: Db; log: Logger; now(): Date })
   }
 
   /** One at a time: a second flush would only wait behind the first. */
-  const flush = singleFlight(() => write().catch((error: unknown) => log.warn({ err: error }, 'request counts could not be written yet')))
-  const poller = createPoller({ pauseMs: FLUSH_MS, work: flush, log, failure: 'request counts could not be written yet' })
+  const flush = singleFlight(() =>
+    write().catch((error: unknown) => log.warn({ err: error }, 'request counts could not be written yet')),
+  )
+  const poller = createPoller({
+    pauseMs: FLUSH_MS,
+    work: flush,
+    log,
+    failure: 'request counts could not be written yet',
+  })
 
   return {
     count({ tenantId, appId }) {

@@ -61,7 +61,10 @@ export const EVENT_CATALOGUE = {
     description: 'A guest became a user. Id, party and wallet stay the same.',
     data: { guestId: guest, userId: user },
   },
-  'guest.expired': { description: 'A guest session expired before the guest became a user.', data: { guestId: guest, userId: user } },
+  'guest.expired': {
+    description: 'A guest session expired before the guest became a user.',
+    data: { guestId: guest, userId: user },
+  },
   'passkey.registered': { description: 'A passkey was registered.', data: { passkeyId: passkey, userId: user } },
   'passkey.removed': { description: 'A passkey was removed.', data: { passkeyId: passkey, userId: user } },
   'session.revoked': { description: "A user's session was revoked.", data: { sessionId: session, userId: user } },
@@ -82,7 +85,10 @@ export const EVENT_CATALOGUE = {
   'delegated_session.created': { description: 'A delegated session was created.', data: delegatedData },
   'delegated_session.revoked': { description: 'A delegated session was revoked.', data: delegatedData },
   'delegated_session.expired': { description: 'A delegated session expired.', data: delegatedData },
-  'delegated_session.exhausted': { description: 'A delegated session reached its maximum number of uses.', data: delegatedData },
+  'delegated_session.exhausted': {
+    description: 'A delegated session reached its maximum number of uses.',
+    data: delegatedData,
+  },
   'delegated_session.denied': {
     description: 'A policy denied a transaction (at most one event per minute, session and rule).',
     data: {

@@ -68,7 +68,8 @@ export async function widenJob(
 /** What one step of a job did; or why the job cannot go on, as its owner is to read it. */
 export type JobStep = { progress: number; state: Record<string, unknown>; done: boolean } | { failed: string }
 
-const INTERNAL_ERROR = 'The job stopped after an internal error. Its completed work stays. Start a new job for the rest.'
+const INTERNAL_ERROR =
+  'The job stopped after an internal error. Its completed work stays. Start a new job for the rest.'
 
 async function failJob(db: Db, { tenantId, id }: Pick<Job, 'tenantId' | 'id'>, text: string): Promise<void> {
   await db.run(sql`

@@ -255,13 +255,11 @@ export function paging(query: PageQuery): { page: number; pageSize: number; offs
 export const IdParam = z.object({ id: z.string() })
 
 /** Strings by key that a developer may store with a record. */
-export const Metadata = z
-  .record(z.string().max(200), z.string())
-  .meta({
-    description: 'Your own strings, by key: at most 50 keys and 16 KiB.',
-    maxProperties: 50,
-    example: { plan: 'gold' },
-  })
+export const Metadata = z.record(z.string().max(200), z.string()).meta({
+  description: 'Your own strings, by key: at most 50 keys and 16 KiB.',
+  maxProperties: 50,
+  example: { plan: 'gold' },
+})
 
 /** A time on the wire: ISO 8601 UTC with milliseconds. */
 export const Time = z.string().meta({ format: 'date-time', example: '2026-11-21T08:30:00.000Z' })

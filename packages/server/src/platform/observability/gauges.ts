@@ -80,7 +80,11 @@ const QUEUE_GAUGES: readonly [name: string, field: keyof QueueFigures, help: str
   ['halfkey_outbox_age_seconds', 'outboxAgeSeconds', 'Age of the oldest event not yet handed to its subscribers'],
   ['halfkey_deliveries_pending', 'deliveriesPending', 'Deliveries to be sent, now or later; counted up to 10 000'],
   ['halfkey_deliveries_leased', 'deliveriesLeased', 'Deliveries that some worker is sending; counted up to 10 000'],
-  ['halfkey_delivery_due_age_seconds', 'deliveryDueAgeSeconds', 'How long the most overdue webhook has been due, in seconds'],
+  [
+    'halfkey_delivery_due_age_seconds',
+    'deliveryDueAgeSeconds',
+    'How long the most overdue webhook has been due, in seconds',
+  ],
   ['halfkey_workers_alive', 'workersAlive', 'Workers that sent a heartbeat in the last 15 seconds'],
 ]
 

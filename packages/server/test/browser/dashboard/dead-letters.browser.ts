@@ -80,7 +80,7 @@ test('all dead letters since a time are recovered by the server, and a reload st
   await page.getByRole('option', { name: 'Custom time' }).click()
   await dialog.getByLabel('Time').fill('2999-01-01T00:00:00')
   await dialog.getByRole('button', { name: 'Retry all' }).click()
-  await dialog.getByText('Must not lie in the future.').waitFor()
+  await dialog.getByText('Must not be in the future.').waitFor()
   await look('dead-letters-recover')
   await dialog.getByRole('combobox', { name: 'Since' }).click()
   await page.getByRole('option', { name: 'The last hour' }).click()

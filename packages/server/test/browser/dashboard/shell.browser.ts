@@ -34,7 +34,7 @@ test('a one-time link signs in once, leaves the address at once, and says what t
   ])
   const other = await (await stage.browser.newContext()).newPage()
   await other.goto(link)
-  await other.getByText('Run `halfkey dashboard link` for another').waitFor()
+  await other.getByText('Run `halfkey dashboard link` for a new one').waitFor()
   await other.context().close()
   await context.close()
 })

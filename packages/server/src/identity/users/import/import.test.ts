@@ -379,7 +379,7 @@ test('a file is imported once, unless it is asked for again; ten runs at once do
   expect(runs.filter(({ exitCode }) => exitCode === 0).length).toBeGreaterThan(0)
   for (const { exitCode, err } of runs.filter((run) => run.exitCode !== 0)) {
     expect(exitCode).toBe(1)
-    expect(err).toContain('Another `halfkey users import` into this app is at work')
+    expect(err).toContain('Another `halfkey users import` into this app is running')
   }
   expect((await tenant.get('/users')).body.total).toBe(6_001)
   const [row] = await service.sql<{ n: number }>('select count(*)::int as n from users where tenant_id = $1', [

@@ -226,6 +226,6 @@ test('what cannot be meant is refused with what to do; without a tenant it goes 
   expect([unknown.exitCode, unknown.err]).toEqual([1, expect.stringContaining('no tenant ten_unknown')])
   const all = await backfill()
   expect(all.exitCode).toBe(0)
-  expect(all.out).toMatch(/^Counted \d+ days of \d+ tenants again\./)
+  expect(all.out).toMatch(/^Recounted \d+ days of \d+ tenants\./)
   expect(all.err).toMatch(/Counting days: 100 %/)
 })

@@ -27,9 +27,9 @@ async function backfill(
   progress: Progress,
 ): Promise<Backfilled> {
   if (from !== null && from > deps.now().toISOString().slice(0, 10))
-    throw new UsageError(`--from must not be after today (UTC), and ${from} is.`)
+    throw new UsageError(`--from must not be after today (UTC), but ${from} is.`)
   const tenants = await listFedTenants(deps.db, tenantId === null ? null : await findTenant(deps, tenantId))
-  progress.begin('Looking at what is kept', tenants.length)
+  progress.begin('Finding the events that are kept', tenants.length)
   const done: Backfilled = { tenants: tenants.length, days: 0, unkept: [] }
   let total = 0
   for (const each of tenants) {
@@ -56,23 +56,23 @@ function describe({ tenants, days, unkept }: Backfilled): string[] {
     .slice(0, UNKEPT_SHOWN_MAX)
     .map((each) => `  ${each.tenantId}: ${each.from === each.to ? each.from : `${each.from} to ${each.to}`}`)
   return [
-    `Counted ${days} days of ${tenants} tenants again.`,
+    `Recounted ${days} days of ${tenants} tenants.`,
     ...(unkept.length === 0
       ? []
-      : ['Left as they are, because some of their events are older than the retention:', ...shown]),
-    ...(unkept.length > UNKEPT_SHOWN_MAX ? [`  and of ${unkept.length - UNKEPT_SHOWN_MAX} more tenants`] : []),
+      : ['Unchanged, because some of their events are older than the retention period:', ...shown]),
+    ...(unkept.length > UNKEPT_SHOWN_MAX ? [`  and days of ${unkept.length - UNKEPT_SHOWN_MAX} more tenants`] : []),
   ]
 }
 
 /** `halfkey analytics backfill` */
 export const analyticsBackfill = defineCommand({
   name: 'analytics backfill',
-  summary: 'Count the days of GET /analytics again from the events that are kept',
-  details: `Can run beside the service, and again: a day is counted in one transaction, from all of its events or not at all.
-Days that have events older than HALFKEY_RETENTION stay as they are. Deliveries and requests are not events, so their counts stay too.`,
+  summary: 'Recount the days of GET /analytics from the events that are kept',
+  details: `You can run it while the service runs, and more than once: each day is counted in one transaction, from all of its events or not at all.
+Days with events older than HALFKEY_RETENTION stay unchanged. Deliveries and requests are not events, so their counts stay unchanged too.`,
   options: (command) =>
     command
-      .option('--tenant <id>', 'only this tenant; all tenants when not given')
+      .option('--tenant <id>', 'only this tenant (default: all tenants)')
       .option('--from <day>', 'the first day, such as 2026-11-21 (UTC)', readDay),
   async run({ tenant = null, from = null }, context) {
     const done = await withDeps(context, (deps, progress) => backfill(deps, tenant, from, progress))

@@ -22,12 +22,12 @@ const isNoFile = (error: unknown) => (error as NodeJS.ErrnoException).code === '
 export const auditExport = defineCommand({
   name: 'audit export',
   summary: "Write a tenant's audit log as JSON Lines, with its signed head",
-  details: `The first line names the tenant and the signing key, the last one is the signed head. The export holds the log as it is at one moment and checks nothing: halfkey audit verify --file FILE does that, on any machine.
-The file holds addresses of people. Those of users who were deleted before are not in it.`,
+  details: `The first line names the tenant and the signing key. The last line is the signed head. The export is a snapshot of the log and checks nothing: halfkey audit verify --file FILE does that, on any machine.
+The file contains people's network addresses, except those of deleted users.`,
   options: (command) =>
     command
       .requiredOption('--tenant <id>', 'the tenant')
-      .option('--out <file>', 'a new file to write; standard output when not given'),
+      .option('--out <file>', 'a new file to write (default: standard output)'),
   async run({ tenant, out }, context) {
     const data = await withDeps(context, async (deps, progress) => {
       const tenantId = await findTenant(deps, tenant)
@@ -94,7 +94,7 @@ function verifyStored(context: CliContext, wanted: string | undefined, noted: Ch
         faults.push(`${tenantId}: ${error.message}`)
       }
     }
-    if (faults.length > 0) throw new CommandError(`The audit log does not hold. ${faults.join('\n  ')}`)
+    if (faults.length > 0) throw new CommandError(`The audit log is not intact. ${faults.join('\n  ')}`)
     return logs
   })
 }
@@ -102,27 +102,27 @@ function verifyStored(context: CliContext, wanted: string | undefined, noted: Ch
 /** `halfkey audit verify` */
 export const auditVerify = defineCommand({
   name: 'audit verify',
-  summary: 'Prove that audit logs are as they were written',
-  details: `Recomputes every hash and checks the order, the gaps and the signature of the head. Prints the head, or the first entry that is altered, missing or inserted, and then ends with 1.
-Reads the database, and changes nothing in it, unless --file is given: an export is checked with nothing but the file.
---head shows whether what stood in the log at an earlier run still does. Keep heads where nobody who can write to the database can.`,
+  summary: 'Prove that audit logs were not changed',
+  details: `Recomputes every hash, and checks the order, gaps and the signature of the head. Prints the head. If an entry was altered, removed or inserted, it prints the first such entry and exits with 1.
+Reads the database and changes nothing. With --file, it checks an export and needs nothing but the file.
+--head checks that the log still contains everything that it contained at an earlier run. Store heads where nobody who can write to the database can change them.`,
   options: (command) =>
     command
-      .option('--tenant <id>', 'only the log of this tenant; those of all tenants when not given')
+      .option('--tenant <id>', 'only the log of this tenant (default: all tenants)')
       .option('--file <file>', 'check an export instead of the database')
       .option(
         '--signer <fingerprint>',
-        "who must have signed the file: the end of the ids of the tenant's parties",
+        "who must have signed the file: the last part of the tenant's party ids",
         readSigner,
       )
       .option('--head <seq:hash>', 'a head that an earlier run printed', readHead),
   async run({ tenant, file, signer = null, head: noted = null }, context) {
     if (file !== undefined && tenant !== undefined)
-      throw new UsageError('Give either --tenant or --file: a file is of one tenant.')
+      throw new UsageError('Give either --tenant or --file: a file contains the log of one tenant.')
     if (file === undefined && signer !== null)
-      throw new UsageError('--signer is for --file: the database is checked by the key itself.')
+      throw new UsageError('--signer needs --file: the database is checked with the key itself.')
     if (file === undefined && tenant === undefined && noted !== null)
-      throw new UsageError("--head needs --tenant or --file: it is one log's.")
+      throw new UsageError('--head needs --tenant or --file: a head belongs to one log.')
     if (file !== undefined) {
       const log = await verifyExported(context, file, { noted, signer })
       const origin = `The file says that it is the log of ${log.tenantId}. It is signed by ${log.signer}.`

@@ -6,8 +6,8 @@ import { counted, defineCommand, findTenant, withDeps } from '../command.ts'
 export const dashboardLink = defineCommand({
   name: 'dashboard link',
   summary: 'Print a link that signs in to the dashboard once',
-  details: `The link begins with HALFKEY_PUBLIC_URL and is valid for ${LINK_MINUTES} minutes. The first person to open it may do everything there.`,
-  options: (command) => command.option('--tenant <id>', 'only this tenant; every tenant when not given'),
+  details: `The link starts with HALFKEY_PUBLIC_URL and is valid for ${LINK_MINUTES} minutes. The first person who opens it can do everything in the dashboard.`,
+  options: (command) => command.option('--tenant <id>', 'only this tenant (default: all tenants)'),
   async run({ tenant }, context) {
     const { url, expiresAt, tenantId } = await withDeps(context, async (deps) => {
       const tenantId = tenant === undefined ? null : await findTenant(deps, tenant)

@@ -21,14 +21,14 @@ async function findWebhook({ client }: Remote, wanted: string | undefined): Prom
   if (wanted !== undefined)
     return orMissing(
       client.webhooks.get(wanted),
-      `There is no webhook ${wanted} that this key sees. Without --webhook, this command lists those it sees.`,
+      `This key sees no webhook ${wanted}. Run this without --webhook to list the webhooks that it sees.`,
     )
   const { data: webhooks } = await client.webhooks.list({ pageSize: SHOWN_MAX })
   const [first, second] = webhooks
   if (first === undefined) throw new CommandError('There is no webhook yet.')
   if (second === undefined) return first
   const shown = webhooks.map(({ id, status, url }) => `\n  ${id}  ${status}  ${url}`).join('')
-  throw new UsageError(`There are several webhooks: name one with --webhook.${shown}`)
+  throw new UsageError(`There are several webhooks. Name one with --webhook.${shown}`)
 }
 
 /** `halfkey deliveries list` */
@@ -38,10 +38,10 @@ export const deliveriesList = defineCommand({
   examples: ['halfkey deliveries list --status dead_letter'],
   options: (command) =>
     remoteOptions(command)
-      .option('--webhook <id>', 'the webhook; the only one there is when not given')
+      .option('--webhook <id>', 'the webhook (default: the only one)')
       .option(
         '--status <status>',
-        'pending, delivering, retrying, succeeded, dead_letter, cancelled or failed; all when not given',
+        'pending, delivering, retrying, succeeded, dead_letter, cancelled or failed (default: all)',
       )
       .option('--limit <count>', 'how many, 1 to 100', wholeNumber('--limit', 1, 100), SHOWN_MAX),
   run: ({ status, limit, ...options }, context) =>
@@ -55,7 +55,7 @@ export const deliveriesList = defineCommand({
         (one) =>
           `${one.createdAt}  ${one.status.padEnd(11)}  ${one.id}  ${one.eventType}  ${one.attempts.length} attempts, last: ${lastAnswer(one)}`,
       )
-      const none = status === undefined ? 'No deliveries.' : `No deliveries in the state ${status}.`
+      const none = status === undefined ? 'No deliveries.' : `No deliveries with the status ${status}.`
       return { data: { webhookId: webhook.id, deliveries }, lines: lines.length === 0 ? [none] : lines }
     }),
 })
@@ -65,7 +65,8 @@ function checkSends({ id, status }: Webhook, remote: Remote, context: CliContext
   const resume = `curl -X PATCH ${remote.url}/v1/webhooks/${id} -H "x-api-key: $HALFKEY_KEY" -H 'content-type: application/json' -d '{"status":"active"}'`
   if (status === 'disabled')
     throw new CommandError(`The webhook ${id} is disabled, so nothing is sent to it. Fix the receiver, then: ${resume}`)
-  if (status === 'paused') context.err(`The webhook ${id} is paused: it is sent once that ends. To end it: ${resume}`)
+  if (status === 'paused')
+    context.err(`The webhook ${id} is paused, so the delivery waits. To resume the webhook: ${resume}`)
   return status === 'active'
 }
 
@@ -87,14 +88,14 @@ async function retryOne(remote: Remote, context: CliContext, webhook: Webhook, i
   const next = delivery.nextAttemptAt === null ? '' : ` Next attempt: ${delivery.nextAttemptAt}.`
   const line = tried
     ? `Delivery ${id} of ${delivery.eventType} (${delivery.eventId}): ${lastAnswer(delivery)}, ${delivery.status}.${failed ? next : ''}`
-    : `Delivery ${id} of ${delivery.eventType} (${delivery.eventId}) waits to be sent.`
+    : `Delivery ${id} of ${delivery.eventType} (${delivery.eventId}) is waiting to be sent.`
   return { data: { delivery }, lines: [line], ...(failed ? { exitCode: EXIT.failed } : {}) }
 }
 
 /** Shows how far a job is until it has ended, or this is interrupted: the job continues without it. */
 async function watch(remote: Remote, context: CliContext, job: Job): Promise<Result> {
   const again = `halfkey deliveries retry --job ${job.id}`
-  context.err(`The job ${job.id} continues even if this command ends. To look again: ${again}`)
+  context.err(`The job ${job.id} continues even if this command ends. To check it again: ${again}`)
   const { progress } = context
   progress.begin('Dead letters', job.total)
   progress.add(job.progress)
@@ -109,7 +110,7 @@ async function watch(remote: Remote, context: CliContext, job: Job): Promise<Res
   })
   if (seen.status === 'failed') throw new CommandError(`The job ${job.id} failed: ${seen.error}`)
   const line = interrupted
-    ? `The job ${job.id} continues: ${seen.progress} of ${seen.total}. To look again: ${again}`
+    ? `The job ${job.id} continues: ${seen.progress} of ${seen.total}. To check it again: ${again}`
     : `${seen.progress} dead letters are being sent again (job ${job.id}).`
   return { data: { job: seen }, lines: [line] }
 }
@@ -118,28 +119,28 @@ async function watch(remote: Remote, context: CliContext, job: Job): Promise<Res
 export const deliveriesRetry = defineCommand({
   name: 'deliveries retry',
   summary: 'Send a delivery again, or all dead letters of a webhook',
-  details: `The event keeps its id. One delivery: waits until it was sent, and fails if it was refused. Many: a job of the service sends them; it survives this command, and --job shows it again.
+  details: `The event keeps its id. For one delivery, the command waits until it was sent, and fails if the receiver refused it. For many, a job of the service sends them: it continues even if this command ends, and --job shows its progress.
 Needs a key with the scope webhooks:write.`,
   examples: ['halfkey deliveries retry --all-dead-letters', 'halfkey deliveries retry --since 2026-11-01T00:00:00Z'],
   options: (command) =>
     remoteOptions(command)
-      .option('--webhook <id>', 'the webhook; the only one there is when not given')
-      .option('--delivery <id>', 'send this one again')
+      .option('--webhook <id>', 'the webhook (default: the only one)')
+      .option('--delivery <id>', 'send this delivery again')
       .option('--all-dead-letters', 'send all dead letters again')
       .option('--since <time>', 'send the dead letters since then again')
-      .option('--job <id>', 'show how far an earlier retry is'),
+      .option('--job <id>', 'show the progress of an earlier retry'),
   async run({ delivery, allDeadLetters, since, job, ...options }, context) {
     const ways = [delivery, allDeadLetters, since, job].filter((way) => way !== undefined)
     if (ways.length !== 1)
       throw new UsageError(
-        'Say what to send again: one of --delivery dlv_…, --all-dead-letters, --since TIME, --job job_….',
+        'Say what to send again: exactly one of --delivery dlv_…, --all-dead-letters, --since TIME, --job job_….',
       )
     const sinceMs = Date.parse(since ?? '1970-01-01T00:00:00Z')
     if (Number.isNaN(sinceMs)) throw new UsageError('--since must be a time such as 2026-11-01T00:00:00Z.')
     return withRemote(options, async (remote) => {
       const { client } = remote
       if (job !== undefined) {
-        const missing = `There is no job ${job}: jobs can be read for 30 days after their end.`
+        const missing = `There is no job ${job}. Jobs are kept for 30 days after they end.`
         return watch(remote, context, await orMissing(client.jobs.get(job), missing))
       }
       const webhook = await findWebhook(remote, options.webhook)

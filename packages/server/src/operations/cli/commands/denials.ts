@@ -4,9 +4,9 @@ import { remoteOptions, withRemote } from '../remote.ts'
 /** `halfkey denials` */
 export const denials = defineCommand({
   name: 'denials',
-  summary: 'List what delegated sessions were refused, and why',
+  summary: 'List the transactions that policies denied, and why',
   details:
-    'Newest first: one line for each session, rule and minute. Kept for 30 days. Needs a key with the scope delegated_sessions:read.',
+    'Newest first, one line for each session, rule and minute. Denials are kept for 30 days. Needs a key with the scope delegated_sessions:read.',
   examples: ['halfkey denials', 'halfkey denials --user usr_…', 'halfkey denials --session dse_…'],
   options: (command) =>
     remoteOptions(command)
@@ -21,6 +21,6 @@ export const denials = defineCommand({
       const lines = data.map(({ lastAt, count, sessionId, rule, message }) =>
         [lastAt, `${count}×`, sessionId, rule, message].join('  '),
       )
-      return { data: { denials: data, total }, lines: lines.length === 0 ? ['Nothing was refused.'] : lines }
+      return { data: { denials: data, total }, lines: lines.length === 0 ? ['No denials.'] : lines }
     }),
 })

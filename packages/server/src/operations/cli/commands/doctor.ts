@@ -27,8 +27,8 @@ async function lookFor<Found extends { findings: Finding[] }>(
     return await body()
   } catch (error) {
     const message = redact(error instanceof Error ? error.message : String(error))
-    const fix = 'halfkey doctor   # again, as the user of the service'
-    return { ...nothing, findings: [warning(check, `Could not be looked at: ${message}.`, fix)] }
+    const fix = "halfkey doctor   # again, as the service's user"
+    return { ...nothing, findings: [warning(check, `Could not be checked: ${message}.`, fix)] }
   }
 }
 
@@ -38,7 +38,7 @@ async function look(check: string, body: () => Finding[] | Promise<Finding[]>): 
 
 async function lookInside({ db, dataFolder }: Reached, config: Config, keys: HeldKeys | null): Promise<Finding[]> {
   if (db === null) {
-    const seen = 'Schema, queues, workers, clock and passkeys were not looked at: that takes the database.'
+    const seen = 'Schema, queues, workers, clock and passkeys were not checked: that needs the database.'
     const disk = dataFolder === null ? [] : await look('database.disk', () => checkDisk(dataFolder))
     return [note('database.inside', seen, null), ...disk]
   }
@@ -93,15 +93,15 @@ function describe(findings: readonly Finding[], counts: Record<Level, number>): 
     ...(fix === null ? [] : [`${indent}${level === 'note' ? 'see' : 'fix'}: ${fix}`]),
   ])
   const sum = [counted(counts.problem, 'problem'), counted(counts.warning, 'warning'), counted(counts.note, 'note')]
-  return [...lines, '', `${sum.join(', ')}; ${counts.ok} checks found nothing wrong.`]
+  return [...lines, '', `${sum.join(', ')}; ${counts.ok} checks passed.`]
 }
 
 /** `halfkey doctor` */
 export const doctor = defineCommand({
   name: 'doctor',
-  summary: 'Look at configuration, database, keys, network and queues, and say what to fix',
-  details: `Run it with the environment and as the user of the service, whether that is running or not. It changes nothing: it makes no key, applies no migration and starts no database.
-Each finding is ok, a note, a warning or a problem, with something to paste. Exit code 1 when there is a problem.`,
+  summary: 'Check configuration, database, keys, network and queues, and say what to fix',
+  details: `Run it with the environment and as the user of the service. The service may be running or stopped. The command changes nothing: it creates no key, applies no migration and starts no database.
+Each finding is ok, a note, a warning or a problem, with a command to paste. The exit code is 1 if there is a problem.`,
   async run() {
     const findings = await examine()
     const counts = { ok: 0, note: 0, warning: 0, problem: 0 }

@@ -11,9 +11,9 @@ function show({ json, out }: CliContext, event: WebhookEvent): void {
 /** `halfkey events tail` */
 export const eventsTail = defineCommand({
   name: 'events tail',
-  summary: 'Show the last events, and with -f those that come',
+  summary: 'Show the last events, and with -f new ones as they happen',
   details:
-    'With --json each event is a line of JSON, as it is delivered. Needs a key with the scope webhooks:read; a key that is bound to an app sees the events of that app only.',
+    'With --json, each event is a line of JSON, as it is delivered. Needs a key with the scope webhooks:read. A key that is bound to an app sees only the events of that app.',
   examples: [
     'halfkey events tail',
     'halfkey events tail -f --type user.*,tx.completed',
@@ -21,8 +21,8 @@ export const eventsTail = defineCommand({
   ],
   options: (command) =>
     remoteOptions(command)
-      .option('-f, --follow', 'keep showing events as they come, until Ctrl-C')
-      .option('--type <types>', 'only these, such as user.*,tx.completed')
+      .option('-f, --follow', 'keep showing new events, until Ctrl-C')
+      .option('--type <types>', 'only these types, such as user.*,tx.completed')
       .option('--limit <count>', 'how many of the last events, 0 to 1000', wholeNumber('--limit', 0, 1_000), 20),
   async run({ follow = false, type, limit, ...options }, context) {
     const tail = (remote: Remote) =>
@@ -44,19 +44,19 @@ export const eventsTail = defineCommand({
 export const eventsShow = defineCommand({
   name: 'events show',
   summary: 'Show an event and where it was sent',
-  details: 'One line for each delivery, with its last attempt. Needs a key with the scope webhooks:read.',
+  details: 'Prints one line for each delivery, with its last attempt. Needs a key with the scope webhooks:read.',
   examples: ['halfkey events show --id evt_…'],
   options: (command) => remoteOptions(command).requiredOption('--id <id>', 'the event'),
   run: ({ id, ...options }) =>
     withRemote(options, async ({ client }) => {
-      const missing = `There is no event ${id} that this key sees. Events are kept for HALFKEY_RETENTION.`
+      const missing = `This key sees no event ${id}. Events are kept for HALFKEY_RETENTION.`
       const event = await orMissing(client.events.get(id), missing)
       const { data: deliveries, total } = await client.events.deliveries(id, { pageSize: 100 })
       const lines = deliveries.map(
         (one) =>
           `${one.status.padEnd(11)}  ${one.id}  ${one.webhookId}  ${one.attempts.length} attempts, last: ${lastAnswer(one)}`,
       )
-      const none = 'It was sent nowhere: no webhook was subscribed to its type.'
+      const none = 'The event was not sent: no webhook was subscribed to its type.'
       const sent =
         lines.length === 0 ? [none] : [`Sent to ${total === 1 ? 'one webhook' : `${total} webhooks`}:`, ...lines]
       return {

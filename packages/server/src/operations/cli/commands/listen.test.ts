@@ -192,7 +192,7 @@ test("a secret of one's own signs, and is shown nowhere", async () => {
   await eventually('a line', async () => /user\.created +evt_\w+ +200 +\d+ ms/.test(process.stdout))
   process.signal('SIGINT')
   expect(await process.exited).toEqual({ code: 0, signal: null })
-  expect(process.stderr).toMatch(/To go on: halfkey listen --forward-to \S+ --since cur_\w+\n/)
+  expect(process.stderr).toMatch(/To continue: halfkey listen --forward-to \S+ --since cur_\w+\n/)
   expect(process.stdout + process.stderr).not.toContain(own)
   expect(process.stdout + process.stderr).not.toContain(tenant.key)
   await receiver.close()

@@ -44,7 +44,7 @@ function readSecret(): { secret: string; given: boolean } {
   if (given === null) return { secret: newWebhookSecret(), given: false }
   if (!/^whsec_[A-Za-z0-9+/]{16,}={0,2}$/.test(given))
     throw new UsageError(
-      `${CLIENT_VARIABLES.webhookSecret} must be whsec_ and base64. Unset it once: halfkey listen then makes one and prints it.`,
+      `${CLIENT_VARIABLES.webhookSecret} must be whsec_ and base64. Unset it once: halfkey listen then creates a secret and prints it.`,
     )
   return { secret: given, given: true }
 }
@@ -92,7 +92,7 @@ async function forward(run: Run, event: WebhookEvent): Promise<void> {
     try {
       const status = await post(run, event)
       const ms = Math.round(performance.now() - startedAt)
-      const error = status === null ? `no answer within ${RECEIVER_MS / 1_000} s` : null
+      const error = status === null ? `no response within ${RECEIVER_MS / 1_000} s` : null
       const refused = status === null || status < 200 || status > 299 ? '  refused' : ''
       const time = new Date().toISOString().slice(11, 19)
       const line = `${time}  ${type.padEnd(24)}  ${id}  ${error ?? status}  ${ms} ms${refused}`
@@ -100,7 +100,7 @@ async function forward(run: Run, event: WebhookEvent): Promise<void> {
     } catch (away) {
       signal.throwIfAborted()
       const error = (away as Error).message
-      const line = `The receiver is not there (${error}): trying again at ${target.origin}.`
+      const line = `The receiver is not reachable (${error}). Retrying ${target.origin}.`
       if (failures === 0) tell(context, 'waiting', line, { id, type, error })
     }
     await delay(Math.min(BACK_OFF_MAX_MS, BACK_OFF_FIRST_MS * 2 ** failures), undefined, { signal })
@@ -124,10 +124,10 @@ function begin({ context, target }: Run, { secret, given }: { secret: string; gi
   const { json, err } = context
   tell(context, 'listening', '', { forwardTo: target.href, ...(given ? {} : { secret }) })
   if (json) return
-  err(`Forwarding events to ${target.href}. Ctrl-C ends it.`)
+  err(`Forwarding events to ${target.href}. Press Ctrl-C to stop.`)
   if (given) err(`They are signed with the secret in ${CLIENT_VARIABLES.webhookSecret}.`)
   else {
-    err('They are signed with a secret that is new for this run. To give it to the receiver, and to keep it:')
+    err('They are signed with a secret that was created for this run. To give it to the receiver, and to reuse it:')
     err(`  export ${CLIENT_VARIABLES.webhookSecret}=${secret}`)
   }
 }
@@ -164,10 +164,10 @@ function commandFrom(cursor: string, { forwardTo, events, url, keyFile }: Record
 /** `halfkey listen` */
 export const listen = defineCommand({
   name: 'listen',
-  summary: 'Forward events to a receiver on this machine: no webhook, no public address',
-  details: `POSTs each event exactly as a delivery does: the same body and both signatures, with a secret that it prints at its start, or with the one in ${CLIENT_VARIABLES.webhookSecret}. Events are sent one after the other, in the feed's order.
-While the receiver is away, events wait for it. An event that it refuses (any status but 2xx, or no answer within 30 s) is reported and not sent again. Ctrl-C ends it and prints how to continue from there.
-Needs a key with the scope webhooks:read; a key that is bound to an app forwards the events of that app only.`,
+  summary: 'Forward events to a receiver on this machine, without a webhook or public address',
+  details: `POSTs each event exactly as a delivery does, with the same body and both signatures. The secret is the one in ${CLIENT_VARIABLES.webhookSecret}, or a new one, which the command prints. Events are sent one after the other, in the feed's order.
+While the receiver is not reachable, events wait. If the receiver refuses an event (any status but 2xx, or no response within 30 s), the command reports it and does not send it again. Ctrl-C stops the command and prints how to continue.
+Needs a key with the scope webhooks:read. A key that is bound to an app forwards only the events of that app.`,
   examples: [
     'halfkey listen --forward-to http://localhost:3000/hook',
     "halfkey listen --forward-to http://localhost:3000/hook --events 'user.*,tx.completed' --since 1h",
@@ -176,8 +176,8 @@ Needs a key with the scope webhooks:read; a key that is bound to an app forwards
   options: (command) =>
     remoteOptions(command)
       .requiredOption('--forward-to <url>', 'the receiver')
-      .option('--events <types>', 'only these, such as user.*,tx.completed')
-      .option('--since <start>', 'now, 90s, 15m, 1h or 2d ago, a time, or a cursor', 'now'),
+      .option('--events <types>', 'only these types, such as user.*,tx.completed')
+      .option('--since <start>', 'where to start: now, 90s, 15m, 1h or 2d ago, a time, or a cursor', 'now'),
   async run(options, context) {
     const target = readTarget(options.forwardTo)
     const start = readStart(options.since, Date.now())
@@ -193,7 +193,7 @@ Needs a key with the scope webhooks:read; a key that is bound to an app forwards
     })
     const { forwarded } = place
     tell(context, 'stopped', '', { forwarded, cursor })
-    context.err(`Stopped; ${forwarded} forwarded. To go on: halfkey listen ${commandFrom(cursor, options)}`)
+    context.err(`Stopped. Events forwarded: ${forwarded}. To continue: halfkey listen ${commandFrom(cursor, options)}`)
     return { data: null, lines: [] }
   },
 })

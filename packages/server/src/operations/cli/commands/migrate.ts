@@ -3,9 +3,9 @@ import { defineCommand } from '../command.ts'
 /** `halfkey migrate` */
 export const migrate = defineCommand({
   name: 'migrate',
-  summary: "Bring the database's schema up to this release",
+  summary: "Update the database's schema to this release",
   details:
-    'Safe to run several times at once: one run applies the migrations, the others wait. A schema of a newer release is left as it is.',
+    'You can run it several times at once: one run applies the migrations, the others wait. A schema of a newer release stays unchanged.',
   async run(_, context) {
     const { migrated: applied = [], close } = await context.openDeps()
     await close()

@@ -54,28 +54,28 @@ type Made = Awaited<ReturnType<typeof fill>>
 function describeMade(made: Made, url: string): string[] {
   const { succeeded, retrying, deadLetters } = made.deliveries
   return [
-    `Filled ${url} with sample data, all of it in the apps "Corner Shop (sample)" and "Night Courier (sample)":`,
+    `Created sample data at ${url}, all of it in the apps "Corner Shop (sample)" and "Night Courier (sample)":`,
     `  ${made.users} users (${made.passkeys} with a passkey) and ${made.guests} guests, ${made.wallets} wallets`,
     `  ${made.sessions} delegated sessions, ${made.transactions} transactions, ${made.denied} refused by policies`,
     `  ${made.eventsVerified} signed events received and verified: ${succeeded} delivered, ${retrying} being retried, ${deadLetters} dead letters`,
     ...(made.history
-      ? ['  90 days of analytics, of which only today happened']
-      : ['  no analytics of past days: the database of the service cannot be reached from here']),
-    `Look at them:            ${url}/dashboard   (a link that signs you in: halfkey dashboard link)`,
-    'See events come in:      halfkey seed --listen',
-    'Take all of it away:     halfkey seed --remove',
+      ? ['  90 days of analytics, of which only today is real']
+      : ["  no analytics of past days: the service's database cannot be reached from here"]),
+    `Look at it:              ${url}/dashboard   (for a sign-in link: halfkey dashboard link)`,
+    'Receive the events:      halfkey seed --listen',
+    'Delete all of it:        halfkey seed --remove',
   ]
 }
 
 function describeRemoved(removed: Removed): string[] {
   const { apps, users, guests, webhooks, domains, keys, historyDays, kept } = removed
   if ([apps, users, guests, webhooks, domains, keys, historyDays, kept.length].every((n) => n === 0))
-    return ['There are no sample data here.']
+    return ['There is no sample data here.']
   return [
     `Removed ${apps} apps, ${users} users, ${guests} guests, ${webhooks} webhooks, ${domains} custom domains, ${keys} API keys` +
       `${historyDays > 0 ? `, ${historyDays} days of counters` : ''}.`,
-    ...kept.map(({ id, name, why }) => `Kept ${name} (${id}), which is yours now: ${why}.`),
-    'What stays: audit log and events, as always; the template and what is on the ledger; what today counted.',
+    ...kept.map(({ id, name, why }) => `Kept ${name} (${id}), because you use it now: ${why}.`),
+    "These stay: the audit log and events, as always; the template and the ledger's records; today's counters.",
   ]
 }
 
@@ -86,8 +86,7 @@ async function stateOf({ api }: SeededService): Promise<'filled' | 'unfinished' 
   return apps.length > 1 && apps.every(({ metadata }) => metadata[STATE] === 'filled') ? 'filled' : 'unfinished'
 }
 
-const UNFINISHED =
-  'An earlier seed was ended before it was done. Take away what it made with: halfkey seed --remove. Then run this again.'
+const UNFINISHED = 'An earlier seed was interrupted. Delete its data with: halfkey seed --remove. Then run this again.'
 
 async function fillOnce(service: SeededService, options: Options, context: CliContext): Promise<Result> {
   const state = await stateOf(service)
@@ -106,7 +105,7 @@ async function fillOnce(service: SeededService, options: Options, context: CliCo
         : null
     const lines =
       made === null
-        ? ['There are sample data here already; nothing was added. To make them anew: halfkey seed --remove']
+        ? ['Sample data already exists, so nothing was added. To create it again, first run: halfkey seed --remove']
         : describeMade(made, url)
     const data = { tenantId, url, seeded: made !== null, ...made }
     if (!options.listen) {
@@ -128,9 +127,9 @@ async function fillOnce(service: SeededService, options: Options, context: CliCo
 /** `halfkey seed` */
 export const seed = defineCommand({
   name: 'seed',
-  summary: 'Fill a development service with believable data, or take them away again',
-  details: `Makes two apps with users, passkeys, wallets, delegated sessions, transactions, API keys, webhooks with deliveries, retries and dead letters, by the API alone; and 90 days of analytics, by the database.
-Talks to the service at HALFKEY_URL, or the one that runs in this folder, with HALFKEY_KEY, a secret key with the scope *. Without that, run it where the service's database can be reached: it makes a key for itself and revokes it.
+  summary: 'Fill a development service with sample data, or delete that data again',
+  details: `Creates two apps with users, passkeys, wallets, delegated sessions, transactions, API keys, and webhooks with deliveries, retries and dead letters, all through the API. Writes 90 days of analytics into the database.
+Calls the service at HALFKEY_URL, or the one that runs in this folder, with HALFKEY_KEY, a secret key with the scope *. Without a key, run it where the service's database can be reached: it creates a temporary key and revokes it.
 Refused in production.`,
   options: (command) =>
     command
@@ -141,15 +140,18 @@ Refused in production.`,
       )
       .option(
         '--seed <number>',
-        'the same number makes the same people (default: 1)',
+        'the same number creates the same people (default: 1)',
         wholeNumber('--seed', 0, SEED_MAX),
       )
       .option('--tenant <id>', 'the tenant')
-      .option('--listen', 'then receive the sample webhooks: print each event whose signature is valid, until Ctrl-C')
-      .option('--remove', 'remove what a seed made, also one that was interrupted, and nothing else'),
+      .option(
+        '--listen',
+        'then receive the events of the sample webhooks: print each one whose signature is valid, until Ctrl-C',
+      )
+      .option('--remove', 'delete what a seed created, even if it was interrupted, and nothing else'),
   async run({ users, seed: number, tenant, listen = false, remove = false }, context): Promise<Result> {
     if (remove && (listen || users !== undefined || number !== undefined))
-      throw new UsageError('--remove goes with --tenant alone.')
+      throw new UsageError('--remove can be combined with --tenant only.')
     const options = { users: users ?? USERS_DEFAULT, number: number ?? 1, listen }
     return withService(context, tenant, async (service): Promise<Result> => {
       if (!remove) return fillOnce(service, options, context)

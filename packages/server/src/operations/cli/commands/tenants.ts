@@ -12,7 +12,7 @@ export const tenantsCreate = defineCommand({
       data: { ...created, name },
       lines: [
         `Tenant ${created.tenantId} (${name}) with the app ${created.appId} (Default).`,
-        'Its admin key, shown this once:',
+        'Its admin key, shown only now:',
         created.key,
       ],
     }

@@ -6,10 +6,10 @@ import { defineCommand, type Result, runAlone, UsageError, withDeps } from '../c
 /** `halfkey export` */
 export const exportCommand = defineCommand({
   name: 'export',
-  summary: 'Write everything of a tenant into an encrypted file, for another installation',
-  details: `Can run beside the service: the file holds the tenant as it is at one moment. An interrupted export starts again from the beginning.
-The key file holds a separate key, not the one of HALFKEY_KEK_FILE. Make it with: (umask 077; halfkey keys generate-kek > transfer.key)
-Both files together give access to everything of the tenant: send them separately, and delete both once the tenant has moved. What moves, and in which order: docs/moving.md`,
+  summary: "Write all of a tenant's data into an encrypted file, for another installation",
+  details: `You can run it while the service runs: the file is a snapshot of the tenant. If it is interrupted, run it again: it starts from the beginning.
+The key file holds a separate key, not the one of HALFKEY_KEK_FILE. Create it with: (umask 077; halfkey keys generate-kek > transfer.key)
+Both files together give access to all of the tenant's data. Send them separately, and delete both after the tenant has moved. docs/moving.md says what moves, and in which order.`,
   options: (command) =>
     command
       .requiredOption('--tenant <id>', 'the tenant to export')
@@ -21,16 +21,16 @@ Both files together give access to everything of the tenant: send them separatel
       data: { ...done, file: out },
       lines: [
         `Tenant ${tenantId} is in ${out}: export ${done.exportId}, ${done.rows} rows, ${done.bytes} bytes.`,
-        'Bring it into the new installation with: halfkey import --file FILE --key-file FILE',
+        'Import it into the new installation with: halfkey import --file FILE --key-file FILE',
       ],
     }
   },
 })
 
-const ALONE = { lock: 4_812_570_353, what: '`halfkey import` is at work on this database' }
+const ALONE = { lock: 4_812_570_353, what: '`halfkey import` is running on this database' }
 
 function linesOf({ tenantId, rows, resumedAt, dryRun }: Imported): string[] {
-  if (dryRun) return [`The export of tenant ${tenantId} fits: ${rows} rows. Nothing was written.`]
+  if (dryRun) return [`The export of tenant ${tenantId} can be imported: ${rows} rows. Nothing was written.`]
   const resumed = resumedAt === 0 ? '' : `, ${resumedAt} of which an earlier run had staged`
   return [`Tenant ${tenantId} is live here: ${rows} rows${resumed}.`, 'Delete the export and its key file now.']
 }
@@ -38,23 +38,25 @@ function linesOf({ tenantId, rows, resumedAt, dryRun }: Imported): string[] {
 /** `halfkey import` */
 export const importCommand = defineCommand({
   name: 'import',
-  summary: 'Bring a tenant that another installation exported into this one',
+  summary: 'Import a tenant that another installation exported',
   details:
-    'An interrupted import continues where it stopped when run again. Nobody can use the tenant before the last step, which makes everything of it live at once.',
+    'If an import is interrupted, run it again: it continues where it stopped. Nobody can use the tenant before the last step, which makes all of its data live at once.',
   options: (command) =>
     command
-      .option('--file <file>', 'the export; needed unless --discard is given')
+      .option('--file <file>', 'the export; required unless --discard is given')
       .option('--key-file <file>', 'the file with the key that the export was encrypted with')
-      .option('--dry-run', 'check the file, its key and what is here already; write nothing')
+      .option('--dry-run', 'check the file, its key and conflicts with existing data; write nothing')
       .option('--discard <export-id>', 'remove what an abandoned import has staged'),
   async run({ file = '', keyFile = '', dryRun = false, discard }, context): Promise<Result> {
     if (discard !== undefined) {
       if (file !== '' || keyFile !== '' || dryRun)
-        throw new UsageError('--discard stands alone. Usage: halfkey import --discard EXPORT-ID')
+        throw new UsageError(
+          '--discard cannot be combined with other options. Usage: halfkey import --discard EXPORT-ID',
+        )
       const done = await withDeps(context, (deps) => runAlone(deps, ALONE, () => discardImport(deps, discard)))
       return {
         data: { ...done, discarded: true },
-        lines: [`What the import of ${discard} (tenant ${done.tenantId}) had staged is gone.`],
+        lines: [`Deleted what the import of ${discard} (tenant ${done.tenantId}) had staged.`],
       }
     }
     for (const [option, value] of Object.entries({ '--file': file, '--key-file': keyFile }))

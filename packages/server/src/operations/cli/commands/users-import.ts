@@ -14,7 +14,7 @@ const FORMAT_OF: Record<string, ImportFormat> = { '.csv': 'csv', '.tsv': 'csv', 
 function formatOf(path: string, given: ImportFormat | undefined): ImportFormat {
   const format = given ?? FORMAT_OF[extname(path).toLowerCase()]
   if (format !== undefined) return format
-  throw new UsageError('--format must be csv or jsonl where the name of the file does not say it.')
+  throw new UsageError("--format must be csv or jsonl, because the file's name does not say which it is.")
 }
 
 function readDelimiter(text: string): string {
@@ -32,7 +32,7 @@ async function appOf(deps: Deps, tenantId: Id<'ten'>, appId: string | undefined)
 /** One import into an app at a time: what one writes would be another one's conflict. */
 function aloneIn({ tenantId, appId }: ImportRequest) {
   const lock = createHash('sha256').update(`users import ${tenantId} ${appId}`).digest().readUIntBE(0, 6)
-  return { lock, what: '`halfkey users import` into this app is at work' }
+  return { lock, what: '`halfkey users import` into this app is running' }
 }
 
 const told = ({ line, field, message }: Problem) => `  line ${line}${field === '' ? '' : `, ${field}`}: ${message}`
@@ -42,17 +42,17 @@ function listOf({ problems, moreProblems }: ImportReport): string[] {
 }
 
 const others = ({ skipped, invalid }: ImportReport) =>
-  `${skipped > 0 ? `, ${skipped} skipped because somebody has their email or external id` : ''}${invalid > 0 ? `, ${invalid} not valid` : ''}`
+  `${skipped > 0 ? `, ${skipped} skipped because their email or external id is taken` : ''}${invalid > 0 ? `, ${invalid} not valid` : ''}`
 
 function describe(request: ImportRequest, report: ImportReport): string[] {
   const { records, imported, importedNow, seconds, resumedAt, refused } = report
   const where = `the app ${request.appId} of tenant ${request.tenantId}`
   if (refused)
     return [
-      `Nothing was imported into ${where}: of ${records} records, these are not right.`,
+      `Nothing was imported into ${where}. Of ${records} records, these have problems:`,
       ...listOf(report),
-      'Fix them and run this again. --skip-invalid leaves lines out that are not valid, --on-conflict skip those whose email or',
-      'external id somebody has.',
+      'Fix them and run this again. --skip-invalid skips lines that are not valid. --on-conflict skip skips lines whose email or',
+      'external id is taken.',
     ]
   if (request.dryRun)
     return [
@@ -61,13 +61,13 @@ function describe(request: ImportRequest, report: ImportReport): string[] {
     ]
   if (seconds === 0)
     return [
-      `This file was imported into ${where} before: ${imported} users${others(report)}. To import it again: --again`,
+      `This file was already imported into ${where}: ${imported} users${others(report)}. To import it again, add --again.`,
     ]
-  const resumed = resumedAt > 0 ? ` It went on after record ${resumedAt}, where an earlier run had stopped.` : ''
+  const resumed = resumedAt > 0 ? ` It continued after record ${resumedAt}, where an earlier run had stopped.` : ''
   return [
     `Imported ${imported} users into ${where}${others(report)}.${resumed}`,
     ...listOf(report),
-    `${importedNow} in ${seconds.toFixed(1)} s: ${Math.round(importedNow / seconds)} a second.`,
+    `${importedNow} in ${seconds.toFixed(1)} s: ${Math.round(importedNow / seconds)} per second.`,
   ]
 }
 
@@ -80,24 +80,24 @@ export const usersImport = defineCommand({
   name: 'users import',
   summary: 'Create users from a CSV or JSONL file',
   details: `Columns of CSV, or keys of JSONL: ${KNOWN_COLUMNS.join(', ')}; in CSV also metadata.<key>. None is required.
-The whole file is checked first. Nothing is imported while a line is not valid, or while its email or external id is taken.
-An interrupted import continues where it stopped when run again with the same file. A file that was imported completely is skipped.`,
+The whole file is checked first. Nothing is imported if any line is not valid, or if its email or external id is taken.
+If an import is interrupted, run it again with the same file: it continues where it stopped. A file that was imported completely is skipped.`,
   options: (command) =>
     command
       .requiredOption('--file <file>', 'the file')
-      .option('--tenant <id>', 'the tenant; the only one there is when not given')
-      .option('--app <id>', "the app; the tenant's default app when not given")
-      .option('--dry-run', 'check everything, also against the users that exist, and write nothing')
-      .option('--events', 'emit user.created for every user; without it only analytics and usage count them')
+      .option('--tenant <id>', 'the tenant (default: the only one)')
+      .option('--app <id>', "the app (default: the tenant's default app)")
+      .option('--dry-run', 'check everything, including conflicts with existing users, and write nothing')
+      .option('--events', 'emit user.created for every user; otherwise, only analytics and usage count them')
       .addOption(
         new Option('--on-conflict <action>', 'when an email or external id is taken')
           .choices(['fail', 'skip'])
           .default('fail' as const),
       )
-      .option('--skip-invalid', 'leave out lines that are not valid')
+      .option('--skip-invalid', 'skip lines that are not valid')
       .option('--again', 'import a file that was imported before')
-      .addOption(new Option('--format <format>', "the file's format; by its name when not given").choices(FORMATS))
-      .option('--delimiter <character>', 'of CSV: one character, or tab', readDelimiter),
+      .addOption(new Option('--format <format>', "the file's format (default: by its name)").choices(FORMATS))
+      .option('--delimiter <character>', 'the delimiter of CSV: one character, or tab', readDelimiter),
   async run(
     { file: path, tenant, app, dryRun = false, events = false, skipInvalid = false, again = false, ...rest },
     context,

@@ -129,6 +129,9 @@ class Place {
     const { binaries, location } = this.#base
     const hasStopped = await stopServer(binaries, location, identity)
     if (hasStopped) this.#log('embedded PostgreSQL stopped', { dataDir: location.cluster })
-    else this.#log('embedded PostgreSQL is still stopping; this process does not wait for it', { dataDir: location.cluster })
+    else
+      this.#log('embedded PostgreSQL is still stopping; this process does not wait for it', {
+        dataDir: location.cluster,
+      })
   }
 }

@@ -81,7 +81,8 @@ export function createSharedRateLimiter(options: SharedOptions): SharedRateLimit
   function alone(error: unknown): void {
     metrics.rateLimitStoreErrors.inc()
     metrics.rateLimitAlone.set(1)
-    if (!isToldAlone) log.warn({ reason: reasonOf(error) }, 'Redis is unreachable: this process applies rate limits by itself')
+    if (!isToldAlone)
+      log.warn({ reason: reasonOf(error) }, 'Redis is unreachable: this process applies rate limits by itself')
     isToldAlone = true
     const pauseMs = Math.min(PAUSE_MAX_MS, PAUSE_MIN_MS * 2 ** failures) * (0.5 + Math.random() / 2)
     failures += 1

@@ -70,7 +70,7 @@ interface Run {
 function refuseLost(lost: LostValue[], count: number): never {
   const shown = lost.map(({ where, reason }) => `\n  ${where}: ${reason}`).join('')
   throw new CommandError(
-    `${count} sealed values cannot be opened. They stay as they are, the others were wrapped anew, and no key was taken out of the file:${shown}${count > lost.length ? '\n  …' : ''}\nThen run this again.`,
+    `${count} sealed values cannot be opened. They stay unchanged, all others were rewrapped, and no key was removed from the file:${shown}${count > lost.length ? '\n  …' : ''}\nThen run this again.`,
   )
 }
 
@@ -81,11 +81,11 @@ async function rewrapUntilNone({ deps, keys, tables, goOn, progress }: Run): Pro
   for (let round = 0; left > 0; round += 1) {
     if (round === ROUNDS_MAX) {
       throw new CommandError(
-        `${left} sealed values are still not under key ${keys.keyId}. A process still seals with another key: make sure that all of them read this key file, and run this again.`,
+        `${left} sealed values are not under key ${keys.keyId} yet, because a process still seals with another key. Make sure that all processes read this key file, then run this again.`,
       )
     }
     if (round > 0) await pause(ROUND_PAUSE_MS)
-    progress.begin('Wrapping sealed values anew', left)
+    progress.begin('Rewrapping sealed values', left)
     const lost: LostValue[] = []
     let lostCount = 0
     for await (const done of rewrapAll(deps.db, keys, tables, goOn)) {
@@ -103,7 +103,7 @@ async function rewrapUntilNone({ deps, keys, tables, goOn, progress }: Run): Pro
 async function dropOldKeys(path: string, keys: KeyFile): Promise<void> {
   const now = await openKeyFile(path, { create: false })
   if (now.keyIds.join() !== keys.keyIds.join())
-    throw new CommandError(`The key file ${path} was changed meanwhile. Run this again.`)
+    throw new CommandError(`The key file ${path} was changed in the meantime. Run this again.`)
   await keepFirstKey(path)
 }
 
@@ -119,7 +119,7 @@ async function rotate(deps: Deps, options: RotationOptions, goOn: () => void): P
   const oldKeyIds = keys.keyIds.slice(1)
   const drops = options.dropOld && oldKeyIds.length > 0
   if (drops) {
-    await wait(progress, 'Waiting until what began under the old key has ended', options.settleMs, goOn)
+    await wait(progress, 'Waiting until work that began under the old key has ended', options.settleMs, goOn)
     rewrapped += await rewrapUntilNone(run)
   }
   await recordSealingKeys(deps.db, [keys.keyId])
@@ -133,6 +133,6 @@ async function rotate(deps: Deps, options: RotationOptions, goOn: () => void): P
  * @throws CommandError when another one is at work, when a value cannot be opened, or when the file cannot be written
  */
 export function rotateKek(deps: Deps, options: RotationOptions): Promise<KekRotation> {
-  const alone = { lock: REWRAP_LOCK, what: '`halfkey keys rotate-kek` is at work on this database' }
+  const alone = { lock: REWRAP_LOCK, what: '`halfkey keys rotate-kek` is running on this database' }
   return runAlone(deps, alone, (goOn) => rotate(deps, options, goOn))
 }

@@ -14,7 +14,7 @@ export const keysGenerateKek = defineCommand({
   name: 'keys generate-kek',
   summary: 'Print a new key-encryption key, a line of a key file',
   details:
-    'Needs no database. For a key file that the service cannot write, e.g. a mounted secret. To write it into a file: (umask 077; halfkey keys generate-kek > kek.key)',
+    'Needs no database. Use it for a key file that the service cannot write, e.g. a mounted secret. To write it into a file: (umask 077; halfkey keys generate-kek > kek.key)',
   async run() {
     const key = newKeyLine()
     return { data: { key }, lines: [key] }
@@ -32,17 +32,17 @@ function readWait(text: string): number {
 function linesOf({ keyId, isNew, rewrapped, oldKeyIds, dropped }: KekRotation): string[] {
   const old = oldKeyIds.join(', ')
   const lines = [
-    `Key ${keyId}${isNew ? ', made now,' : ''} wraps every sealed value of this database; ${rewrapped} were wrapped anew.`,
+    `Key ${keyId}${isNew ? ', created now,' : ''} wraps every sealed value of this database. Rewrapped: ${rewrapped}.`,
   ]
   if (dropped)
     lines.push(
-      `Taken out of the key file: ${old}.`,
-      'Backups made before can be opened by that key only: whoever has no copy of it has lost them.',
+      `Removed from the key file: ${old}.`,
+      'Earlier backups can be opened only with that key. Without a copy of it, they are lost.',
     )
   else if (oldKeyIds.length > 0)
     lines.push(
-      `The key file still holds ${old}, which this database needs no longer. Backups made before can be opened by that key`,
-      'only: keep a copy of its line as long as you keep them. Then take it out of the file with:',
+      `The key file still holds ${old}, which this database no longer needs. Earlier backups can be opened only with that key:`,
+      'keep a copy of its line as long as you keep them. Then remove it from the file with:',
       'halfkey keys rotate-kek --drop-old',
     )
   lines.push('Back the key file up now, apart from the database.')
@@ -52,10 +52,10 @@ function linesOf({ keyId, isNew, rewrapped, oldKeyIds, dropped }: KekRotation): 
 /** `halfkey keys rotate-kek` */
 export const keysRotateKek = defineCommand({
   name: 'keys rotate-kek',
-  summary: 'Make a new key-encryption key and wrap every sealed value with it',
-  details: `Can run beside the service: processes read the changed key file within a second. An interrupted rotation continues where it stopped when run again.
-A key file with one key gets a new one in front of it. With several keys, the first one is used.
-Several machines, or a file that cannot be written here: docs/operating.md says which line to put where, and when.`,
+  summary: 'Create a new key-encryption key and rewrap every sealed value with it',
+  details: `You can run it while the service runs: processes read the changed key file within a second. If a rotation is interrupted, run it again: it continues where it stopped.
+If the key file has one key, the command adds a new one before it. If it has several keys, the command uses the first one.
+For several machines, or a file that cannot be written here, docs/operating.md says which line to put where, and when.`,
   options: (command) =>
     command
       .option(
@@ -63,7 +63,7 @@ Several machines, or a file that cannot be written here: docs/operating.md says 
         'remove the old keys from the file once nothing in the database needs them. Keep a copy as long as you keep older backups: only the old key opens them',
       )
       .addOption(
-        new Option('--wait <duration>', 'how long running processes get to read the new file before it is used')
+        new Option('--wait <duration>', 'how long to wait for running processes to read the new file before it is used')
           .argParser(readWait)
           .default(NOTICE_MS, '3s'),
       ),

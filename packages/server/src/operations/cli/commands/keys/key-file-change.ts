@@ -46,14 +46,14 @@ async function replaceLines(link: string, byHand: string, change: (lines: string
 
 /** Makes a new key the first of the file: it wraps from then on. @throws CommandError */
 export function addFirstKey(path: string): Promise<void> {
-  const byHand = `Make its new content, which is a new key in front of the present one, with:
+  const byHand = `Create its new content, a new key before the present one, with:
   (umask 077; { halfkey keys generate-kek; cat ${path}; } > kek.new)
-Put that in the file's place for every process, and run this again. Where the processes do not see it all at once, first put the new line behind the present one everywhere, then in front of it.`
+Replace the file with it for every process, then run this again. If the processes do not all see the change at the same time, first put the new line after the present one everywhere, and then before it.`
   return replaceLines(path, byHand, (lines) => [newKeyLine(), ...lines])
 }
 
 /** Leaves nothing but the first key in the file. @throws CommandError */
 export function keepFirstKey(path: string): Promise<void> {
-  const byHand = 'Nothing needs its old keys any more: take every line but the first out of it.'
+  const byHand = 'Its old keys are no longer needed: delete every line but the first.'
   return replaceLines(path, byHand, (lines) => lines.slice(0, 1))
 }

@@ -10,7 +10,7 @@ export const keysGenerate = defineCommand({
   name: 'keys generate',
   summary: 'Print a new secret key for HALFKEY_ADMIN_KEY',
   details:
-    "Needs no database. The key becomes the first tenant's admin key when the first start finds it in HALFKEY_ADMIN_KEY.",
+    "Needs no database. If HALFKEY_ADMIN_KEY is set to the key at the first start, it becomes the first tenant's admin key.",
   async run() {
     const key = newApiKey('secret')
     return { data: { key }, lines: [key] }
@@ -28,13 +28,13 @@ function readScopes(text: string): Scope[] {
 /** `halfkey keys create` */
 export const keysCreate = defineCommand({
   name: 'keys create',
-  summary: 'Create an API key, by right of holding the database',
-  details: 'Without --scopes the key may do everything (*): the way back in when the admin key is lost.',
+  summary: 'Create an API key. Access to the database is enough',
+  details: 'Without --scopes, the key can do everything (*). Use it to regain access if the admin key is lost.',
   options: (command) =>
     command
       .requiredOption('--name <name>', 'what the key is for', shortText('--name'))
-      .option('--tenant <id>', 'its tenant; the only one there is when not given')
-      .option('--scopes <scopes>', `of a secret key, separated by commas: ${SCOPES.join(', ')}`, readScopes)
+      .option('--tenant <id>', 'its tenant (default: the only one)')
+      .option('--scopes <scopes>', `the scopes of a secret key, separated by commas: ${SCOPES.join(', ')}`, readScopes)
       .addOption(new Option('--type <type>').choices(['secret', 'publishable']).default('secret' as const))
       .option('--app <id>', 'binds the key to this app; a publishable key must be bound'),
   async run({ name, tenant, scopes, type, app }, context) {
@@ -54,7 +54,7 @@ export const keysCreate = defineCommand({
         data: { tenantId, ...record, key },
         lines: [
           `API key ${record.id} (${record.name}): ${record.type}${rights}${reach}, of tenant ${tenantId}.`,
-          'Shown this once:',
+          'Shown only now:',
           key,
         ],
       }
@@ -65,12 +65,12 @@ export const keysCreate = defineCommand({
 /** `halfkey keys rotate-signing` */
 export const keysRotateSigning = defineCommand({
   name: 'keys rotate-signing',
-  summary: 'Make a new key that signs access tokens',
+  summary: 'Create a new key that signs access tokens',
   details: `Running processes sign with it within a second. Earlier keys stay in /.well-known/jwks.json until the last access token signed by them has expired, so nobody is signed out.`,
   options: (command) =>
     command.option(
       '--revoke-previous',
-      'reject everything that earlier keys signed, refresh tokens included: everybody signs in again. Use it when a key may be in the wrong hands',
+      'reject everything that earlier keys signed, including refresh tokens, so that everybody has to sign in again. Use it if a key may have been stolen',
     ),
   async run({ revokePrevious: revoke = false }, context) {
     const { id, previous, retiresAt } = await withDeps(context, (deps) => rotateSigningKey(deps, { revoke }))
