@@ -35,7 +35,7 @@ export interface Deps {
   payments: PaymentProcessor | null
   /** Counts this process's API requests. */
   requests: RequestCounter
-  /** Null where no traces are made. */
+  /** Null if tracing is off. */
   tracing: Tracing | null
   /** For arithmetic with key shares. */
   threads: Threads
@@ -43,7 +43,7 @@ export interface Deps {
   ledgers: ReadonlyMap<string, Ledger>
   /** What higher slices do in the transactions of lower ones. */
   hooks: Hooks
-  /** A small pool of its own for the probes: they answer when the others are exhausted. */
+  /** A separate small pool for the probes, so that they still work when the other pools are exhausted. */
   probeDb: Db
   lifecycle: Lifecycle
   /** The clock for everything that is stored or compared. */

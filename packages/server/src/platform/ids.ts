@@ -3,7 +3,7 @@ import { randomFillSync } from 'node:crypto'
 /** Crockford base 32 in lower case: no i, l, o, u, so an id read aloud survives. */
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 
-/** What each prefix stands for; the closed list of record kinds that have an id on the wire. */
+/** The meaning of each prefix: the closed list of record kinds that have an id in the API. */
 const ID_PREFIXES = {
   ten: 'tenant',
   app: 'app',
@@ -57,7 +57,7 @@ function incrementTail(): void {
   }
 }
 
-/** The first ten characters of an id made at `ms` (Unix milliseconds): a lower bound for ids by time. */
+/** The first ten characters of an id created at `ms` (Unix milliseconds): a lower bound for ids by time. */
 export function idTime(ms: number): string {
   let rest = ms
   let text = ''

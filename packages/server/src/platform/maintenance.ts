@@ -17,7 +17,7 @@ export function hourly(task: MaintenanceTask): MaintenanceTask {
   }
 }
 
-/** Runs a task that waits for a network beside the others, so that they, and lost leases, do not wait with it. */
+/** Runs a task that waits for the network in parallel, so that other tasks and lost leases do not wait for it. */
 export function detached(deps: Deps, task: MaintenanceTask): MaintenanceTask {
   let running = false
   const run = async (db: Db) => {

@@ -7,10 +7,10 @@ const LANES_A_CLAIM = 64
 const ROWS_A_VISIT = 8
 /** A test never waits behind more than one other test. */
 const TEST_CAP = 2
-/** So many time-outs in a row, and a webhook gets one request at a time until it answers. */
+/** After this many time-outs in a row, a webhook gets one request at a time until it responds. */
 const TIMEOUTS_UNTIL_SINGLE = 3
 
-/** A delivery to be sent, with all that the send needs. */
+/** A delivery to send, with everything that the send needs. */
 export interface Claimed {
   tenant_id: string
   webhook_id: string
@@ -18,27 +18,27 @@ export interface Claimed {
   lane_id: string
   event_id: string
   event_type: string
-  /** The app of the event: its deliveries count for that one. */
+  /** The app of the event, which the delivery is counted for. */
   event_app_id: string | null
   lease_id: string
   cycle: number
   retry: number
   attempts: number
-  /** Null when the event is past its retention: there is nothing left to send. */
+  /** Null if the event is older than the retention period: there is nothing left to send. */
   body: string | null
-  /** Null, as the secret, when the webhook is gone. */
+  /** Null, like the secret, if the webhook no longer exists. */
   url: string | null
   app_id: string | null
   secret_sealed: Buffer | null
-  /** Null outside a rotation's grace. */
+  /** Null outside the grace period of a rotation. */
   previous_secret_sealed: Buffer | null
   slow: boolean
-  /** How many of the lane may be sent at once. */
+  /** How many deliveries of the lane may be sent at once. */
   cap: number
 }
 
 export interface ClaimLimits {
-  /** Of one webhook at once, over all processes. */
+  /** How many deliveries of one webhook may be sent at once, over all processes. */
   perLane: number
   /** Free slots of this process. */
   free: number
@@ -47,7 +47,7 @@ export interface ClaimLimits {
   withoutSlow: boolean
   /** How much of this process a tenant may still take. */
   roomOf(tenantId: string): number
-  /** How many rows of a lane this process can make use of, going by its answers; 0 for no more than the cap. */
+  /** How many rows of a lane this process can use, judging by its response times; 0 for no more than the cap. */
   ahead(laneId: string, cap: number): number
 }
 
@@ -57,7 +57,7 @@ export interface Claim {
   databaseNowMs: number
   /** More lanes may be due. */
   more: boolean
-  /** Until the next lane is due, as the database's clock has it; null when nothing is scheduled or it is now. */
+  /** Time until the next lane is due, by the database's clock; null if nothing is scheduled or it is due now. */
   nextInMs: number | null
 }
 
@@ -153,7 +153,7 @@ async function rescheduleLanes(
   return new Set(rows.filter((row) => row.due).map((row) => row.id))
 }
 
-/** Lanes that are due but held back (locked, or of a tenant at its share) do not count: their holder sees to them. */
+/** Lanes that are due but held back (locked, or of a tenant at its share) do not count: their holder handles them. */
 async function untilNextLane(tx: Db): Promise<number | null> {
   const row = await tx.one<{ ms: number | null }>(sql`
     select extract(epoch from min(due_at) - clock_timestamp())::float8 * 1000 as ms from lanes
@@ -196,7 +196,7 @@ export function claim(asyncCommit: Db, workerId: string, limits: ClaimLimits): P
     const allowances = allowancesOf(lanes, limits)
     const rows = await leaseRows(tx, lanes, allowances, workerId, limits.free)
     const stillDue = await rescheduleLanes(tx, lanes, allowances, workerId)
-    // A lane that is due but gave nothing is no reason to come back at once.
+    // A lane that is due but returned nothing is no reason to claim again at once.
     const more = rows.some((row) => stillDue.has(row.lane_id)) || lanes.length === count
     return { rows, databaseNowMs: lanes[0]?.now_ms ?? Date.now(), more, nextInMs: null }
   })

@@ -33,7 +33,7 @@ export function notSent(row: Claimed, atMs: number, kind: 'released' | 'dead_let
   }
 }
 
-/** A webhook that has failed everything for longer than it may. */
+/** A webhook whose deliveries have all failed for longer than allowed. */
 export interface FailingLane {
   tenantId: Id<'ten'>
   webhookId: Id<'wh'>
@@ -41,19 +41,19 @@ export interface FailingLane {
 }
 
 export interface Completed {
-  /** Of the given outcomes, those whose lease still held: the others changed nothing. */
+  /** The outcomes whose lease was still valid. The others changed nothing. */
   settled: number
   deadLettered: number
   failing: FailingLane[]
-  /** Some lane has something to send now. */
+  /** Whether a lane has something to send now. */
   due: boolean
 }
 
-/** The engine's two ways to the database. */
+/** The engine's two connections to the database. */
 export interface EngineDbs {
-  /** Commits are durable when they are answered. */
+  /** Commits are durable when they return. */
   db: Db
-  /** Commits may be lost in a crash of the database: for what is then only done again. */
+  /** Commits may be lost in a crash of the database. Only for work that is then repeated. */
   asyncCommit: Db
 }
 
@@ -109,7 +109,7 @@ function settleEnded(tx: Db, outcomes: readonly Outcome[], now: Date): Promise<S
     select id, lane_id, status from gone`)
 }
 
-/** Schedules what is tried again, from the moment of the failure as the database's clock has it. */
+/** Schedules retries, counted from the failure by the database's clock. */
 function settleRetried(tx: Db, outcomes: readonly Outcome[]): Promise<Settled[]> {
   return tx.query<Settled>(sql`
     with kept as (
@@ -123,7 +123,7 @@ function settleRetried(tx: Db, outcomes: readonly Outcome[]): Promise<Settled[]>
     select id, lane_id, 'retry' as status from kept`)
 }
 
-/** Gives leases back: the rows are due now, which is no earlier than they were. */
+/** Returns leases: the rows are due now, which is no earlier than before. */
 function settleReleased(tx: Db, outcomes: readonly Outcome[]): Promise<Settled[]> {
   return tx.query<Settled>(sql`
     update deliveries d set lease_id = null, lease_until = null, next_at = now() from ${outcomeRows(outcomes)} where ${OWN_ROW}
@@ -201,14 +201,14 @@ function settleLanes(db: Db, lanes: readonly LaneResult[], disableAfterMs: numbe
       coalesce(l.failing_since <= now() - ${disableAfterMs} * interval '1 millisecond', false) as overdue`)
 }
 
-/** A delivery that used up its chances. */
+/** A delivery that has no attempts left. */
 export interface DeadLetter {
   tenant_id: string
   webhook_id: string
   id: string
   event_id: string
   event_type: string
-  /** The app its webhook is bound to; null for none. */
+  /** The app that its webhook is bound to, or null. */
   app_id: string | null
 }
 

@@ -9,18 +9,18 @@ import type { Heartbeat } from './leases.ts'
 import { createSender, isSendable } from './send.ts'
 import { disableFailing } from './sweep.ts'
 
-/** Between two visits to the database: what comes meanwhile goes along, so that load makes batches larger, not more. */
+/** The pause between two database calls. Work that arrives meanwhile joins the batch, so that load makes batches larger, not more frequent. */
 export const GAP_MS = 10
 const OUTCOMES_A_FLUSH = 400
 const UNFLUSHED_MAX = 1_000
 /** With less of the lease left than this, a send could outlive it. */
 const LEASE_LEFT_MIN_MS = 35_000
 const BLOCKED_PAUSE_MS = 250
-/** How many sends one process has in the air. */
+/** How many sends one process runs at once. */
 const SLOTS = 4_096
-/** One tenant's part of them. */
+/** How many of them one tenant may have. */
 const SLOTS_A_TENANT = SLOTS / 4
-/** What webhooks that take seconds may hold together. */
+/** How many of them slow webhooks, which take seconds, may have together. */
 const SLOTS_SLOW = SLOTS / 2
 
 export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
@@ -39,7 +39,7 @@ interface Holder {
   slow: boolean
 }
 
-/** Counts a process's sends, so that neither one tenant nor all the slow receivers together can use it up. */
+/** Counts a process's sends, so that neither one tenant nor the slow receivers can use all of them. */
 function createDispatchQuota() {
   const byTenant = new Map<string, number>()
   let taken = 0
@@ -66,7 +66,7 @@ function createDispatchQuota() {
     roomOf: (tenantId: string) => Math.max(0, SLOTS_A_TENANT - (byTenant.get(tenantId) ?? 0)),
     fullTenants: () => [...byTenant].filter(([, count]) => count >= SLOTS_A_TENANT).map(([tenant]) => tenant),
     slowFull: () => slow >= SLOTS_SLOW,
-    /** Whether a limit was reached since the last question: then someone may be waiting for a free slot. */
+    /** Whether a limit was reached since the last call. Somebody may then be waiting for a free slot. */
     wasFull(): boolean {
       const was = full
       full = false
@@ -84,7 +84,7 @@ export function createDispatch(deps: Deps, { workerId, heartbeat, due, publisher
   const flush = createSignal()
   const unflushed: Outcome[] = []
 
-  /** Sends a row when its turn comes. Too late or out of touch, nothing is sent: the lease runs out or goes back. */
+  /** Sends a row when its turn comes. If it is too late, or the database is unreachable, nothing is sent: the lease expires or is returned. */
   async function attempt(row: Claimed, claimed: Claim, leasedAt: number): Promise<Outcome | undefined> {
     const age = () => performance.now() - leasedAt
     if (!isSendable(row))
@@ -155,7 +155,7 @@ export function createDispatch(deps: Deps, { workerId, heartbeat, due, publisher
       }
       const batch = unflushed.slice(0, OUTCOMES_A_FLUSH)
       const done = await completeEach({ db, asyncCommit }, publisher, batch, config.webhookDisableAfterMs, refused)
-      // Only now: while the database is away they stay, and are stored when it is back.
+      // Only now: while the database is unreachable they are kept, and stored when it is reachable again.
       unflushed.splice(0, batch.length)
       metrics.deadLetters.inc(done.deadLettered)
       if (done.settled < batch.length) {
@@ -169,7 +169,7 @@ export function createDispatch(deps: Deps, { workerId, heartbeat, due, publisher
     },
     /** Whether anything is being sent or waits to be stored. */
     busy: () => unflushed.length > 0 || slots.taken() > 0,
-    /** Gives back what has not been sent yet, and stores the rest as it comes. */
+    /** Returns the leases of unsent deliveries, and stores the other outcomes as they arrive. */
     windUp() {
       gates.drain(true)
       flush.raise()

@@ -1,13 +1,13 @@
 import { LRUCache } from 'lru-cache'
 import type { Claimed } from './claim.ts'
 
-/** How much work of a lane a process takes at once, in time: what it can send in this span. */
+/** How much work of a lane a process takes at once: as much as it can send in this time. */
 const AHEAD_MS = 250
 const AHEAD_ROWS_MAX = 512
-/** Weight of the newest answer in what is known of a lane's speed. */
+/** The weight of the newest response in the average time of a lane. */
 const NEWEST = 0.2
 const LANES_KNOWN_MAX = 10_000
-/** A lease that has waited twice the time it was taken for goes back: its lane is not what it was. */
+/** A lease that has waited twice its expected time is returned, because its lane has become slower. */
 const WAIT_MAX_MS = 2 * AHEAD_MS
 /** Rows that wait for their turn in this process, over all lanes. */
 const WAITING_MAX = 1_024
@@ -29,7 +29,7 @@ interface Gate {
  */
 export function createGates() {
   const gates = new Map<string, Gate>()
-  /** Milliseconds an answer takes, averaged with the newest weighing most; only of lanes whose last send succeeded. */
+  /** The weighted average response time in milliseconds, for lanes whose last send succeeded. */
   const paces = new LRUCache<string, number>({ max: LANES_KNOWN_MAX })
   let waiting = 0
 
@@ -77,11 +77,11 @@ export function createGates() {
 
     waiting: () => waiting,
 
-    /** Lets go of what has waited too long, and of what is known of its lane's pace; of everything, with `all`. */
+    /** Releases rows that have waited too long, and forgets their lane's speed. With `all`, releases everything. */
     drain(all: boolean): void {
       const oldest = performance.now() - WAIT_MAX_MS
       for (const [laneId, gate] of gates) {
-        // In order of arrival: where the first may stay, all may.
+        // In order of arrival: if the first may stay, all may.
         if (gate.queue[0] === undefined || !(all || gate.queue[0].sinceMs < oldest)) continue
         paces.delete(laneId)
         waiting -= gate.queue.length

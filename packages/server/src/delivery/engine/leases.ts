@@ -6,13 +6,13 @@ import { type LaneRef, lockLanes, makeLanesDue } from './lanes.ts'
 export const HEARTBEAT_MS = 5_000
 const TRUST_MS = 10_000
 const SILENCE_AFTER_FAULT_MS = 15_000
-/** A worker that is silent for longer is taken for dead. */
+/** A worker without a heartbeat for longer than this is considered dead. */
 const DEAD_AFTER_SECONDS = 15
 const ROWS_A_REAP = 500
-/** A delivery whose workers keep dying may be what kills them. */
+/** A delivery whose workers keep dying may be the cause. */
 const LEASES_LOST_MAX = 10
 
-/** Says that this worker lives, by the database's clock. */
+/** Writes this worker's heartbeat, by the database's clock. */
 async function recordHeartbeat(db: Db, workerId: string): Promise<void> {
   await db.run(sql`
     insert into workers (id, started_at, heartbeat_at) values (${workerId}, clock_timestamp(), clock_timestamp())
@@ -55,7 +55,7 @@ export async function signOff(db: Db, workerId: string): Promise<void> {
   await db.run(sql`delete from workers where id = ${workerId}`)
 }
 
-/** A delivery whose worker is gone, or too late. */
+/** A delivery whose worker died or is too late. */
 interface LostRow extends LaneRef {
   webhook_id: string
   id: string
@@ -92,7 +92,7 @@ export async function reap(
     return await takeBack(db, publisher, found)
   } catch (error) {
     if (isTransient(error)) throw error
-    // One that the database refuses must not keep the others.
+    // A delivery that the database refuses must not block the others.
     let taken = 0
     for (const row of found) {
       taken += await takeBack(db, publisher, [row]).catch((each: unknown) => {

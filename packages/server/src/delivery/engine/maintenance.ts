@@ -10,7 +10,7 @@ const MINUTE_MS = 60_000
 const LOCK_SWEEP = 4_812_570_347
 const LOCK_RETENTION = 4_812_570_348
 
-/** More periodic work of a worker, such as recover jobs; answers whether there is more at once. */
+/** Other periodic work of a worker, such as recover jobs. @returns whether there is more to do at once */
 export type EngineTask = (db: Db) => Promise<boolean>
 
 /** What keeps the engine's tables in order: lost leases, paused lanes, maintenance tasks, and each minute the retention. */
@@ -47,7 +47,7 @@ export function createMaintenance(
     pending.answers = true
   }
 
-  /** A portion a round until nothing is left: lost leases do not wait for a large deletion. */
+  /** One batch per round until nothing is left, so that lost leases do not wait for a large deletion. */
   async function expire(): Promise<void> {
     const { retentionMs, deadLetterRetentionMs } = config
     if (pending.events) {

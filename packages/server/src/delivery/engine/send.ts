@@ -10,7 +10,7 @@ import { nextAfterFailure } from './retry.ts'
 
 const CACHED_KEYS_MAX = 10_000
 
-/** A webhook's secret as the two schemes key with it. */
+/** A webhook's secret as the HMAC key of each of the two schemes. */
 export interface SigningKey {
   /** The UTF-8 bytes of the whole text: the specification's section 6. */
   whole: KeyObject
@@ -18,7 +18,7 @@ export interface SigningKey {
   decoded: KeyObject
 }
 
-/** Keys are made once: HMAC over raw bytes would make a KeyObject at every call. */
+/** Keys are created once: HMAC with raw bytes would create a KeyObject at every call. */
 export function signingKey(secret: string): SigningKey {
   return {
     whole: createSecretKey(Buffer.from(secret, 'utf8')),
@@ -57,7 +57,7 @@ export function signatureHeaders(
   }
 }
 
-/** What a secret is sealed for: a sealed secret moved to another webhook does not open. */
+/** The context that a secret is sealed for: a sealed secret copied to another webhook does not open. */
 export function webhookSecretContext(tenantId: string, webhookId: string): string[] {
   return ['webhook secret', tenantId, webhookId]
 }
@@ -66,7 +66,7 @@ export function webhookSecretContext(tenantId: string, webhookId: string): strin
 function createSigningKeys(deps: Pick<Deps, 'keys'>) {
   const opened = new LRUCache<string, SigningKey>({ max: CACHED_KEYS_MAX })
   return async function signingKeyOf(row: Claimed, sealed: Buffer): Promise<SigningKey> {
-    // With its owner: else a sealed secret copied to another webhook would be found here, where it must not open.
+    // The key includes the owner. Otherwise a sealed secret copied to another webhook would be found here and open.
     const id = `${row.tenant_id} ${row.webhook_id} ${sealed.toString('latin1')}`
     const known = opened.get(id)
     if (known !== undefined) return known
@@ -78,15 +78,15 @@ function createSigningKeys(deps: Pick<Deps, 'keys'>) {
   }
 }
 
-/** A claimed delivery of which everything is still there. */
+/** A claimed delivery whose event and webhook still exist. */
 export type Sendable = Claimed & { body: string; url: string; secret_sealed: Buffer }
 
-/** Whether event and webhook are there: a delivery without them can only end. */
+/** Whether event and webhook exist. Without them, the delivery ends. */
 export function isSendable(row: Claimed): row is Sendable {
   return row.body !== null && row.url !== null && row.secret_sealed !== null
 }
 
-/** An attempt as a trace knows it: by ids, without the receiver's address. */
+/** The trace attributes of an attempt: ids, without the receiver's address. */
 const spanOf = (row: Sendable) => ({
   'halfkey.tenant.id': row.tenant_id,
   'halfkey.webhook.id': row.webhook_id,

@@ -14,7 +14,7 @@ export async function withSweepLock(db: Db, lock: number, work: (tx: Db) => Prom
   })
 }
 
-/** Disables a webhook that failed for too long, once, with notice. What is pending follows by `settleHeld`. */
+/** Disables a webhook that failed for too long, once, with an event. `settleHeld` then ends its pending deliveries. */
 export async function disableFailing(
   db: Db,
   publisher: Publisher,
@@ -152,7 +152,7 @@ async function deleteOldEvents(tx: Db, retentionMs: number, followers: readonly 
     select count(*) as n from gone`)
 }
 
-/** How long what has ended is kept, and who has to have seen an event before it goes. */
+/** How long finished records are kept, and which followers must have processed an event before it is deleted. */
 export interface Retention {
   retentionMs: number
   deadLetterRetentionMs: number
@@ -160,10 +160,10 @@ export interface Retention {
   followers: readonly string[]
 }
 
-/** Deletes a portion of what has been kept long enough. @returns how many rows went; call again while there are any */
+/** Deletes a batch of rows past their retention. @returns how many; call again until it is 0 */
 export async function deleteExpired(tx: Db, retention: Retention): Promise<number> {
   const { retentionMs, deadLetterRetentionMs, followers } = retention
-  // What is old is found by BRIN, which can be read no other way.
+  // Old rows are found with a BRIN index, which can only be read by a bitmap scan.
   await tx.run(sql`select set_config('enable_bitmapscan', 'on', true), set_config('plan_cache_mode', 'auto', true)`)
   const deliveries = await deleteOldDeliveries(tx, retentionMs, deadLetterRetentionMs)
   return deliveries + (await deleteOldEvents(tx, retentionMs, followers))

@@ -10,7 +10,7 @@ import { createMaintenance, type EngineTask } from './maintenance.ts'
 const POLL_LISTENING_MS = 1_000
 const POLL_DEAF_MS = 250
 const FAULT_PAUSE_MS = 250
-/** How often the fan-out looks at the whole outbox, and not only at what is recent. */
+/** How often the fan-out reads the whole outbox, not only its recent part. */
 const EVERYTHING_MS = 1_000
 const UPKEEP_MS = 1_000
 const STOP_MS = 7_000
@@ -26,14 +26,14 @@ export const ENGINE_SETTINGS = {
   plan_cache_mode: 'force_generic_plan',
 }
 
-/** For work that a crash of the database may undo, because it is then only done again. */
+/** For work that may be lost in a crash of the database, because it is then repeated. */
 export const ASYNC_COMMIT_SETTINGS = { ...ENGINE_SETTINGS, synchronous_commit: 'off' }
 
 export interface WorkerOptions {
-  /** Whether other processes' rings are heard now. */
+  /** Whether notifications of other processes are received now. */
   listening(): boolean
   tasks: readonly EngineTask[]
-  /** Names of the feed's followers: no event goes before they have folded it. */
+  /** Names of the feed's followers. No event is deleted before they have processed it. */
   followers: readonly string[]
   /** Connections whose commits need not be durable at once; `deps.db` has the others. */
   asyncCommit: Db
@@ -42,7 +42,7 @@ export interface WorkerOptions {
 export interface Worker {
   signals: { outbox: Signal; due: Signal }
   start(): Promise<void>
-  /** Claims nothing more, waits a while for what is in flight, stores its outcomes. */
+  /** Claims nothing more, waits a while for running sends, and stores their outcomes. */
   stop(): Promise<void>
   /** Whether this worker has lately reached the database. */
   alive(): boolean
@@ -126,7 +126,7 @@ export function createWorker(deps: Deps, options: WorkerOptions): Worker {
       stopping = true
       for (const signal of [signals.outbox, signals.due, rest.beat, rest.upkeep]) signal.raise()
       dispatch.windUp()
-      // What a receiver that hangs still holds is left to the lease: it is sent again, not waited for.
+      // Sends to a hanging receiver are not awaited: their leases expire, and they are sent again.
       await Promise.race([Promise.all(loops), pause(STOP_MS)])
       abandoned = true
       await signOff(db, workerId).catch((error: unknown) => log.warn({ err: error }, 'worker not signed off'))

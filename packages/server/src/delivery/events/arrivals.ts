@@ -14,9 +14,9 @@ interface Waiter {
   end(): void
 }
 
-/** Requests that wait for their tenant's feed to grow. They hold no connection: one statement looks for all of a process. */
+/** Requests that wait for new events of their tenant. They hold no connection: one statement checks for all requests of a process. */
 interface Arrivals {
-  /** Until the feed is past `after`, at most `timeoutMs`; at once while the process stops. @throws rate_limited */
+  /** Waits until the feed is past `after`, at most `timeoutMs`. Returns at once while the process stops. @throws rate_limited */
   wait(tenantId: Id<'ten'>, after: number, timeoutMs: number): Promise<void>
 }
 

@@ -12,7 +12,7 @@ import type { EventPage, FeedEvent, ListEvents } from './schema.ts'
 import * as store from './store.ts'
 
 const LIMIT_DEFAULT = 100
-/** Events get their places as they commit: one may stand so much behind a younger one. */
+/** Events get their places when they commit, so an event may come at most this much after a younger one. */
 const COMMIT_MS = 10_000
 /** Places are below 2^50. */
 const HALVINGS_MAX = 50
@@ -24,17 +24,17 @@ const FORM = new RegExp(`^cur_([0-9a-hjkmnp-tv-z]{${PLACE_CHARS}})([0-9a-f]{${CH
 
 type Page = z.infer<typeof EventPage>
 
-/** Tells a cursor of another tenant's feed, or one with a typo, from ours. No secret: nothing is guarded by it. */
+/** A checksum that detects cursors of another tenant's feed and typos. It is not a secret and protects nothing. */
 const check = (tenantId: Id<'ten'>, place: string) =>
   createHash('sha256').update(`${tenantId} ${place}`).digest('hex').slice(0, CHECK_CHARS)
 
-/** A place in a tenant's feed as its readers hold it; those of one feed sort as text. */
+/** A cursor: a place in a tenant's feed as text. Cursors of one feed sort as text. */
 function toCursor(tenantId: Id<'ten'>, seq: number): string {
   const place = idTime(seq)
   return `cur_${place}${check(tenantId, place)}`
 }
 
-/** The place that a cursor of this tenant's feed names; null for any other text. */
+/** The place of a cursor of this tenant's feed; null for any other text. */
 function readCursor(tenantId: Id<'ten'>, text: string): number | null {
   const [, place, given] = FORM.exec(text) ?? []
   if (place === undefined || given !== check(tenantId, place)) return null
@@ -74,7 +74,7 @@ async function placeBefore(db: Db, tenantId: Id<'ten'>, atMs: number): Promise<n
   return below
 }
 
-/** One event. @throws not_found, also once its retention is over */
+/** One event. @throws not_found, also after its retention period */
 export async function getEvent(deps: Deps, caller: Caller, id: string): Promise<z.infer<typeof FeedEvent>> {
   const { body } = existing(await store.findEvent(deps.db, caller, pathId('evt', id)))
   return JSON.parse(existing(body ?? undefined))
@@ -93,7 +93,7 @@ export async function listDeliveries(
   return { ...found, page, pageSize }
 }
 
-/** The place to begin after, and whether the caller has been there. */
+/** The place to start after, and whether it comes from a cursor. */
 async function findStart(deps: Deps, filter: store.FeedFilter, query: ListEvents) {
   const { db } = deps
   const { tenantId } = filter
@@ -140,7 +140,7 @@ export async function listEvents(deps: Deps, caller: Caller, query: ListEvents):
     const leftMs = endsAt - performance.now()
     const { bodies = [], more = false, written } = found ?? {}
     if (bodies.length > 0 || more || leftMs <= 0 || deps.lifecycle.draining) {
-      // A place that this caller has told us of was durable before.
+      // A place from a cursor is already durable.
       if (written !== undefined && !(start.been && seq === start.after)) await store.awaitDurable(db, written)
       const events = bodies.map((body) => JSON.parse(body))
       return { events, nextCursor: toCursor(tenantId, seq), hasMore: more, missed }

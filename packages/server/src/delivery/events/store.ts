@@ -2,21 +2,21 @@ import { type Db, sql } from '../../platform/db/db.ts'
 import { type AppScope, inScope } from '../../platform/db/page.ts'
 import type { Id } from '../../platform/ids.ts'
 
-/** Whose events, and which. */
+/** A selection of events. */
 export interface FeedFilter {
   tenantId: Id<'ten'>
-  /** Only this app's; null for all of the tenant's. */
+  /** Only events of this app; null for all events of the tenant. */
   appId: Id<'app'> | null
   /** Types, families and `*`; null for all. */
   types: readonly string[] | null
 }
 
-/** Places of the feed that one call looks at where not all events fit. */
+/** How many places of the feed one call reads if a filter excludes events. */
 const SCANNED_MAX = 2_000
-/** Of text a page; one event is answered however long it is. */
+/** The maximum text of a page. At least one event is returned, however long it is. */
 const PAGE_BYTES = 1024 * 1024
 
-/** Some of a feed. */
+/** A part of a feed. */
 export interface FeedPortion {
   /** Where the feed ends. */
   head: number
@@ -26,7 +26,7 @@ export interface FeedPortion {
   more: boolean
   /** How many places were looked at that still have their event. */
   kept: number
-  /** All that this saw is durable once the database's log is on disk up to here. */
+  /** Everything read here is durable when the database's log is on disk up to this position. */
   written: string
 }
 

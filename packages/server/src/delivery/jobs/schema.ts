@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Job } from '../../platform/events/jobs.ts'
 import { Times } from '../../platform/http/route.ts'
 
-/** Long work and how far it is. */
+/** A long-running job and its progress. */
 export const JobRecord = z
   .object({
     id: z.string(),
@@ -15,7 +15,7 @@ export const JobRecord = z
   })
   .meta({ id: 'Job' })
 
-/** A job as the wire shows it: its inner state stays inside. */
+/** A job as the API returns it, without its internal state. */
 export function toJobRecord(job: Job): z.infer<typeof JobRecord> {
   const { id, type, status, progress, total, error } = job
   return {

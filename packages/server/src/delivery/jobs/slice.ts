@@ -3,7 +3,7 @@ import { hourly } from '../../platform/maintenance.ts'
 import type { Slice } from '../../platform/slice.ts'
 import { jobRoutes } from './routes.ts'
 
-/** Long work and its progress. */
+/** Long-running jobs and their progress. */
 export const jobSlice: Slice = {
   routes: jobRoutes,
   tasks: () => [hourly(deleteOldJobs)],

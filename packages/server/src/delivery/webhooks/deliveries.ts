@@ -67,7 +67,7 @@ export async function retryDelivery(deps: Deps, caller: Caller, id: string, deli
     const lane = { tenant_id: caller.tenantId, lane_id: webhook.id }
     await lockLanes(tx, [lane])
     const { delivery } = await findOwnDelivery(tx, ref)
-    // Sent since this caller looked, at another's wish or by the schedule: that was the one asked for.
+    // Already sent since it was read, by another retry or the schedule. That counts as this retry.
     if (delivery.attempts.length > seen.length) return delivery
     if (!(await store.restartDelivery(tx, ref))) {
       if (await store.isDone(tx, ref)) throw fail('delivery_not_retryable')

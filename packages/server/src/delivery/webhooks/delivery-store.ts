@@ -6,7 +6,7 @@ import type { Id } from '../../platform/ids.ts'
 import { testLaneId } from '../engine/lanes.ts'
 import type { Delivery } from './schema.ts'
 
-/** A delivery that has been sent so often is not begun anew: its history, and what it costs to show, has an end. */
+/** A delivery with this many attempts is not retried, which limits its history and the cost of showing it. */
 const ATTEMPTS_MAX = 100
 const LISTED_ATTEMPTS_MAX = 10
 /** With the cycle that began below the limit, which has at most 21 sends. */
@@ -19,7 +19,7 @@ const PENDING_COLUMNS = sql`id, webhook_id, event_id, event_type, ${PENDING_STAT
 
 const DONE_COLUMNS = sql`id, webhook_id, event_id, event_type, status, retry, null::timestamptz as next_at, created_at, done_at as updated_at`
 
-/** Whose deliveries. */
+/** The owner of the deliveries. */
 export interface OfWebhook {
   tenantId: Id<'ten'>
   webhookId: Id<'wh'>
@@ -47,7 +47,7 @@ interface Part {
   where: Sql
 }
 
-/** The parts in which a filter can find something. */
+/** The tables in which a filter can match. */
 function partsOf(filter: DeliveryFilter): Part[] {
   const { status, eventType } = filter
   const shared = eventType === null ? ofWebhook(filter) : sql`${ofWebhook(filter)} and event_type = ${eventType}`
@@ -89,7 +89,7 @@ export async function listDeliveries(
     .map(({ table, where }) => sql`(select count(*) from ${table} where ${where})`)
     .reduce((all, one) => sql`${all} + ${one}`)
   const total = await db.count(sql`select ${sum} as n`)
-  // Past the end: finding that out by the offset would read all that lies before it.
+  // Past the end. Finding that out with an offset would read all rows before it.
   if (offset >= total) return { items: [], total }
   const union = parts
     .map(
@@ -172,13 +172,13 @@ export async function restartDelivery(tx: Db, { tenantId, webhookId, id }: Deliv
   return moved > 0
 }
 
-/** Brings a waiting delivery's next send forward to now; one that is being sent is left alone. */
+/** Moves a waiting delivery's next attempt to now. A delivery that is being sent is not changed. */
 export async function sendNow(tx: Db, ref: DeliveryRef): Promise<void> {
   await tx.run(sql`
     update deliveries set next_at = now() where ${isDelivery(ref)} and lease_id is null and next_at > now()`)
 }
 
-/** Deletes a portion of a webhook's dead letters with their attempts. @returns how many */
+/** Deletes a batch of a webhook's dead letters with their attempts. @returns how many */
 export function purgeDeadLetters(db: Db, of: OfWebhook, limit: number): Promise<number> {
   const dead = sql`${ofWebhook(of)} and status = 'dead_letter'`
   // By a range of ids: joined with the picked rows, a planner with old statistics compares each with each.

@@ -24,21 +24,21 @@ interface Recovery extends Record<string, unknown> {
 }
 
 /**
- * Begins a job that sends every dead letter since a time again. A webhook has one at a time: where one is at work, it is
- * the answer, and goes back to the earlier time if that is asked for. @throws not_found, webhook_disabled
+ * Starts a job that sends every dead letter since a time again. A webhook has one job at a time: if one is running, it is
+ * returned, and extended to the earlier time if requested. @throws not_found, webhook_disabled
  */
 export async function recoverDeadLetters(deps: Deps, caller: Caller, id: string, since: string): Promise<Job> {
   const sinceMs = Date.parse(since)
   if (sinceMs > deps.now().getTime()) throw invalid('since', 'Must not be in the future.', 'in_the_future')
   return deps.db.tx(async (tx) => {
-    // Its lock makes one of two requests at once, and a step of the job, wait for the other.
+    // The lock serializes concurrent requests and the steps of the job.
     const webhook = await findOwnWebhook(tx, caller, id, true)
     if (webhook.status === 'disabled') throw fail('webhook_disabled')
     const fromId = `dlv_${idTime(Math.max(0, sinceMs))}`
     const open = await findOpenJob(tx, caller.tenantId, JOB, { webhookId: webhook.id })
     if (open !== undefined && fromId >= (open.state as Recovery).fromId) return open
     const total = await deliveries.countDeadLetters(tx, { tenantId: caller.tenantId, webhookId: webhook.id }, fromId)
-    // Up to now: what this job's own cycles bury again is not dug up by it.
+    // Up to now, so that the job does not retry dead letters that its own retries create.
     const untilId = `dlv_${idTime(deps.now().getTime() + 1)}`
     const state: Recovery = { webhookId: webhook.id, fromId, afterId: fromId, untilId }
     tx.afterCommit(deps.wake.due)
@@ -62,7 +62,7 @@ async function recoverPortion(tx: Db, job: Job): Promise<JobStep> {
   return { progress: ids.length, state: { ...state, afterId: ids.at(-1) ?? afterId }, done: ids.length < PORTION }
 }
 
-/** One portion of the recover job whose last one is longest ago. @returns whether there was one */
+/** Runs one batch of the recover job that has waited longest. @returns whether there was one */
 export function stepRecovery(db: Db, log: Logger): Promise<boolean> {
   return stepJob(db, log, JOB, recoverPortion)
 }

@@ -6,7 +6,7 @@ const URL_CHARS_MAX = 2_048
 const GRACE_SECONDS_MAX = 30 * 86_400
 
 const families = [...new Set(EVENT_TYPES.map((type) => `${type.split('.')[0]}.*`))]
-/** What a webhook may subscribe to: a kind, a family, or everything. */
+/** What a webhook may subscribe to: a type, a family, or everything. */
 export const SUBSCRIPTIONS = ['*', ...families, ...EVENT_TYPES] as const
 
 const Subscription = z
@@ -21,17 +21,13 @@ const Subscriptions = z
   .min(1)
   .max(100)
   .meta({ uniqueItems: true, example: ['user.created', 'tx.*'] })
-const Url = z
-  .string()
-  .min(1)
-  .max(URL_CHARS_MAX)
-  .meta({
-    description: 'An https URL that is reachable from the public internet.',
-    example: 'https://example.com/hook',
-  })
+const Url = z.string().min(1).max(URL_CHARS_MAX).meta({
+  description: 'An https URL that is reachable from the public internet.',
+  example: 'https://example.com/hook',
+})
 const Description = z.string().max(500)
 
-/** A webhook, as every answer shows one. */
+/** A webhook, as every response shows it. */
 export const Webhook = z
   .object({
     id: z.string().meta({ example: 'wh_01jb2m7x9kq4t8v6w0r3s5y1zk' }),
@@ -48,12 +44,9 @@ export const Webhook = z
       description:
         'After a rotation, the time until which deliveries are also signed with the previous secret. Otherwise null.',
     }),
-    appId: z
-      .string()
-      .nullable()
-      .meta({
-        description: 'The app whose events it gets. With null, it gets the events of all apps and of the tenant.',
-      }),
+    appId: z.string().nullable().meta({
+      description: 'The app whose events it gets. With null, it gets the events of all apps and of the tenant.',
+    }),
     metadata: z.record(z.string(), z.string()),
     ...Times,
   })

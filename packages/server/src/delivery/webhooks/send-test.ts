@@ -48,7 +48,7 @@ export async function queueTest(
       data,
       cause: { caller, origin },
     })
-    // Begins with its event's time, as every delivery's id does.
+    // Starts with the time of its event, like the id of every delivery.
     const deliveryId: Id<'dlv'> = `dlv_${event.id.slice(4)}`
     await store.insertTestDelivery(tx, webhook.id, deliveryId, event)
     tx.afterCommit(deps.wake.due)

@@ -27,7 +27,7 @@ const fail = failures(WEBHOOK_ERRORS)
 
 const GRACE_SECONDS_DEFAULT = 86_400
 
-/** Refuses a URL that deliveries may not go to. Needs the network, so it runs before the transaction. @throws webhook_url_blocked */
+/** Rejects a URL that deliveries may not be sent to. Needs the network, so it runs before the transaction. @throws webhook_url_blocked */
 export async function checkUrl(deps: Deps, url: string | undefined): Promise<void> {
   if (url === undefined) return
   try {
@@ -38,7 +38,7 @@ export async function checkUrl(deps: Deps, url: string | undefined): Promise<voi
   }
 }
 
-/** The caller's webhook, locked until the transaction ends with `lock`. @throws not_found, the same for another's and none */
+/** The caller's webhook. With `lock`, it is locked until the transaction ends. @throws not_found, also for another tenant's webhook */
 export async function findOwnWebhook(db: Db, caller: Caller, id: string, lock = false): Promise<store.WebhookRow> {
   return existing(await store.findWebhook(db, caller, pathId('wh', id), lock))
 }
@@ -85,7 +85,7 @@ export async function createWebhook(
   }
   await deps.db.tx(async (tx) => {
     if (appId !== null && !(await lockAppForShare(tx, caller.tenantId, appId))) throw notFoundField('appId')
-    // Without a lock, which every creation would wait for: what is created at the same moment may go past the limit.
+    // Not locked, because every creation would wait for the lock. Concurrent creations may exceed the limit slightly.
     const most = deps.config.webhooksPerTenant
     if ((await store.countWebhooks(tx, caller.tenantId, most)) >= most)
       throw fail('webhook_limit_reached', [
@@ -137,7 +137,7 @@ export async function updateWebhook(deps: Deps, call: Call, id: string, input: U
   })
 }
 
-/** Deletes a webhook; what is pending is cancelled. Answers its final state. @throws not_found */
+/** Deletes a webhook and cancels its pending deliveries. @returns its final state @throws not_found */
 export async function deleteWebhook(deps: Deps, call: Call, id: string): Promise<Webhook> {
   return deps.db.tx(async (tx) => {
     const row = await findOwnWebhook(tx, call.caller, id, true)
@@ -149,7 +149,7 @@ export async function deleteWebhook(deps: Deps, call: Call, id: string): Promise
 
 /**
  * Gives a webhook a new secret; for `graceSeconds` deliveries carry the old one's signature too. `endGrace` ends that
- * time now and makes no secret. @throws not_found, validation_failed when both are given
+ * time now and creates no secret. @throws not_found, validation_failed if both are given
  */
 export async function rotateSecret(
   deps: Deps,

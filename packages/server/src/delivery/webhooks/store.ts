@@ -25,7 +25,7 @@ export interface WebhookRow {
   updated_at: Date
 }
 
-/** A row as the wire shows it: without any secret. */
+/** A row as the API returns it, without secrets. */
 export function toWebhook(row: WebhookRow): Webhook {
   return wire(
     row,
@@ -49,7 +49,7 @@ export function findWebhook(db: Db, scope: AppScope, id: string, lock = false): 
     ${lock ? sql`for no key update` : sql``}`)
 }
 
-/** How many webhooks a tenant has; looks no further than `most`. */
+/** The number of webhooks of a tenant. Counts at most `most`. */
 export function countWebhooks(db: Db, tenantId: Id<'ten'>, most: number): Promise<number> {
   return db.count(
     sql`select count(*) as n from (select from webhooks where tenant_id = ${tenantId} and deleted_at is null limit ${most}) w`,
@@ -74,7 +74,7 @@ export async function updateWebhook(tx: Db, row: WebhookRow): Promise<void> {
   await tx.run(update('webhooks', row, columns))
 }
 
-/** Holds a webhook's lane, or lets it go and makes it due: its health starts anew. */
+/** Holds a webhook's lane, or releases it and makes it due, with its health reset. */
 export async function pauseLane(tx: Db, row: Pick<WebhookRow, 'tenant_id' | 'id'>, held: boolean): Promise<void> {
   await tx.run(
     held

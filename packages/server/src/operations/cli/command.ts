@@ -17,9 +17,9 @@ export interface Terminal {
   out(line: string): void
   /** Writes a line to standard error: everything else. */
   err(line: string): void
-  /** How the program is typed here; `halfkey` when absent. Lines that name a command to run say it so. */
+  /** How the program is run here (default: `halfkey`). Messages that name a command use it. */
   program?: string
-  /** Replaces the last line that it drew on standard error; absent where that is not a terminal. '' takes it away. */
+  /** Replaces the last line that it drew on standard error; '' removes it. Absent if standard error is not a terminal. */
   redraw?(text: string): void
 }
 
@@ -44,7 +44,7 @@ export class CommandError extends Error {}
 
 /** A command's result: for programs (`--json`), and as lines for people. */
 export interface Result {
-  /** Null where the command has written all there is to say, line by line. */
+  /** Null if the command has already written everything, line by line. */
   data: Record<string, unknown> | null
   lines: string[]
   /** Set where the command ran but found something wrong; `EXIT.done` when absent. */
@@ -105,7 +105,7 @@ export async function withDeps<T>(
   }
 }
 
-/** The tenant that is meant: the one named, or the only one. */
+/** The tenant of a command: the named one, or the only one. */
 export async function findTenant(deps: Deps, wanted: string | undefined): Promise<Id<'ten'>> {
   if (wanted !== undefined && (await isTenant(deps.db, wanted))) return wanted as Id<'ten'>
   const tenants = await listTenants(deps.db, TENANTS_SHOWN_MAX)
@@ -132,7 +132,7 @@ export async function runAlone<T>(
   throw new CommandError(`Another ${what}. Wait until it has ended, then run this again.`)
 }
 
-/** So many of something, e.g. `1 link`, `2 links`. */
+/** A number with its noun, e.g. `1 link`, `2 links`. */
 export const counted = (n: number, what: string) => `${n} ${what}${n === 1 ? '' : 's'}`
 
 /** A parser of option values that takes whole numbers in a range. */

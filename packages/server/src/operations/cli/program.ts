@@ -54,7 +54,7 @@ function describe(command: Command): Record<string, unknown> {
   return { command: nameOf(command), summary: command.summary(), usage: usageOf(command) }
 }
 
-/** What commander says, in words of ours and with what to do next. */
+/** Rewords commander's messages, and says what to do next. */
 function usageError(command: Command, { code, message }: CommanderError): UsageError {
   if (code === 'commander.help') return new UsageError(`${nameOf(command)} needs a command. Run: halfkey help`)
   const said = message
@@ -115,7 +115,7 @@ function checkValues(program: Command, words: readonly string[]): void {
   }
 }
 
-/** Reads a command line, without `--json`, and says what there is to do. @throws UsageError */
+/** Parses a command line, without `--json`. @returns the work to do @throws UsageError */
 export function readCommandLine(commands: readonly CliCommand[], words: readonly string[]): Work {
   let work: Work | undefined
   let shown = ''

@@ -40,7 +40,7 @@ export interface Remote {
   explain(error: HalfkeyError): string
 }
 
-/** The answer of a call. @throws CommandError with `message` where there is no such thing */
+/** The result of a call. @throws CommandError with `message` if the record does not exist */
 export const orMissing = <T>(call: Promise<T>, message: string): Promise<T> =>
   call.catch((error: unknown) => {
     throw isHalfkeyError(error, 'not_found') ? new CommandError(message) : error
@@ -74,14 +74,14 @@ function readKey(file: string | undefined): string {
   return key
 }
 
-/** The address of a service, with or without the API's version at its end; null for what is no address. */
+/** The address of a service, with or without the API's version at its end; null for an invalid address. */
 export function addressOf(text: string): string | null {
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.search !== '') return null
   return url.origin + url.pathname.replace(/\/+(v1\/?)?$/, '')
 }
 
-/** Why a call was not answered by a Halfkey, in words that say what to do; null for what a Halfkey refused. */
+/** Why Halfkey did not respond to a call, and what to do; null if Halfkey refused the call. */
 export function explainNoService({ status, code, message, cause }: HalfkeyError, url: string): string | null {
   if (code === 'invalid_response' || code === 'unexpected_redirect')
     return `The server at ${url} (status ${status}) is not Halfkey. Check ${CLIENT_VARIABLES.url}.`

@@ -1,6 +1,6 @@
 import { failures } from '../../platform/http/errors.ts'
 
-/** The dashboard's own codes, and the common ones in words that fit its page. */
+/** The dashboard's error codes, and common codes with texts for its page. */
 const DASHBOARD_ERRORS = {
   dashboard_link_invalid: [
     401,
@@ -13,5 +13,5 @@ const DASHBOARD_ERRORS = {
   key_type_not_allowed: [403, 'The dashboard needs a secret key. A publishable key has no access.'],
 } as const
 
-/** Refuses with one of them. */
+/** Creates one of these errors. */
 export const fail = failures(DASHBOARD_ERRORS)

@@ -55,14 +55,14 @@ export function tokenOf(headers: Headers): string {
   return token
 }
 
-/** The tokens that a browser sends, whatever they are good for. At most a few. */
+/** The tokens that a browser sends, valid or not. At most a few. */
 export function tokensSent(headers: Headers): string[] {
   return cookies(headers)
     .filter((token) => TOKEN.test(token))
     .slice(0, 4)
 }
 
-/** What a page has to send beside the cookie: only one that may read our answers knows it. */
+/** The token that a page must send with the cookie. Only a page that may read our responses knows it. */
 export function csrfTokenOf(token: string): string {
   return createHmac('sha256', token).update('halfkey dashboard csrf').digest('base64url')
 }
@@ -88,7 +88,7 @@ function cookie(config: Config, value: string, seconds: number): string {
 /** `Set-Cookie` for a new session. */
 export const sessionCookie = (config: Config, token: string): string => cookie(config, token, SESSION_SECONDS)
 
-/** `Set-Cookie` for one that is over. */
+/** `Set-Cookie` for a session that has ended. */
 export const noCookie = (config: Config): string => cookie(config, '', 0)
 
 /** How long a session lasts at most. */

@@ -70,7 +70,7 @@ export function dashboardPages(folder: string): PlainRoute[] {
   ]
 }
 
-/** What calls for data is not answered with a page. */
+/** Calls for data never get a page. */
 const nothing: PlainRoute['handler'] = async () => {
   throw fail('not_found')
 }

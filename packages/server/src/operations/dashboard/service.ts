@@ -17,7 +17,7 @@ import { checkCsrf, checkOrigin, csrfTokenOf, SESSION_MS, tokenOf, tokensSent } 
 import type { Session, SignIn } from './schema.ts'
 import * as store from './store.ts'
 
-/** A session that nobody uses ends after this. */
+/** A session ends after this time without use. */
 const UNUSED_MS = 2 * 3_600_000
 /** That a session is in use is written down at most this often. */
 const TOUCH_MS = 60_000
@@ -27,7 +27,7 @@ const timesOf = (deps: Pick<Deps, 'now'>) => {
   return { now, usedAfter: new Date(now.getTime() - UNUSED_MS) }
 }
 
-/** A session that counts, with the tenant that it is asked for. */
+/** A valid session, with the requested tenant. */
 interface Known {
   token: string
   row: store.FoundSession
@@ -35,7 +35,7 @@ interface Known {
   tenant: { id: Id<'ten'>; name: string; defaultAppId: Id<'app'> }
 }
 
-/** Who a session acts as: its key as it is now, or the operator. */
+/** The caller that a session acts as: its key with its current rights, or the operator. */
 function holderOf(row: store.FoundSession, tenantId: Id<'ten'>): KeyHolder {
   const common = { tenantId, keyType: 'secret', allowedOrigins: [] } as const
   if (row.key_id === null) {
@@ -124,7 +124,7 @@ async function grantOfKey(deps: Deps, key: string, address: string): Promise<Gra
   return { tenant_id: holder.tenantId, key_id: holder.keyId, key_hash: apiKeyHash(key) }
 }
 
-/** Which of the two ways was meant. @throws validation_failed */
+/** The chosen way to sign in. @throws validation_failed */
 function readSignIn({ link, key }: SignIn): { link: string } | { key: string } {
   if (link !== undefined && key === undefined) return { link }
   if (key !== undefined && link === undefined) return { key }
@@ -191,7 +191,7 @@ export async function signIn(
 export async function signOut(deps: Deps, request: EntranceRequest, origin: Origin): Promise<void> {
   const known = await enter(deps, request)
   await deps.db.tx(async (tx) => {
-    // Of two at once one ends it.
+    // If two calls run at once, one of them ends it.
     if (!(await store.deleteSession(tx, known.row.hash))) throw fail('session_invalid')
     await noteAct(tx, deps, known, origin, 'dashboard.signed_out')
   })
@@ -202,7 +202,7 @@ export function signOutEveryone(deps: Deps): Promise<{ sessions: number; links: 
   return deps.db.tx((tx) => store.deleteAll(tx, deps.now()))
 }
 
-/** Deletes a portion of what is over. @returns whether there may be more */
+/** Deletes a batch of expired rows. @returns whether there may be more */
 export function deleteOldSessions(deps: Pick<Deps, 'db' | 'now'>): Promise<boolean> {
   return store.deleteOld(deps.db, timesOf(deps))
 }

@@ -8,12 +8,12 @@ import { type Logger, redact } from '../../platform/observability/log.ts'
 import { type Finding, note, ok, problem } from './finding.ts'
 
 const TIMEOUT_MS = 5_000
-/** What the doctor sees it tells as a finding, not as a log line. */
+/** The doctor reports findings, not log lines. */
 const SILENT: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 /** It only looks, and no table is read whole because the statistics are old. */
 const SETTINGS = { default_transaction_read_only: 'on', enable_seqscan: 'off' }
 
-/** A way to the database, or what is in it. */
+/** The result of connecting to the database. */
 export interface Reached {
   findings: Finding[]
   /** Null where it was not reached; the findings say why. */
@@ -24,7 +24,7 @@ export interface Reached {
 
 const nothing = (finding: Finding): Reached => ({ findings: [finding], db: null, dataFolder: null })
 
-/** Node says nothing of its own where several addresses were tried. */
+/** Node's error has no message if several addresses were tried. */
 const causeOf = (error: unknown): unknown =>
   error instanceof AggregateError && error.message === '' ? error.errors[0] : error
 

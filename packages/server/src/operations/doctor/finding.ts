@@ -1,7 +1,7 @@
 /** `problem`: something does not work, or data or secrets are at risk. `warning`: it may come to that. `note`: good to know. */
 export type Level = 'ok' | 'note' | 'warning' | 'problem'
 
-/** What one check saw. */
+/** The result of one check. */
 export interface Finding {
   /** What was looked at, e.g. `database.version`. The same name may come several times. */
   check: string
@@ -29,7 +29,7 @@ const line =
 export const note = line('note')
 /** May become a problem. */
 export const warning = line('warning')
-/** Is one now: the doctor ends with 1. */
+/** A problem now: the doctor exits with 1. */
 export const problem = line('problem')
 /** Nothing to do. */
 export const ok = <Text extends string | false>(check: string, seen: Text) => line('ok')(check, seen, null)

@@ -34,7 +34,7 @@ async function workerState(deps: Deps): Promise<Finding> {
     : { state: 'unknown', message: 'No worker is running. Events wait until one starts.' }
 }
 
-/** That the process runs. */
+/** Reports that the process runs. */
 export function health(deps: Deps) {
   return {
     status: 'ok' as const,
@@ -92,7 +92,7 @@ function lookOnce(deps: Deps): Promise<Check[]> {
   return looking
 }
 
-/** Whether it should get requests: each reason by name. Up to 250 ms old, but for this process's own stopping. */
+/** Whether the process should get requests, with each reason. Results may be 250 ms old, except that stopping is always current. */
 export async function readiness(deps: Deps): Promise<{ ready: boolean; checks: Check[] }> {
   const checks = [...(await lookOnce(deps))]
   if (deps.lifecycle.draining)

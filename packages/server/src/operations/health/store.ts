@@ -5,7 +5,7 @@ export async function appliedMigrations(db: Db): Promise<string[]> {
   return (await db.query<{ name: string }>(sql`select name from migrations`)).map((row) => row.name)
 }
 
-/** Whether any worker has lately given a sign of life. */
+/** Whether any worker has sent a heartbeat recently. */
 export async function hasLiveWorker(db: Db): Promise<boolean> {
   return (
     (await db.one(sql`select 1 from workers where heartbeat_at > now() - interval '15 seconds' limit 1`)) !== undefined

@@ -10,7 +10,7 @@ import * as store from './store.ts'
 
 /** As far back as `GET /analytics` looks, without today, which is true. */
 const DAYS = 89
-/** Users are said to have come over so many days. */
+/** The sample users signed up over this many days. */
 const USERS_SINCE_DAYS = 29
 const DAY_MS = 86_400_000
 

@@ -1,4 +1,4 @@
-/** In the metadata of every record that `halfkey seed` makes. Only such records are removed by it. */
+/** In the metadata of every record that `halfkey seed` creates. It deletes only such records. */
 export const MARK = 'halfkey:seed'
 
 /** In the metadata of a sample app: whether it has been filled. */

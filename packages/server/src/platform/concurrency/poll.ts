@@ -1,6 +1,6 @@
 import type { Logger } from '../observability/log.ts'
 
-/** Shares one run of `work` among all callers that come while it is under way. */
+/** Shares one run of `work` among all callers that arrive while it runs. */
 export function singleFlight<T>(work: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | undefined
   return () => {
@@ -13,7 +13,7 @@ export function singleFlight<T>(work: () => Promise<T>): () => Promise<T> {
 
 /** Work that repeats in the background. */
 export interface Poller {
-  /** Runs the work at once, and then again and again. */
+  /** Runs the work at once, and then periodically. */
   start(): void
   /** Waits for the run under way. */
   stop(): Promise<void>

@@ -4,7 +4,7 @@ import pg from 'pg'
 import type { Logger } from '../observability/log.ts'
 import { inSpan, inStatementSpan, isTraced } from '../observability/tracing.ts'
 
-/** A statement with its parameters; made by the `sql` tag, never by concatenation. */
+/** A statement with its parameters. Created by the `sql` tag, never by concatenation. */
 export interface Sql {
   readonly text: string
   readonly values: readonly unknown[]
@@ -125,7 +125,7 @@ export interface Db {
   one<Row extends object>(statement: Sql): Promise<Row | undefined>
   /** The number `n` of the first row; 0 without one. */
   count(statement: Sql): Promise<number>
-  /** Runs without rows to read; answers the number of rows touched. */
+  /** Runs a statement without reading rows. @returns the number of affected rows */
   run(statement: Sql): Promise<number>
   /**
    * All or nothing. Inside a transaction it joins that one. One that the database ended in favour of another (deadlock,

@@ -11,9 +11,9 @@ export class InstallationError extends Error {}
 /** PostgreSQL, reachable and migrated. */
 export interface OpenedDatabase {
   connection: Connection
-  /** For people: which server and where its data lies. */
+  /** For people: the server and the location of its data. */
   description: string
-  /** Where the embedded database's data lies; null for a server that is not ours to look into. */
+  /** The data folder of the embedded database; null for an external server. */
   dataFolder: string | null
   migrated: string[]
   close(): Promise<void>
@@ -99,7 +99,7 @@ export async function withTryLock<T>(
   lock: number,
   work: (stillAlone: () => void) => Promise<T>,
 ): Promise<T | undefined> {
-  // A connection of its own: the work needs those of the pools.
+  // A separate connection, because the work needs those of the pools.
   const db = openDatabase({ connection, connectionsMax: 1, applicationName: 'halfkey lock', log })
   try {
     return await db.tx(async (tx) => {

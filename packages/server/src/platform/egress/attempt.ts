@@ -1,4 +1,4 @@
-// undici's side of a send: the answer as it comes in, within its limits.
+// The undici handler of a send. It reads the response within its limits.
 import type { Dispatcher } from 'undici'
 import type { Connection } from './connections.ts'
 import type { Send } from './send.ts'
@@ -55,7 +55,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
     if (statusCode >= 200) {
       this.statusCode = statusCode
     } else if (statusCode === 101 || ++this.#interimAnswers > INTERIM_ANSWERS_MAX) {
-      // After 101 the other protocol follows, which nobody here speaks.
+      // After 101 another protocol follows, which is not supported.
       this.#send.finish(this, statusCode, null)
       this.#send.connections.discard(this.connection)
     }

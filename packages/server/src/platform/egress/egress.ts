@@ -27,7 +27,7 @@ export interface EgressOptions {
   ca?: string
 }
 
-/** How much the guard holds, for metrics and for tests of its bounds. */
+/** The guard's current usage, for metrics and for tests of its limits. */
 interface EgressStats {
   sendsInFlight: number
   connectionsOpen: number
@@ -35,11 +35,11 @@ interface EgressStats {
   namesCached: number
 }
 
-/** Sends to addresses that customers chose, and to nothing inside. */
+/** Sends to addresses that customers chose, but never to internal ones. */
 export interface Egress {
   /** The check when a URL is stored. A name that does not resolve passes: each send checks again. @throws EgressRefused */
   assertAllowed(url: string): Promise<void>
-  /** One POST, checked anew, redirects not followed. Never throws; settles within `timeoutMs` and a little slack. */
+  /** Sends one POST, after checking the URL again. Follows no redirects and never throws. Settles within `timeoutMs` and a little slack. */
   post(request: SendRequest): Promise<SendResult>
   stats(): EgressStats
   /** Refuses further sends, ends those in flight with error `shutting down`, and closes all connections. */

@@ -1,4 +1,4 @@
-// The public words for what went wrong with a send. They are stored with the attempt and shown to the customer, so they
+// The public texts for a failed send. They are stored with the attempt and shown to the customer, so they
 // are few, stable, and hold no address, no stack and no text of a library.
 import { EgressRefused } from './policy.ts'
 
@@ -39,7 +39,7 @@ const TEXT_BY_CODE: Record<string, string> = {
   EPROTO: 'tls: handshake failed',
 }
 
-/** Turns whatever a connection or undici threw into a short public text. Unknown errors become `failed`. */
+/** Turns an error of a connection or of undici into a short public text. Unknown errors become `failed`. */
 export function describeFailure(error: unknown): string {
   if (error instanceof EgressRefused) return `blocked: ${error.message}`
   if (error instanceof DnsFailure) return error.message

@@ -15,7 +15,7 @@ export class EgressRefused extends Error {
 /** How an address may be reached: not at all, by https: only (it is public), or by http: too (the operator listed it). */
 export type Verdict = 'refused' | 'https' | 'any'
 
-// Cloud metadata services hand out credentials to whoever asks, so no list opens them.
+// Cloud metadata services give credentials to every caller, so no list allows them.
 // AWS, Azure, GCP, DigitalOcean, Oracle (169.254.169.254), AWS ECS and EKS, Azure wire server, Alibaba, Oracle classic.
 const METADATA_ADDRESSES = new Set(
   [

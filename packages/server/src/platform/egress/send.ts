@@ -4,7 +4,7 @@ import type { Connection, Connections } from './connections.ts'
 import { describeFailure, interimStatusOf, isConnectionClosed, TIMEOUT } from './failure.ts'
 import type { Plan, Router } from './targets.ts'
 
-/** How long an address may take to accept, TLS included, when another one is left to try: at most this, */
+/** How long an address may take to accept, including TLS, if there is another address to try: at most this, */
 const CONNECT_PATIENCE_MS = 4_000
 /** and at most this share of the send's time, so that the last address still has some. */
 const CONNECT_PATIENCE_SHARE = 0.2
@@ -19,7 +19,7 @@ export interface SendRequest {
   timeoutMs: number
 }
 
-/** What came of a POST. Fit to be stored and shown to the customer as it is. */
+/** The result of a POST. It can be stored and shown to the customer unchanged. */
 export interface SendResult {
   /** a 2xx status line came in time */
   ok: boolean
@@ -87,7 +87,7 @@ export class Send {
     clearTimeout(this.#patience)
   }
 
-  /** The connection broke: the next address, once more, or the end. */
+  /** The connection failed. Tries the next address, retries once, or ends the send. */
   onAttemptFailed(attempt: Attempt, error: unknown): void {
     this.connections.discard(attempt.connection)
     const hasOtherRoute = this.#plan !== null && this.#nextRoute < this.#plan.routes.length

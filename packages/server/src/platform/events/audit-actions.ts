@@ -1,6 +1,6 @@
 import { EVENT_TYPES } from './event-catalogue.ts'
 
-/** Acts that the audit log tells of and that are no events: nobody can subscribe to them. */
+/** Actions that are recorded in the audit log but are not events: nobody can subscribe to them. */
 const AUDIT_ONLY_ACTIONS = [
   'tenant.created',
   'webhook.created',

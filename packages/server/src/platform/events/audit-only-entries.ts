@@ -6,10 +6,10 @@ import { contextOf, type EventInput } from './events.ts'
 /** An act that is no event and has its place in the audit log. */
 export interface AuditOnlyEntry {
   tenantId: Id<'ten'>
-  /** The app it happened in; null for what belongs to the tenant itself. */
+  /** The app of the action; null if it concerns the tenant itself. */
   appId: Id<'app'> | null
   action: AuditOnlyAction
-  /** The id of the record that it is about. */
+  /** The id of the record that the action concerns. */
   target: string
   /** The user whose record that is. */
   userId?: Id<'usr'>

@@ -68,16 +68,16 @@ export function countImported(tenantId: Id<'ten'>, appId: Id<'app'>, at: Date): 
 
 /** Counts a process's requests in its memory, and writes the counts down every second. */
 export interface RequestCounter {
-  /** Costs no more than an addition. */
+  /** As cheap as an addition. */
   count(caller: { tenantId: Id<'ten'>; appId: Id<'app'> | null }): void
-  /** Writes down what has been counted. Does not throw: what cannot be written stays for the next time. */
+  /** Stores the counts. Does not throw: counts that cannot be written are kept for the next time. */
   flush(): Promise<void>
   start(): void
   stop(): Promise<void>
 }
 
 const FLUSH_MS = 1_000
-/** While nothing can be written down, counts of this many callers and seconds are kept; what is beyond is lost. */
+/** While counts cannot be written, at most this many counts (per caller and second) are kept. More are lost. */
 const COUNTS_MAX = 20_000
 
 interface Count {
@@ -100,7 +100,7 @@ export function createRequestCounter(deps: { db: Db; log: Logger; now(): Date })
   const { db, log, now } = deps
   let counts = new Map<string, Count>()
   let lost = 0
-  /** Counts on their way into the database. With `transactionId`, nobody knows yet whether they got there. */
+  /** Counts that are being written. With `transactionId`, it is not known yet whether they were committed. */
   let sent: { rows: Count[]; transactionId: string | null } | undefined
 
   async function write(): Promise<void> {

@@ -9,11 +9,11 @@ const EVENT_API_VERSION = '2026-11-01'
 /** What happened, before it has an id. */
 export interface EventInput {
   tenantId: Id<'ten'>
-  /** The app it happened in; null for what belongs to the tenant itself. */
+  /** The app of the event; null if it concerns the tenant itself. */
   appId: Id<'app'> | null
   type: EventType
   data: Record<string, unknown>
-  /** Who caused it, kept beside the event for the audit log and never sent. */
+  /** Who caused it. Stored with the event for the audit log and never sent. */
   cause?: { caller: Pick<Caller, 'keyId'>; origin: Origin } | { actor: string } | undefined
 }
 
@@ -38,10 +38,10 @@ export interface StoredEvent {
   context: string
 }
 
-/** Begins what stands for a key's id where an operator calls, who has none: see the dashboard's sessions. */
+/** The prefix of the value used as key id when an operator calls, who has no key: see the dashboard's sessions. */
 export const OPERATOR = 'key_dashboard_'
 
-/** Who did something and from where, as it is kept beside it: JSON. */
+/** Who did something and from where, as JSON, stored with the event. */
 export function contextOf(cause: EventInput['cause']): string {
   if (cause === undefined) return '{"actor":"system"}'
   if ('actor' in cause) return JSON.stringify({ actor: cause.actor })
@@ -121,7 +121,7 @@ export interface Publisher {
   wake: { outbox(): void }
 }
 
-/** Writes an event into the transaction that makes the change: both commit or neither. Locks no shared row. */
+/** Writes an event in the transaction of the change: both commit or neither. Locks no shared row. */
 export async function publish(tx: Db, publisher: Publisher, input: EventInput): Promise<StoredEvent> {
   const event = newEvent(publisher.now(), input)
   await tx.run(sql`with ${eventWrites(event)} select`)

@@ -2,7 +2,7 @@ import { type Db, isTransient, sql } from '../db/db.ts'
 import { type Id, newId } from '../ids.ts'
 import type { Logger } from '../observability/log.ts'
 
-/** Long work that outlives the request that asked for it, and the process that does it. */
+/** Long-running work that outlives the request that started it and the process that runs it. */
 export interface Job {
   tenantId: Id<'ten'>
   /** The app whose records it works on; null for the tenant's own. */

@@ -9,7 +9,7 @@ const RECONNECT_MS = 500
 
 export type SignalName = 'outbox' | 'due'
 
-/** Raised by a producer of work and awaited by one worker. Raising it while nobody waits is not lost. */
+/** Raised by a producer of work and awaited by one worker. A signal raised while nobody waits is not lost. */
 export interface Signal {
   raise(): void
   /** Resolves when the signal is raised, or after `timeoutMs`. */

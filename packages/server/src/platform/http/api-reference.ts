@@ -28,8 +28,10 @@ export async function apiReference(app: FastifyInstance): Promise<void> {
     scope.addHook('onSend', async (request, reply, payload) => {
       if (typeof payload !== 'string') return payload
       if (!request.url.includes(SCRIPT)) return payload.replaceAll(SCRIPT, `${SCRIPT}?v=${RELEASE}`)
-      const brotli = existsSync(COMPRESSED_SCRIPT) ? readFileSync(COMPRESSED_SCRIPT) : undefined
-      script ??= createCompressed(payload, 'public, max-age=31536000, immutable', brotli)
+      if (script === undefined) {
+        const brotli = existsSync(COMPRESSED_SCRIPT) ? readFileSync(COMPRESSED_SCRIPT) : undefined
+        script = createCompressed(payload, 'public, max-age=31536000, immutable', brotli)
+      }
       const { status, headers, body } = await script(request.headers)
       reply.code(status).headers(headers).removeHeader('content-length')
       return body

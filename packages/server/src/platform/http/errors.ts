@@ -1,7 +1,7 @@
 import { type Config, publicUrl } from '../config.ts'
 import { type Id, type IdPrefix, isId } from '../ids.ts'
 
-/** One element of an error's `details`: which field, what is wrong with it, where to read more. */
+/** One element of an error's `details`: the field, the problem, and where to read more. */
 export interface ErrorDetail {
   field?: string
   code: string

@@ -3,16 +3,16 @@ import { type Config, publicUrl } from '../config.ts'
 const PLAIN_LOOPBACK = /^(localhost|127\.0\.0\.1)(:\d+)?$/
 const LOOPBACK = /^(localhost|.+\.localhost|127(\.\d{1,3}){3}|\[::1\])$/
 
-/** As URLs spell it, without the port: lower case, IPv6 in brackets, no trailing dot. Null for what is none. */
+/** A host as in a URL, without the port: lower case, IPv6 in brackets, no trailing dot. Null if it is not valid. */
 export const hostName = (host: string): string | null =>
   URL.parse(`http://${host}`)?.hostname.replace(/\.$/, '') ?? null
 
-/** Whether a host's name, as `hostName` spells it, stands for this machine alone. */
+/** Whether a host's name, in the form of `hostName`, can only mean this machine. */
 export const isLoopbackName = (name: string): boolean => LOOPBACK.test(name)
 
 /**
- * Tells whether a request's Host is one that this server goes by. Development listens on loopback without TLS: a page whose
- * name is made to resolve to 127.0.0.1 (DNS rebinding) would read it as its own origin, were it not for its Host.
+ * Checks whether a request's Host belongs to this server. Development listens on loopback without TLS: without the check,
+ * a page whose name resolves to 127.0.0.1 (DNS rebinding) could read the server as its own origin.
  * @returns always true in production, and with HALFKEY_INSECURE_DEV
  */
 export function createHostCheck(config: Config): (host: string) => boolean {
@@ -26,5 +26,5 @@ export function createHostCheck(config: Config): (host: string) => boolean {
   }
 }
 
-/** A Host that the service answers to: for messages about a wrong one. */
+/** A valid Host, for messages about a wrong one. */
 export const rightHost = (config: Config): string => new URL(publicUrl(config)).host

@@ -69,7 +69,7 @@ function operationId(route: Route): string {
 const ACCESS_TOKEN = { apiKey: [], accessToken: [] }
 const DELEGATE_TOKEN = { apiKey: [], delegateToken: [] }
 
-/** What may stand beside the key; a server's may stand alone. */
+/** The tokens that may accompany the key. A server may omit them. */
 function securityOf({ callers }: Route): object[] | undefined {
   if (callers.kind !== 'both' || callers.user === 'ignored') return undefined
   if (callers.user === 'delegate') return [DELEGATE_TOKEN, { apiKey: [] }]

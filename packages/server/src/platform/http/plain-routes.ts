@@ -21,7 +21,7 @@ function userAgent(request: FastifyRequest): string | null {
   return text === undefined ? null : redact(text.slice(0, USER_AGENT_CHARS_MAX)).replace(/[\x00-\x1f\x7f]/g, ' ')
 }
 
-/** Where a request came from, as it is stored beside what it does. */
+/** The origin of a request, as stored with its effects. */
 export function originOf(request: FastifyRequest): Origin {
   return {
     requestId: redact(request.id),
@@ -32,7 +32,7 @@ export function originOf(request: FastifyRequest): Origin {
   }
 }
 
-/** A request's target in its two parts. */
+/** Splits a request's target into path and query. */
 export function pathAndQuery(url: string): { path: string; queryText: string } {
   const [path = '', ...query] = url.split('?')
   return { path, queryText: query.join('?') }
@@ -59,8 +59,8 @@ function answering(deps: Deps, route: PlainRoute) {
 }
 
 /**
- * Serves the keyless endpoints outside `/v1`. Those that take a body get it as the bytes that came, whatever its
- * media type says: a signature covers those bytes and nothing else. @throws payload_too_large over 1 MiB
+ * Serves the endpoints outside `/v1` that need no key. Those with a body get its bytes unchanged, with any
+ * media type, because a signature covers exactly those bytes. @throws payload_too_large over 1 MiB
  */
 export async function addPlainRoutes(app: FastifyInstance, deps: Deps, routes: readonly PlainRoute[]): Promise<void> {
   for (const route of routes.filter(({ method = 'GET' }) => method === 'GET'))
@@ -70,7 +70,7 @@ export async function addPlainRoutes(app: FastifyInstance, deps: Deps, routes: r
       config: { anyHost: route.anyHost ?? false },
       handler: answering(deps, route),
     })
-  // In a scope of its own: how it reads bodies is not how the API does.
+  // In a separate scope, because it reads bodies differently from the API.
   await app.register(async (scope) => {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', (request: FastifyRequest, stream: Readable) =>

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import { fail } from './errors.ts'
 
 const BODY_BYTES_MAX = 1024 * 1024
-/** How much of a body that is too large is still read, so that its sender gets to read the answer. */
+/** How much of a body that is too large is still read, so that its sender can read the response. */
 export const DISCARDED_BYTES_MAX = 16 * BODY_BYTES_MAX
 
 const tooLarge = (headers: Record<string, string> = {}) =>
@@ -12,7 +12,7 @@ const tooLarge = (headers: Record<string, string> = {}) =>
     headers,
   )
 
-/** Reads a body past the limit too, and keeps none of it. @throws payload_too_large, with an end to the connection where much more is to come */
+/** Reads a body, even past the limit, but then discards it. @throws payload_too_large; closes the connection if the body is far too large */
 export async function readBody(stream: Readable, declaredBytes: number): Promise<Buffer> {
   if (declaredBytes > DISCARDED_BYTES_MAX) throw tooLarge({ connection: 'close' })
   const chunks: Buffer[] = []

@@ -18,7 +18,7 @@ export interface Caller {
   expiresAtMs: number | null
 }
 
-/** For whom a call is made: the end user, resolved. */
+/** The end user that a call acts for. */
 export interface CurrentUser {
   id: Id<'usr'>
   appId: Id<'app'>
@@ -65,7 +65,7 @@ export function anyKey(): Callers {
   return { kind: 'any' }
 }
 
-/** Where a request came from, for the audit log beside an event. */
+/** The origin of a request, for the audit log of an event. */
 export interface Origin {
   /** With what looks like a secret taken out. */
   requestId: string
@@ -75,7 +75,7 @@ export interface Origin {
   userAgent: string | null
   /** The `Origin` that a browser sent. */
   webOrigin: string | null
-  /** The user for whom the call is made; null where the key speaks for itself. */
+  /** The user that the call acts for; null if the key acts for itself. */
   actor: Id<'usr'> | null
 }
 

@@ -9,7 +9,7 @@ export type JsonSchema = { [keyword: string]: unknown }
 const first = new Ajv({ strict: false, allErrors: false, verbose: true, validateFormats: false })
 const every = new Ajv({ strict: false, allErrors: true, verbose: true, validateFormats: false })
 
-/** Past this size only the first mistake is named: collecting all of them would let one request burn seconds. */
+/** Above this size only the first problem is reported: collecting all of them could take seconds. */
 const ALL_ERRORS_BYTES_MAX = 16 * 1024
 
 function isObject(value: unknown): value is JsonSchema {
@@ -41,7 +41,7 @@ export function jsonSchema(schema: z.ZodType, side: 'input' | 'output'): JsonSch
   return walk(plain, foldNull) as JsonSchema
 }
 
-/** The same schema with every `$defs` reference put in place; ours are never recursive. */
+/** The same schema with every `$defs` reference inlined. Halfkey's schemas are never recursive. */
 export function inlined(schema: JsonSchema): JsonSchema {
   const { $defs, ...root } = schema
   const defs = isObject($defs) ? $defs : {}
@@ -101,7 +101,7 @@ function detailOf(error: ErrorObject): ErrorDetail {
   }
 }
 
-/** Checks a value; answers what is wrong with it, field by field, or nothing. Compiled at first use. */
+/** Checks a value. Returns the problems field by field, or none. Compiled at first use. */
 export function validator(schema: z.ZodType): (value: unknown, bytes: number) => ErrorDetail[] {
   const shape = inlined(jsonSchema(schema, 'input'))
   let quick: ValidateFunction | undefined
@@ -115,7 +115,7 @@ export function validator(schema: z.ZodType): (value: unknown, bytes: number) =>
       thorough(value)
       errors = thorough.errors ?? errors
     }
-    // `anyOf` and the like only repeat what their branches said.
+    // `anyOf` and similar keywords only repeat the errors of their branches.
     const told = errors.filter(
       (error) => error.keyword !== 'anyOf' && error.keyword !== 'oneOf' && error.keyword !== 'if',
     )
@@ -125,7 +125,7 @@ export function validator(schema: z.ZodType): (value: unknown, bytes: number) =>
   }
 }
 
-/** Writes a reply as JSON with exactly the declared fields: whatever else the object carries stays here. */
+/** Writes a response as JSON with exactly the declared fields. Other fields of the object are omitted. */
 export function serialiser(schema: z.ZodType): (value: unknown) => string {
   let write: ((value: unknown) => string) | undefined
   return (value) => {

@@ -33,9 +33,9 @@ declare module 'fastify' {
 }
 
 export interface Server {
-  /** Binds the socket; answers where. */
+  /** Binds the socket. @returns its address */
   listen(host: string, port: number): Promise<{ address: string; port: number }>
-  /** From now on each answer closes its connection, and `draining` is true for the probes. */
+  /** After this, each response closes its connection, and `draining` is true for the probes. */
   drain(): void
   close(): Promise<void>
   draining(): boolean
@@ -64,7 +64,7 @@ function requestId(headers: FastifyRequest['headers']): string {
   return typeof given === 'string' && /^[\x21-\x7e]{1,128}$/.test(given) ? given : randomUUID()
 }
 
-/** Any failure as an answer of the contract; what we did not foresee is logged with its cause and says nothing. */
+/** Turns any failure into an error response. Unexpected errors are logged with their cause, which is not shown to the client. */
 function toHttpError(error: unknown, request: FastifyRequest, deps: Deps): HttpError {
   if (error instanceof HttpError) return error
   const { code, statusCode, message } = error as { code?: string; statusCode?: number; message: string }
@@ -95,7 +95,7 @@ function isProbe(request: FastifyRequest): boolean {
   return request.method === 'GET' && PROBES.has(pathAndQuery(request.url).path)
 }
 
-/** The key, the first of the checks. Answers at once where the key is known in memory: nearly always. */
+/** Finds the key's holder: the first check. Synchronous if the key is cached, which is nearly always. */
 function findHolder(deps: Deps, request: FastifyRequest): KeyHolder | null | Promise<KeyHolder | null> {
   const key = request.headers['x-api-key']
   if (key === undefined || key === '') throw fail('api_key_missing')
@@ -105,7 +105,7 @@ function findHolder(deps: Deps, request: FastifyRequest): KeyHolder | null | Pro
   return isProbe(request) ? deps.auth.authenticateProbe(key) : deps.auth.authenticate(key)
 }
 
-/** Who holds the key, then the rate limit: for every path below the base, known or not. Waits for shared limits alone. */
+/** Checks the key's holder, then the rate limit, for every path below the base, known or not. Waits only for shared limits. */
 function admit(
   deps: Deps,
   request: FastifyRequest,
@@ -120,7 +120,7 @@ function admit(
   reply.headers(limit)
 }
 
-/** What every answer has. */
+/** The headers of every response. */
 function addHeaders(request: FastifyRequest, reply: FastifyReply): void {
   reply.header('x-request-id', request.id)
   reply.header('x-content-type-options', 'nosniff')
@@ -147,7 +147,7 @@ function preflight(reply: FastifyReply): FastifyReply {
 
 const isApi = (url: string) => url === BASE || url.startsWith(`${BASE}/`) || url.startsWith(`${BASE}?`)
 
-/** What the HTTP parser refuses never reaches a handler: it is answered here, in the same envelope. */
+/** A request that the HTTP parser rejects never reaches a handler. This sends the same error envelope. */
 function answerParserError(deps: Deps, error: NodeJS.ErrnoException, socket: Duplex): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
   const body = envelope(
@@ -176,7 +176,7 @@ function newFastify(deps: Deps): FastifyInstance {
     clientErrorHandler: (error, socket) => answerParserError(deps, error, socket),
     http: { requireHostHeader: false },
     frameworkErrors: async (error, request, reply) => {
-      // A path with broken percent-encoding never reaches the hooks; the key is checked before it all the same.
+      // A path with broken percent-encoding never reaches the hooks, so the key is checked here.
       addHeaders(request, reply)
       try {
         if (isApi(request.url)) {
@@ -216,7 +216,7 @@ function newFastify(deps: Deps): FastifyInstance {
   return app
 }
 
-/** What no trace is made of: it comes every few seconds and tells nothing. */
+/** Routes without traces: they are called every few seconds and are not interesting. */
 const UNTRACED = new Set(['/healthz', '/readyz', '/metrics'])
 
 /** Before all other hooks: everything that a request does runs within its trace. */
@@ -241,7 +241,7 @@ function addHooks(app: FastifyInstance, deps: Deps, state: { draining: boolean }
   app.decorateRequest('holder', null)
   app.decorateRequest('bodyBytes', 0)
   app.decorateRequest('traceId', undefined)
-  // By callback, not by promise: what is known in memory costs no turn of the event loop.
+  // A callback instead of a promise: a cached key then costs no turn of the event loop.
   app.addHook('onRequest', (request, reply, done) => {
     try {
       const forApi = isForApi(request, reply, state)
@@ -250,7 +250,7 @@ function addHooks(app: FastifyInstance, deps: Deps, state: { draining: boolean }
       if (host !== undefined && !anyHost && !isOurHost(host)) throw wrongHost(deps)
       if (!forApi) return done()
       if (request.method === 'OPTIONS') return void preflight(reply)
-      // Before the body is looked at: an unknown route is a 404 whatever is sent to it.
+      // Before the body is read: an unknown route is a 404 for any body.
       const found = () => {
         deps.requests.count(request.holder as KeyHolder)
         return request.is404 ? done(fail('not_found')) : done()
@@ -269,7 +269,7 @@ function addHooks(app: FastifyInstance, deps: Deps, state: { draining: boolean }
     const route = request.is404 ? 'unknown' : (request.routeOptions.url ?? 'unknown')
     const status = reply.statusCode
     const labels = `${request.method} ${status} ${route}`
-    // Its labels' histogram is looked up once: doing it at every request would cost more than the counting.
+    // Looked up once for each set of labels: a look-up per request would cost more than the counting.
     const histogram = histograms.get(labels) ?? deps.metrics.requests.labels(route, request.method, String(status))
     histograms.set(labels, histogram)
     histogram.observe(reply.elapsedTime / 1000)
@@ -291,14 +291,14 @@ function addHooks(app: FastifyInstance, deps: Deps, state: { draining: boolean }
   })
 }
 
-/** What holds for every request; answers whether it is one for the API. @throws malformed_request */
+/** Runs the checks of every request. @returns whether it is for the API @throws malformed_request */
 function isForApi(request: FastifyRequest, reply: FastifyReply, state: { draining: boolean }): boolean {
   addHeaders(request, reply)
   if (state.draining) reply.header('connection', 'close')
   // RFC 9112, section 3.2. Node would refuse it too, but not in the envelope.
   if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
     throw malformed('request', 'The `Host` header is missing.')
-  // By the route that was found, for its path may have come percent-encoded: no spelling of it goes round the key.
+  // Uses the matched route, because the path may be percent-encoded: no spelling may bypass the key.
   if (!isApi(request.routeOptions.url ?? request.url)) return false
   cors(request, reply)
   return true
@@ -308,10 +308,10 @@ const limitsSignIn = (deps: Deps) => async (request: FastifyRequest, reply: Fast
   reply.headers(await limitSignIn(deps, request.ip))
 }
 
-/** A call that is answered sooner did not wait for anything. */
+/** A call that ends sooner did not wait for anything. */
 const TRUSTED_MS = 100
 
-/** Authenticates a call again that waited for something to read: the key or session may have ended meanwhile. */
+/** Authenticates a call again after it waited for data: the key or session may have ended in the meantime. */
 async function askAgain(deps: Deps, request: FastifyRequest, entrance: Entrance | undefined): Promise<void> {
   const { method, ip: address, headers } = request
   if (entrance !== undefined) await entrance.enter(deps, { method, address, headers })
@@ -320,12 +320,12 @@ async function askAgain(deps: Deps, request: FastifyRequest, entrance: Entrance 
 
 const enters = (deps: Deps, entrance: Entrance) => async (request: FastifyRequest, reply: FastifyReply) => {
   const { method, ip: address, headers } = request
-  // What a cookie opens is nobody else's.
+  // Responses that depend on a cookie must not be cached.
   reply.header('cache-control', 'no-store')
   reply.headers(await limitPage(deps, entrance, address))
   const holder = await entrance.enter(deps, { method, address, headers })
   request.holder = holder
-  // A key's limit is the key's, whichever way it comes in, and from however many addresses.
+  // The limit belongs to the key, for every way in and any number of addresses.
   if (entrance.limit === 'secret') reply.headers(await limitKey(deps, holder, address))
 }
 

@@ -10,7 +10,7 @@ import {
   readQueueFigures,
 } from './queue-figures.ts'
 
-/** Where the figures that are read at a scrape come from. */
+/** The sources of the figures that a scrape reads. */
 export interface GaugeSources {
   registry: Registry
   /** The probes' pool: a scrape takes one connection of it, for at most its statement timeout. */
@@ -18,7 +18,7 @@ export interface GaugeSources {
   pools: Readonly<Record<string, Pick<Database, 'stats'>>>
   /** The readiness checks and whether each passes. */
   checks(): Promise<readonly { name: string; passes: boolean }[]>
-  /** The embedded database's folder; null where the data lies elsewhere. */
+  /** The embedded database's folder; null for an external database. */
   dataFolder: string | null
   log: Logger
 }
@@ -29,7 +29,7 @@ interface Figures {
   clockSkewSeconds: number | null
 }
 
-/** However many scrape, the database is asked once in so long. */
+/** The database is queried at most once in this time, for any number of scrapes. */
 const REMEMBERED_MS = 2_000
 
 function createReader({ db, log }: GaugeSources): () => Promise<Figures> {
@@ -59,7 +59,7 @@ function createReader({ db, log }: GaugeSources): () => Promise<Figures> {
 
 type Sample = readonly [labels: Record<string, string>, value: number | null]
 
-/** A gauge that is read when it is scraped. What is null, or not among the samples any more, has no sample. */
+/** A gauge that is read when it is scraped. Values that are null or no longer present have no sample. */
 function scraped(registry: Registry, name: string, help: string, labelNames: string[], read: () => Promise<Sample[]>) {
   new Gauge({
     name,
@@ -88,7 +88,7 @@ const QUEUE_GAUGES: readonly [name: string, field: keyof QueueFigures, help: str
   ['halfkey_workers_alive', 'workersAlive', 'Workers that sent a heartbeat in the last 15 seconds'],
 ]
 
-/** Adds the figures of the whole installation, which every process tells alike, and of this process's connections. */
+/** Adds the figures of the whole installation, which every process reports alike, and of this process's connections. */
 export function registerGauges(sources: GaugeSources): void {
   const { registry, pools, checks, dataFolder } = sources
   const read = createReader(sources)

@@ -12,7 +12,7 @@ export function redact(text: string): string {
   return text.replace(SECRETS, '[redacted]')
 }
 
-/** Of several errors in one, so many are told. */
+/** How many errors of an aggregate error are logged. */
 const INNER_ERRORS_MAX = 5
 
 function serialiseError(error: Error): object {

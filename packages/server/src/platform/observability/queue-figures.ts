@@ -1,6 +1,6 @@
 import { type Db, sql } from '../db/db.ts'
 
-/** What stands in the queues now. Counts stop at `COUNT_MAX`; ages are by the database's clock, 0 where nothing waits. */
+/** The current contents of the queues. Counts stop at `COUNT_MAX`. Ages use the database's clock, and are 0 if nothing waits. */
 export interface QueueFigures {
   /** Events that are not with their subscribers yet. */
   outboxEvents: number
@@ -22,7 +22,7 @@ export interface FollowerLag {
   ageSeconds: number
 }
 
-/** Past this a count is "at least so many": no figure costs more the longer a queue is. */
+/** Counts stop here and mean "at least": a longer queue must not make a figure more expensive. */
 export const COUNT_MAX = 10_000
 /** Tenants whose oldest event is looked at. */
 const TENANTS_MAX = 1_000

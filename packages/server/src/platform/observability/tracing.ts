@@ -17,7 +17,7 @@ const EXPORT_MS = 5_000
 const CLOSE_MS = 2_000
 /** One request may do a lot; its trace shows so much of it. */
 const SPANS_A_TRACE_MAX = 500
-/** A stranger can ask for traces too. Past so many the ratio decides, so that they don't crowd out all others. */
+/** Anybody can request traces. Above this number the ratio decides, so that they do not crowd out all others. */
 const ASKED = { name: 'traceparent', perSecond: 50, burst: 100 }
 const QUERY_CHARS_MAX = 2_000
 /** W3C Trace Context, section 3.2: version, trace, parent, flags; later versions may go on. */
@@ -38,7 +38,7 @@ interface Active {
 
 const current = new AsyncLocalStorage<Active>()
 
-/** The parts of OpenTelemetry that spans are made with. */
+/** The parts of OpenTelemetry that create spans. */
 interface Tools {
   begin(name: string, kind: number, attributes: Attributes, parent: Context | null): { span: Span; context: Context }
   /** The context of a span elsewhere. */
@@ -106,7 +106,7 @@ function describeStatement(text: string): Statement {
   }
 }
 
-/** One statement as a span, with its text as it stands in the source: `$1`, never a value. */
+/** Records a statement as a span, with its source text: `$1`, never a value. */
 export function inStatementSpan<T>(text: string, work: () => Promise<T>): Promise<T> {
   const known = statements.get(text) ?? describeStatement(text)
   if (statements.size < STATEMENTS_MAX) statements.set(text, known)
@@ -188,7 +188,7 @@ async function load(config: Config, metrics: Metrics) {
       'halfkey.role': config.role,
       'deployment.environment.name': config.env,
     }),
-    // What comes here is to be recorded: `isChosen` has decided, before anything was made.
+    // Everything that arrives here is recorded: `isChosen` has already decided.
     sampler: new sdk.AlwaysOnSampler(),
     spanProcessors: [boundedBy(metrics, batch, exporter)],
   })
@@ -205,7 +205,7 @@ async function load(config: Config, metrics: Metrics) {
   return { provider, tools }
 }
 
-/** Loads what makes traces, and begins to send them. Spans that the collector does not take are dropped and counted. */
+/** Loads the tracing libraries and starts to send traces. Spans that the collector rejects are dropped and counted. */
 export async function openTracing(config: Config, metrics: Metrics): Promise<Tracing> {
   const { provider, tools } = await load(config, metrics)
   const asked = createRateLimiter()

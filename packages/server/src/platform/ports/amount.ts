@@ -9,7 +9,7 @@ export const UNITS_MAX = 10n ** 38n - 1n
 /** How an amount is written, for schemas. */
 export const AMOUNT_PATTERN = FORM
 
-/** An amount in base units of 10^-10; null for what is none: signs, exponents, spaces, more than ten decimals. */
+/** An amount in base units of 10^-10; null for an invalid text: signs, exponents, spaces, more than ten decimals. */
 export function parseAmount(text: string): bigint | null {
   const match = FORM.exec(text)
   if (match === null) return null

@@ -1,7 +1,7 @@
 import { inSpan } from '../observability/tracing.ts'
 import { type Ledger, LedgerError } from './ledger.ts'
 
-/** How long a ledger that is a network away has for all that one step asks of it. */
+/** How long a remote ledger may take for all requests of one step. */
 const ANSWER_MS = 10_000
 
 const inTime = <T>(work: Promise<T>): Promise<T> =>

@@ -4,7 +4,7 @@ import type { Id } from '../ids.ts'
 /** Fields of a contract, or a choice's arguments: strings, and lists of them. Amounts and times are strings too. */
 export type Arguments = { [field: string]: string | string[] }
 
-/** What a ledger is asked to do. */
+/** A request to a ledger. */
 export type Command =
   | { create: { templateId: string; arguments: Arguments } }
   | { exercise: { templateId: string; contractId: string; choice: string; arguments: Arguments } }
@@ -162,7 +162,7 @@ export interface PrepareRequest {
 export interface Ledger {
   readonly name: string
   readonly transactional: boolean
-  /** Computed, not asked for: known before the ledger knows it. `publicKey` is raw. */
+  /** Computed without the ledger, so it is known first. `publicKey` is raw. */
   deriveParty(hint: string, publicKey: Buffer): string
   /** What a party's key has to sign before the party exists. Repeatable. */
   prepareOnboarding(tenantId: Id<'ten'>, hint: string, publicKey: Buffer): Promise<Onboarding>
@@ -175,7 +175,7 @@ export interface Ledger {
    * caller's, who hands the value on to `prepare`. @throws arguments_invalid when it is too much
    */
   snapshot?(tenantId: Id<'ten'>, commands: readonly Command[]): Sql
-  /** Reads a prepared transaction out of its bytes; nothing that came beside them is believed. */
+  /** Reads a prepared transaction from its bytes. Nothing else that came with them is trusted. */
   decode(bytes: Buffer): Prepared
   /** Templates of which a choice may create or archive contracts; null for an unknown choice. */
   declaredConsequences(
@@ -189,7 +189,7 @@ export interface Ledger {
    * network away: it is called in the transaction that `db` is.
    */
   sign(db: Db, tenantId: Id<'ten'>, party: string, digest: Buffer): Promise<LedgerSignature[]>
-  /** Makes it happen; a repeat under the same command id answers the first receipt. */
+  /** Submits it. A repeat with the same command id returns the first receipt. */
   submit(
     db: Db,
     tenantId: Id<'ten'>,

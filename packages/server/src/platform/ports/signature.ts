@@ -18,7 +18,7 @@ export function signatureBytes(text: string): Buffer {
   return Buffer.from(text, text.length === 2 * SIGNATURE_BYTES ? 'hex' : 'base64')
 }
 
-/** Whether a signature (Ed25519, RFC 8032, pure) is this raw key's over these bytes; false too for what is no key. */
+/** Whether a signature (Ed25519, RFC 8032, pure) of these bytes is valid for this raw key. False for an invalid key. */
 export function isSignedBy(publicKey: Buffer, message: Buffer, signature: Buffer): boolean {
   return (
     publicKey.length === PUBLIC_KEY_BYTES &&

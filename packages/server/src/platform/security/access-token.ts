@@ -29,8 +29,8 @@ const seconds = (date: Date) => Math.floor(date.getTime() / 1000)
 const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
 /**
- * Signs an access token: a JWT (RFC 7519) in the compact form of RFC 7515, section 7.1. In this thread: a signature takes
- * less time than the way to another and back, which a library on WebCrypto goes.
+ * Signs an access token: a JWT (RFC 7519) in the compact form of RFC 7515, section 7.1. It signs in this thread, because
+ * a signature takes less time than a round trip to another thread, which a library on WebCrypto needs.
  */
 export async function signAccessToken(deps: Deps, claims: AccessClaims, lifetimeSeconds: number): Promise<string> {
   const key = await deps.signingKeys.current()
@@ -55,8 +55,8 @@ export async function signAccessToken(deps: Deps, claims: AccessClaims, lifetime
 }
 
 /**
- * What a token says, if we signed it and it has not expired. Asks no database; whether its session was revoked since is
- * for the caller to ask. @throws session_invalid, session_expired
+ * The claims of a token, if Halfkey signed it and it has not expired. Does not query the database: the caller checks
+ * whether its session was revoked. @throws session_invalid, session_expired
  */
 export async function verifyAccessToken(deps: Deps, token: string): Promise<AccessClaims> {
   if (token.length > TOKEN_CHARS_MAX) throw fail('session_invalid')
@@ -79,7 +79,7 @@ export async function verifyAccessToken(deps: Deps, token: string): Promise<Acce
         currentDate: now,
       },
     )
-    // Only what has expired can be by a retired key, and that was said above: its user has but to refresh.
+    // Tokens of a retired key have all expired, and expired tokens were reported above. This one cannot be genuine.
     if (retired) throw fail('session_invalid')
     const { tid, aud, sub, sid, amr, auth_time: authTime, ends } = payload as Record<string, unknown>
     const claims = { tid: textOf(tid), aud: textOf(aud), sub: textOf(sub), sid: textOf(sid) }
@@ -101,7 +101,7 @@ export async function verifyAccessToken(deps: Deps, token: string): Promise<Acce
   }
 }
 
-/** The public keys by which others check access tokens: a JWK Set (RFC 7517; RFC 8037 for the curve). */
+/** The public keys that verify access tokens: a JWK Set (RFC 7517; RFC 8037 for the curve). */
 export async function jwkSet(deps: Deps): Promise<{ keys: object[] }> {
   const published = await deps.signingKeys.published()
   const keys = published.map(async ({ id, publicKey }) => ({

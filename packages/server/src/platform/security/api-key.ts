@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { equalSecrets, sha256 } from './crypto.ts'
 
-/** Every scope there is: those that a row of the caller matrix asks for. */
+/** All scopes. */
 export const SCOPES = [
   '*',
   'apps:read',
@@ -33,7 +33,7 @@ export const SCOPES = [
 ] as const
 export type Scope = (typeof SCOPES)[number]
 
-/** Whether a set of scopes allows one: itself, `*`, or `write` where `read` is asked. */
+/** Whether a set of scopes allows one: the scope itself, `*`, or `write` if `read` is needed. */
 export function allows(scopes: readonly string[], wanted: string): boolean {
   if (scopes.includes('*') || scopes.includes(wanted)) return true
   return wanted.endsWith(':read') && scopes.includes(`${wanted.slice(0, -':read'.length)}:write`)
@@ -58,7 +58,7 @@ function checksum(text: string): string {
   return base62(BigInt(crc32(text)), CHECKSUM_CHARS)
 }
 
-/** A new token: the prefix, 32 random bytes in base 62, and a checksum, by which a typo fails without a look-up. */
+/** A new token: the prefix, 32 random bytes in base 62, and a checksum, so that a typo fails without a look-up. */
 function newToken(prefix: string): string {
   const body = prefix + base62(BigInt(`0x${randomBytes(32).toString('hex')}`), BODY_CHARS)
   return body + checksum(body)
@@ -78,31 +78,31 @@ export function newApiKey(type: KeyType): string {
   return newToken(PREFIXES[type])
 }
 
-/** The key's type, or null for what can't be a key. */
+/** The key's type, or null for a text that cannot be a key. */
 export function apiKeyType(key: string): KeyType | null {
   if (isToken(PREFIXES.secret, key)) return 'secret'
   return isToken(PREFIXES.publishable, key) ? 'publishable' : null
 }
 
-/** What is stored of a key. Plain SHA-256: 256 random bits need no slow hash. */
+/** The stored hash of a key. Plain SHA-256 is enough: 256 random bits need no slow hash. */
 export function apiKeyHash(key: string): Buffer {
   return sha256(key)
 }
 
-/** What may be shown of a key afterwards. */
+/** The parts of a key that may be shown later. */
 export function apiKeyHint(key: string): { prefix: string; last4: string } {
   return { prefix: key.slice(0, 10), last4: key.slice(-4) }
 }
 
 const DELEGATE_PREFIX = 'dst_'
 
-/** A new token of a delegated session, `dst_…`, and what is stored of it. */
+/** A new token of a delegated session, `dst_…`, and its stored hash. */
 export function newDelegateToken(): { token: string; hash: Buffer } {
   const token = newToken(DELEGATE_PREFIX)
   return { token, hash: sha256(token) }
 }
 
-/** What is stored of a delegated session's token; null for what can't be one. */
+/** The stored hash of a delegated session's token; null for a text that cannot be one. */
 export function delegateTokenHash(token: string): Buffer | null {
   return isToken(DELEGATE_PREFIX, token) ? sha256(token) : null
 }

@@ -8,21 +8,21 @@ import { apiKeyHash, apiKeyType } from './api-key.ts'
 import { domainOrigins } from './domain-origins.ts'
 
 const POLL_MS = 250
-/** A cached key counts for this long after the start of the last poll that saw the epoch: the ≤ 1 s of a revocation. */
+/** How long a cached key is trusted after the start of the last poll of the epoch. A revocation thus takes at most 1 s. */
 const TRUST_MS = 900
 const CACHED_KEYS_MAX = 10_000
 const TOUCH_MS = 10_000
 
-/** A caller, and what browser calls with its key need to be checked against. */
+/** A caller, and the origins that its browser calls are checked against. */
 export interface KeyHolder extends Caller {
   /** The bound app's, for a publishable key. */
   allowedOrigins: readonly string[]
-  /** Those of the app's verified custom domains, which are allowed beside them. */
+  /** The origins of the app's verified custom domains, which are allowed too. */
   domainOrigins?: readonly string[]
   name: string
 }
 
-/** Resolves API keys, from memory where that is as good as the database. */
+/** Resolves API keys, from memory if that is as fresh as the database. */
 export interface Authenticator {
   /**
    * Who holds this key; null for anything but an active key.
@@ -31,13 +31,13 @@ export interface Authenticator {
   authenticate(key: string): Promise<KeyHolder | null>
   /** The same from memory: undefined when the database has to be asked. */
   authenticateNow(key: string): KeyHolder | null | undefined
-  /** The same for the probes, which use the last known answer when the database is away. */
+  /** The same for the probes, which use the last known result if the database is unreachable. */
   authenticateProbe(key: string): Promise<KeyHolder | null>
-  /** Forgets everything: to be called once a change of keys, apps or verified domains has committed. */
+  /** Clears the cache. Call it after a change of keys, apps or verified domains has committed. */
   forget(): void
-  /** Changes with every `forget`, of this process or (within a second) another one: caches beside this one empty themselves by it. */
+  /** Changes with every `forget`, of this process or (within a second) another one. Other caches use it to clear themselves. */
   generation(): number
-  /** Begins to follow the epoch that other processes raise. */
+  /** Starts to follow the epoch that other processes raise. */
   start(): void
   stop(): Promise<void>
 }

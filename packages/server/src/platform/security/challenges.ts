@@ -48,7 +48,7 @@ interface WhichChallenge {
 const isThis = ({ tenantId, appId, kind, id }: WhichChallenge) => sql`
   tenant_id = ${tenantId} and id = ${id} and kind = ${kind} and (${appId}::text is null or app_id = ${appId})`
 
-/** Looks at a challenge and leaves it as it is: for what takes long to work out before it is taken. */
+/** Reads a challenge without using it, for checks that take long. */
 export function findChallenge<Data>(db: Db, now: Date, of: WhichChallenge): Promise<Challenge<Data> | undefined> {
   return db.one(sql`
     select id, app_id as "appId", user_id as "userId", data, used_at is not null or expires_at <= ${now} as over

@@ -81,7 +81,7 @@ function disassemble(sealed: Buffer): Sealed {
 export async function seal(keys: KeyProvider, plaintext: Buffer | string, context: readonly string[]): Promise<Buffer> {
   const dataKey = randomBytes(DATA_KEY_BYTES)
   try {
-    // No copy is made of bytes, which their owner may wipe.
+    // Bytes are not copied, because their owner may wipe them.
     const bytes = typeof plaintext === 'string' ? Buffer.from(plaintext) : plaintext
     const ciphertext = encrypt(dataKey, bytes, contextBytes(context))
     return assemble({ ...(await keys.wrap(dataKey, WRAP_AAD)), ciphertext })
@@ -107,7 +107,7 @@ export function keyIdOf(sealed: Buffer): string {
 }
 
 /**
- * The same secret under the key that wraps now: its data key is wrapped anew, its ciphertext stays as it is, unread.
+ * Rewraps a secret under the current key: its data key is wrapped again, its ciphertext stays unchanged and unread.
  * @throws Error when the data key cannot be unwrapped
  */
 export async function rewrap(keys: KeyProvider, sealed: Buffer): Promise<Buffer> {
@@ -126,7 +126,7 @@ export function sha256(text: string | Buffer): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-/** HMAC-SHA256. Take a KeyObject made once: with raw bytes Node makes one at every call, six times slower. */
+/** HMAC-SHA256. Pass a reused KeyObject: with raw bytes Node creates one at every call, which is six times slower. */
 export function hmacSha256(key: KeyObject, text: string, encoding: 'hex' | 'base64'): string {
   return createHmac('sha256', key).update(text).digest(encoding)
 }

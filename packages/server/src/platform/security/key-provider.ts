@@ -12,7 +12,7 @@ import { decrypt, encrypt } from './crypto.ts'
 export interface KeyProvider {
   /** Which key wraps now. It may change while the process runs. */
   readonly keyId: string
-  /** `keyId` is the key that wrapped, and stands beside what it wrapped. */
+  /** `keyId` is the key that wrapped the value, and is stored with it. */
   wrap(dataKey: Buffer, aad: Buffer): Promise<{ keyId: string; wrapped: Buffer }>
   /** @throws Error when the key is not held here, or the wrapped key or its context was changed */
   unwrap(keyId: string, wrapped: Buffer, aad: Buffer): Promise<Buffer>
@@ -126,7 +126,7 @@ async function createKeyFile(path: string): Promise<void> {
   const draft = `${path}.${randomBytes(6).toString('hex')}.new`
   await writeFile(draft, `${newKeyLine()}\n`, { mode: 0o600, flag: 'wx', flush: true })
   try {
-    // A link fails where the name exists, so of two processes that start at once one makes the key and both read it.
+    // A link fails if the name exists: of two processes that start at once, one creates the key and both read it.
     await link(draft, path)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error

@@ -7,7 +7,7 @@ import type { Logger } from '../observability/log.ts'
 const ACCESS_TOKEN_SECONDS_MAX = 3_600
 const MARGIN_SECONDS = 60
 const POLL_MS = 250
-/** What was read counts for so long: a revoked session is refused everywhere within a second. */
+/** How long a read is trusted: a revoked session is refused everywhere within a second. */
 const TRUST_MS = 900
 
 /** Which sessions' access tokens are refused though they have not expired. */
@@ -16,7 +16,7 @@ export interface Revocations {
   has(tenantId: Id<'ten'>, sessionId: Id<'ses'>): Promise<boolean>
   /** Makes this process know of revocations that have just committed. */
   add(sessionIds: readonly string[]): void
-  /** The same where they are too many to name: the next question asks the database. */
+  /** The same if there are too many to list: the next check queries the database. */
   distrust(): void
   start(): void
   stop(): Promise<void>

@@ -24,7 +24,7 @@ interface StaleRow {
   values: (Buffer | null)[]
 }
 
-/** A sealed value that cannot be wrapped anew. */
+/** A sealed value that cannot be rewrapped. */
 export interface LostValue {
   /** Table, column and primary key. */
   where: string
@@ -37,7 +37,7 @@ export const REWRAP_LOCK = 4_812_570_352
 /** Rows that one statement looks at, and values that one statement changes, at most. */
 const PORTION = 500
 
-/** The only sealed values that stand in no column named so: answers to repeated requests, where they hold a secret. */
+/** The only sealed values in columns with other names: kept responses that contain a secret. */
 const EXCEPTIONS = new Map([['idempotency_keys.answer', 'sealed']])
 
 interface TableRow {
@@ -81,7 +81,7 @@ export async function sealedTables(db: Db): Promise<SealedTable[]> {
   })
 }
 
-/** A name as it stands in SQL. */
+/** A quoted SQL name. */
 export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
 /** A statement whose text follows from the schema. Not prepared, since the number of such texts is unbounded. */
@@ -89,7 +89,7 @@ export const composed = (text: string, values: readonly unknown[] = []): Sql => 
 
 const list = <T>(items: readonly T[], each: (item: T, at: number) => string) => items.map(each).join(', ')
 
-/** The next rows after `after` in the primary key's order, with what is not wrapped by the key of `prefix`. */
+/** The next rows after `after` in the primary key's order, with values that are not wrapped by the key of `prefix`. */
 function readPortion({ name, key, columns }: SealedTable, prefix: Buffer, after: readonly string[] | null): Sql {
   const isStale = (column: SealedColumn) =>
     `${column.when === null ? '' : `${column.when} and `}substring(${column.name} from 1 for ${prefix.length}) <> $1`

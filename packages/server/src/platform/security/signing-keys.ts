@@ -28,7 +28,7 @@ export interface SigningKeys {
   current(): Promise<SigningKey>
   /** The first that there is: it changes when keys are revoked, not when they are rotated. */
   oldest(): Promise<SigningKey>
-  /** The key of this id, unless it is revoked; asks the database for one that is not known here. */
+  /** The key with this id, unless it is revoked. Queries the database if it is not cached. */
   find(id: string): Promise<SigningKey | undefined>
   /** All that the JWKS shows, the newest first. */
   published(): Promise<SigningKey[]>
@@ -47,9 +47,9 @@ interface KeyRow {
 /** The longest that an access token lives, and a margin for clocks that differ. */
 const RETIRE_MS = 3_600_000 + 5 * 60_000
 const POLL_MS = 500
-/** What was read counts for so long: a revoked key is refused everywhere within a second. */
+/** How long a read is trusted: a revoked key is refused everywhere within a second. */
 const TRUST_MS = 900
-/** Unknown ids are looked for at most so often: a stranger's tokens must not become queries. */
+/** Unknown ids are looked up at most this often: forged tokens must not cause queries. */
 const MISS_MS = 200
 const LOCK = 4_812_570_350
 
@@ -109,7 +109,7 @@ export async function rotateSigningKey(
   })
 }
 
-/** The first process makes the first key. */
+/** The first process creates the first key. */
 async function ensureKey(db: Db, keys: KeyProvider, now: Date): Promise<void> {
   const made = await newRow(keys)
   await db.tx(async (tx) => {

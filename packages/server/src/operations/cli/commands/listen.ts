@@ -152,7 +152,7 @@ async function follow(run: Run, remote: Remote, place: Place, begun: () => void,
   }
 }
 
-/** The same command again, from another place on. */
+/** The same command, starting from another place. */
 function commandFrom(cursor: string, { forwardTo, events, url, keyFile }: Record<string, unknown>): string {
   const options = { 'forward-to': forwardTo, events, url, 'key-file': keyFile, since: cursor }
   return Object.entries(options)

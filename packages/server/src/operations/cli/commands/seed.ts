@@ -17,7 +17,7 @@ const SEED_MAX = 2 ** 32 - 1
 
 interface Options {
   users: number
-  /** For the same number the same people do the same. */
+  /** The same number always creates the same people and actions. */
   number: number
   listen: boolean
 }
@@ -79,7 +79,7 @@ function describeRemoved(removed: Removed): string[] {
   ]
 }
 
-/** How far a seed is that was made here before; undefined where there is none. */
+/** The progress of an earlier seed; undefined if there is none. */
 async function stateOf({ api }: SeededService): Promise<'filled' | 'unfinished' | undefined> {
   const apps = (await all(api.apps.list)).filter(isMarked)
   if (apps.length === 0) return undefined

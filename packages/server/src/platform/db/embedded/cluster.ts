@@ -67,7 +67,7 @@ async function initdb(options: {
   if (account) await chown(passwordFile, account.uid, account.gid)
   const args = ['-D', built, '-U', 'postgres', `--pwfile=${passwordFile}`, '--auth=scram-sha-256', '-E', 'UTF8']
   args.push('--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--locale=C', '--no-instructions')
-  // Given, so that initdb need not find out by trial servers of its own.
+  // Set explicitly, so that initdb need not start trial servers to find them out.
   args.push('-c', 'max_connections=200', '-c', 'shared_buffers=128MB', '-c', 'timezone=UTC', '-c', 'log_timezone=UTC')
   let output = ''
   for (const ctype of LC_CTYPE_CANDIDATES) {
@@ -100,7 +100,7 @@ async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** Removes what a killed initdb left beside the cluster; a living process's workshop stays. */
+/** Removes what a killed initdb left next to the cluster. The folder of a living process stays. */
 export async function clearAbandoned(cluster: string): Promise<void> {
   const prefix = `${basename(cluster)}.init-`
   for (const name of await readdir(dirname(cluster))) {
@@ -137,7 +137,7 @@ export async function readyCluster(binaries: Binaries, location: Location): Prom
   writePrivate(settings, serverSettings(), statSync(cluster))
 }
 
-/** @throws data_dir_forbidden, data_dir_mismatch where the cluster is not one of ours */
+/** @throws data_dir_forbidden, data_dir_mismatch if Halfkey did not create the cluster */
 export function readCredentials(cluster: string): Credentials {
   const path = join(cluster, CREDENTIALS_FILE)
   try {

@@ -18,7 +18,7 @@ export type EmbeddedLog = (message: string, fields?: object) => void
 export interface EmbeddedDatabase {
   /** for pg.Pool; `host` is a Unix socket's folder or 127.0.0.1. Stays valid when the server has to be restarted */
   connection: { host: string; port: number; user: string; password: string; database: string }
-  /** where the data lies, for people to read */
+  /** the data folder, for messages */
   dataDir: string
   /** PostgreSQL's, e.g. "18.4" */
   version: string
@@ -55,7 +55,7 @@ export async function openEmbedded(options: {
   }
 }
 
-/** Holds the attachment and takes it anew whenever the server goes away, until left. */
+/** Holds the attachment, and attaches again whenever the server stops, until it is closed. */
 class Place {
   #base: Pick<AttachOptions, 'binaries' | 'location' | 'isOwner'>
   #log: EmbeddedLog

@@ -14,7 +14,7 @@ import { type Account, canTraverse, chooseAccount } from './account.ts'
 import { EmbeddedDatabaseError, errorCode } from './errors.ts'
 import { readRecord } from './record.ts'
 
-/** Where one embedded database lies. */
+/** The location of an embedded database. */
 export interface Location {
   /** The operator's folder, as a real path: record, server log */
   dataDir: string
@@ -116,7 +116,7 @@ function linkElsewhere(real: string, near: string): string {
   }
 }
 
-/** Makes the folder that shall hold the cluster. Modes are not left to mkdir: a strict umask would close it to the account. */
+/** Creates the cluster's folder. Sets its mode explicitly, because a strict umask would close it to the account. */
 function openToAccount(cluster: string): string {
   const folder = dirname(cluster)
   for (const path of [dirname(folder), folder]) {

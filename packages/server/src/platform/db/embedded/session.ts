@@ -79,7 +79,7 @@ async function readIdentity(client: pg.Client): Promise<Identity> {
   return { systemIdentifier: row.id, dataDirectory: realPath(row.folder), startedAtSeconds: Number(row.started) }
 }
 
-/** A foreign server's folder may be closed to us: its name then stands for itself. */
+/** The folder of another server may be unreadable. Its name is then used as it is. */
 function realPath(folder: string): string {
   try {
     return realpathSync(folder)
@@ -110,7 +110,7 @@ export async function takeOwnerLock(client: pg.Client): Promise<boolean> {
   return lock(client, 'pg_try_advisory_lock', OWNER_LOCK)
 }
 
-/** Gives up both places, then asks to be alone. True: nobody is attached, and nobody can attach while this session lives. */
+/** Releases both locks, then requests exclusive access. If true, nobody is attached, and nobody can attach during this session. */
 export async function releaseAndTakeAll(client: pg.Client): Promise<boolean> {
   await client.query('select pg_advisory_unlock_all()')
   return lock(client, 'pg_try_advisory_lock', ATTACHED_LOCK)

@@ -44,7 +44,7 @@ export function limitKey(deps: Deps, caller: Caller, address: string): Counted {
     : take(deps, 'publishable', deps.config.rateLimitPublishable, `${caller.keyId} ${networkOf(address)}`)
 }
 
-/** Counts a call of a page of ours, before anything is asked of the database for it. @throws rate_limited */
+/** Counts a call of one of Halfkey's pages, before the database is queried for it. @throws rate_limited */
 export function limitPage(deps: Deps, { base, limit }: Pick<Entrance, 'base' | 'limit'>, address: string): Counted {
   const policy = limit === 'secret' ? deps.config.rateLimitSecret : deps.config.rateLimitPublishable
   return take(deps, limit, policy, `${base} ${networkOf(address)}`)

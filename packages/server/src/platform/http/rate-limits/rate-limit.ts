@@ -1,4 +1,4 @@
-/** So many a second on average, and so many at once. */
+/** Calls per second on average, and at once. */
 export interface RatePolicy {
   name: string
   perSecond: number
@@ -14,13 +14,13 @@ export interface RateVerdict {
   resetSeconds: number
 }
 
-/** Counts calls under a key. In memory it answers at once; a promise is one that asks a store, and it never fails. */
+/** Counts calls under a key. In memory it returns at once. A promise means that it asks a store; it never fails. */
 export interface RateLimiter {
   /** Counts one call under `key`, if it is allowed. */
   take(key: string, policy: RatePolicy): RateVerdict | Promise<RateVerdict>
 }
 
-/** A `RateLimiter` that needs nobody else. */
+/** A `RateLimiter` that needs no shared store. */
 export interface LocalRateLimiter extends RateLimiter {
   take(key: string, policy: RatePolicy): RateVerdict
 }

@@ -7,7 +7,7 @@ const ANSWER_MS = 100
 /** For all of a connection: name, TCP, TLS, password. Nobody but the start waits for that. */
 const CONNECT_MS = 1_000
 const PREFIX = 'halfkey:rl'
-/** What a new connection is tried with: it writes, so that a read-only or full Redis is none. */
+/** Tests a new connection. It writes, so that a read-only or full Redis counts as unreachable. */
 const TRIAL: RatePolicy = { name: 'trial', perSecond: 1_000, burst: 1_000 }
 
 /**
@@ -25,7 +25,7 @@ redis.call('SET', KEYS[1], string.format('%.3f', next), 'EX', ARGV[3])
 return {1, math.floor((next - now) * 1000)}`
 const SCRIPT_SHA1 = createHash('sha1').update(SCRIPT).digest('hex')
 
-/** The script's verdict on one call. @throws Error for any other answer: nobody is refused for it */
+/** The script's verdict on one call. @throws Error for any other reply; no call is refused because of it */
 function readAnswer(answer: unknown, policy: RatePolicy): RateVerdict {
   const [allowed, emptyInUs] = (Array.isArray(answer) ? answer : []) as number[]
   const isValid = [allowed, emptyInUs].every((each) => Number.isInteger(each) && Number(each) >= 0)
@@ -65,7 +65,7 @@ export async function connectLimits(url: string, onLost: (error: unknown) => voi
     disableClientInfo: true,
     maintNotifications: 'disabled',
     commandsQueueMaxLength: 50_000,
-    // One way to come back, by a new connection: this client's own would keep what hangs.
+    // Reconnects only with a new connection: the client's own retry would keep a hanging one.
     socket: { reconnectStrategy: false, connectTimeout: CONNECT_MS },
     commandOptions: { timeout: undefined as never },
   })

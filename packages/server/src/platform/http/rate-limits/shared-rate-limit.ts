@@ -6,7 +6,7 @@ import { connectLimits, type LimitStore } from './redis-limits.ts'
 
 const PAUSE_MIN_MS = 250
 const PAUSE_MAX_MS = 5_000
-/** A connection that held for so long was a good one: after it the pauses begin anew. */
+/** After a connection has held this long, the pauses start from the shortest again. */
 const GOOD_MS = 10_000
 /** How soon a revocation of the signing keys changes the names of entries: in all processes, so that they agree again. */
 const NAMING_MS = 1_000
@@ -92,7 +92,7 @@ export function createSharedRateLimiter(options: SharedOptions): SharedRateLimit
     pausing.unref()
   }
 
-  /** The first failure of a connection ends it, and fails all calls that wait for its answers at once. */
+  /** The first failure of a connection closes it, and fails all calls that wait for its replies. */
   function leave(left: LimitStore, error: unknown): void {
     if (store !== left) return void metrics.rateLimitStoreErrors.inc()
     store = null
@@ -130,7 +130,7 @@ export function createSharedRateLimiter(options: SharedOptions): SharedRateLimit
   async function ask(from: LimitStore, key: string, policy: RatePolicy): Promise<RateVerdict> {
     try {
       const verdict = await from.take(naming.nameOf(key), policy)
-      // Counted here too: a burst that is used up stays used up when Redis goes away.
+      // Also counted locally, so that a used-up burst stays used up if Redis becomes unreachable.
       if (verdict.allowed) local.take(key, policy)
       return verdict
     } catch (error) {

@@ -1,6 +1,6 @@
 import * as threshold from './threshold.ts'
 
-/** What the service asks of others in a signature: that it happens under these. */
+/** The service's part of a signature, with the commitments that the other signers must sign under. */
 interface CoSigned {
   commitments: threshold.NonceCommitments
   value: Uint8Array
@@ -18,7 +18,7 @@ function coSign(
   return { commitments, value: threshold.signShare(signing, share, nonces).value }
 }
 
-/** Checks a sharing and answers the public key of every share in it. @throws ShareError sharing_invalid */
+/** Checks a sharing. @returns the public key of every share in it @throws ShareError sharing_invalid */
 function verifyingShares(sharing: threshold.Sharing): Uint8Array[] {
   return Array.from({ length: sharing.total }, (_, at) => threshold.verifyingShareOf(sharing, at + 1))
 }
@@ -45,7 +45,7 @@ function finishDkg(
   return { ...finished, subshares, verifyingShares: verifyingShares(finished.sharing) }
 }
 
-/** What a resharing is to be, as its initiator asks for it. */
+/** A resharing, as its initiator requests it. */
 interface AskedResharing {
   subject: threshold.Subject
   old: threshold.Sharing
@@ -113,7 +113,7 @@ function startReshare(asked: AskedResharing, ownShare: threshold.Share | null): 
   }
 }
 
-/** Everything that takes milliseconds of arithmetic, for threads of its own: none of it may hold up the event loop. */
+/** All operations that take milliseconds of arithmetic. They run in separate threads, so that they do not block the event loop. */
 export const operations = {
   coSign,
   checkNonceCommitments: threshold.checkNonceCommitments,

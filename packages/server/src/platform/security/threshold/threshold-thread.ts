@@ -9,7 +9,7 @@ export interface Asked {
   input: unknown[]
 }
 
-/** What it answers: a result, or why not. */
+/** The thread's reply: a result, or the reason of a failure. */
 export type Answered =
   | { result: unknown }
   | { refused: { code: ShareError['code']; message: string; indices: readonly number[] } }
