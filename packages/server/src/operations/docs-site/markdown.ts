@@ -52,7 +52,7 @@ function renderer(resolve: Resolve) {
     heading(this: Inline, { tokens, depth, text }: Tokens.Heading): string {
       const anchor = anchorOf(plainText(text))
       const inner = this.parser.parseInline(tokens)
-      // A link within a link is none, so a heading that has one is no link itself.
+      // Links cannot be nested, so a heading that contains a link is not a link itself.
       const linked = inner.includes('<a ') ? inner : `<a href="#${anchor}">${inner}</a>`
       return `<h${depth} id="${anchor}">${linked}</h${depth}>\n`
     },
@@ -64,7 +64,7 @@ function renderer(resolve: Resolve) {
       const outside = /^[a-z]+:/i.test(target) ? ' rel="noreferrer"' : ''
       return `<a href="${escapeHtml(target)}"${outside}>${inner}</a>`
     },
-    // Nothing outside is loaded: the pictures there are lie beside the guides.
+    // External pictures are not loaded. All pictures are stored with the guides.
     image({ href, text }: Tokens.Image): string {
       const [, name] = /^images\/([\w-]+\.png)$/.exec(href) ?? []
       return name === undefined
@@ -88,7 +88,7 @@ export function renderMarkdown(text: string, resolve: Resolve): string {
     html
       .replaceAll('<table>', '<div class="table" role="group" aria-label="Table" tabindex="0"><table>')
       .replaceAll('</table>', '</table></div>')
-      // A header cell that is empty is none.
+      // An empty cell is not a header.
       .replace(/<th([^>]*)><\/th>/g, '<td$1></td>')
   )
 }

@@ -28,7 +28,7 @@ const PATHS: Record<string, string> = {
   'errors/README.md': '/docs/errors',
 }
 
-/** Which guides there are, in which order. */
+/** The file that lists the guides in their order. */
 const INDEX = 'README.md'
 
 const pathOf = (file: string) => PATHS[file] ?? `/docs/${file.replace(/\.md$/, '')}`
@@ -100,7 +100,7 @@ function readSite(): Site {
 
 let site: Site | undefined
 
-/** Read at the first visit, and kept: a start does not wait for it. Its size is the guides'. */
+/** Read at the first visit and cached, so that a start does not wait for it. */
 function theSite(): Site {
   site ??= readSite()
   return site

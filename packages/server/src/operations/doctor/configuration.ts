@@ -28,7 +28,7 @@ function unknownVariable(name: string): Finding {
   )
 }
 
-/** The environment: everything that is wrong with it, and what is odd. */
+/** Checks the environment for errors and unusual settings. */
 export function checkConfiguration(config: Config, problems: readonly string[]): Finding[] {
   const set = Object.keys(SETTINGS).length - config.defaults.length
   const mistakes = problems.map((each) =>
@@ -61,7 +61,7 @@ const isLoopback = (host: string) =>
 
 const NEW_TOKEN = 'export HALFKEY_METRICS_TOKEN="$(openssl rand -hex 24)"   # and give it to Prometheus'
 
-/** Where users reach the service, who can read its metrics, and where its traces go. */
+/** Checks the public URL, access to metrics, and the target of traces. */
 export function checkExposure(config: Config): Finding[] {
   const { env, host, metricsPort: port, metricsToken: token, otlpEndpoint, traceRatio } = config
   const { origin, hostname, protocol } = new URL(publicUrl(config))
@@ -112,7 +112,7 @@ export function checkExposure(config: Config): Finding[] {
   ])
 }
 
-/** Stripe's settings by their form: nothing is asked of Stripe. */
+/** Checks the form of Stripe's settings, without calling Stripe. */
 export function checkStripe(config: Config): Finding[] {
   const { stripeSecretKey: key, stripeWebhookSecret: secret, stripePrices: prices, stripeApi, env } = config
   if (key === null) return []

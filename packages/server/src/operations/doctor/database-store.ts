@@ -1,6 +1,6 @@
 import { type Db, sql } from '../../platform/db/db.ts'
 
-/** What the server says of itself. */
+/** The server's properties. */
 export interface Server {
   versionNum: number
   version: string
@@ -61,7 +61,7 @@ export async function readSealingKeys(db: Db): Promise<string[]> {
 export interface Troubles {
   deadLetters: number
   disabledWebhooks: number
-  /** Leases that ran out and that nobody has taken back. */
+  /** Leases that expired and that nobody has taken over. */
   overdueLeases: number
   /** Connections of processes of the service, the doctor's own and the embedded database's launcher aside. */
   connections: number
@@ -80,7 +80,7 @@ export async function readTroubles(db: Db, max: number): Promise<Troubles> {
         and application_name in ('halfkey api', 'halfkey engine', 'halfkey probe')) as connections`)) as Troubles
 }
 
-/** An import of a tenant that was begun and neither ended nor given up. */
+/** An unfinished import of a tenant. */
 export interface OpenImport {
   id: string
   tenantId: string

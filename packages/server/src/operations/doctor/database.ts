@@ -51,7 +51,7 @@ function checkConnections({ maxConnections, reserved, connections, ours }: Serve
   ])
 }
 
-/** What keeps PostgreSQL from clearing dead rows away until it stops. */
+/** Checks for causes that prevent PostgreSQL from removing dead rows until it stops. */
 function checkVacuum({ transactionSeconds, transactionPid: pid, ageTransactions: age }: Server): Finding[] {
   const open = `A transaction has been open for ${inWords(transactionSeconds ?? 0)} (pid ${pid}). Until it ends, PostgreSQL cannot remove dead rows.`
   const end = `select pg_terminate_backend(${pid});   -- look first: select * from pg_stat_activity where pid = ${pid}`
@@ -130,7 +130,7 @@ async function checkClock(db: Db): Promise<Finding> {
   return graded('clock', Math.abs(skew), SKEW_SECONDS, seen, fix)
 }
 
-/** All about the server. `there` is false while the schema is not this release's. */
+/** All checks of the server. `there` is false while the schema is not that of this release. */
 export async function checkDatabase(
   db: Db,
   config: Config,

@@ -6,7 +6,7 @@ import { type HeldKeys, KeyFileError, openKeyFile } from '../../platform/securit
 import { type Finding, firstOfEach, note, ok, problem, warning } from './finding.ts'
 
 const GIB = 2 ** 30
-/** Below the first writes will soon fail; below the second it is time to look. */
+/** Below the first limit, writes will soon fail. Below the second, the operator should check. */
 const FREE_BYTES = { problem: GIB, warning: 5 * GIB }
 
 function look(path: string): Stats | 'missing' | 'closed' {
@@ -55,7 +55,7 @@ export function checkDataFolder({ databaseUrl, dataDir }: Config): Finding[] {
   ])
 }
 
-/** Room where a folder of the database lies. */
+/** Free space on the disk of the database. */
 export function checkDisk(folder: string): Finding[] {
   const disk = statfsSync(folder)
   const [free, all] = [disk.bavail * disk.bsize, disk.blocks * disk.bsize]

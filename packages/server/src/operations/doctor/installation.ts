@@ -44,7 +44,7 @@ export async function checkSealing(db: Db, held: HeldKeys | null): Promise<Findi
   ])
 }
 
-/** How long things have waited, what was given up, and who works. While the service is stopped nothing of it is a problem. */
+/** Checks waiting times, dead letters and workers. While the service is stopped, none of them is a problem. */
 export async function checkQueue(db: Db): Promise<Finding[]> {
   const queue = await readQueueFigures(db)
   const troubles = await readTroubles(db, COUNT_MAX)
@@ -90,7 +90,7 @@ export async function checkQueue(db: Db): Promise<Finding[]> {
   ]
 }
 
-/** Whether what is derived from the feed keeps up with it. */
+/** Checks whether the followers of the feed keep up. */
 export async function checkFollowers(db: Db): Promise<Finding[]> {
   const lags = await readFollowerLags(db)
   return lags.map(({ follower, tenantsBehind, events, ageSeconds }) => {

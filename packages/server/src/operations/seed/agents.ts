@@ -2,7 +2,7 @@ import { type Execution, HalfkeyError, type Policy } from '../../../../sdk/src/i
 import type { Holder } from './crowd.ts'
 import { makeEach, type Seeding, VOUCHER } from './sample.ts'
 
-/** A sample session, by what can be seen of it. */
+/** A sample session, described by its visible properties. */
 interface Story {
   name: string
   /** What it may spend. */
@@ -48,7 +48,7 @@ const restOf = ({ effects }: Execution, party: string): string =>
 const isDenied = (error: unknown) =>
   error instanceof HalfkeyError && ['spend_limit_exceeded', 'policy_denied'].includes(error.code)
 
-/** Plays a session's story: its transfers go to another holder, so that nothing leaves the sample. @returns refused ones */
+/** Makes a session's transfers. They go to another sample holder, so that nothing leaves the sample. @returns the number refused */
 async function play({ api }: Seeding, story: Story, from: Holder, to: Holder): Promise<number> {
   const { cap, spends, expiresInDays = 1, denied, revoked, ...about } = story
   const { id } = await from.api.delegatedSessions.create({
@@ -92,7 +92,7 @@ async function writeVouchers({ api }: Seeding, { api: own, wallet, holding: { is
   await api.delegatedSessions.execute(id, { commands })
 }
 
-/** Delegated sessions in every state that takes no waiting, with their transactions; one wallet is frozen, one user suspended. */
+/** Delegated sessions in every state that needs no waiting, with their transactions. One wallet is frozen, one user suspended. */
 export async function makeDelegations(seeding: Seeding, holders: readonly Holder[]) {
   // The last holder's wallet is frozen: no session uses it.
   const active = holders.slice(0, -1)

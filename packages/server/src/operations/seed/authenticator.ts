@@ -12,11 +12,11 @@ const base64url = (data: Uint8Array) => Buffer.from(data).toString('base64url')
 const cbor = (members: [string | number, unknown][]) =>
   isoCBOR.encode(new Map(members) as Parameters<typeof isoCBOR.encode>[0])
 
-/** A passkey in software, for people who exist nowhere: its key lives as long as the object. */
+/** A software passkey for sample users. Its key lives as long as the object. */
 export interface SamplePasskey {
-  /** Answers registration options, without attestation. */
+  /** Responds to registration options, without attestation. */
   create(options: RegistrationChallenge['publicKey']): Body<'/auth/passkey/register-verify', 'post'>['credential']
-  /** Answers login options. Only after `create`. */
+  /** Responds to login options. Call `create` first. */
   get(options: LoginChallenge['publicKey']): Body<'/auth/passkey/login-verify', 'post'>['credential']
 }
 

@@ -64,7 +64,7 @@ async function addPasskey({ connect, dice }: Seeding, member: Member): Promise<S
   return { ...member, own }
 }
 
-/** Sign-ins by passkeys, which the service really verifies. */
+/** Signs users in with passkeys, which the service really verifies. */
 export function makeSignIns(seeding: Seeding, members: readonly Member[]): Promise<SignedInMember[]> {
   const chosen = members.filter((_, index) => index % PASSKEY_EVERY === 2).slice(0, PASSKEYS_MAX)
   return makeEach(seeding, 'Passkeys and sign-ins', chosen, (member) => addPasskey(seeding, member))
@@ -75,7 +75,7 @@ async function enrol({ own }: SignedInMember): Promise<void> {
   await own.mfa.verifySetUp({ code: new TOTP({ secret: Secret.fromBase32(secret) }).generate() })
 }
 
-/** A wallet whose key only its owner has. The key is thrown away: what the wallet holds is worth nothing. */
+/** A wallet whose key only its owner has. The key is discarded, because the wallet's contents are worthless. */
 async function makeOwnWallet({ own }: SignedInMember): Promise<Wallet> {
   const { publicKey: key, privateKey } = generateKeyPairSync('ed25519')
   const publicKey = key.export({ type: 'spki', format: 'der' }).subarray(-32).toString('hex')
@@ -85,13 +85,13 @@ async function makeOwnWallet({ own }: SignedInMember): Promise<Wallet> {
   return own.wallet.create({ ...about, challengeId, proof })
 }
 
-/** A wallet whose key the service and the user made together. */
+/** A wallet whose key the service and the user generated together. */
 async function makeSharedWallet({ own }: SignedInMember): Promise<Wallet> {
   const { createSharedWallet } = await import('../../platform/security/threshold/threshold.ts')
   return (await createSharedWallet(own)).wallet
 }
 
-/** What the first users who are signed in do with their account: one thing each. */
+/** Actions of the first users who are signed in, one for each user. */
 const OWN_WALLETS = [makeOwnWallet, makeSharedWallet, makeOwnWallet]
 
 const SYMBOL = 'USDX'

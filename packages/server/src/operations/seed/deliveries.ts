@@ -4,7 +4,7 @@ import { makeEach, type Sample, type Seeding } from './sample.ts'
 import { all } from './service.ts'
 
 const DEAD_LETTERS = 5
-/** More retries than any schedule has that somebody would configure for a try. */
+/** More retries than any realistic schedule has. */
 const RETRIES_MAX = 20
 const WAIT_MS = 10_000
 const POLL_MS = 50
@@ -26,7 +26,7 @@ async function countOf({ webhooks }: HalfkeyClient, { id }: Webhook, status: Del
 const firstAttempts = (api: HalfkeyClient, webhook: Webhook) =>
   until(async () => (await countOf(api, webhook, 'pending')) === 0 && (await countOf(api, webhook, 'delivering')) === 0)
 
-/** Retries a delivery by hand until its schedule is used up: every attempt is a real one. */
+/** Retries a delivery by hand until it has no retries left. Every attempt is a real one. */
 async function makeDeadLetter({ webhooks }: HalfkeyClient, webhookId: string, { id }: Delivery): Promise<void> {
   let now: Delivery = await webhooks.deliveries.get(webhookId, id)
   for (let retries = 0; now.status === 'retrying' && retries < RETRIES_MAX; retries += 1) {

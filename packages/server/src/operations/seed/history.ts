@@ -8,13 +8,13 @@ import type { Dice } from './people.ts'
 import type { Sample, Seeding } from './sample.ts'
 import * as store from './store.ts'
 
-/** As far back as `GET /analytics` looks, without today, which is true. */
+/** As far back as `GET /analytics` goes, without today, whose figures are real. */
 const DAYS = 89
 /** The sample users signed up over this many days. */
 const USERS_SINCE_DAYS = 29
 const DAY_MS = 86_400_000
 
-/** What happens in the shop on an average day. */
+/** The figures of the shop on an average day. */
 const DAILY: Partial<Record<Counter, number>> = {
   new_users: 6,
   active_users: 34,
@@ -30,7 +30,7 @@ const DAILY: Partial<Record<Counter, number>> = {
   deliveries_failed: 4,
   api_requests: 2_400,
 }
-/** How much happens in an app, compared to the shop. */
+/** The activity of an app, relative to the shop. */
 const SIZES: Record<keyof Sample, number> = { shop: 1, courier: 0.4 }
 const FAILED_DELIVERIES_CHANCE = 0.2
 
@@ -44,7 +44,7 @@ function inventDay(dice: Dice, day: Day, daysAgo: number, size: number): [Counte
   })
 }
 
-/** When each of so many users is said to have come, the first one first: more of them lately, none in the future. */
+/** The sign-up times of this many users, earliest first: more of them recently, none in the future. */
 function arrivals(dice: Dice, now: Date, count: number): Date[] {
   return Array.from({ length: count }, (_, index) => {
     const back = ((count - 1 - index) / count) ** 1.3 * USERS_SINCE_DAYS * DAY_MS

@@ -309,7 +309,7 @@ describe('exports', () => {
     })
     expect(readFileSync(file).equals(bytes)).toBe(true)
     writeFileSync(`${out}.part`, '')
-    expect(await run(tenant.tenantId, out)).toMatchObject({ exitCode: 1, err: expect.stringContaining('is at work') })
+    expect(await run(tenant.tenantId, out)).toMatchObject({ exitCode: 1, err: expect.stringContaining('is running') })
     expect(existsSync(out)).toBe(false)
     expect((await halfkey(before, 'export', '--out', out)).exitCode).toBe(2)
     expect(

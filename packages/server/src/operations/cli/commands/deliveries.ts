@@ -88,7 +88,7 @@ async function retryOne(remote: Remote, context: CliContext, webhook: Webhook, i
   const next = delivery.nextAttemptAt === null ? '' : ` Next attempt: ${delivery.nextAttemptAt}.`
   const line = tried
     ? `Delivery ${id} of ${delivery.eventType} (${delivery.eventId}): ${lastAnswer(delivery)}, ${delivery.status}.${failed ? next : ''}`
-    : `Delivery ${id} of ${delivery.eventType} (${delivery.eventId}) is waiting to be sent.`
+    : `Delivery ${id} of ${delivery.eventType} (${delivery.eventId}) waits to be sent.`
   return { data: { delivery }, lines: [line], ...(failed ? { exitCode: EXIT.failed } : {}) }
 }
 
