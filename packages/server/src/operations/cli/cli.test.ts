@@ -229,5 +229,5 @@ test('a bad configuration ends with 78, a database that is unreachable or cuts t
   expect(await runCli(['migrate'], failing(cut))).toBe(1)
   expect(told[0]).toContain('PORT')
   expect(told[1]).toContain('DATABASE_URL')
-  expect(told[2]).toMatch(/connection was cut \(write EPIPE\).*Run this again/)
+  expect(told[2]).toMatch(/connection was lost \(write EPIPE\).*Run this again/)
 })

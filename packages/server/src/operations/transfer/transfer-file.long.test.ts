@@ -245,9 +245,9 @@ describe('a file by somebody who has the key', () => {
         row[place(m, name, column)] = value
         rows.set(name, [JSON.stringify(row), ...rest])
       })
-    await expectRefused(await set('users', 'created_at', 'yesterdayish'), /cannot stand in users/)
-    await expectRefused(await set('users', 'id', null), /cannot stand in users/)
-    await expectRefused(await set('users', 'metadata', '{'), /cannot stand in users/)
+    await expectRefused(await set('users', 'created_at', 'yesterdayish'), /invalid data in users/)
+    await expectRefused(await set('users', 'id', null), /invalid data in users/)
+    await expectRefused(await set('users', 'metadata', '{'), /invalid data in users/)
     await expectRefused(
       await set('tenants', 'node_key_sealed', '\\x00'),
       /sealed value in tenants that its key does not open/,
@@ -281,7 +281,7 @@ test('an export of another schema is refused, a newer and an older one by name',
   const newer = await craft(file, keyFile, { header: { schema: { last: '9999_later.sql', digest }, halfkey: '9.0.0' } })
   await expectRefused(newer, /newer schema \(9999_later\.sql, of Halfkey 9\.0\.0\).*Upgrade this installation/)
   const older = await craft(file, keyFile, { header: { schema: { last: '0001_first.sql', digest } } })
-  await expectRefused(older, /another schema \(0001_first\.sql.*Upgrade the old installation/)
+  await expectRefused(older, /a different schema \(0001_first\.sql.*Upgrade the old installation/)
 })
 
 test('a file of another form, and one that is none, are refused by name', async () => {

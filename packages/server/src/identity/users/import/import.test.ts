@@ -387,7 +387,7 @@ test('a file is imported once, unless it is asked for again; ten runs at once do
   ])
   expect(row?.n).toBe(6_001)
   const after = await usersImport(tenant, path)
-  expect([after.exitCode, after.out.includes('was imported into'), after.out.includes('--again')]).toEqual([
+  expect([after.exitCode, after.out.includes('was already imported into'), after.out.includes('--again')]).toEqual([
     0,
     true,
     true,
