@@ -39,7 +39,7 @@ export const WHEN: Record<EventType, string> = {
   'key_share.stored': 'By `POST /mpc/shares`, and by a resharing that is confirmed.',
   'key_share.retrieved': 'When a stored share is read or handed out, also when a resharing begins.',
   'key_share.deleted': 'When shares are destroyed, by their owner or because a resharing has made them worthless.',
-  'key.recovered': 'By `POST /mpc/recover` once it is through. `mode` says what was done with the shares.',
+  'key.recovered': 'By `POST /mpc/recover`, when it has completed. `mode` says what was done with the shares.',
   'api_key.created': 'By `POST /api-keys`.',
   'api_key.rotated': 'By `POST /api-keys/:id/rotate`.',
   'api_key.revoked': 'By `DELETE /api-keys/:id`. A key that expires emits nothing.',

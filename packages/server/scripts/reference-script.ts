@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { brotliCompressSync, constants } from 'node:zlib'
 import scalar from '@scalar/fastify-api-reference'
 import Fastify from 'fastify'
-import { COMPRESSED_SCRIPT } from '../src/platform/http/api-reference.ts'
+import { COMPRESSED_SCRIPT } from '../src/platform/http/pages/api-reference.ts'
 
 if (!existsSync(COMPRESSED_SCRIPT)) {
   const app = Fastify()

@@ -29,7 +29,7 @@ test('every route of a table is served by endpoint(), in one place', () => {
     'platform/http/server.ts': 1,
   })
   expect(uses(/\bapp\.register\(/g)).toEqual({
-    'platform/http/api-reference.ts': 1,
+    'platform/http/pages/api-reference.ts': 1,
     'platform/http/plain-routes.ts': 1,
   })
 })

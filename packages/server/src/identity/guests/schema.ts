@@ -72,12 +72,10 @@ export type CleanUpGuests = z.infer<typeof CleanUpGuests>
 
 export const ExpiredGuests = z
   .object({
-    expired: z
-      .int()
-      .meta({
-        description: 'How many guests this call ended or, in a dry run, how many there are to end.',
-        example: 12,
-      }),
+    expired: z.int().meta({
+      description: 'How many guests this call ended or, in a dry run, how many there are to end.',
+      example: 12,
+    }),
     hasMore: z.boolean().meta({ description: 'Whether more guests are left to end. If so, call again.' }),
   })
   .meta({ id: 'ExpiredGuests' })

@@ -49,14 +49,9 @@ export const VerifyMessenger = z
       .max(128)
       .optional()
       .meta({ description: "Telegram's signature over all other fields.", ...expected('64 hexadecimal digits') }),
-    initData: z
-      .string()
-      .min(1)
-      .max(INIT_DATA_CHARS_MAX)
-      .optional()
-      .meta({
-        description: "A Mini App's `Telegram.WebApp.initData`, unchanged. Send it instead of the widget's fields.",
-      }),
+    initData: z.string().min(1).max(INIT_DATA_CHARS_MAX).optional().meta({
+      description: "A Mini App's `Telegram.WebApp.initData`, unchanged. Send it instead of the widget's fields.",
+    }),
     appId: z
       .string()
       .optional()

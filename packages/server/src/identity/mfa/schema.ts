@@ -40,12 +40,10 @@ export type VerifyMfaSetup = z.infer<typeof VerifyMfaSetup>
 
 export const RecoveryCodes = z
   .object({
-    recoveryCodes: z
-      .array(z.string())
-      .meta({
-        description: 'Each code can be used once. They are only in this response.',
-        example: ['7f3k-9qwx-2m4h-c8rt'],
-      }),
+    recoveryCodes: z.array(z.string()).meta({
+      description: 'Each code can be used once. They are only in this response.',
+      example: ['7f3k-9qwx-2m4h-c8rt'],
+    }),
   })
   .meta({ id: 'RecoveryCodes' })
 export type RecoveryCodes = z.infer<typeof RecoveryCodes>

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { escapeHtml } from '../../platform/http/pages.ts'
+import { escapeHtml } from '../../platform/http/pages/pages.ts'
 
 /** The configuration of the hosted sign-in page, embedded in the document. */
 export interface SignInPageConfig {

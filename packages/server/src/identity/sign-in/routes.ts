@@ -1,4 +1,4 @@
-import { brandRoutes } from '../../platform/http/brand-files.ts'
+import { brandRoutes } from '../../platform/http/pages/brand-files.ts'
 import { currentUser, eitherKey, one, type PlainRoute, type Route, route } from '../../platform/http/route.ts'
 import { SignedIn } from '../users/schema.ts'
 import { CreateCode, Exchange, SignInCode } from './schema.ts'

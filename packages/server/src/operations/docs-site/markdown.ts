@@ -1,5 +1,5 @@
 import { Lexer, Marked, type Token, type Tokens } from 'marked'
-import { escapeHtml } from '../../platform/http/pages.ts'
+import { escapeHtml } from '../../platform/http/pages/pages.ts'
 
 /** A section's heading: its text, its anchor on the page, and how deep it is (1 is the page's title). */
 export interface Heading {

@@ -1,4 +1,4 @@
-import { escapeHtml } from '../../platform/http/pages.ts'
+import { escapeHtml } from '../../platform/http/pages/pages.ts'
 import type { Heading } from './markdown.ts'
 
 /** A page in the list beside every page. `path` is where it is served. */

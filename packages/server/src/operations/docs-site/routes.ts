@@ -1,4 +1,4 @@
-import { brandRoutes } from '../../platform/http/brand-files.ts'
+import { brandRoutes } from '../../platform/http/pages/brand-files.ts'
 import type { PlainRoute } from '../../platform/http/route.ts'
 import { docsAssets, docsIndex, docsPage, listPages, missingPage } from './site.ts'
 

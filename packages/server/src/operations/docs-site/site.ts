@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { readAssets } from '../../platform/http/pages.ts'
+import { readAssets } from '../../platform/http/pages/pages.ts'
 import type { PlainAnswer } from '../../platform/http/route.ts'
 import { type Heading, type Resolve, readHeadings, readSections, renderMarkdown } from './markdown.ts'
 import { type Entry, renderPage, type Section } from './page.ts'

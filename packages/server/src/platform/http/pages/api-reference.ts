@@ -11,14 +11,14 @@ const CONTENT_SECURITY_POLICY =
 
 /** The page's script: 4 MB of text. Its address names its release, so that browsers may keep it. */
 const SCRIPT = 'js/scalar.js'
-const { dependencies } = createRequire(import.meta.url)('../../../package.json') as {
+const { dependencies } = createRequire(import.meta.url)('../../../../package.json') as {
   dependencies: Record<string, string>
 }
 const RELEASE = dependencies['@scalar/fastify-api-reference']
 
 /** Where the installation has left it compressed; see `scripts/reference-script.ts`. */
 export const COMPRESSED_SCRIPT = fileURLToPath(
-  new URL(`../../../assets/reference/scalar-${RELEASE}.js.br`, import.meta.url),
+  new URL(`../../../../assets/reference/scalar-${RELEASE}.js.br`, import.meta.url),
 )
 
 /** Serves the interactive API reference at `/docs/api`, drawn from `/openapi.json`. */

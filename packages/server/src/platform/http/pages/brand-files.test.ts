@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { call, type Service, startService } from '../../../test/harness/harness.ts'
+import { call, type Service, startService } from '../../../../test/harness/harness.ts'
 
 let service: Service
 beforeAll(async () => {

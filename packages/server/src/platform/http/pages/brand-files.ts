@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { PlainRoute } from './route.ts'
+import type { PlainRoute } from '../route.ts'
 
-const FOLDER = fileURLToPath(new URL('../../../assets/brand/', import.meta.url))
+const FOLDER = fileURLToPath(new URL('../../../../assets/brand/', import.meta.url))
 
 /** The font has its version in its name, so that its content never changes. */
 const FILES = [
