@@ -6,11 +6,17 @@ import { apiChanges } from './api-changes.ts'
 
 const PACKAGE = join(import.meta.dirname, '..')
 
+const EMAIL = 'what the pattern refuses was refused before too, but after all other fields'
+
 /**
  * Changes that break a client and are meant, by the line that this program prints: each with its reason, and an entry in
  * CHANGELOG.md.
  */
-const ACCEPTED: Record<string, string> = {}
+const ACCEPTED: Record<string, string> = {
+  'POST /users body.email: another pattern': EMAIL,
+  'PATCH /users/{id} body.email: another pattern': EMAIL,
+  'POST /guests/{id}/convert body.email: another pattern': EMAIL,
+}
 
 const after = JSON.parse(readFileSync(join(PACKAGE, 'openapi.json'), 'utf8'))
 const accepted = new Set<string>()
