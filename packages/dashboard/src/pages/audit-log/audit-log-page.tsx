@@ -10,6 +10,7 @@ import { Page } from '../../components/layout/page.tsx'
 import { curl, EmptyState } from '../../components/layout/states.tsx'
 import { CodeBlock, CopyableId } from '../../components/records/copy.tsx'
 import { IdDetail } from '../../components/records/record-details.tsx'
+import { RecordLink } from '../../components/records/record-link.tsx'
 import { RecordName } from '../../components/records/record-name.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
@@ -113,7 +114,7 @@ function Entry({ entry, onClose }: { entry: AuditEntry; onClose: () => void }) {
           <Detail label="User">{entry.userId === null ? '–' : <RecordName id={entry.userId} />}</Detail>
           <Detail label="App">{entry.appId === null ? '–' : <RecordName id={entry.appId} />}</Detail>
           <Detail label="Request">{entry.requestId ?? '–'}</Detail>
-          <Detail label="Event">{entry.eventId ?? '–'}</Detail>
+          <Detail label="Event">{entry.eventId === null ? '–' : <RecordLink id={entry.eventId} />}</Detail>
         </Details>
         <Details>
           <IdDetail label="Hash" id={entry.hash} what="hash" />

@@ -1,81 +1,23 @@
 import type { WebhookEvent } from '@halfkey/sdk'
-import { useQuery } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
 import { ChevronRight } from 'lucide-react'
 import { useId, useState } from 'react'
-import { api } from '../../api.ts'
 import { JsonBlock } from '../../components/records/copy.tsx'
-import { pathOfRecord, RecordLink } from '../../components/records/record-link.tsx'
+import { RecordLink } from '../../components/records/record-link.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
-import { covers } from '../webhooks/endpoint/events-picker.tsx'
-import { shortUrl } from '../webhooks/webhook-name.ts'
-
-const WEBHOOKS_MAX = 100
-
-const dataOf = (event: WebhookEvent) => event.data as Record<string, unknown>
-
-/** The record of the event: the first id in its data. */
-function subjectOf(event: WebhookEvent): string {
-  const [first] = Object.values(dataOf(event))
-  return typeof first === 'string' ? first : event.id
-}
-
-/** The records of an event that have a page, by their property names. */
-function recordsOf(event: WebhookEvent): [string, string][] {
-  return Object.entries(dataOf(event)).filter(
-    (entry): entry is [string, string] => typeof entry[1] === 'string' && pathOfRecord(entry[1]) !== null,
-  )
-}
-
-/** `delegatedSessionId` is `Delegated session`. */
-function nameOf(field: string): string {
-  const words = field.replace(/Id$/, '').replaceAll(/([A-Z])/g, (letter) => ` ${letter.toLowerCase()}`)
-  return words.charAt(0).toUpperCase() + words.slice(1)
-}
-
-/** The webhooks that receive such events, with links to their deliveries. */
-function Deliveries({ event }: { event: WebhookEvent }) {
-  const { data } = useQuery({
-    queryKey: ['webhooks', 'all'],
-    queryFn: async ({ signal }) => (await api.webhooks.list({ pageSize: WEBHOOKS_MAX }, { signal })).data,
-    staleTime: 30_000,
-  })
-  const subscribed = data?.filter(({ events }) => covers(events, event.type)) ?? []
-  const { webhookId, deliveryId } = dataOf(event)
-  return (
-    <>
-      {typeof webhookId === 'string' && typeof deliveryId === 'string' ? (
-        <li>
-          <Link to={`/webhooks/${webhookId}/deliveries/${deliveryId}`} className="text-accent hover:underline">
-            View the delivery
-          </Link>
-        </li>
-      ) : null}
-      {subscribed.map(({ id, url }) => (
-        <li key={id} className="[overflow-wrap:anywhere]">
-          <span className="text-soft">Deliveries to </span>
-          <Link to={`/webhooks/${id}`} search={{ type: event.type } as never} className="text-accent hover:underline">
-            {shortUrl(url)}
-          </Link>
-        </li>
-      ))}
-    </>
-  )
-}
+import { EventDeliveries } from './event-deliveries.tsx'
+import { EventRecords, subjectOf } from './event-records.tsx'
 
 function Opened({ event }: { event: WebhookEvent }) {
   return (
     <div className="flex min-w-0 flex-col gap-3 px-5 pt-2 pb-5 md:pl-12">
-      <ul aria-label="Related records" className="flex flex-wrap gap-x-6 gap-y-1 text-sm">
-        {recordsOf(event).map(([field, id]) => (
-          <li key={field} className="min-w-0">
-            <span className="text-soft">{nameOf(field)} </span>
-            <RecordLink id={id} />
-          </li>
-        ))}
-        <Deliveries event={event} />
-      </ul>
+      <EventRecords event={event} />
+      <section aria-label="Deliveries of this event">
+        <EventDeliveries event={event} />
+      </section>
       <JsonBlock label={`event ${event.id}`} value={event} />
+      <p className="text-sm">
+        <RecordLink id={event.id}>Page of this event</RecordLink>
+      </p>
     </div>
   )
 }

@@ -10,6 +10,7 @@ import { Page } from '../../../components/layout/page.tsx'
 import { ErrorState, Loading } from '../../../components/layout/states.tsx'
 import { useToast } from '../../../components/layout/toast.tsx'
 import { StatusBadge } from '../../../components/records/badge.tsx'
+import { CopyButton } from '../../../components/records/copy.tsx'
 import { IdDetail, TimeDetail } from '../../../components/records/record-details.tsx'
 import { RecordLink } from '../../../components/records/record-link.tsx'
 import { LIVE } from '../../../query-client.ts'
@@ -78,7 +79,12 @@ function Facts({ delivery }: { delivery: DeliveryWithPayload }) {
         <Detail label="Status">
           <StatusBadge status={delivery.status} />
         </Detail>
-        <IdDetail label="Event id" id={delivery.eventId} what="event id" />
+        <Detail label="Event">
+          <span className="inline-flex max-w-full flex-wrap items-center gap-1">
+            <RecordLink id={delivery.eventId} />
+            <CopyButton text={delivery.eventId} what="event id" />
+          </span>
+        </Detail>
         <Detail label="To">
           <RecordLink id={delivery.webhookId}>
             {webhook.data === undefined ? delivery.webhookId : shortUrl(webhook.data.url)}
