@@ -6,6 +6,7 @@ import { UserPicker } from '../../components/controls/user-picker.tsx'
 import { Card } from '../../components/layout/card.tsx'
 import { Page } from '../../components/layout/page.tsx'
 import { EmptyState } from '../../components/layout/states.tsx'
+import { CsvButton } from '../../components/table/csv-button.tsx'
 import { FilterSelect, Filters, FilterText, useFilters } from '../../components/table/filters.tsx'
 import { NoMatches } from '../../components/table/no-matches.tsx'
 import { LIVE } from '../../query-client.ts'
@@ -29,6 +30,18 @@ function filterOfText(find: string | undefined): object {
 function filterOfStatus(status: string | undefined): { status?: TransactionSummary['status'] } {
   const found = STATUSES.find((each) => each === status)
   return found === undefined ? {} : { status: found }
+}
+
+/** The filters of the URL, by their names in the API. */
+function filterOf(values: Record<string, string | undefined>): Record<string, string | undefined> {
+  return {
+    userId: values.user_id,
+    walletId: values.wallet_id,
+    delegatedSessionId: values.delegated_session_id,
+    commandId: values.command_id,
+    ...filterOfStatus(values.status),
+    ...filterOfText(values.find),
+  }
 }
 
 /** A filter that came with a link and can only be removed. */
@@ -63,6 +76,7 @@ function TransactionFilters() {
       <Chip name="wallet_id" label="Wallet" />
       <Chip name="delegated_session_id" label="Session" />
       <Chip name="command_id" label="Command" />
+      <CsvButton list="transactions" query={filterOf(values)} />
     </Filters>
   )
 }
@@ -74,13 +88,7 @@ export function TransactionsPage() {
   const query = useQuery({
     queryKey: ['transactions', values, page],
     queryFn: ({ signal }) => {
-      const ids = {
-        userId: values.user_id,
-        walletId: values.wallet_id,
-        delegatedSessionId: values.delegated_session_id,
-        commandId: values.command_id,
-      }
-      const filter = { page, ...ids, ...filterOfStatus(values.status), ...filterOfText(values.find) }
+      const filter = { page, ...filterOf(values) }
       return unknownIsEmpty(api.transactions.list(filter as Parameters<typeof api.transactions.list>[0], { signal }))
     },
     placeholderData: keepPreviousData,

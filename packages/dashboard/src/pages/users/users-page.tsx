@@ -13,6 +13,7 @@ import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { ShortId } from '../../components/records/short-id.tsx'
 import { useAppOptions, useApps } from '../../components/records/use-apps.ts'
 import { UserText } from '../../components/records/user-text.tsx'
+import { CsvButton } from '../../components/table/csv-button.tsx'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
 import { FilterSelect, Filters, FilterText, useFilters } from '../../components/table/filters.tsx'
 import { NoMatches } from '../../components/table/no-matches.tsx'
@@ -113,6 +114,7 @@ export function UsersPage() {
           <FilterText name="search" label="Search users" placeholder="Email, name, external id, party or id" />
           <FilterSelect name="trust_level" label="Trust level" options={TRUST_LEVELS} />
           {appOptions.length > 1 ? <FilterSelect name="app" label="App" options={appOptions} /> : null}
+          <CsvButton list="users" query={filter} />
         </Filters>
         <DataTable
           label="Users"

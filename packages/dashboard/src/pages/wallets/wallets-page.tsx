@@ -9,6 +9,7 @@ import { Badge, StatusBadge } from '../../components/records/badge.tsx'
 import { RecordLink } from '../../components/records/record-link.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { UserLink } from '../../components/records/user-link.tsx'
+import { CsvButton } from '../../components/table/csv-button.tsx'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
 import { FilterSelect, Filters, useFilters } from '../../components/table/filters.tsx'
 import { NoMatches } from '../../components/table/no-matches.tsx'
@@ -35,13 +36,13 @@ const columns: Column<Wallet>[] = [
   { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
 ]
 
-type Filter = NonNullable<Parameters<typeof api.wallets.list>[0]>
+type Filter = Parameters<typeof api.wallets.list>[0]
 
 /** The filters of the URL that the API knows. */
-function filterOf(values: Record<string, string | undefined>): Filter {
+function filterOf(values: Record<string, string | undefined>) {
   const custody = CUSTODY_OPTIONS.find(({ value }) => value === values.custody)?.value
   const status = STATUSES.find((each) => each === values.status)
-  return { custody, status, ledger: values.ledger, userId: values.user_id } as Filter
+  return { custody, status, ledger: values.ledger, userId: values.user_id }
 }
 
 /** All wallets, including those of guests. */
@@ -50,7 +51,7 @@ export function WalletsPage() {
   const { session } = useSession()
   const query = useQuery({
     queryKey: ['wallets', values, page],
-    queryFn: ({ signal }) => unknownIsEmpty(api.wallets.list({ page, ...filterOf(values) }, { signal })),
+    queryFn: ({ signal }) => unknownIsEmpty(api.wallets.list({ page, ...(filterOf(values) as Filter) }, { signal })),
     placeholderData: keepPreviousData,
     ...LIVE,
   })
@@ -67,6 +68,7 @@ export function WalletsPage() {
           <FilterSelect name="custody" label="Custody" options={CUSTODY_OPTIONS} />
           <FilterSelect name="status" label="Status" options={STATUSES} />
           <FilterSelect name="ledger" label="Ledger" options={ledgers} />
+          <CsvButton list="wallets" query={filterOf(values)} />
         </Filters>
         <DataTable
           label="Wallets"

@@ -5,6 +5,7 @@ import { Card } from '../../../components/layout/card.tsx'
 import { curl, EmptyState } from '../../../components/layout/states.tsx'
 import { StatusBadge } from '../../../components/records/badge.tsx'
 import { RelativeTime } from '../../../components/records/relative-time.tsx'
+import { CsvButton } from '../../../components/table/csv-button.tsx'
 import { type Column, DataTable } from '../../../components/table/data-table.tsx'
 import { FilterSelect, Filters, useFilters } from '../../../components/table/filters.tsx'
 import { NoMatches } from '../../../components/table/no-matches.tsx'
@@ -62,6 +63,7 @@ export function DeliveriesTab({ webhook }: { webhook: Webhook }) {
       <Filters>
         <FilterSelect name="status" label="Status" options={STATUSES} />
         <FilterSelect name="type" label="Event" options={types.map(({ type }) => ({ value: type, label: type }))} />
+        <CsvButton list="deliveries" path={`/webhooks/${webhook.id}/deliveries`} query={{ status, eventType }} />
       </Filters>
       <DataTable
         label="Deliveries"
