@@ -54,7 +54,7 @@ export const NAVIGATION: readonly { label: string | null; places: readonly Place
         to: '/delegated-sessions',
         label: 'Delegated sessions',
         icon: Bot,
-        words: 'policy agents spend dry run',
+        words: 'policy agents spend dry run refused denied attempts',
         scope: 'delegated_sessions:read',
       },
     ],

@@ -18,6 +18,7 @@ import { useFilters } from '../../components/table/filters.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
 import { TransactionsOf } from '../transactions/transactions-of.tsx'
+import { DenialsOf } from './denials/denials-of.tsx'
 import { PolicyInWords } from './policy/policy-view.tsx'
 import { SpendLeftList } from './policy/spend-left.tsx'
 import { TryIt } from './try/try-it.tsx'
@@ -95,6 +96,7 @@ function Shown({ session }: { session: DelegatedSession }) {
   const tabs = [
     { value: 'policy', label: 'Policy', content: <Policy session={session} /> },
     { value: 'try', label: 'Try it', content: <TryIt session={session} /> },
+    { value: 'denials', label: 'Refused attempts', content: <DenialsOf of="session" id={session.id} /> },
     ...(allows(holder.session, 'wallets:read')
       ? [
           {
@@ -103,7 +105,7 @@ function Shown({ session }: { session: DelegatedSession }) {
             content: (
               <TransactionsOf
                 filter={{ delegatedSessionId: session.id }}
-                empty="Transactions that this session executes appear here. Refused requests create no transaction."
+                empty="Transactions that this session executes appear here. Refused attempts are on the tab beside this one."
               />
             ),
           },

@@ -14,6 +14,7 @@ import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
 import { sessionCommand } from '../transactions/commands.ts'
 import { unknownIsEmpty } from '../transactions/unknown-is-empty.ts'
+import { SectionTabs } from './section-tabs.tsx'
 import { SessionTable } from './session-table.tsx'
 
 const STATUSES = ['active', 'exhausted', 'expired', 'revoked'] as const
@@ -54,24 +55,26 @@ export function DelegatedSessionsPage() {
         )
       }
     >
-      <Card flush>
-        <Filters>
-          <UserPicker compact label="Owner" userId={values.user_id} onChange={(userId) => set({ user_id: userId })} />
-          <FilterSelect name="status" label="Status" options={STATUSES} />
-        </Filters>
-        <SessionTable
-          query={query}
-          empty={
-            isFiltered ? (
-              <NoMatches names={FILTERS} what="delegated sessions" />
-            ) : (
-              <EmptyState title="No delegated sessions yet" command={sessionCommand(session.publicUrl)}>
-                These commands create a user with a wallet and a session that can write notes.
-              </EmptyState>
-            )
-          }
-        />
-      </Card>
+      <SectionTabs shown="sessions">
+        <Card flush>
+          <Filters>
+            <UserPicker compact label="Owner" userId={values.user_id} onChange={(userId) => set({ user_id: userId })} />
+            <FilterSelect name="status" label="Status" options={STATUSES} />
+          </Filters>
+          <SessionTable
+            query={query}
+            empty={
+              isFiltered ? (
+                <NoMatches names={FILTERS} what="delegated sessions" />
+              ) : (
+                <EmptyState title="No delegated sessions yet" command={sessionCommand(session.publicUrl)}>
+                  These commands create a user with a wallet and a session that can write notes.
+                </EmptyState>
+              )
+            }
+          />
+        </Card>
+      </SectionTabs>
     </Page>
   )
 }

@@ -11,6 +11,7 @@ import { CHARTS, type Day, yesterdayInWords } from '../analytics/series.ts'
 import { FirstSteps } from './first-steps.tsx'
 import { Health } from './health.tsx'
 import { RecentActs } from './recent-acts.tsx'
+import { RecentDenials } from './recent-denials.tsx'
 
 const SHOWN = ['Users', 'Sign-ins', 'Transactions', 'Webhook deliveries']
 
@@ -81,7 +82,10 @@ export function OverviewPage() {
       <FirstSteps />
       {maySeeFigures ? <Figures /> : null}
       <div className="grid items-start gap-5 lg:grid-cols-2">
-        <Health />
+        <div className="flex min-w-0 flex-col gap-5">
+          <Health />
+          {allows(session, 'delegated_sessions:read') ? <RecentDenials /> : null}
+        </div>
         {allows(session, 'audit:read') ? <RecentActs /> : null}
       </div>
     </Page>

@@ -32,8 +32,10 @@ export function RecentActs() {
       <ul className="-my-1.5 divide-y">
         {query.data?.data.map((entry) => (
           <li key={entry.id} className="flex h-10 items-center gap-3 text-sm">
-            <span className="flex-none font-medium">{entry.action}</span>
-            <span className="min-w-0 flex-1 truncate text-soft">
+            <span title={entry.action} className="min-w-0 truncate font-medium">
+              {entry.action}
+            </span>
+            <span className="min-w-24 flex-1 truncate text-soft">
               <RecordName id={entry.target} />
             </span>
             <span className="flex-none text-soft">

@@ -12,6 +12,7 @@ import { useFilters } from '../../components/table/filters.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
 import { DelegatedSessionsTab } from './delegated-sessions-tab.tsx'
+import { DenialsTab } from './denials-tab.tsx'
 import { EventsTab } from './events-tab.tsx'
 import { OverviewTab } from './overview-tab.tsx'
 import { PasskeysTab } from './passkeys-tab.tsx'
@@ -33,6 +34,7 @@ const TABS = [
     scope: 'delegated_sessions:read',
     content: DelegatedSessionsTab,
   },
+  { value: 'denials', label: 'Refused attempts', scope: 'delegated_sessions:read', content: DenialsTab },
   { value: 'transactions', label: 'Transactions', scope: 'wallets:read', content: TransactionsTab },
   { value: 'events', label: 'Events', scope: 'audit:read', content: EventsTab },
 ] as const
@@ -47,7 +49,7 @@ function UserTabs({ user }: { user: User }) {
       label="User sections"
       value={chosen.value}
       // A filter applies to one tab only.
-      onChange={(tab) => set({ tab: tab === 'overview' ? undefined : tab, events: undefined })}
+      onChange={(tab) => set({ tab: tab === 'overview' ? undefined : tab, events: undefined, sessions: undefined })}
       tabs={tabs.map(({ value, label, content: Content }) => ({
         value,
         label,

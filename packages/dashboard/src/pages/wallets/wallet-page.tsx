@@ -14,6 +14,7 @@ import { UserLink } from '../../components/records/user-link.tsx'
 import { useFilters } from '../../components/table/filters.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
+import { DenialsOf } from '../delegated-sessions/denials/denials-of.tsx'
 import { SessionsOf } from '../delegated-sessions/sessions-of.tsx'
 import { TransactionsOf } from '../transactions/transactions-of.tsx'
 import { CustodyCard } from './custody-card.tsx'
@@ -70,6 +71,11 @@ function Shown({ wallet }: { wallet: Wallet }) {
             content: (
               <SessionsOf filter={{ walletId: wallet.id }} empty="No agent or service can act from this wallet." />
             ),
+          },
+          {
+            value: 'denials',
+            label: 'Refused attempts',
+            content: <DenialsOf of="wallet" id={wallet.id} />,
           },
         ]
       : []),
