@@ -5,8 +5,8 @@ import { Command } from 'cmdk'
 import { CornerDownLeft, LogOut, Moon, Sun, UserRound } from 'lucide-react'
 import { type ReactNode, useDeferredValue, useState } from 'react'
 import { allows, api } from '../api.ts'
-import { pathOfRecord } from '../components/records/record-link.tsx'
 import { setTheme, type Theme } from '../theme.ts'
+import { findId, isRecordId } from './find-id.ts'
 import { NAVIGATION } from './navigation.ts'
 import { useSession } from './session-context.ts'
 
@@ -44,15 +44,21 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const [text, setText] = useState('')
   const sought = useDeferredValue(text.trim())
   const id = text.trim()
-  const record = pathOfRecord(id)
   const users = useQuery({
     queryKey: ['users', 'palette', sought],
     queryFn: () => api.users.list({ search: sought, pageSize: USERS_SHOWN }),
     enabled: sought.length >= 2 && allows(session, 'users:read'),
   })
+  const record = useQuery({
+    queryKey: ['find', id],
+    queryFn: ({ signal }) => findId(id, signal),
+    enabled: isRecordId(id),
+  })
+  const path = record.data?.path ?? null
   const go = (to: string) => {
+    const [pathname, search] = to.split('?')
     onClose()
-    void navigate({ to })
+    void navigate({ to: pathname, search: Object.fromEntries(new URLSearchParams(search)) } as never)
   }
   const colours = (theme: Theme) => {
     setTheme(theme)
@@ -72,14 +78,21 @@ export function Palette({ onClose }: { onClose: () => void }) {
               placeholder="Search for a page, a user or an id…"
               className="w-full border-b bg-transparent px-4 py-3.5 text-base outline-none placeholder:text-soft"
             />
+            {isRecordId(id) && path === null ? (
+              <p role="status" className="px-5 py-6 text-center text-sm text-soft [overflow-wrap:anywhere]">
+                {record.data?.message ?? `Looking for ${id}…`}
+              </p>
+            ) : null}
             <Command.List className="max-h-[50vh] overflow-y-auto p-2">
-              <Command.Empty className="px-3 py-6 text-center text-sm text-soft">No results.</Command.Empty>
-              {record !== null ? (
-                <Item value={id} onSelect={() => go(record)}>
+              {isRecordId(id) ? null : (
+                <Command.Empty className="px-3 py-6 text-center text-sm text-soft">No results.</Command.Empty>
+              )}
+              {path === null ? null : (
+                <Item value={id} onSelect={() => go(path)}>
                   <CornerDownLeft aria-hidden className="size-4 text-soft" />
                   Open <code className="truncate font-mono text-xs">{id}</code>
                 </Item>
-              ) : null}
+              )}
               {(users.data?.data.length ?? 0) > 0 ? (
                 <Command.Group heading="Users" className={GROUP}>
                   {users.data?.data.map((user) => (

@@ -3,6 +3,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
 import { api } from '../../api.ts'
 import { Button } from '../../components/controls/button.tsx'
+import { UserPicker } from '../../components/controls/user-picker.tsx'
 import { Card } from '../../components/layout/card.tsx'
 import { Detail, Details } from '../../components/layout/details.tsx'
 import { Dialog } from '../../components/layout/dialog.tsx'
@@ -13,9 +14,11 @@ import { IdDetail } from '../../components/records/record-details.tsx'
 import { RecordLink } from '../../components/records/record-link.tsx'
 import { RecordName } from '../../components/records/record-name.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
+import { CsvButton } from '../../components/table/csv-button.tsx'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
 import { FilterSelect, Filters, FilterText, useFilters } from '../../components/table/filters.tsx'
 import { LIVE } from '../../query-client.ts'
+import { findAuditEntry } from '../../shell/find-audit-entry.ts'
 import { useSession } from '../../shell/session-context.ts'
 
 /** The prefixes of audit actions. */
@@ -87,8 +90,8 @@ function columnsOf(open: (entry: AuditEntry) => void): Column<AuditEntry>[] {
 function Entry({ entry, onClose }: { entry: AuditEntry; onClose: () => void }) {
   const { set } = useFilters()
   const only = (changes: Record<string, string>) => {
-    set(changes)
     onClose()
+    set({ ...changes, entry: undefined })
   }
   return (
     <Dialog
@@ -137,20 +140,35 @@ export function AuditLogPage() {
   const { session } = useSession()
   const [open, setOpen] = useState<AuditEntry | null>(null)
   const columns = useMemo(() => columnsOf(setOpen), [])
-  const { actor, target } = values
+  const linked = useQuery({
+    queryKey: ['audit-log', 'entry', values.entry],
+    queryFn: ({ signal }) => findAuditEntry(values.entry ?? '', signal),
+    enabled: values.entry !== undefined,
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+  const shown = open ?? (values.entry === undefined ? null : (linked.data ?? null))
+  const close = () => {
+    setOpen(null)
+    if (values.entry !== undefined) set({ entry: undefined })
+  }
+  const { actor, target, user_id: userId } = values
   const action = familyOf(values.action)
   const since = sinceOf(values.since)
-  const filtered = [actor, action, target, since].some((value) => value !== undefined)
+  const filtered = [actor, action, target, userId, since].some((value) => value !== undefined)
   const query = useQuery({
-    queryKey: ['audit-log', actor, action, target, since, page],
-    queryFn: async ({ signal }) => await api.auditLog.list({ page, actor, action, target, since }, { signal }),
+    queryKey: ['audit-log', actor, action, target, userId, since, page],
+    queryFn: async ({ signal }) => await api.auditLog.list({ page, actor, action, target, userId, since }, { signal }),
     placeholderData: keepPreviousData,
     ...LIVE,
   })
   const empty = filtered ? (
     <EmptyState
       title="No results"
-      action={<Button onClick={() => set({ actor: '', action: '', target: '', since: '' })}>Clear filters</Button>}
+      action={
+        <Button onClick={() => set({ actor: '', action: '', target: '', user_id: '', since: '' })}>
+          Clear filters
+        </Button>
+      }
     >
       The actor and target filters need a complete id.
     </EmptyState>
@@ -171,9 +189,11 @@ export function AuditLogPage() {
             label="Action"
             options={FAMILIES.map((family) => ({ value: `${family}.*`, label: family }))}
           />
+          <UserPicker compact label="User" userId={userId} onChange={(next) => set({ user_id: next })} />
           <FilterText name="actor" label="Actor" placeholder="Actor id" />
           <FilterText name="target" label="Target" placeholder="Target id" />
           <FilterSelect name="since" label="Time" options={SINCE_OPTIONS} all="any time" />
+          <CsvButton list="audit-log" query={{ actor, action, target, userId, since }} />
         </Filters>
         <DataTable label="Audit log" query={query} columns={columns} empty={empty} phone={PHONE} />
       </Card>
@@ -186,7 +206,7 @@ export function AuditLogPage() {
           text={`npm run halfkey -- audit export --tenant ${session.tenant.id} --out audit.jsonl\nnpm run halfkey -- audit verify --file audit.jsonl`}
         />
       </Card>
-      {open === null ? null : <Entry entry={open} onClose={() => setOpen(null)} />}
+      {shown === null ? null : <Entry entry={shown} onClose={close} />}
     </Page>
   )
 }
