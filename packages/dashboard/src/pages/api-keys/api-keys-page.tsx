@@ -11,17 +11,23 @@ import { curl, EmptyState } from '../../components/layout/states.tsx'
 import { useRecordDialog } from '../../components/layout/use-record-dialog.ts'
 import { Badge, StatusBadge } from '../../components/records/badge.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
-import { useApps } from '../../components/records/use-apps.ts'
+import { useAppOptions, useApps } from '../../components/records/use-apps.ts'
 import { UserText } from '../../components/records/user-text.tsx'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
-import { useFilters } from '../../components/table/filters.tsx'
+import { FilterSelect, Filters, useFilters } from '../../components/table/filters.tsx'
+import { NoMatches } from '../../components/table/no-matches.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
+import { unknownIsEmpty } from '../transactions/unknown-is-empty.ts'
 import { CreateKeyDialog } from './create-key-dialog.tsx'
 import { KeyDialog } from './key-dialog.tsx'
 import { RevokeKeyDialog } from './revoke-key-dialog.tsx'
 import { RotateKeyDialog } from './rotate-key-dialog.tsx'
 import { rightsInWords } from './scopes.ts'
+
+const TYPES = ['secret', 'publishable'] as const
+const STATUSES = ['active', 'expired', 'revoked'] as const
+const FILTERS = ['type', 'status', 'app']
 
 interface Acts {
   rotate: (key: ApiKey) => void
@@ -105,7 +111,7 @@ function NoKeys() {
 
 /** The API keys: create, rotate, revoke. */
 export function ApiKeysPage() {
-  const { page } = useFilters()
+  const { values, page } = useFilters()
   const { session } = useSession()
   const [creating, setCreating] = useState(false)
   const rotating = useRecordDialog<ApiKey>()
@@ -118,9 +124,16 @@ export function ApiKeysPage() {
     () => columnsFor(apps, session.keyId, mayWrite ? { rotate, revoke } : null),
     [apps, session.keyId, mayWrite, rotate, revoke],
   )
+  const appOptions = useAppOptions()
+  const filter = {
+    type: TYPES.find((each) => each === values.type),
+    status: STATUSES.find((each) => each === values.status),
+    appId: values.app,
+  }
+  const isFiltered = Object.values(filter).some((value) => value !== undefined)
   const query = useQuery({
-    queryKey: ['api-keys', 'list', page],
-    queryFn: async ({ signal }) => await api.apiKeys.list({ page }, { signal }),
+    queryKey: ['api-keys', 'list', filter, page],
+    queryFn: ({ signal }) => unknownIsEmpty(api.apiKeys.list({ ...filter, page }, { signal })),
     placeholderData: keepPreviousData,
     ...LIVE,
   })
@@ -138,7 +151,18 @@ export function ApiKeysPage() {
       }
     >
       <Card flush>
-        <DataTable label="API keys" query={query} columns={columns} empty={<NoKeys />} phone={PHONE} />
+        <Filters>
+          <FilterSelect name="type" label="Type" options={TYPES} />
+          <FilterSelect name="status" label="Status" options={STATUSES} />
+          {appOptions.length > 1 ? <FilterSelect name="app" label="App" options={appOptions} /> : null}
+        </Filters>
+        <DataTable
+          label="API keys"
+          query={query}
+          columns={columns}
+          empty={isFiltered ? <NoMatches names={FILTERS} what="API keys" /> : <NoKeys />}
+          phone={PHONE}
+        />
       </Card>
       <CreateKeyDialog open={creating} onClose={() => setCreating(false)} />
       <RotateKeyDialog apiKey={rotating.record} open={rotating.open} onOpenChange={rotating.onOpenChange} />

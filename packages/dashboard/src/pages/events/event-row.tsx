@@ -12,6 +12,7 @@ function Opened({ event }: { event: WebhookEvent }) {
     <div className="flex min-w-0 flex-col gap-3 px-5 pt-2 pb-5 md:pl-12">
       <EventRecords event={event} />
       <section aria-label="Deliveries of this event">
+        <p className="text-sm text-soft">Deliveries</p>
         <EventDeliveries event={event} />
       </section>
       <JsonBlock label={`event ${event.id}`} value={event} />

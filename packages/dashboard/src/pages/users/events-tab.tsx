@@ -1,5 +1,6 @@
 import type { AuditEntry, User } from '@halfkey/sdk'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { api } from '../../api.ts'
 import { Select } from '../../components/controls/select.tsx'
 import { Card } from '../../components/layout/card.tsx'
@@ -65,12 +66,21 @@ export function EventsTab({ user }: { user: User }) {
       title="Events"
       description="From the audit log. New entries appear after about a second."
       actions={
-        <Select
-          label="Which events"
-          value={view}
-          options={VIEWS}
-          onChange={(next) => set({ events: next === 'by' ? undefined : next })}
-        />
+        <>
+          <Link
+            to="/audit-log"
+            search={{ user_id: user.id } as never}
+            className="self-center text-sm text-accent hover:underline"
+          >
+            Audit log of this user
+          </Link>
+          <Select
+            label="Which events"
+            value={view}
+            options={VIEWS}
+            onChange={(next) => set({ events: next === 'by' ? undefined : next })}
+          />
+        </>
       }
     >
       <DataTable

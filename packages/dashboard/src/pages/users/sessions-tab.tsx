@@ -9,6 +9,7 @@ import { ConfirmDialog } from '../../components/layout/dialog.tsx'
 import { EmptyState } from '../../components/layout/states.tsx'
 import { useToast } from '../../components/layout/toast.tsx'
 import { useRecordDialog } from '../../components/layout/use-record-dialog.ts'
+import { StatusBadge } from '../../components/records/badge.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { UserText } from '../../components/records/user-text.tsx'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
@@ -19,7 +20,7 @@ import { deviceInWords, methodsInWords } from './sign-in-words.ts'
 
 const PHONE = { side: 'methods', detail: 'address', when: 'since', act: 'end' }
 
-function columnsFor(end: ((session: Session) => void) | null): Column<Session>[] {
+function columnsFor(end: ((session: Session) => void) | null, ended: boolean): Column<Session>[] {
   const action: Column<Session> = {
     id: 'end',
     header: () => <span className="sr-only">Actions</span>,
@@ -56,7 +57,9 @@ function columnsFor(end: ((session: Session) => void) | null): Column<Session>[]
       header: 'Second factor',
       cell: ({ row }) => <RelativeTime at={row.original.mfaVerifiedAt} none="not used" />,
     },
-    { id: 'ends', header: 'Expires', cell: ({ row }) => <RelativeTime at={row.original.expiresAt} /> },
+    ended
+      ? { id: 'status', header: 'Status', cell: ({ row }) => <StatusBadge status={row.original.status} /> }
+      : { id: 'ends', header: 'Expires', cell: ({ row }) => <RelativeTime at={row.original.expiresAt} /> },
     ...(end === null ? [] : [action]),
   ]
 }
@@ -104,17 +107,19 @@ function EndOne({ userId, dialog }: { userId: string; dialog: ReturnType<typeof 
   )
 }
 
-/** The active sessions of a user, with the actions that end them. */
+/** The sessions of a user: the active ones with the actions that end them, or those that have ended. */
 export function SessionsTab({ user }: { user: User }) {
   const { session } = useSession()
-  const { page } = useFilters()
+  const { values, page, set } = useFilters()
+  const ended = values.sessions === 'ended'
   const dialog = useRecordDialog<Session>()
   const mayAct = allows(session, 'users:act_as') && user.status === 'active'
   const { show } = dialog
-  const columns = useMemo(() => columnsFor(mayAct ? show : null), [mayAct, show])
+  const columns = useMemo(() => columnsFor(mayAct && !ended ? show : null, ended), [mayAct, ended, show])
   const query = useQuery({
-    queryKey: ['users', 'one', user.id, 'sessions', page],
-    queryFn: async ({ signal }) => await api.users.sessions(user.id, { page }, { signal }),
+    queryKey: ['users', 'one', user.id, 'sessions', ended, page],
+    queryFn: async ({ signal }) =>
+      await api.users.sessions(user.id, { page, ...(ended ? { status: 'ended' } : {}) }, { signal }),
     placeholderData: keepPreviousData,
     ...LIVE,
   })
@@ -122,25 +127,38 @@ export function SessionsTab({ user }: { user: User }) {
   return (
     <Card
       flush
-      title="Active sessions"
+      title={ended ? 'Ended sessions' : 'Active sessions'}
       description={
-        some && !allows(session, 'users:act_as')
-          ? 'To end a session, sign in with a key that has the scope users:act_as.'
-          : 'Where the user is signed in now. Ended sessions are in the audit log.'
+        ended
+          ? 'Sessions that ended in the last 30 days.'
+          : some && !allows(session, 'users:act_as')
+            ? 'To end a session, sign in with a key that has the scope users:act_as.'
+            : 'Where the user is signed in now.'
       }
-      actions={mayAct && some ? <EndAll user={user} /> : undefined}
+      actions={
+        <>
+          <Button onClick={() => set({ sessions: ended ? undefined : 'ended' })}>
+            {ended ? 'Show active' : 'Show ended'}
+          </Button>
+          {mayAct && some && !ended ? <EndAll user={user} /> : null}
+        </>
+      }
     >
       <DataTable
-        label="Active sessions"
+        label={ended ? 'Ended sessions' : 'Active sessions'}
         query={query}
         columns={columns}
         phone={PHONE}
         empty={
-          <EmptyState title="Not signed in anywhere">
-            {user.status === 'suspended'
-              ? 'All sessions ended when the user was suspended. The user can sign in again after you activate them.'
-              : 'A session starts when the user signs in.'}
-          </EmptyState>
+          ended ? (
+            <EmptyState title="No session ended in the last 30 days" />
+          ) : (
+            <EmptyState title="Not signed in anywhere">
+              {user.status === 'suspended'
+                ? 'All sessions ended when the user was suspended. The user can sign in again after you activate them.'
+                : 'A session starts when the user signs in.'}
+            </EmptyState>
+          )
         }
       />
       <EndOne userId={user.id} dialog={dialog} />

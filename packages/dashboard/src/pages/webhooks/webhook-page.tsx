@@ -81,6 +81,9 @@ function Facts({ webhook }: { webhook: Webhook }) {
         <IdDetail label="URL" id={webhook.url} what="URL" />
         <Detail label="Events">{webhook.events.includes('*') ? 'All' : webhook.events.join(', ')}</Detail>
         <TimeDetail label="Registered" at={webhook.createdAt} />
+        {webhook.previousSecretUntil === null ? null : (
+          <TimeDetail label="Previous secret signs until" at={webhook.previousSecretUntil} />
+        )}
         {webhook.description === null ? null : <Detail label="Description">{webhook.description}</Detail>}
       </Details>
     </Card>

@@ -1,7 +1,7 @@
 import type { DelegatedSessionWithToken, Policy, Wallet } from '@halfkey/sdk'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
-import { apiFor, fieldErrors, messageOf } from '../../../api.ts'
+import { allows, api, apiFor, fieldErrors, messageOf } from '../../../api.ts'
 import { Button } from '../../../components/controls/button.tsx'
 import { Card } from '../../../components/layout/card.tsx'
 import { useSession } from '../../../shell/session-context.ts'
@@ -46,7 +46,7 @@ function Presets({ chosen, onChoose }: { chosen: string | null; onChoose: (prese
   )
 }
 
-function Refused({ error }: { error: unknown }) {
+function Refused({ error, isCheck = false }: Pick<Attempt, 'error' | 'isCheck'>) {
   const problems = useProblems()
   const others = elsewhere(problems)
   const shown = Object.keys(problems).length - others.length
@@ -55,7 +55,9 @@ function Refused({ error }: { error: unknown }) {
   if (isOfFields && shown + others.length === 0) return null
   return (
     <div role="alert" className="rounded-control bg-danger-wash px-4 py-3 text-sm text-danger [overflow-wrap:anywhere]">
-      <p className="font-medium">{isOfFields ? 'The session was not created.' : messageOf(error)}</p>
+      <p className="font-medium">
+        {!isOfFields ? messageOf(error) : isCheck ? 'The policy is not valid.' : 'The session was not created.'}
+      </p>
       {shown === 0 ? null : (
         <p className="mt-1">{shown === 1 ? 'One field has an error.' : `${shown} fields have errors.`}</p>
       )}
@@ -83,7 +85,7 @@ function Summary({
     <Card title="In words">
       <div className="flex flex-col gap-5">
         <PolicyInWords policy={policy} />
-        {attempt === null ? null : <Refused error={attempt.error} />}
+        {attempt === null ? null : <Refused {...attempt} />}
         {isBroken ? <p className="text-sm text-warn">The JSON is not a valid policy.</p> : null}
         {children}
       </div>
@@ -125,6 +127,12 @@ export function Compose({
       await queries.invalidateQueries({ queryKey: ['delegated-sessions'] })
     },
   })
+  const check = useMutation({
+    mutationFn: (policy: Policy) => api.delegatedSessions.validate(policy),
+    onMutate: () => setAttempt(null),
+    onError: (error) => setAttempt({ body, error, isCheck: true }),
+  })
+  const isChecked = check.isSuccess && JSON.stringify(check.variables) === JSON.stringify(body.policy)
   // The editor reports a policy and whether its JSON is valid in one go.
   const change = (policy: Draft['policy']) => setWork({ draft: { ...draft, policy }, preset: null, broken: null })
   const setBroken = (next: Broken) => setWork({ ...work, broken: next })
@@ -157,6 +165,16 @@ export function Compose({
             >
               Create session
             </Button>
+            {allows(holder, 'delegated_sessions:read') ? (
+              <Button busy={check.isPending} disabled={broken !== null} onClick={() => check.mutate(body.policy)}>
+                Check policy
+              </Button>
+            ) : null}
+            {isChecked ? (
+              <p role="status" className="text-sm text-good">
+                The policy is valid.
+              </p>
+            ) : null}
           </Summary>
         </div>
       </div>

@@ -5,6 +5,8 @@ import { fieldErrors } from '../../../api.ts'
 export interface Attempt {
   body: object
   error: unknown
+  /** Only the policy was checked; nothing was to be created. */
+  isCheck?: boolean
 }
 
 /** The error messages by path. */

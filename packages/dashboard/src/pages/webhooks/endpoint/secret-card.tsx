@@ -8,7 +8,9 @@ import { Card } from '../../../components/layout/card.tsx'
 import { ConfirmDialog, Dialog } from '../../../components/layout/dialog.tsx'
 import { useToast } from '../../../components/layout/toast.tsx'
 import { Secret } from '../../../components/records/copy.tsx'
+import { RelativeTime } from '../../../components/records/relative-time.tsx'
 
+const EXACT = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' })
 const DAY_SECONDS = 86_400
 const GRACES = [
   { value: '0', label: 'None: the old secret stops working now' },
@@ -54,12 +56,22 @@ function RotateForm({
   )
 }
 
+function Until({ at }: { at: string | null }) {
+  if (at === null) return null
+  return (
+    <>
+      <time dateTime={at}>{EXACT.format(new Date(at))}</time> (<RelativeTime at={at} />)
+    </>
+  )
+}
+
 /** The signing secret: rotate it, or end the grace period of the old one. */
 export function SecretCard({ webhook }: { webhook: Webhook }) {
   const [open, setOpen] = useState<'rotate' | 'end' | null>(null)
   const [secret, setSecret] = useState<string | null>(null)
   const { done } = useToast()
   const queryClient = useQueryClient()
+  const graceRuns = webhook.previousSecretUntil !== null && Date.parse(webhook.previousSecretUntil) > Date.now()
   const close = () => {
     setOpen(null)
     setSecret(null)
@@ -72,12 +84,18 @@ export function SecretCard({ webhook }: { webhook: Webhook }) {
           <>
             The secret ends in <code className="font-mono">{webhook.secretLast4}</code>. Rotate it if someone else may
             have seen it.
+            {graceRuns ? (
+              <>
+                {' '}
+                The previous secret also signs until <Until at={webhook.previousSecretUntil} />.
+              </>
+            ) : null}
           </>
         }
         actions={
           <>
             <Button onClick={() => setOpen('rotate')}>Rotate…</Button>
-            <Button onClick={() => setOpen('end')}>End grace period…</Button>
+            {graceRuns ? <Button onClick={() => setOpen('end')}>End grace period…</Button> : null}
           </>
         }
       />
@@ -106,7 +124,7 @@ export function SecretCard({ webhook }: { webhook: Webhook }) {
       >
         <p>
           Deliveries will be signed only with the secret that ends in {webhook.secretLast4}. A receiver that still uses
-          an older secret refuses them. If no grace period is running, nothing changes.
+          an older secret refuses them.
         </p>
       </ConfirmDialog>
     </>

@@ -1,0 +1,81 @@
+// Filters that narrow a list to what belongs to one person, app or state.
+import { expect, test, vi } from 'vitest'
+import { expectStatus, newHolder } from '../../../src/delegation/delegated.fixture.ts'
+import { signInAs } from '../../../src/identity/sessions/sessions.fixture.ts'
+import { eventually } from '../../harness/harness.ts'
+import { dataOf } from './custody.fixture.ts'
+import { useDashboard } from './support.ts'
+
+vi.setConfig({ testTimeout: 240_000 })
+
+const stage = useDashboard()
+
+test("a user's ended sessions and audit log are one click from the user", async () => {
+  const tenant = await stage.service.newTenant()
+  const ada = await signInAs(stage.service, tenant)
+  expect((await ada.post('/auth/logout', {})).status).toBeLessThan(300)
+  await tenant.post('/users', { email: 'grace@example.com' })
+  await eventually('entries', async () => (await dataOf(tenant, `/audit-log?user_id=${ada.userId}`)).length > 0)
+  const { page, look } = await stage.arrive(tenant, { path: `/users/${ada.userId}?tab=sessions` })
+  await page.getByText('Not signed in anywhere').waitFor()
+  await page.getByRole('button', { name: 'Show ended' }).click()
+  const ended = page.getByRole('table', { name: 'Ended sessions' })
+  await ended.getByRole('row').nth(1).waitFor()
+  await look('user-ended-sessions')
+  await page.getByRole('button', { name: 'Show active' }).click()
+  await page.getByText('Not signed in anywhere').waitFor()
+  await page.getByRole('tab', { name: 'Events' }).click()
+  await page.getByRole('link', { name: 'Audit log of this user' }).click()
+  await page.waitForURL(`**/audit-log?user_id=${ada.userId}`)
+  const log = page.getByRole('table', { name: 'Audit log' })
+  await log.getByRole('row').nth(1).waitFor()
+  await look('audit-log-of-user')
+  const entries = await dataOf(tenant, `/audit-log?user_id=${ada.userId}`)
+  expect(await log.getByRole('row').count()).toBe(entries.length + 1)
+  await page.getByRole('button', { name: 'Clear user' }).click()
+  await log.getByRole('button', { name: 'app.created' }).waitFor()
+})
+
+test('API keys are filtered by type, status and app', async () => {
+  const tenant = await stage.service.newTenant()
+  const app = (await tenant.post('/apps', { name: 'Second' })).body.data
+  const make = async (body: object) => expectStatus(await tenant.post('/api-keys', body), 201)
+  await make({ name: 'Browser', type: 'publishable', appId: tenant.appId })
+  await make({ name: 'Bound', type: 'secret', scopes: ['users:read'], appId: app.id })
+  const old = await make({ name: 'Old', type: 'secret', scopes: ['users:read'] })
+  await tenant.delete(`/api-keys/${old.id}`)
+  const { page, go, look } = await stage.arrive(tenant, { path: '/api-keys' })
+  const rows = page.getByRole('table', { name: 'API keys' }).getByRole('row')
+  await rows.filter({ hasText: 'Browser' }).waitFor()
+  await look('api-keys-filters')
+  const choose = async (filter: string, option: string, found: string) => {
+    await go('/api-keys')
+    await page.getByRole('combobox', { name: filter }).click()
+    await page.getByRole('option', { name: option, exact: true }).click()
+    await eventually(`only ${found}`, async () => (await rows.count()) === 2)
+    await rows.filter({ hasText: found }).waitFor()
+  }
+  await choose('Type', 'publishable', 'Browser')
+  await choose('Status', 'revoked', 'Old')
+  await choose('App', 'Second', 'Bound')
+  await go('/api-keys?status=expired')
+  await page.getByText('No API keys match these filters.').waitFor()
+})
+
+test('a policy is checked before the session is created, with each error at its place', async () => {
+  const tenant = await stage.service.newTenant()
+  const { userId } = await newHolder(tenant, { name: 'Ada' })
+  const { page, look } = await stage.arrive(tenant, { path: `/delegated-sessions/new?user_id=${userId}` })
+  await page.getByRole('button', { name: /^Pay one shop/ }).click()
+  const amount = page.getByLabel('At most')
+  await amount.fill('ten')
+  await page.getByRole('button', { name: 'Check policy' }).click()
+  await page.getByRole('alert').filter({ hasText: 'an amount such as' }).waitFor()
+  expect(await amount.getAttribute('aria-invalid')).toBe('true')
+  await page.getByText('The policy is not valid.').waitFor()
+  await look('policy-not-valid')
+  await page.getByRole('button', { name: /^Read only/ }).click()
+  await page.getByRole('button', { name: 'Check policy' }).click()
+  await page.getByText('The policy is valid.').waitFor()
+  expect(await dataOf(tenant, '/delegated-sessions')).toEqual([])
+})
