@@ -160,6 +160,8 @@ describe('every method works against the server', () => {
     const { payload, ...delivery } = await client.webhooks.deliveries.get(id, first.id)
     expect(delivery).toEqual(first)
     expect(payload).toMatchObject({ id: first.eventId, data: { userId: user.id } })
+    expect(await client.events.get(first.eventId)).toEqual(payload)
+    expect((await client.events.deliveries(first.eventId)).data.map((each) => each.id)).toContain(first.id)
     receiver.behave(answer(200))
     expect((await client.webhooks.deliveries.retry(id, first.id)).id).toBe(first.id)
     const job = await client.webhooks.recover(id, { since: new Date(Date.now() - 60_000).toISOString() })

@@ -40,6 +40,7 @@ export async function useWallets(client: HalfkeyClient, mine: HalfkeyClient, wal
   expect(await mine.wallet.get()).toEqual(wallet)
   expect(await client.wallets.get(wallet.id)).toEqual(wallet)
   expect(await client.users.wallet(wallet.userId)).toEqual(wallet)
+  expect((await mine.users.me()).id).toBe(wallet.userId)
   expect((await client.wallets.list({ userId: wallet.userId, custody: 'embedded' })).data).toEqual([wallet])
   expect((await client.wallets.freeze(wallet.id)).status).toBe('frozen')
   expect((await client.wallets.unfreeze(wallet.id)).status).toBe('ready')
@@ -73,6 +74,13 @@ export async function useDelegatedSessions(
   const { contracts, nextCursor } = await agent.query(id, { templateIds: ['Token:Holding'] })
   expect(contracts.map((contract) => contract.arguments.amount)).toEqual(['97'])
   expect(nextCursor).toBeNull()
+
+  const refused = agent.execute(id, { commands: [transfer(contracts[0]?.contractId as string, '8')] })
+  await expect(refused).rejects.toMatchObject({ code: 'spend_limit_exceeded' })
+  const { data: denials } = await client.delegatedSessions.denials(id)
+  expect(denials).toMatchObject([{ sessionId: id, rule: 'spend[0]', asked: '8', remaining: '7' }])
+  expect((await client.denials.list({ walletId: session.walletId })).data).toEqual(denials)
+  expect((await client.delegatedSessions.validate(session.policy)).valid).toBe(true)
   expect(await agent.revoke(id)).toMatchObject({ status: 'revoked', inFlight: [] })
   await expect(agent.query(id)).rejects.toMatchObject({ status: 410, code: 'delegated_session_revoked' })
 }

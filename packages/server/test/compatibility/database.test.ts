@@ -4,7 +4,7 @@ import { createClient } from '../../../sdk/src/index.ts'
 import { halfkey, newWorkbench } from '../../src/operations/transfer/transfer.fixture.ts'
 import { newDatabase } from '../harness/harness.ts'
 import { type Receiver, startReceiver } from '../harness/receiver.ts'
-import { readAnswers } from './answers.ts'
+import { readAnswers, withoutTexts } from './answers.ts'
 import { type Answers, copyKeyFile, type Held, readFixture } from './fixture.ts'
 import { deliverAll, openShares, redirect, signInAll, useKeys, useSessions } from './kept-promises.ts'
 import { type Served, serve } from './serve.ts'
@@ -45,8 +45,8 @@ afterAll(async () => {
 
 // In this order: what is read is compared before it is used.
 test(`a database of ${COMMIT}, migrated, answers every request for a record as it did`, async () => {
-  const before: Answers = JSON.parse(readFixture(COMMIT, 'answers.json.gz'))
-  const after = await readAnswers(service.url, held.admin, held.jobId)
+  const before: Answers = withoutTexts(JSON.parse(readFixture(COMMIT, 'answers.json.gz')))
+  const after = withoutTexts(await readAnswers(service.url, held.admin, held.jobId))
   expect(Object.keys(before).length).toBeGreaterThan(50)
   for (const [path, data] of Object.entries(before)) expect(after, path).toMatchObject({ [path]: data })
 })

@@ -359,7 +359,11 @@ describe('where no worker runs', () => {
     const refused = await tenant.post(`/webhooks/${ids[0]}/test`)
     expect([refused.status, refused.body.code, refused.headers.get('retry-after')]).toEqual([429, 'rate_limited', '10'])
     expect(refused.body.details).toEqual([
-      { code: 'too_many_tests', message: expect.stringContaining('10 test events'), docs: expect.any(String) },
+      {
+        code: 'too_many_tests',
+        message: expect.stringContaining('10 unfinished test events'),
+        docs: expect.any(String),
+      },
     ])
     let answered = 0
     for (const each of waiting) each.then(() => (answered += 1))

@@ -50,7 +50,7 @@ export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   custom_domains: 'copied',
   dashboard_links: { leftOut: 'opens the old installation only; asked for again' },
   dashboard_sessions: { leftOut: 'cookies of the old address: everybody signs in again' },
-  denials: 'copied',
+  denials: { leftOut: 'explains refusals of the old installation, for 30 days' },
   deliveries: 'copied',
   deliveries_done: 'copied',
   encryption_keys: { leftOut: "the installation's own; whatever is sealed to one is opened within minutes" },
