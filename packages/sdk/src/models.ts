@@ -24,8 +24,9 @@ export type Delivery = Schemas['Delivery']
 export type DeliveryAttempt = Schemas['DeliveryAttempt']
 /** A delivery with the event as it is sent, in `payload`. */
 export type DeliveryWithPayload = Schemas['DeliveryWithPayload']
-/** A portion of the event feed. */
+/** Attempts that a policy refused, by one rule within one minute. */
 export type Denial = Schemas['Denial']
+/** A portion of the event feed. */
 export type EventPage = Omit<Schemas['EventPage'], 'events'> & { events: WebhookEvent[] }
 /** A kind of event, with an example of its `data`. */
 export type EventTypeRecord = Schemas['EventType']

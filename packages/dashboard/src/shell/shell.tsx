@@ -5,13 +5,14 @@ import { Check, LogOut, Menu, Monitor, Moon, Search, Sun, X } from 'lucide-react
 import { lazy, Suspense, useEffect, useState } from 'react'
 import { allows } from '../api.ts'
 import { IconButton } from '../components/controls/button.tsx'
-import { Select } from '../components/controls/select.tsx'
 import { Loading } from '../components/layout/states.tsx'
 import { setTheme, type Theme, useTheme } from '../theme.ts'
 import { Mark } from './mark.tsx'
 import { NAVIGATION } from './navigation.ts'
 import { useSession } from './session-context.ts'
 
+// Loaded where there is a choice of tenants only: a key has one, and the first load has a size limit.
+const Select = lazy(() => import('../components/controls/select.tsx').then((module) => ({ default: module.Select })))
 const Palette = lazy(() => import('./palette.tsx').then((module) => ({ default: module.Palette })))
 
 const THEMES: Record<Theme, { label: string; icon: typeof Sun }> = {
@@ -93,13 +94,15 @@ function Tenant() {
   if (session.tenants.length < 2)
     return <p className="flex-none truncate px-3 text-sm font-medium">{session.tenant.name}</p>
   return (
-    <Select
-      label="Tenant"
-      value={session.tenant.id}
-      options={session.tenants.map(({ id, name }) => ({ value: id, label: name }))}
-      onChange={(tenant) => void navigate({ to: '/', search: { tenant } } as never)}
-      className="w-full"
-    />
+    <Suspense fallback={<p className="min-h-9 flex-none truncate px-3 text-sm font-medium">{session.tenant.name}</p>}>
+      <Select
+        label="Tenant"
+        value={session.tenant.id}
+        options={session.tenants.map(({ id, name }) => ({ value: id, label: name }))}
+        onChange={(tenant) => void navigate({ to: '/', search: { tenant } } as never)}
+        className="w-full"
+      />
+    </Suspense>
   )
 }
 
