@@ -265,8 +265,11 @@ test('denials says what was refused and why; events show says where an event wen
   expect(denial).toMatchObject({ rule: 'spend[0]', remaining: '10' })
 
   const webhook = await subscribe(tenant, 'http://127.0.0.2:49150/hook')
-  await createUsers(tenant, 1)
-  const event = (await tenant.get('/events?last=1&type=user.created')).body.data.events[0]
+  const userId = await createUser(tenant)
+  const event = await eventually('the event', async () => {
+    const { events } = (await tenant.get('/events?type=user.created')).body.data
+    return events.find(({ data }: { data: { userId: string } }) => data.userId === userId)
+  })
   const shown = await run(tenant, ['events', 'show', '--id', event.id])
   expect(shown.out).toContain('Sent to one webhook:')
   expect(shown.out).toContain(webhook.id)
