@@ -86,7 +86,7 @@ const FOREIGN = new Set(['up'])
 /** Everything in an expression that this service does not tell. */
 function unknownIn(expression: string): string[] {
   const bare = expression.replace(/"(?:[^"\\]|\\.)*"/g, '""')
-  const names = [...bare.matchAll(/\b(halfkey_\w+)(?:\{([^}]*)\})?/g)]
+  const names = [...bare.matchAll(/\b((?:halfkey|process|nodejs)_\w+)(?:\{([^}]*)\})?/g)]
   const unknown: string[] = []
   const used: string[] = []
   for (const [, name = '', matchers = ''] of names) {

@@ -149,7 +149,7 @@ export const RECORDS: Record<string, (tenant: Tenant, service: Service) => Promi
   'custom-domains': async (tenant) => ({ id: await idOf(tenant, '/custom-domains', { domain: newDomainName() }) }),
   async events(tenant) {
     await idOf(tenant, '/users', {})
-    return { id: (await tenant.get('/events?last=1&wait=30')).body.data.events[0].id }
+    return { id: (await tenant.get('/events?type=user.created&last=1&wait=30')).body.data.events[0].id }
   },
   async jobs(tenant) {
     const id = await idOf(tenant, '/webhooks', BODIES['POST /webhooks'])

@@ -297,7 +297,7 @@ test('a tenant that was imported half-way is told of, with the way to give it up
   )
   const { levels, told } = await examine(here())
   expect(levels('imports')).toEqual(['warning'])
-  expect(told('imports')).toMatch(/tenant ten_1 is half-way: 4000 rows.*halfkey import --discard ffff/)
+  expect(told('imports')).toMatch(/tenant ten_1 is not finished: 4000 rows.*halfkey import --discard ffff/)
   await service.sql('delete from imports')
 })
 

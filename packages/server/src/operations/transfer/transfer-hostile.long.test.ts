@@ -142,7 +142,7 @@ describe("a file does not reach another tenant's things", () => {
     for (const custody of ['shared', 'self_custody'])
       await expectRefused(
         await rewritten({ wallets: each({ custody, public_key: sharedKey }) }),
-        /here already:(\n.*)*\n {2}wallets \(public_key\): wal_/,
+        /already exist here:(\n.*)*\n {2}wallets \(public_key\): wal_/,
       )
   })
 
