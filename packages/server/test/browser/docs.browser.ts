@@ -1,6 +1,6 @@
-import { AxeBuilder } from '@axe-core/playwright'
 import type { Page } from 'playwright-core'
 import { afterEach, expect, test } from 'vitest'
+import { violationsOf } from './accessibility.ts'
 import { SMOKE, useStage } from './stage.ts'
 
 const PHONE = { width: 360, height: 740 }
@@ -47,9 +47,7 @@ test.each(KINDS)('%s is accessible, light on a desktop and dark on a phone, and 
   ] as const) {
     await page.setViewportSize(viewport)
     await page.emulateMedia({ colorScheme })
-    const { violations } = await new AxeBuilder({ page }).setLegacyMode(true).analyze()
-    const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`)
-    expect(found, `${path}, ${colorScheme}`).toEqual([])
+    expect(await violationsOf(page), `${path}, ${colorScheme}`).toEqual([])
     const overflow = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
     expect(await page.evaluate(overflow), `${path} at ${viewport.width} is wider than the window`).toBe(0)
     const folder = process.env.HALFKEY_SCREENSHOTS

@@ -1,9 +1,9 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { AxeBuilder } from '@axe-core/playwright'
 import { type Browser, type BrowserContext, type CDPSession, chromium, type Page } from 'playwright-core'
 import { expect, inject } from 'vitest'
 import type { Service, Tenant } from '../harness/harness.ts'
+import { violationsOf } from './accessibility.ts'
 import { findChromium } from './chromium.ts'
 
 declare module 'vitest' {
@@ -104,8 +104,7 @@ async function look(page: Page, state: string): Promise<void> {
   expect(await page.evaluate(SMALL_TARGETS), `${state}, small targets`).toEqual([])
   for (const colorScheme of inject('everySize') ? (['light', 'dark'] as const) : (['light'] as const)) {
     await page.emulateMedia({ colorScheme })
-    const { violations } = await new AxeBuilder({ page }).setLegacyMode(true).analyze()
-    const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`)
+    const found = await violationsOf(page, colorScheme === 'light' ? 'all' : 'colours')
     expect(found, `${state}, ${colorScheme}`).toEqual([])
   }
   await page.emulateMedia({ colorScheme: 'light' })

@@ -36,17 +36,12 @@ export function RecordLink({
   className?: string
   /** Shown instead of the id. */
   children?: ReactNode
-} & Pick<ComponentProps<'a'>, 'dir' | 'title' | 'aria-label'>) {
+} & Pick<ComponentProps<'a'>, 'dir' | 'title'>) {
   const path = pathOfRecord(id)
   const shown = children ?? <ShortId id={id} className="max-w-64" />
   if (path === null) return <span className={children === undefined ? 'text-soft' : undefined}>{shown}</span>
   return (
-    <Link
-      to={path}
-      className={`text-accent hover:underline ${className}`}
-      {...(children === undefined ? { 'aria-label': id } : {})}
-      {...rest}
-    >
+    <Link to={path} className={`text-accent hover:underline ${className}`} {...rest}>
       {shown}
     </Link>
   )

@@ -6,9 +6,12 @@ const TAIL_CHARS = 6
  */
 export function ShortId({ id, className = 'max-w-36' }: { id: string; className?: string }) {
   return (
-    <code title={id} className={`inline-flex min-w-0 align-baseline font-mono text-xs ${className}`}>
-      <span className="truncate">{id.slice(0, -TAIL_CHARS)}</span>
-      <span>{id.slice(-TAIL_CHARS)}</span>
+    <code title={id} className={`relative inline-flex min-w-0 align-baseline font-mono text-xs ${className}`}>
+      <span className="sr-only select-none">{id}</span>
+      <span aria-hidden className="truncate">
+        {id.slice(0, -TAIL_CHARS)}
+      </span>
+      <span aria-hidden>{id.slice(-TAIL_CHARS)}</span>
     </code>
   )
 }

@@ -32,7 +32,6 @@ export function UserLink({ userId }: { userId: string }) {
     <RecordLink
       id={userId}
       title={isNamed ? userId : undefined}
-      aria-label={isNamed ? undefined : userId}
       dir="auto"
       className="inline-block max-w-full truncate align-bottom"
     >

@@ -42,7 +42,6 @@ function columnsFor(apps: App[]): Column<Guest>[] {
         <Link
           to="."
           search={((before: Record<string, string | undefined>) => ({ ...before, guest: row.original.id })) as never}
-          aria-label={row.original.id}
           className="text-accent hover:underline"
         >
           <ShortId id={row.original.id} className="max-w-full" />

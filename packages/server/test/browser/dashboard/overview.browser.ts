@@ -46,9 +46,14 @@ test('the overview shows what happens while one looks', async () => {
   await page.getByText('user.created').first().waitFor()
   await look('overview')
   const chart = page.locator('section').filter({ hasText: 'Users' }).locator('.u-over').first()
-  const { width = 0 } = (await chart.boundingBox()) ?? {}
-  await chart.hover({ position: { x: width - 2, y: 50 } })
-  await page.getByText('2 new users', { exact: true }).waitFor()
+  // The chart is drawn anew with each new figure, and then asks for another move of the pointer.
+  await eventually('the tooltip shows the day', async () => {
+    await chart.evaluate((over: { scrollIntoView(to: object): void }) => over.scrollIntoView({ block: 'center' }))
+    const { x = 0, y = 0, width = 0 } = (await chart.boundingBox()) ?? {}
+    await page.mouse.move(x + width / 2, y + 50)
+    await page.mouse.move(x + width - 2, y + 50)
+    return page.getByText('2 new users', { exact: true }).isVisible()
+  })
 })
 
 test('analytics show every series for a period, and give them away as CSV', async () => {
