@@ -49,6 +49,7 @@ const DERIVED = [
   'audit_only_entries',
   'usage_meters',
   'api_keys',
+  'denials',
 ]
 
 /** A digest of all rows of the database, independent of their order and without derived data, to detect changes. */

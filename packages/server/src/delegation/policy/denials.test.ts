@@ -192,7 +192,7 @@ describe('delegated_session.denied', () => {
 
 describe('a dry run', () => {
   test('changes nothing, whatever it answers', async () => {
-    const { ada, session } = await underPolicy(({ issuer }) =>
+    const { tenant, ada, session } = await underPolicy(({ issuer }) =>
       everything([{ asset: { issuer, symbol: 'USDX' }, amount: '5' }]),
     )
     const holding = await ada.receive('10')
@@ -206,6 +206,7 @@ describe('a dry run', () => {
     expectError(await dry([transfer(`00${'5c'.repeat(32)}`)]), 404, 'contract_not_found')
     await Promise.all(Array.from({ length: 20 }, () => dry([transfer(holding, '5')])))
     expect(await stateOf(service)).toBe(before)
+    expect((await tenant.get(`/delegated-sessions/${session.id}/denials`)).body.total).toBe(0)
     // Nothing of it was reserved, and its command id is still free.
     expectStatus(await session.execute({ commandId: 'a', commands: [transfer(holding, '5')] }), 200)
   })

@@ -26,6 +26,8 @@ const TRACEPARENT = /^(?!ff)([\da-f]{2})-(?!0{32})([\da-f]{32})-(?!0{16})([\da-f
 /** What all spans of one trace in this process share. */
 interface Trace {
   tools: Tools
+  /** The time in epoch milliseconds, by one clock for the whole trace: no span ends after the one around it. */
+  now(): number
   left: number
   /** The request has been answered: work that continues after it is not traced. */
   isOver: boolean
@@ -38,9 +40,15 @@ interface Active {
 
 const current = new AsyncLocalStorage<Active>()
 
+interface Begun {
+  attributes: Attributes
+  /** Epoch milliseconds. */
+  startTime: number
+}
+
 /** The parts of OpenTelemetry that create spans. */
 interface Tools {
-  begin(name: string, kind: number, attributes: Attributes, parent: Context | null): { span: Span; context: Context }
+  begin(name: string, kind: number, begun: Begun, parent: Context | null): { span: Span; context: Context }
   /** The context of a span elsewhere. */
   remote(traceId: string, spanId: string): Context
 }
@@ -67,7 +75,7 @@ async function runIn<T>(span: Span, active: Active, work: () => Promise<T>): Pro
     markError(span, error)
     throw error
   } finally {
-    span.end()
+    span.end(active.trace.now())
   }
 }
 
@@ -81,7 +89,8 @@ export function inSpan<T>(
   const active = current.getStore()
   if (active === undefined || active.trace.isOver || active.trace.left <= 0) return work()
   active.trace.left -= 1
-  const { span, context } = active.trace.tools.begin(name, KIND[kind], attributes, active.context)
+  const begun = { attributes, startTime: active.trace.now() }
+  const { span, context } = active.trace.tools.begin(name, KIND[kind], begun, active.context)
   return runIn(span, { trace: active.trace, context }, work)
 }
 
@@ -194,9 +203,9 @@ async function load(config: Config, metrics: Metrics) {
   })
   const tracer = provider.getTracer('halfkey', VERSION)
   const tools: Tools = {
-    begin(name, kind, attributes, parent) {
+    begin(name, kind, begun, parent) {
       const of = parent ?? api.ROOT_CONTEXT
-      const span = tracer.startSpan(name, { kind, attributes }, of)
+      const span = tracer.startSpan(name, { kind, ...begun }, of)
       return { span, context: api.trace.setSpan(of, span) }
     },
     remote: (traceId, spanId) =>
@@ -210,7 +219,10 @@ export async function openTracing(config: Config, metrics: Metrics): Promise<Tra
   const { provider, tools } = await load(config, metrics)
   const asked = createRateLimiter()
   const isChosen = () => Math.random() < config.traceRatio
-  const newTrace = (): Trace => ({ tools, left: SPANS_A_TRACE_MAX, isOver: false })
+  const newTrace = (): Trace => {
+    const origin = Date.now() - performance.now()
+    return { tools, now: () => origin + performance.now(), left: SPANS_A_TRACE_MAX, isOver: false }
+  }
 
   /** The parent that the caller names; undefined for a request that is not traced, null for one that begins a trace. */
   function parentOf(traceparent: unknown): Context | null | undefined {
@@ -227,8 +239,8 @@ export async function openTracing(config: Config, metrics: Metrics): Promise<Tra
       if (parent === undefined) return null
       const attributes = { 'http.request.method': method, ...(route === undefined ? {} : { 'http.route': route }) }
       const name = route === undefined ? method : `${method} ${route}`
-      const { span, context } = tools.begin(name, KIND.server, attributes, parent)
       const trace = newTrace()
+      const { span, context } = tools.begin(name, KIND.server, { attributes, startTime: trace.now() }, parent)
       return {
         traceId: span.spanContext().traceId,
         run: (work) => current.run({ trace, context }, work),
@@ -240,15 +252,15 @@ export async function openTracing(config: Config, metrics: Metrics): Promise<Tra
             span.setAttribute('error.type', String(status))
             span.setStatus({ code: ERROR })
           }
-          span.end()
+          span.end(trace.now())
           trace.isOver = true
         },
       }
     },
     inTrace(name, attributes, work, told) {
       if (!isChosen()) return work()
-      const { span, context } = tools.begin(name, KIND.client, attributes, null)
       const trace = newTrace()
+      const { span, context } = tools.begin(name, KIND.client, { attributes, startTime: trace.now() }, null)
       return runIn(span, { trace, context }, async () => {
         const result = await work()
         const { attributes: more, isFailed } = told(result)
