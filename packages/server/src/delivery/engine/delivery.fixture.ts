@@ -72,7 +72,7 @@ export function jobEnded(tenant: Tenant, id: string, timeoutMs?: number): Promis
 }
 
 /** An id's part that is the same for all that one statement makes: the time, and chance. */
-const idStem = () => idTime(Date.now()) + String(Math.random()).slice(2, 10).padEnd(8, '0')
+const idStem = (atMs = Date.now()) => idTime(atMs) + String(Math.random()).slice(2, 10).padEnd(8, '0')
 
 const NEW_EVENTS = `
   ids as (select 'evt_' || $3 || lpad(n::text, 8, '0') as id, 'dlv_' || $3 || lpad(n::text, 8, '0') as delivery from generate_series(1, $2::int) n),
@@ -80,12 +80,12 @@ const NEW_EVENTS = `
     insert into events (tenant_id, id, app_id, type, body, created_at, context)
     select $1, id, null, 'user.created', json_build_object('id', id, 'type', 'user.created')::text, now(), '{}' from ids)`
 
-/** Writes so many events with their outbox rows, as one business transaction would. */
-export async function insertEvents(service: Service, tenant: Tenant, count: number): Promise<void> {
+/** Writes so many events with their outbox rows, as one business transaction that began at `atMs` would. */
+export async function insertEvents(service: Service, tenant: Tenant, count: number, atMs?: number): Promise<void> {
   await service.sql(
     `with ${NEW_EVENTS}
      insert into outbox (tenant_id, event_id, app_id, type) select $1, id, null, 'user.created' from ids`,
-    [tenant.tenantId, count, idStem()],
+    [tenant.tenantId, count, idStem(atMs)],
   )
 }
 

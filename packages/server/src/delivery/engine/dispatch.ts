@@ -5,9 +5,9 @@ import { createSignal, type Signal } from '../../platform/events/signal.ts'
 import { type Claim, type Claimed, claim, LEASE_SECONDS } from './claim.ts'
 import { completeEach, notSent, type Outcome } from './complete.ts'
 import { createGates } from './gates.ts'
-import type { Heartbeat } from './leases.ts'
 import { createSender, isSendable } from './send.ts'
-import { disableFailing } from './sweep.ts'
+import type { Heartbeat } from './upkeep/leases.ts'
+import { disableFailing } from './upkeep/sweep.ts'
 
 /** The pause between two database calls. Work that arrives meanwhile joins the batch, so that load makes batches larger, not more frequent. */
 export const GAP_MS = 10

@@ -83,7 +83,7 @@ describe('fan-out', () => {
     for (let round = 0; round < 5; round += 1) {
       await Promise.all([insertEvents(service, tenant, 15), insertEvents(service, tenant, 15)])
       // Beside the two workers' own. A deadlock would be an error here.
-      await Promise.all(fanOuts.map((fanOut) => fanOut(true)))
+      await Promise.all(fanOuts.map((fanOut) => fanOut()))
     }
     const rows = await eventually('all are there', async () => {
       const found = await service.sql<{ n: number }>(

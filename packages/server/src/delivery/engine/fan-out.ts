@@ -13,6 +13,8 @@ const TENANTS_A_BATCH = 64
  * transaction began, so a slower commit is found by the visits that look at everything.
  */
 const RECENT_MS = 2_000
+/** How long after everything was fanned out a visit looks at everything again. */
+const EVERYTHING_MS = 1_000
 
 interface OutboxRow {
   tenant_id: string
@@ -22,6 +24,8 @@ interface OutboxRow {
   after_webhook_id: string
   /** How many tenants the batch is from. */
   tenants: number
+  /** Counted from 1 among the events of its tenant in the batch. */
+  place: number
 }
 
 interface Match {
@@ -156,6 +160,12 @@ function fitting(events: readonly OutboxRow[], matches: readonly Match[]) {
   return { taken, byEvent }
 }
 
+/** Whether some tenant has given as many events as a batch takes of it: it may have more, even if the others have few. */
+function fillsShare(events: readonly OutboxRow[], limit: number): boolean {
+  const share = Math.ceil(limit / (events[0]?.tenants ?? 1))
+  return events.some(({ place }) => place >= share)
+}
+
 export interface FannedOut {
   events: number
   deliveries: number
@@ -168,12 +178,14 @@ export interface FannedOut {
  * not wait for the disk: lost in a crash of the database, the outbox rows are back, and the same deliveries follow. A
  * reader outside the database must not be told a feed position before it is durable.
  */
-export function createFanOut(asyncCommit: Db, now: () => Date) {
+export function createFanOut(asyncCommit: Db, now: () => Date, monotonicMs: () => number = () => performance.now()) {
   let limit = EVENTS_A_BATCH_MAX
+  /** When a visit that looked at everything began and left nothing behind. */
+  let everythingAt = Number.NEGATIVE_INFINITY
   /** The tenants up to this one had their turn; the next batch begins behind it, and from the start when there is none. */
   let turnOf = ''
-  return async function fanOut(everything: boolean): Promise<FannedOut> {
-    const since = everything ? '' : `evt_${idTime(Date.now() - RECENT_MS)}`
+
+  function visit(since: string): Promise<FannedOut> {
     return asyncCommit.tx(async (tx) => {
       const restart = turnOf !== ''
       const events = await takeEvents(tx, since, turnOf, limit)
@@ -191,10 +203,19 @@ export function createFanOut(asyncCommit: Db, now: () => Date) {
         unfinished,
       )
       await insertDeliveries(tx, served, now())
-      const more = restart || events.length >= limit || taken.length < events.length || unfinished.length > 0
+      const more = restart || fillsShare(events, limit) || taken.length < events.length || unfinished.length > 0
       const deliveriesAnEvent = Math.max(1, served.length) / taken.length
       limit = Math.max(1, Math.min(EVENTS_A_BATCH_MAX, Math.floor(DELIVERIES_A_BATCH / deliveriesAnEvent)))
       return { events: taken.length, deliveries: served.length, more }
     })
+  }
+
+  return async function fanOut(): Promise<FannedOut> {
+    const startedAt = monotonicMs()
+    const everything = startedAt - everythingAt > EVERYTHING_MS
+    const done = await visit(everything ? '' : `evt_${idTime(Date.now() - RECENT_MS)}`)
+    // While something is left, the next visit looks at everything too: old events are seen by no other.
+    if (everything && !done.more) everythingAt = startedAt
+    return done
   }
 }

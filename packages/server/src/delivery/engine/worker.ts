@@ -4,14 +4,12 @@ import { createSignal, type Signal } from '../../platform/events/signal.ts'
 import { newId } from '../../platform/ids.ts'
 import { createDispatch, GAP_MS, pause } from './dispatch.ts'
 import { createFanOut } from './fan-out.ts'
-import { createHeartbeat, HEARTBEAT_MS, signOff } from './leases.ts'
-import { createMaintenance, type EngineTask } from './maintenance.ts'
+import { createHeartbeat, HEARTBEAT_MS, signOff } from './upkeep/leases.ts'
+import { createMaintenance, type EngineTask } from './upkeep/maintenance.ts'
 
 const POLL_LISTENING_MS = 1_000
 const POLL_DEAF_MS = 250
 const FAULT_PAUSE_MS = 250
-/** How often the fan-out reads the whole outbox, not only its recent part. */
-const EVERYTHING_MS = 1_000
 const UPKEEP_MS = 1_000
 const STOP_MS = 7_000
 
@@ -69,7 +67,6 @@ export function createWorker(deps: Deps, options: WorkerOptions): Worker {
   let stopping = false
   let abandoned = false
   let loops: Promise<unknown>[] = []
-  let everythingAt = 0
 
   /** Runs until told to stop; a fault (the database is away) is logged and waited out, never fatal. */
   async function loop(name: string, turn: () => Promise<void>, goOn: () => boolean = () => !stopping): Promise<void> {
@@ -85,9 +82,7 @@ export function createWorker(deps: Deps, options: WorkerOptions): Worker {
   }
 
   async function fanOutTurn(): Promise<void> {
-    const everything = performance.now() - everythingAt > EVERYTHING_MS
-    const done = await fanOut(everything)
-    if (everything) everythingAt = performance.now()
+    const done = await fanOut()
     metrics.fannedOut.inc(done.events)
     if (done.deliveries > 0) signals.due.raise()
     if (done.more) return

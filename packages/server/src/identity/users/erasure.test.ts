@@ -3,7 +3,7 @@ import { newAuthenticator, signUp } from '../../../test/harness/authenticator.ts
 import { type CallOptions, eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
 import { answer, type Receiver, startReceiver } from '../../../test/harness/receiver.ts'
 import { create, everything, sessionOf } from '../../delegation/delegated.fixture.ts'
-import { deleteExpired } from '../../delivery/engine/sweep.ts'
+import { deleteExpired } from '../../delivery/engine/upkeep/sweep.ts'
 import {
   deal,
   newSharedWallet,

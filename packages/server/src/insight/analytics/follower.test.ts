@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
 import { createUser, insertEvents } from '../../delivery/engine/delivery.fixture.ts'
 import { createFanOut } from '../../delivery/engine/fan-out.ts'
-import { deleteExpired } from '../../delivery/engine/sweep.ts'
+import { deleteExpired } from '../../delivery/engine/upkeep/sweep.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { type CounterSink, createRequestCounter, drainCounters } from '../../platform/events/counters.ts'
 import { type Follower, followFeed } from '../../platform/events/feed.ts'
@@ -144,7 +144,7 @@ test('an event that gets into the feed while retention looks is not taken before
     const tenant = await api.newTenant()
     const fanOut = createFanOut(api.deps.db, api.deps.now)
     const all = async () => {
-      while ((await fanOut(true)).more);
+      while ((await fanOut()).more);
       while (await followFeed(api.deps.db, analyticsFollower));
     }
     await createUser(tenant)
@@ -160,7 +160,7 @@ test('an event that gets into the feed while retention looks is not taken before
           const rows = await tx.query(statement)
           if (waits && statement.text.includes('feed_cursors')) {
             waits = false
-            while ((await fanOut(true)).more);
+            while ((await fanOut()).more);
           }
           return rows as never
         },

@@ -122,7 +122,7 @@ test('what the follower has still to fold is left to it', async () => {
     const fanOut = createFanOut(api.deps.db, api.deps.now)
     const arrive = async (count: number) => {
       await insertEvents(api, tenant, count)
-      while ((await fanOut(true)).more);
+      while ((await fanOut()).more);
     }
     const fold = async () => {
       while (await followFeed(api.deps.db, analyticsFollower));
@@ -139,7 +139,7 @@ test('what the follower has still to fold is left to it', async () => {
     // Not even in the feed.
     await insertEvents(api, tenant, 5)
     expect(await countAgain()).toBe(30)
-    while ((await fanOut(true)).more);
+    while ((await fanOut()).more);
     await fold()
     expect((await totalsOf(tenant)).newUsers).toBe(47)
     expect(await countAgain()).toBe(47)

@@ -1,7 +1,7 @@
-import { type Db, isOutage } from '../../platform/db/db.ts'
-import type { Deps } from '../../platform/deps.ts'
-import type { Publisher } from '../../platform/events/events.ts'
-import { deleteExpiredAnswers } from '../../platform/http/idempotency.ts'
+import { type Db, isOutage } from '../../../platform/db/db.ts'
+import type { Deps } from '../../../platform/deps.ts'
+import type { Publisher } from '../../../platform/events/events.ts'
+import { deleteExpiredAnswers } from '../../../platform/http/idempotency.ts'
 import type { Heartbeat } from './leases.ts'
 import { forgetDeadWorkers, reap, wakeStrandedLanes } from './leases.ts'
 import { deleteExpired, endPaused, removeDeleted, withSweepLock } from './sweep.ts'
@@ -73,6 +73,6 @@ export function createMaintenance(
       await everyMinute()
     }
     await expire()
-    return { due: lost + worked > 0, more: held + worked > 0 || pending.events || pending.answers }
+    return { due: lost + worked > 0, more: lost + held + worked > 0 || pending.events || pending.answers }
   }
 }

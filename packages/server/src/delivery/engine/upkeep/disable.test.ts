@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { eventually, type Service, startService } from '../../../test/harness/harness.ts'
-import { answer, type Receiver, startReceiver } from '../../../test/harness/receiver.ts'
-import { createUser, deliveriesIn, deliveriesOf, jobEnded, subscribe } from './delivery.fixture.ts'
+import { eventually, type Service, startService } from '../../../../test/harness/harness.ts'
+import { answer, type Receiver, startReceiver } from '../../../../test/harness/receiver.ts'
+import { createUser, deliveriesIn, deliveriesOf, jobEnded, subscribe } from '../delivery.fixture.ts'
 import { deleteExpired } from './sweep.ts'
 
 const MINUTE_MS = 60_000

@@ -1,7 +1,7 @@
-import { type Db, sql } from '../../platform/db/db.ts'
-import { type Publisher, publish } from '../../platform/events/events.ts'
-import { countGone, endGone, type FailingLane } from './complete.ts'
-import { type LaneRef, lockLanes } from './lanes.ts'
+import { type Db, sql } from '../../../platform/db/db.ts'
+import { type Publisher, publish } from '../../../platform/events/events.ts'
+import { countGone, endGone, type FailingLane } from '../complete.ts'
+import { type LaneRef, lockLanes } from '../lanes.ts'
 
 const ROWS_A_SWEEP = 500
 const ROWS_A_DELETION = 5_000

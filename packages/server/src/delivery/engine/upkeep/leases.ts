@@ -1,7 +1,7 @@
-import { type Db, isTransient, sql } from '../../platform/db/db.ts'
-import type { Publisher } from '../../platform/events/events.ts'
-import { announceDeadLetters, countGone, type DeadLetter, endGone } from './complete.ts'
-import { type LaneRef, lockLanes, makeLanesDue } from './lanes.ts'
+import { type Db, isTransient, sql } from '../../../platform/db/db.ts'
+import type { Publisher } from '../../../platform/events/events.ts'
+import { announceDeadLetters, countGone, type DeadLetter, endGone } from '../complete.ts'
+import { type LaneRef, lockLanes, makeLanesDue } from '../lanes.ts'
 
 export const HEARTBEAT_MS = 5_000
 const TRUST_MS = 10_000
