@@ -4,12 +4,19 @@ import { claiming } from './delivery/claiming.ts'
 import { drain } from './delivery/drain.ts'
 import { neighbour } from './delivery/neighbour.ts'
 import { openStage, type Stage } from './delivery/stage.ts'
-import { measureRaw, sustained } from './delivery/sustained.ts'
+import { calm, measureRaw, sustained } from './delivery/sustained.ts'
 import type { Outcome } from './main.ts'
 import { type Row, step } from './report.ts'
 
 /** In this order: the last one leaves thousands of webhooks behind. */
-const PARTS: Record<string, (stage: Stage) => Promise<Row[]>> = { sustained, drain, claiming, neighbour, broadcast }
+const PARTS: Record<string, (stage: Stage) => Promise<Row[]>> = {
+  sustained,
+  calm,
+  drain,
+  claiming,
+  neighbour,
+  broadcast,
+}
 
 /** A part that could not run misses, and the others are told all the same. */
 const failedRow = (name: string) => (error: unknown) => {

@@ -1,11 +1,18 @@
 // How fast one worker process sends a backlog that is already there.
+
+import { newId } from '../../src/platform/ids.ts'
 import type { InWindow, Received, Window } from '../child/receiver.ts'
 import { median, whole } from '../figures.ts'
 import { watchCpu } from '../proc.ts'
 import { cpuText, type Row, step } from '../report.ts'
-import { addBacklog, clear, leftovers, type Stage, untilReceived, watchedOf } from './stage.ts'
+import { call, forEachOf } from '../tenant.ts'
+import { addBacklog, clear, type Endpoint, leftovers, type Stage, untilReceived, watchedOf } from './stage.ts'
 
 const DRAIN_MIN = 5_000
+const OUTBOX_MIN = 3_000
+
+/** Leaves so much to send. To be called while no worker runs. */
+type Queue = (stage: Stage, count: number) => Promise<void>
 
 interface Run {
   perSecond: number
@@ -15,9 +22,9 @@ interface Run {
   cpu: ReturnType<ReturnType<typeof watchCpu>>
 }
 
-async function drainOnce(stage: Stage, count: number): Promise<Run> {
+async function drainOnce(stage: Stage, count: number, queue: Queue): Promise<Run> {
   await clear(stage)
-  await addBacklog(stage, stage.endpoints, count)
+  await queue(stage, count)
   const worker = await stage.bed.start({ HALFKEY_ROLE: 'worker', PORT: '' })
   const stop = watchCpu(watchedOf(stage, worker))
   const received = await untilReceived(stage, count)
@@ -35,26 +42,49 @@ async function drainOnce(stage: Stage, count: number): Promise<Run> {
   }
 }
 
-export async function drain(stage: Stage): Promise<Row[]> {
-  const count = stage.quick ? 20_000 : 100_000
+async function drainRow(
+  stage: Stage,
+  queued: { what: string; count: number; min: number; queue: Queue },
+): Promise<Row> {
+  const { what, count, min, queue } = queued
   const runs: Run[] = []
   for (let run = 0; run < 3; run += 1) {
-    step(`draining ${whole(count)}, run ${run + 1}`)
-    runs.push(await drainOnce(stage, count))
+    step(`draining ${whole(count)} ${what}, run ${run + 1}`)
+    runs.push(await drainOnce(stage, count, queue))
   }
   const perSecond = median(runs.map((run) => run.perSecond))
   const missing = runs.reduce((sum, run) => sum + count - run.received.distinct + run.pending, 0)
   const repeated = runs.reduce((sum, run) => sum + run.received.repeated, 0)
+  return {
+    what: `draining ${whole(count)} ${what} over ${stage.endpoints.length} fast endpoints, one worker process`,
+    measured: `${whole(perSecond)}/s; ${missing} missing, ${repeated} repeated`,
+    floor: `≥ ${whole(min)}/s`,
+    holds: perSecond >= min && missing === 0,
+    raw: stage.raw,
+    runs: runs.map((run) => whole(run.perSecond)).join(', '),
+    times: `seconds of the last run: ${runs.at(-1)?.bySecond.slice(0, 12).join(', ')}`,
+    cpu: cpuText(runs.map((run) => run.cpu)),
+  }
+}
+
+/** Writes deliveries that are due. */
+const queueDeliveries: Queue = (stage, count) => addBacklog(stage, stage.endpoints, count)
+
+/** Creates users by the API while no worker runs: what is left is an outbox. */
+async function queueEvents(stage: Stage, count: number): Promise<void> {
+  const api = await stage.bed.start({ HALFKEY_ROLE: 'api' })
+  await forEachOf(count, (at) => {
+    const { appId } = stage.endpoints[at % stage.endpoints.length] as Endpoint
+    return call({ bed: stage.bed, service: api }, 'POST', '/users', { appId, email: `${newId('usr')}@example.com` })
+  })
+  await api.stop()
+}
+
+export async function drain(stage: Stage): Promise<Row[]> {
+  const deliveries = { count: stage.quick ? 20_000 : 100_000, min: DRAIN_MIN, queue: queueDeliveries }
+  const events = { count: stage.quick ? 5_000 : 50_000, min: OUTBOX_MIN, queue: queueEvents }
   return [
-    {
-      what: `draining a backlog of ${whole(count)} over ${stage.endpoints.length} fast endpoints, one worker process`,
-      measured: `${whole(perSecond)}/s; ${missing} missing, ${repeated} repeated`,
-      floor: `≥ ${whole(DRAIN_MIN)}/s`,
-      holds: perSecond >= DRAIN_MIN && missing === 0,
-      raw: stage.raw,
-      runs: runs.map((run) => whole(run.perSecond)).join(', '),
-      times: `seconds of the last run: ${runs.at(-1)?.bySecond.slice(0, 12).join(', ')}`,
-      cpu: cpuText(runs.map((run) => run.cpu)),
-    },
+    await drainRow(stage, { what: 'due deliveries', ...deliveries }),
+    await drainRow(stage, { what: 'events that no worker has seen', ...events }),
   ]
 }

@@ -10,8 +10,9 @@ import { clear, leftovers, type Stage, untilReceived, watchedOf } from './stage.
 
 const SUSTAINED_MIN = 2_500
 const SHARE = 0.7
-const P50_MAX_MS = 60
-const P99_MAX_MS = 400
+const AT_SHARE = { p50Ms: 30, p99Ms: 150 }
+const CALM_PER_SECOND = 300
+const CALM = { p50Ms: 2, p99Ms: 7 }
 /** Undelivered events at most: enough that the engine never waits for the emitter. */
 const WINDOW = 4_000
 const WARM_UP_MS = 2_000
@@ -85,7 +86,12 @@ async function exactness(stage: Stage, runs: readonly Run[]): Promise<{ exact: b
   return { exact: lost === 0 && left.pending + left.outbox === 0, text }
 }
 
-async function paced(stage: Stage, service: Service, perSecond: number, forMs: number): Promise<Row> {
+async function paced(
+  stage: Stage,
+  service: Service,
+  { perSecond, forMs }: Pick<Emission, 'forMs'> & { perSecond: number },
+  floor: { p50Ms: number; p99Ms: number },
+): Promise<Row> {
   const runs: Run[] = []
   for (let run = 0; run < (stage.quick ? 1 : 3); run += 1) {
     step(`open loop at ${whole(perSecond)}/s, run ${run + 1}`)
@@ -96,8 +102,8 @@ async function paced(stage: Stage, service: Service, perSecond: number, forMs: n
   return {
     what: `event to arrival at ${whole(perSecond)}/s, open loop`,
     measured: `p50 ${ms(latency.p50)}, p99 ${ms(latency.p99)}; ${text}`,
-    floor: `p50 < ${P50_MAX_MS} ms, p99 < ${P99_MAX_MS} ms`,
-    holds: latency.p50 < P50_MAX_MS && latency.p99 < P99_MAX_MS && exact,
+    floor: `p50 ≤ ${floor.p50Ms} ms, p99 ≤ ${floor.p99Ms} ms`,
+    holds: latency.p50 <= floor.p50Ms && latency.p99 <= floor.p99Ms && exact,
     runs: runs.map((run) => `${ms(run.window.latencyMs.p50)}/${ms(run.window.latencyMs.p99)}`).join(', '),
     times: `the emitting statement: ${spreadText(medianSpread(runs.map((run) => run.emitted.publishMs)))}; schedule at worst ${ms(Math.max(...runs.map((run) => run.emitted.latestMs)))} late`,
     cpu: cpuText(runs.map((run) => run.cpu)),
@@ -128,9 +134,20 @@ export async function sustained(stage: Stage): Promise<Row[]> {
       cpu: cpuText(runs.map((run) => run.cpu)),
     },
   ]
-  rows.push(await paced(stage, service, SHARE * perSecond, forMs))
-  rows.push(await paced(stage, service, SHARE * SUSTAINED_MIN, forMs))
+  for (const pace of [SHARE * perSecond, SHARE * SUSTAINED_MIN])
+    rows.push(await paced(stage, service, { perSecond: pace, forMs }, AT_SHARE))
   rows.push({ what: 'memory of the service in these runs', measured: peakText(service) })
+  await service.stop()
+  return rows
+}
+
+/** Where the engine has time: what an event waits for is the path itself. */
+export async function calm(stage: Stage): Promise<Row[]> {
+  await clear(stage)
+  const service = await stage.bed.start()
+  const pace = { perSecond: CALM_PER_SECOND, forMs: stage.quick ? 8_000 : 25_000 }
+  const row = await paced(stage, service, pace, CALM)
+  const rows = [row, { what: 'memory of the service at that rate', measured: peakText(service) }]
   await service.stop()
   return rows
 }

@@ -51,10 +51,18 @@ export interface ClaimLimits {
   ahead(laneId: string, cap: number): number
 }
 
+/** What the database's clock said, Unix milliseconds, and when it did, by this process's monotonic one. */
+export interface DatabaseClock {
+  ms: number
+  readAt: number
+}
+
+/** The time now by the database's clock: the process's own may be wrong. */
+export const databaseNow = ({ ms, readAt }: DatabaseClock): number => ms + performance.now() - readAt
+
 export interface Claim {
   rows: Claimed[]
-  /** The database's clock at the claim, Unix milliseconds. */
-  databaseNowMs: number
+  clock: DatabaseClock
   /** More lanes may be due. */
   more: boolean
   /** Time until the next lane is due, by the database's clock; null if nothing is scheduled or it is due now. */
@@ -90,11 +98,18 @@ interface Allowance {
  * How many of a lane's rows are leased, by this worker and in all. The cap stays exact: rows are leased ahead only
  * while no other worker holds any, and while more than the cap are leased nobody else gets one.
  */
-const HELD = (workerId: string) => sql`
+export const HELD = (workerId: string) => sql`
   select count(*)::int as all_held, count(*) filter (where split_part(f.lease_id, '/', 1) = ${workerId})::int as own_held
   from deliveries f where f.lane_id = l.id and f.lease_id is not null`
 
-const LIMIT = sql`(case when l.ahead > l.cap and h.all_held = h.own_held then l.ahead else l.cap end)`
+/** How many rows of a lane this worker may hold. */
+export const LIMIT = sql`(case when l.ahead > l.cap and h.all_held = h.own_held then l.ahead else l.cap end)`
+
+/** What a send needs of a delivery `d`, its event `e` and its webhook `w`. */
+export const CLAIMED_FIELDS = sql`
+  d.tenant_id, d.webhook_id, d.id, d.lane_id, d.event_id, d.event_type, d.lease_id, d.cycle, d.retry, d.attempts,
+  e.body, e.app_id as event_app_id, w.url, w.app_id, w.secret_sealed,
+  case when w.previous_secret_until > now() then w.previous_secret_sealed end as previous_secret_sealed`
 
 function leaseRows(
   tx: Db,
@@ -120,9 +135,7 @@ function leaseRows(
       left join webhooks w on w.tenant_id = p.tenant_id and w.id = p.webhook_id
       left join events e on e.tenant_id = p.tenant_id and e.id = p.event_id
     where d.tenant_id = p.tenant_id and d.webhook_id = p.webhook_id and d.id = p.id
-    returning d.tenant_id, d.webhook_id, d.id, d.lane_id, d.event_id, d.event_type, d.lease_id, d.cycle, d.retry, d.attempts,
-      e.body, e.app_id as event_app_id, w.url, w.app_id, w.secret_sealed, p.slow, p.cap,
-      case when w.previous_secret_until > now() then w.previous_secret_sealed end as previous_secret_sealed`)
+    returning ${CLAIMED_FIELDS}, p.slow, p.cap`)
 }
 
 /**
@@ -192,12 +205,13 @@ export function claim(asyncCommit: Db, workerId: string, limits: ClaimLimits): P
   const count = Math.min(LANES_A_CLAIM, limits.free)
   return asyncCommit.tx(async (tx) => {
     const lanes = await lockDueLanes(tx, limits, count)
-    if (lanes.length === 0) return { rows: [], databaseNowMs: 0, more: false, nextInMs: await untilNextLane(tx) }
+    const clock = { ms: lanes[0]?.now_ms ?? Date.now(), readAt: performance.now() }
+    if (lanes.length === 0) return { rows: [], clock, more: false, nextInMs: await untilNextLane(tx) }
     const allowances = allowancesOf(lanes, limits)
     const rows = await leaseRows(tx, lanes, allowances, workerId, limits.free)
     const stillDue = await rescheduleLanes(tx, lanes, allowances, workerId)
     // A lane that is due but returned nothing is no reason to claim again at once.
     const more = rows.some((row) => stillDue.has(row.lane_id)) || lanes.length === count
-    return { rows, databaseNowMs: lanes[0]?.now_ms ?? Date.now(), more, nextInMs: null }
+    return { rows, clock, more, nextInMs: null }
   })
 }

@@ -45,8 +45,8 @@ export interface Completed {
   settled: number
   deadLettered: number
   failing: FailingLane[]
-  /** Whether a lane has something to send now. */
-  due: boolean
+  /** Whether a lane was changed, which may be due sooner than the claims know. */
+  woken: boolean
 }
 
 /** The engine's two connections to the database. */
@@ -168,7 +168,6 @@ interface LaneState {
   webhook_id: Id<'wh'>
   failing_since: Date | null
   test: boolean
-  due: boolean
   overdue: boolean
 }
 
@@ -197,7 +196,7 @@ function settleLanes(db: Db, lanes: readonly LaneResult[], disableAfterMs: numbe
     from r join k on k.tenant_id = r.tenant_id and k.id = r.id
     where l.tenant_id = k.tenant_id and l.id = k.id
       and (k.saturated or r.next_at is not null or r.failed or k.failing_since is not null or k.timeouts > 0 or k.slow <> r.slow)
-    returning l.tenant_id, l.webhook_id, l.failing_since, l.id <> l.webhook_id as test, l.due_at <= now() as due,
+    returning l.tenant_id, l.webhook_id, l.failing_since, l.id <> l.webhook_id as test,
       coalesce(l.failing_since <= now() - ${disableAfterMs} * interval '1 millisecond', false) as overdue`)
 }
 
@@ -241,7 +240,7 @@ function completedOf(settled: readonly Settled[], lanes: readonly LaneState[]): 
         webhookId: lane.webhook_id,
         failingSince: lane.failing_since as Date,
       })),
-    due: lanes.some((lane) => lane.due),
+    woken: lanes.length > 0,
   }
 }
 
@@ -312,7 +311,7 @@ export async function completeEach(
     return await complete(dbs, publisher, batch, disableAfterMs)
   } catch (error) {
     if (isTransient(error)) throw error
-    const sum: Completed = { settled: 0, deadLettered: 0, failing: [], due: batch.length > 1 }
+    const sum: Completed = { settled: 0, deadLettered: 0, failing: [], woken: true }
     if (batch.length === 1) refused(batch[0] as Outcome, error)
     else {
       for (const outcome of batch) {

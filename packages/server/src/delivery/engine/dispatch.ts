@@ -2,15 +2,16 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { Publisher } from '../../platform/events/events.ts'
 import { createSignal, type Signal } from '../../platform/events/signal.ts'
-import { type Claim, type Claimed, claim, LEASE_SECONDS } from './claim.ts'
+import { type Claimed, claim, type DatabaseClock, databaseNow, LEASE_SECONDS } from './claim.ts'
 import { completeEach, notSent, type Outcome } from './complete.ts'
 import { createGates } from './gates.ts'
 import { createSender, isSendable } from './send.ts'
 import type { Heartbeat } from './upkeep/leases.ts'
 import { disableFailing } from './upkeep/sweep.ts'
+import type { Leasing, NewClaim } from './write-deliveries.ts'
 
-/** The pause between two database calls. Work that arrives meanwhile joins the batch, so that load makes batches larger, not more frequent. */
-export const GAP_MS = 10
+/** The longest pause between two database calls. */
+const GAP_MAX_MS = 10
 const OUTCOMES_A_FLUSH = 400
 const UNFLUSHED_MAX = 1_000
 /** With less of the lease left than this, a send could outlive it. */
@@ -24,6 +25,14 @@ const SLOTS_A_TENANT = SLOTS / 4
 const SLOTS_SLOW = SLOTS / 2
 
 export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
+
+/**
+ * The pause after a batch. Work that arrives meanwhile joins the next one, so that load makes batches larger, not more
+ * frequent; where each is a single row, none waits.
+ */
+export async function pauseAfter(rows: number): Promise<void> {
+  if (rows > 1) await pause(Math.min(rows - 1, GAP_MAX_MS))
+}
 
 export interface DispatchOptions {
   workerId: string
@@ -75,24 +84,27 @@ function createDispatchQuota() {
   }
 }
 
-/** Claims, sends and completes: the middle of the engine, for one process. */
-export function createDispatch(deps: Deps, { workerId, heartbeat, due, publisher, asyncCommit }: DispatchOptions) {
-  const { db, log, metrics, config } = deps
-  const slots = createDispatchQuota()
-  const gates = createGates()
+interface SendOptions extends Pick<DispatchOptions, 'heartbeat' | 'due'> {
+  slots: ReturnType<typeof createDispatchQuota>
+  gates: ReturnType<typeof createGates>
+  /** Stores an outcome, soon. */
+  keep(outcome: Outcome): void
+}
+
+/** Sends what was leased, each delivery when its turn comes. `leasedAt`: before the lease, by the monotonic clock. */
+function createSends(deps: Deps, { heartbeat, due, slots, gates, keep }: SendOptions) {
+  const { metrics } = deps
   const send = createSender(deps)
-  const flush = createSignal()
-  const unflushed: Outcome[] = []
 
   /** Sends a row when its turn comes. If it is too late, or the database is unreachable, nothing is sent: the lease expires or is returned. */
-  async function attempt(row: Claimed, claimed: Claim, leasedAt: number): Promise<Outcome | undefined> {
+  async function attempt(row: Claimed, clock: DatabaseClock, leasedAt: number): Promise<Outcome | undefined> {
     const age = () => performance.now() - leasedAt
     if (!isSendable(row))
-      return notSent(row, claimed.databaseNowMs, 'dead_letter', 'the event is older than the retention period')
-    if (!(await gates.enter(row))) return notSent(row, claimed.databaseNowMs, 'released', null)
+      return notSent(row, databaseNow(clock), 'dead_letter', 'the event is older than the retention period')
+    if (!(await gates.enter(row))) return notSent(row, databaseNow(clock), 'released', null)
     try {
       if (age() > LEASE_SECONDS * 1000 - LEASE_LEFT_MIN_MS || !heartbeat.alive()) return undefined
-      const outcome = await send(row, claimed.databaseNowMs + age())
+      const outcome = await send(row, databaseNow(clock))
       gates.learn(row.lane_id, outcome.next.kind === 'succeeded', outcome.durationMs)
       metrics.attempts.inc({ outcome: outcome.next.kind })
       metrics.attemptSeconds.observe(outcome.durationMs / 1000)
@@ -102,12 +114,11 @@ export function createDispatch(deps: Deps, { workerId, heartbeat, due, publisher
     }
   }
 
-  async function deliver(row: Claimed, claimed: Claim, leasedAt: number): Promise<void> {
+  async function deliver(row: Claimed, clock: DatabaseClock, leasedAt: number): Promise<void> {
     try {
-      const outcome = await attempt(row, claimed, leasedAt)
+      const outcome = await attempt(row, clock, leasedAt)
       if (outcome === undefined) return
-      unflushed.push(outcome)
-      flush.raise()
+      keep(outcome)
     } finally {
       slots.release(row)
       metrics.inFlight.set(slots.taken())
@@ -116,14 +127,45 @@ export function createDispatch(deps: Deps, { workerId, heartbeat, due, publisher
     }
   }
 
+  return function begin(claimed: NewClaim, leasedAt: number): void {
+    for (const row of claimed.rows) {
+      slots.take(row)
+      void deliver(row, claimed.clock, leasedAt)
+    }
+    metrics.inFlight.set(slots.taken())
+  }
+}
+
+/** Claims, sends and completes: the middle of the engine, for one process. */
+export function createDispatch(deps: Deps, { workerId, heartbeat, due, publisher, asyncCommit }: DispatchOptions) {
+  const { db, log, metrics, config } = deps
+  const slots = createDispatchQuota()
+  const gates = createGates()
+  const flush = createSignal()
+  const unflushed: Outcome[] = []
+  const keep = (outcome: Outcome) => {
+    unflushed.push(outcome)
+    flush.raise()
+  }
+  const begin = createSends(deps, { heartbeat, due, slots, gates, keep })
+
+  const isBlocked = () => unflushed.length >= UNFLUSHED_MAX || !heartbeat.alive() || slots.free() === 0
+
   const refused = ({ row }: Outcome, error: unknown) =>
     log.error({ err: error, deliveryId: row.id }, 'an outcome could not be stored')
 
   return {
+    /** What may be leased without a claim; null while nothing may. */
+    leasing(): Leasing | null {
+      if (isBlocked()) return null
+      const { roomOf } = slots
+      return { workerId, perLane: config.webhookConcurrency, free: slots.free(), roomOf, ahead: gates.ahead }
+    },
+    begin,
     /** Leases what is due and sends it, or waits for something to be. */
     async claimTurn(pollMs: number): Promise<void> {
       gates.drain(false)
-      if (unflushed.length >= UNFLUSHED_MAX || !heartbeat.alive() || slots.free() === 0) {
+      if (isBlocked()) {
         await due.wait(BLOCKED_PAUSE_MS)
         return
       }
@@ -137,23 +179,20 @@ export function createDispatch(deps: Deps, { workerId, heartbeat, due, publisher
         roomOf: slots.roomOf,
         ahead: gates.ahead,
       })
-      for (const row of claimed.rows) {
-        slots.take(row)
-        void deliver(row, claimed, leasedAt)
-      }
-      metrics.inFlight.set(slots.taken())
+      begin(claimed, leasedAt)
       if (claimed.more) return
-      await pause(GAP_MS)
+      await pauseAfter(claimed.rows.length)
       await due.wait(Math.min(pollMs, claimed.nextInMs ?? pollMs, gates.waiting() > 0 ? BLOCKED_PAUSE_MS : pollMs))
     },
     /** Stores outcomes, or waits for some. */
     async flushTurn(pollMs: number): Promise<void> {
       if (unflushed.length === 0) {
         await flush.wait(pollMs)
-        if (unflushed.length > 0 && unflushed.length < OUTCOMES_A_FLUSH) await pause(GAP_MS)
+        if (unflushed.length > 0 && unflushed.length < OUTCOMES_A_FLUSH) await pause(GAP_MAX_MS)
         return
       }
       const batch = unflushed.slice(0, OUTCOMES_A_FLUSH)
+      const wasBlocked = isBlocked()
       const done = await completeEach({ db, asyncCommit }, publisher, batch, config.webhookDisableAfterMs, refused)
       // Only now: while the database is unreachable they are kept, and stored when it is reachable again.
       unflushed.splice(0, batch.length)
@@ -164,7 +203,7 @@ export function createDispatch(deps: Deps, { workerId, heartbeat, due, publisher
           'outcomes arrived after their lease had expired and were dropped',
         )
       }
-      due.raise()
+      if (done.woken || wasBlocked) due.raise()
       for (const lane of done.failing) await disableFailing(db, publisher, lane, config.webhookDisableAfterMs)
     },
     /** Whether anything is being sent or waits to be stored. */

@@ -79,7 +79,9 @@ describe('fan-out', () => {
     const receiver = await newReceiver()
     const webhooks = await Promise.all(Array.from({ length: 40 }, () => subscribe(tenant, receiver.url)))
     for (const { id } of webhooks) await tenant.patch(`/webhooks/${id}`, { status: 'paused' })
-    const fanOuts = Array.from({ length: 4 }, () => createFanOut(service.deps.db, service.deps.now))
+    const fanOuts = Array.from({ length: 4 }, () =>
+      createFanOut({ asyncCommit: service.deps.db, now: service.deps.now }),
+    )
     for (let round = 0; round < 5; round += 1) {
       await Promise.all([insertEvents(service, tenant, 15), insertEvents(service, tenant, 15)])
       // Beside the two workers' own. A deadlock would be an error here.

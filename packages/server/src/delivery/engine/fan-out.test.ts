@@ -19,7 +19,7 @@ test('a backlog from before the worker started leaves without a pause, however m
   const tenant = await service.newTenant()
   await insertEvents(service, tenant, 1_000, Date.now() - MINUTE_MS)
   // No time passes.
-  const fanOut = createFanOut(service.deps.db, service.deps.now, () => 0)
+  const fanOut = createFanOut({ asyncCommit: service.deps.db, now: service.deps.now, monotonicMs: () => 0 })
   while ((await fanOut()).more);
   expect(await waiting(tenant)).toBe(0)
 })
@@ -27,7 +27,7 @@ test('a backlog from before the worker started leaves without a pause, however m
 test('a transaction that commits long after it began is seen within a second, also beside newer events', async () => {
   const tenant = await service.newTenant()
   let nowMs = 0
-  const fanOut = createFanOut(service.deps.db, service.deps.now, () => nowMs)
+  const fanOut = createFanOut({ asyncCommit: service.deps.db, now: service.deps.now, monotonicMs: () => nowMs })
   while ((await fanOut()).more);
   await insertEvents(service, tenant, 10, Date.now() - MINUTE_MS)
   await insertEvents(service, tenant, 10)

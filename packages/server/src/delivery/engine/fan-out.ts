@@ -1,6 +1,6 @@
 import { type Db, sql } from '../../platform/db/db.ts'
-import { countEnded } from '../../platform/events/counters.ts'
 import { idTime } from '../../platform/ids.ts'
+import { column, type Leasing, type Match, type NewClaim, writeDeliveries } from './write-deliveries.ts'
 
 /** How many webhooks of one event a transaction serves. */
 const CHUNK = 500
@@ -27,18 +27,6 @@ interface OutboxRow {
   /** Counted from 1 among the events of its tenant in the batch. */
   place: number
 }
-
-interface Match {
-  tenant_id: string
-  event_id: string
-  type: string
-  /** The event's. */
-  app_id: string | null
-  webhook_id: string
-  status: 'active' | 'paused' | 'disabled'
-}
-
-const column = <T, K extends keyof T>(rows: readonly T[], key: K): T[K][] => rows.map((row) => row[key])
 
 /**
  * The oldest events of the next tenants behind `after`, every tenant's first one before anyone's second: none waits
@@ -74,46 +62,6 @@ function findSubscribers(tx: Db, events: readonly OutboxRow[]): Promise<Match[]>
         and w.events && array[o.type, split_part(o.type, '.', 1) || '.*', '*']
       order by w.id limit ${CHUNK}) w
     order by o.position, w.id`)
-}
-
-/** The delivery's id follows from event and webhook, so that fanning out twice makes it once. Hex digits are base-32 digits. */
-const DELIVERY_ID = sql`'dlv_' || substr(m.event_id, 5, 10) || substr(encode(sha256(convert_to(m.event_id || m.webhook_id, 'UTF8')), 'hex'), 1, 16)`
-
-function matchRows(matches: readonly Match[]) {
-  return sql`unnest(${column(matches, 'tenant_id')}::text[], ${column(matches, 'event_id')}::text[], ${column(matches, 'type')}::text[],
-    ${column(matches, 'webhook_id')}::text[]) as m(tenant_id, event_id, type, webhook_id)`
-}
-
-/** Writes deliveries and makes their lanes due: one statement, so that the lanes are locked for it and the commit alone. */
-async function insertDeliveries(tx: Db, matches: readonly Match[], now: Date): Promise<void> {
-  const live = matches.filter((match) => match.status !== 'disabled')
-  if (live.length > 0) {
-    const lanes = [...new Map(live.map((match) => [match.webhook_id, match])).values()]
-    await tx.run(sql`
-      with k as materialized (
-        select tenant_id, id from lanes where (tenant_id, id) in (
-          select * from unnest(${column(lanes, 'tenant_id')}::text[], ${column(lanes, 'webhook_id')}::text[]))
-        order by tenant_id, id for no key update),
-      d as (
-        insert into deliveries (tenant_id, webhook_id, id, lane_id, event_id, event_type, next_at, created_at)
-        select m.tenant_id, m.webhook_id, ${DELIVERY_ID}, m.webhook_id, m.event_id, m.type, now(), now() from ${matchRows(live)}
-        on conflict do nothing)
-      update lanes l set due_at = least(l.due_at, now()), floor_at = least(l.floor_at, now())
-      from k where l.tenant_id = k.tenant_id and l.id = k.id`)
-  }
-  const missed = matches.filter((match) => match.status === 'disabled')
-  if (missed.length > 0) {
-    const apps = [...new Map(missed.map((match) => [match.event_id, match])).values()]
-    await tx.run(sql`
-      with ended as (
-        insert into deliveries_done (tenant_id, webhook_id, id, event_id, event_type, status, cycle, retry, attempts, created_at, done_at)
-        select m.tenant_id, m.webhook_id, ${DELIVERY_ID}, m.event_id, m.type, 'dead_letter', 0, 0, 0, now(), now() from ${matchRows(missed)}
-        on conflict do nothing returning tenant_id, event_id),
-      a as (
-        select * from unnest(${column(apps, 'event_id')}::text[], ${column(apps, 'app_id')}::text[]) as a(event_id, app_id)),
-      ${countEnded(sql`select tenant_id, app_id, 'dead_letter' from ended join a using (event_id)`, now)}
-      select`)
-  }
 }
 
 /**
@@ -171,6 +119,16 @@ export interface FannedOut {
   deliveries: number
   /** There is more to do at once. */
   more: boolean
+  /** Deliveries that this worker may send now; null if it leased none. */
+  claimed: NewClaim | null
+}
+
+export interface FanOutOptions {
+  asyncCommit: Db
+  now(): Date
+  /** What this worker may lease at once; null if it may not. Without it, all deliveries are left to the claims. */
+  leasing?(): Leasing | null
+  monotonicMs?(): number
 }
 
 /**
@@ -178,7 +136,7 @@ export interface FannedOut {
  * not wait for the disk: lost in a crash of the database, the outbox rows are back, and the same deliveries follow. A
  * reader outside the database must not be told a feed position before it is durable.
  */
-export function createFanOut(asyncCommit: Db, now: () => Date, monotonicMs: () => number = () => performance.now()) {
+export function createFanOut({ asyncCommit, now, leasing, monotonicMs = () => performance.now() }: FanOutOptions) {
   let limit = EVENTS_A_BATCH_MAX
   /** When a visit that looked at everything began and left nothing behind. */
   let everythingAt = Number.NEGATIVE_INFINITY
@@ -190,7 +148,7 @@ export function createFanOut(asyncCommit: Db, now: () => Date, monotonicMs: () =
       const restart = turnOf !== ''
       const events = await takeEvents(tx, since, turnOf, limit)
       turnOf = events[0]?.tenants === TENANTS_A_BATCH ? (column(events, 'tenant_id').sort().at(-1) as string) : ''
-      if (events.length === 0) return { events: 0, deliveries: 0, more: restart }
+      if (events.length === 0) return { events: 0, deliveries: 0, more: restart, claimed: null }
       const { taken, byEvent } = fitting(events, await findSubscribers(tx, events))
       const served = taken.flatMap((event) => byEvent.get(event.event_id) ?? [])
       const full = (event: OutboxRow) => (byEvent.get(event.event_id)?.length ?? 0) === CHUNK
@@ -202,11 +160,11 @@ export function createFanOut(asyncCommit: Db, now: () => Date, monotonicMs: () =
         taken.filter((event) => !full(event)),
         unfinished,
       )
-      await insertDeliveries(tx, served, now())
+      const claimed = await writeDeliveries(tx, served, leasing?.() ?? null, now())
       const more = restart || fillsShare(events, limit) || taken.length < events.length || unfinished.length > 0
       const deliveriesAnEvent = Math.max(1, served.length) / taken.length
       limit = Math.max(1, Math.min(EVENTS_A_BATCH_MAX, Math.floor(DELIVERIES_A_BATCH / deliveriesAnEvent)))
-      return { events: taken.length, deliveries: served.length, more }
+      return { events: taken.length, deliveries: served.length, more, claimed }
     })
   }
 

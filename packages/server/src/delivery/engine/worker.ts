@@ -2,7 +2,7 @@ import { type Db, isOutage } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { createSignal, type Signal } from '../../platform/events/signal.ts'
 import { newId } from '../../platform/ids.ts'
-import { createDispatch, GAP_MS, pause } from './dispatch.ts'
+import { createDispatch, pause, pauseAfter } from './dispatch.ts'
 import { createFanOut } from './fan-out.ts'
 import { createHeartbeat, HEARTBEAT_MS, signOff } from './upkeep/leases.ts'
 import { createMaintenance, type EngineTask } from './upkeep/maintenance.ts'
@@ -61,10 +61,14 @@ export function createWorker(deps: Deps, options: WorkerOptions): Worker {
     publisher,
     asyncCommit: options.asyncCommit,
   })
-  const fanOut = createFanOut(options.asyncCommit, deps.now)
+  let stopping = false
+  const fanOut = createFanOut({
+    asyncCommit: options.asyncCommit,
+    now: deps.now,
+    leasing: () => (stopping ? null : dispatch.leasing()),
+  })
   const upkeep = createMaintenance(deps, publisher, heartbeat, options)
   const pollMs = () => (options.listening() ? POLL_LISTENING_MS : POLL_DEAF_MS)
-  let stopping = false
   let abandoned = false
   let loops: Promise<unknown>[] = []
 
@@ -82,11 +86,14 @@ export function createWorker(deps: Deps, options: WorkerOptions): Worker {
   }
 
   async function fanOutTurn(): Promise<void> {
+    // Before the lease: as this process counts it, it never outlasts the database's.
+    const startedAt = performance.now()
     const done = await fanOut()
+    if (done.claimed !== null) dispatch.begin(done.claimed, startedAt)
     metrics.fannedOut.inc(done.events)
-    if (done.deliveries > 0) signals.due.raise()
+    if (done.deliveries > (done.claimed?.rows.length ?? 0)) signals.due.raise()
     if (done.more) return
-    await pause(GAP_MS)
+    await pauseAfter(done.events)
     await signals.outbox.wait(pollMs())
   }
 

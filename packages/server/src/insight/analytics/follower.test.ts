@@ -142,7 +142,7 @@ test('an event that gets into the feed while retention looks is not taken before
   const api = await startService({ HALFKEY_ROLE: 'api' })
   try {
     const tenant = await api.newTenant()
-    const fanOut = createFanOut(api.deps.db, api.deps.now)
+    const fanOut = createFanOut({ asyncCommit: api.deps.db, now: api.deps.now })
     const all = async () => {
       while ((await fanOut()).more);
       while (await followFeed(api.deps.db, analyticsFollower));

@@ -3,8 +3,11 @@ import { type Connection, type Db, sql } from '../db/db.ts'
 import type { Logger } from '../observability/log.ts'
 
 const CHANNEL = 'halfkey'
-/** Signals of one interval are sent as one: a notification costs every commit a moment of a global lock. */
-const COALESCE_MS = 20
+/**
+ * Signals of one interval are sent as one: a notification costs every commit a moment of a global lock. The interval is
+ * as many milliseconds as signals were raised in the one before, up to this: where there are few, none waits.
+ */
+const COALESCE_MAX_MS = 20
 const RECONNECT_MS = 500
 
 export type SignalName = 'outbox' | 'due'
@@ -45,19 +48,25 @@ export function createSignal(): Signal {
 /** Raises the signals of other processes: after the commit, never in its transaction, at most once per interval. */
 export function createNotifier(db: Db, log: Logger): (signal: SignalName) => void {
   const pending = new Set<SignalName>()
+  let raised = 0
   let timer: NodeJS.Timeout | undefined
+
+  function send(): void {
+    const names = [...pending]
+    pending.clear()
+    timer = names.length === 0 ? undefined : setTimeout(send, Math.min(raised, COALESCE_MAX_MS))
+    raised = 0
+    if (names.length === 0) return
+    // Not heard, the worker polls: a lost notification costs a moment, never an event.
+    db.run(sql`select pg_notify(${CHANNEL}, name) from unnest(${names}::text[]) as name`).catch((error: unknown) =>
+      log.debug({ err: error }, 'notification not sent'),
+    )
+  }
+
   return (signal) => {
     pending.add(signal)
-    if (timer !== undefined) return
-    timer = setTimeout(() => {
-      timer = undefined
-      const names = [...pending]
-      pending.clear()
-      // Not heard, the worker polls: a lost notification costs a moment, never an event.
-      db.run(sql`select pg_notify(${CHANNEL}, name) from unnest(${names}::text[]) as name`).catch((error: unknown) =>
-        log.debug({ err: error }, 'notification not sent'),
-      )
-    }, COALESCE_MS)
+    raised += 1
+    if (timer === undefined) send()
   }
 }
 

@@ -119,7 +119,7 @@ test('what the follower has still to fold is left to it', async () => {
   const api = await startService({ HALFKEY_ROLE: 'api' })
   try {
     const tenant = await api.newTenant()
-    const fanOut = createFanOut(api.deps.db, api.deps.now)
+    const fanOut = createFanOut({ asyncCommit: api.deps.db, now: api.deps.now })
     const arrive = async (count: number) => {
       await insertEvents(api, tenant, count)
       while ((await fanOut()).more);
