@@ -28,85 +28,68 @@ interface OutboxRow {
   place: number
 }
 
+/** An event with one of its webhooks, or with null if it has none. */
+type FoundRow = OutboxRow & Pick<Match, 'status' | 'idle'> & { webhook_id: string | null }
+
 /**
- * The oldest events of the next tenants behind `after`, every tenant's first one before anyone's second: none waits
- * behind another's flood. From one tenant to the next the index is skipped through.
+ * Takes the oldest events of the next tenants behind `after`, every tenant's first one before anyone's second: none waits
+ * behind another's flood. From one tenant to the next the index is skipped through. Locks the lanes of their webhooks, in
+ * id order as every writer does, before anything else is locked: whoever counts what is leased does so afterwards.
  */
-function takeEvents(tx: Db, since: string, after: string, limit: number): Promise<OutboxRow[]> {
-  return tx.query<OutboxRow>(sql`
+function takeEvents(tx: Db, since: string, after: string, limit: number): Promise<FoundRow[]> {
+  return tx.query<FoundRow>(sql`
     with recursive t(tenant_id, n) as (
       (select tenant_id, 1 from outbox where tenant_id > ${after} and event_id >= ${since} order by tenant_id limit 1)
       union all
       select (select o.tenant_id from outbox o where o.tenant_id > t.tenant_id and o.event_id >= ${since} order by o.tenant_id limit 1), t.n + 1
       from t where t.tenant_id is not null and t.n < ${TENANTS_A_BATCH}),
-    found as (select tenant_id, count(*) over () as tenants from t where tenant_id is not null)
-    select o.* from found
-    cross join lateral (
-      select x.*, row_number() over (order by x.event_id) as place, found.tenants from (
-        select tenant_id, event_id, app_id, type, after_webhook_id from outbox
-        where tenant_id = found.tenant_id and event_id >= ${since} order by event_id
-        limit ceil(${limit}::float8 / found.tenants) for update skip locked) x) o
-    order by o.place, o.event_id`)
+    found as (select tenant_id, count(*) over () as tenants from t where tenant_id is not null),
+    o as materialized (
+      select o.* from found
+      cross join lateral (
+        select x.*, row_number() over (order by x.event_id) as place, found.tenants from (
+          select tenant_id, event_id, app_id, type, after_webhook_id from outbox
+          where tenant_id = found.tenant_id and event_id >= ${since} order by event_id
+          limit ceil(${limit}::float8 / found.tenants) for update skip locked) x) o),
+    m as materialized (
+      select o.*, w.id as webhook_id, w.status from o
+      left join lateral (
+        select w.id, w.status from webhooks w
+        where w.tenant_id = o.tenant_id and w.id > o.after_webhook_id and w.deleted_at is null
+          and (w.app_id is null or w.app_id = o.app_id)
+          and w.events && array[o.type, split_part(o.type, '.', 1) || '.*', '*']
+        order by w.id limit ${CHUNK}) w on true),
+    k as materialized (
+      select l.* from (select distinct tenant_id, webhook_id from m where status <> 'disabled' order by tenant_id, webhook_id) x
+      cross join lateral (
+        select id, due_at > now() and not (saturated or held or slow) and timeouts = 0 as idle from lanes
+        where tenant_id = x.tenant_id and id = x.webhook_id for no key update) l)
+    select m.*, coalesce(k.idle, false) as idle from m left join k on k.id = m.webhook_id
+    order by m.place, m.event_id, m.webhook_id`)
 }
 
-function findSubscribers(tx: Db, events: readonly OutboxRow[]): Promise<Match[]> {
-  return tx.query<Match>(sql`
-    select o.tenant_id, o.event_id, o.type, o.app_id, w.id as webhook_id, w.status
-    from unnest(${column(events, 'tenant_id')}::text[], ${column(events, 'event_id')}::text[], ${column(events, 'app_id')}::text[],
-      ${column(events, 'type')}::text[], ${column(events, 'after_webhook_id')}::text[]) with ordinality
-      as o(tenant_id, event_id, app_id, type, after, position)
-    cross join lateral (
-      select w.id, w.status from webhooks w
-      where w.tenant_id = o.tenant_id and w.id > o.after and w.deleted_at is null
-        and (w.app_id is null or w.app_id = o.app_id)
-        and w.events && array[o.type, split_part(o.type, '.', 1) || '.*', '*']
-      order by w.id limit ${CHUNK}) w
-    order by o.position, w.id`)
+interface Taken {
+  event: OutboxRow
+  matches: Match[]
 }
 
-/**
- * Takes finished events out of the outbox, moves the others' cursor, and gives each event its place in its tenant's
- * feed. The feed's head is locked until the commit, and always before any lane.
- */
-async function settleOutbox(
-  tx: Db,
-  done: readonly OutboxRow[],
-  unfinished: readonly { row: OutboxRow; after: string }[],
-): Promise<void> {
-  const fresh = [...done, ...unfinished.map(({ row }) => row)].filter((event) => event.after_webhook_id === '')
-  await tx.run(sql`
-    with gone as (
-      delete from outbox where (tenant_id, event_id) in (
-        select * from unnest(${column(done, 'tenant_id')}::text[], ${column(done, 'event_id')}::text[]))),
-    moved as (
-      update outbox o set after_webhook_id = u.after
-      from unnest(${unfinished.map((each) => each.row.event_id)}::text[], ${unfinished.map((each) => each.row.tenant_id)}::text[],
-        ${unfinished.map((each) => each.after)}::text[]) as u(event_id, tenant_id, after)
-      where o.event_id = u.event_id and o.tenant_id = u.tenant_id),
-    e as (
-      select tenant_id, event_id, row_number() over (partition by tenant_id order by event_id) as place
-      from unnest(${column(fresh, 'tenant_id')}::text[], ${column(fresh, 'event_id')}::text[]) as t(tenant_id, event_id)),
-    n as (select tenant_id, count(*) as n from e group by tenant_id order by tenant_id),
-    h as (
-      insert into feed_heads as f (tenant_id, seq) select tenant_id, n from n order by tenant_id
-      on conflict (tenant_id) do update set seq = f.seq + excluded.seq returning f.tenant_id, f.seq)
-    insert into feed (tenant_id, seq, event_id)
-    select e.tenant_id, h.seq - n.n + e.place, e.event_id from e join n using (tenant_id) join h using (tenant_id)`)
-}
-
-/** As many events as the batch can serve: those behind are left in the outbox for the next one. */
-function fitting(events: readonly OutboxRow[], matches: readonly Match[]) {
-  const byEvent = Map.groupBy(matches, (match) => match.event_id)
-  const taken: OutboxRow[] = []
+/** The events with their webhooks, as many as the batch can serve: those behind are left in the outbox for the next one. */
+function fitting(found: readonly FoundRow[]): Taken[] {
+  const taken: Taken[] = []
   let deliveries = 0
-  for (const event of events) {
-    const own = byEvent.get(event.event_id)?.length ?? 0
-    if (taken.length > 0 && deliveries + own > DELIVERIES_A_BATCH) break
-    taken.push(event)
-    deliveries += own
+  for (const [event, ...more] of Map.groupBy(found, (row) => row.event_id).values() as Iterable<
+    [FoundRow, ...FoundRow[]]
+  >) {
+    const matches = [event, ...more].filter((row): row is FoundRow & Match => row.webhook_id !== null)
+    if (taken.length > 0 && deliveries + matches.length > DELIVERIES_A_BATCH) break
+    taken.push({ event, matches })
+    deliveries += matches.length
   }
-  return { taken, byEvent }
+  return taken
 }
+
+/** Whether the event may have further webhooks, for the next batch. */
+const isUnfinished = ({ matches }: Taken): boolean => matches.length === CHUNK
 
 /** Whether some tenant has given as many events as a batch takes of it: it may have more, even if the others have few. */
 function fillsShare(events: readonly OutboxRow[], limit: number): boolean {
@@ -146,25 +129,24 @@ export function createFanOut({ asyncCommit, now, leasing, monotonicMs = () => pe
   function visit(since: string): Promise<FannedOut> {
     return asyncCommit.tx(async (tx) => {
       const restart = turnOf !== ''
-      const events = await takeEvents(tx, since, turnOf, limit)
-      turnOf = events[0]?.tenants === TENANTS_A_BATCH ? (column(events, 'tenant_id').sort().at(-1) as string) : ''
-      if (events.length === 0) return { events: 0, deliveries: 0, more: restart, claimed: null }
-      const { taken, byEvent } = fitting(events, await findSubscribers(tx, events))
-      const served = taken.flatMap((event) => byEvent.get(event.event_id) ?? [])
-      const full = (event: OutboxRow) => (byEvent.get(event.event_id)?.length ?? 0) === CHUNK
-      const unfinished = taken
-        .filter(full)
-        .map((row) => ({ row, after: byEvent.get(row.event_id)?.at(-1)?.webhook_id ?? '' }))
-      await settleOutbox(
-        tx,
-        taken.filter((event) => !full(event)),
-        unfinished,
-      )
-      const claimed = await writeDeliveries(tx, served, leasing?.() ?? null, now())
-      const more = restart || fillsShare(events, limit) || taken.length < events.length || unfinished.length > 0
-      const deliveriesAnEvent = Math.max(1, served.length) / taken.length
+      const found = await takeEvents(tx, since, turnOf, limit)
+      turnOf = found[0]?.tenants === TENANTS_A_BATCH ? (column(found, 'tenant_id').sort().at(-1) as string) : ''
+      if (found.length === 0) return { events: 0, deliveries: 0, more: restart, claimed: null }
+      const taken = fitting(found)
+      const [unfinished, done] = [taken.filter(isUnfinished), taken.filter((each) => !isUnfinished(each))]
+      const matches = taken.flatMap((each) => each.matches)
+      const claimed = await writeDeliveries(tx, {
+        done: done.map(({ event }) => event),
+        unfinished: unfinished.map(({ event, matches }) => ({ event, after: matches.at(-1)?.webhook_id as string })),
+        matches,
+        leasing: leasing?.() ?? null,
+        now: now(),
+      })
+      const left = found.at(-1)?.event_id !== taken.at(-1)?.event.event_id
+      const more = restart || fillsShare(found, limit) || left || unfinished.length > 0
+      const deliveriesAnEvent = Math.max(1, matches.length) / taken.length
       limit = Math.max(1, Math.min(EVENTS_A_BATCH_MAX, Math.floor(DELIVERIES_A_BATCH / deliveriesAnEvent)))
-      return { events: taken.length, deliveries: served.length, more, claimed }
+      return { events: taken.length, deliveries: matches.length, more, claimed }
     })
   }
 

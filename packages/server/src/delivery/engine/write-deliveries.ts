@@ -12,6 +12,28 @@ export interface Match {
   app_id: string | null
   webhook_id: string
   status: 'active' | 'paused' | 'disabled'
+  /** The webhook is healthy and has nothing due: nobody waits there. */
+  idle: boolean
+}
+
+/** An event of the outbox. */
+export interface OutboxEvent {
+  tenant_id: string
+  event_id: string
+  /** The webhooks up to this one were served by earlier batches; '' for a new event. */
+  after_webhook_id: string
+}
+
+/** What a batch of the fan-out writes. */
+export interface Batch {
+  /** Events that leave the outbox. */
+  done: readonly OutboxEvent[]
+  /** Events that stay in it, with the last webhook that is served now. */
+  unfinished: readonly { event: OutboxEvent; after: string }[]
+  matches: readonly Match[]
+  /** Null if nothing may be leased. */
+  leasing: Leasing | null
+  now: Date
 }
 
 /** What a worker may lease when it writes deliveries. */
@@ -55,24 +77,14 @@ async function recordMissed(tx: Db, missed: readonly Match[], now: Date): Promis
     select`)
 }
 
-/** Locks the lanes of these matches in id order. @returns those that are healthy and have nothing due: nobody waits there */
-async function lockIdleLanes(tx: Db, matches: readonly Match[]): Promise<Set<string>> {
-  const lanes = [...new Map(matches.map((match) => [match.webhook_id, match])).values()]
-  const rows = await tx.query<{ id: string; idle: boolean }>(sql`
-    select id, due_at > now() and not (saturated or held or slow) and timeouts = 0 as idle from lanes
-    where (tenant_id, id) in (select * from unnest(${column(lanes, 'tenant_id')}::text[], ${column(lanes, 'webhook_id')}::text[]))
-    order by tenant_id, id for no key update`)
-  return new Set(rows.filter((row) => row.idle).map((row) => row.id))
-}
-
 /** Which matches this process has room to send now. */
-function wantedOf(matches: readonly Match[], idle: ReadonlySet<string>, leasing: Leasing | null): boolean[] {
+function wantedOf(matches: readonly Match[], leasing: Leasing | null): boolean[] {
   if (leasing === null) return matches.map(() => false)
   const room = new Map<string, number>()
   let { free } = leasing
-  return matches.map(({ tenant_id, webhook_id }) => {
+  return matches.map(({ tenant_id, idle }) => {
     const left = room.get(tenant_id) ?? leasing.roomOf(tenant_id)
-    if (!idle.has(webhook_id) || left <= 0 || free <= 0) return false
+    if (!idle || left <= 0 || free <= 0) return false
     room.set(tenant_id, left - 1)
     free -= 1
     return true
@@ -80,17 +92,50 @@ function wantedOf(matches: readonly Match[], idle: ReadonlySet<string>, leasing:
 }
 
 /**
- * Writes the deliveries of active webhooks. What may be sent at once is leased as it is written and its lane stays as it
- * is; the other lanes become due. The cap is exact: this statement counts what is leased after the lanes were locked.
+ * Parts of a statement: takes finished events out of the outbox, moves the others' cursor, and gives each event its place
+ * in its tenant's feed. The feed's head is locked until the commit.
  */
-async function insertDeliveries(tx: Db, matches: readonly Match[], leasing: Leasing | null): Promise<NewClaim | null> {
-  const wanted = wantedOf(matches, await lockIdleLanes(tx, matches), leasing)
+function settleOutbox({ done, unfinished }: Pick<Batch, 'done' | 'unfinished'>) {
+  const fresh = [...done, ...unfinished.map(({ event }) => event)].filter((event) => event.after_webhook_id === '')
+  const moved = unfinished.map(({ event }) => event)
+  return sql`
+    gone as (
+      delete from outbox where (tenant_id, event_id) in (
+        select * from unnest(${column(done, 'tenant_id')}::text[], ${column(done, 'event_id')}::text[]))),
+    moved as (
+      update outbox o set after_webhook_id = u.after
+      from unnest(${column(moved, 'event_id')}::text[], ${column(moved, 'tenant_id')}::text[], ${column(unfinished, 'after')}::text[])
+        as u(event_id, tenant_id, after)
+      where o.event_id = u.event_id and o.tenant_id = u.tenant_id),
+    fresh as (
+      select tenant_id, event_id, row_number() over (partition by tenant_id order by event_id) as place
+      from unnest(${column(fresh, 'tenant_id')}::text[], ${column(fresh, 'event_id')}::text[]) as t(tenant_id, event_id)),
+    counted as (select tenant_id, count(*) as n from fresh group by tenant_id order by tenant_id),
+    head as (
+      insert into feed_heads as f (tenant_id, seq) select tenant_id, n from counted order by tenant_id
+      on conflict (tenant_id) do update set seq = f.seq + excluded.seq returning f.tenant_id, f.seq),
+    fed as (
+      insert into feed (tenant_id, seq, event_id)
+      select e.tenant_id, h.seq - n.n + e.place, e.event_id from fresh e join counted n using (tenant_id) join head h using (tenant_id))`
+}
+
+/**
+ * Writes the deliveries of a batch, in one statement. What this worker may send at once is leased as it is written, and
+ * its lane stays as it is; the other lanes become due. The caller has locked the lanes, so that the cap is exact: what is
+ * leased is counted by a statement that began after the locks.
+ * @returns what the worker sends once the transaction has committed
+ */
+export async function writeDeliveries(tx: Db, batch: Batch): Promise<NewClaim | null> {
+  const { leasing, now } = batch
+  const matches = batch.matches.filter(({ status }) => status !== 'disabled')
+  const missed = batch.matches.filter(({ status }) => status === 'disabled')
   const { workerId, perLane } = leasing ?? { workerId: '', perLane: 0 }
   const ahead = matches.map(({ webhook_id }) => leasing?.ahead(webhook_id, perLane) ?? 0)
   const rows = await tx.query<Claimed & { now_ms: number }>(sql`
-    with m as (
+    with ${settleOutbox(batch)},
+    m as (
       select * from unnest(${column(matches, 'tenant_id')}::text[], ${column(matches, 'event_id')}::text[], ${column(matches, 'type')}::text[],
-        ${column(matches, 'webhook_id')}::text[], ${wanted}::boolean[], ${ahead}::int[]) with ordinality
+        ${column(matches, 'webhook_id')}::text[], ${wantedOf(matches, leasing)}::boolean[], ${ahead}::int[]) with ordinality
         as m(tenant_id, event_id, type, webhook_id, wanted, ahead, position)),
     l as (select distinct tenant_id, webhook_id as id, ${perLane}::int as cap, ahead from m where wanted),
     room as materialized (select l.id, ${LIMIT} - h.all_held as places from l cross join lateral (${HELD(workerId)}) h),
@@ -111,22 +156,7 @@ async function insertDeliveries(tx: Db, matches: readonly Match[], leasing: Leas
     from d join webhooks w on w.tenant_id = d.tenant_id and w.id = d.webhook_id
       join events e on e.tenant_id = d.tenant_id and e.id = d.event_id
     where d.lease_id is not null`)
-  return rows[0] === undefined ? null : { rows, clock: { ms: rows[0].now_ms, readAt: performance.now() } }
-}
-
-/**
- * Writes the deliveries of some events, and makes their lanes due where they cannot be sent at once.
- * @returns those that the worker has leased: it sends them once the transaction has committed
- */
-export async function writeDeliveries(
-  tx: Db,
-  matches: readonly Match[],
-  leasing: Leasing | null,
-  now: Date,
-): Promise<NewClaim | null> {
-  const live = matches.filter((match) => match.status !== 'disabled')
-  const claimed = live.length > 0 ? await insertDeliveries(tx, live, leasing) : null
-  const missed = matches.filter((match) => match.status === 'disabled')
+  const clock = { ms: rows[0]?.now_ms ?? 0, readAt: performance.now() }
   if (missed.length > 0) await recordMissed(tx, missed, now)
-  return claimed
+  return rows.length === 0 ? null : { rows, clock }
 }
