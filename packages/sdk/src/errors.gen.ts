@@ -38,7 +38,7 @@ export interface ApiErrors {
   contract_archived: 409
   /** No contract with this id is visible to this wallet. */
   contract_not_found: 404
-  /** The service cannot sign alone for this wallet, so a session cannot execute by itself. Omit serverExecute. */
+  /** The service cannot sign alone for this wallet, so its sessions cannot have serverExecute. Omit the field. */
   custody_not_delegable: 409
   /** This operation is not available for the wallet's custody. */
   custody_unsupported: 400
@@ -132,7 +132,7 @@ export interface ApiErrors {
   processor_unavailable: 500
   /** These messages contradict the earlier messages. Start again. */
   protocol_violated: 400
-  /** Your plan's quota is used up. Upgrade the plan, or wait for the next period. */
+  /** A quota of your plan is used up. `details` says which one, and what you can do. */
   quota_exceeded: 429
   /** Too many requests. Wait as long as `Retry-After` says, then retry. */
   rate_limited: 429
@@ -176,7 +176,7 @@ export interface ApiErrors {
   template_unknown: 400
   /** The ledger refused this transaction. Execute again with another commandId. */
   transaction_failed: 409
-  /** This transaction does not wait for a signature. */
+  /** This transaction no longer waits for a signature. Read its status with GET /transactions/:id. */
   transaction_settled: 409
   /** The body must be sent as application/json. */
   unsupported_media_type: 400
@@ -190,11 +190,11 @@ export interface ApiErrors {
   validation_failed: 400
   /** This user already has a wallet. */
   wallet_exists: 409
-  /** This wallet is frozen. */
+  /** This wallet is frozen. Unfreeze it first: POST /wallets/:id/unfreeze. */
   wallet_frozen: 409
   /** This user has no wallet. */
   wallet_not_found: 404
-  /** This wallet is not on its ledger yet. */
+  /** This wallet is not on its ledger yet. Wait for the event wallet.ready, then try again. */
   wallet_not_ready: 409
   /** This webhook is disabled. Set its status to active first. */
   webhook_disabled: 409

@@ -113,8 +113,8 @@ export function delegatedSessionsOf(calls: Calls) {
 export function denialsOf({ list }: Calls) {
   return {
     /**
-     * Lists what delegated sessions were refused, newest first: by user (`user_id`), wallet (`wallet_id`), session
-     * (`session_id`) or all. Kept for 30 days. Scope `delegated_sessions:read`.
+     * Lists what delegated sessions were refused, newest first: by user (`userId`), wallet (`walletId`), session
+     * (`sessionId`) or all. Kept for 30 days. Scope `delegated_sessions:read`.
      */
     list: (query?: Query<'/denials', 'get'>, options?: RequestOptions): List<Denial> =>
       list('/denials', {}, query, options),

@@ -13,11 +13,11 @@ export const DELEGATED_SESSION_ERRORS = {
   ],
   wallet_not_found: [404, 'This user has no wallet.'],
   contract_not_found: [404, 'No contract with this id is visible to this wallet.'],
-  wallet_frozen: [409, 'This wallet is frozen.'],
-  wallet_not_ready: [409, 'This wallet is not on its ledger yet.'],
+  wallet_frozen: [409, 'This wallet is frozen. Unfreeze it first: POST /wallets/:id/unfreeze.'],
+  wallet_not_ready: [409, 'This wallet is not on its ledger yet. Wait for the event wallet.ready, then try again.'],
   custody_not_delegable: [
     409,
-    'The service cannot sign alone for this wallet, so a session cannot execute by itself. Omit serverExecute.',
+    'The service cannot sign alone for this wallet, so its sessions cannot have serverExecute. Omit the field.',
   ],
   session_limit_reached: [
     409,
@@ -30,7 +30,10 @@ export const DELEGATED_SESSION_ERRORS = {
     409,
     'The key was reshared after this signature was started. Execute again with another commandId.',
   ],
-  transaction_settled: [409, 'This transaction does not wait for a signature.'],
+  transaction_settled: [
+    409,
+    'This transaction no longer waits for a signature. Read its status with GET /transactions/:id.',
+  ],
   delegated_session_revoked: [410, 'This delegated session was revoked.'],
   delegated_session_expired: [410, 'This delegated session has expired.'],
   delegated_session_exhausted: [410, 'This delegated session has no uses left.'],

@@ -45,7 +45,7 @@ export const guestRoutes: Route[] = [
     'POST /guests/cleanup',
     {
       summary: 'End old guest sessions',
-      description: `Ends expired guest sessions or, with \`olderThanMinutes\`, those created at least so many minutes ago: of the key's app, or of all apps. At most ${CLEANUP_MAX} per call; \`hasMore\` says whether to call again. Emits \`guest.expired\` for each. Expired sessions end without this call too.`,
+      description: `Ends expired guest sessions or, with \`olderThanMinutes\`, all guest sessions that are at least that old. A key that is bound to an app ends those of its app, other keys those of all apps. At most ${CLEANUP_MAX} per call; \`hasMore\` says whether to call again. Emits \`guest.expired\` for each. Expired sessions end without this call too.`,
       callers: secretKey('guests:write'),
       body: CleanUpGuests,
       reply: one(ExpiredGuests),

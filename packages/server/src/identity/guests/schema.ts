@@ -62,7 +62,8 @@ export type ConvertedGuest = z.infer<typeof ConvertedGuest>
 export const CleanUpGuests = z
   .strictObject({
     olderThanMinutes: z.int().min(0).max(AGE_MINUTES_MAX).optional().meta({
-      description: 'Ends guests that were created at least so many minutes ago, expired or not. 0 ends all.',
+      description:
+        'The age in minutes from which guest sessions are ended, whether they have expired or not. 0 ends all. Without it, only expired sessions are ended.',
       example: 60,
     }),
     dryRun: z.boolean().optional().meta({ description: 'Only counts, and changes nothing.' }),

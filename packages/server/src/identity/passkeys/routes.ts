@@ -72,7 +72,8 @@ export const passkeyRoutes: Route[] = [
     'POST /auth/passkey/login-verify',
     {
       summary: 'Sign in with a passkey',
-      description: 'Every invalid answer returns the same error. Emits `user.signed_in`.',
+      description:
+        'Whatever is wrong with the response to the challenge, the error is the same: 401 `assertion_invalid`. Emits `user.signed_in`.',
       callers: eitherKey('auth:write', 'ignored'),
       limit: 'sign_in',
       body: LoginVerify,

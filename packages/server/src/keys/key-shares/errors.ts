@@ -11,7 +11,7 @@ export const CIPHERTEXT_BYTES_MAX = 256 * 1024
 /** The errors of the key-share endpoints. */
 export const KEY_SHARE_ERRORS = {
   ...CUSTODY_ERRORS,
-  wallet_frozen: [409, 'This wallet is frozen.'],
+  wallet_frozen: [409, 'This wallet is frozen. Unfreeze it first: POST /wallets/:id/unfreeze.'],
   share_limit: [
     409,
     `A wallet stores at most ${GENERATIONS_MAX} generations and ${RECORDS_MAX} records of shares, and ${CIPHERTEXT_BYTES_MAX / 1024} KiB of ciphertexts. Delete shares that you no longer need.`,

@@ -71,7 +71,7 @@ export const keyShareRoutes: Route[] = [
     {
       summary: "Destroy a wallet's key shares",
       description:
-        'Deletes the stored data keys and ciphertexts of one generation. Shares that their holders have are not affected, and backups of the database keep them until you delete the backups. Without the service’s share, a `shared` wallet can sign only with the user’s two shares. Needs a recent second factor or sign-in. Emits `key_share.deleted`.',
+        'Deletes the stored data keys and ciphertexts of one generation. Shares that the user or others hold are not affected. Backups of the database still contain the deleted data, until you delete the backups. Without the service’s share, a `shared` wallet can sign only with the user’s two shares. Needs a recent second factor or sign-in. Emits `key_share.deleted`.',
       callers: currentUser(),
       params: WalletParam,
       query: DeleteShares,

@@ -19,7 +19,7 @@ const SHARES_MAX = 15
 const Index = z.int().min(1).max(SHARES_MAX)
 const Mode = z.enum(['release', 'combine', 'reshare']).meta({
   description:
-    '`release`: the service releases its share. `combine`: the service combines the key and releases it. `reshare`: creates new shares of the same key; the old ones no longer work.',
+    '`release`: the service releases its share. `combine`: the service combines the key and releases it. `reshare`: creates new shares of the same key. After the confirmation, the service no longer accepts the old ones.',
 })
 export type Mode = z.infer<typeof Mode>
 

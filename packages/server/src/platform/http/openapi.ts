@@ -212,13 +212,7 @@ export function openApiDocument(
       operationId: operationId(route),
       tags: [tagOf(route)],
       summary: route.summary,
-      description: [
-        route.description,
-        access(route),
-        route.extension ? 'This endpoint extends the specification.' : undefined,
-      ]
-        .filter(Boolean)
-        .join('\n\n'),
+      description: [route.description, access(route)].filter(Boolean).join('\n\n'),
       ...(security === undefined ? {} : { security }),
       parameters: parameters(route, components),
       ...body,

@@ -17,5 +17,5 @@ export interface Quotas {
 
 /** What a call may answer that is held to a quota. */
 export const QUOTA_ERRORS = {
-  quota_exceeded: [429, "Your plan's quota is used up. Upgrade the plan, or wait for the next period."],
+  quota_exceeded: [429, 'A quota of your plan is used up. `details` says which one, and what you can do.'],
 } as const satisfies ErrorTable

@@ -1,4 +1,4 @@
-/** Calls per second on average, and at once. */
+/** Calls per second on average, and in a burst. */
 export interface RatePolicy {
   name: string
   perSecond: number
@@ -7,7 +7,7 @@ export interface RatePolicy {
 
 export interface RateVerdict {
   allowed: boolean
-  /** How many more would be allowed at once now. */
+  /** How many more would be allowed in a burst now. */
   remaining: number
   /** Seconds until one is allowed (refused), or until the burst is full again. */
   retryAfterSeconds: number
