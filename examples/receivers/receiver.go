@@ -100,13 +100,13 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	// Answer first, then do the work: Halfkey retries a delivery without an answer.
-	w.WriteHeader(http.StatusNoContent)
-	if !r.isNew(e.ID) {
+	// Store the event before you answer: after a 2xx, Halfkey does not send it again. Do long work after the answer.
+	if r.isNew(e.ID) {
+		fmt.Printf("verified: %s %s %s\n", e.Type, e.ID, e.Data)
+	} else {
 		fmt.Printf("duplicate: %s %s\n", e.Type, e.ID)
-		return
 	}
-	fmt.Printf("verified: %s %s %s\n", e.Type, e.ID, e.Data)
+	w.WriteHeader(http.StatusNoContent)
 }
 
 func main() {

@@ -53,10 +53,10 @@ createServer((request, response) => {
       response.writeHead(400).end()
       return
     }
-    // Answer first, then do the work: Halfkey retries a delivery without an answer.
-    response.writeHead(204).end()
     const event = JSON.parse(body.toString())
+    // Store the event before you answer: after a 2xx, Halfkey does not send it again. Do long work after the answer.
     if (!isNew(event.id)) console.log(`duplicate: ${event.type} ${event.id}`)
     else console.log(`verified: ${event.type} ${event.id} ${JSON.stringify(event.data)}`)
+    response.writeHead(204).end()
   })
 }).listen(port, '127.0.0.1', () => console.log(`Receiving on http://127.0.0.1:${port}/hook`))

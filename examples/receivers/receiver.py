@@ -73,13 +73,14 @@ class Receiver(BaseHTTPRequestHandler):
         if not is_genuine(self.headers, body):
             print("refused: the signature does not match", flush=True)
             return self.answer(400)
-        # Answer first, then do the work: Halfkey retries a delivery without an answer.
-        self.answer(204)
         event = json.loads(body)
+        # Store the event before you answer: after a 2xx, Halfkey does not send it again.
+        # Do long work after the answer.
         if not is_new(event["id"]):
             print(f"duplicate: {event['type']} {event['id']}", flush=True)
         else:
             print(f"verified: {event['type']} {event['id']} {json.dumps(event['data'])}", flush=True)
+        self.answer(204)
 
     def log_message(self, *_) -> None:
         """Print nothing for each request."""

@@ -1,5 +1,6 @@
 // A webhook receiver with the SDK: verifies each delivery and prints what it did.
-//   HALFKEY_WEBHOOK_SECRET=whsec_… node examples/receivers/receiver.ts
+//   HALFKEY_WEBHOOK_SECRET=whsec_… npx node examples/receivers/receiver.ts
+// It needs Node 22.18 or later. In a checkout, npx uses the Node that comes with the packages.
 // During a rotation, give both secrets, separated by a comma.
 import { createServer, type IncomingMessage } from 'node:http'
 import { verifyWebhook, type WebhookEvent, WebhookVerificationError } from '../../packages/sdk/src/index.ts'
@@ -39,9 +40,9 @@ createServer(async (request, response) => {
   try {
     // The bytes as received, before any JSON parser: the signature covers them.
     const event = await verifyWebhook(await readBody(request), request.headers, secrets)
-    // Answer first, then do the work: Halfkey retries a delivery without an answer.
-    response.writeHead(204).end()
+    // Store the event before you answer: after a 2xx, Halfkey does not send it again. Do long work after the answer.
     handle(event)
+    response.writeHead(204).end()
   } catch (error) {
     const reason = error instanceof WebhookVerificationError ? error.reason : 'the body cannot be read'
     console.log(`refused: ${reason}`)
