@@ -70,25 +70,25 @@ export const SETTINGS = {
     env: 'HALFKEY_RATE_LIMIT_SECRET',
     default: '1000/2000',
     parse: kinds.rate,
-    doc: 'The limit of each secret key: requests per second / at once.',
+    doc: 'The limit of each secret key: requests per second / burst.',
   },
   rateLimitPublishable: {
     env: 'HALFKEY_RATE_LIMIT_PUBLISHABLE',
     default: '20/100',
     parse: kinds.rate,
-    doc: 'The limit of each publishable key and client address: requests per second / at once.',
+    doc: 'The limit of each publishable key and client address: requests per second / burst.',
   },
   rateLimitSignIn: {
     env: 'HALFKEY_RATE_LIMIT_SIGN_IN',
     default: '5/60',
     parse: kinds.rate,
-    doc: 'The limit of sign-in, MFA and recovery calls of each client address: calls per second / at once.',
+    doc: 'The limit of sign-in, MFA and recovery calls of each client address: calls per second / burst.',
   },
   rateLimitAccount: {
     env: 'HALFKEY_RATE_LIMIT_ACCOUNT',
     default: '1/20',
     parse: kinds.rate,
-    doc: 'The limit of sign-in, MFA and recovery calls of each account: calls per second / at once.',
+    doc: 'The limit of sign-in, MFA and recovery calls of each account: calls per second / burst.',
   },
   trustedProxies: {
     env: 'HALFKEY_TRUSTED_PROXIES',
@@ -227,7 +227,7 @@ export interface Config extends Values {
   unknown: string[]
 }
 
-/** Requests per second on average, and at once. */
+/** Requests per second on average, and in a burst. */
 export type Rate = Config['rateLimitSecret']
 
 /** The address where users reach the service, without a trailing slash. */

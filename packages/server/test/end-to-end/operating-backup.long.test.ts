@@ -264,7 +264,7 @@ test('the guide for the embedded database: copied and unpacked elsewhere it open
   await first.stop()
   expect(lstatSync(join(folder.dataDir, 'postgres')).isSymbolicLink()).toBe(CLOSED)
   await run(commands('copy'), variables)
-  expect(await run('tar --list --file="$BACKUPS/halfkey.tgz"', variables)).not.toContain('kek.key')
+  expect(await run('tar --list --file="$(ls "$BACKUPS"/halfkey-*.tgz)"', variables)).not.toContain('kek.key')
   await folder.remove()
   const restored = { ...variables, HALFKEY_KEK_FILE: join(elsewhere.path, 'kek.key') }
   expect(await run(commands('unpack'), restored)).toMatch(/^0 problems/m)
