@@ -131,7 +131,7 @@ function fromBase64(base64: string): Bytes | null {
   }
 }
 
-/** The specification's scheme: hex over `<timestamp>.<body>`, keyed by the whole secret as UTF-8. */
+/** The scheme of `X-Service-Signature`: hex over `<timestamp>.<body>`, keyed by the whole secret as UTF-8. */
 function specifiedClaim(header: (name: string) => string | null, body: Bytes): Claim | null {
   const signature = header('x-service-signature')
   if (signature === null) return null
