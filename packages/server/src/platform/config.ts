@@ -213,7 +213,7 @@ export const SETTINGS = {
     env: 'HALFKEY_DRAIN',
     default: '1s',
     parse: kinds.duration(0, 60_000),
-    doc: 'How long a stopping process keeps answering requests while /readyz already fails.',
+    doc: 'How long a stopping process keeps answering requests while /readyz already fails. The whole stop takes ten seconds at most.',
   },
 } satisfies Record<string, Setting<unknown>>
 
