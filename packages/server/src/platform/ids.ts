@@ -57,6 +57,12 @@ function incrementTail(): void {
   }
 }
 
+/** When an id was made, Unix milliseconds, by the clock of the process that made it. */
+export function idMs(id: string): number {
+  const digits = id.slice(id.indexOf('_') + 1).slice(0, 10)
+  return [...digits].reduce((ms, digit) => ms * 32 + ALPHABET.indexOf(digit), 0)
+}
+
 /** The first ten characters of an id created at `ms` (Unix milliseconds): a lower bound for ids by time. */
 export function idTime(ms: number): string {
   let rest = ms

@@ -179,6 +179,7 @@ export function createDispatch(deps: Deps, { workerId, heartbeat, due, publisher
         roomOf: slots.roomOf,
         ahead: gates.ahead,
       })
+      metrics.stageSeconds.observe({ stage: 'claim' }, (performance.now() - leasedAt) / 1000)
       begin(claimed, leasedAt)
       if (claimed.more) return
       await pauseAfter(claimed.rows.length)
@@ -193,7 +194,9 @@ export function createDispatch(deps: Deps, { workerId, heartbeat, due, publisher
       }
       const batch = unflushed.slice(0, OUTCOMES_A_FLUSH)
       const wasBlocked = isBlocked()
+      const startedAt = performance.now()
       const done = await completeEach({ db, asyncCommit }, publisher, batch, config.webhookDisableAfterMs, refused)
+      metrics.stageSeconds.observe({ stage: 'complete' }, (performance.now() - startedAt) / 1000)
       // Only now: while the database is unreachable they are kept, and stored when it is reachable again.
       unflushed.splice(0, batch.length)
       metrics.deadLetters.inc(done.deadLettered)

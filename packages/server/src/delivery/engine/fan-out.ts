@@ -104,6 +104,8 @@ export interface FannedOut {
   more: boolean
   /** Deliveries that this worker may send now; null if it leased none. */
   claimed: NewClaim | null
+  /** The oldest event of the batch; null without one. */
+  oldestId: string | null
 }
 
 export interface FanOutOptions {
@@ -131,7 +133,7 @@ export function createFanOut({ asyncCommit, now, leasing, monotonicMs = () => pe
       const restart = turnOf !== ''
       const found = await takeEvents(tx, since, turnOf, limit)
       turnOf = found[0]?.tenants === TENANTS_A_BATCH ? (column(found, 'tenant_id').sort().at(-1) as string) : ''
-      if (found.length === 0) return { events: 0, deliveries: 0, more: restart, claimed: null }
+      if (found.length === 0) return { events: 0, deliveries: 0, more: restart, claimed: null, oldestId: null }
       const taken = fitting(found)
       const [unfinished, done] = [taken.filter(isUnfinished), taken.filter((each) => !isUnfinished(each))]
       const matches = taken.flatMap((each) => each.matches)
@@ -146,7 +148,8 @@ export function createFanOut({ asyncCommit, now, leasing, monotonicMs = () => pe
       const more = restart || fillsShare(found, limit) || left || unfinished.length > 0
       const deliveriesAnEvent = Math.max(1, matches.length) / taken.length
       limit = Math.max(1, Math.min(EVENTS_A_BATCH_MAX, Math.floor(DELIVERIES_A_BATCH / deliveriesAnEvent)))
-      return { events: taken.length, deliveries: matches.length, more, claimed }
+      const oldestId = column(found, 'event_id').sort()[0] as string
+      return { events: taken.length, deliveries: matches.length, more, claimed, oldestId }
     })
   }
 

@@ -1,9 +1,10 @@
 import { type Db, isOutage } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { createSignal, type Signal } from '../../platform/events/signal.ts'
-import { newId } from '../../platform/ids.ts'
+import { idMs, newId } from '../../platform/ids.ts'
+import type { Metrics } from '../../platform/observability/metrics.ts'
 import { createDispatch, pause, pauseAfter } from './dispatch.ts'
-import { createFanOut } from './fan-out.ts'
+import { createFanOut, type FannedOut } from './fan-out.ts'
 import { createHeartbeat, HEARTBEAT_MS, signOff } from './upkeep/leases.ts'
 import { createMaintenance, type EngineTask } from './upkeep/maintenance.ts'
 
@@ -45,6 +46,14 @@ export interface Worker {
   stop(): Promise<void>
   /** Whether this worker has lately reached the database. */
   alive(): boolean
+}
+
+function observeFanOut(metrics: Metrics, { events, oldestId }: FannedOut, startedAt: number): void {
+  metrics.fannedOut.inc(events)
+  if (oldestId === null) return
+  const seconds = (performance.now() - startedAt) / 1000
+  metrics.stageSeconds.observe({ stage: 'fan_out' }, seconds)
+  metrics.stageSeconds.observe({ stage: 'outbox' }, Math.max(0, (Date.now() - idMs(oldestId)) / 1000 - seconds))
 }
 
 /** One process's share of the delivery engine: five loops, each with its own signal, since a signal has one listener. */
@@ -91,7 +100,7 @@ export function createWorker(deps: Deps, options: WorkerOptions): Worker {
     const startedAt = performance.now()
     const done = await fanOut()
     if (done.claimed !== null) dispatch.begin(done.claimed, startedAt)
-    metrics.fannedOut.inc(done.events)
+    observeFanOut(metrics, done, startedAt)
     if (done.deliveries > (done.claimed?.rows.length ?? 0)) signals.due.raise()
     if (done.more) return
     await pauseAfter(done.events)

@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { call, eventually, startService } from '../../../test/harness/harness.ts'
 import { PostgresProcess } from '../../../test/harness/postgres-process.ts'
+import { answer, startReceiver } from '../../../test/harness/receiver.ts'
 
 // A PostgreSQL of its own is made and killed.
 vi.setConfig({ testTimeout: 180_000 })
@@ -32,6 +33,24 @@ test('a scrape tells how many events wait and how long, for nobody works, and co
     [tenant.tenantId],
   )
   await eventually('a count that stops', async () => (await figure(service.url, 'halfkey_outbox_events')) === 10_000)
+})
+
+test('a delivery leaves the time of each of its stages: outbox, fan-out, claim, completion', async (context) => {
+  const service = await startService()
+  context.onTestFinished(() => service.stop())
+  const receiver = await startReceiver(answer(200))
+  context.onTestFinished(() => receiver.close())
+  const tenant = await service.newTenant()
+  await tenant.post('/webhooks', { url: receiver.url, events: ['user.created'] })
+  const seen = (stage: string) =>
+    figure(service.url, `halfkey_delivery_stage_duration_seconds_count{stage="${stage}"}`).then((n = 0) => n)
+  const before = await Promise.all(['outbox', 'fan_out', 'complete'].map(seen))
+  await tenant.post('/users', {})
+  await receiver.count('the event', 1)
+  await eventually('its stages', async () => {
+    const after = await Promise.all(['outbox', 'fan_out', 'complete'].map(seen))
+    return after.every((count, at) => count > (before[at] as number)) && (await seen('claim')) > 0
+  })
 })
 
 test('the oldest event of any tenant counts, not that of the first one', async (context) => {

@@ -37,6 +37,13 @@ export function createMetrics() {
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
       registers,
     }),
+    stageSeconds: new Histogram({
+      name: 'halfkey_delivery_stage_duration_seconds',
+      help: 'How long the oldest event of a batch waited (outbox), and how long the batches of each further stage took',
+      labelNames: ['stage'] as const,
+      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 300],
+      registers,
+    }),
     deadLetters: counter('halfkey_dead_letters_total', 'Deliveries that ended in the dead-letter queue'),
     fannedOut: counter('halfkey_events_fanned_out_total', 'Events handed to their subscribers'),
     inFlight: gauge('halfkey_deliveries_in_flight', 'Deliveries being sent by this process'),
