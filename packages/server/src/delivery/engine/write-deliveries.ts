@@ -17,7 +17,7 @@ export interface Match {
 }
 
 /** An event of the outbox. */
-export interface OutboxEvent {
+interface OutboxEvent {
   tenant_id: string
   event_id: string
   /** The webhooks up to this one were served by earlier batches; '' for a new event. */
