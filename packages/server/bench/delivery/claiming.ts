@@ -53,7 +53,7 @@ async function claimMany(db: Database, dead: string, claims: number, aheadRows: 
     })
     const startedAt = performance.now()
     const limits = {
-      perLane: LANE_CAP,
+      capOf: () => LANE_CAP,
       free: ROWS,
       withoutTenants: [],
       withoutSlow: false,

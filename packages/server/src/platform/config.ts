@@ -127,7 +127,13 @@ export const SETTINGS = {
     env: 'HALFKEY_WEBHOOK_CONCURRENCY',
     default: '8',
     parse: kinds.whole(1, 100),
-    doc: 'How many deliveries to one webhook run at once.',
+    doc: 'How many deliveries to one webhook run at once, until it answers fast or fails.',
+  },
+  webhookConcurrencyMax: {
+    env: 'HALFKEY_WEBHOOK_CONCURRENCY_MAX',
+    default: '32',
+    parse: kinds.whole(1, 100),
+    doc: 'How many deliveries to a webhook that answers fast may run at once.',
   },
   webhookDisableAfterMs: {
     env: 'HALFKEY_WEBHOOK_DISABLE_AFTER',

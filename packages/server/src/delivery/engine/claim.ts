@@ -38,8 +38,8 @@ export interface Claimed {
 }
 
 export interface ClaimLimits {
-  /** How many deliveries of one webhook may be sent at once, over all processes. */
-  perLane: number
+  /** How many deliveries of a lane may be sent at once, over all processes. */
+  capOf(laneId: string): number
   /** Free slots of this process. */
   free: number
   /** Tenants that already have their share of this process. */
@@ -177,7 +177,8 @@ async function untilNextLane(tx: Db): Promise<number | null> {
 function limitsOf(lane: DueLane, limits: ClaimLimits): Omit<Allowance, 'rows'> {
   if (lane.timeouts >= TIMEOUTS_UNTIL_SINGLE) return { cap: 1, ahead: 0 }
   if (lane.id.startsWith('test:')) return { cap: TEST_CAP, ahead: 0 }
-  return { cap: limits.perLane, ahead: limits.ahead(lane.id, limits.perLane) }
+  const cap = limits.capOf(lane.id)
+  return { cap, ahead: limits.ahead(lane.id, cap) }
 }
 
 /** A tenant's room is divided among its lanes of this claim; where it is less than a row for each, the first ones get it. */

@@ -140,7 +140,7 @@ function createSends(deps: Deps, { heartbeat, due, slots, gates, keep }: SendOpt
 export function createDispatch(deps: Deps, { workerId, heartbeat, due, publisher, asyncCommit }: DispatchOptions) {
   const { db, log, metrics, config } = deps
   const slots = createDispatchQuota()
-  const gates = createGates()
+  const gates = createGates({ usual: config.webhookConcurrency, most: config.webhookConcurrencyMax })
   const flush = createSignal()
   const unflushed: Outcome[] = []
   const keep = (outcome: Outcome) => {
@@ -159,7 +159,7 @@ export function createDispatch(deps: Deps, { workerId, heartbeat, due, publisher
     leasing(): Leasing | null {
       if (isBlocked()) return null
       const { roomOf } = slots
-      return { workerId, perLane: config.webhookConcurrency, free: slots.free(), roomOf, ahead: gates.ahead }
+      return { workerId, capOf: gates.capOf, free: slots.free(), roomOf, ahead: gates.ahead }
     },
     begin,
     /** Leases what is due and sends it, or waits for something to be. */
@@ -172,7 +172,7 @@ export function createDispatch(deps: Deps, { workerId, heartbeat, due, publisher
       // Before the claim: the lease as this process counts it never outlasts the database's.
       const leasedAt = performance.now()
       const claimed = await claim(asyncCommit, workerId, {
-        perLane: config.webhookConcurrency,
+        capOf: gates.capOf,
         free: slots.free(),
         withoutTenants: slots.fullTenants(),
         withoutSlow: slots.slowFull(),

@@ -11,6 +11,8 @@ const LANES_KNOWN_MAX = 10_000
 const WAIT_MAX_MS = 2 * AHEAD_MS
 /** Rows that wait for their turn in this process, over all lanes. */
 const WAITING_MAX = 1_024
+/** A response within this time lets a webhook have one more request at once. */
+const FAST_MS = 100
 
 interface Waiting {
   row: Claimed
@@ -23,11 +25,36 @@ interface Gate {
   queue: Waiting[]
 }
 
+export interface Concurrency {
+  /** How many requests at once a webhook may have to begin with. */
+  usual: number
+  /** How many one that answers fast may have. */
+  most: number
+}
+
+/**
+ * How many requests at once each lane may have: one more after each fast response, up to the most; one after a failure,
+ * and twice as many after each success until it is the usual number again.
+ */
+function createCaps({ usual, most }: Concurrency) {
+  const caps = new LRUCache<string, number>({ max: LANES_KNOWN_MAX })
+  return {
+    of: (laneId: string): number => caps.get(laneId) ?? usual,
+    learn(laneId: string, succeeded: boolean, durationMs: number): void {
+      const cap = caps.get(laneId) ?? usual
+      if (!succeeded) caps.set(laneId, 1)
+      else if (cap < usual) caps.set(laneId, Math.min(cap * 2, usual))
+      else caps.set(laneId, durationMs > FAST_MS ? usual : Math.min(cap + 1, Math.max(most, usual)))
+    },
+  }
+}
+
 /**
  * Keeps each lane's cap inside this process. A lane that answers promptly has more rows leased than may be sent at
  * once, so that it need not go back to the database for every few of them; the rest waits here.
  */
-export function createGates() {
+export function createGates(concurrency: Concurrency) {
+  const caps = createCaps(concurrency)
   const gates = new Map<string, Gate>()
   /** The weighted average response time in milliseconds, for lanes whose last send succeeded. */
   const paces = new LRUCache<string, number>({ max: LANES_KNOWN_MAX })
@@ -44,6 +71,9 @@ export function createGates() {
   }
 
   return {
+    /** How many requests at once a lane may have. */
+    capOf: caps.of,
+
     /** How many rows of a lane this process may hold, if it alone holds any; 0 for no more than the cap. */
     ahead(laneId: string, cap: number): number {
       const paceMs = paces.get(laneId)
@@ -53,6 +83,7 @@ export function createGates() {
     },
 
     learn(laneId: string, succeeded: boolean, durationMs: number): void {
+      caps.learn(laneId, succeeded, durationMs)
       const before = paces.get(laneId) ?? durationMs
       if (!succeeded) return void paces.delete(laneId)
       paces.set(laneId, before + (durationMs - before) * NEWEST)

@@ -41,17 +41,46 @@ const after =
 const idsOf = (receiver: Receiver) => receiver.received.map((got) => got.event.id as string)
 
 describe('one endpoint', () => {
-  test('never has more than eight requests at once, with two workers too, and gets each event once', async () => {
+  test.each([
+    ['that takes its time never has more than eight requests at once', 120, 120, [7, 8]],
+    ['that answers fast never has more than thirty-two', 15, 600, [9, 32]],
+  ] as const)('%s, with two workers too, and gets each event once', async (_, delayMs, count, [least, most]) => {
     const tenant = await service.newTenant()
-    const receiver = await newReceiver(after(15))
+    const receiver = await newReceiver(after(delayMs))
     const { id } = await subscribe(tenant, receiver.url)
-    for (let burst = 0; burst < 4; burst += 1) await insertDue(service, tenant, id, 150)
-    await receiver.count('all', 600)
+    for (let burst = 0; burst < 4; burst += 1) await insertDue(service, tenant, id, count / 4)
+    await receiver.count('all', count)
     await deliveriesIn(tenant, id, 'succeeded', 100)
-    expect(receiver.mostAtOnce()).toBeLessThanOrEqual(8)
-    expect(receiver.mostAtOnce()).toBeGreaterThanOrEqual(7)
-    expect(new Set(idsOf(receiver)).size).toBe(600)
-    expect(receiver.received).toHaveLength(600)
+    expect(receiver.mostAtOnce()).toBeLessThanOrEqual(most)
+    expect(receiver.mostAtOnce()).toBeGreaterThanOrEqual(least)
+    expect(new Set(idsOf(receiver)).size).toBe(count)
+    expect(receiver.received).toHaveLength(count)
+  })
+
+  test('that fails is tried one at a time, and gets more again with each success', async (context) => {
+    // Each worker learns for itself: here is one alone.
+    const alone = await startService()
+    context.onTestFinished(() => alone.stop())
+    const tenant = await alone.newTenant()
+    const receiver = await newReceiver(answer(500))
+    const { id } = await subscribe(tenant, receiver.url)
+    await insertDue(alone, tenant, id, 1)
+    await deliveriesIn(tenant, id, 'retrying')
+    const atOnce: number[] = []
+    let running = 0
+    receiver.behave((_, response) => {
+      running += 1
+      atOnce.push(running)
+      setTimeout(() => {
+        running -= 1
+        response.end()
+      }, 20)
+    })
+    await insertDue(alone, tenant, id, 40)
+    await receiver.count('all', 41)
+    expect(atOnce[0]).toBe(1)
+    expect(atOnce[2]).toBeLessThanOrEqual(2)
+    expect(Math.max(...atOnce)).toBeGreaterThan(4)
   })
 
   test('that times out again and again is tried one at a time until it answers', async () => {

@@ -39,8 +39,8 @@ export interface Batch {
 /** What a worker may lease when it writes deliveries. */
 export interface Leasing {
   workerId: string
-  /** How many deliveries of one webhook may be sent at once, over all processes. */
-  perLane: number
+  /** See `ClaimLimits`. */
+  capOf(laneId: string): number
   /** Free slots of this process. */
   free: number
   /** How much of this process a tenant may still take. */
@@ -129,16 +129,17 @@ export async function writeDeliveries(tx: Db, batch: Batch): Promise<NewClaim | 
   const { leasing, now } = batch
   const matches = batch.matches.filter(({ status }) => status !== 'disabled')
   const missed = batch.matches.filter(({ status }) => status === 'disabled')
-  const { workerId, perLane } = leasing ?? { workerId: '', perLane: 0 }
-  const ahead = matches.map(({ webhook_id }) => leasing?.ahead(webhook_id, perLane) ?? 0)
+  const workerId = leasing?.workerId ?? ''
+  const caps = matches.map(({ webhook_id }) => leasing?.capOf(webhook_id) ?? 0)
+  const ahead = matches.map(({ webhook_id }, at) => leasing?.ahead(webhook_id, caps[at] as number) ?? 0)
   const rows = await tx.query<Claimed & { now_ms: number }>(sql`
     with ${settleOutbox(batch)},
     m as (
       select * from unnest(${column(matches, 'tenant_id')}::text[], ${column(matches, 'event_id')}::text[], ${column(matches, 'type')}::text[],
-        ${column(matches, 'webhook_id')}::text[], ${wantedOf(matches, leasing)}::boolean[], ${ahead}::int[]) with ordinality
-        as m(tenant_id, event_id, type, webhook_id, wanted, ahead, position)),
-    l as (select distinct tenant_id, webhook_id as id, ${perLane}::int as cap, ahead from m where wanted),
-    room as materialized (select l.id, ${LIMIT} - h.all_held as places from l cross join lateral (${HELD(workerId)}) h),
+        ${column(matches, 'webhook_id')}::text[], ${wantedOf(matches, leasing)}::boolean[], ${caps}::int[], ${ahead}::int[]) with ordinality
+        as m(tenant_id, event_id, type, webhook_id, wanted, cap, ahead, position)),
+    l as (select distinct tenant_id, webhook_id as id, cap, ahead from m where wanted),
+    room as materialized (select l.id, l.cap, ${LIMIT} - h.all_held as places from l cross join lateral (${HELD(workerId)}) h),
     r as materialized (
       select m.*, m.wanted and row_number() over (partition by m.webhook_id, m.wanted order by m.position) <= room.places as leased
       from m left join room on room.id = m.webhook_id),
@@ -152,8 +153,9 @@ export async function writeDeliveries(tx: Db, batch: Batch): Promise<NewClaim | 
       update lanes l set due_at = least(l.due_at, now()), floor_at = least(l.floor_at, now())
       from (select distinct tenant_id, webhook_id from r where leased is not true) w
       where l.tenant_id = w.tenant_id and l.id = w.webhook_id)
-    select ${CLAIMED_FIELDS}, false as slow, ${perLane}::int as cap, extract(epoch from clock_timestamp())::float8 * 1000 as now_ms
-    from d join webhooks w on w.tenant_id = d.tenant_id and w.id = d.webhook_id
+    select ${CLAIMED_FIELDS}, false as slow, room.cap, extract(epoch from clock_timestamp())::float8 * 1000 as now_ms
+    from d join room on room.id = d.webhook_id
+      join webhooks w on w.tenant_id = d.tenant_id and w.id = d.webhook_id
       join events e on e.tenant_id = d.tenant_id and e.id = d.event_id
     where d.lease_id is not null`)
   const clock = { ms: rows[0]?.now_ms ?? 0, readAt: performance.now() }
