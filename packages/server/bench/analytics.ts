@@ -3,7 +3,7 @@ import { median, medianSpread, ms, pause, spread, spreadText, whole } from './fi
 import type { Outcome } from './main.ts'
 import { type Watched, watchCpu } from './proc.ts'
 import { cpuText, type Row, step } from './report.ts'
-import { type Bed, openBed, peakText, type Service } from './service.ts'
+import { type Bed, memoryText, openBed, type Service } from './service.ts'
 import { call, firstTenant } from './tenant.ts'
 
 const QUERY_MAX_MS = 15
@@ -143,7 +143,7 @@ export async function analytics(quick: boolean, only: string | undefined): Promi
     }
     if (only !== 'query') rows.push(await measureFolding(stage, quick ? 50_000 : 200_000, users))
     const facts = [
-      `PostgreSQL ${bed.postgresVersion} (embedded); ${RUNS} runs, one request at a time, medians; service ${peakText(service)}`,
+      `PostgreSQL ${bed.postgresVersion} (embedded); ${RUNS} runs, one request at a time, medians; service ${memoryText(service)}`,
       `logged: ${JSON.stringify(bed.complaints())}`,
     ]
     return { facts, rows }

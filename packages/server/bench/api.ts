@@ -8,7 +8,7 @@ import { median, medianSpread, pause, spreadText, whole } from './figures.ts'
 import type { Outcome } from './main.ts'
 import { type Watched, watchCpu } from './proc.ts'
 import { cpuText, type Row, step } from './report.ts'
-import { type Bed, openBed, peakText, type Service } from './service.ts'
+import { type Bed, memoryText, openBed, type Service } from './service.ts'
 import { call, firstTenant } from './tenant.ts'
 
 const GET_RATIO_MIN = 0.6
@@ -249,7 +249,7 @@ export async function api(quick: boolean): Promise<Outcome> {
     const plain = await plainPostRow(stage)
     rows.push(plain.row, ...(await deliveringRows(stage, plain.raw)))
     const facts = [
-      `PostgreSQL ${bed.postgresVersion} (embedded), service ${peakText(service)}, ${stage.runs} runs of ${stage.forMs / 1000} s a figure, medians`,
+      `PostgreSQL ${bed.postgresVersion} (embedded), service ${memoryText(service)}, ${stage.runs} runs of ${stage.forMs / 1000} s a figure, medians`,
       `logged: ${JSON.stringify(bed.complaints())}`,
     ]
     return { facts, rows }

@@ -6,7 +6,7 @@ import { median, medianSpread, pause, spread, spreadText, whole } from './figure
 import type { Outcome } from './main.ts'
 import { errorsOf, type Measured, measure, type Run } from './measure.ts'
 import { cpuText, type Row, step } from './report.ts'
-import { type Bed, openBed, peakText } from './service.ts'
+import { type Bed, memoryText, openBed } from './service.ts'
 import { call, firstTenant, forEachOf } from './tenant.ts'
 
 const CONNECTIONS = 32
@@ -212,7 +212,7 @@ export async function audit(quick: boolean): Promise<Outcome> {
     const rows = pairRows(await runPairs(stage, undefined), await runPairs(stage, STEADY))
     rows.push(late, ...(await readRows(stage, quick ? 200_000 : 1_000_000)))
     const facts = [
-      `PostgreSQL ${bed.postgresVersion} (embedded), service ${peakText(service)}, ${stage.pairs} pairs of ${stage.forMs / 1000} s a figure, medians`,
+      `PostgreSQL ${bed.postgresVersion} (embedded), service ${memoryText(service)}, ${stage.pairs} pairs of ${stage.forMs / 1000} s a figure, medians`,
       `logged: ${JSON.stringify(bed.complaints())}`,
     ]
     return { facts, rows }

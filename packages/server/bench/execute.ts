@@ -9,7 +9,7 @@ import type { Outcome } from './main.ts'
 import { errorsOf, type Measured, measure, type Run } from './measure.ts'
 import type { Watched } from './proc.ts'
 import { cpuText, type Row, step } from './report.ts'
-import { openBed, peakText } from './service.ts'
+import { memoryText, openBed } from './service.ts'
 import { call, firstTenant, forEachOf } from './tenant.ts'
 
 const MANY_MIN = 900
@@ -286,7 +286,7 @@ export async function execute(quick: boolean): Promise<Outcome> {
     const query = await queryRows(stage, holders.at(-1) as Holder)
     const firstPage = await firstPageRow(stage, holders.at(-1) as Holder)
     const facts = [
-      `PostgreSQL ${bed.postgresVersion} (embedded), service ${peakText(service)}, ${stage.runs} runs of ${stage.forMs / 1000} s a figure, medians`,
+      `PostgreSQL ${bed.postgresVersion} (embedded), service ${memoryText(service)}, ${stage.runs} runs of ${stage.forMs / 1000} s a figure, medians`,
       `bare Ed25519 signatures, each verified, in one thread: ${whole(bareSignatures(1_000))}/s`,
       `logged: ${JSON.stringify(bed.complaints())}`,
     ]

@@ -17,7 +17,7 @@ import type { Outcome } from './main.ts'
 import { errorsOf, type Measured, measure, type Run } from './measure.ts'
 import type { Watched } from './proc.ts'
 import { type Row, step } from './report.ts'
-import { openBed, peakText } from './service.ts'
+import { memoryText, openBed } from './service.ts'
 import { firstTenant } from './tenant.ts'
 
 const DKG_MAX_MS = 400
@@ -239,7 +239,7 @@ export async function keys(quick: boolean): Promise<Outcome> {
     rows.push(timeRow('recover (release), both sides, over HTTP', released.slice(1), RECOVER_MAX_MS))
     rows.push(timeRow('resharing, both sides, over HTTP', reshared.slice(1), DKG_MAX_MS))
     const facts = [
-      `PostgreSQL ${bed.postgresVersion} (embedded), service ${peakText(service)}; one process here plays the users`,
+      `PostgreSQL ${bed.postgresVersion} (embedded), service ${memoryText(service)}; one process here plays the users`,
       `logged: ${JSON.stringify(bed.complaints())}`,
     ]
     return { facts, rows }

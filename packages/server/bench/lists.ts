@@ -4,7 +4,7 @@ import { fillUsers, type Population, SHARE_OF_SECOND_APP, search } from './lists
 import type { Outcome } from './main.ts'
 import { type Watched, watchCpu } from './proc.ts'
 import { cpuText, type Row, step } from './report.ts'
-import { type Bed, openBed, peakText, type Service } from './service.ts'
+import { type Bed, memoryText, openBed, type Service } from './service.ts'
 import { call, firstTenant } from './tenant.ts'
 
 const PAGE_SIZE = 20
@@ -168,7 +168,7 @@ export async function lists(quick: boolean, only: string | undefined): Promise<O
     const rows: Row[] = []
     for (const each of cases) rows.push(await measure(stage, each))
     const facts = [
-      `PostgreSQL ${bed.postgresVersion} (embedded), ${whole(users)} users written in ${ms(tookMs)}, vacuumed and analysed; ${RUNS} runs, one request at a time, medians; service ${peakText(service)}`,
+      `PostgreSQL ${bed.postgresVersion} (embedded), ${whole(users)} users written in ${ms(tookMs)}, vacuumed and analysed; ${RUNS} runs, one request at a time, medians; service ${memoryText(service)}`,
       `logged: ${JSON.stringify(bed.complaints())}`,
     ]
     return { facts, rows }

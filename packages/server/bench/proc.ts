@@ -48,15 +48,18 @@ function machineCpuSeconds(): number {
   }
 }
 
-/** Resident memory in MB: now, and the most since the process began. */
-export function memoryMb(pid: number): { now: number; peak: number } {
-  try {
-    const text = readFileSync(`/proc/${pid}/status`, 'latin1')
-    const of = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1]) / 1024
-    return { now: of('VmRSS'), peak: of('VmHWM') }
-  } catch {
-    return { now: Number.NaN, peak: Number.NaN }
+/** Memory in MB: resident now, resident at most since the process began, and its proportional share (PSS) now. */
+export function memoryMb(pid: number): { now: number; peak: number; share: number } {
+  const readMb = (file: string, name: string) => {
+    try {
+      return (
+        Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(readFileSync(`/proc/${pid}/${file}`, 'latin1'))?.[1]) / 1024
+      )
+    } catch {
+      return Number.NaN
+    }
   }
+  return { now: readMb('status', 'VmRSS'), peak: readMb('status', 'VmHWM'), share: readMb('smaps_rollup', 'Pss') }
 }
 
 /** Processes by name whose CPU time is told beside a figure. */

@@ -200,4 +200,7 @@ function complaintsIn(path: string): Record<string, number> {
 }
 
 /** `n MB`, the most a service ever held. */
-export const peakText = (service: Service) => `peak ${Math.round(memoryMb(service.pid).peak)} MB`
+export function memoryText(service: Service): string {
+  const { peak, share } = memoryMb(service.pid)
+  return `${Math.round(share)} MB (PSS), ${Math.round(peak)} MB at most (resident)`
+}

@@ -10,7 +10,7 @@ import type { Outcome } from './main.ts'
 import { errorsOf, type Measured, measure, type Run } from './measure.ts'
 import type { Watched } from './proc.ts'
 import { cpuText, type Row, step } from './report.ts'
-import { type Bed, openBed, peakText } from './service.ts'
+import { type Bed, memoryText, openBed } from './service.ts'
 import { call, firstTenant, forEachOf } from './tenant.ts'
 
 const LOGIN_MIN = 1_200
@@ -234,7 +234,7 @@ export async function signIn(quick: boolean): Promise<Outcome> {
     const login = await loginRows(stage)
     const refresh = await refreshRows(stage)
     const facts = [
-      `PostgreSQL ${bed.postgresVersion} (embedded), service ${peakText(service)}, ${stage.runs} runs of ${stage.forMs / 1000} s a figure, medians`,
+      `PostgreSQL ${bed.postgresVersion} (embedded), service ${memoryText(service)}, ${stage.runs} runs of ${stage.forMs / 1000} s a figure, medians`,
       `logged: ${JSON.stringify(bed.complaints())}`,
     ]
     return { facts, rows: [...login, ...refresh] }

@@ -3,9 +3,9 @@ import type { Emission, Emitted } from '../child/emitter.ts'
 import type { InWindow, Received, Window } from '../child/receiver.ts'
 import type { Sending, Sent } from '../child/sender.ts'
 import { median, medianSpread, ms, pause, spreadText, whole } from '../figures.ts'
-import { watchCpu } from '../proc.ts'
+import { memoryMb, watchCpu } from '../proc.ts'
 import { cpuText, type Row, step } from '../report.ts'
-import { peakText, type Service } from '../service.ts'
+import { memoryText, type Service } from '../service.ts'
 import { clear, leftovers, type Stage, untilReceived, watchedOf } from './stage.ts'
 
 const SUSTAINED_MIN = 2_500
@@ -13,6 +13,7 @@ const SHARE = 0.7
 const AT_SHARE = { p50Ms: 30, p99Ms: 150 }
 const CALM_PER_SECOND = 300
 const CALM = { p50Ms: 2, p99Ms: 7 }
+const MEMORY_MAX_MB = 250
 /** Undelivered events at most: enough that the engine never waits for the emitter. */
 const WINDOW = 4_000
 const WARM_UP_MS = 2_000
@@ -136,7 +137,7 @@ export async function sustained(stage: Stage): Promise<Row[]> {
   ]
   for (const pace of [SHARE * perSecond, SHARE * SUSTAINED_MIN])
     rows.push(await paced(stage, service, { perSecond: pace, forMs }, AT_SHARE))
-  rows.push({ what: 'memory of the service in these runs', measured: peakText(service) })
+  rows.push({ what: 'memory of the service in these runs', measured: memoryText(service) })
   await service.stop()
   return rows
 }
@@ -147,7 +148,9 @@ export async function calm(stage: Stage): Promise<Row[]> {
   const service = await stage.bed.start()
   const pace = { perSecond: CALM_PER_SECOND, forMs: stage.quick ? 8_000 : 25_000 }
   const row = await paced(stage, service, pace, CALM)
-  const rows = [row, { what: 'memory of the service at that rate', measured: peakText(service) }]
+  const { share } = memoryMb(service.pid)
+  const floor = { floor: `≤ ${MEMORY_MAX_MB} MB (PSS)`, holds: share <= MEMORY_MAX_MB }
+  const rows = [row, { what: 'memory of the service after that', measured: memoryText(service), ...floor }]
   await service.stop()
   return rows
 }
