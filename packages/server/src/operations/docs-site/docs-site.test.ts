@@ -1,10 +1,15 @@
 import { globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import MiniSearch from 'minisearch'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ERROR_TABLE } from '../../../scripts/errors/pages.ts'
 import { call, type Service, startService } from '../../../test/harness/harness.ts'
 import { sendBytes } from '../../../test/harness/raw-http.ts'
 import { EVENT_TYPES } from '../../platform/events/event-catalogue.ts'
+import { unescapeHtml } from '../../platform/http/pages/pages.ts'
+import { createServer } from '../../platform/http/server.ts'
+import { VERSION } from '../../platform/version.ts'
+import { docsPages } from './routes.ts'
 
 const DOCS = fileURLToPath(new URL('../../../../../docs/', import.meta.url))
 const FILES = globSync('{,errors/}*.md', { cwd: DOCS }).sort()
@@ -159,30 +164,103 @@ test('no path leads out of the folder', async () => {
 })
 
 test('HEAD answers as GET does, and no other method is there', async () => {
-  for (const path of ['/docs', '/docs/webhooks', '/docs/errors/not_found', '/docs/assets/docs.js', '/docs/index.json'])
+  for (const path of ['/docs', '/docs/webhooks', '/docs/errors/not_found', '/docs/assets/docs.js', '/docs/search.json'])
     expect((await call(service.url, 'HEAD', path)).status, path).toBe(200)
   for (const method of ['POST', 'PUT', 'DELETE'])
     expect((await call(service.url, method, '/docs/webhooks')).status, method).toBe(404)
 })
 
-test('the index for the filter names every page and heading that is there', async () => {
-  const { body } = await get('/docs/index.json')
-  const paths = body.map((page: { path: string }) => page.path)
-  expect(new Set(paths).size).toBe(paths.length)
-  for (const file of FILES.filter((one) => one !== 'README.md')) expect(paths).toContain(pathOf(file))
-  for (const { path, title, headings } of body as { path: string; title: string; headings: [string, string][] }[]) {
-    const html = (await get(path)).text
-    const there = [...main(html).matchAll(/<h[2-4] id="([^"]+)">(.*?)<\/h[2-4]>/g)].map(([, id, inner = '']) => [
-      inner
-        .replace(/<[^>]+>/g, '')
-        .replaceAll('&amp;', '&')
-        .replaceAll('&#39;', "'")
-        .replaceAll('&quot;', '"'),
-      id,
-    ])
-    expect(headings, path).toEqual(there)
-    expect(title, path).not.toBe('')
+describe('the search index', () => {
+  interface Stored {
+    title: string
+    heading: string
+    text: string
   }
-  const webhooks = body.find((page: { path: string }) => page.path === '/docs/webhooks')
-  expect(webhooks.headings).toContainEqual(['Changing the secret', 'changing-the-secret'])
+  const load = async () =>
+    MiniSearch.loadJSON<Stored>((await get('/docs/search.json')).text, { fields: ['heading', 'title', 'text'] })
+
+  test('has every page, and every heading with its text', async () => {
+    const index = await load()
+    const inner = (html: string) => unescapeHtml(html.replace(/<[^>]+>/g, ''))
+    let sections = 0
+    for (const file of FILES) {
+      const path = pathOf(file)
+      const html = main((await get(path)).text)
+      const [, title = ''] = /<h1[^>]*>(.*?)<\/h1>/.exec(html) ?? []
+      expect(index.getStoredFields(path), path).toMatchObject({ title: inner(title), heading: inner(title) })
+      const headings = [...html.matchAll(/<h[2-6] id="([^"]+)">(.*?)<\/h[2-6]>/g)]
+      for (const [, anchor, heading = ''] of headings)
+        expect(index.getStoredFields(`${path}#${anchor}`), path).toMatchObject({
+          title: inner(title),
+          heading: inner(heading),
+        })
+      sections += 1 + headings.length
+    }
+    expect(index.documentCount).toBe(sections)
+    // Escaped on the page, and in a table or a sample.
+    const text = (id: string) => (index.getStoredFields(id) as unknown as Stored).text
+    expect(text('/docs/webhooks#verifying')).toContain('if (seen.has(event.id)) {')
+    expect(text('/docs/webhooks#when-it-fails')).toContain('delete the dead letters DELETE /v1/webhooks/:id/deliveries')
+    expect(text('/docs/errors/not_found')).not.toContain('<')
+  })
+
+  test('is small on the wire, and asked for once', async () => {
+    const asked = (path: string, headers: Record<string, string>) =>
+      sendBytes(service.url, [
+        `GET ${path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n${Object.entries(headers)
+          .map(([name, value]) => `${name}: ${value}\r\n`)
+          .join('')}\r\n`,
+      ])
+    let bytes = 0
+    for (const path of ['/docs/search.json', '/docs/assets/search.js', '/docs/assets/minisearch.js']) {
+      const response = await fetch(service.url + path, { headers: { 'accept-encoding': 'br' } })
+      expect(response.headers.get('content-encoding'), path).toBe('br')
+      const etag = response.headers.get('etag') ?? ''
+      const [repeated] = await asked(path, { 'if-none-match': etag })
+      expect([repeated?.status, repeated?.body], path).toEqual([304, ''])
+      bytes += Number(response.headers.get('content-length'))
+    }
+    expect(bytes).toBeGreaterThan(0)
+    expect(bytes).toBeLessThan(300_000)
+  })
+})
+
+describe('at the end of a page', () => {
+  const about = (html: string) => html.slice(html.indexOf('<p class="about">'), html.indexOf('</main>'))
+
+  test('stands the version of the server', async () => {
+    for (const path of ['/docs', '/docs/webhooks', '/docs/errors/not_found', '/docs/nothing'])
+      expect(about((await get(path)).text), path).toContain(`Halfkey ${VERSION}<`)
+  })
+
+  test.each([
+    [undefined, null],
+    ['git@code.example:halfkey.git', null],
+    ['git+https://code.example/halfkey/halfkey.git', 'https://code.example/halfkey/halfkey/edit/main/docs/webhooks.md'],
+    ['https://code.example/halfkey', 'https://code.example/halfkey/edit/main/docs/webhooks.md'],
+  ])('is a link to edit it if the repository %s has an https address', async (repository, expected) => {
+    const config = { ...service.deps.config }
+    const server = await createServer({ ...service.deps, config }, [], docsPages(repository ?? null))
+    const { port } = await server.listen('127.0.0.1', 0)
+    config.port = port
+    const edit = async (path: string) =>
+      attributes(about((await call(`http://127.0.0.1:${port}`, 'GET', path)).text), 'href')[0] ?? null
+    expect(await edit('/docs/webhooks')).toBe(expected)
+    // Written by the generator from other files.
+    for (const path of ['/docs/errors/not_found', '/docs/event-catalogue', '/docs/nothing'])
+      expect(await edit(path), path).toBeNull()
+    await server.close()
+  })
+})
+
+test('samples of one task in several languages are a group; other samples that follow each other are not', async () => {
+  const groups = async (path: string) =>
+    [...(await get(path)).text.matchAll(/<div class="samples">(.*?)<\/div>/gs)].map(([, inside = '']) =>
+      attributes(inside, 'data-language'),
+    )
+  expect(await groups('/docs/webhooks')).toContainEqual(['TypeScript', 'JavaScript', 'Python', 'Go'])
+  expect((await groups('/docs/agent-budget')).every((one) => String(one) === 'curl,TypeScript')).toBe(true)
+  // A request and its response, a page and its script.
+  expect(await groups('/docs/audit-log')).toEqual([])
+  expect(await groups('/docs/sdk')).toEqual([])
 })

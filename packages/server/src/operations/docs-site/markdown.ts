@@ -1,4 +1,4 @@
-import { Lexer, Marked, type Token, type Tokens } from 'marked'
+import { Lexer, Marked, type Token, type Tokens, type TokensList } from 'marked'
 import { escapeHtml } from '../../platform/http/pages/pages.ts'
 
 /** A section's heading: its text, its anchor on the page, and how deep it is (1 is the page's title). */
@@ -44,6 +44,38 @@ export function readHeadings(markdown: string): Heading[] {
   })
 }
 
+/** The languages in which a task can be shown, as their tabs name them. */
+const TASK_LANGUAGES: Readonly<Record<string, string>> = {
+  sh: 'curl',
+  ts: 'TypeScript',
+  js: 'JavaScript',
+  python: 'Python',
+  go: 'Go',
+}
+
+const isBetweenSamples = (token: Token) =>
+  token.type === 'space' || (token.type === 'html' && token.text.trim().startsWith('<!--'))
+
+/** The tokens with each run of samples of one task, every one in another language, joined to a token `samples`. */
+function joinSamples(tokens: TokensList): Token[] {
+  const joined: Token[] = []
+  let samples: Tokens.Code[] = []
+  const flush = () => {
+    if (samples.length > 1) joined.push({ type: 'samples', raw: '', tokens: samples })
+    else joined.push(...samples)
+    samples = []
+  }
+  for (const token of tokens) {
+    if (isBetweenSamples(token)) continue
+    const sample = token.type === 'code' && token.lang in TASK_LANGUAGES ? (token as Tokens.Code) : null
+    if (sample === null || samples.some(({ lang }) => lang === sample.lang)) flush()
+    if (sample === null) joined.push(token)
+    else samples.push(sample)
+  }
+  flush()
+  return joined
+}
+
 type Inline = { parser: { parseInline(tokens: Token[]): string } }
 
 function renderer(resolve: Resolve) {
@@ -74,16 +106,23 @@ function renderer(resolve: Resolve) {
     // Comments mark what is generated or run by tests; no page has other HTML.
     html: ({ text }: Tokens.HTML | Tokens.Tag): string => (text.trim().startsWith('<!--') ? '' : escapeHtml(text)),
     code({ text, lang }: Tokens.Code): string {
-      const language = /^\w+/.exec(lang ?? '')?.[0] ?? 'text'
-      return `<pre tabindex="0" data-language="${language}"><code>${escapeHtml(text)}\n</code></pre>\n`
+      const label = TASK_LANGUAGES[lang ?? '']
+      const language = label === undefined ? '' : ` data-language="${label}"`
+      return `<pre tabindex="0"${language}><code>${escapeHtml(text)}\n</code></pre>\n`
     },
   }
 }
 
 /** A guide as HTML. Wide tables and code scroll by themselves, and can be reached by the keyboard for it. */
 export function renderMarkdown(text: string, resolve: Resolve): string {
-  const marked = new Marked({ gfm: true, renderer: renderer(resolve) })
-  const html = marked.parse(text, { async: false }) as string
+  const samples = {
+    name: 'samples',
+    renderer(this: { parser: { parse(tokens: Token[]): string } }, { tokens = [] }: Tokens.Generic) {
+      return `<div class="samples">\n${this.parser.parse(tokens)}</div>\n`
+    },
+  }
+  const marked = new Marked({ gfm: true, renderer: renderer(resolve), extensions: [samples] })
+  const html = marked.parser(joinSamples(marked.lexer(text)))
   return (
     html
       .replaceAll('<table>', '<div class="table" role="group" aria-label="Table" tabindex="0"><table>')

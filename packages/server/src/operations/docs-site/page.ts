@@ -1,4 +1,5 @@
 import { escapeHtml } from '../../platform/http/pages/pages.ts'
+import { VERSION } from '../../platform/version.ts'
 import type { Heading } from './markdown.ts'
 
 /** A page in the list beside every page. `path` is where it is served. */
@@ -24,6 +25,8 @@ export interface PageParts {
   sections: readonly Section[]
   previous: Entry | null
   next: Entry | null
+  /** Where its text is edited; null if nowhere. */
+  editUrl: string | null
 }
 
 /** The API reference, which is drawn by another program. */
@@ -50,6 +53,11 @@ function around({ previous, next }: PageParts): string {
   return `<nav class="around" aria-label="Previous and next page">${side(previous, 'prev')}${side(next, 'next')}</nav>`
 }
 
+function about({ editUrl }: PageParts): string {
+  const edit = editUrl === null ? '' : `<a href="${escapeHtml(editUrl)}" rel="noreferrer">Edit this page</a>`
+  return `<p class="about"><span>Halfkey ${VERSION}</span>${edit}</p>`
+}
+
 /** The whole page. All that it loads comes from below `/docs/assets`; without scripts it can still be read and navigated. */
 export function renderPage(page: PageParts): string {
   return `<!doctype html>
@@ -62,15 +70,21 @@ export function renderPage(page: PageParts): string {
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="/docs/assets/tokens.css">
 <link rel="stylesheet" href="/docs/assets/docs.css">
-<script type="module" src="/docs/assets/docs.js"></script>
+<link rel="modulepreload" href="/docs/assets/dom.js">
+<link rel="modulepreload" href="/docs/assets/tabs.js">
+<script type="module" src="/docs/assets/docs.js" blocking="render"></script>
+<script type="module" src="/docs/assets/search.js"></script>
 </head>
 <body>
 <a class="skip" href="#site-content">Skip to the text</a>
 <header>
 <a class="brand" href="/docs"${page.path === '/docs' ? ' aria-current="page"' : ''}>Halfkey docs</a>
 <div class="find" role="search" hidden>
-<input id="site-filter" type="search" placeholder="Filter pages and headings" aria-label="Filter pages and headings" aria-controls="site-found" autocomplete="off" spellcheck="false">
-<div id="site-found" class="found" role="group" aria-label="Pages found" hidden></div>
+<input id="site-search" type="text" role="combobox" placeholder="Search" aria-label="Search the documentation" aria-controls="site-found" aria-expanded="false" aria-autocomplete="list" autocomplete="off" autocapitalize="none" spellcheck="false" enterkeyhint="search">
+<div class="found" hidden>
+<p></p>
+<div id="site-found" role="listbox" aria-label="Sections found"></div>
+</div>
 </div>
 <a class="reference" href="${REFERENCE}">API reference</a>
 </header>
@@ -82,6 +96,7 @@ export function renderPage(page: PageParts): string {
 <main id="site-content" tabindex="-1"${page.path === '/docs' ? ' class="home"' : ''}>
 ${page.html}
 ${around(page)}
+${about(page)}
 </main>
 </div>
 <div id="site-said" class="said" role="status"></div>

@@ -1,22 +1,16 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { readAssets } from '../../platform/http/pages/pages.ts'
-import type { PlainAnswer } from '../../platform/http/route.ts'
+import { contentTypeOf, readAssets } from '../../platform/http/pages/pages.ts'
+import { editUrl } from './edit-url.ts'
+import { buildSearchIndex } from './full-text.ts'
 import { type Heading, type Resolve, readHeadings, readSections, renderMarkdown } from './markdown.ts'
 import { type Entry, renderPage, type Section } from './page.ts'
 
 /** In the package the guides lie beside the program; in the repository at its root. */
 const FOLDERS = ['../../docs/', '../../../../../docs/'].map((path) => fileURLToPath(new URL(path, import.meta.url)))
 const ASSETS = fileURLToPath(new URL('../../../assets/docs-site/', import.meta.url))
-
-const HEADERS = {
-  'content-security-policy':
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-  'x-frame-options': 'DENY',
-  'referrer-policy': 'same-origin',
-  'cache-control': 'no-cache',
-}
 
 /** Where the guides' own addresses would lie on a developer's machine: on the site they are paths. */
 const OWN_ORIGIN = 'http://127.0.0.1:8080'
@@ -70,8 +64,6 @@ interface Site {
   /** The order of previous and next: as in the list, then all others by their paths. */
   order: Entry[]
   guides: ReadonlyMap<string, Guide>
-  /** Each page's title, path and headings with their anchors, as JSON. */
-  index: string
 }
 
 function readSite(): Site {
@@ -91,11 +83,7 @@ function readSite(): Site {
   const seen = new Set(['/docs', ...listed.map(({ path }) => path)])
   const others = [...guides].flatMap(([path, { title }]) => (seen.has(path) ? [] : [{ title, path }]))
   const order = [...listed.filter(({ path }) => guides.has(path)), ...others]
-  const index = order.map((entry) => {
-    const below = (guides.get(entry.path)?.headings ?? []).filter(({ depth }) => depth > 1)
-    return { ...entry, headings: below.map(({ text, anchor }) => [text, anchor]) }
-  })
-  return { sections, order, guides, index: JSON.stringify(index) }
+  return { sections, order, guides }
 }
 
 let site: Site | undefined
@@ -106,44 +94,38 @@ function theSite(): Site {
   return site
 }
 
-const html = (status: number, body: string): PlainAnswer => ({
-  status,
-  contentType: 'text/html; charset=utf-8',
-  headers: HEADERS,
-  body,
-})
+/** The generator starts them with a comment that says so. */
+const isGenerated = (markdown: string) => markdown.startsWith('<!-- Generated')
 
-const bodies = new Map<string, string>()
-
-/** The page at a path that `listPages` names. */
-export function docsPage(path: string): PlainAnswer {
-  const known = bodies.get(path)
-  if (known !== undefined) return html(200, known)
+/**
+ * The page at a path that `listPages` names.
+ * @param repository where the guides are edited, as `repository` of package.json; null if nowhere
+ */
+export function renderGuide(path: string, repository: string | null): string {
   const { sections, order, guides } = theSite()
-  const guide = guides.get(path)
-  if (guide === undefined) return missingPage()
+  const { file, title, headings } = guides.get(path) as Guide
+  const markdown = readGuide(file)
   const place = order.findIndex((entry) => entry.path === path)
-  const body = renderPage({
-    title: guide.title,
-    headings: guide.headings,
-    html: renderMarkdown(readGuide(guide.file), resolveIn(guide.file)),
+  return renderPage({
+    title,
+    headings,
+    html: renderMarkdown(markdown, resolveIn(file)),
     path,
     sections,
     previous: place > 0 ? (order[place - 1] as Entry) : null,
     next: place === -1 ? null : (order[place + 1] ?? null),
+    editUrl: isGenerated(markdown) ? null : editUrl(repository, `docs/${file}`),
   })
-  bodies.set(path, body)
-  return html(200, body)
 }
 
-/** For every other path below `/docs`. It does not repeat the path, which may be an attacker's text. */
-export function missingPage(): PlainAnswer {
+/** The page for every other path below `/docs`. It does not repeat the path, which may be an attacker's text. */
+export function renderMissing(): string {
   const { sections, guides } = theSite()
   const hasGuides = guides.has('/docs')
   const toGuides = '<li><a href="/docs">All guides</a></li><li><a href="/docs/errors">Error codes</a></li>'
   const links = `${hasGuides ? toGuides : ''}<li><a href="/docs/api">API reference</a></li>`
   const said = hasGuides ? 'This page does not exist.' : 'The guides are not part of this installation.'
-  const body = renderPage({
+  return renderPage({
     title: 'Page not found',
     path: '',
     html: `<h1>Page not found</h1><p>${said} These are:</p><ul>${links}</ul>`,
@@ -151,18 +133,29 @@ export function missingPage(): PlainAnswer {
     sections,
     previous: null,
     next: null,
+    editUrl: null,
   })
-  return html(404, body)
 }
 
-/** What the filter searches. */
-export const docsIndex = (): PlainAnswer => ({
-  status: 200,
-  contentType: 'application/json; charset=utf-8',
-  headers: { 'cache-control': 'no-cache' },
-  body: theSite().index,
-})
+/** What the search loads. */
+export function searchIndex(): Promise<string> {
+  const { guides } = theSite()
+  const pages = function* () {
+    for (const [path, { file, title }] of guides)
+      yield { path, title, html: renderMarkdown(readGuide(file), resolveIn(file)) }
+  }
+  return buildSearchIndex(pages())
+}
 
-/** The pages' style and script, and the guides' pictures. */
-export const docsAssets = () =>
-  (ROOT === null ? [ASSETS] : [ASSETS, join(ROOT, 'images')]).filter(existsSync).flatMap(readAssets)
+/** The search itself: `dist/es` is a module that browsers load as it is. */
+function searchLibrary() {
+  const entry = createRequire(import.meta.url).resolve('minisearch')
+  const body = readFileSync(join(dirname(entry), '../es/index.js'))
+  return { name: 'minisearch.js', contentType: contentTypeOf('minisearch.js'), body }
+}
+
+/** The pages' styles and scripts, and the guides' pictures. */
+export const docsAssets = () => [
+  ...(ROOT === null ? [ASSETS] : [ASSETS, join(ROOT, 'images')]).filter(existsSync).flatMap(readAssets),
+  searchLibrary(),
+]

@@ -28,6 +28,12 @@ const ENTITIES: Readonly<Record<string, string>> = {
 /** Text that is safe in HTML, in attributes too. */
 export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (char) => ENTITIES[char] as string)
 
+const CHARACTERS = Object.fromEntries(Object.entries(ENTITIES).map(([char, entity]) => [entity, char]))
+
+/** The text that `escapeHtml` made safe. */
+export const unescapeHtml = (html: string): string =>
+  html.replace(/&(?:amp|lt|gt|quot|#39);/g, (entity) => CHARACTERS[entity] as string)
+
 /** A file that a page of ours loads. */
 interface Asset {
   name: string
