@@ -1,7 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
 import { answer, type Receiver, startReceiver } from '../../../test/harness/receiver.ts'
-import { createUser, deliveriesIn, deliveriesOf, deliveryOf, insertDue, subscribe } from './delivery.fixture.ts'
+import {
+  createUser,
+  deliveriesIn,
+  deliveriesOf,
+  deliveryOf,
+  insertDue,
+  insertEvents,
+  subscribe,
+} from './delivery.fixture.ts'
 
 // These tests wait far more than they work.
 vi.setConfig({ maxConcurrency: 12 })
@@ -38,24 +46,37 @@ const after =
   (_, response) =>
     void setTimeout(() => response.end(), ms)
 
+/** Events one by one: what each finds is a lane that its worker may send to at once, and the other's requests there. */
+async function insertNow(of: Service, tenant: Tenant, _: string, count: number): Promise<void> {
+  for (let n = 0; n < count; n += 1) {
+    await insertEvents(of, tenant, 1)
+    of.deps.wake.outbox()
+    second.deps.wake.outbox()
+  }
+}
+
 const idsOf = (receiver: Receiver) => receiver.received.map((got) => got.event.id as string)
 
 describe('one endpoint', () => {
   test.each([
-    ['that takes its time never has more than eight requests at once', 120, 120, [7, 8]],
-    ['that answers fast never has more than thirty-two', 15, 600, [9, 32]],
-  ] as const)('%s, with two workers too, and gets each event once', async (_, delayMs, count, [least, most]) => {
-    const tenant = await service.newTenant()
-    const receiver = await newReceiver(after(delayMs))
-    const { id } = await subscribe(tenant, receiver.url)
-    for (let burst = 0; burst < 4; burst += 1) await insertDue(service, tenant, id, count / 4)
-    await receiver.count('all', count)
-    await deliveriesIn(tenant, id, 'succeeded', 100)
-    expect(receiver.mostAtOnce()).toBeLessThanOrEqual(most)
-    expect(receiver.mostAtOnce()).toBeGreaterThanOrEqual(least)
-    expect(new Set(idsOf(receiver)).size).toBe(count)
-    expect(receiver.received).toHaveLength(count)
-  })
+    ['that takes its time never has more than eight requests at once', 120, 120, [7, 8], insertDue],
+    ['that answers fast never has more than thirty-two', 15, 600, [9, 32], insertDue],
+    ['whose events are fanned out now never has more than eight', 120, 120, [7, 8], insertNow],
+  ] as const)(
+    '%s, with two workers too, and gets each event once',
+    async (_, delayMs, count, [least, most], insert) => {
+      const tenant = await service.newTenant()
+      const receiver = await newReceiver(after(delayMs))
+      const { id } = await subscribe(tenant, receiver.url)
+      for (let burst = 0; burst < 4; burst += 1) await insert(service, tenant, id, count / 4)
+      await receiver.count('all', count)
+      await deliveriesIn(tenant, id, 'succeeded', 100)
+      expect(receiver.mostAtOnce()).toBeLessThanOrEqual(most)
+      expect(receiver.mostAtOnce()).toBeGreaterThanOrEqual(least)
+      expect(new Set(idsOf(receiver)).size).toBe(count)
+      expect(receiver.received).toHaveLength(count)
+    },
+  )
 
   test('that fails is tried one at a time, and gets more again with each success', async (context) => {
     // Each worker learns for itself: here is one alone.
@@ -119,7 +140,7 @@ describe('one endpoint', () => {
 
   test('that is paused in the middle of a backlog gets what was leased before, and nothing more until it is active', async () => {
     const tenant = await service.newTenant()
-    const receiver = await newReceiver(after(30))
+    const receiver = await newReceiver(after(120))
     const { id } = await subscribe(tenant, receiver.url)
     await insertDue(service, tenant, id, 300)
     await receiver.count('it is in full swing', 40)
