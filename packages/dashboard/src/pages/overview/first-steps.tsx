@@ -50,36 +50,35 @@ function stepsOf(publicUrl: string): Step[] {
   ]
 }
 
-function useDone(steps: Step[], tenantId: string, enabled: boolean) {
-  return useQuery({
-    queryKey: ['first-steps', tenantId],
-    queryFn: async () => Promise.all(steps.map(async ({ count }) => (await count()) > 0)),
-    enabled,
-    ...LIVE,
-  })
-}
-
-/** The steps that a new tenant has yet to do, with their commands. Hidden once they are done or dismissed. */
-export function FirstSteps() {
+/** The steps of this session, and which of them are done; undefined while that is not known. */
+export function useFirstSteps() {
   const { session } = useSession()
   const stored = `halfkey.first-steps.${session.tenant.id}`
   const [away, setAway] = useState(() => localStorage.getItem(stored) !== null)
   const steps = stepsOf(session.publicUrl).filter(({ scope }) => allows(session, scope))
-  const { data: done } = useDone(steps, session.tenant.id, !away)
-  if (away || done === undefined || done.every((each) => each)) return null
+  const { data: done, isLoading } = useQuery({
+    queryKey: ['first-steps', session.tenant.id],
+    queryFn: async () => Promise.all(steps.map(async ({ count }) => (await count()) > 0)),
+    enabled: !away,
+    ...LIVE,
+  })
+  const dismiss = () => {
+    localStorage.setItem(stored, 'away')
+    setAway(true)
+  }
+  return { steps, done: away ? undefined : done, isLoading, dismiss }
+}
+
+/** The steps that a new tenant has yet to do, with their commands. Hidden once they are done or dismissed. */
+export function FirstSteps({ steps, done, dismiss }: ReturnType<typeof useFirstSteps>) {
+  if (done === undefined || done.every((each) => each)) return null
   const next = done.indexOf(false)
   return (
     <Card
       title="First steps"
       description="Steps are marked as done automatically."
       actions={
-        <Button
-          tone="ghost"
-          onClick={() => {
-            localStorage.setItem(stored, 'away')
-            setAway(true)
-          }}
-        >
+        <Button tone="ghost" onClick={dismiss}>
           Dismiss
         </Button>
       }

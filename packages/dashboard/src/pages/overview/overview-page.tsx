@@ -8,7 +8,7 @@ import { DailyChart } from '../../components/records/chart.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
 import { CHARTS, type Day, yesterdayInWords } from '../analytics/series.ts'
-import { FirstSteps } from './first-steps.tsx'
+import { FirstSteps, useFirstSteps } from './first-steps.tsx'
 import { Health } from './health.tsx'
 import { RecentActs } from './recent-acts.tsx'
 import { RecentDenials } from './recent-denials.tsx'
@@ -37,14 +37,16 @@ function Today({ today, yesterday }: { today: Day; yesterday: Day | undefined })
   )
 }
 
-function Figures() {
-  const query = useQuery({
+const useFigures = (enabled: boolean) =>
+  useQuery({
     queryKey: ['analytics', '30d', ''],
     queryFn: ({ signal }) => api.analytics.get({ period: '30d' }, { signal }),
     placeholderData: keepPreviousData,
+    enabled,
     ...LIVE,
   })
-  if (query.isPending) return <Loading />
+
+function Figures({ query }: { query: ReturnType<typeof useFigures> }) {
   if (query.data === undefined) return <ErrorState error={query.error} onRetry={() => void query.refetch()} />
   const { series } = query.data
   const dates = series.map(({ date }) => date)
@@ -67,6 +69,9 @@ function Figures() {
 export function OverviewPage() {
   const { session } = useSession()
   const maySeeFigures = allows(session, 'analytics:read')
+  const figures = useFigures(maySeeFigures)
+  const firstSteps = useFirstSteps()
+  const isLoading = figures.isLoading || firstSteps.isLoading
   return (
     <Page
       title="Overview"
@@ -79,9 +84,16 @@ export function OverviewPage() {
         ) : undefined
       }
     >
-      <FirstSteps />
-      {maySeeFigures ? <Figures /> : null}
-      <div className="grid items-start gap-5 lg:grid-cols-2">
+      {isLoading ? (
+        <Loading />
+      ) : (
+        <>
+          <FirstSteps {...firstSteps} />
+          {maySeeFigures ? <Figures query={figures} /> : null}
+        </>
+      )}
+      {/* Loads at once. It is shown when what stands above it has its height, so that nothing moves. */}
+      <div hidden={isLoading} className="grid items-start gap-5 lg:grid-cols-2">
         <div className="flex min-w-0 flex-col gap-5">
           <Health />
           {allows(session, 'delegated_sessions:read') ? <RecentDenials /> : null}

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { eventually } from '../../harness/harness.ts'
+import { layoutShift } from '../layout-shift.ts'
 import { SMOKE } from '../stage.ts'
 import { useDashboard } from './support.ts'
 
@@ -30,6 +31,21 @@ test(
     expect(await page.getByText('First steps').count()).toBe(0)
   },
 )
+
+test('nothing moves while the overview is drawn, with first steps and without', async () => {
+  const tenant = await stage.service.newTenant()
+  const { page } = await stage.arrive(tenant)
+  const drawn = async () => {
+    await page.getByText('New users today').waitFor()
+    await page.getByText('ok', { exact: true }).first().waitFor()
+    return layoutShift(page)
+  }
+  await page.reload()
+  expect(await drawn()).toBeLessThan(0.05)
+  await page.getByRole('button', { name: 'Dismiss' }).click()
+  await page.reload()
+  expect(await drawn()).toBeLessThan(0.05)
+})
 
 test('the overview shows what happens while one looks', async () => {
   const tenant = await stage.service.newTenant()
