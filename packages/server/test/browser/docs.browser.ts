@@ -98,8 +98,9 @@ test('the search finds sections, shows where the words stand, and leads there by
   expect(await selected().count()).toBe(1)
   expect(await selected().textContent()).not.toBe(first)
   expect(await searchBox().getAttribute('aria-activedescendant')).toBe(await selected().getAttribute('id'))
-  // Round the end, and back.
   await page.keyboard.press('ArrowUp')
+  expect(await selected().textContent()).toBe(first)
+  // Round the end, and back.
   await page.keyboard.press('ArrowUp')
   expect(await selected().getAttribute('id')).toBe(await found().getByRole('option').last().getAttribute('id'))
   await page.keyboard.press('ArrowDown')
