@@ -1,6 +1,6 @@
 /** One page of a list, as the API returns it (specification, section 2). */
 export interface Page<T> {
-  /** Newest first. */
+  /** In the order of `sort`; by default newest first. */
   data: T[]
   /** Records on all pages. */
   total: number

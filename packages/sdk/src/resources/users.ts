@@ -7,8 +7,8 @@ import type { List } from '../paging.ts'
 export function usersOf({ one, list }: Calls) {
   return {
     /**
-     * Lists users, newest first. `search` is a literal part of email, name, external id, party or id, in any
-     * case. Scope `users:read`.
+     * Lists users, by default newest first; sorted by `email` or `externalId`, those without one come last. `search` is
+     * a literal part of email, name, external id, party or id, in any case. Scope `users:read`.
      */
     list: (query?: Query<'/users', 'get'>, options?: RequestOptions): List<User> => list('/users', {}, query, options),
 

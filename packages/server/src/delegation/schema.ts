@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Paging, Time, Times } from '../platform/http/route.ts'
+import { Paging, sortedBy, Time, Times } from '../platform/http/route.ts'
 import { NonceCommitments } from '../wallets/custody/schema.ts'
 import { Effect, Arguments as FieldValues } from '../wallets/transactions/schema.ts'
 import { Conditions, Policy, TemplateIds } from './policy/policy-schema.ts'
@@ -148,6 +148,7 @@ export type CreateDelegatedSession = z.infer<typeof CreateDelegatedSession>
 
 export const ListDelegatedSessions = z.strictObject({
   ...Paging,
+  ...sortedBy('createdAt'),
   status: Status.optional(),
   wallet_id: z.string().optional().meta({ description: 'Only sessions on this wallet.' }),
   user_id: z.string().optional().meta({ description: 'Only sessions of this user.' }),

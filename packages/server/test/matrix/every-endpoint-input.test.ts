@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
 import type { Route } from '../../src/platform/http/route.ts'
 import { expectError, expectRefusal } from '../harness/envelope.ts'
 import { eventually, type Service, startService, type Tenant } from '../harness/harness.ts'
@@ -37,6 +38,9 @@ afterAll(() => service.stop())
 const all = subjects.map((route) => [nameOf(route), route] as const)
 const some = (fits: (route: Route) => boolean) => all.filter(([, route]) => fits(route))
 const isList = (route: Route) => route.reply.kind === 'list'
+/** The values of `sort` that a list takes. */
+const sortsOf = ({ query }: Route): readonly string[] =>
+  query?.shape.sort instanceof z.ZodOptional ? ((query.shape.sort.unwrap() as z.ZodEnum).options as string[]) : []
 
 /** A request that passes the schema. */
 const ask = async (route: Route, { by = tenant, ...options }: AskOptions & { by?: Tenant } = {}) =>
@@ -233,6 +237,29 @@ describe('a query', () => {
     expect(first.body.data).toHaveLength(Math.min(1, answer.body.total))
     expect((await ask(route, { path: pathOf(route, ids) })).body).toMatchObject({ page: 1, pageSize: 20 })
   })
+
+  test.each(some((route) => sortsOf(route).length > 0))(
+    '%s sorts by each field it names, and no other',
+    async (name, route) => {
+      let ids: Record<string, string> = {}
+      for (let made = 0; made < 3; made += 1) ids = (await RECORDS[resourceOf(route)]?.(tenant, service)) ?? {}
+      const get = (query: string) => ask(route, { path: withQuery(pathOf(route, ids), query) })
+      for (const sort of sortsOf(route)) {
+        const answer = await get(`sort=${sort}&page_size=100`)
+        expect(answer.status, answer.text).toBe(200)
+        const field = sort.replace('-', '')
+        const values: (string | number)[] = answer.body.data
+          .map((record: Record<string, unknown>) => record[field])
+          .filter((value: unknown) => value !== null)
+        const wanted = values.toSorted((a, b) => (a < b ? -1 : 1))
+        expect(values, `${name} ${sort}`).toEqual(sort.startsWith('-') ? wanted.reverse() : wanted)
+      }
+      for (const wrong of ['', '-', 'id', 'metadata', '--createdAt', 'CREATEDAT', 'createdAt,email', '%2BcreatedAt']) {
+        const [detail] = expectRefusal(await get(`sort=${wrong}`), 'validation_failed', `${name} sort=${wrong}`)
+        expect(detail).toMatchObject({ field: 'sort', code: 'not_allowed' })
+      }
+    },
+  )
 })
 
 test('an error in a body is shown for each field, in the same order for the same body', async () => {

@@ -1,14 +1,15 @@
 import type { Page as ListPage } from '@halfkey/sdk'
 import type { UseQueryResult } from '@tanstack/react-query'
 import { type ColumnDef, tableFeatures, useTable } from '@tanstack/react-table'
-import { ChevronLeft, ChevronRight } from 'lucide-react'
+import { ArrowDown, ArrowUp, ChevronLeft, ChevronRight, ChevronsUpDown } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { Button } from '../controls/button.tsx'
 import { ErrorState, Loading } from '../layout/states.tsx'
-import { useFilters } from './filters.tsx'
+import { useFilters, useSort } from './filters.tsx'
 
 const features = tableFeatures({})
 const NO_ROWS: never[] = []
+const NOT_SORTABLE = {}
 
 /** A column of a `DataTable`: `{ id, header, cell: ({ row }) => … }`, `row.original` being the record. */
 export type Column<T extends object> = ColumnDef<typeof features, T>
@@ -16,7 +17,55 @@ export type Column<T extends object> = ColumnDef<typeof features, T>
 /** A place in the two lines that a row has on a narrow screen. */
 type Slot = 'lead' | 'title' | 'side' | 'detail' | 'when' | 'act'
 
-/** A table of one page of an API list. The page number is in the URL. */
+/** A list begins with the newest record: by its time, or in the audit log by its number. */
+const isTime = (field: string | undefined) => field === 'createdAt' || field === 'seq'
+
+/** The order that is shown, and how a click on a header changes it. Without one in the URL, the newest come first. */
+function useOrder(sortable: Readonly<Record<string, string>>) {
+  const { set } = useFilters()
+  const newest = Object.values(sortable).find(isTime)
+  const sort = useSort(sortable) ?? `-${newest}`
+  return {
+    /** Undefined for a column that cannot be sorted. */
+    of(columnId: string): 'ascending' | 'descending' | 'none' | undefined {
+      const field = sortable[columnId]
+      if (field === undefined) return undefined
+      return sort === field ? 'ascending' : sort === `-${field}` ? 'descending' : 'none'
+    },
+    change(columnId: string) {
+      const field = sortable[columnId] as string
+      const descending = sort === field || (sort !== `-${field}` && isTime(field))
+      const next = descending ? `-${field}` : field
+      set({ sort: next === `-${newest}` ? undefined : next })
+    },
+  }
+}
+
+const ORDER_ICON = { ascending: ArrowUp, descending: ArrowDown, none: ChevronsUpDown }
+
+function SortButton({
+  order,
+  onClick,
+  children,
+}: {
+  order: keyof typeof ORDER_ICON
+  onClick: () => void
+  children: ReactNode
+}) {
+  const Icon = ORDER_ICON[order]
+  return (
+    <button
+      type="button"
+      onClick={onClick}
+      className={`-mx-1.5 inline-flex h-8 items-center gap-1 rounded-control px-1.5 hover:text-ink ${order === 'none' ? '' : 'text-ink'}`}
+    >
+      {children}
+      <Icon aria-hidden className="size-3.5" />
+    </button>
+  )
+}
+
+/** A table of one page of an API list. The page number and the order are in the URL. */
 export function DataTable<T extends object>({
   label,
   query,
@@ -24,6 +73,7 @@ export function DataTable<T extends object>({
   empty,
   numeric = [],
   phone = {},
+  sortable = NOT_SORTABLE,
   rowKey = (row) => (row as { id: string }).id,
 }: {
   /** What the table lists, for assistive technology. */
@@ -37,10 +87,13 @@ export function DataTable<T extends object>({
   numeric?: readonly string[]
   /** The column in each place of a row on a narrow screen. Without a title it is the first column. */
   phone?: Partial<Record<Slot, string>>
+  /** The API's fields that the list can be sorted by, by the ids of their columns. */
+  sortable?: Readonly<Record<string, string>>
   rowKey?: (row: T) => string
 }) {
   const title = phone.title ?? columns[0]?.id
   const slots = new Map(Object.entries({ ...phone, title }).map(([slot, id]) => [id, slot]))
+  const order = useOrder(sortable)
   const table = useTable({
     features,
     columns,
@@ -60,15 +113,25 @@ export function DataTable<T extends object>({
           <thead role="rowgroup" className="border-b">
             {table.getHeaderGroups().map((group) => (
               <tr role="row" key={group.id}>
-                {group.headers.map((header) => (
-                  <th
-                    role="columnheader"
-                    key={header.id}
-                    className={`h-10 px-3 font-medium whitespace-nowrap text-soft first:pl-5 last:pr-5 ${numeric.includes(header.column.id) ? 'text-right' : ''}`}
-                  >
-                    <table.FlexRender header={header} />
-                  </th>
-                ))}
+                {group.headers.map((header) => {
+                  const sorted = order.of(header.column.id)
+                  return (
+                    <th
+                      role="columnheader"
+                      key={header.id}
+                      aria-sort={sorted}
+                      className={`h-10 px-3 font-medium whitespace-nowrap text-soft first:pl-5 last:pr-5 ${numeric.includes(header.column.id) ? 'text-right' : ''}`}
+                    >
+                      {sorted === undefined ? (
+                        <table.FlexRender header={header} />
+                      ) : (
+                        <SortButton order={sorted} onClick={() => order.change(header.column.id)}>
+                          <table.FlexRender header={header} />
+                        </SortButton>
+                      )}
+                    </th>
+                  )
+                })}
               </tr>
             ))}
           </thead>

@@ -35,6 +35,16 @@ export function useFilters(): {
   }
 }
 
+/** The order in the URL, if the list has it. `sortable` has the API's fields, by the ids of their columns. */
+export function useSort<Field extends string>(
+  sortable: Readonly<Record<string, Field>>,
+): Field | `-${Field}` | undefined {
+  const { values } = useFilters()
+  return Object.values(sortable)
+    .flatMap((field): (Field | `-${Field}`)[] => [field, `-${field}`])
+    .find((sort) => sort === values.sort)
+}
+
 /** A select that filters; `all` is the label of no filter. */
 export function FilterSelect({
   name,

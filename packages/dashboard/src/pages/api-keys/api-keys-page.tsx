@@ -14,7 +14,7 @@ import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { useAppOptions, useApps } from '../../components/records/use-apps.ts'
 import { UserText } from '../../components/records/user-text.tsx'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
-import { FilterSelect, Filters, useFilters } from '../../components/table/filters.tsx'
+import { FilterSelect, Filters, useFilters, useSort } from '../../components/table/filters.tsx'
 import { NoMatches } from '../../components/table/no-matches.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
@@ -92,11 +92,13 @@ function columnsFor(apps: App[], ownKeyId: string | null, acts: Acts | null): Co
     },
     { id: 'used', header: 'Last used', cell: ({ row }) => <RelativeTime at={row.original.lastUsedAt} none="never" /> },
     { id: 'ends', header: 'Expires', cell: ({ row }) => <RelativeTime at={row.original.expiresAt} none="never" /> },
+    { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
     { id: 'status', header: 'Status', cell: ({ row }) => <StatusBadge status={row.original.status} /> },
     ...(acts === null ? [] : [actions]),
   ]
 }
 
+const SORTABLE = { created: 'createdAt' } as const
 const PHONE = { side: 'status', detail: 'rights', when: 'used', act: 'actions' }
 
 function NoKeys() {
@@ -131,9 +133,10 @@ export function ApiKeysPage() {
     appId: values.app,
   }
   const isFiltered = Object.values(filter).some((value) => value !== undefined)
+  const sort = useSort(SORTABLE)
   const query = useQuery({
-    queryKey: ['api-keys', 'list', filter, page],
-    queryFn: ({ signal }) => unknownIsEmpty(api.apiKeys.list({ ...filter, page }, { signal })),
+    queryKey: ['api-keys', 'list', filter, sort, page],
+    queryFn: ({ signal }) => unknownIsEmpty(api.apiKeys.list({ ...filter, sort, page }, { signal })),
     placeholderData: keepPreviousData,
     ...LIVE,
   })
@@ -162,6 +165,7 @@ export function ApiKeysPage() {
           columns={columns}
           empty={isFiltered ? <NoMatches names={FILTERS} what="API keys" /> : <NoKeys />}
           phone={PHONE}
+          sortable={SORTABLE}
         />
       </Card>
       <CreateKeyDialog open={creating} onClose={() => setCreating(false)} />

@@ -16,7 +16,7 @@ import { RecordName } from '../../components/records/record-name.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { CsvButton } from '../../components/table/csv-button.tsx'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
-import { FilterSelect, Filters, FilterText, useFilters } from '../../components/table/filters.tsx'
+import { FilterSelect, Filters, FilterText, useFilters, useSort } from '../../components/table/filters.tsx'
 import { LIVE } from '../../query-client.ts'
 import { findAuditEntry } from '../../shell/find-audit-entry.ts'
 import { useSession } from '../../shell/session-context.ts'
@@ -64,6 +64,7 @@ function sinceOf(name: string | undefined): string | undefined {
   return new Date(Math.floor((Date.now() - ageMs) / MINUTE_MS) * MINUTE_MS).toISOString()
 }
 
+const SORTABLE = { at: 'seq' } as const
 const PHONE = { detail: 'target', side: 'actor', when: 'at' }
 
 function columnsOf(open: (entry: AuditEntry) => void): Column<AuditEntry>[] {
@@ -155,9 +156,11 @@ export function AuditLogPage() {
   const action = familyOf(values.action)
   const since = sinceOf(values.since)
   const filtered = [actor, action, target, userId, since].some((value) => value !== undefined)
+  const sort = useSort(SORTABLE)
   const query = useQuery({
-    queryKey: ['audit-log', actor, action, target, userId, since, page],
-    queryFn: async ({ signal }) => await api.auditLog.list({ page, actor, action, target, userId, since }, { signal }),
+    queryKey: ['audit-log', actor, action, target, userId, since, sort, page],
+    queryFn: async ({ signal }) =>
+      await api.auditLog.list({ page, sort, actor, action, target, userId, since }, { signal }),
     placeholderData: keepPreviousData,
     ...LIVE,
   })
@@ -193,9 +196,9 @@ export function AuditLogPage() {
           <FilterText name="actor" label="Actor" placeholder="Actor id" />
           <FilterText name="target" label="Target" placeholder="Target id" />
           <FilterSelect name="since" label="Time" options={SINCE_OPTIONS} all="any time" />
-          <CsvButton list="audit-log" query={{ actor, action, target, userId, since }} />
+          <CsvButton list="audit-log" query={{ actor, action, target, userId, since, sort }} />
         </Filters>
-        <DataTable label="Audit log" query={query} columns={columns} empty={empty} phone={PHONE} />
+        <DataTable label="Audit log" query={query} columns={columns} empty={empty} phone={PHONE} sortable={SORTABLE} />
       </Card>
       <Card
         title="Verify the log"

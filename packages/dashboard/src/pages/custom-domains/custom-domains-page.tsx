@@ -14,7 +14,7 @@ import { RecordLink } from '../../components/records/record-link.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { useAppField } from '../../components/records/use-apps.ts'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
-import { FilterSelect, Filters, useFilters } from '../../components/table/filters.tsx'
+import { FilterSelect, Filters, useFilters, useSort } from '../../components/table/filters.tsx'
 import { NoMatches } from '../../components/table/no-matches.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
@@ -40,6 +40,7 @@ const columns: Column<CustomDomain>[] = [
   { id: 'created', header: 'Registered', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
 ]
 
+const SORTABLE = { domain: 'domain', created: 'createdAt' } as const
 const PHONE = { side: 'status', detail: 'checked', when: 'created' }
 
 const DOMAIN: FormField<{ domain: string; appId: string }> = {
@@ -81,9 +82,10 @@ export function CustomDomainsPage() {
   const { values, page, set } = useFilters()
   const { session } = useSession()
   const status = STATUSES.find((each) => each === values.status)
+  const sort = useSort(SORTABLE)
   const query = useQuery({
-    queryKey: ['custom-domains', status, page],
-    queryFn: async ({ signal }) => await api.customDomains.list({ page, status }, { signal }),
+    queryKey: ['custom-domains', status, sort, page],
+    queryFn: async ({ signal }) => await api.customDomains.list({ page, status, sort }, { signal }),
     placeholderData: keepPreviousData,
     ...LIVE,
   })
@@ -114,7 +116,14 @@ export function CustomDomainsPage() {
         <Filters>
           <FilterSelect name="status" label="Status" options={STATUSES} />
         </Filters>
-        <DataTable label="Custom domains" query={query} columns={columns} empty={empty} phone={PHONE} />
+        <DataTable
+          label="Custom domains"
+          query={query}
+          columns={columns}
+          empty={empty}
+          phone={PHONE}
+          sortable={SORTABLE}
+        />
       </Card>
       {values.register === undefined ? null : <RegisterDialog onClose={() => set({ register: '' })} />}
     </Page>

@@ -8,14 +8,14 @@ import { UserPicker } from '../../components/controls/user-picker.tsx'
 import { Card } from '../../components/layout/card.tsx'
 import { Page } from '../../components/layout/page.tsx'
 import { EmptyState } from '../../components/layout/states.tsx'
-import { FilterSelect, Filters, useFilters } from '../../components/table/filters.tsx'
+import { FilterSelect, Filters, useFilters, useSort } from '../../components/table/filters.tsx'
 import { NoMatches } from '../../components/table/no-matches.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
 import { sessionCommand } from '../transactions/commands.ts'
 import { unknownIsEmpty } from '../transactions/unknown-is-empty.ts'
 import { SectionTabs } from './section-tabs.tsx'
-import { SessionTable } from './session-table.tsx'
+import { SESSION_SORT, SessionTable } from './session-table.tsx'
 
 const STATUSES = ['active', 'exhausted', 'expired', 'revoked'] as const
 const FILTERS = ['status', 'user_id', 'wallet_id']
@@ -31,9 +31,11 @@ function filterOf(values: Record<string, string | undefined>): Filter {
 export function DelegatedSessionsPage() {
   const { values, page, set } = useFilters()
   const { session } = useSession()
+  const sort = useSort(SESSION_SORT)
   const query = useQuery({
     queryKey: ['delegated-sessions', values, page],
-    queryFn: ({ signal }) => unknownIsEmpty(api.delegatedSessions.list({ page, ...filterOf(values) }, { signal })),
+    queryFn: ({ signal }) =>
+      unknownIsEmpty(api.delegatedSessions.list({ page, sort, ...filterOf(values) }, { signal })),
     placeholderData: keepPreviousData,
     ...LIVE,
   })

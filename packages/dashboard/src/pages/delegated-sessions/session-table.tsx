@@ -51,6 +51,7 @@ const rest: Column<DelegatedSession>[] = [
     ),
   },
   { id: 'expires', header: 'Expires', cell: ({ row }) => <RelativeTime at={row.original.expiresAt} /> },
+  { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
 ]
 
 const FIGURES = ['left', 'uses']
@@ -58,6 +59,9 @@ const PHONE = { side: 'status', detail: 'owner', when: 'left' }
 const PHONE_WITHOUT_OWNER = { side: 'status', detail: 'left', when: 'expires' }
 const ALL = [name, owner, ...rest]
 const WITHOUT_OWNER = [name, ...rest]
+
+/** How the table can be sorted. */
+export const SESSION_SORT = { created: 'createdAt' } as const
 
 /** A table of delegated sessions. `ofOne`: all belong to one wallet, so the owner is not shown. */
 export function SessionTable({
@@ -76,6 +80,7 @@ export function SessionTable({
       columns={ofOne ? WITHOUT_OWNER : ALL}
       numeric={FIGURES}
       phone={ofOne ? PHONE_WITHOUT_OWNER : PHONE}
+      sortable={SESSION_SORT}
       empty={empty}
     />
   )

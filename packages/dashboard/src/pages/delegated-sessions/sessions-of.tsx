@@ -3,9 +3,9 @@ import type { ReactNode } from 'react'
 import { api } from '../../api.ts'
 import { Card } from '../../components/layout/card.tsx'
 import { EmptyState } from '../../components/layout/states.tsx'
-import { useFilters } from '../../components/table/filters.tsx'
+import { useFilters, useSort } from '../../components/table/filters.tsx'
 import { LIVE } from '../../query-client.ts'
-import { SessionTable } from './session-table.tsx'
+import { SESSION_SORT, SessionTable } from './session-table.tsx'
 
 /** The delegated sessions of one user or wallet. `action` creates the first one. */
 export function SessionsOf({
@@ -18,9 +18,10 @@ export function SessionsOf({
   action?: ReactNode
 }) {
   const { page } = useFilters()
+  const sort = useSort(SESSION_SORT)
   const query = useQuery({
-    queryKey: ['delegated-sessions', filter, page],
-    queryFn: async ({ signal }) => await api.delegatedSessions.list({ page, ...filter }, { signal }),
+    queryKey: ['delegated-sessions', filter, sort, page],
+    queryFn: async ({ signal }) => await api.delegatedSessions.list({ page, sort, ...filter }, { signal }),
     placeholderData: keepPreviousData,
     ...LIVE,
   })

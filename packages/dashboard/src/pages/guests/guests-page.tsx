@@ -14,7 +14,7 @@ import { ShortId } from '../../components/records/short-id.tsx'
 import { useAppOptions, useApps } from '../../components/records/use-apps.ts'
 import { UserText } from '../../components/records/user-text.tsx'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
-import { FilterSelect, Filters, useFilters } from '../../components/table/filters.tsx'
+import { FilterSelect, Filters, useFilters, useSort } from '../../components/table/filters.tsx'
 import { NoMatches } from '../../components/table/no-matches.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
@@ -25,6 +25,7 @@ import { GuestEnd } from './guest-end.tsx'
 
 const STATUSES = ['active', 'converted', 'expired'] as const
 const FILTERS = ['status', 'app']
+const SORTABLE = { created: 'createdAt' } as const
 const PHONE = { side: 'status', detail: 'app', when: 'ends' }
 
 function columnsFor(apps: App[]): Column<Guest>[] {
@@ -96,9 +97,10 @@ export function GuestsPage() {
   const appOptions = useAppOptions()
   const columns = useMemo(() => columnsFor(apps), [apps])
   const filter = { status: STATUSES.find((status) => status === values.status), appId: values.app }
+  const sort = useSort(SORTABLE)
   const query = useQuery({
-    queryKey: ['guests', 'list', filter, page],
-    queryFn: async ({ signal }) => await api.guests.list({ ...filter, page }, { signal }),
+    queryKey: ['guests', 'list', filter, sort, page],
+    queryFn: async ({ signal }) => await api.guests.list({ ...filter, sort, page }, { signal }),
     placeholderData: keepPreviousData,
     ...LIVE,
   })
@@ -119,6 +121,7 @@ export function GuestsPage() {
           query={query}
           columns={columns}
           phone={PHONE}
+          sortable={SORTABLE}
           empty={filtered ? <NoMatches names={FILTERS} what="guests" /> : <NoGuests />}
         />
       </Card>

@@ -45,6 +45,9 @@ const WITHOUT_OWNER = [what, command, ...rest]
 const PHONE = { side: 'status', detail: 'owner', when: 'created' }
 const PHONE_WITHOUT_OWNER = { ...PHONE, detail: 'command' }
 
+/** How the table can be sorted. */
+export const TRANSACTION_SORT = { created: 'createdAt' } as const
+
 /** A table of transactions. `ofOne`: all belong to one wallet, so the owner is not shown. */
 export function TransactionTable({
   query,
@@ -61,6 +64,7 @@ export function TransactionTable({
       query={query}
       columns={ofOne ? WITHOUT_OWNER : ALL}
       phone={ofOne ? PHONE_WITHOUT_OWNER : PHONE}
+      sortable={TRANSACTION_SORT}
       empty={empty}
     />
   )

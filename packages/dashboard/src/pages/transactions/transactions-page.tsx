@@ -7,12 +7,12 @@ import { Card } from '../../components/layout/card.tsx'
 import { Page } from '../../components/layout/page.tsx'
 import { EmptyState } from '../../components/layout/states.tsx'
 import { CsvButton } from '../../components/table/csv-button.tsx'
-import { FilterSelect, Filters, FilterText, useFilters } from '../../components/table/filters.tsx'
+import { FilterSelect, Filters, FilterText, useFilters, useSort } from '../../components/table/filters.tsx'
 import { NoMatches } from '../../components/table/no-matches.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
 import { transactionCommand } from './commands.ts'
-import { TransactionTable } from './transaction-table.tsx'
+import { TRANSACTION_SORT, TransactionTable } from './transaction-table.tsx'
 import { unknownIsEmpty } from './unknown-is-empty.ts'
 
 const STATUSES = ['received', 'reserved', 'signature_required', 'submitted', 'completed', 'failed'] as const
@@ -68,6 +68,7 @@ function Chip({ name, label }: { name: string; label: string }) {
 
 function TransactionFilters() {
   const { values, set } = useFilters()
+  const sort = useSort(TRANSACTION_SORT)
   return (
     <Filters>
       <FilterText name="find" label="Find" placeholder="Command, wallet or session id" />
@@ -76,7 +77,7 @@ function TransactionFilters() {
       <Chip name="wallet_id" label="Wallet" />
       <Chip name="delegated_session_id" label="Session" />
       <Chip name="command_id" label="Command" />
-      <CsvButton list="transactions" query={filterOf(values)} />
+      <CsvButton list="transactions" query={{ ...filterOf(values), sort }} />
     </Filters>
   )
 }
@@ -85,10 +86,11 @@ function TransactionFilters() {
 export function TransactionsPage() {
   const { values, page } = useFilters()
   const { session } = useSession()
+  const sort = useSort(TRANSACTION_SORT)
   const query = useQuery({
     queryKey: ['transactions', values, page],
     queryFn: ({ signal }) => {
-      const filter = { page, ...filterOf(values) }
+      const filter = { page, sort, ...filterOf(values) }
       return unknownIsEmpty(api.transactions.list(filter as Parameters<typeof api.transactions.list>[0], { signal }))
     },
     placeholderData: keepPreviousData,

@@ -15,7 +15,7 @@ import { useAppOptions, useApps } from '../../components/records/use-apps.ts'
 import { UserText } from '../../components/records/user-text.tsx'
 import { CsvButton } from '../../components/table/csv-button.tsx'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
-import { FilterSelect, Filters, FilterText, useFilters } from '../../components/table/filters.tsx'
+import { FilterSelect, Filters, FilterText, useFilters, useSort } from '../../components/table/filters.tsx'
 import { NoMatches } from '../../components/table/no-matches.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
@@ -24,6 +24,7 @@ import { TRUST_LEVELS, TrustLevelBadge, trustLevelOf } from './trust-level.tsx'
 
 const FILTERS = ['search', 'trust_level', 'app']
 const PHONE = { side: 'status', detail: 'externalId', when: 'seen' }
+const SORTABLE = { user: 'email', externalId: 'externalId', created: 'createdAt' } as const
 
 function Who({ user }: { user: User }) {
   const first = user.email ?? user.name ?? user.externalId
@@ -65,6 +66,7 @@ function columnsFor(apps: App[]): Column<User>[] {
       header: 'Last seen',
       cell: ({ row }) => <RelativeTime at={row.original.lastSeenAt} none="never" />,
     },
+    { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
   ]
 }
 
@@ -89,9 +91,10 @@ export function UsersPage() {
   const appOptions = useAppOptions()
   const columns = useMemo(() => columnsFor(apps), [apps])
   const filter = { search: values.search, trustLevel: trustLevelOf(values.trust_level), appId: values.app }
+  const sort = useSort(SORTABLE)
   const query = useQuery({
-    queryKey: ['users', 'list', filter, page],
-    queryFn: async ({ signal }) => await api.users.list({ ...filter, page }, { signal }),
+    queryKey: ['users', 'list', filter, sort, page],
+    queryFn: async ({ signal }) => await api.users.list({ ...filter, sort, page }, { signal }),
     placeholderData: keepPreviousData,
     ...LIVE,
   })
@@ -114,13 +117,14 @@ export function UsersPage() {
           <FilterText name="search" label="Search users" placeholder="Email, name, external id, party or id" />
           <FilterSelect name="trust_level" label="Trust level" options={TRUST_LEVELS} />
           {appOptions.length > 1 ? <FilterSelect name="app" label="App" options={appOptions} /> : null}
-          <CsvButton list="users" query={filter} />
+          <CsvButton list="users" query={{ ...filter, sort }} />
         </Filters>
         <DataTable
           label="Users"
           query={query}
           columns={columns}
           phone={PHONE}
+          sortable={SORTABLE}
           empty={filtered ? <NoMatches names={FILTERS} what="users" /> : <NoUsers />}
         />
       </Card>

@@ -11,7 +11,7 @@ import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { UserLink } from '../../components/records/user-link.tsx'
 import { CsvButton } from '../../components/table/csv-button.tsx'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
-import { FilterSelect, Filters, useFilters } from '../../components/table/filters.tsx'
+import { FilterSelect, Filters, useFilters, useSort } from '../../components/table/filters.tsx'
 import { NoMatches } from '../../components/table/no-matches.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
@@ -21,6 +21,7 @@ import { CUSTODY, CUSTODY_OPTIONS } from './custody-words.ts'
 
 const STATUSES = ['pending', 'ready', 'failed', 'frozen'] as const
 const PHONE = { title: 'owner', side: 'status', detail: 'wallet', when: 'custody' }
+const SORTABLE = { created: 'createdAt' } as const
 const FILTERS = ['custody', 'status', 'ledger', 'user_id']
 
 const columns: Column<Wallet>[] = [
@@ -49,9 +50,11 @@ function filterOf(values: Record<string, string | undefined>) {
 export function WalletsPage() {
   const { values, page, set } = useFilters()
   const { session } = useSession()
+  const sort = useSort(SORTABLE)
   const query = useQuery({
     queryKey: ['wallets', values, page],
-    queryFn: ({ signal }) => unknownIsEmpty(api.wallets.list({ page, ...(filterOf(values) as Filter) }, { signal })),
+    queryFn: ({ signal }) =>
+      unknownIsEmpty(api.wallets.list({ page, sort, ...(filterOf(values) as Filter) }, { signal })),
     placeholderData: keepPreviousData,
     ...LIVE,
   })
@@ -68,13 +71,14 @@ export function WalletsPage() {
           <FilterSelect name="custody" label="Custody" options={CUSTODY_OPTIONS} />
           <FilterSelect name="status" label="Status" options={STATUSES} />
           <FilterSelect name="ledger" label="Ledger" options={ledgers} />
-          <CsvButton list="wallets" query={filterOf(values)} />
+          <CsvButton list="wallets" query={{ ...filterOf(values), sort }} />
         </Filters>
         <DataTable
           label="Wallets"
           query={query}
           columns={columns}
           phone={PHONE}
+          sortable={SORTABLE}
           empty={
             isFiltered ? (
               <NoMatches names={FILTERS} what="wallets" />

@@ -12,7 +12,7 @@ import { RecordLink } from '../../components/records/record-link.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { useAppOptions, useApps } from '../../components/records/use-apps.ts'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
-import { FilterSelect, Filters, useFilters } from '../../components/table/filters.tsx'
+import { FilterSelect, Filters, useFilters, useSort } from '../../components/table/filters.tsx'
 import { NoMatches } from '../../components/table/no-matches.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
@@ -78,6 +78,7 @@ function Trouble({ webhook }: { webhook: Webhook }) {
   )
 }
 
+const SORTABLE = { created: 'createdAt' } as const
 const PHONE = { side: 'status', detail: 'events', when: 'trouble' }
 
 const columns: Column<Webhook>[] = [
@@ -115,9 +116,10 @@ export function WebhooksPage() {
   const mayWrite = allows(session, 'webhooks:write')
   const apps = useAppOptions()
   const status = STATUSES.find((each) => each === values.status) as Status | undefined
+  const sort = useSort(SORTABLE)
   const query = useQuery({
-    queryKey: ['webhooks', 'list', { page, status, app: values.app }],
-    queryFn: ({ signal }) => api.webhooks.list({ page, status, appId: values.app }, { signal }),
+    queryKey: ['webhooks', 'list', { page, status, app: values.app, sort }],
+    queryFn: ({ signal }) => api.webhooks.list({ page, status, appId: values.app, sort }, { signal }),
     placeholderData: keepPreviousData,
     ...LIVE,
   })
@@ -147,6 +149,7 @@ export function WebhooksPage() {
           query={query}
           columns={columns}
           phone={PHONE}
+          sortable={SORTABLE}
           empty={
             status === undefined && values.app === undefined ? (
               <NoWebhooks onRegister={register} />

@@ -18,7 +18,7 @@ const fail = failures({ ...WEBHOOK_ERRORS, ...DELIVERY_ERRORS })
 
 const PURGE_PORTION = 5_000
 
-/** A page of a webhook's deliveries, newest first, each with its last ten attempts. @throws not_found */
+/** A page of a webhook's deliveries, by default newest first, each with its last ten attempts. @throws not_found */
 export async function listDeliveries(
   deps: Deps,
   caller: Caller,
@@ -32,6 +32,7 @@ export async function listDeliveries(
     webhookId: webhook.id,
     status: query.status ?? null,
     eventType: query.event_type ?? null,
+    sort: query.sort,
   }
   return { ...(await store.listDeliveries(deps.db, filter, offset, pageSize)), page, pageSize }
 }

@@ -1,5 +1,5 @@
 import { type Db, isoTime, type Sql, sql } from '../../platform/db/db.ts'
-import type { AppScope } from '../../platform/db/page.ts'
+import { type AppScope, ordering } from '../../platform/db/page.ts'
 import { insertion } from '../../platform/db/rows.ts'
 import type { StoredEvent } from '../../platform/events/events.ts'
 import type { Id } from '../../platform/ids.ts'
@@ -38,6 +38,8 @@ const isDelivery = (ref: DeliveryRef) => sql`${ofWebhook(ref)} and id = ${ref.id
 export interface DeliveryFilter extends OfWebhook {
   status: Delivery['status'] | null
   eventType: string | null
+  /** Ascending for the oldest first. */
+  sort: 'createdAt' | '-createdAt' | undefined
 }
 
 /** Part of a list: the rows of the table of what is pending, or of that of what has ended. */
@@ -65,7 +67,7 @@ const ATTEMPT = sql`json_build_object('number', a.number, 'at', ${isoTime(sql`a.
   'durationMs', a.duration_ms, 'error', a.error, 'responseSnippet', a.response_snippet)`
 
 /** Rows as a `Delivery`, with the newest of its attempts, in the order in which they were made. */
-function withAttempts(page: Sql, attemptsMax: number): Sql {
+function withAttempts(page: Sql, attemptsMax: number, direction = sql`desc`): Sql {
   return sql`
     select p.id, p.webhook_id as "webhookId", p.event_id as "eventId", p.event_type as "eventType", p.status, p.retry as "retryCount",
       ${isoTime(sql`p.next_at`)} as "nextAttemptAt", coalesce(t.attempts, '[]') as attempts,
@@ -74,10 +76,10 @@ function withAttempts(page: Sql, attemptsMax: number): Sql {
     left join lateral (
       select json_agg(${ATTEMPT} order by a.number) as attempts from (
         select * from attempts a where a.tenant_id = p.tenant_id and a.delivery_id = p.id order by number desc limit ${attemptsMax}) a) t on true
-    order by p.id desc`
+    order by p.id ${direction}`
 }
 
-/** A page of deliveries, newest first, each with its last ten attempts, and how many there are. */
+/** A page of deliveries, by default newest first, each with its last ten attempts, and how many there are. */
 export async function listDeliveries(
   db: Db,
   filter: DeliveryFilter,
@@ -91,14 +93,15 @@ export async function listDeliveries(
   const total = await db.count(sql`select ${sum} as n`)
   // Past the end. Finding that out with an offset would read all rows before it.
   if (offset >= total) return { items: [], total }
+  const { direction } = ordering(filter.sort)
   const union = parts
     .map(
       ({ table, columns, where }) =>
-        sql`(select tenant_id, ${columns} from ${table} where ${where} order by id desc limit ${offset + limit})`,
+        sql`(select tenant_id, ${columns} from ${table} where ${where} order by id ${direction} limit ${offset + limit})`,
     )
     .reduce((all, one) => sql`${all} union all ${one}`)
-  const page = sql`select * from (${union}) u order by id desc offset ${offset} limit ${limit}`
-  return { items: await db.query<Delivery>(withAttempts(page, LISTED_ATTEMPTS_MAX)), total }
+  const page = sql`select * from (${union}) u order by id ${direction} offset ${offset} limit ${limit}`
+  return { items: await db.query<Delivery>(withAttempts(page, LISTED_ATTEMPTS_MAX, direction)), total }
 }
 
 /**

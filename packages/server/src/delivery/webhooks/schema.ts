@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { EVENT_TYPES } from '../../platform/events/event-catalogue.ts'
-import { Metadata, Paging, Time, Times } from '../../platform/http/route.ts'
+import { Metadata, Paging, sortedBy, Time, Times } from '../../platform/http/route.ts'
 
 const URL_CHARS_MAX = 2_048
 const GRACE_SECONDS_MAX = 30 * 86_400
@@ -85,6 +85,7 @@ export type UpdateWebhook = z.infer<typeof UpdateWebhook>
 
 export const ListWebhooks = z.strictObject({
   ...Paging,
+  ...sortedBy('createdAt'),
   app_id: z.string().optional(),
   status: z.enum(['active', 'paused', 'disabled']).optional(),
 })
@@ -165,6 +166,7 @@ export const DeliveryWithPayload = Delivery.extend({
 
 export const ListDeliveries = z.strictObject({
   ...Paging,
+  ...sortedBy('createdAt'),
   status: z.enum(DELIVERY_STATUSES).optional(),
   event_type: EventTypeName.optional(),
 })

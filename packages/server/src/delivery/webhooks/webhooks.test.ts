@@ -249,6 +249,8 @@ describe.concurrent('lists', () => {
     expect(await deliveriesOf(tenant, id, '&event_type=user.created')).toEqual([all[4]])
     expect(await deliveriesOf(tenant, id, '&event_type=user.updated&status=pending')).toEqual([all[0]])
     expect(await deliveriesOf(tenant, id, '&status=cancelled')).toEqual([])
+    expect(await deliveriesOf(tenant, id, '&sort=createdAt')).toEqual([...all].reverse())
+    expect(await deliveriesOf(tenant, id, '&sort=-createdAt')).toEqual(all)
     const past = (await tenant.get(`/webhooks/${id}/deliveries?page=9999999&page_size=100`)).body
     expect(past).toEqual({ data: [], total: 5, page: 9_999_999, pageSize: 100, hasMore: false })
   })

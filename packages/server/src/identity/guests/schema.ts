@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Metadata, Paging, Time, Times } from '../../platform/http/route.ts'
+import { Metadata, Paging, sortedBy, Time, Times } from '../../platform/http/route.ts'
 import { tokenFields } from '../sessions/schema.ts'
 import { CreateUser, User } from '../users/schema.ts'
 
@@ -43,6 +43,7 @@ export type CreateGuest = z.infer<typeof CreateGuest>
 
 export const ListGuests = z.strictObject({
   ...Paging,
+  ...sortedBy('createdAt'),
   status: Status.optional(),
   app_id: z.string().optional().meta({ description: 'Only guests of this app.' }),
 })

@@ -119,6 +119,54 @@ describe('filters', () => {
   })
 })
 
+describe('sort', () => {
+  /** The fields of all users, in pages of this size. */
+  async function sorted(tenant: Tenant, query: string, field: string, size: number): Promise<(string | null)[]> {
+    const all: (string | null)[] = []
+    for (let page = 1; ; page += 1) {
+      const { body } = await tenant.get(`/users?${query}&page_size=${size}&page=${page}`)
+      all.push(...body.data.map((user: Record<string, string | null>) => user[field]))
+      if (!body.hasMore) return all
+    }
+  }
+
+  test.each(['email', 'externalId'])(
+    '%s orders the users of all apps, and those without one come last',
+    async (field) => {
+      const tenant = await service.newTenant()
+      const other = (await tenant.post('/apps', { name: 'Other' })).body.data.id
+      const values = ['Mid@example.com', 'zoe@example.com', 'ada@example.com', 'eve@example.com', 'bob@example.com']
+      const shown = field === 'email' ? values : values.map((value) => value.toLowerCase())
+      for (const [at, value] of shown.entries()) {
+        await newUser(tenant, { name: `none ${at}` })
+        await newUser(tenant, { [field]: value, name: `some ${at}`, ...(at % 2 === 0 ? {} : { appId: other }) })
+      }
+      const ascending = shown.toSorted((a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1))
+      const none = Array<null>(5).fill(null)
+      for (const size of [1, 3, 4, 5, 7, 10, 100]) {
+        expect(await sorted(tenant, `sort=${field}`, field, size)).toEqual([...ascending, ...none])
+        expect(await sorted(tenant, `sort=-${field}`, field, size)).toEqual([...ascending.toReversed(), ...none])
+        const searched = await sorted(tenant, `sort=${field}&search=OM`, field, size)
+        expect(searched).toEqual(ascending)
+      }
+      const names = ['none 4', 'none 3', 'none 2', 'none 1', 'none 0']
+      for (const size of [2, 100]) expect((await sorted(tenant, `sort=${field}`, 'name', size)).slice(5)).toEqual(names)
+      const inOther = await sorted(tenant, `sort=-${field}&app_id=${other}`, field, 1)
+      expect(inOther).toEqual(['zoe@example.com', 'eve@example.com'])
+      expect(await sorted(tenant, `sort=${field}&trust_level=shared`, field, 10)).toEqual([])
+    },
+  )
+
+  test('createdAt orders from the oldest, on every page and with a search', async () => {
+    const tenant = await service.newTenant()
+    const made: string[] = []
+    for (let at = 0; at < 11; at += 1) made.push((await newUser(tenant, { name: `user ${at}` })).id)
+    for (const size of [1, 4, 11, 20])
+      for (const query of ['', '&search=user'])
+        expect(await sorted(tenant, `sort=createdAt${query}`, 'id', size)).toEqual(made)
+  })
+})
+
 describe('search', () => {
   test('finds a part of email, name, external id and id, whatever its case', async () => {
     const tenant = await service.newTenant()

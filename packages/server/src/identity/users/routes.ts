@@ -9,7 +9,7 @@ export const userRoutes: Route[] = [
     {
       summary: 'List users',
       description:
-        'Newest first. `search` finds a literal part of the email, name, external id, party or id. It ignores case.',
+        'Newest first. `search` finds a literal part of the email, name, external id, party or id. It ignores case. Sorted by `email` or `externalId`, users without one come last.',
       callers: secretKey('users:read'),
       query: ListUsers,
       reply: list(User),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Metadata, Paging, Time, Times } from '../../platform/http/route.ts'
+import { Metadata, Paging, sortedBy, Time, Times } from '../../platform/http/route.ts'
 import { tokenFields } from '../sessions/schema.ts'
 
 const EMAIL_CHARS_MAX = 320
@@ -89,6 +89,7 @@ export type UpdateUser = z.infer<typeof UpdateUser>
 
 export const ListUsers = z.strictObject({
   ...Paging,
+  ...sortedBy('createdAt', 'email', 'externalId'),
   trust_level: TrustLevel.optional(),
   search: z
     .string()

@@ -164,7 +164,7 @@ export async function listUsers(deps: Deps, caller: Caller, query: ListUsers): P
     trustLevel: query.trust_level ?? null,
     search: search === '' ? null : store.searchCondition(search, namespace),
   }
-  const { rows, total } = await store.listUsers(deps.db, filter, offset, pageSize)
+  const { rows, total } = await store.listUsers(deps.db, filter, query.sort, offset, pageSize)
   return { items: rows.map(store.toUser), total, page, pageSize }
 }
 

@@ -1,11 +1,11 @@
 import { type Db, type Sql, sql, unprepared } from '../../platform/db/db.ts'
-import { type AppScope, inScope } from '../../platform/db/page.ts'
+import { type AppScope, inScope, ordering } from '../../platform/db/page.ts'
 import { change, insertion, matching, update, wire } from '../../platform/db/rows.ts'
 import { countImported } from '../../platform/events/counters.ts'
 import { eventsWritesIf, eventWrites, type StoredEvent } from '../../platform/events/events.ts'
 import type { Id } from '../../platform/ids.ts'
 import { guestOver } from '../../platform/security/current-user.ts'
-import type { User } from './schema.ts'
+import type { ListUsers, User } from './schema.ts'
 
 /** A row of the table `users`. */
 export interface UserRow {
@@ -253,29 +253,74 @@ function countUsers(db: Db, filter: UserFilter): Promise<number> {
     where ${inScope(filter)} and (${filter.trustLevel}::text is null or trust_level = ${filter.trustLevel})`)
 }
 
-/** A page by its offset. A page in the second half is read from the end, so that no page skips more than half of the rows. */
-async function usersAt(db: Db, filter: UserFilter, offset: number, limit: number, total: number): Promise<UserRow[]> {
-  if (offset >= total) return []
+const SORT_COLUMNS = { createdAt: sql`id`, email: sql`email_key`, externalId: sql`external_id` }
+
+type Order = ReturnType<typeof ordering>
+
+/** A page by its offset, by id. A page in the second half is read from the end, so that no page skips more than half of the rows. */
+async function usersById(
+  db: Db,
+  filter: UserFilter,
+  { direction }: Order,
+  { offset, limit, total }: { offset: number; limit: number; total: number },
+): Promise<UserRow[]> {
   const fromEnd = offset > total / 2
-  const rows = Math.min(limit, total - offset)
-  const skip = fromEnd ? total - offset - rows : offset
+  const skip = fromEnd ? total - offset - limit : offset
+  const ascending = (direction.text === 'asc') !== fromEnd
   // The index alone finds the ids of the page; full rows are read only for the page.
-  const ids = fromEnd
-    ? sql`select id from users where ${conditions(filter)} order by id asc offset ${skip} limit ${rows}`
-    : sql`select id from users where ${conditions(filter)} order by id desc offset ${skip} limit ${rows}`
+  const ids = sql`select id from users where ${conditions(filter)} order by id ${ascending ? sql`asc` : sql`desc`} offset ${skip} limit ${limit}`
   return db.query<UserRow>(sql`
-    select u.* from (${ids}) as page join users u on u.tenant_id = ${filter.tenantId} and u.id = page.id order by u.id desc`)
+    select u.* from (${ids}) as page join users u on u.tenant_id = ${filter.tenantId} and u.id = page.id order by u.id ${direction}`)
+}
+
+/**
+ * A page in the order of a column that each app has a unique index on: the first ones of every app, merged. Users without
+ * a value come last, newest first.
+ */
+async function usersByValue(
+  db: Db,
+  filter: UserFilter,
+  { column, direction }: Order,
+  { offset, limit }: { offset: number; limit: number },
+): Promise<UserRow[]> {
+  const all = conditions(filter)
+  const ids = sql`
+    select f.* from (select distinct app_id as app from user_counts where ${inScope(filter)}) a
+    cross join lateral (
+      select id, ${column} as place from users where ${all} and app_id = a.app and ${column} is not null
+      order by ${column} ${direction} limit ${offset + limit}) f
+    order by place ${direction}, id ${direction} offset ${offset} limit ${limit}`
+  const rows = await db.query<UserRow>(
+    unprepared(sql`
+      select u.* from (${ids}) page join users u on u.tenant_id = ${filter.tenantId} and u.id = page.id
+      order by place ${direction}, u.id ${direction}`),
+  )
+  if (rows.length === limit) return rows
+  const valued =
+    rows.length > 0
+      ? offset + rows.length
+      : await db.count(sql`select count(*) as n from users where ${all} and ${column} is not null`)
+  const rest = sql`
+    select * from users where ${all} and ${column} is null order by id desc
+    offset ${offset + rows.length - valued} limit ${limit - rows.length}`
+  return [...rows, ...(await db.query<UserRow>(rest))]
 }
 
 /** Count and page of a search in one pass. Each search is planned separately, because a text may be rare or common. */
-async function searchUsers(db: Db, filter: UserFilter, offset: number, limit: number): Promise<UserPage> {
+async function searchUsers(
+  db: Db,
+  filter: UserFilter,
+  { column, direction }: Order,
+  { offset, limit }: { offset: number; limit: number },
+): Promise<UserPage> {
+  const order = sql`order by place ${direction} nulls last, hit desc`
   const found = await db.query<UserRow & { total: number }>(
     unprepared(sql`
-      with hits as materialized (select id from users where ${conditions(filter)}),
-      page as (select id from hits order by id desc offset ${offset} limit ${limit})
+      with hits as materialized (select id as hit, ${column} as place from users where ${conditions(filter)}),
+      page as (select * from hits ${order} offset ${offset} limit ${limit})
       select (select count(*) from hits) as total, u.*
-      from (values (1)) as always left join page on true left join users u on u.tenant_id = ${filter.tenantId} and u.id = page.id
-      order by u.id desc`),
+      from (values (1)) as always left join page on true left join users u on u.tenant_id = ${filter.tenantId} and u.id = page.hit
+      ${order}`),
   )
   return { rows: found.filter((row) => row.id !== null), total: found[0]?.total ?? 0 }
 }
@@ -286,11 +331,20 @@ export interface UserPage {
   total: number
 }
 
-/** A page of the users that a filter finds, newest first. */
-export async function listUsers(db: Db, filter: UserFilter, offset: number, limit: number): Promise<UserPage> {
-  if (filter.search !== null) return searchUsers(db, filter, offset, limit)
+/** A page of the users that a filter finds, by default newest first. */
+export async function listUsers(
+  db: Db,
+  filter: UserFilter,
+  sort: ListUsers['sort'],
+  offset: number,
+  limit: number,
+): Promise<UserPage> {
+  const order = ordering(sort, SORT_COLUMNS)
+  if (filter.search !== null) return searchUsers(db, filter, order, { offset, limit })
   const total = await countUsers(db, filter)
-  return { rows: await usersAt(db, filter, offset, limit, total), total }
+  if (offset >= total) return { rows: [], total }
+  const read = order.column === SORT_COLUMNS.createdAt ? usersById : usersByValue
+  return { rows: await read(db, filter, order, { offset, limit: Math.min(limit, total - offset), total }), total }
 }
 
 /** A `with` part, `seen`, that marks a user as seen. It has no row if the user is not active or the condition does not hold. */

@@ -68,6 +68,13 @@ describe('an entry', () => {
     expect(event?.type).toBe('user.created')
     const log = await whole(tenant)
     expect(log.map(({ seq }) => seq)).toEqual(log.map((_, at) => log.length - at))
+    const oldest = async (query: string) => (await tenant.get(`/audit-log?sort=seq&page_size=1&${query}`)).body.data[0]
+    expect(await oldest('')).toEqual(log.at(-1))
+    expect(await oldest('page=2')).toEqual(log.at(-2))
+    expect(await oldest(`page=${log.length}`)).toEqual(log[0])
+    const byKey = log.filter(({ actor }) => actor === keyId)
+    expect(await oldest(`actor=${keyId}`)).toEqual(byKey.at(-1))
+    expect(await oldest(`actor=${keyId}&page=${byKey.length}`)).toEqual(byKey[0])
     for (const [at, one] of log.entries()) expect(one.previousHash).toBe(log[at + 1]?.hash ?? null)
   })
 

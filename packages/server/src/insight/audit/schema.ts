@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { AUDIT_ACTIONS, AUDIT_FAMILIES } from '../../platform/events/audit-actions.ts'
-import { Paging, Time } from '../../platform/http/route.ts'
+import { Paging, sortedBy, Time } from '../../platform/http/route.ts'
 
 const Hash = z.string().meta({ example: '5f1d'.repeat(16) })
 
@@ -43,6 +43,7 @@ const ID_CHARS_MAX = 100
 
 export const ListAuditLog = z.strictObject({
   ...Paging,
+  ...sortedBy('seq'),
   actor: z
     .string()
     .min(1)

@@ -148,7 +148,7 @@ export async function followAudit(db: Db, deps: Appending): Promise<boolean> {
   return more
 }
 
-/** A page of the caller's tenant's log, newest first; for a key that is bound to an app, of that app's entries. */
+/** A page of the caller's tenant's log, by default newest first; for a key that is bound to an app, of that app's entries. */
 export async function listEntries(deps: Deps, caller: Caller, query: ListAuditLog): Promise<Page<AuditEntry>> {
   const { page, pageSize, offset } = paging(query)
   const filter: store.EntryFilter = {
@@ -160,6 +160,6 @@ export async function listEntries(deps: Deps, caller: Caller, query: ListAuditLo
     actions: query.action === undefined ? null : actionsOf(query.action),
     since: query.since === undefined ? null : new Date(query.since),
   }
-  const { entries, total } = await store.listEntries(deps.db, filter, offset, pageSize)
+  const { entries, total } = await store.listEntries(deps.db, filter, query.sort === 'seq', offset, pageSize)
   return { items: entries, total, page, pageSize }
 }

@@ -189,10 +189,11 @@ function placesOf(filter: EntryFilter, oldest: boolean, skip: number, rows: numb
     ${order} offset ${skip} limit ${rows}`
 }
 
-/** A page of the entries that a filter finds, newest first, and their total number. */
+/** A page of the entries that a filter finds, newest first, or oldest first with `ascending`, and their total number. */
 export async function listEntries(
   db: Db,
   filter: EntryFilter,
+  ascending: boolean,
   offset: number,
   limit: number,
 ): Promise<{ entries: AuditEntry[]; total: number }> {
@@ -200,14 +201,15 @@ export async function listEntries(
   if (offset >= total) return { entries: [], total }
   const rows = Math.min(limit, total - offset)
   // Without a filter the place is the number. Otherwise a page in the second half is read from the other end.
-  const oldest = filter.since === null && offset > total / 2
+  const fromEnd = filter.since === null && offset > total / 2
+  const first = ascending ? offset : total - offset - rows
   const places = isUnfiltered(filter)
-    ? sql`select seq from audit_entries where tenant_id = ${filter.tenantId} and seq > ${total - offset - rows} and seq <= ${total - offset}`
-    : placesOf(filter, oldest, oldest ? total - offset - rows : offset, rows)
+    ? sql`select seq from audit_entries where tenant_id = ${filter.tenantId} and seq > ${first} and seq <= ${first + rows}`
+    : placesOf(filter, ascending !== fromEnd, fromEnd ? total - offset - rows : offset, rows)
   const page = await db.query<AuditRecord>(
     unprepared(sql`
       select ${RECORD} from (${places}) as page join audit_entries using (seq)
-      where tenant_id = ${filter.tenantId} order by seq desc`),
+      where tenant_id = ${filter.tenantId} order by seq ${ascending ? sql`asc` : sql`desc`}`),
   )
   // The API does not return the salt and hash of an address.
   return { entries: page.map(({ addressSalt: _, addressHash: __, ...entry }) => entry), total }

@@ -12,15 +12,32 @@ export interface AppScope {
 export const inScope = ({ tenantId, appId }: AppScope): Sql =>
   sql`tenant_id = ${tenantId} and (${appId}::text is null or app_id = ${appId})`
 
-/** One page of the rows that `from …` (a table and a condition) gives, newest first, as items; `total` is exact. */
+/** The columns that a list can be sorted by, by their fields in the API. */
+export type SortColumns = Readonly<Record<string, Sql>>
+
+const BY_CREATION: SortColumns = { createdAt: sql`id` }
+
+/** The column and direction of a validated `sort`. Ids begin with the time, so they give the order of creation. */
+export function ordering(sort = '-createdAt', columns = BY_CREATION): { column: Sql; direction: Sql } {
+  const descending = sort.startsWith('-')
+  const column = columns[descending ? sort.slice(1) : sort]
+  if (column === undefined) throw new Error(`"${sort}" has no column to sort by`)
+  return { column, direction: descending ? sql`desc` : sql`asc` }
+}
+
+/** One page of the rows that `from …` (a table and a condition) gives, by default newest first, as items; `total` is exact. */
 export async function readPage<Row extends object, T>(
   db: Db,
   from: Sql,
   query: PageQuery,
   toItem: (row: Row) => T,
+  columns?: SortColumns,
 ): Promise<Page<T>> {
   const { page, pageSize, offset } = paging(query)
   const total = await db.count(sql`select count(*) as n ${from}`)
-  const rows = await db.query<Row>(sql`select * ${from} order by id desc offset ${offset} limit ${pageSize}`)
+  const { column, direction } = ordering(query.sort, columns)
+  const rows = await db.query<Row>(
+    sql`select * ${from} order by ${column} ${direction} offset ${offset} limit ${pageSize}`,
+  )
   return { items: rows.map(toItem), total, page, pageSize }
 }

@@ -238,10 +238,22 @@ export const Paging = {
     .optional(),
 }
 
+/** `sort`, for a list that an index can read in the order of these fields. `ordering` turns it into SQL. */
+export const sortedBy = <Field extends string>(...fields: [Field, ...Field[]]) => ({
+  sort: z
+    .enum(fields.flatMap((field): (Field | `-${Field}`)[] => [field, `-${field}`]))
+    .meta({
+      description: `The order: a field, with \`-\` before it descending. Default: \`-${fields[0]}\`, newest first.`,
+      example: `-${fields[0]}`,
+    })
+    .optional(),
+})
+
 /** A validated query of a list. */
 export interface PageQuery {
   page?: string | undefined
   page_size?: string | undefined
+  sort?: string | undefined
 }
 
 /** A query's page as numbers. */

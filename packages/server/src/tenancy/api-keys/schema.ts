@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Metadata, Paging, Time, Times } from '../../platform/http/route.ts'
+import { Metadata, Paging, sortedBy, Time, Times } from '../../platform/http/route.ts'
 import { SCOPES } from '../../platform/security/api-key.ts'
 
 const expected = (text: string) => ({ 'x-expected': text })
@@ -109,6 +109,7 @@ export type RotateApiKey = z.infer<typeof RotateApiKey>
 
 export const ListApiKeys = z.strictObject({
   ...Paging,
+  ...sortedBy('createdAt'),
   type: z.enum(['secret', 'publishable']).optional(),
   status: z.enum(['active', 'expired', 'revoked']).optional(),
   app_id: z.string().optional().meta({ description: 'Only keys that are bound to this app.' }),

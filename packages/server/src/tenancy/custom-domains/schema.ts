@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Paging, Time, Times } from '../../platform/http/route.ts'
+import { Paging, sortedBy, Time, Times } from '../../platform/http/route.ts'
 
 const DOMAIN_CHARS_MAX = 1_000
 const STATUSES = ['pending', 'verified', 'failed'] as const
@@ -67,6 +67,7 @@ export type RemoveCustomDomain = z.infer<typeof RemoveCustomDomain>
 
 export const ListCustomDomains = z.strictObject({
   ...Paging,
+  ...sortedBy('createdAt', 'domain'),
   app_id: z.string().optional(),
   status: z.enum(STATUSES).optional(),
 })

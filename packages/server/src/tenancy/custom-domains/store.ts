@@ -71,7 +71,9 @@ export async function countUpTo(tx: Db, tenantId: Id<'ten'>, most: number): Prom
   return tx.run(sql`select from custom_domains where tenant_id = ${tenantId} limit ${most}`)
 }
 
-/** A page of domains, newest first; null does not filter. `target` is the host that domains must point at. */
+const SORT_COLUMNS = { createdAt: sql`id`, domain: sql`domain` }
+
+/** A page of domains, by default newest first; null does not filter. `target` is the host that domains must point at. */
 export function listDomains(
   db: Db,
   { status, ...scope }: AppScope & { status: CustomDomain['status'] | null },
@@ -79,7 +81,7 @@ export function listDomains(
   target: string,
 ): Promise<Page<CustomDomain>> {
   const from = sql`from custom_domains where ${inScope(scope)} and (${status}::text is null or status = ${status})`
-  return readPage(db, from, query, (row: DomainRow) => toCustomDomain(row, target))
+  return readPage(db, from, query, (row: DomainRow) => toCustomDomain(row, target), SORT_COLUMNS)
 }
 
 /** Stores the result of a lookup. @throws the violation of custom_domains_verified if another tenant was first */

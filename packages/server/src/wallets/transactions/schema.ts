@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Paging, Time, Times } from '../../platform/http/route.ts'
+import { Paging, sortedBy, Time, Times } from '../../platform/http/route.ts'
 
 const Status = z.enum(['received', 'reserved', 'signature_required', 'submitted', 'completed', 'failed']).meta({
   description:
@@ -74,6 +74,7 @@ export type TransactionSummary = z.infer<typeof TransactionSummary>
 
 export const ListTransactions = z.strictObject({
   ...Paging,
+  ...sortedBy('createdAt'),
   status: Status.optional(),
   wallet_id: z.string().optional().meta({ description: 'Only transactions of this wallet.' }),
   user_id: z.string().optional().meta({ description: 'Only transactions of this user.' }),

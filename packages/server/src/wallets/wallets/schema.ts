@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Paging, Time, Times } from '../../platform/http/route.ts'
+import { Paging, sortedBy, Time, Times } from '../../platform/http/route.ts'
 import { IndexedProof, SealedToService } from '../custody/schema.ts'
 
 const ID_CHARS_MAX = 255
@@ -121,6 +121,7 @@ export type CreateWallet = z.infer<typeof CreateWallet>
 
 export const ListWallets = z.strictObject({
   ...Paging,
+  ...sortedBy('createdAt'),
   user_id: z.string().optional().meta({ description: 'Only the wallet of this user or guest.' }),
   custody: Custody.optional(),
   status: Status.optional(),

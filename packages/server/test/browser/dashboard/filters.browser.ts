@@ -62,6 +62,56 @@ test('API keys are filtered by type, status and app', async () => {
   await page.getByText('No API keys match these filters.').waitFor()
 })
 
+test('column headers sort a list, by keyboard too, and the address keeps the order', async () => {
+  const tenant = await stage.service.newTenant()
+  for (const email of ['mia@example.com', 'zoe@example.com', 'ada@example.com'])
+    expectStatus(await tenant.post('/users', { email }), 201)
+  const { page, go, look } = await stage.arrive(tenant, { path: '/users' })
+  const users = page.getByRole('table', { name: 'Users' })
+  const shows = (...names: string[]) =>
+    eventually(names.join(', '), async () => {
+      const links = await users.getByRole('row').getByRole('link').allTextContents()
+      return links.map((text) => text.split('@')[0]).join() === names.join()
+    })
+  const orderOf = (header: string) => users.getByRole('columnheader', { name: header }).getAttribute('aria-sort')
+  const click = (header: string) => users.getByRole('button', { name: header }).click()
+  await shows('ada', 'zoe', 'mia')
+  expect([await orderOf('Created'), await orderOf('User'), await orderOf('Status')]).toEqual([
+    'descending',
+    'none',
+    null,
+  ])
+  await click('Created')
+  await shows('mia', 'zoe', 'ada')
+  expect(new URL(page.url()).search).toBe('?sort=createdAt')
+  await users.getByRole('button', { name: 'User' }).focus()
+  await page.keyboard.press('Enter')
+  await shows('ada', 'mia', 'zoe')
+  await click('User')
+  await shows('zoe', 'mia', 'ada')
+  expect([await orderOf('Created'), await orderOf('User')]).toEqual(['none', 'descending'])
+  await look('users-sorted')
+  await go('/users?sort=email')
+  await shows('ada', 'mia', 'zoe')
+  await click('Created')
+  await shows('ada', 'zoe', 'mia')
+  expect(new URL(page.url()).search).toBe('')
+  await go('/users?sort=password')
+  await shows('ada', 'zoe', 'mia')
+  for (const [path, table, header] of [
+    ['/audit-log', 'Audit log', 'Time'],
+    ['/api-keys', 'API keys', 'Created'],
+  ] as const) {
+    await go(path)
+    const rows = page.getByRole('table', { name: table }).getByRole('row')
+    await rows.nth(1).waitFor()
+    await page.getByRole('columnheader', { name: header }).getByRole('button').click()
+    await page.waitForURL(/sort=/)
+    await page.locator('[aria-sort=ascending]').waitFor()
+    await look(`${path.slice(1)}-sorted`)
+  }
+})
+
 test('a policy is checked before the session is created, with each error at its place', async () => {
   const tenant = await stage.service.newTenant()
   const { userId } = await newHolder(tenant, { name: 'Ada' })

@@ -10,7 +10,7 @@ import { EmptyState } from '../../../components/layout/states.tsx'
 import { useToast } from '../../../components/layout/toast.tsx'
 import { RelativeTime } from '../../../components/records/relative-time.tsx'
 import { type Column, DataTable } from '../../../components/table/data-table.tsx'
-import { Filters, useFilters } from '../../../components/table/filters.tsx'
+import { Filters, useFilters, useSort } from '../../../components/table/filters.tsx'
 import { LIVE } from '../../../query-client.ts'
 import { attemptsOf, DeliveryLink, LastAnswer } from '../deliveries/outcome.tsx'
 import { RecoverDialog, RecoveryProgress, useRecovery } from './recovery.tsx'
@@ -18,6 +18,7 @@ import { RetryProgress } from './retry-progress.tsx'
 import { isRunning, type RetryRunner } from './retry-run.ts'
 
 const PAGE_SIZE = 50
+const SORTABLE = { created: 'createdAt' } as const
 const PHONE = { lead: 'tick', title: 'event', detail: 'answer', when: 'given-up' }
 const NUMERIC = ['attempts']
 
@@ -122,10 +123,11 @@ export function DeadLettersTab({
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const [dialogs, setDialogs] = useState(ALL_CLOSED)
   const recovery = useRecovery(webhook.id)
+  const sort = useSort(SORTABLE)
   const query = useQuery({
-    queryKey: ['webhooks', webhook.id, 'dead-letters', { page }],
+    queryKey: ['webhooks', webhook.id, 'dead-letters', { page, sort }],
     queryFn: ({ signal }) =>
-      api.webhooks.deliveries.list(webhook.id, { page, pageSize: PAGE_SIZE, status: 'dead_letter' }, { signal }),
+      api.webhooks.deliveries.list(webhook.id, { page, pageSize: PAGE_SIZE, status: 'dead_letter', sort }, { signal }),
     placeholderData: keepPreviousData,
     ...LIVE,
   })
@@ -161,6 +163,7 @@ export function DeadLettersTab({
             columns={mayWrite ? columns : rest}
             numeric={NUMERIC}
             phone={PHONE}
+            sortable={SORTABLE}
             empty={
               <EmptyState title="No dead letters">
                 Deliveries whose attempts all failed are kept here for 90 days.

@@ -7,7 +7,7 @@ import { StatusBadge } from '../../../components/records/badge.tsx'
 import { RelativeTime } from '../../../components/records/relative-time.tsx'
 import { CsvButton } from '../../../components/table/csv-button.tsx'
 import { type Column, DataTable } from '../../../components/table/data-table.tsx'
-import { FilterSelect, Filters, useFilters } from '../../../components/table/filters.tsx'
+import { FilterSelect, Filters, useFilters, useSort } from '../../../components/table/filters.tsx'
 import { NoMatches } from '../../../components/table/no-matches.tsx'
 import { LIVE } from '../../../query-client.ts'
 import { useSession } from '../../../shell/session-context.ts'
@@ -25,6 +25,7 @@ const columns: Column<Delivery>[] = [
   { id: 'next', header: 'Next attempt', cell: ({ row }) => <RelativeTime at={row.original.nextAttemptAt} /> },
   { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
 ]
+const SORTABLE = { created: 'createdAt' } as const
 const PHONE = { side: 'status', detail: 'answer', when: 'created' }
 const NUMERIC = ['attempts']
 
@@ -51,10 +52,11 @@ export function DeliveriesTab({ webhook }: { webhook: Webhook }) {
   const status = STATUSES.find((each) => each === values.status)
   // The URL may hold any text. The server refuses unknown types.
   const eventType = values.type as Delivery['eventType'] | undefined
+  const sort = useSort(SORTABLE)
   const query = useQuery({
-    queryKey: ['webhooks', webhook.id, 'deliveries', { page, status, eventType }],
+    queryKey: ['webhooks', webhook.id, 'deliveries', { page, status, eventType, sort }],
     queryFn: ({ signal }) =>
-      api.webhooks.deliveries.list(webhook.id, { page, status, eventType: eventType as never }, { signal }),
+      api.webhooks.deliveries.list(webhook.id, { page, status, eventType: eventType as never, sort }, { signal }),
     placeholderData: keepPreviousData,
     ...LIVE,
   })
@@ -63,7 +65,7 @@ export function DeliveriesTab({ webhook }: { webhook: Webhook }) {
       <Filters>
         <FilterSelect name="status" label="Status" options={STATUSES} />
         <FilterSelect name="type" label="Event" options={types.map(({ type }) => ({ value: type, label: type }))} />
-        <CsvButton list="deliveries" path={`/webhooks/${webhook.id}/deliveries`} query={{ status, eventType }} />
+        <CsvButton list="deliveries" path={`/webhooks/${webhook.id}/deliveries`} query={{ status, eventType, sort }} />
       </Filters>
       <DataTable
         label="Deliveries"
@@ -71,6 +73,7 @@ export function DeliveriesTab({ webhook }: { webhook: Webhook }) {
         columns={columns}
         numeric={NUMERIC}
         phone={PHONE}
+        sortable={SORTABLE}
         empty={
           status === undefined && eventType === undefined ? (
             <NoDeliveries webhook={webhook} />
