@@ -50,6 +50,8 @@ export type RecoveryChallenge = Schemas['RecoveryChallenge']
 export type WalletCustody = Schemas['WalletCustody']
 /** An asynchronous job: `progress` of `total` is done. */
 export type Job = Schemas['Job']
+/** A job that changes many users: its progress, and the users for whom it failed. */
+export type UsersBulk = Schemas['UsersBulk']
 /** How many dead letters were deleted. */
 export type PurgedDeliveries = Schemas['PurgedDeliveries']
 /** A ready process, check by check. */

@@ -82,6 +82,9 @@ describe('every method works against the server', () => {
     expect(found).toEqual({ data: [user], total: 1, page: 1, pageSize: 20, hasMore: false })
     const changed = await client.users.update(user.id, { name: 'Zoë', metadata: { plan: null } })
     expect(changed).toMatchObject({ name: 'Zoë', metadata: {} })
+    const { id } = await client.users.bulk.start({ action: 'suspend', userIds: [user.id] })
+    await eventually('the user is suspended', async () => (await client.users.bulk.get(id)).status === 'succeeded')
+    expect((await client.users.list({ search: 'zoë@', sort: 'email' })).data[0]?.status).toBe('suspended')
     expect((await client.users.delete(user.id)).status).toBe('deleted')
   })
 

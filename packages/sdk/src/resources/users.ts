@@ -1,5 +1,5 @@
 import type { Calls, RequestOptions } from '../http.ts'
-import type { Passkey, Session, User, Wallet } from '../models.ts'
+import type { Passkey, Session, User, UsersBulk, Wallet } from '../models.ts'
 import type { Body, Query } from '../operations.ts'
 import type { List } from '../paging.ts'
 
@@ -44,5 +44,16 @@ export function usersOf({ one, list }: Calls) {
      */
     delete: (id: string, options?: RequestOptions): Promise<User> =>
       one('delete', '/users/{id}', { path: { id } }, options),
+
+    /** Up to 1000 users at once, by a job of the server. */
+    bulk: {
+      /** Starts a job that suspends, activates or deletes users, or ends their sessions. Scope `users:write`. */
+      start: (body: Body<'/users/bulk', 'post'>, options?: RequestOptions): Promise<UsersBulk> =>
+        one('post', '/users/bulk', { body }, options),
+
+      /** Gets a job: how many users are done, and for whom it failed. Scope `users:read`. @throws not_found */
+      get: (id: string, options?: RequestOptions): Promise<UsersBulk> =>
+        one('get', '/users/bulk/{id}', { path: { id } }, options),
+    },
   }
 }

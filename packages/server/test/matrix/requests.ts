@@ -19,6 +19,7 @@ const BODIES: Record<string, object> = {
   'POST /api-keys': { name: 'Backend', type: 'secret', scopes: ['api_keys:read'] },
   'POST /guests/:id/convert': { email: 'converted@example.com' },
   'POST /webhooks': { url: NOWHERE, events: ['user.created'] },
+  'POST /users/bulk': { action: 'activate', userIds: ['usr_none'] },
   'POST /billing/checkout': { plan: 'pro', successUrl: 'http://localhost:3000/', cancelUrl: 'http://localhost:3000/' },
   'POST /billing/portal': { returnUrl: 'http://localhost:3000/' },
   'POST /delegated-sessions/validate': { policy: { allow: [{ templateId: 'Note:Note' }] } },
@@ -113,6 +114,7 @@ export const RECORDS: Record<string, (tenant: Tenant, service: Service) => Promi
   },
   guests: async (tenant) => ({ id: await idOf(tenant, '/guests', {}) }),
   users: async (tenant) => ({ id: await idOf(tenant, '/users', { name: 'Ada' }) }),
+  'users/bulk': async (tenant) => ({ id: await idOf(tenant, '/users/bulk', BODIES['POST /users/bulk']) }),
   async wallets(tenant) {
     const headers = { 'x-user-id': await idOf(tenant, '/users', {}) }
     const answer = await tenant.post('/users/me/wallet', {}, { headers })
@@ -186,7 +188,7 @@ export const nameOf = (route: Pick<Route, 'method' | 'path'>): string => `${rout
 /** The resource that a route belongs to: the path's first part; of those below `/auth` and `/mpc`, the first two. */
 export function resourceOf(route: Pick<Route, 'path'>): string {
   const [, first, second] = route.path.split('/') as [string, string, string?]
-  return first === 'auth' || first === 'mpc' ? `${first}/${second}` : first
+  return first === 'auth' || first === 'mpc' || second === 'bulk' ? `${first}/${second}` : first
 }
 
 /** Whether a route is called for a user. */
@@ -204,6 +206,7 @@ export function unknownIds(route: Pick<Route, 'path'>): PathIds {
     'auth/passkeys': 'pky',
     guests: 'gst',
     users: 'usr',
+    'users/bulk': 'job',
     wallets: 'wal',
     'mpc/shares': 'wal',
     'mpc/dkg': 'dkg',

@@ -140,4 +140,6 @@ export const EXTENSIONS = table(`
   GET    /denials                                   delegated_sessions:read 200
   GET    /delegated-sessions/:id/denials            delegated_sessions:read 200
   GET    /users/me                                  users:act_as   200
+  POST   /users/bulk                                users:write    201
+  GET    /users/bulk/:id                            users:read     200
 `)

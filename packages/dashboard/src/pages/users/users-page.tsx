@@ -19,11 +19,12 @@ import { FilterSelect, Filters, FilterText, useFilters, useSort } from '../../co
 import { NoMatches } from '../../components/table/no-matches.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
+import { BulkBar, BulkProgress, Selection, tick, useBulk, useSelection } from './bulk.tsx'
 import { CreateUserDialog } from './create-user-dialog.tsx'
 import { TRUST_LEVELS, TrustLevelBadge, trustLevelOf } from './trust-level.tsx'
 
 const FILTERS = ['search', 'trust_level', 'app']
-const PHONE = { side: 'status', detail: 'externalId', when: 'seen' }
+const PHONE = { lead: 'tick', title: 'user', side: 'status', detail: 'externalId', when: 'seen' }
 const SORTABLE = { user: 'email', externalId: 'externalId', created: 'createdAt' } as const
 
 function Who({ user }: { user: User }) {
@@ -39,7 +40,7 @@ function Who({ user }: { user: User }) {
   )
 }
 
-function columnsFor(apps: App[]): Column<User>[] {
+function columnsFor(apps: App[], mayWrite: boolean): Column<User>[] {
   const nameOf = (appId: string) => apps.find(({ id }) => id === appId)?.name ?? appId
   const app: Column<User> = {
     id: 'app',
@@ -47,6 +48,7 @@ function columnsFor(apps: App[]): Column<User>[] {
     cell: ({ row }) => <UserText>{nameOf(row.original.appId)}</UserText>,
   }
   return [
+    ...(mayWrite ? [tick] : []),
     { id: 'user', header: 'User', cell: ({ row }) => <Who user={row.original} /> },
     {
       id: 'externalId',
@@ -89,7 +91,10 @@ export function UsersPage() {
   const [creating, setCreating] = useState(false)
   const apps = useApps()
   const appOptions = useAppOptions()
-  const columns = useMemo(() => columnsFor(apps), [apps])
+  const mayWrite = allows(session, 'users:write')
+  const columns = useMemo(() => columnsFor(apps, mayWrite), [apps, mayWrite])
+  const selection = useSelection()
+  const bulk = useBulk()
   const filter = { search: values.search, trustLevel: trustLevelOf(values.trust_level), appId: values.app }
   const sort = useSort(SORTABLE)
   const query = useQuery({
@@ -99,12 +104,13 @@ export function UsersPage() {
     ...LIVE,
   })
   const filtered = Object.values(filter).some((value) => value !== undefined)
+  const shown = query.data?.data.map(({ id }) => id) ?? []
   return (
     <Page
       title="Users"
       description="Everyone with an account in your apps. Guests are listed separately."
       actions={
-        allows(session, 'users:write') ? (
+        mayWrite ? (
           <Button tone="primary" onClick={() => setCreating(true)}>
             <Plus aria-hidden className="size-4" />
             Create user
@@ -112,6 +118,7 @@ export function UsersPage() {
         ) : undefined
       }
     >
+      {bulk.jobId === null ? null : <BulkProgress jobId={bulk.jobId} onDismiss={bulk.forget} />}
       <Card flush>
         <Filters>
           <FilterText name="search" label="Search users" placeholder="Email, name, external id, party or id" />
@@ -119,14 +126,21 @@ export function UsersPage() {
           {appOptions.length > 1 ? <FilterSelect name="app" label="App" options={appOptions} /> : null}
           <CsvButton list="users" query={{ ...filter, sort }} />
         </Filters>
-        <DataTable
-          label="Users"
-          query={query}
-          columns={columns}
-          phone={PHONE}
-          sortable={SORTABLE}
-          empty={filtered ? <NoMatches names={FILTERS} what="users" /> : <NoUsers />}
-        />
+        {mayWrite && shown.length > 0 ? (
+          <div className="-mt-4">
+            <BulkBar shown={shown} selection={selection} onBegun={bulk.begin} />
+          </div>
+        ) : null}
+        <Selection value={selection}>
+          <DataTable
+            label="Users"
+            query={query}
+            columns={columns}
+            phone={PHONE}
+            sortable={SORTABLE}
+            empty={filtered ? <NoMatches names={FILTERS} what="users" /> : <NoUsers />}
+          />
+        </Selection>
       </Card>
       <CreateUserDialog open={creating} onOpenChange={setCreating} />
     </Page>

@@ -1,6 +1,7 @@
 import { existing } from '../../platform/http/errors.ts'
 import { currentUser, IdParam, list, one, type Route, route, secretKey } from '../../platform/http/route.ts'
-import { CreateUser, ListUsers, UpdateUser, User } from './schema.ts'
+import { getBulk, startBulk } from './bulk.ts'
+import { BulkRun, CreateUser, ListUsers, StartBulk, UpdateUser, User } from './schema.ts'
 import { createUser, deleteUser, findUserRecord, getUser, listUsers, updateUser } from './service.ts'
 
 export const userRoutes: Route[] = [
@@ -39,6 +40,33 @@ export const userRoutes: Route[] = [
       extension: true,
     },
     async (deps, { caller, user }) => existing(await findUserRecord(deps, caller.tenantId, user.id)),
+  ),
+  route(
+    'POST /users/bulk',
+    {
+      summary: 'Change many users',
+      description:
+        'Starts a job that suspends, activates or deletes up to 1000 users, or ends all their sessions. Each user is handled as by the call for one user, in a transaction with its event. The job survives restarts.',
+      callers: secretKey('users:write'),
+      body: StartBulk,
+      reply: one(BulkRun),
+      status: 201,
+      extension: true,
+    },
+    (deps, { caller, origin, body }) => startBulk(deps, { caller, origin }, body),
+  ),
+  route(
+    'GET /users/bulk/:id',
+    {
+      summary: 'Get a bulk change of users',
+      description:
+        'Returns the progress, and the users for whom the action was refused. Kept for 30 days after the end.',
+      callers: secretKey('users:read'),
+      params: IdParam,
+      reply: one(BulkRun),
+      extension: true,
+    },
+    (deps, { caller, params }) => getBulk(deps, caller, params.id),
   ),
   route(
     'GET /users/:id',

@@ -104,6 +104,44 @@ export const ListUsers = z.strictObject({
 })
 export type ListUsers = z.infer<typeof ListUsers>
 
+const BULK_USERS_MAX = 1_000
+const BulkAction = z.enum(['suspend', 'activate', 'end_sessions', 'delete'])
+export type BulkAction = z.infer<typeof BulkAction>
+
+export const StartBulk = z
+  .strictObject({
+    action: BulkAction,
+    userIds: z
+      .array(z.string().min(1).max(100))
+      .min(1)
+      .max(BULK_USERS_MAX)
+      .meta({
+        description: 'The users. An id that names no user of yours becomes an entry of `failed`.',
+        example: ['usr_01jb2m7x9kq4t8v6w0r3s5y1za'],
+      }),
+  })
+  .meta({ id: 'StartUsersBulk' })
+export type StartBulk = z.infer<typeof StartBulk>
+
+/** A job that does the same to many users. */
+export const BulkRun = z
+  .object({
+    id: z.string(),
+    action: BulkAction,
+    status: z.enum(['pending', 'running', 'succeeded', 'failed']).meta({
+      description: '`succeeded`: every user was handled, also if some are in `failed`.',
+    }),
+    done: z.int().meta({ description: 'How many users are handled, of `total`.' }),
+    total: z.int(),
+    failed: z
+      .array(z.object({ userId: z.string(), code: z.string(), message: z.string() }))
+      .meta({ description: 'The users for whom the action was refused, with the error of the call for one user.' }),
+    error: z.string().nullable(),
+    ...Times,
+  })
+  .meta({ id: 'UsersBulk' })
+export type BulkRun = z.infer<typeof BulkRun>
+
 /** The response of every way of signing in. */
 export const SignedIn = z
   .object({

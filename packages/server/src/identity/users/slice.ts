@@ -1,4 +1,5 @@
 import type { Slice } from '../../platform/slice.ts'
+import { stepBulk } from './bulk.ts'
 import { blankErased, deleteCounts, emptyApp, forgetCounts } from './erasure.ts'
 import { userRoutes } from './routes.ts'
 import { userSeen } from './service.ts'
@@ -7,5 +8,5 @@ import { userSeen } from './service.ts'
 export const userSlice: Slice = {
   routes: userRoutes,
   hooks: { userSeen, appEmptied: emptyApp, appDeleted: forgetCounts, appGone: deleteCounts },
-  tasks: () => [blankErased],
+  tasks: (deps) => [blankErased, (db) => stepBulk(deps, db)],
 }
