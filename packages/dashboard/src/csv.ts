@@ -8,7 +8,7 @@ const wireName = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${let
 async function reasonOf(answer: Response): Promise<string> {
   const body = (await answer.json().catch(() => ({}))) as { error?: string; details?: { message: string }[] }
   const details = (body.details ?? []).map(({ message }) => message)
-  return [body.error ?? `The server answered with status ${answer.status}.`, ...details].join(' ')
+  return [...new Set([body.error ?? `The server answered with status ${answer.status}.`, ...details])].join(' ')
 }
 
 /** Reads a whole list as CSV. `query` has the filters by their names in the SDK. @throws Error with the reason in words */

@@ -11,6 +11,8 @@ const DETAILS_SHOWN_MAX = 3
 
 function messageOf(text: string, details: readonly ErrorDetail[]): string {
   const shown = details
+    // An error without details repeats its text in one, for the link to its page.
+    .filter(({ message }) => message !== text)
     .slice(0, DETAILS_SHOWN_MAX)
     .map(({ field, message }) => (field ? `${field}: ${message}` : message))
   return [text, ...shown].join(' ')
@@ -33,7 +35,7 @@ export class HalfkeyError extends Error {
   readonly status: number
   /** For programs: stable. A newer server may return codes that are not in `ErrorCode`. */
   readonly code: ErrorCode | (string & NonNullable<unknown>)
-  /** One element for each problem; may be empty. */
+  /** One element for each problem. Empty for an error of the client, such as `network_error`. */
   readonly details: readonly ErrorDetail[]
   /** The response's `X-Request-Id`, with which the operator finds the call in the logs; null without a response. */
   readonly requestId: string | null

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { expectError } from '../../../test/harness/envelope.ts'
 import { type Answer, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
 import { type Receiver, startReceiver } from '../../../test/harness/receiver.ts'
 import { newId } from '../../platform/ids.ts'
@@ -183,7 +184,8 @@ describe('who may call', () => {
       }
       for (const refused of answers) {
         expect(refused.status).toBe(404)
-        expect(refused.body).toEqual({ error: 'Not found.', code: 'not_found', details: [] })
+        expectError(refused, 404, 'not_found')
+        expect(refused.text).toBe(answers[0]?.text)
       }
       expect((await tenant.get(`/webhooks/${own.webhook}`)).body).toEqual(before.body)
     },

@@ -133,13 +133,17 @@ export function notFoundField(field: string): HttpError {
 }
 
 /**
- * The body of an error (specification, section 7). A detail without `docs` gets the link to the error's page.
+ * The body of an error (specification, section 7). Each detail has the link to the error's page; an error without details
+ * gets one that repeats its text.
  */
 export function envelope(config: Config, { message, code, details }: HttpError): string {
   const docs = `${publicUrl(config)}/docs/errors/${code}`
   return JSON.stringify({
     error: message,
     code,
-    details: details.map((detail) => ({ ...detail, docs: detail.docs ?? docs })),
+    details: (details.length === 0 ? [{ code, message }] : details).map((detail: ErrorDetail) => ({
+      ...detail,
+      docs: detail.docs ?? docs,
+    })),
   })
 }

@@ -1,14 +1,14 @@
 import { createServer } from 'node:http'
 import type { Deps } from '../deps.ts'
-import { COMMON_ERRORS } from '../http/errors.ts'
+import { envelope, fail } from '../http/errors.ts'
 import type { PlainRoute } from '../http/route.ts'
 import { equalSecrets, sha256 } from '../security/crypto.ts'
 
-const hidden = {
+const hidden = ({ config }: Deps) => ({
   status: 404,
   contentType: 'application/json; charset=utf-8',
-  body: JSON.stringify({ error: COMMON_ERRORS.not_found[1], code: 'not_found', details: [] }),
-}
+  body: envelope(config, fail('not_found')),
+})
 
 const hasToken = (token: string, authorization: string | undefined) =>
   equalSecrets(sha256(`Bearer ${token}`), sha256(authorization ?? ''))
@@ -25,7 +25,7 @@ function mayRead(deps: Deps, authorization: string | undefined, address: string)
 export const metricsRoute: PlainRoute = {
   path: '/metrics',
   async handler(deps, { authorization, address }) {
-    if (!mayRead(deps, authorization, address)) return hidden
+    if (!mayRead(deps, authorization, address)) return hidden(deps)
     return { status: 200, contentType: deps.metrics.registry.contentType, body: await deps.metrics.registry.metrics() }
   },
 }
@@ -37,10 +37,11 @@ export async function listenForMetrics(
   port: number,
 ): Promise<{ port: number; close(): Promise<void> }> {
   const { metricsToken } = deps.config
+  const { status, contentType, body } = hidden(deps)
   const server = createServer((request, response) => {
     const allowed = metricsToken === null || hasToken(metricsToken, request.headers.authorization)
     if (!allowed || request.method !== 'GET' || request.url?.split('?')[0] !== '/metrics') {
-      response.writeHead(hidden.status, { 'content-type': hidden.contentType }).end(hidden.body)
+      response.writeHead(status, { 'content-type': contentType }).end(body)
       return
     }
     deps.metrics.registry.metrics().then(
