@@ -111,9 +111,12 @@ async function sessionCall(method: 'GET' | 'POST' | 'DELETE', body?: object): Pr
     throw new SessionError(
       answer.status,
       parsed.code ?? 'unreachable',
-      [parsed.error ?? 'The server did not respond.', ...(parsed.details ?? []).map(({ message }) => message)].join(
-        ' ',
-      ),
+      [
+        ...new Set([
+          parsed.error ?? 'The server did not respond.',
+          ...(parsed.details ?? []).map(({ message }) => message),
+        ]),
+      ].join(' '),
     )
   const session = parsed.data as DashboardSession
   state.csrfToken = session.csrfToken ?? null
@@ -154,8 +157,11 @@ export function allows(session: DashboardSession, scope: string): boolean {
   )
 }
 
+const UNREACHABLE = 'The server cannot be reached. Check your connection and that Halfkey is running, then try again.'
+
 /** The message of an error, for people. */
 export function messageOf(error: unknown): string {
+  if (isHalfkeyError(error, 'network_error')) return UNREACHABLE
   if (isHalfkeyError(error)) return error.message
   return error instanceof Error ? error.message : String(error)
 }

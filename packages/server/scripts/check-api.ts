@@ -16,6 +16,8 @@ const ACCEPTED: Record<string, string> = {
   'POST /users body.email: another pattern': EMAIL,
   'PATCH /users/{id} body.email: another pattern': EMAIL,
   'POST /guests/{id}/convert body.email: another pattern': EMAIL,
+  'POST /auth/passkey/register-options body.email: another pattern': EMAIL,
+  'GET /auth/passkey/login-options query email: another pattern': EMAIL,
 }
 
 const after = JSON.parse(readFileSync(join(PACKAGE, 'openapi.json'), 'utf8'))

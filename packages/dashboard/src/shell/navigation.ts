@@ -22,6 +22,8 @@ export interface Place {
   label: string
   icon: LucideIcon
   words: string
+  /** A page of the same section that has no entry in the menu. */
+  also?: string
   /** The scope that a key needs to see it. */
   scope: string
 }
@@ -52,6 +54,7 @@ export const NAVIGATION: readonly { label: string | null; places: readonly Place
       { to: '/transactions', label: 'Transactions', icon: Activity, words: 'ledger effects', scope: 'wallets:read' },
       {
         to: '/delegated-sessions',
+        also: '/denials',
         label: 'Delegated sessions',
         icon: Bot,
         words: 'policy agents spend dry run refused denied attempts',

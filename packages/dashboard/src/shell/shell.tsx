@@ -56,8 +56,12 @@ function ThemeMenu() {
   )
 }
 
+const HERE = { className: 'bg-accent-wash text-accent', 'aria-current': 'page' } as const
+const ELSEWHERE = { className: 'text-soft hover:bg-raised hover:text-ink' }
+
 function Navigation({ onGo }: { onGo?: () => void }) {
   const { session } = useSession()
+  const path = useLocation({ select: ({ pathname }) => pathname })
   return (
     <nav aria-label="Main" className="flex flex-col gap-3">
       {NAVIGATION.map((group) => {
@@ -66,13 +70,13 @@ function Navigation({ onGo }: { onGo?: () => void }) {
         return (
           <div key={group.label ?? ''} className="flex flex-col gap-0.5">
             {group.label === null ? null : <p className="px-3 pb-1 text-xs font-medium text-soft">{group.label}</p>}
-            {places.map(({ to, label, icon: Icon }) => (
+            {places.map(({ to, also, label, icon: Icon }) => (
               <Link
                 key={to}
                 to={to}
                 activeOptions={{ exact: to === '/', includeSearch: false }}
-                activeProps={{ className: 'bg-accent-wash text-accent', 'aria-current': 'page' }}
-                inactiveProps={{ className: 'text-soft hover:bg-raised hover:text-ink' }}
+                activeProps={HERE}
+                inactiveProps={path === also ? HERE : ELSEWHERE}
                 className="flex min-h-8.5 items-center gap-3 rounded-control px-3 text-sm font-medium max-md:min-h-11"
                 onClick={() => onGo?.()}
               >

@@ -38,7 +38,7 @@ export function RecordLink({
   children?: ReactNode
 } & Pick<ComponentProps<'a'>, 'dir' | 'title'>) {
   const path = pathOfRecord(id)
-  const shown = children ?? <ShortId id={id} className="max-w-64" />
+  const shown = children ?? <ShortId id={id} className="max-w-[min(16rem,100%)]" />
   if (path === null) return <span className={children === undefined ? 'text-soft' : undefined}>{shown}</span>
   return (
     <Link to={path} className={`text-accent hover:underline ${className}`} {...rest}>

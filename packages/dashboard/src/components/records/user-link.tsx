@@ -35,7 +35,7 @@ export function UserLink({ userId }: { userId: string }) {
       dir="auto"
       className="inline-block max-w-full truncate align-bottom"
     >
-      {isNamed ? data : <ShortId id={userId} className="max-w-64" />}
+      {isNamed ? data : <ShortId id={userId} className="max-w-[min(16rem,100%)]" />}
     </RecordLink>
   )
 }

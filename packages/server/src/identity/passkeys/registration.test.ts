@@ -83,7 +83,12 @@ describe('the options', () => {
     expect(await app.count('users')).toBe(before)
     for (const email of ['ada', 'a b@c.d', '', 7]) {
       const [detail] = expectRefusal(await app.send('POST', OPTIONS, { email }), 'validation_failed', String(email))
-      expect(detail.field).toBe('email')
+      const message = 'Must be an email address, for example ada@example.com.'
+      expect(detail).toMatchObject({
+        field: 'email',
+        code: typeof email === 'string' ? 'invalid_email' : 'wrong_type',
+        message,
+      })
     }
     for (const name of ['', '  ', 7, 'x'.repeat(201)])
       expectRefusal(await app.send('POST', OPTIONS, { name }), 'validation_failed', String(name))

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Paging, Time, Times } from '../../platform/http/route.ts'
+import { Email } from '../users/schema.ts'
 
 const CREDENTIAL_ID_CHARS_MAX = 1_364
 const CLIENT_DATA_CHARS_MAX = 16_384
@@ -64,7 +65,7 @@ export type RenamePasskey = z.infer<typeof RenamePasskey>
 
 export const RegisterOptions = z
   .strictObject({
-    email: z.string().min(3).max(320).nullable().optional().meta({
+    email: Email.nullable().optional().meta({
       description: 'The email of the new user. `register-verify` returns `already_exists` if it is taken.',
       example: 'ada@example.com',
     }),
@@ -126,7 +127,7 @@ export const LoginChallenge = z.object({ ...challengeFields, publicKey: RequestO
 export type LoginChallenge = z.infer<typeof LoginChallenge>
 
 export const LoginOptions = z.strictObject({
-  email: z.string().min(3).max(320).optional().meta({
+  email: Email.optional().meta({
     description:
       'The email of the user whose passkeys are accepted. Without it, the authenticator offers all of its passkeys.',
     example: 'ada@example.com',

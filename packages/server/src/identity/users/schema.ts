@@ -34,7 +34,8 @@ export type User = z.infer<typeof User>
 /** What `parseEmail` accepts, but for its limits of length: so that a malformed email is reported with all other fields. */
 const EMAIL =
   /^\s*[^\s\p{Cc}"(),:;<>[\]\\@.]+(\.[^\s\p{Cc}"(),:;<>[\]\\@.]+)*@[^\s\p{Cc}\p{Cf}@.]+(\.[^\s\p{Cc}\p{Cf}@.]+)*\s*$/u
-const Email = z.string().min(3).max(EMAIL_CHARS_MAX).regex(EMAIL).meta({
+/** An email in a request. */
+export const Email = z.string().min(3).max(EMAIL_CHARS_MAX).regex(EMAIL).meta({
   description: 'Unique in the app, in any case.',
   'x-expected': 'an email address, for example ada@example.com',
   'x-code': 'invalid_email',

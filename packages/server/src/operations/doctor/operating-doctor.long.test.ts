@@ -222,7 +222,12 @@ test('each resolver is asked by itself, and the one that does not answer is name
 test('the guard is tried: what HALFKEY_EGRESS_ALLOW opens is told, an open door to everything is a problem', async () => {
   const shut = await examine(here())
   expect(shut.levels('egress')).toEqual(['ok'])
-  const open = await examine({ ...here(), HALFKEY_EGRESS_ALLOW: '127.0.0.0/8,10.1.2.3/32' })
+  expect(shut.told('egress')).toContain('Webhooks can reach this machine, because HALFKEY_ENV is development.')
+  const production = { ...here(), HALFKEY_ENV: 'production' }
+  expect((await examine(production)).told('egress')).toContain(
+    'Webhooks cannot reach private networks or this machine.',
+  )
+  const open = await examine({ ...production, HALFKEY_EGRESS_ALLOW: '127.0.0.0/8,10.1.2.3/32' })
   expect(open.levels('egress')).toEqual(['warning'])
   expect(open.told('egress')).toContain('127.0.0.1')
   expect(open.told('egress')).not.toContain('169.254')

@@ -41,13 +41,21 @@ async function makeDeadLetter({ webhooks }: HalfkeyClient, webhookId: string, { 
 }
 
 /** Waits for the first attempts and makes dead letters of a few that failed. If no worker delivers, it stops waiting. */
-export async function makeDeliveries(seeding: Seeding, { shop, courier }: Sample) {
+export async function makeDeliveries(seeding: Seeding, { shop, courier }: Sample): Promise<void> {
   const { api } = seeding
   await makeEach(seeding, 'Deliveries', [shop, courier], ({ webhook }) => firstAttempts(api, webhook))
   const { id } = courier.webhook
   const failed = await all((page) => api.webhooks.deliveries.list(id, { ...page, status: 'retrying' }))
   await Promise.all(failed.slice(-DEAD_LETTERS).map((delivery) => makeDeadLetter(api, id, delivery)))
   await api.webhooks.test(shop.webhook.id)
+}
+
+/** Waits for the deliveries of a seed's last events, one `app.updated` for each app, so that lists later show these counts. */
+export async function countDeliveries({ api }: Seeding, { shop, courier }: Sample) {
+  const { deliveries } = api.webhooks
+  const query = { eventType: 'app.updated', status: 'succeeded', pageSize: 1 } as const
+  await until(async () => (await deliveries.list(shop.webhook.id, query)).total > 1)
+  await firstAttempts(api, shop.webhook)
   return {
     succeeded: await countOf(api, shop.webhook, 'succeeded'),
     retrying: await countOf(api, courier.webhook, 'retrying'),

@@ -29,6 +29,8 @@ test('a refused attempt is three clicks from the overview: why, by which session
   await row.getByRole('link', { name: 'Shopping agent' }).waitFor()
   await row.getByRole('link', { name: 'Ada Lovelace' }).waitFor()
   await row.getByText('×1').waitFor()
+  const here = page.getByRole('navigation', { name: 'Main' }).locator('[aria-current=page]')
+  expect(await here.allTextContents()).toEqual(['Delegated sessions'])
   expect(await table.getByRole('row').count()).toBe(3)
   await look('denials')
   await page.getByRole('tab', { name: 'Sessions', exact: true }).click()

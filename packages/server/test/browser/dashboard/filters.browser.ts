@@ -112,6 +112,20 @@ test('column headers sort a list, by keyboard too, and the address keeps the ord
   }
 })
 
+test('an id without a name stays in its column of the audit log', async () => {
+  const tenant = await stage.service.newTenant()
+  const user = expectStatus(await tenant.post('/users', { email: 'ada@example.com' }), 201)
+  expectStatus(await tenant.delete(`/users/${user.id}`), 200)
+  await eventually('entries', async () => (await dataOf(tenant, `/audit-log?target=${user.id}`)).length > 1)
+  const { page, look } = await stage.arrive(tenant, { path: '/audit-log' })
+  const log = page.getByRole('table', { name: 'Audit log' })
+  await log.getByRole('row').filter({ hasText: user.id }).first().waitFor()
+  const end = (element: string) => `${element}.getBoundingClientRect().right`
+  const beyond = `[...document.querySelectorAll("td code")].filter((id) => ${end('id')} > ${end('id.closest("td")')}).length`
+  expect(await page.evaluate(beyond)).toBe(0)
+  await look('audit-log-ids')
+})
+
 test('a policy is checked before the session is created, with each error at its place', async () => {
   const tenant = await stage.service.newTenant()
   const { userId } = await newHolder(tenant, { name: 'Ada' })

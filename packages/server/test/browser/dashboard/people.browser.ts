@@ -330,6 +330,9 @@ test('a user that is not there, and a server that fails, are told as what they a
   await page.unroute('**/dashboard/api/users?**')
   await button(page, 'Try again').click()
   await page.getByText('No users yet').waitFor()
+  await page.route('**/dashboard/api/users?**', (route) => route.abort('connectionrefused'))
+  await go('/users')
+  await page.getByText('The server cannot be reached. Check your connection').waitFor()
 })
 
 test('a key that may only read sees users without what changes them', async () => {

@@ -1,6 +1,6 @@
 import { makeDelegations } from '../../seed/agents.ts'
 import { makeGuests, makeSignIns, makeUsers, makeWallets } from '../../seed/crowd.ts'
-import { makeDeliveries } from '../../seed/deliveries.ts'
+import { countDeliveries, makeDeliveries } from '../../seed/deliveries.ts'
 import { makeHistory } from '../../seed/history.ts'
 import { describe, listen, pause } from '../../seed/listen.ts'
 import { isMarked, STATE } from '../../seed/mark.ts'
@@ -31,10 +31,11 @@ async function fill({ api, deps, tenantId }: SeededService, options: Options, se
   const { holders, others } = await makeWallets(seeding, members, signedIn)
   const { guests, converted } = await makeGuests(seeding, sample, options.users)
   const delegated = await makeDelegations(seeding, holders)
-  const deliveries = await makeDeliveries(seeding, sample)
+  await makeDeliveries(seeding, sample)
   const users = members.map(({ user }) => user)
   if (deps !== null) await makeHistory(deps, seeding, { tenantId, sample, users })
   for (const { id } of [sample.shop, sample.courier]) await api.apps.update(id, { metadata: { [STATE]: 'filled' } })
+  const deliveries = await countDeliveries(seeding, sample)
   progress.end()
   return {
     users: members.length + converted,
@@ -51,18 +52,18 @@ async function fill({ api, deps, tenantId }: SeededService, options: Options, se
 
 type Made = Awaited<ReturnType<typeof fill>>
 
-function describeMade(made: Made, url: string): string[] {
+function describeMade(made: Made, url: string, listens: boolean): string[] {
   const { succeeded, retrying, deadLetters } = made.deliveries
   return [
     `Created sample data at ${url}, all of it in the apps "Corner Shop (sample)" and "Night Courier (sample)":`,
     `  ${made.users} users (${made.passkeys} with a passkey) and ${made.guests} guests, ${made.wallets} wallets`,
     `  ${made.sessions} delegated sessions, ${made.transactions} transactions, ${made.denied} refused by policies`,
-    `  ${made.eventsVerified} signed events received and verified: ${succeeded} delivered, ${retrying} being retried, ${deadLetters} dead letters`,
+    `  ${succeeded + retrying + deadLetters} signed deliveries: ${succeeded} succeeded, ${retrying} being retried, ${deadLetters} dead letters`,
     ...(made.history
       ? ['  90 days of analytics, of which only today is real']
       : ["  no analytics of past days: the service's database cannot be reached from here"]),
     `Look at it:              ${url}/dashboard   (for a sign-in link: halfkey dashboard link)`,
-    'Receive the events:      halfkey seed --listen',
+    ...(listens ? [] : ['Receive the events:      halfkey seed --listen']),
     'Delete all of it:        halfkey seed --remove',
   ]
 }
@@ -106,7 +107,7 @@ async function fillOnce(service: SeededService, options: Options, context: CliCo
     const lines =
       made === null
         ? ['Sample data already exists, so nothing was added. To create it again, first run: halfkey seed --remove']
-        : describeMade(made, url)
+        : describeMade(made, url, options.listen)
     const data = { tenantId, url, seeded: made !== null, ...made }
     if (!options.listen) {
       if (made !== null) await pause(api)
