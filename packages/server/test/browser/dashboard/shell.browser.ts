@@ -70,7 +70,7 @@ test('signing out leaves nothing behind: no cookie, no way back, no data in the 
   const email = `${tenant.tenantId}@example.com`
   await tenant.post('/users', { email })
   const { page, context } = await stage.arrive(tenant, { path: '/users' })
-  await page.getByText(email).waitFor()
+  await page.getByRole('link', { name: email }).waitFor()
   const [cookie] = await context.cookies()
   await page.getByRole('button', { name: 'Sign out' }).click()
   await page.getByText('You are signed out.').waitFor()
@@ -114,7 +114,7 @@ test('the operator goes from tenant to tenant, and an address leads back to the 
   await page.getByRole('option', { name: umbrella }).click()
   await page.getByText(`${umbrella} at`).waitFor()
   await page.getByRole('link', { name: 'Users' }).first().click()
-  await page.getByText('alice@umbrella.example').waitFor()
+  await page.getByRole('link', { name: 'alice@umbrella.example' }).waitFor()
   const address = page.url()
   expect(new URL(address).searchParams.get('tenant')).toBe(second.tenantId)
   await page.getByRole('combobox', { name: 'Tenant' }).click()
@@ -123,7 +123,7 @@ test('the operator goes from tenant to tenant, and an address leads back to the 
   await page.getByRole('link', { name: 'Users' }).first().click()
   await page.getByText('No users yet').waitFor()
   await page.goto(address)
-  await page.getByText('alice@umbrella.example').waitFor()
+  await page.getByRole('link', { name: 'alice@umbrella.example' }).waitFor()
   await page.goto(`${originOf(stage.service)}/dashboard/users/${user}?tenant=${first.tenantId}`)
   await page.getByText('This record does not exist.').waitFor()
   await page.goto(`${originOf(stage.service)}/dashboard/users?tenant=ten_nobody`)
@@ -140,7 +140,7 @@ test('a step back into another tenant shows that tenant, and acts nowhere else t
   await second.post('/users', { email: 'carol@forth.example' })
   const page = await byLink(`/users?tenant=${first.tenantId}`)
   const isShown = async (name: string, email: string) => {
-    await page.getByText(email).waitFor()
+    await page.getByRole('link', { name: email }).waitFor()
     expect(await page.getByRole('combobox', { name: 'Tenant' }).textContent()).toContain(name)
   }
   await isShown(back, 'bob@back.example')
@@ -156,7 +156,8 @@ test('a step back into another tenant shows that tenant, and acts nowhere else t
   await page.goForward()
   await page.getByText(`${forth} at`).waitFor()
   await page.goto(`${originOf(stage.service)}/dashboard/users?tenant=ten_nobody`)
-  await page.getByText(/@(back|forth)\.example|No users yet/).waitFor()
+  const someone = page.getByRole('link', { name: /@(back|forth)\.example/ })
+  await someone.or(page.getByText('No users yet')).first().waitFor()
   await page.waitForURL((url) => url.searchParams.get('tenant') !== 'ten_nobody')
   await page.context().close()
 })
@@ -168,7 +169,7 @@ test('a tab whose session another tab has ended signs out all the same, and show
   await other.post('/users', { email: 'dave@other.example' })
   const { page, context } = await stage.arrive(tenant, { path: '/users' })
   await page.reload()
-  await page.getByText(email).waitFor()
+  await page.getByRole('link', { name: email }).waitFor()
   // A page that asks for nothing by itself learns of it when it is used.
   const park = async () => {
     await page.getByRole('link', { name: 'Settings' }).first().click()
@@ -180,7 +181,7 @@ test('a tab whose session another tab has ended signs out all the same, and show
   await tab.getByRole('button', { name: 'Sign out' }).click()
   await tab.getByLabel('Secret key').fill(other.key)
   await tab.getByRole('button', { name: 'Sign in' }).click()
-  await tab.getByText('dave@other.example').waitFor()
+  await tab.getByRole('link', { name: 'dave@other.example' }).waitFor()
   const refused = page.waitForResponse((answer) => answer.url().includes('/api/users') && answer.status() === 404)
   await page.getByRole('link', { name: 'Users' }).first().click()
   await refused
