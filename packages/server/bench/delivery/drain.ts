@@ -10,6 +10,7 @@ import { addBacklog, clear, type Endpoint, leftovers, type Stage, untilReceived,
 
 const DRAIN_MIN = 5_000
 const OUTBOX_MIN = 3_000
+const ALONE_MIN = 2_000
 
 /** Leaves so much to send. To be called while no worker runs. */
 type Queue = (stage: Stage, count: number) => Promise<void>
@@ -44,9 +45,9 @@ async function drainOnce(stage: Stage, count: number, queue: Queue): Promise<Run
 
 async function drainRow(
   stage: Stage,
-  queued: { what: string; count: number; min: number; queue: Queue },
+  queued: { what: string; endpoints?: number; count: number; min: number; queue: Queue },
 ): Promise<Row> {
-  const { what, count, min, queue } = queued
+  const { what, endpoints = stage.endpoints.length, count, min, queue } = queued
   const runs: Run[] = []
   for (let run = 0; run < 3; run += 1) {
     step(`draining ${whole(count)} ${what}, run ${run + 1}`)
@@ -56,7 +57,7 @@ async function drainRow(
   const missing = runs.reduce((sum, run) => sum + count - run.received.distinct + run.pending, 0)
   const repeated = runs.reduce((sum, run) => sum + run.received.repeated, 0)
   return {
-    what: `draining ${whole(count)} ${what} over ${stage.endpoints.length} fast endpoints, one worker process`,
+    what: `draining ${whole(count)} ${what} over ${endpoints} fast endpoints, one worker process`,
     measured: `${whole(perSecond)}/s; ${missing} missing, ${repeated} repeated`,
     floor: `≥ ${whole(min)}/s`,
     holds: perSecond >= min && missing === 0,
@@ -67,8 +68,11 @@ async function drainRow(
   }
 }
 
-/** Writes deliveries that are due. */
-const queueDeliveries: Queue = (stage, count) => addBacklog(stage, stage.endpoints, count)
+/** Writes deliveries that are due, to so many endpoints. */
+const queueDeliveries =
+  (endpoints: number): Queue =>
+  (stage, count) =>
+    addBacklog(stage, stage.endpoints.slice(0, endpoints), count)
 
 /** Creates users by the API while no worker runs: what is left is an outbox. */
 async function queueEvents(stage: Stage, count: number): Promise<void> {
@@ -81,10 +85,16 @@ async function queueEvents(stage: Stage, count: number): Promise<void> {
 }
 
 export async function drain(stage: Stage): Promise<Row[]> {
-  const deliveries = { count: stage.quick ? 20_000 : 100_000, min: DRAIN_MIN, queue: queueDeliveries }
+  const deliveries = {
+    count: stage.quick ? 20_000 : 100_000,
+    min: DRAIN_MIN,
+    queue: queueDeliveries(stage.endpoints.length),
+  }
+  const alone = { count: stage.quick ? 10_000 : 50_000, min: ALONE_MIN, endpoints: 1, queue: queueDeliveries(1) }
   const events = { count: stage.quick ? 5_000 : 50_000, min: OUTBOX_MIN, queue: queueEvents }
   return [
     await drainRow(stage, { what: 'due deliveries', ...deliveries }),
+    await drainRow(stage, { what: 'due deliveries', ...alone }),
     await drainRow(stage, { what: 'events that no worker has seen', ...events }),
   ]
 }
