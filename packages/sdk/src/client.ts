@@ -8,7 +8,7 @@ import { billingOf } from './resources/billing.ts'
 import { customDomainsOf } from './resources/custom-domains.ts'
 import { delegatedSessionsOf, denialsOf } from './resources/delegated-sessions.ts'
 import { devOf } from './resources/dev.ts'
-import { eventsOf } from './resources/events.ts'
+import { eventsOf, eventTypesOf } from './resources/events.ts'
 import { guestsOf } from './resources/guests.ts'
 import { healthOf } from './resources/health.ts'
 import { mfaOf } from './resources/mfa.ts'
@@ -42,8 +42,10 @@ export interface HalfkeyClient {
   readonly dev: ReturnType<typeof devOf>
   readonly apiKeys: ReturnType<typeof apiKeysOf>
   readonly webhooks: ReturnType<typeof webhooksOf>
-  /** The feed of all events. */
+  /** The feed of all events, and publishing your own. */
   readonly events: ReturnType<typeof eventsOf>
+  /** Types of the events that you publish. */
+  readonly eventTypes: ReturnType<typeof eventTypesOf>
   readonly customDomains: ReturnType<typeof customDomainsOf>
   readonly billing: ReturnType<typeof billingOf>
   readonly analytics: ReturnType<typeof analyticsOf>
@@ -81,6 +83,7 @@ export function createClient(options: ClientOptions): HalfkeyClient {
     apiKeys: apiKeysOf(calls),
     webhooks: webhooksOf(calls),
     events: eventsOf(calls),
+    eventTypes: eventTypesOf(calls),
     customDomains: customDomainsOf(calls),
     billing: billingOf(calls),
     analytics: analyticsOf(calls),

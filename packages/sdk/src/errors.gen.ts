@@ -68,6 +68,14 @@ export interface ApiErrors {
   domain_taken: 409
   /** This commandId was already used with other commands. Use another one. */
   duplicate_command: 409
+  /** An event with other content was published with this `idempotencyKey`. Use a new key. */
+  event_key_conflict: 409
+  /** This event type is archived. Restore it with PATCH /event-types/:id, `status: active`. */
+  event_type_archived: 409
+  /** The tenant has the maximum number of event types. */
+  event_type_limit_reached: 409
+  /** No event type has this name. Create it with POST /event-types. */
+  event_type_unknown: 404
   /** This guest session has ended. */
   guest_expired: 410
   /** This `Idempotency-Key` was already used with a different request. Use a new key. */

@@ -7,7 +7,7 @@ export type * from './models.ts'
 export type { Body, Query } from './operations.ts'
 export type { List, Page } from './paging.ts'
 export { type PreparedTransaction, readPreparedTransaction } from './prepared.ts'
-export type { EventFeed, FollowOptions } from './resources/events.ts'
+export type { EventFeed, EventToPublish, FollowOptions, PublishedEvent } from './resources/events.ts'
 export {
   type EventType,
   type VerifyWebhookOptions,

@@ -4,6 +4,13 @@ import type { WebhookEvent } from './webhooks.ts'
 
 type Schemas = components['schemas']
 
+/**
+ * The `data` of the events that you publish. Declare your types, and events of them are typed like Halfkey's own:
+ * `declare module '@halfkey/sdk' { interface CustomEventData { 'acme.invoice.paid': { total: string } } }`
+ */
+// biome-ignore lint/suspicious/noEmptyInterface: programs add their types by declaration merging
+export interface CustomEventData {}
+
 /** Daily counters of a period. */
 export type Analytics = Schemas['Analytics']
 /** An API key, without the key itself. */
@@ -28,6 +35,8 @@ export type DeliveryWithPayload = Schemas['DeliveryWithPayload']
 export type Denial = Schemas['Denial']
 /** A portion of the event feed. */
 export type EventPage = Omit<Schemas['EventPage'], 'events'> & { events: WebhookEvent[] }
+/** A type of the events that you publish. */
+export type CustomEventType = Schemas['CustomEventType']
 /** A kind of event, with an example of its `data`. */
 export type EventTypeRecord = Schemas['EventType']
 /** The state of a running process. */

@@ -1,7 +1,10 @@
 import type { EventData } from './events.gen.ts'
+import type { CustomEventData } from './models.ts'
 
-/** Every kind of event that this version of the package knows. */
-export type EventType = keyof EventData
+type AllEventData = EventData & CustomEventData
+
+/** Every kind of event that this version of the package knows, and those that you declared. */
+export type EventType = keyof AllEventData
 
 /**
  * An event as it is delivered (specification, section 6). `type` decides the form of `data`. A server that is newer than
@@ -16,7 +19,7 @@ export type WebhookEvent<Type extends EventType = EventType> = {
     created_at: string
     /** `YYYY-MM-DD` */
     api_version: string
-    data: EventData[Kind]
+    data: AllEventData[Kind]
   }
 }[Type]
 

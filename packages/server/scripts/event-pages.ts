@@ -93,6 +93,7 @@ export function eventCatalogue(): string {
 
 ${kinds.length} kinds of events. A webhook subscribes to kinds (\`user.created\`), families (\`user.*\`) or everything (\`*\`);
 [webhooks](webhooks.md) says how they arrive and how to verify them. \`GET /v1/webhooks/event-types\` answers this list for programs.
+[Your own events](own-events.md) are types that you define yourself.
 
 Each is written in the transaction of what it tells about: no change without its event, no event without its change. The body is
 the one below for every webhook and every attempt, byte for byte, on one line. New fields may be added to \`data\` under the same

@@ -1,4 +1,5 @@
 import { delegationSlice } from './delegation/slice.ts'
+import { eventTypeSlice } from './delivery/event-types/slice.ts'
 import { eventSlice } from './delivery/events/slice.ts'
 import { jobSlice } from './delivery/jobs/slice.ts'
 import { webhookSlice } from './delivery/webhooks/slice.ts'
@@ -65,6 +66,7 @@ const slices: readonly Slice[] = [
   apiKeySlice,
   webhookSlice,
   eventSlice,
+  eventTypeSlice,
   customDomainSlice,
   billingSlice,
   jobSlice,

@@ -14,6 +14,7 @@ import { createNotifier, type Listener, listen } from './platform/events/signal.
 import { requireFreePort } from './platform/http/free-port.ts'
 import { createRateLimiter } from './platform/http/rate-limits/rate-limit.ts'
 import { createServer, type Server } from './platform/http/server.ts'
+import { createJsonSchemas } from './platform/json-schema/json-schemas.ts'
 import { registerGauges } from './platform/observability/gauges.ts'
 import type { OpenLog } from './platform/observability/log.ts'
 import { createMetrics } from './platform/observability/metrics.ts'
@@ -114,8 +115,9 @@ export async function openParts(
     clientSlackMs: 500,
   })
   const threads = createThreads()
+  const jsonSchemas = createJsonSchemas(log)
   const close = async () => {
-    await threads.close()
+    await Promise.all([threads.close(), jsonSchemas.close()])
     await Promise.all([db.close(), engineDb.close(), asyncCommitDb.close(), probeDb.close()])
     await database.close()
   }
@@ -152,6 +154,7 @@ export async function openParts(
     requests: createRequestCounter({ db, log, now }),
     tracing: null,
     threads,
+    jsonSchemas,
     ledgers: new Map([['embedded', createEmbeddedLedger({ keys })]]),
     hooks,
     probeDb,

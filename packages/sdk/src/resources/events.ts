@@ -1,7 +1,7 @@
 import { HalfkeyError } from '../errors.ts'
 import { type Calls, delay, type RequestOptions } from '../http.ts'
-import type { Delivery, EventPage } from '../models.ts'
-import type { Query } from '../operations.ts'
+import type { CustomEventData, CustomEventType, Delivery, EventPage } from '../models.ts'
+import type { Body, Query } from '../operations.ts'
 import type { List } from '../paging.ts'
 import { retryDelayMs } from '../retry.ts'
 import type { WebhookEvent } from '../webhooks.ts'
@@ -16,6 +16,21 @@ const EMPTY_PAGE_DELAY_MS = 250
 export interface FollowOptions extends Omit<Query<'/events', 'get'>, 'wait'> {
   /** Ends the iteration, which then rejects with the signal's reason. */
   signal?: AbortSignal | undefined
+}
+
+/** A type of your own: those that you declared, or any. */
+type OwnType = keyof CustomEventData | (string & {})
+
+/** An event to be published. The `data` of a type that you declared in `CustomEventData` is checked. */
+export type EventToPublish<Type extends OwnType = OwnType> = Omit<Body<'/events', 'post'>, 'type' | 'data'> & {
+  type: Type
+  data: Type extends keyof CustomEventData ? CustomEventData[Type] : Record<string, unknown>
+}
+
+/** An event that was published. */
+export interface PublishedEvent<Type extends OwnType = OwnType> extends Omit<WebhookEvent, 'type' | 'data'> {
+  type: Type
+  data: EventToPublish<Type>['data']
 }
 
 /** The event feed from a position on, without an end. */
@@ -54,6 +69,24 @@ export function eventsOf({ one, list: pages }: Calls) {
      */
     list,
 
+    /**
+     * Publishes an event of yours: it is delivered to webhooks as Halfkey's own events are. With an `idempotencyKey` it is
+     * published once in 24 hours. Scope `events:publish`.
+     * @throws event_type_unknown, event_type_archived, event_key_conflict, validation_failed for data that does not match the schema
+     */
+    publish: async <Type extends OwnType>(
+      event: EventToPublish<Type>,
+      options?: RequestOptions,
+    ): Promise<PublishedEvent<Type>> =>
+      (await one('post', '/events', { body: event as Body<'/events', 'post'> }, options)) as PublishedEvent<Type>,
+
+    /** Publishes 1 to 100 events, all or none. Returns them in the same order. Scope `events:publish`. @throws as `publish` */
+    publishBatch: async (events: readonly EventToPublish[], options?: RequestOptions): Promise<PublishedEvent[]> => {
+      const body = { events } as Body<'/events/batch', 'post'>
+      const published = await one('post', '/events/batch', { body }, options)
+      return published.events as PublishedEvent[]
+    },
+
     /** Gets an event. Scope `webhooks:read`. @throws not_found, also once its retention is over */
     get: async (id: string, options?: RequestOptions): Promise<WebhookEvent> =>
       (await one('get', '/events/{id}', { path: { id } }, options)) as WebhookEvent,
@@ -88,5 +121,39 @@ export function eventsOf({ one, list: pages }: Calls) {
         },
       }
     },
+  }
+}
+
+/** Calls of the types of the events that you publish. Every method may also throw what any call does: see `HalfkeyError`. */
+export function eventTypesOf({ one, list }: Calls) {
+  return {
+    /** Lists event types, newest first; archived ones only with `status: 'archived'`. Scope `event_types:read`. */
+    list: (query?: Query<'/event-types', 'get'>, options?: RequestOptions): List<CustomEventType> =>
+      list('/event-types', {}, query, options),
+
+    /**
+     * Creates an event type, with a JSON Schema for the data of its events if you like. Scope `event_types:write`.
+     * @throws already_exists, event_type_limit_reached
+     */
+    create: (body: Body<'/event-types', 'post'>, options?: RequestOptions): Promise<CustomEventType> =>
+      one('post', '/event-types', { body }, options),
+
+    /** Gets an event type. Scope `event_types:read`. @throws not_found */
+    get: (id: string, options?: RequestOptions): Promise<CustomEventType> =>
+      one('get', '/event-types/{id}', { path: { id } }, options),
+
+    /**
+     * Changes the given fields. A changed `schema` gets a new `schemaVersion`. `status: 'active'` restores an archived type.
+     * Scope `event_types:write`. @throws not_found
+     */
+    update: (
+      id: string,
+      body: Body<'/event-types/{id}', 'patch'>,
+      options?: RequestOptions,
+    ): Promise<CustomEventType> => one('patch', '/event-types/{id}', { path: { id }, body }, options),
+
+    /** Archives an event type: its events can no longer be published. Scope `event_types:write`. @throws not_found */
+    archive: (id: string, options?: RequestOptions): Promise<CustomEventType> =>
+      one('delete', '/event-types/{id}', { path: { id } }, options),
   }
 }

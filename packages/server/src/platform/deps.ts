@@ -4,6 +4,7 @@ import type { Egress } from './egress/egress.ts'
 import type { RequestCounter } from './events/counters.ts'
 import type { Hooks } from './hooks.ts'
 import type { RateLimiter } from './http/rate-limits/rate-limit.ts'
+import type { JsonSchemas } from './json-schema/json-schemas.ts'
 import type { Logger } from './observability/log.ts'
 import type { Metrics } from './observability/metrics.ts'
 import type { Tracing } from './observability/tracing.ts'
@@ -39,6 +40,8 @@ export interface Deps {
   tracing: Tracing | null
   /** For arithmetic with key shares. */
   threads: Threads
+  /** Checks data against schemas that callers wrote. */
+  jsonSchemas: JsonSchemas
   /** By name; the first is for new wallets that name none. */
   ledgers: ReadonlyMap<string, Ledger>
   /** What higher slices do in the transactions of lower ones. */

@@ -12,6 +12,7 @@ const ID_PREFIXES = {
   key: 'API key',
   wh: 'webhook',
   evt: 'event',
+  ety: 'event type',
   dlv: 'delivery',
   gst: 'guest session',
   dse: 'delegated session',

@@ -25,9 +25,10 @@ const BESIDE = ['delivery', 'insight']
 const SLICE_IMPORTS: Record<string, string[]> = {
   delegation: ['identity/sessions', 'tenancy/apps', 'wallets/custody', 'wallets/transactions', 'wallets/wallets'],
   'delivery/engine': [],
-  'delivery/events': ['delivery/webhooks'],
+  'delivery/event-types': ['tenancy/apps'],
+  'delivery/events': ['delivery/event-types', 'delivery/webhooks', 'tenancy/apps'],
   'delivery/jobs': [],
-  'delivery/webhooks': ['delivery/engine', 'delivery/jobs', 'tenancy/apps'],
+  'delivery/webhooks': ['delivery/engine', 'delivery/event-types', 'delivery/jobs', 'tenancy/apps'],
   'identity/guests': ['identity/sessions', 'identity/users', 'tenancy/apps'],
   'identity/messenger': ['identity/users', 'tenancy/apps'],
   'identity/mfa': ['identity/sessions', 'identity/users', 'tenancy/apps'],
@@ -59,6 +60,7 @@ const PURE = [
   'platform/security/api-key.ts',
   'platform/events/event-catalogue.ts',
   'platform/events/audit-actions.ts',
+  'platform/events/custom-types.ts',
   'platform/ports/amount.ts',
   'platform/ports/party.ts',
 ]

@@ -8,7 +8,18 @@ const MIGRATIONS = join(import.meta.dirname, '../../migrations')
 /** One slice owns each table and alone writes it. The delivery room owns its tables as one. */
 const TABLES: Record<string, readonly string[]> = {
   delegation: ['delegated_sessions', 'denials'],
-  delivery: ['attempts', 'deliveries', 'deliveries_done', 'feed', 'feed_heads', 'lanes', 'webhooks', 'workers'],
+  delivery: [
+    'attempts',
+    'deliveries',
+    'deliveries_done',
+    'event_keys',
+    'event_types',
+    'feed',
+    'feed_heads',
+    'lanes',
+    'webhooks',
+    'workers',
+  ],
   'identity/guests': ['guests'],
   'identity/messenger': ['identities', 'messenger_payloads'],
   'identity/mfa': ['mfa_factors', 'recovery_codes'],

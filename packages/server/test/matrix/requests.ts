@@ -29,6 +29,9 @@ const BODIES: Record<string, object> = {
 /** Valid bodies that name a record of the tenant's. */
 const BODIES_OF: Record<string, (tenant: Tenant) => Promise<object>> = {
   'POST /dev/faucet': async (tenant) => ({ userId: await tenant.userId(), symbol: 'USDX', amount: '1' }),
+  'POST /event-types': async () => ({ name: newTypeName() }),
+  'POST /events': async (tenant) => ({ type: await newType(tenant), data: {} }),
+  'POST /events/batch': async (tenant) => ({ events: [{ type: await newType(tenant), data: {} }] }),
   // One is never changed or removed, so each has a name of its own.
   'POST /templates': async () => newTemplate(),
   'POST /custom-domains': async () => ({ domain: newDomainName() }),
@@ -48,6 +51,15 @@ const newTemplate = () => ({
   fields: { author: { type: 'party' } },
   signatories: ['author'],
 })
+
+const newTypeName = () => `acme.${newId('job')}`
+
+/** Defines a type of events. @returns its name */
+async function newType(tenant: Tenant): Promise<string> {
+  const name = newTypeName()
+  await idOf(tenant, '/event-types', { name })
+  return name
+}
 
 let dns: Promise<DnsServer> | undefined
 
@@ -153,6 +165,7 @@ export const RECORDS: Record<string, (tenant: Tenant, service: Service) => Promi
     await idOf(tenant, '/users', {})
     return { id: (await tenant.get('/events?type=user.created&last=1&wait=30')).body.data.events[0].id }
   },
+  'event-types': async (tenant) => ({ id: await idOf(tenant, '/event-types', { name: newTypeName() }) }),
   async jobs(tenant) {
     const id = await idOf(tenant, '/webhooks', BODIES['POST /webhooks'])
     return { id: await idOf(tenant, `/webhooks/${id}/recover`, { since: new Date(0).toISOString() }) }
@@ -217,6 +230,7 @@ export function unknownIds(route: Pick<Route, 'path'>): PathIds {
     'custom-domains': 'dom',
     jobs: 'job',
     events: 'evt',
+    'event-types': 'ety',
   }
   return Object.fromEntries(
     paramsOf(route).map((name) => [

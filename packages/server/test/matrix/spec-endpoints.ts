@@ -134,6 +134,13 @@ export const EXTENSIONS = table(`
   POST   /mpc/dkg/:id/confirm                       users:act_as   201
   GET    /audit-log                                 audit:read     200
   GET    /events                                    webhooks:read  200
+  POST   /events                                    events:publish 201
+  POST   /events/batch                              events:publish 201
+  GET    /event-types                               event_types:read  200
+  POST   /event-types                               event_types:write 201
+  GET    /event-types/:id                           event_types:read  200
+  PATCH  /event-types/:id                           event_types:write 200
+  DELETE /event-types/:id                           event_types:write 200
   GET    /events/:id                                webhooks:read  200
   GET    /events/:id/deliveries                     webhooks:read  200
   POST   /delegated-sessions/validate               delegated_sessions:read 200

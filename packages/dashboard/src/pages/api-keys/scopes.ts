@@ -49,6 +49,12 @@ export const SCOPE_GROUPS: readonly ScopeGroup[] = [
     },
   },
   { label: 'Webhooks', about: 'Endpoints, deliveries, events.', levels: levelsOf('webhooks') },
+  {
+    label: 'Event types',
+    about: 'Types of the events that your app publishes.',
+    levels: levelsOf('event_types'),
+    extra: { scope: 'events:publish', label: 'Publish events', about: 'Publish events of your own types.' },
+  },
   { label: 'Apps', about: 'Apps and their settings.', levels: levelsOf('apps') },
   { label: 'Custom domains', about: 'Domains and their records.', levels: levelsOf('custom_domains') },
   { label: 'API keys', about: 'Create keys with at most the same scopes.', levels: levelsOf('api_keys') },

@@ -1,7 +1,19 @@
 import { IdParam, list, one, type Route, route, secretKey } from '../../platform/http/route.ts'
 import { Delivery } from '../webhooks/schema.ts'
-import { EventPage, FeedEvent, ListDeliveriesOfEvent, ListEvents } from './schema.ts'
+import { checkEvents, publishEvents } from './publish.ts'
+import {
+  EventPage,
+  FeedEvent,
+  ListDeliveriesOfEvent,
+  ListEvents,
+  PublishEvent,
+  PublishEvents,
+  PublishedEvents,
+} from './schema.ts'
 import { getEvent, listDeliveries, listEvents } from './service.ts'
+
+const fieldOfOne = (_: number, name: string) => name
+const fieldOfBatch = (at: number, name: string) => `events.${at}.${name}`
 
 export const eventRoutes: Route[] = [
   route(
@@ -16,6 +28,42 @@ export const eventRoutes: Route[] = [
       extension: true,
     },
     (deps, { caller, query }) => listEvents(deps, caller, query),
+  ),
+  route(
+    'POST /events',
+    {
+      summary: 'Publish an event',
+      description:
+        'Publishes an event of yours. It is stored before the response and delivered to each webhook that subscribes to its type, signed and retried as Halfkey’s own events are.',
+      callers: secretKey('events:publish'),
+      body: PublishEvent,
+      reply: one(FeedEvent),
+      status: 201,
+      errors: ['event_type_unknown', 'event_type_archived', 'event_key_conflict'],
+      extension: true,
+      before: (deps, { caller, body }) => checkEvents(deps, caller, [body], fieldOfOne),
+    },
+    async (deps, { caller, origin, body }) => {
+      const [event] = await publishEvents(deps, { caller, origin }, [body], fieldOfOne)
+      return event as FeedEvent
+    },
+  ),
+  route(
+    'POST /events/batch',
+    {
+      summary: 'Publish several events',
+      description: 'Publishes 1 to 100 events: all of them, or none if one is refused.',
+      callers: secretKey('events:publish'),
+      body: PublishEvents,
+      reply: one(PublishedEvents),
+      status: 201,
+      errors: ['event_type_unknown', 'event_type_archived', 'event_key_conflict'],
+      extension: true,
+      before: (deps, { caller, body }) => checkEvents(deps, caller, body.events, fieldOfBatch),
+    },
+    async (deps, { caller, origin, body }) => ({
+      events: await publishEvents(deps, { caller, origin }, body.events, fieldOfBatch),
+    }),
   ),
   route(
     'GET /events/:id',

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { EVENT_TYPES } from '../../platform/events/event-catalogue.ts'
 import { Paging, Time } from '../../platform/http/route.ts'
+import { TypeName } from '../event-types/schema.ts'
 
 /** Where to begin, which events, how many, and how long to wait for one. */
 export const ListEvents = z.strictObject({
@@ -33,7 +33,7 @@ export const ListEvents = z.strictObject({
       example: '100',
     }),
   type: z.string().max(4_000).optional().meta({
-    description: 'Only these event types, families such as `user.*`, or `*`, separated by commas.',
+    description: 'Only these event types, families such as `user.*` or `acme.*`, or `*`, separated by commas.',
     example: 'user.*,tx.completed',
   }),
   wait: z
@@ -54,12 +54,16 @@ export const ListDeliveriesOfEvent = z.strictObject({ ...Paging })
 export const FeedEvent = z
   .object({
     id: z.string().meta({ example: 'evt_01jb2m7x9kq4t8v6w0r3s5y1za' }),
-    type: z.string().meta({ enum: EVENT_TYPES, example: 'user.created' }),
+    type: z.string().meta({
+      description: 'A type of Halfkey (`GET /webhooks/event-types` lists them) or one of yours (`GET /event-types`).',
+      example: 'user.created',
+    }),
     created_at: Time,
     api_version: z.string().meta({ example: '2026-11-01' }),
     data: z.record(z.string(), z.unknown()),
   })
   .meta({ id: 'Event', description: 'An event, as it is delivered to webhooks.' })
+export type FeedEvent = z.infer<typeof FeedEvent>
 
 /** A page of the feed, and where the next one begins. */
 export const EventPage = z
@@ -75,3 +79,31 @@ export const EventPage = z
     }),
   })
   .meta({ id: 'EventPage' })
+
+const EVENTS_A_BATCH = 100
+
+/** An event to be published. */
+const PublishedEvent = {
+  type: TypeName.meta({ description: 'An event type of the app (see `POST /event-types`).' }),
+  data: z.record(z.string(), z.unknown()).meta({
+    description: 'Anything that receivers need, at most 256 KiB as JSON.',
+    example: { invoiceId: 'inv_1', total: '25.00' },
+  }),
+  appId: z.string().optional().meta({ description: 'The app of the event. By default, the default app.' }),
+  idempotencyKey: z.string().min(1).max(255).optional().meta({
+    description:
+      'Identifies the event in its app for 24 hours: publishing it again with the same content returns the first event.',
+    example: 'invoice-inv_1-paid',
+  }),
+}
+
+export const PublishEvent = z.strictObject(PublishedEvent).meta({ id: 'PublishEvent' })
+export type PublishEvent = z.infer<typeof PublishEvent>
+
+export const PublishEvents = z
+  .strictObject({ events: z.array(PublishEvent).min(1).max(EVENTS_A_BATCH) })
+  .meta({ id: 'PublishEvents' })
+
+export const PublishedEvents = z
+  .object({ events: z.array(FeedEvent).meta({ description: 'In the order of the request.' }) })
+  .meta({ id: 'PublishedEvents' })

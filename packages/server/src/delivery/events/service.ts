@@ -5,7 +5,8 @@ import type { Deps } from '../../platform/deps.ts'
 import { existing, invalid, pathId } from '../../platform/http/errors.ts'
 import { type Caller, type Page as Listed, type PageQuery, paging } from '../../platform/http/route.ts'
 import { type Id, idTime } from '../../platform/ids.ts'
-import { type Delivery, SUBSCRIPTIONS } from '../webhooks/schema.ts'
+import { checkSubscriptions } from '../event-types/service.ts'
+import type { Delivery } from '../webhooks/schema.ts'
 import { listDeliveriesOfEvent } from '../webhooks/service.ts'
 import { arrivalsOf } from './arrivals.ts'
 import type { EventPage, FeedEvent, ListEvents } from './schema.ts'
@@ -42,15 +43,10 @@ function readCursor(tenantId: Id<'ten'>, text: string): number | null {
   return seq <= Number.MAX_SAFE_INTEGER ? seq : null
 }
 
-function readTypes(text: string | undefined): string[] | null {
+async function readTypes(db: Db, caller: Caller, text: string | undefined): Promise<string[] | null> {
   if (text === undefined) return null
   const types = [...new Set(text.split(',').map((type) => type.trim()))]
-  const unknown = types.find((type) => !(SUBSCRIPTIONS as readonly string[]).includes(type))
-  if (unknown !== undefined)
-    throw invalid(
-      'type',
-      'Must be event types (GET /webhooks/event-types lists them), families such as user.*, or *, separated by commas.',
-    )
+  await checkSubscriptions(db, caller, types, () => 'type')
   return types.includes('*') ? null : types
 }
 
@@ -127,7 +123,7 @@ export async function listEvents(deps: Deps, caller: Caller, query: ListEvents):
   checkStart(query)
   const { db } = deps
   const { tenantId } = caller
-  const filter = { tenantId, appId: caller.appId, types: readTypes(query.type) }
+  const filter = { tenantId, appId: caller.appId, types: await readTypes(db, caller, query.type) }
   const start = await findStart(deps, filter, query)
   const limit = Number(query.limit ?? LIMIT_DEFAULT)
   const endsAt = performance.now() + Number(query.wait ?? 0) * 1_000

@@ -3,6 +3,7 @@ import type { Deps } from '../../platform/deps.ts'
 import { existing, failures, pathId } from '../../platform/http/errors.ts'
 import { type Caller, type Page, paging } from '../../platform/http/route.ts'
 import { lockLanes, makeLanesDue } from '../engine/lanes.ts'
+import { checkType } from '../event-types/service.ts'
 import * as store from './delivery-store.ts'
 import type { Delivery, ListDeliveries } from './schema.ts'
 import { findOwnWebhook, WEBHOOK_ERRORS } from './service.ts'
@@ -26,6 +27,7 @@ export async function listDeliveries(
   query: ListDeliveries,
 ): Promise<Page<Delivery>> {
   const webhook = await findOwnWebhook(deps.db, caller, id)
+  if (query.event_type !== undefined) await checkType(deps.db, caller, 'event_type', query.event_type)
   const { page, pageSize, offset } = paging(query)
   const filter = {
     tenantId: caller.tenantId,

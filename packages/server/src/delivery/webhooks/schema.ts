@@ -5,17 +5,10 @@ import { Metadata, Paging, sortedBy, Time, Times } from '../../platform/http/rou
 const URL_CHARS_MAX = 2_048
 const GRACE_SECONDS_MAX = 30 * 86_400
 
-const families = [...new Set(EVENT_TYPES.map((type) => `${type.split('.')[0]}.*`))]
-/** What a webhook may subscribe to: a type, a family, or everything. */
-export const SUBSCRIPTIONS = ['*', ...families, ...EVENT_TYPES] as const
-
-const Subscription = z
-  .string()
-  .max(100)
-  .meta({
-    enum: [...SUBSCRIPTIONS],
-    'x-expected': 'an event type (GET /webhooks/event-types lists them), a family such as user.*, or *',
-  })
+const Subscription = z.string().max(100).meta({
+  description:
+    'A type of Halfkey (`GET /webhooks/event-types` lists them), one of your types (`GET /event-types`), a family such as `user.*` or `acme.*`, or `*`.',
+})
 const Subscriptions = z
   .array(Subscription)
   .min(1)
@@ -168,7 +161,7 @@ export const ListDeliveries = z.strictObject({
   ...Paging,
   ...sortedBy('createdAt'),
   status: z.enum(DELIVERY_STATUSES).optional(),
-  event_type: EventTypeName.optional(),
+  event_type: z.string().optional().meta({ description: 'A type of Halfkey or one of yours.' }),
 })
 export type ListDeliveries = z.infer<typeof ListDeliveries>
 export const PurgeDeliveries = z.strictObject({ status: z.enum(['dead_letter']) })

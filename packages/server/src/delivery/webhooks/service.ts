@@ -1,4 +1,5 @@
 import type { Db } from '../../platform/db/db.ts'
+import type { AppScope } from '../../platform/db/page.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { EgressRefused } from '../../platform/egress/egress.ts'
 import type { AuditOnlyAction } from '../../platform/events/audit-actions.ts'
@@ -12,6 +13,7 @@ import { newId } from '../../platform/ids.ts'
 import { newWebhookSecret, seal } from '../../platform/security/crypto.ts'
 import { listScope, lockAppForShare, resolveApp } from '../../tenancy/apps/service.ts'
 import { webhookSecretContext } from '../engine/send.ts'
+import { checkSubscriptions } from '../event-types/service.ts'
 import type { CreateWebhook, ListWebhooks, RotateWebhook, UpdateWebhook, Webhook } from './schema.ts'
 import * as store from './store.ts'
 
@@ -38,6 +40,9 @@ export async function checkUrl(deps: Deps, url: string | undefined): Promise<voi
   }
 }
 
+const checkEventNames = (db: Db, scope: AppScope, events: readonly string[]) =>
+  checkSubscriptions(db, scope, events, (at) => `events.${at}`)
+
 /** The caller's webhook. With `lock`, it is locked until the transaction ends. @throws not_found, also for another tenant's webhook */
 export async function findOwnWebhook(db: Db, caller: Caller, id: string, lock = false): Promise<store.WebhookRow> {
   return existing(await store.findWebhook(db, caller, pathId('wh', id), lock))
@@ -63,6 +68,7 @@ export async function createWebhook(
 ): Promise<Webhook & { secret: string }> {
   const { caller } = call
   const appId = input.appId == null ? caller.appId : await resolveApp(deps, caller, input.appId)
+  await checkEventNames(deps.db, { tenantId: caller.tenantId, appId }, input.events)
   const id = newId('wh')
   const secret = newWebhookSecret()
   const now = deps.now()
@@ -125,6 +131,8 @@ export async function updateWebhook(deps: Deps, call: Call, id: string, input: U
   return deps.db.tx(async (tx) => {
     const before = await findOwnWebhook(tx, call.caller, id, true)
     if (Object.keys(input).length === 0) return store.toWebhook(before)
+    if (input.events !== undefined)
+      await checkEventNames(tx, { tenantId: before.tenant_id, appId: before.app_id }, input.events)
     const row = changedRow(before, input)
     row.updated_at = deps.now()
     await store.updateWebhook(tx, row)

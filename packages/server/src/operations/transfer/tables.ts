@@ -55,6 +55,8 @@ export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   deliveries_done: 'copied',
   encryption_keys: { leftOut: "the installation's own; whatever is sealed to one is opened within minutes" },
   erasures: 'copied',
+  event_keys: { leftOut: 'answers to requests of the old installation' },
+  event_types: 'copied',
   events: 'copied',
   feed: 'copied',
   feed_cursors: 'copied',

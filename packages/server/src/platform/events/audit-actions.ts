@@ -7,6 +7,9 @@ const AUDIT_ONLY_ACTIONS = [
   'webhook.updated',
   'webhook.deleted',
   'webhook.secret_rotated',
+  'event_type.created',
+  'event_type.updated',
+  'event_type.archived',
   'wallet.unfrozen',
   'users.imported',
   'dashboard.signed_in',
@@ -18,7 +21,8 @@ export type AuditOnlyAction = (typeof AUDIT_ONLY_ACTIONS)[number]
 /** What an entry's `action` can be. */
 export const AUDIT_ACTIONS: readonly string[] = [...EVENT_TYPES, ...AUDIT_ONLY_ACTIONS]
 
-const familyOf = (action: string) => action.slice(0, action.indexOf('.'))
+/** `user` of `user.created`. */
+export const familyOf = (action: string): string => action.slice(0, action.indexOf('.'))
 
 /** All actions of a family, as a filter names them: `user.*`. */
 export const AUDIT_FAMILIES: readonly string[] = [...new Set(AUDIT_ACTIONS.map(familyOf))].map((name) => `${name}.*`)

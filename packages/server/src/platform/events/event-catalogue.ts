@@ -178,5 +178,8 @@ export const EVENT_CATALOGUE = {
 
 export type EventType = keyof typeof EVENT_CATALOGUE
 
+/** Whether Halfkey itself emits events of this type; the other types are published by teams. */
+export const isCatalogued = (type: string): type is EventType => Object.hasOwn(EVENT_CATALOGUE, type)
+
 /** Every event type, in the catalogue's order. */
 export const EVENT_TYPES = Object.keys(EVENT_CATALOGUE) as EventType[]

@@ -4,14 +4,14 @@ import { type Id, newId } from '../ids.ts'
 import type { EventType } from './event-catalogue.ts'
 
 /** The event envelope's version (`api_version`). */
-const EVENT_API_VERSION = '2026-11-01'
+export const EVENT_API_VERSION = '2026-11-01'
 
 /** What happened, before it has an id. */
-export interface EventInput {
+export interface EventInput<Type extends string = EventType> {
   tenantId: Id<'ten'>
   /** The app of the event; null if it concerns the tenant itself. */
   appId: Id<'app'> | null
-  type: EventType
+  type: Type
   data: Record<string, unknown>
   /** Who caused it. Stored with the event for the audit log and never sent. */
   cause?: { caller: Pick<Caller, 'keyId'>; origin: Origin } | { actor: string } | undefined
@@ -32,7 +32,7 @@ export interface StoredEvent {
   tenantId: Id<'ten'>
   id: Id<'evt'>
   appId: Id<'app'> | null
-  type: EventType
+  type: string
   body: string
   createdAt: Date
   context: string
@@ -56,7 +56,7 @@ export function contextOf(cause: EventInput['cause']): string {
 }
 
 /** Gives an event its id, time and bytes. */
-export function newEvent(now: Date, input: EventInput): StoredEvent {
+export function newEvent(now: Date, input: EventInput<string>): StoredEvent {
   const id = newId('evt')
   const body = JSON.stringify({
     id,
@@ -81,7 +81,7 @@ export function eventWrites(event: StoredEvent): Sql {
   return eventWritesIf(event, sql`true`)
 }
 
-/** The writes of several events, of one tenant and app, in the same way. */
+/** The writes of several events, of one tenant, time and cause, in the same way. */
 export function eventsWrites(events: readonly StoredEvent[]): Sql {
   return eventsWritesIf(events, sql`true`)
 }
@@ -90,17 +90,18 @@ export function eventsWrites(events: readonly StoredEvent[]): Sql {
 export function eventsWritesIf(events: readonly StoredEvent[], condition: Sql): Sql {
   const [first] = events
   const ids = events.map((event) => event.id)
+  const apps = events.map((event) => event.appId)
   const types = events.map((event) => event.type)
   return sql`
     event_rows as (
       insert into events (tenant_id, id, app_id, type, body, created_at, context)
-      select ${first?.tenantId}, e.id, ${first?.appId}, e.type, e.body, ${first?.createdAt}::timestamptz, ${first?.context}::jsonb
-      from unnest(${ids}::text[], ${types}::text[], ${events.map((event) => event.body)}::text[]) as e(id, type, body)
+      select ${first?.tenantId}, e.id, e.app_id, e.type, e.body, ${first?.createdAt}::timestamptz, ${first?.context}::jsonb
+      from unnest(${ids}::text[], ${apps}::text[], ${types}::text[], ${events.map((event) => event.body)}::text[]) as e(id, app_id, type, body)
       where ${condition}),
     outbox_rows as (
       insert into outbox (tenant_id, event_id, app_id, type)
-      select ${first?.tenantId}, e.id, ${first?.appId}, e.type
-      from unnest(${ids}::text[], ${types}::text[]) as e(id, type) where ${condition})`
+      select ${first?.tenantId}, e.id, e.app_id, e.type
+      from unnest(${ids}::text[], ${apps}::text[], ${types}::text[]) as e(id, app_id, type) where ${condition})`
 }
 
 /** The same where the event is only to be if `condition` holds. */
@@ -127,4 +128,10 @@ export async function publish(tx: Db, publisher: Publisher, input: EventInput): 
   await tx.run(sql`with ${eventWrites(event)} select`)
   tx.afterCommit(publisher.wake.outbox)
   return event
+}
+
+/** The same for events of one tenant, time and cause, in one statement. */
+export async function publishAll(db: Db, publisher: Publisher, events: readonly StoredEvent[]): Promise<void> {
+  await db.run(sql`with ${eventsWrites(events)} select`)
+  db.afterCommit(publisher.wake.outbox)
 }

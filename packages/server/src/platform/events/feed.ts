@@ -1,6 +1,6 @@
 import { type Db, sql } from '../db/db.ts'
 import type { Id } from '../ids.ts'
-import type { EventType } from './event-catalogue.ts'
+import { EVENT_TYPES, type EventType, isCatalogued } from './event-catalogue.ts'
 
 /** Who caused an event, and from where. */
 export interface EventContext {
@@ -24,7 +24,10 @@ export interface FeedEvent {
   context: EventContext
 }
 
-/** Something that is derived from events, in their order: each event is folded into it once, whatever is killed when. */
+/**
+ * Something that is derived from events, in their order: each event is folded into it once, whatever is killed when. Only
+ * from Halfkey's own: events that teams publish are passed over.
+ */
 export interface Follower {
   /** Names its cursor. */
   name: string
@@ -39,16 +42,22 @@ const EVENTS_A_FOLD = 1_000
 /** How many tenants are worked for in one round. */
 export const TENANTS_A_ROUND = 64
 
+type FeedRow = Omit<FeedEvent, 'seq' | 'type'> & { head: number; seq: number | null; type: string }
+
 /** The events after `after` in a tenant's feed, in its order, and where the feed ends. Those past their retention are not there. */
 async function readFeed(tx: Db, tenantId: Id<'ten'>, after: number, limit: number) {
-  const rows = await tx.query<Omit<FeedEvent, 'seq'> & { head: number; seq: number | null }>(sql`
+  const isOwn = sql`e.type = any(${EVENT_TYPES}::text[])`
+  const rows = await tx.query<FeedRow>(sql`
     select h.seq as head, e.* from feed_heads h left join lateral (
-      select f.seq, e.id, e.app_id as "appId", e.type, e.body, e.created_at as "createdAt", e.context
+      select f.seq, e.id, e.app_id as "appId", e.type, e.created_at as "createdAt",
+        case when ${isOwn} then e.body end as body, case when ${isOwn} then e.context end as context
       from feed f join events e on e.tenant_id = f.tenant_id and e.id = f.event_id
       where f.tenant_id = h.tenant_id and f.seq > ${after} order by f.seq limit ${limit}) e on true
     where h.tenant_id = ${tenantId} order by e.seq`)
-  const events = rows.flatMap(({ head: _, seq, ...event }): FeedEvent[] => (seq === null ? [] : [{ seq, ...event }]))
-  return { head: rows[0]?.head ?? after, events }
+  const events = rows.flatMap(({ head: _, seq, type, ...event }): FeedEvent[] =>
+    seq !== null && isCatalogued(type) ? [{ seq, type, ...event }] : [],
+  )
+  return { head: rows[0]?.head ?? after, last: rows.at(-1)?.seq ?? after, full: rows.length === limit, events }
 }
 
 async function foldSome(tx: Db, follower: Follower, tenantId: Id<'ten'>): Promise<boolean> {
@@ -57,10 +66,9 @@ async function foldSome(tx: Db, follower: Follower, tenantId: Id<'ten'>): Promis
     where tenant_id = ${tenantId} and follower = ${follower.name} for update skip locked`)
   // Another process is at it.
   if (cursor === undefined) return false
-  const { head, events } = await readFeed(tx, tenantId, cursor.seq, EVENTS_A_FOLD)
+  const { head, last, full, events } = await readFeed(tx, tenantId, cursor.seq, EVENTS_A_FOLD)
   if (events.length > 0) await follower.fold(tx, tenantId, events)
-  const full = events.length === EVENTS_A_FOLD
-  const seq = full ? (events.at(-1) as FeedEvent).seq : head
+  const seq = full ? last : head
   await tx.run(sql`
     update feed_cursors set seq = ${seq} where tenant_id = ${tenantId} and follower = ${follower.name} and seq < ${seq}`)
   return full

@@ -85,20 +85,21 @@ const CODES: Record<string, string> = {
   enum: 'not_allowed',
 }
 
+/** What a keyword of a schema finds wrong with a field. */
+type Violation = Pick<ErrorObject, 'keyword' | 'params' | 'message'> & { field: string }
+
+/** A violation as an error shows it. */
+export function detailOfViolation({ field, keyword, params, message }: Violation): ErrorDetail {
+  const words = WORDS[keyword]?.(params, field) ?? `${message ?? 'is not valid'}.`
+  return { field, code: CODES[keyword] ?? 'invalid', message: words.charAt(0).toUpperCase() + words.slice(1) }
+}
+
 function detailOf(error: ErrorObject): ErrorDetail {
-  const field = fieldOf(error)
-  const expected = isObject(error.parentSchema) ? error.parentSchema['x-expected'] : undefined
-  const words = WORDS[error.keyword]?.(error.params, field)
-  const message =
-    typeof expected === 'string' && error.keyword !== 'required'
-      ? `Must be ${expected}.`
-      : (words ?? `${error.message ?? 'is not valid'}.`)
-  const code = CODES[error.keyword] ?? (isObject(error.parentSchema) ? error.parentSchema['x-code'] : undefined)
-  return {
-    field,
-    code: typeof code === 'string' ? code : 'invalid',
-    message: message.charAt(0).toUpperCase() + message.slice(1),
-  }
+  const detail = detailOfViolation({ ...error, field: fieldOf(error) })
+  const { 'x-expected': expected, 'x-code': code } = isObject(error.parentSchema) ? error.parentSchema : {}
+  if (typeof expected === 'string' && error.keyword !== 'required') detail.message = `Must be ${expected}.`
+  if (typeof code === 'string' && CODES[error.keyword] === undefined) detail.code = code
+  return detail
 }
 
 /** Checks a value. Returns the problems field by field, or none. Compiled at first use. */
