@@ -119,3 +119,34 @@ describe('the event feed', () => {
     await new Promise((resolve) => proxy.close(resolve))
   })
 })
+
+declare module '../src/models.ts' {
+  interface CustomEventData {
+    'acme.invoice.paid': { total: string }
+  }
+}
+
+test('events of declared types are published and read with the type of their data', async () => {
+  const halfkey = await newClient()
+  const type = await halfkey.eventTypes.create({ name: 'acme.invoice.paid', schema: { required: ['total'] } })
+  const event = await halfkey.events.publish({
+    type: 'acme.invoice.paid',
+    data: { total: '25.00' },
+    idempotencyKey: '1',
+  })
+  expectTypeOf(event.data).toEqualTypeOf<{ total: string }>()
+  const got = await halfkey.events.get(event.id)
+  expect(got).toEqual(event)
+  if (got.type === 'acme.invoice.paid') expectTypeOf(got.data).toEqualTypeOf<{ total: string }>()
+  const again = { type: 'acme.invoice.paid', data: { total: '25.00' }, idempotencyKey: '1' } as const
+  const batch = await halfkey.events.publishBatch([again, { ...again, idempotencyKey: '2' }])
+  expect(batch.map(({ id }) => id === event.id)).toEqual([true, false])
+  // @ts-expect-error The total is missing.
+  const refused = halfkey.events.publish({ type: 'acme.invoice.paid', data: {} })
+  await expect(refused).rejects.toMatchObject({ code: 'validation_failed', details: [{ field: 'data.total' }] })
+  expect((await halfkey.eventTypes.update(type.id, { schema: null })).schemaVersion).toBe(2)
+  expect((await halfkey.eventTypes.archive(type.id)).status).toBe('archived')
+  const archived = await halfkey.eventTypes.list({ status: 'archived' })
+  expect(archived.data.map(({ id }) => id)).toEqual([type.id])
+  await expect(halfkey.events.publish(again)).rejects.toMatchObject({ code: 'event_type_archived' })
+})

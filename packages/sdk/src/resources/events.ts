@@ -21,16 +21,27 @@ export interface FollowOptions extends Omit<Query<'/events', 'get'>, 'wait'> {
 /** A type of your own: those that you declared, or any. */
 type OwnType = keyof CustomEventData | (string & {})
 
-/** An event to be published. The `data` of a type that you declared in `CustomEventData` is checked. */
-export type EventToPublish<Type extends OwnType = OwnType> = Omit<Body<'/events', 'post'>, 'type' | 'data'> & {
+/** The `data` of a type that you declared in `CustomEventData`, or any object. */
+type OwnData<Type extends OwnType> = Type extends keyof CustomEventData
+  ? CustomEventData[Type]
+  : Record<string, unknown>
+
+/** An event to be published. */
+export interface EventToPublish<Type extends OwnType = OwnType> {
+  /** An event type of the app: see `eventTypes`. */
   type: Type
-  data: Type extends keyof CustomEventData ? CustomEventData[Type] : Record<string, unknown>
+  /** At most 256 KiB as JSON. */
+  data: OwnData<Type>
+  /** By default, the key's app or the default app. */
+  appId?: string | undefined
+  /** Identifies the event in its app for 24 hours: the same content returns the first event again. */
+  idempotencyKey?: string | undefined
 }
 
-/** An event that was published. */
-export interface PublishedEvent<Type extends OwnType = OwnType> extends Omit<WebhookEvent, 'type' | 'data'> {
+/** An event that was published, as it is delivered. */
+export type PublishedEvent<Type extends OwnType = OwnType> = Omit<WebhookEvent, 'type' | 'data'> & {
   type: Type
-  data: EventToPublish<Type>['data']
+  data: OwnData<Type>
 }
 
 /** The event feed from a position on, without an end. */

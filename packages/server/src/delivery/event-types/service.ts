@@ -187,6 +187,23 @@ export async function checkTypes(deps: Deps, caller: Caller, events: readonly Ty
   await requireValid(deps, checked)
 }
 
+/** The example of a type in the scope; empty if it has none. @throws validation_failed for a name that no type has */
+export async function exampleOf(
+  db: Db,
+  scope: AppScope,
+  field: string,
+  name: string,
+): Promise<Record<string, unknown>> {
+  const found = subscriptionKind(name) === 'custom' ? await store.findExample(db, scope, name) : undefined
+  if (found === undefined)
+    throw invalid(
+      field,
+      'Must be an event type of Halfkey (GET /webhooks/event-types) or yours (GET /event-types).',
+      'not_allowed',
+    )
+  return found.example ?? {}
+}
+
 /**
  * Checks that each entry names events: Halfkey's own, a family, `*`, or a type in the scope. @throws validation_failed, with
  * the field of the first other entry

@@ -75,6 +75,17 @@ export async function findNames(
   return new Set(rows.map(({ name }) => name))
 }
 
+/** The example of the oldest type in the scope with this name, archived ones included. */
+export function findExample(
+  db: Db,
+  { tenantId, appId }: AppScope,
+  name: string,
+): Promise<Pick<EventTypeRow, 'example'> | undefined> {
+  return db.one(sql`
+    select example from event_types
+    where ${matching({ tenant_id: tenantId, app_id: appId, name })} order by id limit 1`)
+}
+
 /** The types with these names, each in its app. */
 export function findByName(
   db: Db,

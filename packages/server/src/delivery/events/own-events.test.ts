@@ -254,3 +254,15 @@ test('batches that share keys in opposite orders neither deadlock nor publish tw
   for (const answer of await Promise.all(calls)) ok(answer, 201)
   expect(await countEvents(service, tenant, PAID)).toBe(50)
 })
+
+test('a webhook is tested with a type of the team, which sends its example', async () => {
+  const tenant = await service.newTenant()
+  await newType(tenant, PAID, { example: { total: '1.00' } })
+  const { id } = await subscribe(tenant, `${receiver.url}/tested`)
+  const delivery = ok(await tenant.post(`/webhooks/${id}/test`, { eventType: PAID }))
+  expect(delivery).toMatchObject({ eventType: PAID, status: 'succeeded' })
+  const { event } = await receiver.until('the test', (one) => one.path === '/tested')
+  expect([event.type, event.data]).toEqual([PAID, { total: '1.00' }])
+  for (const eventType of ['acme.nothing', 'user.exploded', 'acme.*', '*', 'constructor'])
+    expectRefusal(await tenant.post(`/webhooks/${id}/test`, { eventType }), 'validation_failed', eventType)
+})

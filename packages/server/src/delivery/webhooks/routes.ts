@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import type { EventType } from '../../platform/events/event-catalogue.ts'
 import { IdParam, list, one, Paging, type Route, route, secretKey } from '../../platform/http/route.ts'
 import { JobRecord, toJobRecord } from '../jobs/schema.ts'
 import { getDelivery, listDeliveries, purgeDeadLetters, retryDelivery } from './deliveries.ts'
@@ -130,7 +129,7 @@ export const webhookRoutes: Route[] = [
     },
     {
       effect: async (deps, { caller, origin, params, body }) =>
-        queueTest(deps, caller, origin, params.id, (body.eventType ?? 'webhook.test') as EventType),
+        queueTest(deps, caller, origin, params.id, body.eventType ?? 'webhook.test'),
       finish: (deps, { caller }, recovery) => awaitTest(deps, caller, recovery as QueuedTest),
     },
   ),

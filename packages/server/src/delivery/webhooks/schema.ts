@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { EVENT_TYPES } from '../../platform/events/event-catalogue.ts'
 import { Metadata, Paging, sortedBy, Time, Times } from '../../platform/http/route.ts'
 
 const URL_CHARS_MAX = 2_048
@@ -100,11 +99,11 @@ export const RotateWebhook = z
   .meta({ id: 'RotateWebhook' })
 export type RotateWebhook = z.infer<typeof RotateWebhook>
 
-const EventTypeName = z.string().meta({ enum: EVENT_TYPES })
-
 export const TestWebhook = z
   .strictObject({
-    eventType: EventTypeName.optional().meta({ description: 'The event type to send (default webhook.test).' }),
+    eventType: z.string().optional().meta({
+      description: 'The event type to send, one of Halfkey or of yours, with its example (default webhook.test).',
+    }),
   })
   .meta({ id: 'TestWebhook' })
 

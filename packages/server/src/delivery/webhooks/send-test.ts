@@ -1,14 +1,16 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { EVENT_CATALOGUE, type EventType } from '../../platform/events/event-catalogue.ts'
+import { EVENT_CATALOGUE, isCatalogued } from '../../platform/events/event-catalogue.ts'
 import { newEvent } from '../../platform/events/events.ts'
 import { fail } from '../../platform/http/errors.ts'
 import type { Caller, Origin } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
+import { exampleOf } from '../event-types/service.ts'
 import { findOwnDelivery } from './deliveries.ts'
 import * as store from './delivery-store.ts'
 import type { Delivery } from './schema.ts'
 import { findOwnWebhook } from './service.ts'
+import type { WebhookRow } from './store.ts'
 
 const OPEN_TESTS_MAX = 10
 const RETRY_AFTER_SECONDS = '10'
@@ -23,13 +25,19 @@ export interface QueuedTest extends Record<string, unknown> {
   deliveryId: Id<'dlv'>
 }
 
-/** The first half of a test: the event and its delivery, committed. @throws not_found, rate_limited */
+async function dataOf(tx: Db, webhook: WebhookRow, eventType: string): Promise<Record<string, unknown>> {
+  if (eventType === 'webhook.test') return { ...EVENT_CATALOGUE['webhook.test'].data, webhookId: webhook.id }
+  if (isCatalogued(eventType)) return EVENT_CATALOGUE[eventType].data
+  return exampleOf(tx, { tenantId: webhook.tenant_id, appId: webhook.app_id }, 'eventType', eventType)
+}
+
+/** The first half of a test: the event and its delivery, committed. @throws not_found, rate_limited, validation_failed */
 export async function queueTest(
   deps: Deps,
   caller: Caller,
   origin: Origin,
   id: string,
-  eventType: EventType,
+  eventType: string,
 ): Promise<QueuedTest> {
   return deps.db.tx(async (tx) => {
     const webhook = await findOwnWebhook(tx, caller, id, true)
@@ -37,10 +45,7 @@ export async function queueTest(
       const message = `This webhook has ${OPEN_TESTS_MAX} unfinished test events. Wait until one has ended.`
       throw fail('rate_limited', [{ code: 'too_many_tests', message }], { 'retry-after': RETRY_AFTER_SECONDS })
     }
-    const data =
-      eventType === 'webhook.test'
-        ? { ...EVENT_CATALOGUE['webhook.test'].data, webhookId: webhook.id }
-        : EVENT_CATALOGUE[eventType].data
+    const data = await dataOf(tx, webhook, eventType)
     const event = newEvent(deps.now(), {
       tenantId: caller.tenantId,
       appId: webhook.app_id,

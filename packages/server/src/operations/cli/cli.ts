@@ -10,7 +10,7 @@ import { dashboardLink, dashboardSignOutEveryone } from './commands/dashboard.ts
 import { deliveriesList, deliveriesRetry } from './commands/deliveries.ts'
 import { denials } from './commands/denials.ts'
 import { doctor } from './commands/doctor.ts'
-import { eventsShow, eventsTail } from './commands/events.ts'
+import { eventsPublish, eventsShow, eventsTail } from './commands/events.ts'
 import { keysGenerateKek, keysRotateKek } from './commands/keys/kek.ts'
 import { keysCreate, keysGenerate, keysRotateSigning } from './commands/keys/keys.ts'
 import { listen } from './commands/listen.ts'
@@ -38,6 +38,7 @@ const COMMANDS: readonly CliCommand[] = [
   listen,
   eventsTail,
   eventsShow,
+  eventsPublish,
   deliveriesList,
   deliveriesRetry,
   denials,

@@ -56,6 +56,19 @@ test('events tail shows the last events, a line each, for people and for program
   expect(people.out).toMatch(new RegExp(`^\\S+Z +user\\.created +evt_\\w+ +\\{.*${users[3]}.*\\}$`))
 })
 
+test('events publish publishes an event of a type that exists, once for an idempotency key', async () => {
+  const tenant = await service.newTenant()
+  const publish = (...more: string[]) => run(tenant, ['events', 'publish', '--type', 'acme.paid', ...more])
+  const missing = await publish('--data', '{}')
+  expect([missing.code, missing.err]).toEqual([1, expect.stringContaining('POST /event-types')])
+  expect((await tenant.post('/event-types', { name: 'acme.paid' })).status).toBe(201)
+  const once = ['--data', '{"total":"1"}', '--idempotency-key', 'one', '--json']
+  const [first, again] = [await publish(...once), await publish(...once)]
+  expect(JSON.parse(first.out)).toMatchObject({ type: 'acme.paid', data: { total: '1' } })
+  expect(again.out).toBe(first.out)
+  for (const data of ['[1]', '{', 'null', '1']) expect((await publish('--data', data)).code, data).toBe(2)
+})
+
 test('what others have named reaches no terminal as a command to it, and a program reads it as it is', async () => {
   const tenant = await service.newTenant()
   const hostile = 'Shop \u009b2J\u007f \u001b[2J'

@@ -134,7 +134,10 @@ const ODD: Record<string, string> = {
 }
 
 /** Columns that take some texts only. */
-const GIVEN: Record<string, string> = { 'counter_increments.metric': "'api_requests'" }
+const GIVEN: Record<string, string> = {
+  'counter_increments.metric': "'api_requests'",
+  'event_types.app_id': '(select min(id) from apps where tenant_id = $1)',
+}
 
 /** Gives a tenant a row in every table that moves and where it has none yet. */
 export async function fillEmptyTables(service: Pick<Service, 'deps' | 'sql'>, tenantId: string): Promise<string[]> {

@@ -1,5 +1,5 @@
 import type { WebhookEvent } from '../../../../../sdk/src/index.ts'
-import { type CliContext, defineCommand, wholeNumber } from '../command.ts'
+import { type CliContext, defineCommand, UsageError, wholeNumber } from '../command.ts'
 import { followFeed } from '../event-feed.ts'
 import { lastAnswer, orMissing, type Remote, remoteOptions, untilInterrupted, withRemote } from '../remote.ts'
 
@@ -63,5 +63,36 @@ export const eventsShow = defineCommand({
         data: { event, deliveries },
         lines: [`${event.created_at}  ${event.type}  ${event.id}`, JSON.stringify(event.data), ...sent],
       }
+    }),
+})
+
+/** The data of an event as typed. @throws UsageError */
+function parseData(text: string): Record<string, unknown> {
+  let data: unknown
+  try {
+    data = JSON.parse(text)
+  } catch {
+    data = null
+  }
+  if (typeof data === 'object' && data !== null && !Array.isArray(data)) return data as Record<string, unknown>
+  throw new UsageError('--data must be a JSON object, for example \'{"invoiceId":"inv_1"}\'.')
+}
+
+/** `halfkey events publish` */
+export const eventsPublish = defineCommand({
+  name: 'events publish',
+  summary: 'Publish an event of your own type',
+  details: 'The type must exist: see POST /event-types. Needs a key with the scope events:publish.',
+  examples: ['halfkey events publish --type acme.invoice.paid --data \'{"invoiceId":"inv_1"}\''],
+  options: (command) =>
+    remoteOptions(command)
+      .requiredOption('--type <type>', 'the type, such as acme.invoice.paid')
+      .requiredOption('--data <json>', 'the data, a JSON object')
+      .option('--app <id>', "the app of the event; by default, the key's or the default app")
+      .option('--idempotency-key <key>', 'publishes the event once in 24 hours'),
+  run: ({ type, data, app: appId, idempotencyKey, ...options }) =>
+    withRemote(options, async ({ client }) => {
+      const event = await client.events.publish({ type, data: parseData(data), appId, idempotencyKey })
+      return { data: event, lines: [`${event.created_at}  ${event.type}  ${event.id}`] }
     }),
 })
