@@ -86,6 +86,11 @@ async function publishOnce(
   publications: readonly Publication[],
   fieldOf: FieldOf,
 ): Promise<ReadonlyMap<string, keys.EventKey>> {
+  const [{ event, key }] = publications as [Publication]
+  if (publications.length === 1 && key !== null && (await keys.publishWithKey(deps.db, key, event))) {
+    deps.db.afterCommit(deps.wake.outbox)
+    return new Map()
+  }
   return deps.db.tx(async (tx) => {
     const wanted = publications.flatMap(({ key }) => key ?? [])
     const taken = await keys.claimKeys(tx, wanted)
