@@ -233,6 +233,11 @@ describe('schemas', () => {
       { allOf: Array.from({ length: 101 }, (_, n) => ({ pattern: `a${n}` })) },
       'schema.allOf.100.pattern',
     ],
+    [
+      'patterns that take long to compile',
+      { allOf: Array.from({ length: 9 }, (_, n) => ({ pattern: `[${'\\p{L}\\P{L}'.repeat(50)}]${n}` })) },
+      'schema.allOf.7.pattern',
+    ],
     ['more than 64 KiB', { description: 'x'.repeat(64 * 1024) }, 'schema'],
   ]
   test.each(refused)('a schema is refused with %s', async (_, bad, field) => {

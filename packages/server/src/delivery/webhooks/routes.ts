@@ -62,7 +62,8 @@ export const webhookRoutes: Route[] = [
     'GET /webhooks/event-types',
     {
       summary: 'List event types',
-      description: 'Returns every event type, with an example.',
+      description:
+        'Returns every type of Halfkey’s own events, with an example. `GET /event-types` lists the types that you defined.',
       callers: read,
       query: z.strictObject(Paging),
       reply: list(EventTypeRecord),
