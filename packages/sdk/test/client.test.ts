@@ -148,6 +148,17 @@ describe('every method works against the server', () => {
     })
   })
 
+  test('own events and their types', async () => {
+    const { id } = await client.eventTypes.create({ name: 'test.order.shipped' })
+    expect((await client.eventTypes.list()).data.map((type) => type.id)).toContain(id)
+    expect((await client.eventTypes.update(id, { deprecated: true })).deprecated).toBe(true)
+    const event = { type: 'test.order.shipped', data: { orderId: '1' } } as const
+    expect(await client.events.publish(event)).toMatchObject(event)
+    expect(await client.events.publishBatch([event, event])).toMatchObject([event, event])
+    expect((await client.eventTypes.archive(id)).status).toBe('archived')
+    expect((await client.eventTypes.get(id)).status).toBe('archived')
+  })
+
   test('deliveries, dead letters and their recovery', async () => {
     receiver.behave((received, response) =>
       answer(received.path === '/dead' ? 500 : 200)(received, response, undefined as never),

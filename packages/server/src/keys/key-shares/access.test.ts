@@ -92,7 +92,7 @@ describe('a wallet', () => {
       for (const call of [mine.call, server(tenant, mine.userId)]) {
         const reference = await ask(call, unknown, body)
         expectError(reference, 404, 'not_found', name)
-        expect(reference.body.details.map(({ field }: { field: string }) => field)).toEqual(
+        expect(reference.body.details.flatMap(({ field }: { field?: string }) => field ?? [])).toEqual(
           name === 'store' ? ['walletId'] : [],
         )
         for (const of of [...others, { walletId: 'x' }, { walletId: mine.userId }, { walletId: '%27' }]) {
