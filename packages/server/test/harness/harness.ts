@@ -180,6 +180,8 @@ export async function startService(
   const url = `http://127.0.0.1:${running.address?.port}`
   const { deps } = running
   const reader = new pg.Pool({ connectionString: databaseUrl, max: 2 })
+  // The database is dropped without waiting: a connection that is still closing may be ended by the server.
+  reader.on('connect', (client) => client.on('error', () => {}))
   const base = { url, deps }
   return {
     ...base,

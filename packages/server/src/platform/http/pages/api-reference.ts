@@ -1,7 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import scalar from '@scalar/fastify-api-reference'
 import type { FastifyInstance } from 'fastify'
 import { createCompressed } from './compressed.ts'
 
@@ -23,6 +22,8 @@ export const COMPRESSED_SCRIPT = fileURLToPath(
 
 /** Serves the interactive API reference at `/docs/api`, drawn from `/openapi.json`. */
 export async function apiReference(app: FastifyInstance): Promise<void> {
+  // 17 MB of text in memory, which commands and workers do without.
+  const { default: scalar } = await import('@scalar/fastify-api-reference')
   let script: ReturnType<typeof createCompressed> | undefined
   await app.register(async (scope) => {
     scope.addHook('onSend', async (request, reply, payload) => {
