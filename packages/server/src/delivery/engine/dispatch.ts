@@ -70,7 +70,8 @@ function createDispatchQuota() {
       if (left === SLOTS_A_TENANT - 1) full = true
     },
     taken: () => taken,
-    free: () => SLOTS - taken,
+    /** Two loops lease at once, so that together they may take more than there are. */
+    free: () => Math.max(0, SLOTS - taken),
     /** How many more sends a tenant may have. */
     roomOf: (tenantId: string) => Math.max(0, SLOTS_A_TENANT - (byTenant.get(tenantId) ?? 0)),
     fullTenants: () => [...byTenant].filter(([, count]) => count >= SLOTS_A_TENANT).map(([tenant]) => tenant),
