@@ -38,7 +38,7 @@ export const eventTypeRoutes: Route[] = [
       reply: one(CustomEventType),
       status: 201,
       errors: ['already_exists', 'event_type_limit_reached'],
-      before: (deps, { body }) => checkDefinition(deps, body),
+      before: (deps, { caller, body }) => checkDefinition(deps, caller, body),
       extension: true,
     },
     (deps, { caller, origin, body }) => createEventType(deps, { caller, origin }, body),

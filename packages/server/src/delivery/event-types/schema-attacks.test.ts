@@ -29,6 +29,13 @@ const fanOut = (keyword: string, levels: number) => ({
     ]),
   ),
 })
+/** One schema, applied again and again to the same value. */
+const again = (schema: object, times: number) => ({
+  $ref: '#/$defs/all',
+  $defs: { schema, all: { allOf: Array.from({ length: times }, () => ({ $ref: '#/$defs/schema' })) } },
+})
+const numbered = <T>(count: number, item: T) =>
+  Object.fromEntries(Array.from({ length: count }, (_, n) => [`k${n}`, item]))
 const nested = (levels: number): unknown => (levels === 0 ? 1 : { a: nested(levels - 1), b: 1 })
 
 interface Attack {
@@ -103,6 +110,31 @@ const attacks: Record<string, Attack> = {
     data: Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`abab${n}`, 1])),
     code: 'schema_too_complex',
   },
+  'thousands of lengths of a long text': {
+    schema: again({ properties: { t: { minLength: 1 } } }, 2_400),
+    data: { t: 'x'.repeat(250_000) },
+    code: 'schema_too_complex',
+  },
+  'thousands of counts of many members': {
+    schema: again({ maxProperties: 99_999 }, 2_400),
+    data: numbered(20_000, 1),
+    code: 'schema_too_complex',
+  },
+  'thousands of names that depend on others, again and again': {
+    schema: again({ dependentRequired: numbered(3_500, []) }, 1_000),
+    data: { x: 1 },
+    code: 'schema_too_complex',
+  },
+  'thousands of schemas that depend on names, again and again': {
+    schema: again({ dependentSchemas: numbered(2_000, true) }, 1_200),
+    data: { x: 1 },
+    code: 'schema_too_complex',
+  },
+  'large values that are compared again and again': {
+    schema: again({ enum: [{ z: 1 }] }, 2_400),
+    data: numbered(20_000, 1),
+    code: 'schema_too_complex',
+  },
   'as many problems as fit': {
     schema: { properties: { list: { items: { type: 'string' } } } },
     data: { list: many(1) },
@@ -139,6 +171,22 @@ describe('a schema that is an attack', () => {
         else expect(expectRefusal(answer, 'validation_failed', name)[0].code).toBe(attack.code)
     },
   )
+
+  test('questions that take as long as may be do not keep another tenant waiting behind all of them', async () => {
+    const [of, other] = [await service.newTenant(), await service.newTenant()]
+    await newType(of, TYPE, { schema: again({ maxProperties: 99_999 }, 2_400) })
+    await newType(other, 'acme.fine', { schema: { required: ['a'] } })
+    let decided = 0
+    const body = { type: TYPE, data: numbered(20_000, 1) }
+    const calls = Array.from({ length: 12 }, async () => {
+      const answer = await of.post('/events', body)
+      decided += 1
+      return answer.status
+    })
+    ok(await other.post('/events', { type: 'acme.fine', data: { a: 1 } }), 201)
+    expect(decided).toBeLessThan(10)
+    expect(new Set(await Promise.all(calls))).toEqual(new Set([400]))
+  })
 
   test('problems are cut at fifty', async () => {
     const of = await service.newTenant()

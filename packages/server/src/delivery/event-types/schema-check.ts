@@ -1,6 +1,7 @@
 import type { Deps } from '../../platform/deps.ts'
 import { type ErrorDetail, fail, invalid } from '../../platform/http/errors.ts'
 import { detailOfViolation } from '../../platform/http/schema.ts'
+import type { Id } from '../../platform/ids.ts'
 
 const DETAILS_MAX = 50
 const TOO_COMPLEX =
@@ -17,9 +18,10 @@ export interface Checked {
 }
 
 /** The time that it takes is bounded, and other calls go on meanwhile. @throws validation_failed, field by field; rate_limited */
-export async function requireValid(deps: Deps, checked: readonly Checked[]): Promise<void> {
+export async function requireValid(deps: Deps, tenantId: Id<'ten'>, checked: readonly Checked[]): Promise<void> {
   if (checked.length === 0) return
-  const verdicts = await deps.jsonSchemas.validate(checked.map(({ schema, data }) => ({ schema, data })))
+  const subjects = checked.map(({ schema, data }) => ({ schema, data }))
+  const verdicts = await deps.jsonSchemas.validate(tenantId, subjects)
   const details = checked.flatMap(({ field }, at): ErrorDetail[] => {
     const verdict = verdicts[at] ?? []
     if (verdict === 'too complex') return [{ field, code: 'schema_too_complex', message: TOO_COMPLEX }]
@@ -29,11 +31,16 @@ export async function requireValid(deps: Deps, checked: readonly Checked[]): Pro
 }
 
 /** @throws validation_failed for a schema that cannot be used, or an example that does not match it; rate_limited */
-export async function checkSchema(deps: Deps, schema: Json | null, example: Json | null): Promise<void> {
+export async function checkSchema(
+  deps: Deps,
+  tenantId: Id<'ten'>,
+  schema: Json | null,
+  example: Json | null,
+): Promise<void> {
   if (schema === null) return
-  const refusal = await deps.jsonSchemas.check(schema)
+  const refusal = await deps.jsonSchemas.check(tenantId, schema)
   if (refusal !== null) throw invalid(['schema', ...refusal.path].join('.'), refusal.message)
   if (example === null) return
   const subject = { field: 'example', schema: JSON.stringify(schema), data: JSON.stringify(example) }
-  await requireValid(deps, [subject])
+  await requireValid(deps, tenantId, [subject])
 }

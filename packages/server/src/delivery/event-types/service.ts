@@ -58,9 +58,9 @@ function refused(deps: Deps, error: unknown): unknown {
 }
 
 /** Checks a new type's schema, in another thread and so before the transaction. @throws validation_failed, rate_limited */
-export async function checkDefinition(deps: Deps, input: CreateEventType): Promise<void> {
+export async function checkDefinition(deps: Deps, caller: Caller, input: CreateEventType): Promise<void> {
   checkSizes(input)
-  await checkSchema(deps, input.schema ?? null, input.example ?? null)
+  await checkSchema(deps, caller.tenantId, input.schema ?? null, input.example ?? null)
 }
 
 /** @throws validation_failed, not_found (names `appId`), already_exists, event_type_limit_reached */
@@ -129,7 +129,7 @@ export async function checkChange(deps: Deps, caller: Caller, id: string, input:
   checkSizes(input)
   const before = existing(await store.findEventType(deps.db, caller, pathId('ety', id)))
   const { schema, example } = changedRow(before, input)
-  await checkSchema(deps, schema, example)
+  await checkSchema(deps, caller.tenantId, schema, example)
 }
 
 /** Changes the given fields. @throws not_found */
@@ -184,7 +184,7 @@ export async function checkTypes(deps: Deps, caller: Caller, events: readonly Ty
       throw fail('event_type_archived').about(field('type'), `The event type "${type}" is archived.`, { id: known.id })
     return known.schema === null ? [] : [{ field: field('data'), schema: known.schema, data }]
   })
-  await requireValid(deps, checked)
+  await requireValid(deps, caller.tenantId, checked)
 }
 
 /** The example of a type in the scope; empty if it has none. @throws validation_failed for a name that no type has */

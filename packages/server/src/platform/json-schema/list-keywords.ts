@@ -8,7 +8,6 @@ import {
   type Node,
   nodesOf,
   type Rule,
-  textOf,
 } from './node.ts'
 import type { Seen } from './run.ts'
 import { atLeast, atMost, isList, isNumber, limit } from './value-keywords.ts'
@@ -47,9 +46,12 @@ const prefixItems: Keyword = (parts, _, compiler) => {
   return (run, value, path, seen) => {
     if (!isList(value)) return true
     if (seen !== null) seen.before = Math.max(seen.before, Math.min(nodes.length, value.length))
-    return nodes
-      .slice(0, value.length)
-      .reduce((isValid, node, at) => apply(node, run, value[at], member(path, at), fresh(seen)) && isValid, true)
+    let isValid = true
+    for (const [at, node] of nodes.entries()) {
+      if (at >= value.length) break
+      isValid = apply(node, run, value[at], member(path, at), fresh(seen)) && isValid
+    }
+    return isValid
   }
 }
 
@@ -62,6 +64,7 @@ const contains: Keyword = (part, schema, compiler) => {
     let found = 0
     value.forEach((each, at) => {
       if (!run.quietly(() => apply(node, run, each, path, fresh(seen)))) return
+      run.spend(1)
       found += 1
       seen?.indexes.add(at)
     })
@@ -82,14 +85,14 @@ export const listKeywords = {
   prefixItems,
   items,
   contains,
-  minItems: limit(isList, (value) => value.length, atLeast, 'minItems', 'a number of entries of at least'),
-  maxItems: limit(isList, (value) => value.length, atMost, 'maxItems', 'a number of entries of at most'),
+  minItems: limit(isList, (_, value) => value.length, atLeast, 'minItems', 'a number of entries of at least'),
+  maxItems: limit(isList, (_, value) => value.length, atMost, 'maxItems', 'a number of entries of at most'),
   uniqueItems: (wanted: unknown, _: Members, { refuse }: Compiler): Rule | null => {
     if (typeof wanted !== 'boolean') refuse(['uniqueItems'], 'Must be true or false.')
     if (wanted !== true) return null
     return (run, value, path) =>
       !isList(value) ||
-      new Set(value.map((each) => textOf(run, each))).size === value.length ||
+      new Set(value.map((each) => run.textOf(each))).size === value.length ||
       run.fail(path, 'uniqueItems', {}, 'must not have the same entry twice')
   },
   unevaluatedItems: (part: unknown, _: Members, compiler: Compiler): Rule =>

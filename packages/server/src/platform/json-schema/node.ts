@@ -1,4 +1,3 @@
-import { canonicalJson } from '../security/canonical-json.ts'
 import type { Path, Run, Seen } from './run.ts'
 
 /** A keyword's test of a value. */
@@ -39,15 +38,6 @@ export const member = (parent: Path, key: string | number): Path => ({ parent, k
 /** What was seen of another value: nothing yet. */
 export const fresh = (seen: Seen | null): Seen | null =>
   seen === null ? null : { names: new Set(), before: 0, indexes: new Set() }
-
-/** A value as text that is the same for equal values. */
-export function textOf(run: Run, value: unknown): string {
-  let text: string
-  if (typeof value === 'string') text = JSON.stringify(value)
-  else text = typeof value === 'object' ? canonicalJson(value) : String(value)
-  run.spend(2 + (text.length >> 3))
-  return text
-}
 
 /** The schemas in an object or a list, by their keys. */
 export function nodesOf(name: string, parts: unknown, compiler: Compiler, inPlace: boolean): [string, Node][] {

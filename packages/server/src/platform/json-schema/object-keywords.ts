@@ -48,11 +48,11 @@ const patternProperties: Keyword = (parts, schema, compiler) => {
   return (run, value, path, seen) => {
     if (!isObject(value)) return true
     let isValid = true
-    for (const [name, each] of Object.entries(value))
+    for (const name of run.keysOf(value))
       for (const { pattern, node } of patterns) {
         if (!pattern.test(run, name)) continue
         seen?.names.add(name)
-        isValid = apply(node, run, each, member(path, name), fresh(seen)) && isValid
+        isValid = apply(node, run, value[name], member(path, name), fresh(seen)) && isValid
       }
     return isValid
   }
@@ -63,13 +63,13 @@ function others(name: string, node: Node, isOther: (run: Run, key: string, seen:
   return (run, value, path, seen) => {
     if (!isObject(value)) return true
     let isValid = true
-    for (const [key, each] of Object.entries(value)) {
+    for (const key of run.keysOf(value)) {
       run.spend(1)
       if (!isOther(run, key, seen)) continue
       const at = member(path, key)
       const fits = node.isNever
         ? run.fail(at, 'additionalProperties', { additionalProperty: key }, `is unknown to \`${name}\``)
-        : apply(node, run, each, at, fresh(seen))
+        : apply(node, run, value[key], at, fresh(seen))
       seen?.names.add(key)
       isValid = fits && isValid
     }
@@ -92,11 +92,13 @@ const propertyNames: Keyword = (part, _, compiler) => {
   const node = compiler.node(['propertyNames'], part)
   return (run, value, path) =>
     !isObject(value) ||
-    Object.keys(value).every(
-      (name) =>
-        run.quietly(() => apply(node, run, name, path, null)) ||
-        run.fail(member(path, name), 'propertyNames', {}, 'has a name that is not allowed'),
-    )
+    run
+      .keysOf(value)
+      .every(
+        (name) =>
+          run.quietly(() => apply(node, run, name, path, null)) ||
+          run.fail(member(path, name), 'propertyNames', {}, 'has a name that is not allowed'),
+      )
 }
 
 function requireAll(run: Run, value: Members, required: readonly string[], path: Path): boolean {
@@ -114,19 +116,22 @@ const required: Keyword = (list, _, compiler) => {
 const dependentRequired: Keyword = (lists, _, compiler) => {
   if (!isObject(lists) || !Object.values(lists).every(names))
     return compiler.refuse(['dependentRequired'], 'Must be an object of lists of names.')
-  return (run, value, path) =>
-    !isObject(value) ||
-    Object.entries(lists).every(
-      ([name, list]) => !Object.hasOwn(value, name) || requireAll(run, value, list as string[], path),
-    )
+  const entries = Object.entries(lists as Record<string, string[]>)
+  return (run, value, path) => {
+    run.spend(entries.length >> 1)
+    if (!isObject(value)) return true
+    return entries.every(([name, list]) => !Object.hasOwn(value, name) || requireAll(run, value, list, path))
+  }
 }
 
 const dependentSchemas: Keyword = (parts, _, compiler) => {
   if (!isObject(parts)) compiler.refuse(['dependentSchemas'], 'Must be an object of schemas.')
   const nodes = nodesOf('dependentSchemas', parts, compiler, true)
-  return (run, value, path, seen) =>
-    !isObject(value) ||
-    nodes.every(([name, node]) => !Object.hasOwn(value, name) || apply(node, run, value, path, seen))
+  return (run, value, path, seen) => {
+    run.spend(nodes.length >> 2)
+    if (!isObject(value)) return true
+    return nodes.every(([name, node]) => !Object.hasOwn(value, name) || apply(node, run, value, path, seen))
+  }
 }
 
 /** Keywords of objects. */
@@ -140,14 +145,14 @@ export const objectKeywords = {
   dependentSchemas,
   minProperties: limit(
     isObject,
-    (value) => Object.keys(value).length,
+    (run, value) => run.keysOf(value).length,
     atLeast,
     'minProperties',
     'a number of fields of at least',
   ),
   maxProperties: limit(
     isObject,
-    (value) => Object.keys(value).length,
+    (run, value) => run.keysOf(value).length,
     atMost,
     'maxProperties',
     'a number of fields of at most',

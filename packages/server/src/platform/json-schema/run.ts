@@ -1,3 +1,5 @@
+import { canonicalJson } from '../security/canonical-json.ts'
+
 /** What a keyword finds wrong with a value. `path` leads to the value, or to the member that is missing or unknown. */
 export interface Problem {
   path: string[]
@@ -37,6 +39,8 @@ export class Run {
   private depth = 0
   /** Above 0 in branches that may fail: there, nothing is reported. */
   private quiet = 0
+  /** Texts of objects and lists: many keywords may ask for the same one. */
+  private readonly texts = new WeakMap<object, string>()
 
   constructor(steps: number) {
     this.steps = steps
@@ -46,6 +50,31 @@ export class Run {
   spend(steps: number): void {
     this.steps -= steps
     if (this.steps < 0) throw new TooComplex()
+  }
+
+  /** The names of an object's members. */
+  keysOf(value: object): string[] {
+    const keys = Object.keys(value)
+    this.spend(1 + keys.length)
+    return keys
+  }
+
+  /** A value as text that is the same for equal values. */
+  textOf(value: unknown): string {
+    this.spend(2)
+    if (typeof value === 'string') {
+      this.spend(value.length >> 4)
+      return JSON.stringify(value)
+    }
+    if (typeof value !== 'object' || value === null) return String(value)
+    let text = this.texts.get(value)
+    if (text === undefined) {
+      text = canonicalJson(value)
+      this.texts.set(value, text)
+      this.spend(text.length >> 2)
+    }
+    this.spend(text.length >> 6)
+    return text
   }
 
   get isQuiet(): boolean {

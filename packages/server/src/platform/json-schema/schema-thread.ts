@@ -64,6 +64,6 @@ function answer(question: Question): Answer {
   }
 }
 
-parentPort?.on('message', ({ id, question }: { id: number; question: Question }) => {
-  parentPort?.postMessage({ id, answer: answer(question) })
+parentPort?.on('message', (question: Question) => {
+  parentPort?.postMessage(answer(question))
 })

@@ -1,5 +1,6 @@
 import { canonicalJson } from '../security/canonical-json.ts'
-import { type Compiler, isObject, type Keyword, type Members, type Rule, textOf } from './node.ts'
+import { type Compiler, isObject, type Keyword, type Members, type Rule } from './node.ts'
+import type { Run } from './run.ts'
 
 const TYPES: Record<string, (value: unknown) => boolean> = {
   null: (value) => value === null,
@@ -14,7 +15,7 @@ const TYPES: Record<string, (value: unknown) => boolean> = {
 /** A keyword with a number, 0 or more, that limits a measure of values of one type. */
 export function limit<T>(
   is: (value: unknown) => value is T,
-  measure: (value: T) => number,
+  measure: (run: Run, value: T) => number,
   isWithin: (size: number, limit: number) => boolean,
   name: string,
   words: string,
@@ -23,7 +24,7 @@ export function limit<T>(
     if (!(Number.isInteger(most) && (most as number) >= 0)) refuse([name], 'Must be a whole number, 0 or more.')
     return (run, value, path) =>
       !is(value) ||
-      isWithin(measure(value), most as number) ||
+      isWithin(measure(run, value), most as number) ||
       run.fail(path, name, { limit: most }, `must have ${words} ${most}`)
   }
 }
@@ -34,7 +35,8 @@ export const isText = (value: unknown): value is string => typeof value === 'str
 export const isList = (value: unknown): value is unknown[] => Array.isArray(value)
 export const isNumber = (value: unknown): value is number => typeof value === 'number'
 
-function characters(text: string): number {
+function characters(run: Run, text: string): number {
+  run.spend(text.length >> 2)
   let count = 0
   for (const _ of text) count += 1
   return count
@@ -61,11 +63,13 @@ function isMultiple(value: number, of: number): boolean {
 
 const enumeration: Keyword = (values, _, { refuse }) => {
   if (!Array.isArray(values)) return refuse(['enum'], 'Must be a list.')
-  const allowed = new Set(values.map((value) => canonicalJson(value)))
+  const texts = values.map((value) => canonicalJson(value))
+  const allowed = new Set(texts)
+  const shown = texts.slice(0, 20)
   const hasParts = values.some((value) => typeof value === 'object' && value !== null)
   return (run, value, path) =>
-    ((hasParts || typeof value !== 'object' || value === null) && allowed.has(textOf(run, value))) ||
-    run.fail(path, 'enum', { allowedValues: values.slice(0, 20).map((each) => canonicalJson(each)) }, '')
+    ((hasParts || typeof value !== 'object' || value === null) && allowed.has(run.textOf(value))) ||
+    run.fail(path, 'enum', { allowedValues: shown }, '')
 }
 
 const type: Keyword = (given, _, { refuse }) => {
@@ -82,8 +86,10 @@ export const valueKeywords = {
   enum: enumeration,
   const: (wanted: unknown, _: Members, __: Compiler): Rule => {
     const text = canonicalJson(wanted)
+    const hasParts = typeof wanted === 'object' && wanted !== null
     return (run, value, path) =>
-      textOf(run, value) === text || run.fail(path, 'const', {}, `must be ${text.slice(0, 200)}`)
+      ((hasParts || typeof value !== 'object' || value === null) && run.textOf(value) === text) ||
+      run.fail(path, 'const', {}, `must be ${text.slice(0, 200)}`)
   },
   minLength: limit(isText, characters, atLeast, 'minLength', 'a number of characters of at least'),
   maxLength: limit(isText, characters, atMost, 'maxLength', 'a number of characters of at most'),
