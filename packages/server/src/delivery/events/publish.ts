@@ -127,7 +127,8 @@ export async function publishEvents(
   for (const [at, input] of inputs.entries()) {
     const appId = await appOf(deps, caller, input, fieldOf(at, 'appId'))
     const { type, data } = input
-    const event = newEvent(now, { tenantId: caller.tenantId, appId, type, data, cause: { caller, origin } })
+    const cause = { caller, origin }
+    const event = newEvent(now, { tenantId: caller.tenantId, appId, type, data, cause, custom: true })
     publications.push({ event, key: keyOf(event, input) })
   }
   let published: ReadonlyMap<string, keys.EventKey> = new Map()

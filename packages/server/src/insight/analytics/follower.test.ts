@@ -3,6 +3,7 @@ import { eventually, type Service, startService, type Tenant } from '../../../te
 import { createUser, insertEvents } from '../../delivery/engine/delivery.fixture.ts'
 import { createFanOut } from '../../delivery/engine/fan-out.ts'
 import { deleteExpired } from '../../delivery/engine/upkeep/sweep.ts'
+import { newType, ok } from '../../delivery/events/own-events.fixture.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { type CounterSink, createRequestCounter, drainCounters } from '../../platform/events/counters.ts'
 import { type Follower, followFeed } from '../../platform/events/feed.ts'
@@ -79,6 +80,47 @@ describe('events', () => {
     fails = false
     while (await follow());
     expect(seen.get(broken.tenantId)).toBe(await headOf(broken))
+  })
+
+  test('of a later version are left, with all behind them, to its processes; those that teams publish are passed over', async () => {
+    const tenant = await service.newTenant()
+    const folded: string[] = []
+    const follower: Follower = {
+      name: 'of-this-version',
+      async fold(_, tenantId, events) {
+        if (tenantId === tenant.tenantId) folded.push(...events.map(({ type }) => type))
+      },
+    }
+    const follow = async () => {
+      while (await followFeed(service.deps.db, follower));
+    }
+    await newType(tenant, 'acme.paid')
+    ok(await tenant.post('/events', { type: 'acme.paid', data: {} }), 201)
+    await createUser(tenant)
+    await allFolded(tenant)
+    await createUser(tenant)
+    await allFolded(tenant)
+    // The second user's event, as a process of the later version would have written it.
+    const rename = (from: string, to: string) =>
+      service.sql(
+        `update events set type = $3 where tenant_id = $1 and id = (
+           select max(id) from events where tenant_id = $1 and type = $2)`,
+        [tenant.tenantId, from, to],
+      )
+    await rename('user.created', 'user.renamed')
+    await follow()
+    const before = folded.length
+    expect(folded).toContain('user.created')
+    expect(await cursorOf(tenant, follower.name)).toBeLessThan(await headOf(tenant))
+    await createUser(tenant)
+    await allFolded(tenant)
+    await follow()
+    expect(folded).toHaveLength(before)
+    await rename('user.renamed', 'user.created')
+    await follow()
+    expect(folded.filter((type) => type === 'user.created')).toHaveLength(3)
+    expect(folded).not.toContain('acme.paid')
+    expect(await cursorOf(tenant, follower.name)).toBe(await headOf(tenant))
   })
 
   test('that some follower has not folded outlive their retention; then they go', async () => {

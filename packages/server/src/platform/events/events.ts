@@ -15,6 +15,8 @@ export interface EventInput<Type extends string = EventType> {
   data: Record<string, unknown>
   /** Who caused it. Stored with the event for the audit log and never sent. */
   cause?: { caller: Pick<Caller, 'keyId'>; origin: Origin } | { actor: string } | undefined
+  /** An event that a team publishes: nothing is derived from it. */
+  custom?: true
 }
 
 /** What happened to a record of an app. */
@@ -42,9 +44,9 @@ export interface StoredEvent {
 export const OPERATOR = 'key_dashboard_'
 
 /** Who did something and from where, as JSON, stored with the event. */
-export function contextOf(cause: EventInput['cause']): string {
+export function contextOf(cause: EventInput['cause'], custom?: true): string {
   if (cause === undefined) return '{"actor":"system"}'
-  if ('actor' in cause) return JSON.stringify({ actor: cause.actor })
+  if ('actor' in cause) return JSON.stringify({ actor: cause.actor, custom })
   const { caller, origin } = cause
   const isOperator = caller.keyId.startsWith(OPERATOR)
   return JSON.stringify({
@@ -52,6 +54,7 @@ export function contextOf(cause: EventInput['cause']): string {
     keyId: isOperator ? undefined : caller.keyId,
     address: origin.address,
     requestId: origin.requestId,
+    custom,
   })
 }
 
@@ -72,7 +75,7 @@ export function newEvent(now: Date, input: EventInput<string>): StoredEvent {
     type: input.type,
     body,
     createdAt: now,
-    context: contextOf(input.cause),
+    context: contextOf(input.cause, input.custom),
   }
 }
 

@@ -1,6 +1,6 @@
 import { type Db, sql } from '../db/db.ts'
 import type { Id } from '../ids.ts'
-import { EVENT_TYPES, type EventType, isCatalogued } from './event-catalogue.ts'
+import { type EventType, isCatalogued } from './event-catalogue.ts'
 
 /** Who caused an event, and from where. */
 export interface EventContext {
@@ -9,6 +9,8 @@ export interface EventContext {
   keyId?: Id<'key'>
   address?: string
   requestId?: string
+  /** A team published it. */
+  custom?: true
 }
 
 /** An event at its place in its tenant's feed. */
@@ -26,7 +28,8 @@ export interface FeedEvent {
 
 /**
  * Something that is derived from events, in their order: each event is folded into it once, whatever is killed when. Only
- * from Halfkey's own: events that teams publish are passed over.
+ * from Halfkey's own: events that teams publish are passed over. A type that a later version added is left, with all that
+ * follows, to the processes of that version, which run beside this one during an upgrade.
  */
 export interface Follower {
   /** Names its cursor. */
@@ -42,22 +45,31 @@ const EVENTS_A_FOLD = 1_000
 /** How many tenants are worked for in one round. */
 export const TENANTS_A_ROUND = 64
 
-type FeedRow = Omit<FeedEvent, 'seq' | 'type'> & { head: number; seq: number | null; type: string }
+type FeedRow = Omit<FeedEvent, 'seq' | 'type'> & { head: number; seq: number | null; type: string; custom: boolean }
 
-/** The events after `after` in a tenant's feed, in its order, and where the feed ends. Those past their retention are not there. */
+/**
+ * The events after `after` in a tenant's feed that are derived from, in its order, and how far this reached. Events past
+ * their retention are not there.
+ */
 async function readFeed(tx: Db, tenantId: Id<'ten'>, after: number, limit: number) {
-  const isOwn = sql`e.type = any(${EVENT_TYPES}::text[])`
+  const isCustom = sql`(e.context -> 'custom') is not null`
   const rows = await tx.query<FeedRow>(sql`
     select h.seq as head, e.* from feed_heads h left join lateral (
-      select f.seq, e.id, e.app_id as "appId", e.type, e.created_at as "createdAt",
-        case when ${isOwn} then e.body end as body, case when ${isOwn} then e.context end as context
+      select f.seq, e.id, e.app_id as "appId", e.type, e.created_at as "createdAt", ${isCustom} as custom,
+        case when not (${isCustom}) then e.body end as body, case when not (${isCustom}) then e.context end as context
       from feed f join events e on e.tenant_id = f.tenant_id and e.id = f.event_id
       where f.tenant_id = h.tenant_id and f.seq > ${after} order by f.seq limit ${limit}) e on true
     where h.tenant_id = ${tenantId} order by e.seq`)
-  const events = rows.flatMap(({ head: _, seq, type, ...event }): FeedEvent[] =>
-    seq !== null && isCatalogued(type) ? [{ seq, type, ...event }] : [],
-  )
-  return { head: rows[0]?.head ?? after, last: rows.at(-1)?.seq ?? after, full: rows.length === limit, events }
+  const events: FeedEvent[] = []
+  let reached = after
+  for (const { head: _, seq, type, custom, ...event } of rows) {
+    if (seq === null) break
+    if (isCatalogued(type)) events.push({ seq, type, ...event })
+    else if (!custom) return { seq: reached, full: false, events }
+    reached = seq
+  }
+  const full = rows.length === limit
+  return { seq: full ? reached : (rows[0]?.head ?? after), full, events }
 }
 
 async function foldSome(tx: Db, follower: Follower, tenantId: Id<'ten'>): Promise<boolean> {
@@ -66,9 +78,8 @@ async function foldSome(tx: Db, follower: Follower, tenantId: Id<'ten'>): Promis
     where tenant_id = ${tenantId} and follower = ${follower.name} for update skip locked`)
   // Another process is at it.
   if (cursor === undefined) return false
-  const { head, last, full, events } = await readFeed(tx, tenantId, cursor.seq, EVENTS_A_FOLD)
+  const { seq, full, events } = await readFeed(tx, tenantId, cursor.seq, EVENTS_A_FOLD)
   if (events.length > 0) await follower.fold(tx, tenantId, events)
-  const seq = full ? last : head
   await tx.run(sql`
     update feed_cursors set seq = ${seq} where tenant_id = ${tenantId} and follower = ${follower.name} and seq < ${seq}`)
   return full
