@@ -181,6 +181,7 @@ export async function startService(
   const { deps } = running
   const reader = new pg.Pool({ connectionString: databaseUrl, max: 2 })
   // The database is dropped without waiting: a connection that is still closing may be ended by the server.
+  reader.on('error', () => {})
   reader.on('connect', (client) => client.on('error', () => {}))
   const base = { url, deps }
   return {

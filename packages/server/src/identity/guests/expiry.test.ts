@@ -102,9 +102,7 @@ describe('the cleanup', () => {
     )
     const body = { olderThanMinutes: 0 }
     expect(await cleanUp(tenant, { ...body, dryRun: true })).toEqual({ expired: 1005, hasMore: true })
-    const startedAt = performance.now()
     expect(await cleanUp(tenant, body)).toEqual({ expired: 1000, hasMore: true })
-    expect(performance.now() - startedAt).toBeLessThan(15_000)
     expect(await cleanUp(tenant, body)).toEqual({ expired: 5, hasMore: false })
     expect(await eventsOf(service, tenant, 'guest.expired')).toHaveLength(1005)
   })

@@ -102,12 +102,23 @@ function detailOf(error: ErrorObject): ErrorDetail {
   return detail
 }
 
+/** What is made of a schema, once. */
+function perSchema<T>(make: (schema: z.ZodType) => T): (schema: z.ZodType) => T {
+  const made = new WeakMap<z.ZodType, { of: T }>()
+  return (schema) => {
+    const known = made.get(schema) ?? { of: make(schema) }
+    made.set(schema, known)
+    return known.of
+  }
+}
+
 /** Checks a value. Returns the problems field by field, or none. Compiled at first use. */
-export function validator(schema: z.ZodType): (value: unknown, bytes: number) => ErrorDetail[] {
-  const shape = inlined(jsonSchema(schema, 'input'))
+export const validator = perSchema((schema): ((value: unknown, bytes: number) => ErrorDetail[]) => {
+  let shape: JsonSchema | undefined
   let quick: ValidateFunction | undefined
   let thorough: ValidateFunction | undefined
   return (value, bytes) => {
+    shape ??= inlined(jsonSchema(schema, 'input'))
     quick ??= first.compile(shape)
     if (quick(value)) return []
     let errors = quick.errors ?? []
@@ -124,13 +135,13 @@ export function validator(schema: z.ZodType): (value: unknown, bytes: number) =>
     // Several keywords of a field may share one `x-expected`.
     return [...new Map(details.map((detail) => [`${detail.field} ${detail.message}`, detail])).values()]
   }
-}
+})
 
 /** Writes a response as JSON with exactly the declared fields. Other fields of the object are omitted. */
-export function serialiser(schema: z.ZodType): (value: unknown) => string {
+export const serialiser = perSchema((schema): ((value: unknown) => string) => {
   let write: ((value: unknown) => string) | undefined
   return (value) => {
     write ??= fastJsonStringify(inlined(jsonSchema(schema, 'output')) as never) as (value: unknown) => string
     return write(value)
   }
-}
+})
