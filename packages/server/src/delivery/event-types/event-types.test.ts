@@ -171,7 +171,7 @@ describe('schemas', () => {
       { type: NAME, data: {} },
     ]
     const inBatch = expectRefusal(await of.post('/events/batch', { events }), 'validation_failed')
-    expect(inBatch.map(({ field }) => field).sort()).toEqual(['events.1.data.invoiceId', 'events.1.data.total'])
+    expect(inBatch.map(({ field }) => field).sort()).toEqual(['events[1].data.invoiceId', 'events[1].data.total'])
   })
 
   test('each change of the schema is a new version, which the next publish is held against', async () => {

@@ -137,7 +137,7 @@ test('a publish is refused, naming the field, and stores nothing', async () => {
     expect(answer.body.details[0].field, JSON.stringify(body).slice(0, 100)).toBe(field)
     const batch = await tenant.post('/events/batch', { events: [{ type: PAID, data }, body] })
     expectError(batch, status, code, `batch ${JSON.stringify(body).slice(0, 100)}`)
-    expect(batch.body.details[0].field).toBe(`events.1.${field}`)
+    expect(batch.body.details[0].field).toBe(`events[1].${field}`)
   }
   expect(await countEvents(service, tenant, PAID)).toBe(0)
   const largest = { text: 'x'.repeat(256 * 1024 - JSON.stringify({ text: '' }).length) }
@@ -225,7 +225,7 @@ test('one idempotency key in the body is one event, whoever sends it and however
     ],
   }
   expect(expectRefusal(await tenant.post('/events/batch', twice), 'validation_failed')[0].field).toBe(
-    'events.1.idempotencyKey',
+    'events[1].idempotencyKey',
   )
   expect(await countEvents(service, tenant, PAID)).toBe(2)
 })

@@ -13,7 +13,8 @@ import {
 import { getEvent, listDeliveries, listEvents } from './service.ts'
 
 const fieldOfOne = (_: number, name: string) => name
-const fieldOfBatch = (at: number, name: string) => `events.${at}.${name}`
+const fieldOfBatch = (at: number, name: string) => `events[${at}].${name}`
+const bodyFieldOfBatch = (keys: string) => keys.replace(/^events\.(\d+)/, 'events[$1]')
 
 export const eventRoutes: Route[] = [
   route(
@@ -59,6 +60,7 @@ export const eventRoutes: Route[] = [
       status: 201,
       errors: ['event_type_unknown', 'event_type_archived', 'event_key_conflict'],
       extension: true,
+      bodyField: bodyFieldOfBatch,
       before: (deps, { caller, body }) => checkEvents(deps, caller, body.events, fieldOfBatch),
     },
     async (deps, { caller, origin, body }) => ({

@@ -90,11 +90,12 @@ const SLOTS_A_CORE = 3
 /** The largest response of a call that only reads that is kept for a repeat. Otherwise a repeat reads again. */
 const READ_BYTES_MAX = 64 * 1024
 
-function refuse(details: ErrorDetail[], prefix: string): void {
+/** @param fieldOf how a field is named, from its keys with dots between them; '' is the whole */
+function refuse(details: ErrorDetail[], fieldOf: (keys: string) => string): void {
   if (details.length === 0) return
   throw fail(
     'validation_failed',
-    details.map((detail) => (detail.field === '' && prefix !== '' ? { ...detail, field: prefix } : detail)),
+    details.map((detail) => ({ ...detail, field: fieldOf(detail.field ?? '') })),
   )
 }
 
@@ -102,6 +103,7 @@ function refuse(details: ErrorDetail[], prefix: string): void {
 export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Promise<Outgoing> {
   const checkQuery = validator(route.query ?? NOTHING)
   const checkBody = validator(route.body ?? NOTHING)
+  const bodyField = (keys: string) => (keys === '' ? 'body' : (route.bodyField?.(keys) ?? keys))
   const write = serialiser(route.reply.schema)
   const status = route.status ?? 200
   const takesBody = route.method !== 'GET'
@@ -125,10 +127,10 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
 
   return async (incoming) => {
     const query = parseQuery(incoming.queryText)
-    refuse(checkQuery(query, 0), '')
+    refuse(checkQuery(query, 0), (keys) => keys)
     // A missing body means {}. A body of `null` does not.
     const body = takesBody && incoming.body !== undefined ? incoming.body : {}
-    if (takesBody) refuse(checkBody(body, incoming.bodyBytes), 'body')
+    if (takesBody) refuse(checkBody(body, incoming.bodyBytes), bodyField)
     authorise(deps, route.callers, incoming.holder, incoming.origin.webOrigin)
     const { user, delegate } =
       route.callers.kind === 'both'

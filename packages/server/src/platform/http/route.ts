@@ -150,6 +150,8 @@ export interface RouteSpec<
   reads?: boolean
   /** Not one of the specification's endpoints. */
   extension?: boolean
+  /** How errors name a field of the body, from its keys with dots between them; without it, as they are. */
+  bodyField?: (keys: string) => string
   /** Runs before the handler and outside its transaction. Use it for a check that needs the network. */
   before?: (deps: Deps, input: Input<Out<P>, Out<Q>, Out<B>, UserOf<C>>) => Promise<void>
 }
@@ -182,6 +184,7 @@ export interface TwoStep<I, R> {
 export interface Route extends Omit<RouteSpec<Shape, Shape, Shape, unknown, Callers>, 'before' | 'turn'> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   path: string
+  bodyField?: (keys: string) => string
   before?: (deps: Deps, input: Input<never, never, never, never>) => Promise<void>
   turn?: (input: Input<never, never, never, never>) => string
   handler: (deps: Deps, input: Input<never, never, never, never>) => Promise<unknown>
