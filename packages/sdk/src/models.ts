@@ -39,6 +39,8 @@ export type EventPage = Omit<Schemas['EventPage'], 'events'> & { events: Webhook
 export type CustomEventType = Schemas['CustomEventType']
 /** A kind of event, with an example of its `data`. */
 export type EventTypeRecord = Schemas['EventType']
+/** Whether a filter matches an event, and why not. */
+export type FilterCheck = Schemas['FilterCheck']
 /** The state of a running process. */
 export type Health = Schemas['Health']
 /** A distributed key generation in progress. */

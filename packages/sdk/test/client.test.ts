@@ -114,6 +114,8 @@ describe('every method works against the server', () => {
     expect((await client.webhooks.test(made.id)).status).toBe('succeeded')
     expect((await client.webhooks.test(made.id, { eventType: 'user.created' })).eventType).toBe('user.created')
     expect((await client.webhooks.eventTypes({ page: 2 })).page).toBe(2)
+    const check = { filter: { path: 'data.total', gte: '100' }, event: { data: { total: '25' } } }
+    expect(await client.webhooks.checkFilter(check)).toMatchObject({ matches: false, reason: expect.any(String) })
     expect((await client.webhooks.delete(made.id)).id).toBe(made.id)
     expect((await failure(client.webhooks.get(made.id))).code).toBe('not_found')
     const blocked = await failure(client.webhooks.create({ url: 'https://169.254.169.254/', events: ['*'] }))

@@ -3,6 +3,7 @@ import type {
   Delivery,
   DeliveryWithPayload,
   EventTypeRecord,
+  FilterCheck,
   Job,
   PurgedDeliveries,
   RotatedWebhook,
@@ -49,12 +50,17 @@ export function webhooksOf(calls: Calls) {
     create: (body: Body<'/webhooks', 'post'>, options?: RequestOptions): Promise<WebhookWithSecret> =>
       one('post', '/webhooks', { body }, options),
 
+    /** Applies a webhook's `filter` to an event that you send. Nothing is stored. Scope `webhooks:read`. */
+    checkFilter: (body: Body<'/webhooks/filters/check', 'post'>, options?: RequestOptions): Promise<FilterCheck> =>
+      one('post', '/webhooks/filters/check', { body }, options),
+
     /** Gets a webhook. Scope `webhooks:read`. @throws not_found */
     get: (id: string, options?: RequestOptions): Promise<Webhook> =>
       one('get', '/webhooks/{id}', { path: { id } }, options),
 
     /**
-     * Changes the given fields. `status: 'paused'` holds deliveries back, `'active'` resumes them. Scope `webhooks:write`.
+     * Changes the given fields. `status: 'paused'` holds deliveries back, `'active'` resumes them. `filter` is replaced as a
+     * whole, and applies to later events. Scope `webhooks:write`.
      * @throws not_found, webhook_url_blocked
      */
     update: (id: string, body: Body<'/webhooks/{id}', 'patch'>, options?: RequestOptions): Promise<Webhook> =>

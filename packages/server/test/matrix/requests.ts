@@ -22,6 +22,7 @@ const BODIES: Record<string, object> = {
   'POST /users/bulk': { action: 'activate', userIds: ['usr_none'] },
   'POST /billing/checkout': { plan: 'pro', successUrl: 'http://localhost:3000/', cancelUrl: 'http://localhost:3000/' },
   'POST /billing/portal': { returnUrl: 'http://localhost:3000/' },
+  'POST /webhooks/filters/check': { filter: { path: 'type', eq: 'user.created' }, event: { type: 'user.created' } },
   'POST /delegated-sessions/validate': { policy: { allow: [{ templateId: 'Note:Note' }] } },
   'POST /delegated-sessions/:id/execute': { commands: [{ create: { templateId: 'Note:Note' } }] },
 }

@@ -143,6 +143,7 @@ export const EXTENSIONS = table(`
   DELETE /event-types/:id                           event_types:write 200
   GET    /events/:id                                webhooks:read  200
   GET    /events/:id/deliveries                     webhooks:read  200
+  POST   /webhooks/filters/check                    webhooks:read  200
   POST   /delegated-sessions/validate               delegated_sessions:read 200
   GET    /denials                                   delegated_sessions:read 200
   GET    /delegated-sessions/:id/denials            delegated_sessions:read 200

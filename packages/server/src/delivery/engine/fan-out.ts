@@ -1,11 +1,14 @@
 import { type Db, sql } from '../../platform/db/db.ts'
 import { idTime } from '../../platform/ids.ts'
-import { column, type Leasing, type Match, type NewClaim, writeDeliveries } from './write-deliveries.ts'
+import { type Candidate, createFilters } from './content/filter-matches.ts'
+import { column, type Leasing, type NewClaim, writeDeliveries } from './write-deliveries.ts'
 
 /** How many webhooks of one event a transaction serves. */
 const CHUNK = 500
 /** About how many deliveries a transaction makes. */
 const DELIVERIES_A_BATCH = 1_000
+/** A webhook with a filter counts as so many without: the most expensive filter takes about 0.1 ms. */
+const FILTER_WEIGHT = 8
 const EVENTS_A_BATCH_MAX = 256
 const TENANTS_A_BATCH = 64
 /**
@@ -29,7 +32,7 @@ interface OutboxRow {
 }
 
 /** An event with one of its webhooks, or with null if it has none. */
-type FoundRow = OutboxRow & Pick<Match, 'status' | 'idle'> & { webhook_id: string | null }
+type FoundRow = OutboxRow & Pick<Candidate, 'status' | 'idle' | 'filter_version'> & { webhook_id: string | null }
 
 /**
  * Takes the oldest events of the next tenants behind `after`, every tenant's first one before anyone's second: none waits
@@ -52,9 +55,9 @@ function takeEvents(tx: Db, since: string, after: string, limit: number): Promis
           where tenant_id = found.tenant_id and event_id >= ${since} order by event_id
           limit ceil(${limit}::float8 / found.tenants) for update skip locked) x) o),
     m as materialized (
-      select o.*, w.id as webhook_id, w.status from o
+      select o.*, w.id as webhook_id, w.status, w.filter_version from o
       left join lateral (
-        select w.id, w.status from webhooks w
+        select w.id, w.status, case when w.filter is not null then w.filter_version end as filter_version from webhooks w
         where w.tenant_id = o.tenant_id and w.id > o.after_webhook_id and w.deleted_at is null
           and (w.app_id is null or w.app_id = o.app_id)
           and w.events && array[o.type, split_part(o.type, '.', 1) || '.*', '*']
@@ -70,26 +73,29 @@ function takeEvents(tx: Db, since: string, after: string, limit: number): Promis
 
 interface Taken {
   event: OutboxRow
-  matches: Match[]
+  /** The last webhook of the chunk, if the event may have further ones for the next batch; null if not. */
+  after: string | null
+  matches: readonly Candidate[]
 }
+
+const weightOf = (matches: readonly Candidate[]): number =>
+  matches.reduce((sum, { filter_version }) => sum + (filter_version === null ? 1 : FILTER_WEIGHT), 0)
 
 /** The events with their webhooks, as many as the batch can serve: those behind are left in the outbox for the next one. */
 function fitting(found: readonly FoundRow[]): Taken[] {
   const taken: Taken[] = []
-  let deliveries = 0
+  let weight = 0
   for (const [event, ...more] of Map.groupBy(found, (row) => row.event_id).values() as Iterable<
     [FoundRow, ...FoundRow[]]
   >) {
-    const matches = [event, ...more].filter((row): row is FoundRow & Match => row.webhook_id !== null)
-    if (taken.length > 0 && deliveries + matches.length > DELIVERIES_A_BATCH) break
-    taken.push({ event, matches })
-    deliveries += matches.length
+    const matches = [event, ...more].filter((row): row is FoundRow & Candidate => row.webhook_id !== null)
+    weight += weightOf(matches)
+    if (taken.length > 0 && weight > DELIVERIES_A_BATCH) break
+    // What filters leave out is served too: the next batch begins behind it.
+    taken.push({ event, after: matches.length === CHUNK ? (matches.at(-1)?.webhook_id as string) : null, matches })
   }
   return taken
 }
-
-/** Whether the event may have further webhooks, for the next batch. */
-const isUnfinished = ({ matches }: Taken): boolean => matches.length === CHUNK
 
 /** Whether some tenant has given as many events as a batch takes of it: it may have more, even if the others have few. */
 function fillsShare(events: readonly OutboxRow[], limit: number): boolean {
@@ -127,6 +133,7 @@ export function createFanOut({ asyncCommit, now, leasing, monotonicMs = () => pe
   let everythingAt = Number.NEGATIVE_INFINITY
   /** The tenants up to this one had their turn; the next batch begins behind it, and from the start when there is none. */
   let turnOf = ''
+  const filtered = createFilters()
 
   function visit(since: string): Promise<FannedOut> {
     return asyncCommit.tx(async (tx) => {
@@ -134,20 +141,23 @@ export function createFanOut({ asyncCommit, now, leasing, monotonicMs = () => pe
       const found = await takeEvents(tx, since, turnOf, limit)
       turnOf = found[0]?.tenants === TENANTS_A_BATCH ? (column(found, 'tenant_id').sort().at(-1) as string) : ''
       if (found.length === 0) return { events: 0, deliveries: 0, more: restart, claimed: null, oldestId: null }
-      const taken = fitting(found)
-      const [unfinished, done] = [taken.filter(isUnfinished), taken.filter((each) => !isUnfinished(each))]
+      const fit = fitting(found)
+      const taken = await filtered(tx, fit)
       const matches = taken.flatMap((each) => each.matches)
+      const unfinished = taken.flatMap(({ event, after }) => (after === null ? [] : { event, after }))
       const claimed = await writeDeliveries(tx, {
-        done: done.map(({ event }) => event),
-        unfinished: unfinished.map(({ event, matches }) => ({ event, after: matches.at(-1)?.webhook_id as string })),
+        done: taken.filter(({ after }) => after === null).map(({ event }) => event),
+        unfinished,
         matches,
         leasing: leasing?.() ?? null,
         now: now(),
       })
-      const left = found.at(-1)?.event_id !== taken.at(-1)?.event.event_id
+      const left = found.at(-1)?.event_id !== fit.at(-1)?.event.event_id || taken.length < fit.length
       const more = restart || fillsShare(found, limit) || left || unfinished.length > 0
-      const deliveriesAnEvent = Math.max(1, matches.length) / taken.length
-      limit = Math.max(1, Math.min(EVENTS_A_BATCH_MAX, Math.floor(DELIVERIES_A_BATCH / deliveriesAnEvent)))
+      const weightAnEvent = Math.max(1, weightOf(fit.flatMap((each) => each.matches)) / fit.length)
+      const next = Math.min(EVENTS_A_BATCH_MAX, Math.floor(DELIVERIES_A_BATCH / weightAnEvent))
+      // Slowly up: an event that had no webhooks left says nothing about the one behind it, which may have 500.
+      limit = Math.max(1, Math.min(next, 2 * limit))
       const oldestId = column(found, 'event_id').sort()[0] as string
       return { events: taken.length, deliveries: matches.length, more, claimed, oldestId }
     })

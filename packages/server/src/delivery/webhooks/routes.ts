@@ -4,11 +4,13 @@ import { JobRecord, toJobRecord } from '../jobs/schema.ts'
 import { getDelivery, listDeliveries, purgeDeadLetters, retryDelivery } from './deliveries.ts'
 import { recoverDeadLetters } from './recover.ts'
 import {
+  CheckFilter,
   CreateWebhook,
   Delivery,
   DeliveryParams,
   DeliveryWithPayload,
   EventTypeRecord,
+  FilterCheck,
   ListDeliveries,
   ListWebhooks,
   PurgeDeliveries,
@@ -30,6 +32,7 @@ import {
   getWebhook,
   listWebhooks,
   rotateSecret,
+  tryFilter,
   updateWebhook,
 } from './service.ts'
 
@@ -72,6 +75,18 @@ export const webhookRoutes: Route[] = [
     async (_, { query }) => eventTypes(query),
   ),
   route(
+    'POST /webhooks/filters/check',
+    {
+      summary: 'Check a filter',
+      description: 'Applies a filter to an event that you send. Nothing is stored or delivered.',
+      callers: read,
+      body: CheckFilter,
+      reply: one(FilterCheck),
+      extension: true,
+    },
+    async (_, { body }) => tryFilter(body),
+  ),
+  route(
     'GET /webhooks/:id',
     { summary: 'Get a webhook', callers: read, params: IdParam, reply: one(Webhook), extension: true },
     (deps, { caller, params }) => getWebhook(deps, caller, params.id),
@@ -81,7 +96,7 @@ export const webhookRoutes: Route[] = [
     {
       summary: 'Change a webhook',
       description:
-        '`status: paused` holds deliveries. `active` resumes them, and enables a disabled webhook. A new URL applies to waiting deliveries too.',
+        '`status: paused` holds deliveries. `active` resumes them, and enables a disabled webhook. A new URL applies to waiting deliveries too. A new `filter` applies to later events.',
       callers: write,
       params: IdParam,
       body: UpdateWebhook,
@@ -122,7 +137,7 @@ export const webhookRoutes: Route[] = [
     {
       summary: 'Send a test event',
       description:
-        'Sends one event to this webhook only, at once, without retries, in the same way as any other event. Returns when the attempt has ended, or after 10 s. Each webhook may have at most 10 unfinished tests. More are refused with 429 `rate_limited`.',
+        'Sends one event to this webhook only, at once, without retries, in the same way as any other event. The webhook’s filter is not applied. Returns when the attempt has ended, or after 10 s. Each webhook may have at most 10 unfinished tests. More are refused with 429 `rate_limited`.',
       callers: write,
       params: IdParam,
       body: TestWebhook,

@@ -18,13 +18,18 @@ const Url = z.string().min(1).max(URL_CHARS_MAX).meta({
   example: 'https://example.com/hook',
 })
 const Description = z.string().max(500)
-
+const Filter = z.record(z.string(), z.unknown()).meta({
+  description:
+    'Conditions on the event, as it is sent: `{path, eq|in|prefix|exists|gt|gte|lt|lte}`, `{and: […]}`, `{or: […]}` or `{not: …}`, at most 64 conditions, 8 levels and 16 KiB. An event that does not match makes no delivery. Null: every event of the types in `events`.',
+  example: { path: 'data.total', gte: '100.00' },
+})
 /** A webhook, as every response shows it. */
 export const Webhook = z
   .object({
     id: z.string().meta({ example: 'wh_01jb2m7x9kq4t8v6w0r3s5y1zk' }),
     url: z.string(),
     events: z.array(z.string()),
+    filter: Filter.nullable(),
     description: z.string().nullable(),
     status: z.enum(['active', 'paused', 'disabled']).meta({
       description:
@@ -57,6 +62,7 @@ export const CreateWebhook = z
   .strictObject({
     url: Url,
     events: Subscriptions,
+    filter: Filter.nullable().optional(),
     description: Description.nullable().optional(),
     appId: z.string().nullable().optional(),
     metadata: Metadata.optional(),
@@ -68,12 +74,34 @@ export const UpdateWebhook = z
   .strictObject({
     url: Url.optional(),
     events: Subscriptions.optional(),
+    filter: Filter.nullable().optional(),
     description: Description.nullable().optional(),
     status: z.enum(['active', 'paused']).optional(),
     metadata: z.record(z.string().max(200), z.string().nullable()).optional(),
   })
   .meta({ id: 'UpdateWebhook' })
 export type UpdateWebhook = z.infer<typeof UpdateWebhook>
+
+export const CheckFilter = z
+  .strictObject({
+    filter: Filter,
+    event: z.record(z.string(), z.unknown()).meta({
+      description: 'An event as `GET /events/:id` returns it, or a part of one.',
+      example: { type: 'acme.invoice.paid', data: { total: '120.00' } },
+    }),
+  })
+  .meta({ id: 'CheckFilter' })
+export type CheckFilter = z.infer<typeof CheckFilter>
+
+export const FilterCheck = z
+  .object({
+    matches: z.boolean(),
+    reason: z.string().nullable().meta({
+      description: 'The condition that does not match, and what it found. Null if the event matches.',
+      example: '`filter`: data.total is "25.00", which does not match {"gte":"100.00"}.',
+    }),
+  })
+  .meta({ id: 'FilterCheck' })
 
 export const ListWebhooks = z.strictObject({
   ...Paging,

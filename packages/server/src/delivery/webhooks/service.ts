@@ -5,6 +5,7 @@ import { EgressRefused } from '../../platform/egress/egress.ts'
 import type { AuditOnlyAction } from '../../platform/events/audit-actions.ts'
 import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
 import { EVENT_CATALOGUE, EVENT_TYPES } from '../../platform/events/event-catalogue.ts'
+import { compileFilter } from '../../platform/events/event-filter.ts'
 import type { OfApp } from '../../platform/hooks.ts'
 import { existing, failures, invalid, notFoundField, pathId } from '../../platform/http/errors.ts'
 import { changeMetadata, mergeMetadata } from '../../platform/http/metadata.ts'
@@ -14,7 +15,7 @@ import { newWebhookSecret, seal } from '../../platform/security/crypto.ts'
 import { listScope, lockAppForShare, resolveApp } from '../../tenancy/apps/service.ts'
 import { webhookSecretContext } from '../engine/send.ts'
 import { checkSubscriptions } from '../event-types/service.ts'
-import type { CreateWebhook, ListWebhooks, RotateWebhook, UpdateWebhook, Webhook } from './schema.ts'
+import type { CheckFilter, CreateWebhook, ListWebhooks, RotateWebhook, UpdateWebhook, Webhook } from './schema.ts'
 import * as store from './store.ts'
 
 export { listDeliveriesOfEvent } from './delivery-store.ts'
@@ -43,6 +44,17 @@ export async function checkUrl(deps: Deps, url: string | undefined): Promise<voi
 const checkEventNames = (db: Db, scope: AppScope, events: readonly string[]) =>
   checkSubscriptions(db, scope, events, (at) => `events.${at}`)
 
+/** @throws validation_failed, with the wrong part of the filter */
+function checkFilter(filter: CreateWebhook['filter']): void {
+  if (filter != null) compileFilter(filter)
+}
+
+/** Applies a filter to an event. `reason` is null if the event matches. @throws validation_failed */
+export function tryFilter({ filter, event }: CheckFilter): { matches: boolean; reason: string | null } {
+  const reason = compileFilter(filter).whyNot(event)
+  return { matches: reason === null, reason }
+}
+
 /** The caller's webhook. With `lock`, it is locked until the transaction ends. @throws not_found, also for another tenant's webhook */
 export async function findOwnWebhook(db: Db, caller: Caller, id: string, lock = false): Promise<store.WebhookRow> {
   return existing(await store.findWebhook(db, caller, pathId('wh', id), lock))
@@ -59,7 +71,7 @@ async function sealSecret(deps: Deps, tenantId: string, id: string, secret: stri
 
 /**
  * Subscribes an endpoint. `secret` keys the delivery HMAC (specification, section 6) and is shown only here.
- * @throws webhook_url_blocked (by `checkUrl`, before), not_found for an app, webhook_limit_reached
+ * @throws webhook_url_blocked (by `checkUrl`, before), validation_failed, not_found for an app, webhook_limit_reached
  */
 export async function createWebhook(
   deps: Deps,
@@ -67,6 +79,7 @@ export async function createWebhook(
   input: CreateWebhook,
 ): Promise<Webhook & { secret: string }> {
   const { caller } = call
+  checkFilter(input.filter)
   const appId = input.appId == null ? caller.appId : await resolveApp(deps, caller, input.appId)
   await checkEventNames(deps.db, { tenantId: caller.tenantId, appId }, input.events)
   const id = newId('wh')
@@ -78,6 +91,8 @@ export async function createWebhook(
     app_id: appId,
     url: input.url,
     events: input.events,
+    filter: input.filter ?? null,
+    filter_version: 0,
     description: input.description ?? null,
     status: 'active',
     disabled_reason: null,
@@ -117,6 +132,10 @@ function changedRow(before: store.WebhookRow, input: UpdateWebhook): store.Webho
   const row = { ...before }
   if (input.url !== undefined) row.url = input.url
   if (input.events !== undefined) row.events = input.events
+  if (input.filter !== undefined) {
+    row.filter = input.filter
+    row.filter_version += 1
+  }
   if (input.description !== undefined) row.description = input.description
   if (input.status !== undefined) {
     row.status = input.status
@@ -126,8 +145,9 @@ function changedRow(before: store.WebhookRow, input: UpdateWebhook): store.Webho
   return row
 }
 
-/** Changes what is given. `paused` holds deliveries, `active` resumes them. @throws not_found, webhook_url_blocked */
+/** Changes what is given. `paused` holds deliveries, `active` resumes them. @throws not_found, validation_failed, webhook_url_blocked */
 export async function updateWebhook(deps: Deps, call: Call, id: string, input: UpdateWebhook): Promise<Webhook> {
+  checkFilter(input.filter)
   return deps.db.tx(async (tx) => {
     const before = await findOwnWebhook(tx, call.caller, id, true)
     if (Object.keys(input).length === 0) return store.toWebhook(before)

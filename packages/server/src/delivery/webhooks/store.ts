@@ -1,6 +1,6 @@
 import { type Db, sql } from '../../platform/db/db.ts'
 import { type AppScope, inScope, readPage } from '../../platform/db/page.ts'
-import { insertion, matching, update, wire } from '../../platform/db/rows.ts'
+import { insertion, json, matching, update, wire } from '../../platform/db/rows.ts'
 import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { lockLanes, testLaneId } from '../engine/lanes.ts'
@@ -13,6 +13,9 @@ export interface WebhookRow {
   app_id: Id<'app'> | null
   url: string
   events: string[]
+  filter: Record<string, unknown> | null
+  /** Counts the changes of `filter`. */
+  filter_version: number
   description: string | null
   status: Webhook['status']
   disabled_reason: string | null
@@ -29,15 +32,17 @@ export interface WebhookRow {
 export function toWebhook(row: WebhookRow): Webhook {
   return wire(
     row,
-    'id url events description status disabled_reason secret_last4 previous_secret_until app_id metadata created_at updated_at',
+    'id url events filter description status disabled_reason secret_last4 previous_secret_until app_id metadata created_at updated_at',
   )
 }
+
+const stored = (row: WebhookRow) => ({ ...row, filter: json(row.filter) })
 
 /** Writes a webhook and its lane. */
 export async function insertWebhook(db: Db, row: WebhookRow): Promise<void> {
   await db.run(sql`
     with lane as (insert into lanes (tenant_id, id, webhook_id) values (${row.tenant_id}, ${row.id}, ${row.id}))
-    ${insertion('webhooks', row)}`)
+    ${insertion('webhooks', stored(row))}`)
 }
 
 /**
@@ -69,9 +74,9 @@ export function listWebhooks(
 
 /** Stores what PATCH and rotate can change. */
 export async function updateWebhook(tx: Db, row: WebhookRow): Promise<void> {
-  const columns = `url events description status disabled_reason secret_sealed secret_last4 previous_secret_sealed
+  const columns = `url events filter filter_version description status disabled_reason secret_sealed secret_last4 previous_secret_sealed
     previous_secret_until metadata updated_at`
-  await tx.run(update('webhooks', row, columns))
+  await tx.run(update('webhooks', stored(row), columns))
 }
 
 /** Holds a webhook's lane, or releases it and makes it due, with its health reset. */

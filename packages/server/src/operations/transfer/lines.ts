@@ -40,6 +40,11 @@ const RENAMED: Readonly<Record<string, string>> = { audit_notes: 'audit_only_ent
 /** Tables that exports of earlier releases lack: a tenant of that time has no rows in them. */
 const ADDED: ReadonlySet<string> = new Set(['event_types'])
 
+/** Columns that exports of earlier releases lack, by table: rows of that time have the column's default. */
+const ADDED_COLUMNS: Readonly<Record<string, readonly string[]>> = {
+  webhooks: ['filter', 'filter_version'],
+}
+
 /** @throws TransferError */
 export function readManifest(line = ''): Manifest {
   const { data } = Manifest.safeParse(parseJson(line))
@@ -53,20 +58,29 @@ const shapeOf = (tables: readonly Pick<Table, 'name' | 'columns'>[]) =>
     .sort()
     .join()
 
+/** The table with the columns that an export has. */
+function asGiven(table: Table, manifest: Manifest): Table {
+  const given = manifest.tables.find(({ name }) => name === table.name)?.columns.map(({ name }) => name) ?? []
+  const added = ADDED_COLUMNS[table.name] ?? []
+  return { ...table, columns: table.columns.filter(({ name }) => given.includes(name) || !added.includes(name)) }
+}
+
 /**
- * @returns the tables in the order of the manifest
+ * @returns the tables in the order of the manifest, with the columns that it has
  * @throws TransferError unless they are exactly those that move with a tenant
  */
 function tablesOf(manifest: Manifest, tables: readonly Table[]): Table[] {
   const given = new Set(manifest.tables.map(({ name }) => name))
-  const expected = tables.filter(({ name }) => given.has(name) || !ADDED.has(name))
+  const expected = tables
+    .filter(({ name }) => given.has(name) || !ADDED.has(name))
+    .map((table) => asGiven(table, manifest))
   if (shapeOf(manifest.tables) !== shapeOf(expected))
     throw new TransferError(
       'The export has a table or column that does not belong here, or lacks one that is required. Nothing was imported.',
     )
   if (countsOf(manifest).tenants !== 1)
     throw new TransferError('The export does not contain exactly one tenant. Nothing was imported.')
-  return manifest.tables.flatMap(({ name }) => tables.filter((table) => table.name === name))
+  return manifest.tables.flatMap(({ name }) => expected.filter((table) => table.name === name))
 }
 
 /** @throws TransferError when it is no row of so many columns */
