@@ -12,6 +12,7 @@ export {
   type EventType,
   type VerifyWebhookOptions,
   verifyWebhook,
+  verifyWebhookSignature,
   type WebhookEvent,
   type WebhookHeaders,
   type WebhookRejection,

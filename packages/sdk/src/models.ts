@@ -29,7 +29,7 @@ export type AuditEntry = Schemas['AuditEntry']
 export type Delivery = Schemas['Delivery']
 /** One attempt of a delivery; `number` 0 is the first send. */
 export type DeliveryAttempt = Schemas['DeliveryAttempt']
-/** A delivery with the event as it is sent, in `payload`. */
+/** A delivery with the body as it is sent, in `payload`, and the headers that describe it. */
 export type DeliveryWithPayload = Schemas['DeliveryWithPayload']
 /** Attempts that a policy refused, by one rule within one minute. */
 export type Denial = Schemas['Denial']

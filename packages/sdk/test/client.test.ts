@@ -173,8 +173,9 @@ describe('every method works against the server', () => {
       return page.total === 2 && page.data
     })
     const first = dead[0] as (typeof dead)[0]
-    const { payload, ...delivery } = await client.webhooks.deliveries.get(id, first.id)
+    const { payload, format, headers, ...delivery } = await client.webhooks.deliveries.get(id, first.id)
     expect(delivery).toEqual(first)
+    expect([format, headers]).toEqual(['standard', { 'content-type': 'application/json' }])
     expect(payload).toMatchObject({ id: first.eventId, data: { userId: user.id } })
     expect(await client.events.get(first.eventId)).toEqual(payload)
     expect((await client.events.deliveries(first.eventId)).data.map((each) => each.id)).toContain(first.id)

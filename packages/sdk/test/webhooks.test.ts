@@ -1,6 +1,12 @@
 import { createHmac } from 'node:crypto'
 import { describe, expect, expectTypeOf, test } from 'vitest'
-import { verifyWebhook, type WebhookEvent, type WebhookHeaders, WebhookVerificationError } from '../src/webhooks.ts'
+import {
+  verifyWebhook,
+  verifyWebhookSignature,
+  type WebhookEvent,
+  type WebhookHeaders,
+  WebhookVerificationError,
+} from '../src/webhooks.ts'
 
 // Signatures made by hand: openssl dgst -sha256 -hmac "$secret", and -mac HMAC -macopt hexkey:<decoded secret>.
 const SECRET = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD0ZXGy3mlHz8='
@@ -234,6 +240,54 @@ describe('a delivery that was tampered with is rejected', () => {
       expect(await rejection(verify(signed(body).specified, body)), body).toBe('body_malformed')
     const bytes = Buffer.concat([Buffer.from(BODY.slice(0, -2)), Buffer.from([0xff]), Buffer.from('}}')])
     expect(await rejection(verify(signed(bytes).specified, bytes))).toBe('body_malformed')
+  })
+})
+
+describe('a delivery of CloudEvents', () => {
+  const { id, type, created_at, api_version, data } = JSON.parse(BODY)
+  const cloudEvent = {
+    specversion: '1.0',
+    id,
+    source: '/tenants/ten_1',
+    type,
+    time: created_at,
+    apiversion: api_version,
+  }
+
+  test('in structured mode has the members of every other', async () => {
+    const body = JSON.stringify({ ...cloudEvent, data })
+    for (const headers of Object.values(signed(body)))
+      expect(await verify(headers, body)).toEqual({ id, type, created_at, api_version, data })
+    expect(await rejection(verify(signed(body).specified, body.replace('created', 'deleted')))).toBe(
+      'signature_mismatch',
+    )
+    expect(await rejection(verify({ ...signed(body).specified, 'webhook-id': 'evt_other' }, body))).toBe(
+      'event_id_mismatch',
+    )
+  })
+
+  test('in structured mode without an attribute, or of another version, is not an event', async () => {
+    for (const change of [
+      { time: undefined },
+      { type: 7 },
+      { data: undefined },
+      { specversion: '0.3' },
+      { specversion: null },
+    ]) {
+      const body = JSON.stringify({ ...cloudEvent, data, ...change })
+      expect(await rejection(verify(signed(body).specified, body)), body).toBe('body_malformed')
+    }
+  })
+
+  test('in binary mode is refused with its reason, as its type is not signed; its signature can be verified', async () => {
+    const body = JSON.stringify(data)
+    const headers = { ...signed(body).standard, 'ce-specversion': '1.0', 'ce-id': id, 'ce-type': type }
+    expect(await rejection(verify(headers, body))).toBe('event_in_headers')
+    expect(await rejection(verify({ ...BOTH, 'ce-specversion': '1.0' }))).toBe('event_in_headers')
+    const verifySignature = (bytes: string) => verifyWebhookSignature(bytes, headers, SECRET, at(TIMESTAMP))
+    expect(await verifySignature(body)).toBeUndefined()
+    expect(await rejection(verifySignature(`${body} `))).toBe('signature_mismatch')
+    expect(await rejection(verify(headers, `${body} `))).toBe('signature_mismatch')
   })
 })
 

@@ -1,5 +1,6 @@
 import { type Db, sql } from '../../platform/db/db.ts'
 import { newId } from '../../platform/ids.ts'
+import type { Shape } from './content/message.ts'
 
 /** How long a claimed delivery belongs to its worker, by the database's clock. */
 export const LEASE_SECONDS = 60
@@ -32,6 +33,9 @@ export interface Claimed {
   secret_sealed: Buffer | null
   /** Null outside the grace period of a rotation. */
   previous_secret_sealed: Buffer | null
+  /** Null, like the payload, if the webhook no longer exists. */
+  format: Shape['format'] | null
+  payload: Shape['payload'] | null
   slow: boolean
   /** How many deliveries of the lane may be sent at once. */
   cap: number
@@ -108,7 +112,7 @@ export const LIMIT = sql`(case when l.ahead > l.cap and h.all_held = h.own_held 
 /** What a send needs of a delivery `d`, its event `e` and its webhook `w`. */
 export const CLAIMED_FIELDS = sql`
   d.tenant_id, d.webhook_id, d.id, d.lane_id, d.event_id, d.event_type, d.lease_id, d.cycle, d.retry, d.attempts,
-  e.body, e.app_id as event_app_id, w.url, w.app_id, w.secret_sealed,
+  e.body, e.app_id as event_app_id, w.url, w.app_id, w.secret_sealed, w.format, w.payload,
   case when w.previous_secret_until > now() then w.previous_secret_sealed end as previous_secret_sealed`
 
 function leaseRows(

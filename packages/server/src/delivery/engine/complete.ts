@@ -3,6 +3,7 @@ import { countEnded } from '../../platform/events/counters.ts'
 import { type Publisher, publish } from '../../platform/events/events.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { Claimed } from './claim.ts'
+import { shapeText } from './content/message.ts'
 import { lockLanes } from './lanes.ts'
 
 /** How one attempt ended, and what happens to its delivery next. */
@@ -66,8 +67,8 @@ function outcomeRows(outcomes: readonly Outcome[]) {
     ${outcomes.map((o) => o.statusCode)}::int[], ${outcomes.map((o) => Math.round(o.durationMs))}::int[],
     ${outcomes.map((o) => o.error)}::text[], ${outcomes.map((o) => o.responseSnippet)}::text[],
     ${outcomes.map((o) => o.next.kind)}::text[], ${outcomes.map((o) => ('inMs' in o.next ? o.next.inMs : 0))}::float8[],
-    ${outcomes.map((o) => o.row.event_app_id)}::text[])
-    as o(tenant_id, webhook_id, id, lease_id, at, status_code, duration_ms, error, snippet, status, in_ms, app_id)`
+    ${outcomes.map((o) => o.row.event_app_id)}::text[], ${outcomes.map((o) => shapeText(o.row))}::text[])
+    as o(tenant_id, webhook_id, id, lease_id, at, status_code, duration_ms, error, snippet, status, in_ms, app_id, shape)`
 }
 
 const OWN_ROW = sql`d.tenant_id = o.tenant_id and d.webhook_id = o.webhook_id and d.id = o.id and d.lease_id = o.lease_id`
@@ -100,10 +101,10 @@ function settleEnded(tx: Db, outcomes: readonly Outcome[], now: Date): Promise<S
   return tx.query<Settled>(sql`
     with gone as (
       delete from deliveries d using ${outcomeRows(outcomes)} where ${OWN_ROW}
-      returning d.*, o.at, o.status_code, o.duration_ms, o.error, o.snippet, o.status, o.app_id),
+      returning d.*, o.at, o.status_code, o.duration_ms, o.error, o.snippet, o.status, o.app_id, o.shape),
     tried as (
-      insert into attempts (tenant_id, delivery_id, number, at, status_code, duration_ms, error, response_snippet)
-      select tenant_id, id, attempts, at, status_code, duration_ms, error, snippet from gone),
+      insert into attempts (tenant_id, delivery_id, number, at, status_code, duration_ms, error, response_snippet, shape)
+      select tenant_id, id, attempts, at, status_code, duration_ms, error, snippet, shape from gone),
     ended as (${endGone(sql`attempts + 1`)}),
     ${countEnded(sql`select tenant_id, app_id, status from gone where lane_id = webhook_id`, now)}
     select id, lane_id, status from gone`)
@@ -116,10 +117,10 @@ function settleRetried(tx: Db, outcomes: readonly Outcome[]): Promise<Settled[]>
       update deliveries d set lease_id = null, lease_until = null, leases_lost = 0, retry = d.retry + 1, attempts = d.attempts + 1,
         next_at = now() + o.in_ms * interval '1 millisecond'
       from ${outcomeRows(outcomes)} where ${OWN_ROW}
-      returning d.tenant_id, d.id, d.lane_id, d.attempts, o.at, o.status_code, o.duration_ms, o.error, o.snippet),
+      returning d.tenant_id, d.id, d.lane_id, d.attempts, o.at, o.status_code, o.duration_ms, o.error, o.snippet, o.shape),
     tried as (
-      insert into attempts (tenant_id, delivery_id, number, at, status_code, duration_ms, error, response_snippet)
-      select tenant_id, id, attempts - 1, at, status_code, duration_ms, error, snippet from kept)
+      insert into attempts (tenant_id, delivery_id, number, at, status_code, duration_ms, error, response_snippet, shape)
+      select tenant_id, id, attempts - 1, at, status_code, duration_ms, error, snippet, shape from kept)
     select id, lane_id, 'retry' as status from kept`)
 }
 

@@ -6,6 +6,7 @@ import type { Told } from '../../platform/observability/tracing.ts'
 import { hmacSha256, open } from '../../platform/security/crypto.ts'
 import type { Claimed } from './claim.ts'
 import type { Outcome } from './complete.ts'
+import { messageOf, type Shape } from './content/message.ts'
 import { nextAfterFailure } from './retry.ts'
 
 const CACHED_KEYS_MAX = 10_000
@@ -27,7 +28,7 @@ export function signingKey(secret: string): SigningKey {
 }
 
 /**
- * The headers of one attempt, over the stored bytes of the body.
+ * The headers of one attempt, over the bytes of the body.
  * @param current the secret in force
  * @param previous while a rotation's grace lasts: then `X-Service-Signature` stays with it, and `webhook-signature`
  *   carries both, so that receivers may change over at any moment
@@ -79,7 +80,7 @@ function createSigningKeys(deps: Pick<Deps, 'keys'>) {
 }
 
 /** A claimed delivery whose event and webhook still exist. */
-export type Sendable = Claimed & { body: string; url: string; secret_sealed: Buffer }
+export type Sendable = Claimed & Shape & { body: string; url: string; secret_sealed: Buffer }
 
 /** Whether event and webhook exist. Without them, the delivery ends. */
 export function isSendable(row: Claimed): row is Sendable {
@@ -103,16 +104,17 @@ const told = ({ ok, statusCode, error }: SendResult): Told => ({
   isFailed: !ok,
 })
 
-/** Sends one claimed delivery: signs the stored bytes with a fresh timestamp, posts them, judges the answer. Never throws. */
+/** Sends one claimed delivery: signs the bytes with a fresh timestamp, posts them, judges the answer. Never throws. */
 export function createSender(deps: Pick<Deps, 'keys' | 'egress' | 'config' | 'log' | 'tracing'>) {
   const signingKeyOf = createSigningKeys(deps)
 
   async function post(row: Sendable, databaseNowMs: number) {
     const current = await signingKeyOf(row, row.secret_sealed)
     const previous = row.previous_secret_sealed === null ? null : await signingKeyOf(row, row.previous_secret_sealed)
-    const headers = signatureHeaders(row.event_id, row.body, current, previous, Math.floor(databaseNowMs / 1000))
-    headers['user-agent'] = 'Halfkey-Webhooks/1'
-    return deps.egress.post({ url: row.url, headers, body: row.body, timeoutMs: deps.config.webhookTimeoutMs })
+    const message = messageOf(row, { tenantId: row.tenant_id, appId: row.event_app_id, body: row.body })
+    const headers = signatureHeaders(row.event_id, message.body, current, previous, Math.floor(databaseNowMs / 1000))
+    Object.assign(headers, message.headers, { 'user-agent': 'Halfkey-Webhooks/1' })
+    return deps.egress.post({ url: row.url, headers, body: message.body, timeoutMs: deps.config.webhookTimeoutMs })
   }
 
   /** @param databaseNowMs the database's clock now: the worker's own may be wrong */

@@ -2,10 +2,11 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { existing, failures, pathId } from '../../platform/http/errors.ts'
 import { type Caller, type Page, paging } from '../../platform/http/route.ts'
+import { messageOf } from '../engine/content/message.ts'
 import { lockLanes, makeLanesDue } from '../engine/lanes.ts'
 import { checkType } from '../event-types/service.ts'
 import * as store from './delivery-store.ts'
-import type { Delivery, ListDeliveries } from './schema.ts'
+import type { Delivery, DeliveryWithPayload, ListDeliveries } from './schema.ts'
 import { findOwnWebhook, WEBHOOK_ERRORS } from './service.ts'
 
 export const DELIVERY_ERRORS = {
@@ -39,7 +40,7 @@ export async function listDeliveries(
   return { ...(await store.listDeliveries(deps.db, filter, offset, pageSize)), page, pageSize }
 }
 
-/** The caller's delivery with all its attempts, and its event's body. @throws not_found */
+/** The caller's delivery with all its attempts, its event, and the shape of its last attempt. @throws not_found */
 export async function findOwnDelivery(db: Db, ref: store.DeliveryRef) {
   return existing(await store.findDelivery(db, { ...ref, id: pathId('dlv', ref.id) }))
 }
@@ -50,11 +51,14 @@ export async function getDelivery(
   caller: Caller,
   id: string,
   deliveryId: string,
-): Promise<Delivery & { payload: unknown }> {
+): Promise<DeliveryWithPayload> {
   const webhook = await findOwnWebhook(deps.db, caller, id)
   const ref = { tenantId: caller.tenantId, webhookId: webhook.id, id: deliveryId }
-  const { delivery, body } = await findOwnDelivery(deps.db, ref)
-  return { ...delivery, payload: body === null ? null : JSON.parse(body) }
+  const { delivery, body, appId, shape } = await findOwnDelivery(deps.db, ref)
+  const sent = shape ?? webhook
+  if (body === null) return { ...delivery, format: sent.format, headers: null, payload: null }
+  const message = messageOf(sent, { tenantId: caller.tenantId, appId, body })
+  return { ...delivery, format: sent.format, headers: message.headers, payload: JSON.parse(message.body) }
 }
 
 /**

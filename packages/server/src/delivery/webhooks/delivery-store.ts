@@ -3,6 +3,7 @@ import { type AppScope, ordering } from '../../platform/db/page.ts'
 import { insertion } from '../../platform/db/rows.ts'
 import type { StoredEvent } from '../../platform/events/events.ts'
 import type { Id } from '../../platform/ids.ts'
+import { type Shape, shapeOf } from '../engine/content/message.ts'
 import { testLaneId } from '../engine/lanes.ts'
 import type { Delivery } from './schema.ts'
 
@@ -126,21 +127,31 @@ export async function listDeliveriesOfEvent(
   return { items: await db.query<Delivery>(withAttempts(page, LISTED_ATTEMPTS_MAX)), total }
 }
 
-/** One delivery with all its attempts and the event's body (null when its retention is over). */
-export async function findDelivery(
-  db: Db,
-  ref: DeliveryRef,
-): Promise<{ delivery: Delivery; body: string | null } | undefined> {
+/** A delivery with all its attempts. */
+interface FoundDelivery {
+  delivery: Delivery
+  /** The event's; null when its retention is over. */
+  body: string | null
+  /** The event's. */
+  appId: string | null
+  /** Of the last attempt; null without one. */
+  shape: Shape | null
+}
+
+/** One delivery with all its attempts and its event. */
+export async function findDelivery(db: Db, ref: DeliveryRef): Promise<FoundDelivery | undefined> {
   const own = isDelivery(ref)
   const found = sql`
     select tenant_id, ${PENDING_COLUMNS} from deliveries where ${own}
     union all select tenant_id, ${DONE_COLUMNS} from deliveries_done where ${own}`
-  const row = await db.one<Delivery & { body: string | null }>(sql`
-    select d.*, e.body from (${withAttempts(found, SHOWN_ATTEMPTS_MAX)}) d
+  const row = await db.one<Delivery & { body: string | null; app_id: string | null; shape: string | null }>(sql`
+    select d.*, e.body, e.app_id, (
+      select shape from attempts a where a.tenant_id = ${ref.tenantId} and a.delivery_id = d.id order by number desc limit 1) as shape
+    from (${withAttempts(found, SHOWN_ATTEMPTS_MAX)}) d
     left join events e on e.tenant_id = ${ref.tenantId} and e.id = d."eventId" limit 1`)
   if (row === undefined) return undefined
-  const { body, ...delivery } = row
-  return { delivery, body }
+  const { body, app_id: appId, shape, ...delivery } = row
+  return { delivery, body, appId, shape: delivery.attempts.length === 0 ? null : shapeOf(shape) }
 }
 
 /** Whether a delivery has ended. */

@@ -96,7 +96,7 @@ export const webhookRoutes: Route[] = [
     {
       summary: 'Change a webhook',
       description:
-        '`status: paused` holds deliveries. `active` resumes them, and enables a disabled webhook. A new URL applies to waiting deliveries too. A new `filter` applies to later events.',
+        '`status: paused` holds deliveries. `active` resumes them, and enables a disabled webhook. A new `url`, `format` or `payload` applies to waiting deliveries too. A new `filter` applies to later events.',
       callers: write,
       params: IdParam,
       body: UpdateWebhook,

@@ -23,6 +23,14 @@ const Filter = z.record(z.string(), z.unknown()).meta({
     'Conditions on the event, as it is sent: `{path, eq|in|prefix|exists|gt|gte|lt|lte}`, `{and: […]}`, `{or: […]}` or `{not: …}`, at most 64 conditions, 8 levels and 16 KiB. An event that does not match makes no delivery. Null: every event of the types in `events`.',
   example: { path: 'data.total', gte: '100.00' },
 })
+const Format = z.enum(['standard', 'cloudevents_structured', 'cloudevents_binary']).meta({
+  description:
+    'How an event is sent: `standard` is the event as JSON, the others are the two modes of CloudEvents 1.0 over HTTP.',
+})
+const Payload = z
+  .enum(['full', 'thin'])
+  .meta({ description: '`thin` sends events with empty `data`. `GET /events/:id` returns the whole event.' })
+
 /** A webhook, as every response shows it. */
 export const Webhook = z
   .object({
@@ -30,6 +38,8 @@ export const Webhook = z
     url: z.string(),
     events: z.array(z.string()),
     filter: Filter.nullable(),
+    format: Format,
+    payload: Payload,
     description: z.string().nullable(),
     status: z.enum(['active', 'paused', 'disabled']).meta({
       description:
@@ -63,6 +73,8 @@ export const CreateWebhook = z
     url: Url,
     events: Subscriptions,
     filter: Filter.nullable().optional(),
+    format: Format.optional(),
+    payload: Payload.optional(),
     description: Description.nullable().optional(),
     appId: z.string().nullable().optional(),
     metadata: Metadata.optional(),
@@ -75,6 +87,8 @@ export const UpdateWebhook = z
     url: Url.optional(),
     events: Subscriptions.optional(),
     filter: Filter.nullable().optional(),
+    format: Format.optional(),
+    payload: Payload.optional(),
     description: Description.nullable().optional(),
     status: z.enum(['active', 'paused']).optional(),
     metadata: z.record(z.string().max(200), z.string().nullable()).optional(),
@@ -181,8 +195,20 @@ export const Delivery = z
 export type Delivery = z.infer<typeof Delivery>
 
 export const DeliveryWithPayload = Delivery.extend({
-  payload: z.unknown().meta({ description: 'The event as it is sent. Null after its retention period.' }),
+  format: Format.meta({
+    description: 'The format of the last attempt. Without an attempt, like `payload`, that of the webhook.',
+  }),
+  headers: z
+    .record(z.string(), z.string())
+    .nullable()
+    .meta({
+      description:
+        'The headers that describe the body: its `content-type`, and the `ce-` headers of `cloudevents_binary`. Null after the retention period of the event.',
+      example: { 'content-type': 'application/json' },
+    }),
+  payload: z.unknown().meta({ description: 'The body as it is sent. Null after the retention period of the event.' }),
 }).meta({ id: 'DeliveryWithPayload' })
+export type DeliveryWithPayload = z.infer<typeof DeliveryWithPayload>
 
 export const ListDeliveries = z.strictObject({
   ...Paging,

@@ -93,6 +93,8 @@ export async function createWebhook(
     events: input.events,
     filter: input.filter ?? null,
     filter_version: 0,
+    format: input.format ?? 'standard',
+    payload: input.payload ?? 'full',
     description: input.description ?? null,
     status: 'active',
     disabled_reason: null,
@@ -136,6 +138,8 @@ function changedRow(before: store.WebhookRow, input: UpdateWebhook): store.Webho
     row.filter = input.filter
     row.filter_version += 1
   }
+  if (input.format !== undefined) row.format = input.format
+  if (input.payload !== undefined) row.payload = input.payload
   if (input.description !== undefined) row.description = input.description
   if (input.status !== undefined) {
     row.status = input.status

@@ -16,6 +16,8 @@ export interface WebhookRow {
   filter: Record<string, unknown> | null
   /** Counts the changes of `filter`. */
   filter_version: number
+  format: Webhook['format']
+  payload: Webhook['payload']
   description: string | null
   status: Webhook['status']
   disabled_reason: string | null
@@ -32,7 +34,7 @@ export interface WebhookRow {
 export function toWebhook(row: WebhookRow): Webhook {
   return wire(
     row,
-    'id url events filter description status disabled_reason secret_last4 previous_secret_until app_id metadata created_at updated_at',
+    'id url events filter format payload description status disabled_reason secret_last4 previous_secret_until app_id metadata created_at updated_at',
   )
 }
 
@@ -74,7 +76,7 @@ export function listWebhooks(
 
 /** Stores what PATCH and rotate can change. */
 export async function updateWebhook(tx: Db, row: WebhookRow): Promise<void> {
-  const columns = `url events filter filter_version description status disabled_reason secret_sealed secret_last4 previous_secret_sealed
+  const columns = `url events filter filter_version format payload description status disabled_reason secret_sealed secret_last4 previous_secret_sealed
     previous_secret_until metadata updated_at`
   await tx.run(update('webhooks', stored(row), columns))
 }
