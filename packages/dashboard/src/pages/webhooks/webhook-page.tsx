@@ -20,6 +20,7 @@ import { DeadLettersTab } from './dead-letters/dead-letters-tab.tsx'
 import { useRetryRun } from './dead-letters/retry-run.ts'
 import { DeliveriesTab } from './deliveries/deliveries-tab.tsx'
 import { TestDialog } from './deliveries/test-dialog.tsx'
+import { formatInWords } from './endpoint/content-fields.tsx'
 import { SettingsTab } from './endpoint/settings-tab.tsx'
 import { useDeliveryCount, useWebhook } from './queries.ts'
 import { ReadOnly } from './read-only.tsx'
@@ -80,6 +81,14 @@ function Facts({ webhook }: { webhook: Webhook }) {
         </Detail>
         <IdDetail label="URL" id={webhook.url} what="URL" />
         <Detail label="Events">{webhook.events.includes('*') ? 'All' : webhook.events.join(', ')}</Detail>
+        {webhook.filter === null ? null : (
+          <Detail label="Filter">
+            <code className="line-clamp-6 font-mono text-[0.8125rem] [overflow-wrap:anywhere]">
+              {JSON.stringify(webhook.filter)}
+            </code>
+          </Detail>
+        )}
+        <Detail label="Format">{formatInWords(webhook)}</Detail>
         <TimeDetail label="Registered" at={webhook.createdAt} />
         {webhook.previousSecretUntil === null ? null : (
           <TimeDetail label="Previous secret signs until" at={webhook.previousSecretUntil} />

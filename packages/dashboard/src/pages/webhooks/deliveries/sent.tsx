@@ -30,7 +30,7 @@ function headersOf(delivery: DeliveryWithPayload): { names: string[]; meaning: R
       meaning:
         'The signature in the format of Standard Webhooks, for use with their libraries. Check either signature.',
     },
-    { names: ['Content-Type'], meaning: 'Always application/json.' },
+    ...Object.entries(delivery.headers ?? {}).map(([name, value]) => ({ names: [name], meaning: value })),
   ]
 }
 

@@ -4,32 +4,47 @@ import { useNavigate } from '@tanstack/react-router'
 import { api } from '../../../api.ts'
 import { Button } from '../../../components/controls/button.tsx'
 import { Form } from '../../../components/form/form.tsx'
+import { type FormField, widenFields } from '../../../components/form/form-field.ts'
 import { Card } from '../../../components/layout/card.tsx'
 import { ConfirmButton } from '../../../components/layout/confirm-button.tsx'
 import { useToast } from '../../../components/layout/toast.tsx'
 import { useSession } from '../../../shell/session-context.ts'
 import { ReadOnly } from '../read-only.tsx'
 import { useSetStatus } from '../set-status.ts'
+import { CONTENT_FIELDS, type Content, contentChanges, contentOf } from './content-fields.tsx'
 import { type Endpoint, endpointFields, endpointOf } from './endpoint-fields.tsx'
 import { SecretCard } from './secret-card.tsx'
+
+type Settings = Endpoint & Content
+
+function fieldsOf(environment: 'development' | 'production'): FormField<Settings>[] {
+  return [
+    ...widenFields<Settings, Endpoint>(endpointFields(environment)),
+    ...widenFields<Settings, Content>(CONTENT_FIELDS),
+  ]
+}
 
 function EditCard({ webhook }: { webhook: Webhook }) {
   const { session } = useSession()
   const queryClient = useQueryClient()
   const { done } = useToast()
   return (
-    <Card title="Endpoint" description="Waiting deliveries are also sent to the new URL.">
-      <Form<Endpoint>
-        fields={endpointFields(session.environment)}
-        values={endpointOf(webhook)}
+    <Card
+      title="Endpoint"
+      description="Waiting deliveries are also sent to the new URL, in the new format. A new filter applies to later events."
+    >
+      <Form<Settings>
+        fields={fieldsOf(session.environment)}
+        values={{ ...endpointOf(webhook), ...contentOf(webhook) }}
         action="Save changes"
         stays
         className="max-w-2xl"
-        onSubmit={async (_, { url, events, description }) => {
+        onSubmit={async (_, { url, events, description, ...content }) => {
           await api.webhooks.update(webhook.id, {
             ...(url === undefined ? {} : { url: url.trim() }),
             ...(events === undefined ? {} : { events: events as never }),
             ...(description === undefined ? {} : { description: description.trim() || null }),
+            ...contentChanges(content),
           })
           done('Changes saved')
           await queryClient.invalidateQueries({ queryKey: ['webhooks'] })
