@@ -7,7 +7,9 @@ import { findChromium } from '../test/browser/chromium.ts'
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 
 if (findChromium() === undefined) {
-  console.log('No Chromium was found: the browser tests did not run. On Debian: apt-get install chromium-headless-shell')
+  console.log(
+    'No Chromium was found: the browser tests did not run. On Debian: apt-get install chromium-headless-shell',
+  )
   process.exit(0)
 }
 const args = process.argv.slice(2)

@@ -58,6 +58,12 @@ function incrementTail(): void {
   }
 }
 
+function tailText(): string {
+  let text = ''
+  for (const digit of tail) text += ALPHABET[digit]
+  return text
+}
+
 /** When an id was made, Unix milliseconds, by the clock of the process that made it. */
 export function idMs(id: string): number {
   const digits = id.slice(id.indexOf('_') + 1).slice(0, 10)
@@ -78,8 +84,10 @@ export function idTime(ms: number): string {
 /**
  * A new id that sorts after every id this process made before: 48 bits of time, 80 of randomness, the latter
  * counted up within one millisecond so that lists ordered by id are lists ordered by creation.
+ * @param after an id of another process that the new one must sort after too, whatever that process's clock says; then the
+ *   new one's time may be later than now
  */
-export function newId<P extends IdPrefix>(prefix: P): Id<P> {
+export function newId<P extends IdPrefix>(prefix: P, after?: string): Id<P> {
   const now = Date.now()
   if (now > lastMs) {
     lastMs = now
@@ -87,9 +95,10 @@ export function newId<P extends IdPrefix>(prefix: P): Id<P> {
   } else {
     incrementTail()
   }
-  let text = ''
-  for (const digit of tail) text += ALPHABET[digit]
-  return `${prefix}_${idTime(lastMs)}${text}`
+  const id = `${prefix}_${idTime(lastMs)}${tailText()}` as const
+  if (after === undefined || id > after) return id
+  randomTail()
+  return `${prefix}_${idTime(idMs(after) + 1)}${tailText()}`
 }
 
 /** Whether `text` can be an id of this kind at all: what can't is never looked up. */

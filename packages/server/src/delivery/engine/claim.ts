@@ -21,6 +21,7 @@ export interface Claimed {
   event_type: string
   /** The app of the event, which the delivery is counted for. */
   event_app_id: string | null
+  ordering_key: string | null
   lease_id: string
   cycle: number
   retry: number
@@ -111,7 +112,7 @@ export const LIMIT = sql`(case when l.ahead > l.cap and h.all_held = h.own_held 
 
 /** What a send needs of a delivery `d`, its event `e` and its webhook `w`. */
 export const CLAIMED_FIELDS = sql`
-  d.tenant_id, d.webhook_id, d.id, d.lane_id, d.event_id, d.event_type, d.lease_id, d.cycle, d.retry, d.attempts,
+  d.tenant_id, d.webhook_id, d.id, d.lane_id, d.event_id, d.event_type, d.ordering_key, d.lease_id, d.cycle, d.retry, d.attempts,
   e.body, e.app_id as event_app_id, w.url, w.app_id, w.secret_sealed, w.format, w.payload,
   case when w.previous_secret_until > now() then w.previous_secret_sealed end as previous_secret_sealed`
 

@@ -5,6 +5,7 @@ import type { Id } from '../../platform/ids.ts'
 import type { Claimed } from './claim.ts'
 import { shapeText } from './content/message.ts'
 import { lockLanes } from './lanes.ts'
+import { releaseNext } from './ordered.ts'
 
 /** How one attempt ended, and what happens to its delivery next. */
 export interface Outcome {
@@ -270,7 +271,7 @@ export function complete(
 ): Promise<Completed> {
   const outcomes = [...batch].sort((a, b) => (a.row.id < b.row.id ? -1 : 1))
   const now = publisher.now()
-  if (outcomes.every(({ next }) => next.kind === 'succeeded'))
+  if (outcomes.every(({ next, row }) => next.kind === 'succeeded' && row.ordering_key === null))
     return completeSucceeded(dbs, outcomes, disableAfterMs, now)
   return dbs.db.tx(async (tx) => {
     const claimed = outcomes.map(({ row }) => row)
@@ -286,6 +287,11 @@ export function complete(
       ...(await settle(of('released'), settleReleased)),
     ]
     const ids = new Set(settled.map((each) => each.id))
+    const ended = of('succeeded', 'dead_letter', 'failed').filter(({ row }) => ids.has(row.id))
+    const released = await releaseNext(
+      tx,
+      ended.map(({ row }) => row),
+    )
     const lanes = await settleLanes(tx, byLane(outcomes.filter(({ row }) => ids.has(row.id))), disableAfterMs)
     const dead = new Set(settled.filter((each) => each.status === 'dead_letter').map((each) => each.id))
     await announceDeadLetters(
@@ -293,7 +299,8 @@ export function complete(
       publisher,
       claimed.filter((row) => dead.has(row.id)),
     )
-    return completedOf(settled, lanes)
+    const completed = completedOf(settled, lanes)
+    return { ...completed, woken: completed.woken || released }
   })
 }
 

@@ -1,6 +1,7 @@
 import { type Db, sql } from '../../platform/db/db.ts'
 import { idTime } from '../../platform/ids.ts'
 import { type Candidate, createFilters } from './content/filter-matches.ts'
+import { inTurn } from './ordered.ts'
 import { column, type Leasing, type NewClaim, writeDeliveries } from './write-deliveries.ts'
 
 /** How many webhooks of one event a transaction serves. */
@@ -25,6 +26,9 @@ interface OutboxRow {
   app_id: string | null
   type: string
   after_webhook_id: string
+  ordering_key: string | null
+  /** One that it must not overtake is not in the batch: another process has it, or the visit did not look so far back. */
+  blocked: boolean
   /** How many tenants the batch is from. */
   tenants: number
   /** Counted from 1 among the events of its tenant in the batch. */
@@ -51,14 +55,21 @@ function takeEvents(tx: Db, since: string, after: string, limit: number): Promis
       select o.* from found
       cross join lateral (
         select x.*, row_number() over (order by x.event_id) as place, found.tenants from (
-          select tenant_id, event_id, app_id, type, after_webhook_id from outbox
+          select tenant_id, event_id, app_id, type, after_webhook_id, ordering_key from outbox
           where tenant_id = found.tenant_id and event_id >= ${since} order by event_id
           limit ceil(${limit}::float8 / found.tenants) for update skip locked) x) o),
+    s as materialized (
+      select k.*, (
+        select f.event_id from outbox f where f.tenant_id = k.tenant_id and f.ordering_key = k.ordering_key
+          and not exists (select from o where o.tenant_id = f.tenant_id and o.event_id = f.event_id)
+        order by f.event_id limit 1) as first_left
+      from (select distinct tenant_id, ordering_key from o where ordering_key is not null) k),
     m as materialized (
-      select o.*, w.id as webhook_id, w.status, w.filter_version from o
+      select o.*, coalesce(s.first_left < o.event_id, false) as blocked, w.id as webhook_id, w.status, w.filter_version from o
+      left join s on s.tenant_id = o.tenant_id and s.ordering_key = o.ordering_key
       left join lateral (
         select w.id, w.status, case when w.filter is not null then w.filter_version end as filter_version from webhooks w
-        where w.tenant_id = o.tenant_id and w.id > o.after_webhook_id and w.deleted_at is null
+        where s.first_left < o.event_id is not true and w.tenant_id = o.tenant_id and w.id > o.after_webhook_id and w.deleted_at is null
           and (w.app_id is null or w.app_id = o.app_id)
           and w.events && array[o.type, split_part(o.type, '.', 1) || '.*', '*']
         order by w.id limit ${CHUNK}) w on true),
@@ -108,6 +119,8 @@ export interface FannedOut {
   deliveries: number
   /** There is more to do at once. */
   more: boolean
+  /** Events were left because they must not overtake others. */
+  blocked: boolean
   /** Deliveries that this worker may send now; null if it leased none. */
   claimed: NewClaim | null
   /** The oldest event of the batch; null without one. */
@@ -138,11 +151,13 @@ export function createFanOut({ asyncCommit, now, leasing, monotonicMs = () => pe
   function visit(since: string): Promise<FannedOut> {
     return asyncCommit.tx(async (tx) => {
       const restart = turnOf !== ''
-      const found = await takeEvents(tx, since, turnOf, limit)
-      turnOf = found[0]?.tenants === TENANTS_A_BATCH ? (column(found, 'tenant_id').sort().at(-1) as string) : ''
-      if (found.length === 0) return { events: 0, deliveries: 0, more: restart, claimed: null, oldestId: null }
+      const looked = await takeEvents(tx, since, turnOf, limit)
+      turnOf = looked[0]?.tenants === TENANTS_A_BATCH ? (column(looked, 'tenant_id').sort().at(-1) as string) : ''
+      const found = looked.filter((row) => !row.blocked)
+      const blocked = found.length < looked.length
+      if (found.length === 0) return { events: 0, deliveries: 0, more: restart, blocked, claimed: null, oldestId: null }
       const fit = fitting(found)
-      const taken = await filtered(tx, fit)
+      const taken = inTurn(column(fit, 'event'), await filtered(tx, fit))
       const matches = taken.flatMap((each) => each.matches)
       const unfinished = taken.flatMap(({ event, after }) => (after === null ? [] : { event, after }))
       const claimed = await writeDeliveries(tx, {
@@ -153,13 +168,15 @@ export function createFanOut({ asyncCommit, now, leasing, monotonicMs = () => pe
         now: now(),
       })
       const left = found.at(-1)?.event_id !== fit.at(-1)?.event.event_id || taken.length < fit.length
-      const more = restart || fillsShare(found, limit) || left || unfinished.length > 0
+      // What another process left because this batch had the event before it.
+      const follow = taken.some(({ event }) => event.ordering_key !== null)
+      const more = restart || fillsShare(looked, limit) || left || unfinished.length > 0 || follow
       const weightAnEvent = Math.max(1, weightOf(fit.flatMap((each) => each.matches)) / fit.length)
       const next = Math.min(EVENTS_A_BATCH_MAX, Math.floor(DELIVERIES_A_BATCH / weightAnEvent))
       // Slowly up: an event that had no webhooks left says nothing about the one behind it, which may have 500.
       limit = Math.max(1, Math.min(next, 2 * limit))
       const oldestId = column(found, 'event_id').sort()[0] as string
-      return { events: taken.length, deliveries: matches.length, more, claimed, oldestId }
+      return { events: taken.length, deliveries: matches.length, more, blocked, claimed, oldestId }
     })
   }
 
@@ -169,6 +186,9 @@ export function createFanOut({ asyncCommit, now, leasing, monotonicMs = () => pe
     const done = await visit(everything ? '' : `evt_${idTime(Date.now() - RECENT_MS)}`)
     // While something is left, the next visit looks at everything too: old events are seen by no other.
     if (everything && !done.more) everythingAt = startedAt
-    return done
+    if (!done.blocked) return done
+    everythingAt = Number.NEGATIVE_INFINITY
+    // After a look at everything, only what another process has is missing: that process looks again when it has committed.
+    return { ...done, more: done.more || !everything }
   }
 }

@@ -14,6 +14,8 @@ export interface Match {
   status: 'active' | 'paused' | 'disabled'
   /** The webhook is healthy and has nothing due: nobody waits there. */
   idle: boolean
+  /** The event's. */
+  ordering_key: string | null
 }
 
 /** An event of the outbox. */
@@ -136,22 +138,38 @@ export async function writeDeliveries(tx: Db, batch: Batch): Promise<NewClaim | 
     with ${settleOutbox(batch)},
     m as (
       select * from unnest(${column(matches, 'tenant_id')}::text[], ${column(matches, 'event_id')}::text[], ${column(matches, 'type')}::text[],
-        ${column(matches, 'webhook_id')}::text[], ${wantedOf(matches, leasing)}::boolean[], ${caps}::int[], ${ahead}::int[]) with ordinality
-        as m(tenant_id, event_id, type, webhook_id, wanted, cap, ahead, position)),
+        ${column(matches, 'webhook_id')}::text[], ${column(matches, 'ordering_key')}::text[], ${wantedOf(matches, leasing)}::boolean[],
+        ${caps}::int[], ${ahead}::int[]) with ordinality
+        as m(tenant_id, event_id, type, webhook_id, ordering_key, wanted, cap, ahead, position)),
+    waiting as materialized (
+      select k.*, p.place from (select distinct tenant_id, webhook_id, ordering_key from m where ordering_key is not null) k
+      cross join lateral (
+        select d.place from deliveries d
+        where d.tenant_id = k.tenant_id and d.webhook_id = k.webhook_id and d.ordering_key = k.ordering_key
+        order by d.place desc limit 1) p),
+    placed as materialized (
+      select m.*, case when m.ordering_key is not null then
+        coalesce(w.place, 0) + row_number() over (partition by m.webhook_id, m.ordering_key order by m.position) end as place
+      from m left join waiting w on w.webhook_id = m.webhook_id and w.ordering_key = m.ordering_key),
+    n as materialized (
+      select p.*, coalesce(p.place > 1, false) as behind from placed p),
     l as (select distinct tenant_id, webhook_id as id, cap, ahead from m where wanted),
     room as materialized (select l.id, l.cap, ${LIMIT} - h.all_held as places from l cross join lateral (${HELD(workerId)}) h),
     r as materialized (
-      select m.*, m.wanted and row_number() over (partition by m.webhook_id, m.wanted order by m.position) <= room.places as leased
-      from m left join room on room.id = m.webhook_id),
+      select n.*, n.wanted and not n.behind
+        and row_number() over (partition by n.webhook_id, n.wanted and not n.behind order by n.position) <= room.places as leased
+      from n left join room on room.id = n.webhook_id),
     d as (
-      insert into deliveries (tenant_id, webhook_id, id, lane_id, event_id, event_type, next_at, created_at, lease_id, lease_until)
-      select m.tenant_id, m.webhook_id, ${DELIVERY_ID}, m.webhook_id, m.event_id, m.type, now(), now(),
+      insert into deliveries
+        (tenant_id, webhook_id, id, lane_id, event_id, event_type, ordering_key, place, next_at, created_at, lease_id, lease_until)
+      select m.tenant_id, m.webhook_id, ${DELIVERY_ID}, m.webhook_id, m.event_id, m.type, m.ordering_key, m.place,
+        case when m.behind then 'infinity' else now() end, now(),
         case when m.leased then ${`${workerId}/${newId('job')}`} end,
         case when m.leased then clock_timestamp() + ${LEASE_SECONDS} * interval '1 second' end
       from r m on conflict do nothing returning *),
     woken as (
       update lanes l set due_at = least(l.due_at, now()), floor_at = least(l.floor_at, now())
-      from (select distinct tenant_id, webhook_id from r where leased is not true) w
+      from (select distinct tenant_id, webhook_id from r where leased is not true and not behind) w
       where l.tenant_id = w.tenant_id and l.id = w.webhook_id)
     select ${CLAIMED_FIELDS}, false as slow, room.cap, extract(epoch from clock_timestamp())::float8 * 1000 as now_ms
     from d join room on room.id = d.webhook_id

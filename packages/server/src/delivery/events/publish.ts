@@ -8,6 +8,7 @@ import { resolveApp } from '../../tenancy/apps/service.ts'
 import { checkTypes } from '../event-types/service.ts'
 import * as keys from './event-keys-store.ts'
 import type { FeedEvent, PublishEvent } from './schema.ts'
+import { lastEvents } from './store.ts'
 
 export { deleteExpiredKeys } from './event-keys-store.ts'
 
@@ -57,14 +58,14 @@ interface Publication {
   key: keys.EventKey | null
 }
 
-function keyOf(event: StoredEvent, { idempotencyKey, type, data }: PublishEvent): keys.EventKey | null {
+function keyOf(event: StoredEvent, { idempotencyKey, type, data, orderingKey }: PublishEvent): keys.EventKey | null {
   if (idempotencyKey === undefined) return null
   return {
     tenantId: event.tenantId,
     appId: event.appId as keys.EventKey['appId'],
     key: idempotencyKey,
     eventId: event.id,
-    contentHash: createHash('sha256').update(canonicalJson({ type, data })).digest(),
+    contentHash: createHash('sha256').update(canonicalJson({ type, data, orderingKey })).digest(),
     createdAt: event.createdAt,
   }
 }
@@ -124,11 +125,15 @@ export async function publishEvents(
 ): Promise<FeedEvent[]> {
   const now = deps.now()
   const publications: Publication[] = []
+  const ordered = inputs.flatMap(({ orderingKey }) => orderingKey ?? [])
+  const lastOf = new Map(await lastEvents(deps.db, caller.tenantId, ordered))
   for (const [at, input] of inputs.entries()) {
     const appId = await appOf(deps, caller, input, fieldOf(at, 'appId'))
-    const { type, data } = input
+    const { type, data, orderingKey = null } = input
+    const order = orderingKey === null ? {} : { orderingKey, after: lastOf.get(orderingKey) ?? '' }
     const cause = { caller, origin }
-    const event = newEvent(now, { tenantId: caller.tenantId, appId, type, data, cause, custom: true })
+    const event = newEvent(now, { tenantId: caller.tenantId, appId, type, data, cause, custom: true, ...order })
+    if (orderingKey !== null) lastOf.set(orderingKey, event.id)
     publications.push({ event, key: keyOf(event, input) })
   }
   let published: ReadonlyMap<string, keys.EventKey> = new Map()

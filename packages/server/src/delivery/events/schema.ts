@@ -90,6 +90,11 @@ const PublishedEvent = {
     example: { invoiceId: 'inv_1', total: '25.00' },
   }),
   appId: z.string().optional().meta({ description: 'The app of the event. By default, the default app.' }),
+  orderingKey: z.string().min(1).max(255).optional().meta({
+    description:
+      'Events of the app with the same key are delivered to each webhook one at a time, in the order in which they were published. Others do not wait for them.',
+    example: 'invoice-1',
+  }),
   idempotencyKey: z.string().min(1).max(255).optional().meta({
     description:
       'Identifies the event in its app for 24 hours: publishing it again with the same content returns the first event.',

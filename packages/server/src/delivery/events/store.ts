@@ -137,3 +137,21 @@ export async function awaitDurable(db: Db, written: string): Promise<void> {
   await db.run(sql`
     select pg_logical_emit_message(true, 'halfkey', '') where pg_current_wal_flush_lsn() < ${written}::pg_lsn`)
 }
+
+/**
+ * The last event of each key that waits for the fan-out: a new one with the key must sort after it, whatever the clocks of
+ * the processes say. What the fan-out has taken needs no such care, for a later event is behind it.
+ */
+export async function lastEvents(
+  db: Db,
+  tenantId: string,
+  orderingKeys: readonly string[],
+): Promise<[orderingKey: string, eventId: string][]> {
+  if (orderingKeys.length === 0) return []
+  const rows = await db.query<{ ordering_key: string; event_id: string }>(sql`
+    select k.ordering_key, o.event_id from (select distinct * from unnest(${[...orderingKeys]}::text[])) k(ordering_key)
+    cross join lateral (
+      select event_id from outbox where tenant_id = ${tenantId} and ordering_key = k.ordering_key
+      order by event_id desc limit 1) o`)
+  return rows.map((row) => [row.ordering_key, row.event_id])
+}

@@ -16,9 +16,11 @@ const SHOWN_ATTEMPTS_MAX = ATTEMPTS_MAX + 20
 const PENDING_STATUS = sql`case when lease_id is not null then 'delivering' when retry > 0 then 'retrying' else 'pending' end`
 
 const PENDING_COLUMNS = sql`id, webhook_id, event_id, event_type, ${PENDING_STATUS} as status, retry,
-  case when lease_id is null then next_at end as next_at, created_at, created_at as updated_at`
+  case when lease_id is null and next_at < 'infinity' then next_at end as next_at,
+  case when next_at = 'infinity' then ordering_key end as held_by_key, created_at, created_at as updated_at`
 
-const DONE_COLUMNS = sql`id, webhook_id, event_id, event_type, status, retry, null::timestamptz as next_at, created_at, done_at as updated_at`
+const DONE_COLUMNS = sql`id, webhook_id, event_id, event_type, status, retry, null::timestamptz as next_at,
+  null::text as held_by_key, created_at, done_at as updated_at`
 
 /** The owner of the deliveries. */
 export interface OfWebhook {
@@ -71,7 +73,7 @@ const ATTEMPT = sql`json_build_object('number', a.number, 'at', ${isoTime(sql`a.
 function withAttempts(page: Sql, attemptsMax: number, direction = sql`desc`): Sql {
   return sql`
     select p.id, p.webhook_id as "webhookId", p.event_id as "eventId", p.event_type as "eventType", p.status, p.retry as "retryCount",
-      ${isoTime(sql`p.next_at`)} as "nextAttemptAt", coalesce(t.attempts, '[]') as attempts,
+      ${isoTime(sql`p.next_at`)} as "nextAttemptAt", p.held_by_key as "heldByKey", coalesce(t.attempts, '[]') as attempts,
       ${isoTime(sql`p.created_at`)} as "createdAt", ${isoTime(sql`p.updated_at`)} as "updatedAt"
     from (${page}) p
     left join lateral (
@@ -186,10 +188,14 @@ export async function restartDelivery(tx: Db, { tenantId, webhookId, id }: Deliv
   return moved > 0
 }
 
-/** Moves a waiting delivery's next attempt to now. A delivery that is being sent is not changed. */
+/**
+ * Moves a waiting delivery's next attempt to now. One that waits for others with its ordering key waits no longer. A delivery
+ * that is being sent is not changed.
+ */
 export async function sendNow(tx: Db, ref: DeliveryRef): Promise<void> {
   await tx.run(sql`
-    update deliveries set next_at = now() where ${isDelivery(ref)} and lease_id is null and next_at > now()`)
+    update deliveries set next_at = now(), ordering_key = case when next_at < 'infinity' then ordering_key end
+    where ${isDelivery(ref)} and lease_id is null and next_at > now()`)
 }
 
 /** Deletes a batch of a webhook's dead letters with their attempts. @returns how many */

@@ -188,6 +188,10 @@ export const Delivery = z
     status: z.enum(DELIVERY_STATUSES),
     retryCount: z.int().meta({ description: 'The number of scheduled retries so far, 0 (the first attempt) to 5.' }),
     nextAttemptAt: Time.nullable(),
+    heldByKey: z.string().nullable().meta({
+      description:
+        'The ordering key of the event, while an earlier delivery of this webhook with the same key has not ended. Otherwise null.',
+    }),
     attempts: z.array(Attempt),
     ...Times,
   })

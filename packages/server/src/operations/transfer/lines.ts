@@ -43,6 +43,8 @@ const ADDED: ReadonlySet<string> = new Set(['event_types'])
 /** Columns that exports of earlier releases lack, by table: rows of that time have the column's default. */
 const ADDED_COLUMNS: Readonly<Record<string, readonly string[]>> = {
   attempts: ['shape'],
+  deliveries: ['ordering_key', 'place'],
+  outbox: ['ordering_key'],
   webhooks: ['filter', 'filter_version', 'format', 'payload'],
 }
 

@@ -17,6 +17,10 @@ export interface EventInput<Type extends string = EventType> {
   cause?: { caller: Pick<Caller, 'keyId'>; origin: Origin } | { actor: string } | undefined
   /** An event that a team publishes: nothing is derived from it. */
   custom?: true
+  /** Events with the same key reach a webhook one at a time, in the order of their ids. */
+  orderingKey?: string | null
+  /** An id that the event's must sort after. */
+  after?: string
 }
 
 /** What happened to a record of an app. */
@@ -38,6 +42,7 @@ export interface StoredEvent {
   body: string
   createdAt: Date
   context: string
+  orderingKey: string | null
 }
 
 /** The prefix of the value used as key id when an operator calls, who has no key: see the dashboard's sessions. */
@@ -60,7 +65,7 @@ export function contextOf(cause: EventInput['cause'], custom?: true): string {
 
 /** Gives an event its id, time and bytes. */
 export function newEvent(now: Date, input: EventInput<string>): StoredEvent {
-  const id = newId('evt')
+  const id = newId('evt', input.after)
   const body = JSON.stringify({
     id,
     type: input.type,
@@ -76,6 +81,7 @@ export function newEvent(now: Date, input: EventInput<string>): StoredEvent {
     body,
     createdAt: now,
     context: contextOf(input.cause, input.custom),
+    orderingKey: input.orderingKey ?? null,
   }
 }
 
@@ -102,9 +108,11 @@ export function eventsWritesIf(events: readonly StoredEvent[], condition: Sql): 
       from unnest(${ids}::text[], ${apps}::text[], ${types}::text[], ${events.map((event) => event.body)}::text[]) as e(id, app_id, type, body)
       where ${condition}),
     outbox_rows as (
-      insert into outbox (tenant_id, event_id, app_id, type)
-      select ${first?.tenantId}, e.id, e.app_id, e.type
-      from unnest(${ids}::text[], ${apps}::text[], ${types}::text[]) as e(id, app_id, type) where ${condition})`
+      insert into outbox (tenant_id, event_id, app_id, type, ordering_key)
+      select ${first?.tenantId}, e.id, e.app_id, e.type, e.ordering_key
+      from unnest(${ids}::text[], ${apps}::text[], ${types}::text[], ${events.map((event) => event.orderingKey)}::text[])
+        as e(id, app_id, type, ordering_key)
+      where ${condition})`
 }
 
 /** The same where the event is only to be if `condition` holds. */
@@ -115,7 +123,8 @@ export function eventWritesIf(event: StoredEvent, condition: Sql): Sql {
       select ${event.tenantId}, ${event.id}, ${event.appId}, ${event.type}, ${event.body}, ${event.createdAt}::timestamptz, ${event.context}::jsonb
       where ${condition}),
     outbox_row as (
-      insert into outbox (tenant_id, event_id, app_id, type) select ${event.tenantId}, ${event.id}, ${event.appId}, ${event.type}
+      insert into outbox (tenant_id, event_id, app_id, type, ordering_key)
+      select ${event.tenantId}, ${event.id}, ${event.appId}, ${event.type}, ${event.orderingKey}
       where ${condition})`
 }
 

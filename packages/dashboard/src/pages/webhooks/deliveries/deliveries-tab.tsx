@@ -22,7 +22,12 @@ const columns: Column<Delivery>[] = [
   { id: 'status', header: 'Status', cell: ({ row }) => <StatusBadge status={row.original.status} /> },
   { id: 'answer', header: 'Last response', cell: ({ row }) => <LastAnswer delivery={row.original} /> },
   { id: 'attempts', header: 'Attempts', cell: ({ row }) => attemptsOf(row.original) },
-  { id: 'next', header: 'Next attempt', cell: ({ row }) => <RelativeTime at={row.original.nextAttemptAt} /> },
+  {
+    id: 'next',
+    header: 'Next attempt',
+    cell: ({ row: { original } }) =>
+      original.heldByKey === null ? <RelativeTime at={original.nextAttemptAt} /> : 'Waits for its turn',
+  },
   { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
 ]
 const SORTABLE = { created: 'createdAt' } as const

@@ -71,6 +71,12 @@ function Retry({ delivery }: { delivery: DeliveryWithPayload }) {
   )
 }
 
+/** Why no next attempt has a time. */
+function noAttempt({ status, heldByKey }: DeliveryWithPayload): string {
+  if (heldByKey !== null) return `After earlier events with the key ${heldByKey}`
+  return status === 'succeeded' ? 'None needed' : 'None'
+}
+
 function Facts({ delivery }: { delivery: DeliveryWithPayload }) {
   const webhook = useWebhook(delivery.webhookId)
   return (
@@ -92,11 +98,7 @@ function Facts({ delivery }: { delivery: DeliveryWithPayload }) {
         </Detail>
         <IdDetail label="Delivery id" id={delivery.id} what="delivery id" />
         <TimeDetail label="Created" at={delivery.createdAt} />
-        <TimeDetail
-          label="Next attempt"
-          at={delivery.nextAttemptAt}
-          none={delivery.status === 'succeeded' ? 'None needed' : 'None'}
-        />
+        <TimeDetail label="Next attempt" at={delivery.nextAttemptAt} none={noAttempt(delivery)} />
       </Details>
     </Card>
   )

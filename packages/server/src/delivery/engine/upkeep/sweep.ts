@@ -2,6 +2,7 @@ import { type Db, sql } from '../../../platform/db/db.ts'
 import { type Publisher, publish } from '../../../platform/events/events.ts'
 import { countGone, endGone, type FailingLane } from '../complete.ts'
 import { type LaneRef, lockLanes } from '../lanes.ts'
+import { releaseNext, type Sequence } from '../ordered.ts'
 
 const ROWS_A_SWEEP = 500
 const ROWS_A_DELETION = 5_000
@@ -56,7 +57,7 @@ export async function endPaused(tx: Db, now: Date): Promise<number> {
   if (ended.length === 0) return 0
   await lockLanes(tx, ended)
   const lanes = sql`unnest(${ended.map((row) => row.tenant_id)}::text[], ${ended.map((row) => row.lane_id)}::text[]) as l(tenant_id, id)`
-  return tx.count(sql`
+  const gone = await tx.query<Sequence>(sql`
     with picked as (
       select d.tenant_id, d.webhook_id, d.id, case when w.deleted_at is null then 'dead_letter' else 'cancelled' end as status
       from ${lanes} join deliveries d on d.lane_id = l.id and d.tenant_id = l.tenant_id and d.lease_id is null
@@ -67,7 +68,10 @@ export async function endPaused(tx: Db, now: Date): Promise<number> {
       returning d.*, p.status),
     ended as (${endGone(sql`attempts`)}),
     ${countGone(now)}
-    select count(*) as n from gone`)
+    select tenant_id, webhook_id, ordering_key from gone`)
+  // A webhook that is enabled again meanwhile goes on with what is left.
+  await releaseNext(tx, gone)
+  return gone.length
 }
 
 /** Removes deleted webhooks once nothing of theirs is pending, minutes later: a fan-out that saw them alive is over by then. */

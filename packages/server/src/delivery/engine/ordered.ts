@@ -1,0 +1,58 @@
+import { type Db, sql } from '../../platform/db/db.ts'
+import { type LaneRef, makeLanesDue } from './lanes.ts'
+
+/** What must not overtake: the deliveries of a webhook whose events have the same ordering key. */
+export interface Sequence {
+  tenant_id: string
+  webhook_id: string
+  /** Null for a delivery that waits for no other. */
+  ordering_key: string | null
+}
+
+/**
+ * Makes the next delivery of each sequence due, after the one before it has ended. The caller has locked the lanes: a
+ * fan-out that adds to a sequence either sees the end, or is seen here.
+ * @returns whether any became due
+ */
+export async function releaseNext(tx: Db, ended: readonly Sequence[]): Promise<boolean> {
+  const keyed = ended.filter(({ ordering_key }) => ordering_key !== null)
+  if (keyed.length === 0) return false
+  const released = await tx.query<LaneRef>(sql`
+    update deliveries d set next_at = now() from (
+      select n.* from (
+        select distinct * from unnest(${keyed.map((each) => each.tenant_id)}::text[], ${keyed.map((each) => each.webhook_id)}::text[],
+          ${keyed.map((each) => each.ordering_key)}::text[]) as s(tenant_id, webhook_id, ordering_key)) s
+      cross join lateral (
+        select f.tenant_id, f.webhook_id, f.id, f.next_at from deliveries f
+        where f.tenant_id = s.tenant_id and f.webhook_id = s.webhook_id and f.ordering_key = s.ordering_key
+        order by f.place limit 1) n
+      where n.next_at = 'infinity') n
+    where d.tenant_id = n.tenant_id and d.webhook_id = n.webhook_id and d.id = n.id
+    returning d.tenant_id, d.lane_id`)
+  await makeLanesDue(tx, released)
+  return released.length > 0
+}
+
+/** An event of a batch, with what decides whether it keeps its turn. */
+interface Turn {
+  event: { tenant_id: string; event_id: string; ordering_key: string | null }
+  /** Not null while some of its webhooks are left to a later batch. */
+  after: string | null
+}
+
+/**
+ * The taken events without those that would overtake one with the same key, which is left in the outbox or has webhooks
+ * left. @param found all events of the batch, in their order
+ */
+export function inTurn<T extends Turn>(found: readonly Turn['event'][], taken: readonly T[]): T[] {
+  const byId = new Map(taken.map((each) => [each.event.event_id, each]))
+  const stopped = new Set<string>()
+  return found.flatMap(({ tenant_id, event_id, ordering_key }) => {
+    const each = byId.get(event_id)
+    if (ordering_key === null) return each ?? []
+    const sequence = `${tenant_id} ${ordering_key}`
+    if (stopped.has(sequence)) return []
+    if (each === undefined || each.after !== null) stopped.add(sequence)
+    return each ?? []
+  })
+}
