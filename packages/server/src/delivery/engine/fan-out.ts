@@ -41,7 +41,8 @@ type FoundRow = OutboxRow & Pick<Candidate, 'status' | 'idle' | 'filter_version'
 /**
  * Takes the oldest events of the next tenants behind `after`, every tenant's first one before anyone's second: none waits
  * behind another's flood. From one tenant to the next the index is skipped through. Locks the lanes of their webhooks, in
- * id order as every writer does, before anything else is locked: whoever counts what is leased does so afterwards.
+ * id order as every writer does, before anything else is locked: whoever counts what is leased does so afterwards. Returns
+ * a chunk more than a batch can serve, so that it is known that something is left, and no more.
  */
 function takeEvents(tx: Db, since: string, after: string, limit: number): Promise<FoundRow[]> {
   return tx.query<FoundRow>(sql`
@@ -78,8 +79,11 @@ function takeEvents(tx: Db, since: string, after: string, limit: number): Promis
       cross join lateral (
         select id, due_at > now() and not (saturated or held or slow) and timeouts = 0 as idle from lanes
         where tenant_id = x.tenant_id and id = x.webhook_id for no key update) l)
-    select m.*, coalesce(k.idle, false) as idle from m left join k on k.id = m.webhook_id
-    order by m.place, m.event_id, m.webhook_id`)
+    select * from (
+      select m.*, coalesce(k.idle, false) as idle, count(*) over (order by m.place, m.event_id)::int as upto
+      from m left join k on k.id = m.webhook_id) r
+    where upto <= ${DELIVERIES_A_BATCH + CHUNK}::int
+    order by place, event_id, webhook_id`)
 }
 
 interface Taken {
