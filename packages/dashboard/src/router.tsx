@@ -69,6 +69,7 @@ const routes = [
   ),
   page('/events', () => import('./pages/events/events-page.tsx'), 'EventsPage'),
   page('/events/$eventId', () => import('./pages/events/event-page.tsx'), 'EventPage'),
+  page('/event-types', () => import('./pages/event-types/event-types-page.tsx'), 'EventTypesPage'),
   page('/api-keys', () => import('./pages/api-keys/api-keys-page.tsx'), 'ApiKeysPage'),
   page('/custom-domains', () => import('./pages/custom-domains/custom-domains-page.tsx'), 'CustomDomainsPage'),
   page('/custom-domains/$domainId', () => import('./pages/custom-domains/custom-domain-page.tsx'), 'CustomDomainPage'),

@@ -66,6 +66,7 @@ const LOOKS: Record<string, Look> = {
   dse: opens(api.delegatedSessions.get),
   wh: opens(api.webhooks.get),
   evt: opens(api.events.get),
+  ety: opens(api.eventTypes.get),
   key: opens(api.apiKeys.get),
   dom: opens(api.customDomains.get),
   app: opens(api.apps.get),

@@ -10,6 +10,7 @@ import {
   type LucideIcon,
   ScrollText,
   Settings,
+  Shapes,
   Ticket,
   UserRound,
   Wallet,
@@ -73,6 +74,13 @@ export const NAVIGATION: readonly { label: string | null; places: readonly Place
         scope: 'webhooks:read',
       },
       { to: '/events', label: 'Events', icon: ListTree, words: 'feed tail log', scope: 'webhooks:read' },
+      {
+        to: '/event-types',
+        label: 'Event types',
+        icon: Shapes,
+        words: 'own custom events publish json schema',
+        scope: 'event_types:read',
+      },
       {
         to: '/api-keys',
         label: 'API keys',

@@ -220,16 +220,16 @@ function Frame() {
       >
         Skip to content
       </a>
-      <aside className="sticky top-0 hidden h-dvh flex-col gap-3 overflow-y-auto border-r bg-surface p-3 pt-4 lg:flex">
+      <aside className="sticky top-0 hidden h-dvh flex-col gap-3 border-r bg-surface p-3 pt-4 lg:flex">
         <div className="flex items-center gap-2.5 px-3">
           <Mark />
           <span className="text-base font-semibold">Halfkey</span>
         </div>
         <Tenant />
-        <Navigation />
-        <div className="mt-auto">
-          <Who />
+        <div className="-mx-3 min-h-0 flex-1 overflow-y-auto px-3">
+          <Navigation />
         </div>
+        <Who />
       </aside>
       <div className="min-w-0">
         <header className="sticky top-0 z-30 flex h-14 items-center justify-between gap-2 border-b bg-ground/95 px-3 backdrop-blur md:px-8">

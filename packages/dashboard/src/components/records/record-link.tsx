@@ -13,7 +13,7 @@ const PLACES: Record<string, string> = {
   app: '/settings/apps',
 }
 /** Records that open in a dialog over their list, by a query parameter. */
-const DIALOGS: Record<string, string> = { gst: '/guests?guest=', key: '/api-keys?key=' }
+const DIALOGS: Record<string, string> = { gst: '/guests?guest=', key: '/api-keys?key=', ety: '/event-types?id=' }
 
 /** The path of a record's page, by the prefix of its id; null for records without a page. */
 export function pathOfRecord(id: string): string | null {

@@ -34,6 +34,10 @@ const LISTS: Record<string, Names> = {
     scope: 'webhooks:read',
     list: async () => (await api.webhooks.list(page)).data.map(({ id, url }) => [id, withoutScheme(url)]),
   },
+  ety: {
+    scope: 'event_types:read',
+    list: async () => (await api.eventTypes.list(page)).data.map(({ id, name }) => [id, name]),
+  },
   dom: {
     scope: 'custom_domains:read',
     list: async () => (await api.customDomains.list(page)).data.map(({ id, domain }) => [id, domain]),

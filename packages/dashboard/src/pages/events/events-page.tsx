@@ -8,8 +8,8 @@ import { curl, EmptyState, ErrorState, Loading } from '../../components/layout/s
 import { Badge } from '../../components/records/badge.tsx'
 import { FilterSelect, Filters, useFilters } from '../../components/table/filters.tsx'
 import { useSession } from '../../shell/session-context.ts'
+import { typeOptions, useEventTypes } from '../event-types/known-types.ts'
 import { familyOf } from '../webhooks/endpoint/events-picker.tsx'
-import { useEventTypes } from '../webhooks/queries.ts'
 import { EventRow } from './event-row.tsx'
 import { type Feed, useFeed } from './feed.ts'
 
@@ -20,10 +20,10 @@ const LAST_MORE = ['200', '1000'] as const
 
 /** Event families and types, each family before its types. */
 function useTypeOptions(): { value: string; label: string }[] {
-  const types = useEventTypes().map(({ type }) => type)
-  return [...Map.groupBy(types, familyOf)].flatMap(([family, members]) => [
+  const types = typeOptions(useEventTypes())
+  return [...Map.groupBy(types, ({ value }) => familyOf(value))].flatMap(([family, members]) => [
     { value: family, label: family },
-    ...members.map((type) => ({ value: type, label: type })),
+    ...members,
   ])
 }
 

@@ -4,6 +4,7 @@ import { api } from '../../api.ts'
 import { Form } from '../../components/form/form.tsx'
 import { type FormField, linesOf } from '../../components/form/form-field.ts'
 import { FormFields } from '../../components/form/form-fields.tsx'
+import { parsedJson, problemOfJson } from '../../components/form/json-text.ts'
 import { metadataChanges } from '../../components/form/metadata-field.tsx'
 import { Card } from '../../components/layout/card.tsx'
 import { useToast } from '../../components/layout/toast.tsx'
@@ -43,18 +44,6 @@ function settingsOf(app: App): Settings {
   }
 }
 
-const parsedMetadata = (text: string): unknown => JSON.parse(text.trim() === '' ? '{}' : text)
-
-function problemOfMetadata(text: string): string | undefined {
-  try {
-    const value = parsedMetadata(text)
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-    return isObject ? undefined : 'Must be a JSON object, for example {"tier": "gold"}.'
-  } catch {
-    return 'This is not valid JSON.'
-  }
-}
-
 /** The body of the update. It holds only what was changed, so that two people’s changes do not undo each other. */
 function bodyOf(app: App, changed: Partial<Settings>): Changes {
   const { allowedOrigins, allowedRedirectUrls, messenger, sessions, metadata, ...same } = changed
@@ -80,7 +69,7 @@ function bodyOf(app: App, changed: Partial<Settings>): Changes {
         }),
     ...(metadata === undefined
       ? {}
-      : { metadata: metadataChanges(app.metadata, parsedMetadata(metadata) as Record<string, string>) }),
+      : { metadata: metadataChanges(app.metadata, (parsedJson(metadata) ?? {}) as Record<string, string>) }),
   }
 }
 
@@ -192,7 +181,7 @@ const KEYS: Section = {
       label: 'Metadata',
       kind: 'code',
       help: 'A JSON object of strings.',
-      validate: problemOfMetadata,
+      validate: (text) => problemOfJson(text, '{"tier": "gold"}'),
       partName: (key) => key,
     },
   ],

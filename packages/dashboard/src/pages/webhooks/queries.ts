@@ -1,11 +1,9 @@
-import type { EventTypeRecord, Webhook } from '@halfkey/sdk'
+import type { Webhook } from '@halfkey/sdk'
 import { type UseQueryResult, useQuery } from '@tanstack/react-query'
 import { api } from '../../api.ts'
 import { LIVE } from '../../query-client.ts'
 
-const EVENT_TYPES_MAX = 100
 const HEALTH_MS = 20_000
-const NO_TYPES: EventTypeRecord[] = []
 
 /** One webhook, live. */
 export function useWebhook(webhookId: string): UseQueryResult<Webhook> {
@@ -14,16 +12,6 @@ export function useWebhook(webhookId: string): UseQueryResult<Webhook> {
     queryFn: ({ signal }) => api.webhooks.get(webhookId, { signal }),
     ...LIVE,
   })
-}
-
-/** All event types; none until they are loaded. They change only with the server's version. */
-export function useEventTypes(): EventTypeRecord[] {
-  const { data } = useQuery({
-    queryKey: ['event-types'],
-    queryFn: async () => (await api.webhooks.eventTypes({ pageSize: EVENT_TYPES_MAX })).data,
-    staleTime: Number.POSITIVE_INFINITY,
-  })
-  return data ?? NO_TYPES
 }
 
 /** How many of a webhook's deliveries are in a state; undefined until that is known. */

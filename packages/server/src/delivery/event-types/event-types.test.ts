@@ -77,7 +77,7 @@ test('names have two parts or more, in lower case, and none is of a family that 
   }
 })
 
-test('a list is filtered by app, name and status', async () => {
+test('a list is filtered by app, name and status, and sorted by creation', async () => {
   const of = await service.newTenant()
   const shop = ok(await of.post('/apps', { name: 'Shop' }), 201).id
   const first = await newType(of, NAME)
@@ -85,6 +85,7 @@ test('a list is filtered by app, name and status', async () => {
   const third = await newType(of, 'acme.other')
   const ids = async (query: string) => ok(await of.get(`/event-types${query}`)).map(({ id }: { id: string }) => id)
   expect(await ids('')).toEqual([third.id, second.id, first.id])
+  expect(await ids('?sort=createdAt')).toEqual([first.id, second.id, third.id])
   expect(await ids(`?app_id=${shop}`)).toEqual([second.id])
   expect(await ids(`?name=${NAME}`)).toEqual([second.id, first.id])
   expect(await ids('?name=acme.none')).toEqual([])

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { CUSTOM_TYPE, CUSTOM_TYPE_CHARS_MAX } from '../../platform/events/custom-types.ts'
-import { Paging, Times } from '../../platform/http/route.ts'
+import { Paging, sortedBy, Times } from '../../platform/http/route.ts'
 
 /** The name of a type that a team defines. */
 export const TypeName = z
@@ -72,5 +72,6 @@ export const ListEventTypes = z.strictObject({
   app_id: z.string().optional(),
   name: z.string().min(1).max(CUSTOM_TYPE_CHARS_MAX).optional(),
   status: Status.optional().meta({ description: '`active` by default.' }),
+  ...sortedBy('createdAt'),
 })
 export type ListEventTypes = z.infer<typeof ListEventTypes>

@@ -11,8 +11,8 @@ import { FilterSelect, Filters, useFilters, useSort } from '../../../components/
 import { NoMatches } from '../../../components/table/no-matches.tsx'
 import { LIVE } from '../../../query-client.ts'
 import { useSession } from '../../../shell/session-context.ts'
+import { typeOptions, useEventTypes } from '../../event-types/known-types.ts'
 import { covers } from '../endpoint/events-picker.tsx'
-import { useEventTypes } from '../queries.ts'
 import { attemptsOf, DeliveryLink, LastAnswer } from './outcome.tsx'
 
 const STATUSES = ['pending', 'delivering', 'retrying', 'succeeded', 'dead_letter', 'cancelled', 'failed'] as const
@@ -69,7 +69,7 @@ export function DeliveriesTab({ webhook }: { webhook: Webhook }) {
     <Card flush>
       <Filters>
         <FilterSelect name="status" label="Status" options={STATUSES} />
-        <FilterSelect name="type" label="Event" options={types.map(({ type }) => ({ value: type, label: type }))} />
+        <FilterSelect name="type" label="Event" options={typeOptions(types)} />
         <CsvButton list="deliveries" path={`/webhooks/${webhook.id}/deliveries`} query={{ status, eventType, sort }} />
       </Filters>
       <DataTable

@@ -8,7 +8,7 @@ import { ErrorText } from '../../../components/controls/field.tsx'
 import { Select } from '../../../components/controls/select.tsx'
 import { Dialog } from '../../../components/layout/dialog.tsx'
 import { StatusBadge } from '../../../components/records/badge.tsx'
-import { useEventTypes } from '../queries.ts'
+import { useEventTypes } from '../../event-types/known-types.ts'
 import { AttemptAnswer } from './attempts.tsx'
 import { outcomeOf } from './outcome.tsx'
 
@@ -59,7 +59,8 @@ export function TestDialog({ webhook, open, onClose }: { webhook: Webhook; open:
     test.reset()
     onClose()
   }
-  const known = types.length === 0 ? [TEST] : types.map((each) => each.type)
+  const active = types.filter(({ archived }) => !archived)
+  const known = active.length === 0 ? [TEST] : active.map((each) => each.type)
   return (
     <Dialog
       open={open}

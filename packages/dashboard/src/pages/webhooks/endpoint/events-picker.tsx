@@ -1,4 +1,3 @@
-import type { EventTypeRecord } from '@halfkey/sdk'
 import { ChevronRight } from 'lucide-react'
 import { useState } from 'react'
 import { Button } from '../../../components/controls/button.tsx'
@@ -6,7 +5,7 @@ import { Checkbox } from '../../../components/controls/checkbox.tsx'
 import { TextField } from '../../../components/controls/field.tsx'
 import type { Bound } from '../../../components/form/form-field.ts'
 import { Loading } from '../../../components/layout/states.tsx'
-import { useEventTypes } from '../queries.ts'
+import { type KnownType, useEventTypes } from '../../event-types/known-types.ts'
 
 const EVERYTHING = '*'
 
@@ -27,16 +26,16 @@ function withEntry(events: readonly string[], entry: string, on: boolean): strin
 }
 
 /** Each family with its types, in the order of the catalogue. */
-function familiesOf(types: readonly EventTypeRecord[]): [string, EventTypeRecord[]][] {
+function familiesOf(types: readonly KnownType[]): [string, KnownType[]][] {
   return [...Map.groupBy(types, ({ type }) => familyOf(type))]
 }
 
-function matching(types: readonly EventTypeRecord[], search: string): EventTypeRecord[] {
+function matching(types: readonly KnownType[], search: string): KnownType[] {
   const wanted = search.trim().toLowerCase()
   return types.filter(({ type, description }) => `${type} ${description}`.toLowerCase().includes(wanted))
 }
 
-function Families({ types, value, onChange }: Bound<string[]> & { types: readonly EventTypeRecord[] }) {
+function Families({ types, value, onChange }: Bound<string[]> & { types: readonly KnownType[] }) {
   const everything = value.includes(EVERYTHING)
   return (
     <div className="grid grid-cols-2 gap-x-4 gap-y-2 max-md:gap-y-0 lg:grid-cols-3">
@@ -59,7 +58,7 @@ function Families({ types, value, onChange }: Bound<string[]> & { types: readonl
 }
 
 /** Every event type with its description, to search. */
-function SingleTypes({ types, value, onChange }: Bound<string[]> & { types: readonly EventTypeRecord[] }) {
+function SingleTypes({ types, value, onChange }: Bound<string[]> & { types: readonly KnownType[] }) {
   const [search, setSearch] = useState('')
   const found = matching(types, search)
   return (
@@ -98,13 +97,13 @@ const isSingle = (entry: string) => entry !== EVERYTHING && !entry.endsWith('.*'
 
 /** Picks the events of an endpoint: all, families, or single types. */
 export function EventsPicker({ value, onChange }: Bound<string[]>) {
-  const types = useEventTypes()
+  const types = useEventTypes().filter(({ type, archived }) => !archived || value.includes(type))
   const [hasMore, setMore] = useState(() => value.some(isSingle))
   return (
     <>
       <Checkbox
         label="All events"
-        hint="Including events added in later versions"
+        hint="Including your own events, and events added in later versions"
         checked={value.includes(EVERYTHING)}
         onChange={(on) => onChange(withEntry(value, EVERYTHING, on))}
       />
