@@ -63,7 +63,7 @@ function Navigation({ onGo }: { onGo?: () => void }) {
   const { session } = useSession()
   const path = useLocation({ select: ({ pathname }) => pathname })
   return (
-    <nav aria-label="Main" className="flex flex-col gap-3">
+    <nav aria-label="Main" className="flex flex-col gap-2.5">
       {NAVIGATION.map((group) => {
         const places = group.places.filter(({ scope }) => allows(session, scope))
         if (places.length === 0) return null
@@ -77,7 +77,7 @@ function Navigation({ onGo }: { onGo?: () => void }) {
                 activeOptions={{ exact: to === '/', includeSearch: false }}
                 activeProps={HERE}
                 inactiveProps={path === also ? HERE : ELSEWHERE}
-                className="flex min-h-8.5 items-center gap-3 rounded-control px-3 text-sm font-medium max-md:min-h-11"
+                className="flex min-h-8 items-center gap-3 rounded-control px-3 text-sm font-medium max-md:min-h-11"
                 onClick={() => onGo?.()}
               >
                 <Icon aria-hidden className="size-4.5 flex-none" />

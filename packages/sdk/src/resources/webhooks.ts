@@ -32,6 +32,16 @@ function deliveriesOf({ one, list }: Calls) {
      */
     retry: (webhookId: string, deliveryId: string, options?: RequestOptions): Promise<Delivery> =>
       one('post', '/webhooks/{id}/deliveries/{deliveryId}/retry', { path: { id: webhookId, deliveryId } }, options),
+
+    /**
+     * Starts a job that retries or deletes dead letters: up to 1000 by id, or all that match a filter. `jobs.get` returns its
+     * progress. Scope `webhooks:write`. @throws not_found, webhook_disabled
+     */
+    bulk: (
+      webhookId: string,
+      body: Body<'/webhooks/{id}/deliveries/bulk', 'post'>,
+      options?: RequestOptions,
+    ): Promise<Job> => one('post', '/webhooks/{id}/deliveries/bulk', { path: { id: webhookId }, body }, options),
   }
 }
 

@@ -19,6 +19,7 @@ const BODIES: Record<string, object> = {
   'POST /api-keys': { name: 'Backend', type: 'secret', scopes: ['api_keys:read'] },
   'POST /guests/:id/convert': { email: 'converted@example.com' },
   'POST /webhooks': { url: NOWHERE, events: ['user.created'] },
+  'POST /webhooks/:id/deliveries/bulk': { action: 'retry', deliveryIds: ['dlv_none'] },
   'POST /users/bulk': { action: 'activate', userIds: ['usr_none'] },
   'POST /billing/checkout': { plan: 'pro', successUrl: 'http://localhost:3000/', cancelUrl: 'http://localhost:3000/' },
   'POST /billing/portal': { returnUrl: 'http://localhost:3000/' },

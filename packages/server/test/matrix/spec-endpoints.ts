@@ -112,6 +112,7 @@ export const EXTENSIONS = table(`
   GET    /webhooks/:id                              webhooks:read  200
   POST   /webhooks/:id/rotate                       webhooks:write 200
   DELETE /webhooks/:id/deliveries                   webhooks:write 200
+  POST   /webhooks/:id/deliveries/bulk              webhooks:write 201
   GET    /webhooks/:id/deliveries/:deliveryId       webhooks:read  200
   POST   /webhooks/:id/deliveries/:deliveryId/retry webhooks:write 200
   POST   /webhooks/:id/recover                      webhooks:write 201

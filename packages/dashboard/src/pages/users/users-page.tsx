@@ -4,6 +4,7 @@ import { Plus } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { allows, api } from '../../api.ts'
 import { Button } from '../../components/controls/button.tsx'
+import { useKeptJob } from '../../components/jobs/use-kept-job.ts'
 import { Card } from '../../components/layout/card.tsx'
 import { Page } from '../../components/layout/page.tsx'
 import { curl, EmptyState } from '../../components/layout/states.tsx'
@@ -17,9 +18,10 @@ import { CsvButton } from '../../components/table/csv-button.tsx'
 import { type Column, DataTable } from '../../components/table/data-table.tsx'
 import { FilterSelect, Filters, FilterText, useFilters, useSort } from '../../components/table/filters.tsx'
 import { NoMatches } from '../../components/table/no-matches.tsx'
+import { Selection, SelectionBar, useSelection } from '../../components/table/selection.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
-import { BulkBar, BulkProgress, Selection, tick, useBulk, useSelection } from './bulk.tsx'
+import { BulkActions, BulkProgress, tick } from './bulk.tsx'
 import { CreateUserDialog } from './create-user-dialog.tsx'
 import { TRUST_LEVELS, TrustLevelBadge, trustLevelOf } from './trust-level.tsx'
 
@@ -94,7 +96,7 @@ export function UsersPage() {
   const mayWrite = allows(session, 'users:write')
   const columns = useMemo(() => columnsFor(apps, mayWrite), [apps, mayWrite])
   const selection = useSelection()
-  const bulk = useBulk()
+  const bulk = useKeptJob('users-bulk')
   const filter = { search: values.search, trustLevel: trustLevelOf(values.trust_level), appId: values.app }
   const sort = useSort(SORTABLE)
   const query = useQuery({
@@ -128,7 +130,15 @@ export function UsersPage() {
         </Filters>
         {mayWrite && shown.length > 0 ? (
           <div className="-mt-4">
-            <BulkBar shown={shown} selection={selection} onBegun={bulk.begin} />
+            <SelectionBar shown={shown} selection={selection}>
+              <BulkActions
+                ids={selection.ids}
+                onBegun={(jobId) => {
+                  selection.clear()
+                  bulk.begin(jobId)
+                }}
+              />
+            </SelectionBar>
           </div>
         ) : null}
         <Selection value={selection}>

@@ -17,7 +17,6 @@ import { useApps } from '../../components/records/use-apps.ts'
 import { useFilters } from '../../components/table/filters.tsx'
 import { useSession } from '../../shell/session-context.ts'
 import { DeadLettersTab } from './dead-letters/dead-letters-tab.tsx'
-import { useRetryRun } from './dead-letters/retry-run.ts'
 import { DeliveriesTab } from './deliveries/deliveries-tab.tsx'
 import { TestDialog } from './deliveries/test-dialog.tsx'
 import { formatInWords } from './endpoint/content-fields.tsx'
@@ -101,10 +100,7 @@ function Facts({ webhook }: { webhook: Webhook }) {
 
 function Parts({ webhook, mayWrite }: { webhook: Webhook; mayWrite: boolean }) {
   const { values, set } = useFilters()
-  const { session } = useSession()
   const dead = useDeliveryCount(webhook.id, 'dead_letter')
-  // Held here, not in its tab, so that a run continues while another tab is shown.
-  const runner = useRetryRun(session.tenant.id, webhook.id)
   return (
     <Tabs<Tab>
       label="Webhook sections"
@@ -117,7 +113,7 @@ function Parts({ webhook, mayWrite }: { webhook: Webhook; mayWrite: boolean }) {
         {
           value: 'dead-letters',
           label: dead === undefined || dead === 0 ? 'Dead letters' : `Dead letters (${dead})`,
-          content: <DeadLettersTab webhook={webhook} mayWrite={mayWrite} runner={runner} />,
+          content: <DeadLettersTab webhook={webhook} mayWrite={mayWrite} />,
         },
         { value: 'settings', label: 'Settings', content: <SettingsTab webhook={webhook} mayWrite={mayWrite} /> },
       ]}

@@ -103,6 +103,14 @@ describe('who may call', () => {
       body: { since: '2020-01-01T00:00:00.000Z' },
       names: ['webhook'],
     },
+    {
+      method: 'POST',
+      path: (ids) => `/webhooks/${ids.webhook}/deliveries/bulk`,
+      scope: 'webhooks:write',
+      status: 201,
+      body: { action: 'purge', filter: {} },
+      names: ['webhook'],
+    },
     { method: 'GET', path: (ids) => `/jobs/${ids.job}`, scope: 'webhooks:read', status: 200, names: ['job'] },
     {
       method: 'DELETE',

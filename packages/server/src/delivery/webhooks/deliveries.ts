@@ -86,6 +86,18 @@ export async function retryDelivery(deps: Deps, caller: Caller, id: string, deli
   })
 }
 
+/**
+ * Starts new cycles for those of these deliveries that are dead letters and may be sent again, in the transaction of a job.
+ * @returns their ids
+ */
+export async function retryDeadLetters(tx: Db, of: store.OfWebhook, ids: readonly string[]): Promise<string[]> {
+  const lane = { tenant_id: of.tenantId, lane_id: of.webhookId }
+  await lockLanes(tx, [lane])
+  const restarted = await store.restartDeadLetters(tx, of, ids)
+  if (restarted.length > 0) await makeLanesDue(tx, [lane])
+  return restarted
+}
+
 /** Deletes a webhook's dead letters. @throws not_found */
 export async function purgeDeadLetters(deps: Deps, caller: Caller, id: string): Promise<{ purged: number }> {
   const webhook = await findOwnWebhook(deps.db, caller, id)

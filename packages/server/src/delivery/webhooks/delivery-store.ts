@@ -209,35 +209,61 @@ export function purgeDeadLetters(db: Db, of: OfWebhook, limit: number): Promise<
     select count(*) as n from gone`)
 }
 
-/** How many dead letters a webhook has from this delivery id on. */
-export function countDeadLetters(db: Db, of: OfWebhook, fromId: string): Promise<number> {
-  return db.count(
-    sql`select count(*) as n from deliveries_done where ${ofWebhook(of)} and status = 'dead_letter' and id >= ${fromId}`,
+/** Dead letters in a range of ids; with `eventType` only those of that type. */
+export interface DeadLetters extends OfWebhook {
+  afterId: string
+  untilId: string
+  eventType: string | null
+}
+
+const isDeadLetter = ({ afterId, untilId, eventType, ...of }: DeadLetters) =>
+  sql`${ofWebhook(of)} and status = 'dead_letter' and id > ${afterId} and id <= ${untilId}
+    and (${eventType}::text is null or event_type = ${eventType})`
+
+/** How many dead letters these are. */
+export function countDeadLetters(db: Db, which: DeadLetters): Promise<number> {
+  return db.count(sql`select count(*) as n from deliveries_done where ${isDeadLetter(which)}`)
+}
+
+/** The ids of the first of these dead letters, in ascending order. */
+export async function findDeadLetters(db: Db, which: DeadLetters, limit: number): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(
+    sql`select id from deliveries_done where ${isDeadLetter(which)} order by id limit ${limit}`,
   )
+  return rows.map(({ id }) => id)
 }
 
 /**
- * Starts new cycles for the next dead letters in id order, after `afterId` and up to `untilId`; those that may not be sent
- * again stay. @returns the ids of all that it looked at
+ * Starts new cycles for those of these deliveries that are dead letters; those that may not be sent again stay.
+ * @returns the ids of the former
  */
-export async function restartDeadLetters(
-  tx: Db,
-  of: OfWebhook,
-  afterId: string,
-  untilId: string,
-  limit: number,
-): Promise<string[]> {
+export async function restartDeadLetters(tx: Db, of: OfWebhook, ids: readonly string[]): Promise<string[]> {
   const { tenantId, webhookId } = of
-  const dead = sql`${ofWebhook(of)} and status = 'dead_letter' and id > ${afterId}`
   const rows = await tx.query<{ id: string }>(sql`
-    with old as (select id from deliveries_done where ${dead} and id <= ${untilId} order by id limit ${limit}),
-    ${takeRestartable(sql`d.tenant_id = ${tenantId} and d.webhook_id = ${webhookId} and d.status = 'dead_letter' and d.id > ${afterId}
-      and d.id <= (select max(id) from old)`)},
-    back as (
-      insert into deliveries (tenant_id, webhook_id, id, lane_id, event_id, event_type, cycle, attempts, next_at, created_at)
-      select ${RESTART_COLUMNS} from gone)
-    select id from old order by id`)
-  return rows.map((row) => row.id)
+    with ${takeRestartable(sql`d.tenant_id = ${tenantId} and d.webhook_id = ${webhookId} and d.status = 'dead_letter'
+      and d.id = any(${ids}::text[])`)}
+    insert into deliveries (tenant_id, webhook_id, id, lane_id, event_id, event_type, cycle, attempts, next_at, created_at)
+    select ${RESTART_COLUMNS} from gone returning id`)
+  return rows.map(({ id }) => id)
+}
+
+/** Deletes those of these deliveries that are dead letters, with their attempts. @returns their ids */
+export async function deleteDeadLetters(tx: Db, of: OfWebhook, ids: readonly string[]): Promise<string[]> {
+  const rows = await tx.query<{ id: string }>(sql`
+    with gone as (
+      delete from deliveries_done where ${ofWebhook(of)} and status = 'dead_letter' and id = any(${ids}::text[]) returning id),
+    tried as (delete from attempts a using gone g where a.tenant_id = ${of.tenantId} and a.delivery_id = g.id)
+    select id from gone`)
+  return rows.map(({ id }) => id)
+}
+
+/** The status of each of these deliveries; of those that have not ended: `pending`. */
+export async function findStatuses(db: Db, of: OfWebhook, ids: readonly string[]): Promise<Map<string, string>> {
+  const which = sql`${ofWebhook(of)} and id = any(${ids}::text[])`
+  const rows = await db.query<{ id: string; status: string }>(sql`
+    select id, 'pending' as status from deliveries where ${which}
+    union all select id, status from deliveries_done where ${which}`)
+  return new Map(rows.map(({ id, status }) => [id, status]))
 }
 
 /** How many test deliveries of a webhook have not ended. */

@@ -5,7 +5,7 @@ import { failures, invalid } from '../../platform/http/errors.ts'
 import type { Caller } from '../../platform/http/route.ts'
 import { type Id, idTime } from '../../platform/ids.ts'
 import type { Logger } from '../../platform/observability/log.ts'
-import { lockLanes, makeLanesDue } from '../engine/lanes.ts'
+import { retryDeadLetters } from './deliveries.ts'
 import * as deliveries from './delivery-store.ts'
 import { findOwnWebhook, WEBHOOK_ERRORS } from './service.ts'
 import { findWebhook } from './store.ts'
@@ -23,23 +23,31 @@ interface Recovery extends Record<string, unknown> {
   untilId: string
 }
 
+/** The id before all deliveries since a time. @throws validation_failed for a time in the future */
+export function firstIdSince(deps: Deps, field: string, since: string): string {
+  const sinceMs = Date.parse(since)
+  if (sinceMs > deps.now().getTime()) throw invalid(field, 'Must not be in the future.', 'in_the_future')
+  return `dlv_${idTime(Math.max(0, sinceMs))}`
+}
+
+/** The id after all deliveries until now: a job ends there, so that it does not handle what its own retries create. */
+export const idAfterNow = (deps: Deps): string => `dlv_${idTime(deps.now().getTime() + 1)}`
+
 /**
  * Starts a job that sends every dead letter since a time again. A webhook has one job at a time: if one is running, it is
  * returned, and extended to the earlier time if requested. @throws not_found, webhook_disabled
  */
 export async function recoverDeadLetters(deps: Deps, caller: Caller, id: string, since: string): Promise<Job> {
-  const sinceMs = Date.parse(since)
-  if (sinceMs > deps.now().getTime()) throw invalid('since', 'Must not be in the future.', 'in_the_future')
+  const fromId = firstIdSince(deps, 'since', since)
   return deps.db.tx(async (tx) => {
     // The lock serializes concurrent requests and the steps of the job.
     const webhook = await findOwnWebhook(tx, caller, id, true)
     if (webhook.status === 'disabled') throw fail('webhook_disabled')
-    const fromId = `dlv_${idTime(Math.max(0, sinceMs))}`
     const open = await findOpenJob(tx, caller.tenantId, JOB, { webhookId: webhook.id })
     if (open !== undefined && fromId >= (open.state as Recovery).fromId) return open
-    const total = await deliveries.countDeadLetters(tx, { tenantId: caller.tenantId, webhookId: webhook.id }, fromId)
-    // Up to now, so that the job does not retry dead letters that its own retries create.
-    const untilId = `dlv_${idTime(deps.now().getTime() + 1)}`
+    const untilId = idAfterNow(deps)
+    const of = { tenantId: caller.tenantId, webhookId: webhook.id }
+    const total = await deliveries.countDeadLetters(tx, { ...of, afterId: fromId, untilId, eventType: null })
     const state: Recovery = { webhookId: webhook.id, fromId, afterId: fromId, untilId }
     tx.afterCommit(deps.wake.due)
     if (open !== undefined)
@@ -55,10 +63,8 @@ async function recoverPortion(tx: Db, job: Job): Promise<JobStep> {
   if (webhook === undefined) return { failed: 'The webhook was deleted.' }
   if (webhook.status === 'disabled') return { failed: 'The webhook was disabled. Set its status to active first.' }
   const of = { tenantId: job.tenantId, webhookId }
-  const lane = { tenant_id: job.tenantId, lane_id: webhookId }
-  await lockLanes(tx, [lane])
-  const ids = await deliveries.restartDeadLetters(tx, of, afterId, untilId, PORTION)
-  if (ids.length > 0) await makeLanesDue(tx, [lane])
+  const ids = await deliveries.findDeadLetters(tx, { ...of, afterId, untilId, eventType: null }, PORTION)
+  await retryDeadLetters(tx, of, ids)
   return { progress: ids.length, state: { ...state, afterId: ids.at(-1) ?? afterId }, done: ids.length < PORTION }
 }
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { IdParam, list, one, Paging, type Route, route, secretKey } from '../../platform/http/route.ts'
 import { JobRecord, toJobRecord } from '../jobs/schema.ts'
+import { startBulk } from './bulk.ts'
 import { getDelivery, listDeliveries, purgeDeadLetters, retryDelivery } from './deliveries.ts'
 import { recoverDeadLetters } from './recover.ts'
 import {
@@ -18,6 +19,7 @@ import {
   RecoverWebhook,
   RotatedWebhook,
   RotateWebhook,
+  StartDeliveriesBulk,
   TestWebhook,
   UpdateWebhook,
   Webhook,
@@ -173,6 +175,22 @@ export const webhookRoutes: Route[] = [
       extension: true,
     },
     (deps, { caller, params }) => purgeDeadLetters(deps, caller, params.id),
+  ),
+  route(
+    'POST /webhooks/:id/deliveries/bulk',
+    {
+      summary: 'Retry or purge many dead letters',
+      description:
+        'Starts a job for up to 1000 dead letters by id, or for all that match a filter. `GET /jobs/:id` shows its progress, and in `failures` the deliveries that it left unchanged. The job survives restarts. A dead letter that several jobs or calls retry starts one new cycle of attempts.',
+      callers: write,
+      params: IdParam,
+      body: StartDeliveriesBulk,
+      reply: one(JobRecord),
+      status: 201,
+      errors: ['webhook_disabled'],
+      extension: true,
+    },
+    async (deps, { caller, params, body }) => toJobRecord(await startBulk(deps, caller, params.id, body)),
   ),
   route(
     'GET /webhooks/:id/deliveries/:deliveryId',

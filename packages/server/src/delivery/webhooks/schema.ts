@@ -226,10 +226,35 @@ export const Purged = z
   .object({ purged: z.int().meta({ description: 'How many dead letters were deleted.' }) })
   .meta({ id: 'PurgedDeliveries' })
 
-export const RecoverWebhook = z
+const Since = z.iso
+  .datetime({ offset: true })
+  .meta({ 'x-expected': 'an ISO 8601 time such as 2026-11-21T08:30:00.000Z' })
+
+export const RecoverWebhook = z.strictObject({ since: Since }).meta({ id: 'RecoverWebhook' })
+
+const BULK_DELIVERIES_MAX = 1_000
+
+export const StartDeliveriesBulk = z
   .strictObject({
-    since: z.iso.datetime({ offset: true }).meta({ 'x-expected': 'an ISO 8601 time such as 2026-11-21T08:30:00.000Z' }),
+    action: z.enum(['retry', 'purge']).meta({ description: '`purge` deletes the dead letters permanently.' }),
+    deliveryIds: z
+      .array(z.string().min(1).max(100))
+      .min(1)
+      .max(BULK_DELIVERIES_MAX)
+      .optional()
+      .meta({
+        description: 'The dead letters. An id that names none becomes an entry of the job’s `failures`.',
+        example: ['dlv_01jb2m7x9kq4t8v6w0r3s5y1zc'],
+      }),
+    filter: z
+      .strictObject({
+        eventType: z.string().optional().meta({ description: 'A type of Halfkey or one of yours.' }),
+        since: Since.optional().meta({ description: 'Only deliveries that were created since then.' }),
+      })
+      .optional()
+      .meta({ description: 'Instead of `deliveryIds`: all dead letters that match. `{}` matches all.' }),
   })
-  .meta({ id: 'RecoverWebhook' })
+  .meta({ id: 'StartDeliveriesBulk' })
+export type StartDeliveriesBulk = z.infer<typeof StartDeliveriesBulk>
 
 export const DeliveryParams = z.object({ id: z.string(), deliveryId: z.string() })

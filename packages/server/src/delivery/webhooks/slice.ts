@@ -1,4 +1,5 @@
 import type { Slice } from '../../platform/slice.ts'
+import { stepBulk } from './bulk.ts'
 import { DELIVERY_ERRORS } from './deliveries.ts'
 import { stepRecovery } from './recover.ts'
 import { webhookRoutes } from './routes.ts'
@@ -9,5 +10,5 @@ export const webhookSlice: Slice = {
   routes: webhookRoutes,
   errors: { ...WEBHOOK_ERRORS, ...DELIVERY_ERRORS },
   hooks: { appDeleted: deleteWebhooksOfApp },
-  tasks: (deps) => [(db) => stepRecovery(db, deps.log)],
+  tasks: (deps) => [(db) => stepRecovery(db, deps.log), (db) => stepBulk(db, deps.log)],
 }

@@ -161,6 +161,24 @@ test('a dead letter is listed, retried by its id, and arrives with the same even
   await receiver.close()
 })
 
+test('dead letters of one type are sent again, and which could not be', async () => {
+  const tenant = await service.newTenant()
+  const { receiver, webhook, delivery } = await deadLetter(tenant)
+  receiver.behave(answer(200))
+  await insertDeadLetters(service, tenant, webhook.id, 2)
+  const set = 'update deliveries_done set event_type = $3, attempts = $4 where tenant_id = $1 and id <> $2'
+  await service.sql(set, [tenant.tenantId, delivery.id, 'wallet.created', 100])
+  const none = await run(tenant, ['deliveries', 'retry', '--all-dead-letters', '--type', 'wallet.created'])
+  expect(none.out).toMatch(/^0 dead letters are being sent again/)
+  expect(none.out.match(/was not sent again: This delivery cannot be retried/g)).toHaveLength(2)
+  const done = await run(tenant, ['deliveries', 'retry', '--since', '2020-01-01', '--type', 'user.created', '--json'])
+  expect(JSON.parse(done.out)).toMatchObject({ job: { status: 'succeeded', progress: 1, failures: [] } })
+  await deliveriesIn(tenant, webhook.id, 'succeeded')
+  const wrong = await run(tenant, ['deliveries', 'retry', '--delivery', delivery.id, '--type', 'user.created'])
+  expect([wrong.code, wrong.err.includes('--type needs')]).toEqual([2, true])
+  await receiver.close()
+})
+
 test('all dead letters are sent again by a job that outlives the command', async () => {
   const tenant = await service.newTenant()
   const { receiver, webhook } = await deadLetter(tenant)

@@ -1,6 +1,5 @@
 import { expect, test, vi } from 'vitest'
 import { deliveriesOf } from '../../../src/delivery/engine/delivery.fixture.ts'
-import { eventually } from '../../harness/harness.ts'
 import { SMOKE } from '../stage.ts'
 import { useWebhookTests } from './webhooks.fixture.ts'
 
@@ -9,59 +8,47 @@ vi.setConfig({ testTimeout: 240_000 })
 
 const { newTenant, open, sql, withDeadLetters } = useWebhookTests()
 
-test('many dead letters are retried together: a reload goes on with them, and none is sent twice', async () => {
+const OUTCOME = { name: 'Action on the selected dead letters' }
+
+test('selected dead letters are retried by the server, each once; which could not be is told, also after a reload', async () => {
   const tenant = await newTenant()
   const { receiver, webhook, dead } = await withDeadLetters(tenant, 12)
+  const [worn] = dead
+  await sql('update deliveries_done set attempts = 100 where id = $1', [worn.id])
   const { page, look } = await open(tenant, `/webhooks/${webhook.id}?tab=dead-letters`)
-  let asked = 0
-  // The first few get through, and their answers are lost; the others wait.
-  await page.route('**/retry', async (route) => {
-    asked += 1
-    if (asked <= 3) await route.fetch()
-    await new Promise(() => undefined)
-  })
   await page.getByRole('checkbox', { name: 'Select all on this page' }).click()
   await page.getByText('12 selected').waitFor()
   await look('dead-letters-selected')
   await page.getByRole('button', { name: 'Retry selected' }).click()
+  await page.getByRole('alertdialog').getByText('Retry 12 dead letters').waitFor()
   await page.getByRole('alertdialog').getByRole('button', { name: 'Retry' }).click()
-  await page.getByRole('progressbar').waitFor()
-  await receiver.count('the first three', 3)
-  await page.getByRole('tab', { name: 'Deliveries' }).click()
-  await page.getByRole('tab', { name: /Dead letters/ }).click()
-  await page.getByRole('progressbar').waitFor()
-  await look('dead-letters-retrying')
-  await page.unroute('**/retry')
+  const outcome = page.getByRole('region', OUTCOME)
+  await outcome.getByText('11 dead letters are being sent again. 1 left unchanged.').waitFor()
+  await receiver.count('all but one', 11)
   await page.reload()
-  await page.getByText('12 of 12 sent again.').waitFor()
-  await receiver.count('all', 12)
-  expect(new Set(receiver.received.map(({ event }) => event.id))).toEqual(
-    new Set(dead.map(({ eventId }: { eventId: string }) => eventId)),
-  )
-  await page.getByText('No dead letters').waitFor()
-  expect(receiver.received).toHaveLength(12)
-  await page.getByRole('button', { name: 'Dismiss' }).last().click()
-  await page.getByText('12 of 12 sent again.').waitFor({ state: 'detached' })
+  await outcome.getByText('This delivery cannot be retried').waitFor()
+  await look('dead-letters-retried')
+  expect(await outcome.getByRole('link', { name: worn.id }).getAttribute('href')).toContain(worn.id)
+  expect(new Set(receiver.received.map(({ event }) => event.id)).size).toBe(11)
+  expect(receiver.received).toHaveLength(11)
+  await outcome.getByRole('button', { name: 'Dismiss' }).click()
+  await page.reload()
+  await page.getByRole('checkbox', { name: 'Select all on this page' }).waitFor()
+  expect(await outcome.count()).toBe(0)
 })
 
-test('a run of retries can be cancelled: what was not asked for stays a dead letter', async () => {
+test('selected dead letters are purged after a question, and the others stay', async () => {
   const tenant = await newTenant()
-  const { receiver, webhook } = await withDeadLetters(tenant, 8)
-  const { page } = await open(tenant, `/webhooks/${webhook.id}?tab=dead-letters`)
-  const held: (() => void)[] = []
-  await page.route('**/retry', async (route) => {
-    await new Promise<void>((resolve) => held.push(resolve))
-    await route.continue()
-  })
-  await page.getByRole('checkbox', { name: 'Select all on this page' }).click()
-  await page.getByRole('button', { name: 'Retry selected' }).click()
-  await page.getByRole('alertdialog').getByRole('button', { name: 'Retry' }).click()
-  await eventually('four are asked for', async () => held.length === 4)
-  await page.getByRole('button', { name: 'Cancel the rest' }).click()
-  for (const release of held) release()
-  await page.getByText('4 of 8 sent again, 4 cancelled.').waitFor()
-  await receiver.count('the four', 4)
-  expect(await deliveriesOf(tenant, webhook.id, '&status=dead_letter')).toHaveLength(4)
+  const { webhook, dead } = await withDeadLetters(tenant, 3)
+  const [first, second, kept] = dead
+  const { page, look } = await open(tenant, `/webhooks/${webhook.id}?tab=dead-letters`)
+  for (const { eventId } of [first, second]) await page.getByRole('checkbox', { name: new RegExp(eventId) }).click()
+  await page.getByRole('button', { name: 'Purge selected' }).click()
+  await page.getByRole('alertdialog').getByText('Delete 2 dead letters').waitFor()
+  await look('dead-letters-purge-selected')
+  await page.getByRole('alertdialog').getByRole('button', { name: 'Purge' }).click()
+  await page.getByRole('region', OUTCOME).getByText('2 dead letters deleted.').waitFor()
+  expect((await deliveriesOf(tenant, webhook.id)).map(({ id }: { id: string }) => id)).toEqual([kept.id])
 })
 
 test('all dead letters since a time are recovered by the server, and a reload still shows how far it is', async () => {
@@ -92,19 +79,19 @@ test('all dead letters since a time are recovered by the server, and a reload st
   await page.reload()
   await page.getByText('2 of 5').waitFor()
   await page.unroute('**/jobs/*')
-  await page.getByText('Retry finished: 5 of 5 dead letters are being sent again.').waitFor()
+  await page.getByText('5 dead letters are being sent again.').waitFor()
   await page.getByRole('button', { name: 'Dismiss' }).last().click()
   await page.reload()
   await page.getByText('No dead letters').waitFor()
   await look('dead-letters-empty')
-  expect(await page.getByText('Retry finished').count()).toBe(0)
+  expect(await page.getByText('are being sent again').count()).toBe(0)
 })
 
 test('dead letters are purged only after the word was typed', async () => {
   const tenant = await newTenant()
   const { receiver, webhook } = await withDeadLetters(tenant, 2)
   const { page, look } = await open(tenant, `/webhooks/${webhook.id}?tab=dead-letters`)
-  await page.getByRole('button', { name: 'Purge…' }).click()
+  await page.getByRole('button', { name: 'Purge all…' }).click()
   const dialog = page.getByRole('alertdialog')
   const purge = dialog.getByRole('button', { name: 'Purge' })
   expect(await purge.isDisabled()).toBe(true)

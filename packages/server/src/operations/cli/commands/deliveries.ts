@@ -109,10 +109,12 @@ async function watch(remote: Remote, context: CliContext, job: Job): Promise<Res
     }
   })
   if (seen.status === 'failed') throw new CommandError(`The job ${job.id} failed: ${seen.error}`)
+  const { progress: done, total, failures } = seen
   const line = interrupted
-    ? `The job ${job.id} continues: ${seen.progress} of ${seen.total}. To check it again: ${again}`
-    : `${seen.progress} dead letters are being sent again (job ${job.id}).`
-  return { data: { job: seen }, lines: [line] }
+    ? `The job ${job.id} continues: ${done} of ${total}. To check it again: ${again}`
+    : `${done - failures.length} dead letters are being sent again (job ${job.id}).`
+  const refused = failures.map(({ id, message }) => `${id} was not sent again: ${message}`)
+  return { data: { job: seen }, lines: [line, ...refused] }
 }
 
 /** `halfkey deliveries retry` */
@@ -121,20 +123,26 @@ export const deliveriesRetry = defineCommand({
   summary: 'Send a delivery again, or all dead letters of a webhook',
   details: `The event keeps its id. For one delivery, the command waits until it was sent, and fails if the receiver refused it. For many, a job of the service sends them: it continues even if this command ends, and --job shows its progress.
 Needs a key with the scope webhooks:write.`,
-  examples: ['halfkey deliveries retry --all-dead-letters', 'halfkey deliveries retry --since 2026-11-01T00:00:00Z'],
+  examples: [
+    'halfkey deliveries retry --all-dead-letters',
+    'halfkey deliveries retry --since 2026-11-01T00:00:00Z --type acme.invoice.paid',
+  ],
   options: (command) =>
     remoteOptions(command)
       .option('--webhook <id>', 'the webhook (default: the only one)')
       .option('--delivery <id>', 'send this delivery again')
       .option('--all-dead-letters', 'send all dead letters again')
       .option('--since <time>', 'send the dead letters since then again')
+      .option('--type <type>', 'with --all-dead-letters or --since: only events of this type')
       .option('--job <id>', 'show the progress of an earlier retry'),
-  async run({ delivery, allDeadLetters, since, job, ...options }, context) {
+  async run({ delivery, allDeadLetters, since, type, job, ...options }, context) {
     const ways = [delivery, allDeadLetters, since, job].filter((way) => way !== undefined)
     if (ways.length !== 1)
       throw new UsageError(
         'Say what to send again: exactly one of --delivery dlv_…, --all-dead-letters, --since TIME, --job job_….',
       )
+    if (type !== undefined && (delivery ?? job) !== undefined)
+      throw new UsageError('--type needs --all-dead-letters or --since.')
     const sinceMs = Date.parse(since ?? '1970-01-01T00:00:00Z')
     if (Number.isNaN(sinceMs)) throw new UsageError('--since must be a time such as 2026-11-01T00:00:00Z.')
     return withRemote(options, async (remote) => {
@@ -147,7 +155,12 @@ Needs a key with the scope webhooks:write.`,
       if (delivery !== undefined) return retryOne(remote, context, webhook, delivery)
       checkSends(webhook, remote, context)
       const since = new Date(sinceMs).toISOString()
-      return watch(remote, context, await client.webhooks.recover(webhook.id, { since }))
+      const { recover, deliveries } = client.webhooks
+      const started =
+        type === undefined
+          ? await recover(webhook.id, { since })
+          : await deliveries.bulk(webhook.id, { action: 'retry', filter: { since, eventType: type } })
+      return watch(remote, context, started)
     })
   },
 })
