@@ -4,6 +4,7 @@ import { type ColumnDef, tableFeatures, useTable } from '@tanstack/react-table'
 import { ArrowDown, ArrowUp, ChevronLeft, ChevronRight, ChevronsUpDown } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { Button } from '../controls/button.tsx'
+import { Select } from '../controls/select.tsx'
 import { ErrorState, Loading } from '../layout/states.tsx'
 import { useFilters, useSort } from './filters.tsx'
 
@@ -20,12 +21,15 @@ type Slot = 'lead' | 'title' | 'side' | 'detail' | 'when' | 'act'
 /** A list begins with the newest record: by its time, or in the audit log by its number. */
 const isTime = (field: string | undefined) => field === 'createdAt' || field === 'seq'
 
-/** The order that is shown, and how a click on a header changes it. Without one in the URL, the newest come first. */
+/** The order that is shown, and how it is changed. Without one in the URL, the newest come first. */
 function useOrder(sortable: Readonly<Record<string, string>>) {
   const { set } = useFilters()
   const newest = Object.values(sortable).find(isTime)
   const sort = useSort(sortable) ?? `-${newest}`
+  const choose = (next: string) => set({ sort: next === `-${newest}` ? undefined : next })
   return {
+    sort,
+    choose,
     /** Undefined for a column that cannot be sorted. */
     of(columnId: string): 'ascending' | 'descending' | 'none' | undefined {
       const field = sortable[columnId]
@@ -35,8 +39,7 @@ function useOrder(sortable: Readonly<Record<string, string>>) {
     change(columnId: string) {
       const field = sortable[columnId] as string
       const descending = sort === field || (sort !== `-${field}` && isTime(field))
-      const next = descending ? `-${field}` : field
-      set({ sort: next === `-${newest}` ? undefined : next })
+      choose(descending ? `-${field}` : field)
     },
   }
 }
@@ -62,6 +65,44 @@ function SortButton({
       {children}
       <Icon aria-hidden className="size-3.5" />
     </button>
+  )
+}
+
+/** Both orders of each column that sorts, the one first that a click on its header begins with. */
+function orderOptions(
+  columns: readonly { id?: string; header?: unknown }[],
+  sortable: Readonly<Record<string, string>>,
+) {
+  return Object.entries(sortable).flatMap(([columnId, field]) => {
+    const name = String(columns.find(({ id }) => id === columnId)?.header)
+    return isTime(field)
+      ? [
+          { value: `-${field}`, label: `${name}, newest first` },
+          { value: field, label: `${name}, oldest first` },
+        ]
+      : [
+          { value: field, label: `${name}, A to Z` },
+          { value: `-${field}`, label: `${name}, Z to A` },
+        ]
+  })
+}
+
+/** Replaces the headers, which sort, on a narrow screen. */
+function SortSelect({
+  order,
+  options,
+}: {
+  order: { sort: string; choose: (sort: string) => void }
+  options: readonly { value: string; label: string }[]
+}) {
+  if (options.length === 0) return null
+  return (
+    <div className="flex items-center gap-3 px-4 pb-3 md:hidden">
+      <span aria-hidden className="flex-none text-sm text-soft">
+        Sort by
+      </span>
+      <Select label="Sort by" value={order.sort} options={options} onChange={order.choose} className="min-w-0 flex-1" />
+    </div>
   )
 }
 
@@ -107,6 +148,7 @@ export function DataTable<T extends object>({
   if (records.length === 0 && page === 1) return empty
   return (
     <>
+      <SortSelect order={order} options={orderOptions(columns, sortable)} />
       <div className="overflow-x-auto" aria-busy={query.isFetching}>
         {/* On a narrow screen the table is styled as blocks: without these roles assistive technology would not see a table. */}
         <table role="table" aria-label={label} className="rows w-full text-left text-sm">

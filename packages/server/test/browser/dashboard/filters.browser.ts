@@ -112,6 +112,33 @@ test('column headers sort a list, by keyboard too, and the address keeps the ord
   }
 })
 
+test('on a phone, where headers have no room, a select sorts the list', async () => {
+  const tenant = await stage.service.newTenant()
+  for (const email of ['mia@example.com', 'zoe@example.com', 'ada@example.com'])
+    expectStatus(await tenant.post('/users', { email }), 201)
+  const { page, look } = await stage.arrive(tenant, { path: '/users', phone: true })
+  const links = page.getByRole('table', { name: 'Users' }).getByRole('link')
+  const sortBy = page.getByRole('combobox', { name: 'Sort by' })
+  await sortBy.getByText('Created, newest first').waitFor()
+  const choose = async (order: string, ...names: string[]) => {
+    await sortBy.click()
+    await page.getByRole('option', { name: order }).click()
+    await eventually(order, async () => {
+      const shown = await links.allTextContents()
+      return shown.map((text) => text.split('@')[0]).join() === names.join()
+    })
+  }
+  await choose('User, Z to A', 'zoe', 'mia', 'ada')
+  expect(new URL(page.url()).search).toBe('?sort=-email')
+  await look('users-sorted-phone')
+  await choose('User, A to Z', 'ada', 'mia', 'zoe')
+  await choose('Created, oldest first', 'mia', 'zoe', 'ada')
+  await choose('Created, newest first', 'ada', 'zoe', 'mia')
+  expect(new URL(page.url()).search).toBe('')
+  await page.setViewportSize({ width: 1280, height: 800 })
+  expect(await sortBy.isVisible()).toBe(false)
+})
+
 test('an id without a name stays in its column of the audit log', async () => {
   const tenant = await stage.service.newTenant()
   const user = expectStatus(await tenant.post('/users', { email: 'ada@example.com' }), 201)
