@@ -36,4 +36,3 @@ if (installed === undefined) {
 }
 const { astToString, default: generate } = await import('openapi-typescript')
 writeFileSync(TYPES, `${header}\n${astToString(await generate(JSON.parse(document)))}`)
-console.log('Generated packages/sdk/src/api.gen.ts')

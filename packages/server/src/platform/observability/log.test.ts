@@ -20,6 +20,14 @@ test('a terminal shows a line with its time, level and fields, and requests only
   expect(all('debug')[0]).toMatch(/ info {2}request route=\/v1\/users status=200$/)
 })
 
+test('a warning on a terminal names its causes; their stacks are for errors and for debug', () => {
+  const err = new Error('timeout', { cause: new Error('connection lost') })
+  const line = (level: string, severity: 'warn' | 'error') => written(level, (log) => log[severity]({ err }, 'away'))[0]
+  expect(line('info', 'warn')).toMatch(/ away\n {2}Error: timeout\n {2}caused by: Error: connection lost$/)
+  expect(line('info', 'error')).toMatch(/Error: timeout\n +at /)
+  expect(line('debug', 'warn')).toMatch(/Error: timeout\n +at /)
+})
+
 test('what an error quotes cannot command the terminal, and looks like no secret', () => {
   const [line = ''] = written('info', (log) =>
     log.error({ err: new Error('no user \u001b[2J\u009b2J with hk_sk_0123456789abcdef') }, 'a call failed'),

@@ -46,13 +46,13 @@ export function openLog(level: string, stream?: DestinationStream): OpenLog {
   }
 }
 
-/** Lines for a person at a terminal: the time, the message, what it is about. Requests are shown at `debug` only. */
+/** Lines for a person at a terminal: the time, the message, what it is about. Requests, and the stacks of warnings, are shown at `debug` only. */
 export function openTerminalLog(level: string, write: (line: string) => void): OpenLog {
-  const showsRequests = level === 'debug'
+  const isDebug = level === 'debug'
   const sink = {
     write(json: string) {
-      const line = terminalLine(JSON.parse(json))
-      if (showsRequests || line.message !== REQUEST) write(line.text)
+      const line = terminalLine(JSON.parse(json), isDebug)
+      if (isDebug || line.message !== REQUEST) write(line.text)
     },
   }
   return { log: createLogger(level, sink), flush: () => {} }
