@@ -50,7 +50,10 @@ async function settle(tx: Db, deps: Deps, cause: Call, action: AuditOnlyAction, 
 function refused(deps: Deps, error: unknown): unknown {
   const constraint = violatedConstraint(error)
   if (constraint === 'event_types_name')
-    return fail('already_exists').about('name', 'An event type of the app has this name. It may be archived.')
+    return fail('already_exists').about(
+      'name',
+      'The app already has an event type with this name. Change it, or restore it if it is archived.',
+    )
   if (constraint !== 'event_types_app_fk') return error
   // The app was deleted after it was looked up.
   forgetApps(deps)
@@ -88,7 +91,7 @@ export async function createEventType(deps: Deps, call: Call, input: CreateEvent
       throw fail('event_type_limit_reached', [
         {
           code: 'event_type_limit_reached',
-          message: `A tenant may have at most ${TYPES_MAX} event types.`,
+          message: `A tenant may have at most ${TYPES_MAX} event types, including archived ones. Use one type for each kind of change, and put ids in \`data\`.`,
           limit: TYPES_MAX,
         },
       ])
@@ -178,10 +181,14 @@ export async function checkTypes(deps: Deps, caller: Caller, events: readonly Ty
     if (known === undefined)
       throw fail('event_type_unknown').about(
         field('type'),
-        `The app has no event type "${type}". Create it with POST /event-types, or check its spelling.`,
+        `The app has no event type "${type}". Check the spelling, or create the type with POST /event-types.`,
       )
     if (known.status === 'archived')
-      throw fail('event_type_archived').about(field('type'), `The event type "${type}" is archived.`, { id: known.id })
+      throw fail('event_type_archived').about(
+        field('type'),
+        `The event type "${type}" is archived. Restore it, or publish another type.`,
+        { id: known.id },
+      )
     return known.schema === null ? [] : [{ field: field('data'), schema: known.schema, data }]
   })
   await requireValid(deps, caller.tenantId, checked)
@@ -198,7 +205,7 @@ export async function exampleOf(
   if (found === undefined)
     throw invalid(
       field,
-      'Must be an event type of Halfkey (GET /webhooks/event-types) or yours (GET /event-types).',
+      'Must be one of Halfkey’s event types (GET /webhooks/event-types) or one of yours (GET /event-types).',
       'not_allowed',
     )
   return found.example ?? {}
@@ -223,7 +230,7 @@ export async function checkSubscriptions(
   if (wrong !== -1)
     throw invalid(
       field(wrong),
-      `"${entries[wrong]}" is no event type. Use a type of Halfkey (GET /webhooks/event-types lists them), a type of yours (GET /event-types), a family such as user.*, or *.`,
+      `"${entries[wrong]}" is not an event type. Use one of Halfkey’s types (GET /webhooks/event-types), one of yours (GET /event-types), a family such as user.*, or *.`,
     )
 }
 

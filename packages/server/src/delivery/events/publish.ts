@@ -76,7 +76,11 @@ function refuseRepeats(publications: readonly Publication[], fieldOf: FieldOf): 
     if (key === null) return
     const name = keys.nameOf(key)
     if (seen.has(name))
-      throw invalid(fieldOf(at, 'idempotencyKey'), 'Another event of this call has the same key.', 'repeated')
+      throw invalid(
+        fieldOf(at, 'idempotencyKey'),
+        'Another event in this call has the same `idempotencyKey`. Give each event a different one.',
+        'repeated',
+      )
     seen.add(name)
   })
 }

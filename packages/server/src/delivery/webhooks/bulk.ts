@@ -84,7 +84,7 @@ async function handlePortion(tx: Db, job: Job): Promise<JobStep> {
   const webhook = await findWebhook(tx, { tenantId: job.tenantId, appId: null }, webhookId, true)
   if (webhook === undefined) return { failed: 'The webhook was deleted.' }
   if (action === 'retry' && webhook.status === 'disabled')
-    return { failed: 'The webhook was disabled. Set its status to active first.' }
+    return { failed: 'The webhook was disabled. Set its `status` to `active`, then start the job again.' }
   const of = { tenantId: job.tenantId, webhookId }
   const ids =
     waiting?.slice(0, PORTION) ??

@@ -61,7 +61,8 @@ async function recoverPortion(tx: Db, job: Job): Promise<JobStep> {
   const { webhookId, afterId, untilId } = state
   const webhook = await findWebhook(tx, { tenantId: job.tenantId, appId: null }, webhookId, true)
   if (webhook === undefined) return { failed: 'The webhook was deleted.' }
-  if (webhook.status === 'disabled') return { failed: 'The webhook was disabled. Set its status to active first.' }
+  if (webhook.status === 'disabled')
+    return { failed: 'The webhook was disabled. Set its `status` to `active`, then start the job again.' }
   const of = { tenantId: job.tenantId, webhookId }
   const ids = await deliveries.findDeadLetters(tx, { ...of, afterId, untilId, eventType: null }, PORTION)
   await retryDeadLetters(tx, of, ids)

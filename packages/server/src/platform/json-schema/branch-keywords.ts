@@ -27,7 +27,10 @@ const definitions =
 
 const reference: Keyword = (ref, _, compiler) => {
   if (!isText(ref) || !/^#(\/|$)/.test(ref))
-    return compiler.refuse(['$ref'], 'Must be a local reference, which begins with `#/`: nothing else is read.')
+    return compiler.refuse(
+      ['$ref'],
+      'Must be a local reference that begins with `#/`. Halfkey does not load other schemas.',
+    )
   let pointer = ''
   try {
     pointer = decodeURIComponent(ref.slice(1))

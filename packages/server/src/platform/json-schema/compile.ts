@@ -34,7 +34,11 @@ function refuseEndless(nodes: ReadonlyMap<string, Node>): void {
   const open = new Set<Node>()
   const visit = (node: Node): void => {
     if (done.has(node)) return
-    if (open.has(node)) throw new SchemaRefused([], 'A `$ref` leads back to itself without an end.')
+    if (open.has(node))
+      throw new SchemaRefused(
+        [],
+        'A `$ref` refers back to itself in an endless loop. Remove one reference of the loop.',
+      )
     open.add(node)
     node.inPlace.forEach(visit)
     open.delete(node)
@@ -93,7 +97,7 @@ export function compile(schema: unknown, engine: PatternEngine): Compiled {
     nodes.set(pointer, node)
     if (typeof part === 'boolean') return node
     if (!isObject(part)) throw new SchemaRefused(path, 'Must be a schema: an object, or true or false.')
-    if (nodes.size > SCHEMAS_MAX) throw new SchemaRefused([], `Must have at most ${SCHEMAS_MAX} schemas in it.`)
+    if (nodes.size > SCHEMAS_MAX) throw new SchemaRefused([], `Must contain at most ${SCHEMAS_MAX} subschemas.`)
     const compiler = compilerAt(node, pointer, path)
     checkIdentity(part, path, compiler)
     for (const [name, value] of Object.entries(part)) {
@@ -112,7 +116,7 @@ export function compile(schema: unknown, engine: PatternEngine): Compiled {
   for (const { from, path, pointer } of references) {
     const target = nodes.get(pointer)
     if (target === undefined)
-      throw new SchemaRefused(path, 'Must lead to a schema inside this one, for example `#/$defs/amount`.')
+      throw new SchemaRefused(path, 'Must refer to a part of this schema, for example `#/$defs/amount`.')
     from.inPlace.push(target)
   }
   refuseEndless(nodes)
@@ -121,6 +125,6 @@ export function compile(schema: unknown, engine: PatternEngine): Compiled {
 
 function checkIdentity(part: Record<string, unknown>, path: readonly string[], { refuse }: Compiler): void {
   if (part.$schema !== undefined && !(typeof part.$schema === 'string' && DIALECT.test(part.$schema)))
-    refuse(['$schema'], 'Must be https://json-schema.org/draft/2020-12/schema, or absent.')
-  if (part.$id !== undefined && path.length > 0) refuse(['$id'], 'Only the whole schema may have an `$id`.')
+    refuse(['$schema'], 'Must be https://json-schema.org/draft/2020-12/schema. You can also omit it.')
+  if (part.$id !== undefined && path.length > 0) refuse(['$id'], 'Only the top level of a schema may have an `$id`.')
 }

@@ -58,7 +58,8 @@ const prefixItems: Keyword = (parts, _, compiler) => {
 const contains: Keyword = (part, schema, compiler) => {
   const node = compiler.node(['contains'], part)
   const { minContains: least = 1, maxContains: most = Number.POSITIVE_INFINITY } = schema
-  if (!isNumber(least) || !isNumber(most)) return compiler.refuse(['contains'], 'Its limits must be numbers.')
+  if (!isNumber(least) || !isNumber(most))
+    return compiler.refuse(['contains'], '`minContains` and `maxContains` must be numbers.')
   return (run, value, path, seen) => {
     if (!isList(value)) return true
     let found = 0

@@ -41,7 +41,7 @@ export const fresh = (seen: Seen | null): Seen | null =>
 
 /** The schemas in an object or a list, by their keys. */
 export function nodesOf(name: string, parts: unknown, compiler: Compiler, inPlace: boolean): [string, Node][] {
-  if (typeof parts !== 'object' || parts === null) return compiler.refuse([name], 'Must hold schemas.')
+  if (typeof parts !== 'object' || parts === null) return compiler.refuse([name], 'Must contain schemas.')
   return Object.entries(parts).map(([key, part]) => [key, compiler.node([name, key], part, inPlace)])
 }
 
