@@ -1,4 +1,5 @@
 import {
+  type AnyRoute,
   createRootRoute,
   createRoute,
   createRouter,
@@ -79,6 +80,16 @@ const routes = [
   page('/settings', () => import('./pages/settings/settings-page.tsx'), 'SettingsPage'),
   page('/settings/apps/$appId', () => import('./pages/settings/app-page.tsx'), 'AppPage'),
 ]
+
+/** Loads the code of the page in the URL, so that it is there when the session is known. */
+export function preloadPage(): void {
+  const pages = new Map<string, AnyRoute>(Object.entries(router.routesById))
+  for (const { routeId } of router.matchRoutes(router.latestLocation)) {
+    const component: { preload?: () => Promise<unknown> | undefined } = pages.get(routeId)?.options.component ?? {}
+    // A failure is shown when the page is opened.
+    component.preload?.()?.catch(() => undefined)
+  }
+}
 
 /** The pages by their addresses below `/dashboard`. */
 export const router = createRouter({

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from 'react'
 import { type DashboardSession, messageOf, onSessionEnd, readSession, setTenant, signIn, signOut } from '../api.ts'
 import { ErrorState, Loading } from '../components/layout/states.tsx'
 import { queryClient } from '../query-client.ts'
-import { router } from '../router.tsx'
+import { preloadPage, router } from '../router.tsx'
 import { SessionContext, type SessionHolder } from './session-context.ts'
 import { SignIn } from './sign-in.tsx'
 
@@ -77,7 +77,10 @@ let arrival: Promise<State> | undefined
 export function SessionGate() {
   const [state, setState] = useState<State>({ is: 'looking' })
   useEffect(() => {
-    arrival ??= arrive()
+    if (arrival === undefined) {
+      arrival = arrive()
+      preloadPage()
+    }
     void arrival.then(setState)
     onSessionEnd(() => {
       queryClient.clear()
