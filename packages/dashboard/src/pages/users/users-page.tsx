@@ -33,11 +33,12 @@ function Who({ user }: { user: User }) {
   const first = user.email ?? user.name ?? user.externalId
   const second = user.email === null ? null : user.name
   return (
-    <div className="flex min-w-0 items-baseline gap-2">
+    // The name is shown where there is room for it: otherwise it wraps out of sight. The padding leaves room for a focus ring.
+    <div className="-m-1 flex h-8 min-w-0 flex-wrap items-baseline gap-x-2 overflow-hidden p-1 leading-6">
       <RecordLink id={user.id} className="min-w-0 flex-none max-w-full truncate font-medium">
         {first === null ? <ShortId id={user.id} className="max-w-64" /> : <UserText>{first}</UserText>}
       </RecordLink>
-      {second === null ? null : <UserText className="min-w-0 flex-1 text-soft max-md:hidden">{second}</UserText>}
+      {second === null ? null : <UserText className="min-w-24 flex-1 text-soft max-md:hidden">{second}</UserText>}
     </div>
   )
 }

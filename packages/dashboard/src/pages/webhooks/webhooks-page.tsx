@@ -70,7 +70,12 @@ function Trouble({ webhook }: { webhook: Webhook }) {
         </Link>
       )}
       {retrying === 0 ? null : (
-        <Link to={to} search={{ status: 'retrying' } as never} className="hover:underline">
+        // A phone has room for one of them beside the endpoint.
+        <Link
+          to={to}
+          search={{ status: 'retrying' } as never}
+          className={`hover:underline ${dead === 0 ? '' : 'max-md:hidden'}`}
+        >
           <Badge tone="warn">{`${retrying} retrying`}</Badge>
         </Link>
       )}
