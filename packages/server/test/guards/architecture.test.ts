@@ -68,7 +68,12 @@ const PURE = [
 /** What other slices see of the embedded ledger; the rest is behind the port. */
 const LEDGER_OPEN = ['wallets/ledger/embedded/template-catalogue.ts']
 /** What the webhook slice sees of its engine. */
-const ENGINE_OPEN = ['delivery/engine/lanes.ts', 'delivery/engine/content/message.ts', 'delivery/engine/send.ts']
+const ENGINE_OPEN = [
+  'delivery/engine/content/message.ts',
+  'delivery/engine/lanes.ts',
+  'delivery/engine/options/options.ts',
+  'delivery/engine/send.ts',
+]
 
 const isRoot = (file: SourceFile) => file.path === file.room
 const isProcess = (file: SourceFile) => isRoot(file) || file.room === 'operations'

@@ -37,6 +37,8 @@ export interface Claimed {
   /** Null, like the payload, if the webhook no longer exists. */
   format: Shape['format'] | null
   payload: Shape['payload'] | null
+  /** Null for a webhook without own headers, OAuth or a client certificate. */
+  options_sealed: Buffer | null
   slow: boolean
   /** How many deliveries of the lane may be sent at once. */
   cap: number
@@ -113,7 +115,7 @@ export const LIMIT = sql`(case when l.ahead > l.cap and h.all_held = h.own_held 
 /** What a send needs of a delivery `d`, its event `e` and its webhook `w`. */
 export const CLAIMED_FIELDS = sql`
   d.tenant_id, d.webhook_id, d.id, d.lane_id, d.event_id, d.event_type, d.ordering_key, d.lease_id, d.cycle, d.retry, d.attempts,
-  e.body, e.app_id as event_app_id, w.url, w.app_id, w.secret_sealed, w.format, w.payload,
+  e.body, e.app_id as event_app_id, w.url, w.app_id, w.secret_sealed, w.format, w.payload, w.options_sealed,
   case when w.previous_secret_until > now() then w.previous_secret_sealed end as previous_secret_sealed`
 
 function leaseRows(

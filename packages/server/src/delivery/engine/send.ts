@@ -7,9 +7,11 @@ import { hmacSha256, open } from '../../platform/security/crypto.ts'
 import type { Claimed } from './claim.ts'
 import type { Outcome } from './complete.ts'
 import { messageOf, type Shape } from './content/message.ts'
+import { createOptionsOf, type WebhookOptions } from './options/options.ts'
 import { nextAfterFailure } from './retry.ts'
 
 const CACHED_KEYS_MAX = 10_000
+const USER_AGENT = 'Halfkey-Webhooks/1'
 
 /** A webhook's secret as the HMAC key of each of the two schemes. */
 export interface SigningKey {
@@ -87,6 +89,12 @@ export function isSendable(row: Claimed): row is Sendable {
   return row.body !== null && row.url !== null && row.secret_sealed !== null
 }
 
+/** Their names were checked when they were stored: none is one of Halfkey's but for the user agent. */
+function addOwnHeaders(headers: Record<string, string>, options: WebhookOptions): void {
+  for (const [name, value] of options.headers) headers[name] = value
+  if (!options.headers.some(([name]) => name.toLowerCase() === 'user-agent')) headers['user-agent'] = USER_AGENT
+}
+
 /** The trace attributes of an attempt: ids, without the receiver's address. */
 const spanOf = (row: Sendable) => ({
   'halfkey.tenant.id': row.tenant_id,
@@ -107,14 +115,21 @@ const told = ({ ok, statusCode, error }: SendResult): Told => ({
 /** Sends one claimed delivery: signs the bytes with a fresh timestamp, posts them, judges the answer. Never throws. */
 export function createSender(deps: Pick<Deps, 'keys' | 'egress' | 'config' | 'log' | 'tracing'>) {
   const signingKeyOf = createSigningKeys(deps)
+  const optionsOf = createOptionsOf(deps)
 
   async function post(row: Sendable, databaseNowMs: number) {
     const current = await signingKeyOf(row, row.secret_sealed)
     const previous = row.previous_secret_sealed === null ? null : await signingKeyOf(row, row.previous_secret_sealed)
     const message = messageOf(row, { tenantId: row.tenant_id, appId: row.event_app_id, body: row.body })
     const headers = signatureHeaders(row.event_id, message.body, current, previous, Math.floor(databaseNowMs / 1000))
-    Object.assign(headers, message.headers, { 'user-agent': 'Halfkey-Webhooks/1' })
-    return deps.egress.post({ url: row.url, headers, body: message.body, timeoutMs: deps.config.webhookTimeoutMs })
+    Object.assign(headers, message.headers)
+    const request = { url: row.url, headers, body: message.body, timeoutMs: deps.config.webhookTimeoutMs }
+    if (row.options_sealed === null) headers['user-agent'] = USER_AGENT
+    else {
+      const owner = { tenantId: row.tenant_id, webhookId: row.webhook_id }
+      addOwnHeaders(headers, await optionsOf(owner, row.options_sealed))
+    }
+    return deps.egress.post(request)
   }
 
   /** @param databaseNowMs the database's clock now: the worker's own may be wrong */

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Metadata, Paging, sortedBy, Time, Times } from '../../platform/http/route.ts'
+import { ChangedOptions, NewOptions, ShownOptions } from './options/schema.ts'
 
 const URL_CHARS_MAX = 2_048
 const GRACE_SECONDS_MAX = 30 * 86_400
@@ -54,6 +55,7 @@ export const Webhook = z
     appId: z.string().nullable().meta({
       description: 'The app whose events it gets. With null, it gets the events of all apps and of the tenant.',
     }),
+    ...ShownOptions.shape,
     metadata: z.record(z.string(), z.string()),
     ...Times,
   })
@@ -77,6 +79,7 @@ export const CreateWebhook = z
     payload: Payload.optional(),
     description: Description.nullable().optional(),
     appId: z.string().nullable().optional(),
+    ...NewOptions,
     metadata: Metadata.optional(),
   })
   .meta({ id: 'CreateWebhook' })
@@ -91,6 +94,7 @@ export const UpdateWebhook = z
     payload: Payload.optional(),
     description: Description.nullable().optional(),
     status: z.enum(['active', 'paused']).optional(),
+    ...ChangedOptions,
     metadata: z.record(z.string().max(200), z.string().nullable()).optional(),
   })
   .meta({ id: 'UpdateWebhook' })

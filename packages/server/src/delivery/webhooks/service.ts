@@ -15,6 +15,7 @@ import { newWebhookSecret, seal } from '../../platform/security/crypto.ts'
 import { listScope, lockAppForShare, resolveApp } from '../../tenancy/apps/service.ts'
 import { webhookSecretContext } from '../engine/send.ts'
 import { checkSubscriptions } from '../event-types/service.ts'
+import { changeOptions } from './options/change.ts'
 import type { CheckFilter, CreateWebhook, ListWebhooks, RotateWebhook, UpdateWebhook, Webhook } from './schema.ts'
 import * as store from './store.ts'
 
@@ -102,10 +103,13 @@ export async function createWebhook(
     secret_last4: secret.slice(-4),
     previous_secret_sealed: null,
     previous_secret_until: null,
+    options: null,
+    options_sealed: null,
     metadata: mergeMetadata({}, input.metadata),
     created_at: now,
     updated_at: now,
   }
+  Object.assign(row, await changeOptions(deps, row, input, row.url))
   await deps.db.tx(async (tx) => {
     if (appId !== null && !(await lockAppForShare(tx, caller.tenantId, appId))) throw notFoundField('appId')
     // Not locked, because every creation would wait for the lock. Concurrent creations may exceed the limit slightly.
@@ -158,6 +162,7 @@ export async function updateWebhook(deps: Deps, call: Call, id: string, input: U
     if (input.events !== undefined)
       await checkEventNames(tx, { tenantId: before.tenant_id, appId: before.app_id }, input.events)
     const row = changedRow(before, input)
+    Object.assign(row, await changeOptions(deps, before, input, row.url))
     row.updated_at = deps.now()
     await store.updateWebhook(tx, row)
     await tell(tx, deps, call, 'webhook.updated', row)

@@ -4,6 +4,7 @@ import { insertion, json, matching, update, wire } from '../../platform/db/rows.
 import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { lockLanes, testLaneId } from '../engine/lanes.ts'
+import { NO_OPTIONS, type ShownOptions } from './options/schema.ts'
 import type { Webhook } from './schema.ts'
 
 /** A webhook as the table holds it. */
@@ -25,6 +26,8 @@ export interface WebhookRow {
   secret_last4: string
   previous_secret_sealed: Buffer | null
   previous_secret_until: Date | null
+  options: ShownOptions | null
+  options_sealed: Buffer | null
   metadata: Record<string, string>
   created_at: Date
   updated_at: Date
@@ -32,10 +35,11 @@ export interface WebhookRow {
 
 /** A row as the API returns it, without secrets. */
 export function toWebhook(row: WebhookRow): Webhook {
-  return wire(
+  const shown = wire(
     row,
     'id url events filter format payload description status disabled_reason secret_last4 previous_secret_until app_id metadata created_at updated_at',
   )
+  return { ...shown, ...(row.options ?? NO_OPTIONS) }
 }
 
 const stored = (row: WebhookRow) => ({ ...row, filter: json(row.filter) })
@@ -77,7 +81,7 @@ export function listWebhooks(
 /** Stores what PATCH and rotate can change. */
 export async function updateWebhook(tx: Db, row: WebhookRow): Promise<void> {
   const columns = `url events filter filter_version format payload description status disabled_reason secret_sealed secret_last4 previous_secret_sealed
-    previous_secret_until metadata updated_at`
+    previous_secret_until options options_sealed metadata updated_at`
   await tx.run(update('webhooks', stored(row), columns))
 }
 

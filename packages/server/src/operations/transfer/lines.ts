@@ -45,7 +45,7 @@ const ADDED_COLUMNS: Readonly<Record<string, readonly string[]>> = {
   attempts: ['shape'],
   deliveries: ['ordering_key', 'place'],
   outbox: ['ordering_key'],
-  webhooks: ['filter', 'filter_version', 'format', 'payload'],
+  webhooks: ['filter', 'filter_version', 'format', 'options', 'options_sealed', 'payload'],
 }
 
 /** @throws TransferError */

@@ -80,7 +80,8 @@ async function sealEverything(service: Service) {
   const shop = await newShop(service)
   const { tenant } = shop
   const keyed = { headers: { 'idempotency-key': 'kept' } }
-  const subscription = { url: `${receiver.url}/${tenant.tenantId}`, events: ['webhook.test'] }
+  const gateway = { 'X-Api-Key': 'of-the-gateway' }
+  const subscription = { url: `${receiver.url}/${tenant.tenantId}`, events: ['webhook.test'], headers: gateway }
   const webhook = expectStatus(await tenant.post('/webhooks', subscription, keyed), 201)
   const rotated = expectStatus(await tenant.post(`/webhooks/${webhook.id}/rotate`, { graceSeconds: 600 }), 200)
   const holder = await newHolder(tenant)
@@ -113,6 +114,7 @@ async function sealEverything(service: Service) {
     expect(again.secret).toBe(webhook.secret)
     await post(`/webhooks/${webhook.id}/test`, {})
     const got = await receiver.until('the test event', ({ path }) => path === `/${tenant.tenantId}`)
+    expect(got.headers['x-api-key']).toBe('of-the-gateway')
     for (const secret of [webhook.secret, rotated.secret])
       expect(() => new Webhook(secret as string).verify(got.body, got.headers)).not.toThrow()
     const person = { id: '77', first_name: 'Ada', auth_date: shop.date() }

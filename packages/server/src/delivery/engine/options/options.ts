@@ -1,0 +1,44 @@
+import { LRUCache } from 'lru-cache'
+import { open, seal } from '../../../platform/security/crypto.ts'
+import type { KeyProvider } from '../../../platform/security/key-provider.ts'
+
+const OPENED_MAX = 1_000
+
+/** What the requests to one webhook carry or use beside the signature. Sealed at rest as a whole. */
+export interface WebhookOptions {
+  /** Names as they are sent, with their values. No two names are equal in lower case. */
+  headers: [name: string, value: string][]
+}
+
+/** The context that options are sealed for: sealed options copied to another webhook do not open. */
+const optionsContext = (tenantId: string, webhookId: string) => ['webhook options', tenantId, webhookId]
+
+/** Whose options they are. */
+interface Owner {
+  tenantId: string
+  webhookId: string
+}
+
+/** The bytes of the column `options_sealed`. */
+export function sealOptions(keys: KeyProvider, owner: Owner, options: WebhookOptions): Promise<Buffer> {
+  return seal(keys, JSON.stringify(options), optionsContext(owner.tenantId, owner.webhookId))
+}
+
+/** Undoes `sealOptions`. @throws Error for bytes that were sealed for another webhook */
+export async function openOptions(keys: KeyProvider, owner: Owner, sealed: Buffer): Promise<WebhookOptions> {
+  return JSON.parse((await open(keys, sealed, optionsContext(owner.tenantId, owner.webhookId))).toString())
+}
+
+/** Opens webhooks' options once, not at every send. Entries are found by the sealed bytes, which change with the options. */
+export function createOptionsOf(deps: { keys: KeyProvider }) {
+  const opened = new LRUCache<string, WebhookOptions>({ max: OPENED_MAX })
+  return async function optionsOf(owner: Owner, sealed: Buffer): Promise<WebhookOptions> {
+    // The key includes the owner. Otherwise sealed bytes copied to another webhook would be found here and open.
+    const id = `${owner.tenantId} ${owner.webhookId} ${sealed.toString('latin1')}`
+    const known = opened.get(id)
+    if (known !== undefined) return known
+    const options = await openOptions(deps.keys, owner, sealed)
+    opened.set(id, options)
+    return options
+  }
+}

@@ -1,0 +1,112 @@
+import type { Deps } from '../../../platform/deps.ts'
+import { invalid } from '../../../platform/http/errors.ts'
+import { openOptions, sealOptions, type WebhookOptions } from '../../engine/options/options.ts'
+import type { WebhookRow } from '../store.ts'
+import { HEADERS_MAX, type OptionsInput, type ShownOptions } from './schema.ts'
+
+const HEADERS_BYTES_MAX = 16 * 1024
+/** Four characters of a short value would be too much of it. */
+const SHOWN_CHARS_MIN = 16
+
+// RFC 9110, section 5.6.2.
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+const VALUE = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/
+
+/** What Halfkey sets itself, and what belongs to the connection (RFC 9110, section 7.6.1) or changes how a body is read. */
+const RESERVED = new Set([
+  'accept-encoding',
+  'connection',
+  'expect',
+  'host',
+  'http2-settings',
+  'keep-alive',
+  'te',
+  'traceparent',
+  'tracestate',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])
+const RESERVED_PREFIXES = ['ce-', 'content-', 'proxy-', 'webhook-', 'x-service-']
+
+const isReserved = (name: string) => RESERVED.has(name) || RESERVED_PREFIXES.some((prefix) => name.startsWith(prefix))
+
+function checkHeader(name: string, value: string | null): void {
+  const field = `headers.${name}`
+  if (!TOKEN.test(name)) throw invalid(field, "Header names consist of letters, digits and !#$%&'*+-.^_`|~.")
+  if (isReserved(name.toLowerCase()))
+    throw invalid(field, 'Halfkey or the connection sets this header. Choose another name.', 'reserved_header')
+  if (value !== null && !VALUE.test(value))
+    throw invalid(field, 'A value consists of visible ASCII characters and spaces, without a space at either end.')
+}
+
+type Headers = WebhookOptions['headers']
+
+/** Merges headers by name; null removes. @throws validation_failed */
+function changeHeaders(before: Headers, input: OptionsInput['headers']): Headers {
+  if (input === undefined) return before
+  if (input === null) return []
+  const merged = new Map(before.map((header) => [header[0].toLowerCase(), header]))
+  const given = new Set<string>()
+  for (const [name, value] of Object.entries(input)) {
+    checkHeader(name, value)
+    const key = name.toLowerCase()
+    if (given.has(key)) throw invalid(`headers.${name}`, 'This header is given twice. Case does not tell names apart.')
+    given.add(key)
+    if (value === null) merged.delete(key)
+    else merged.set(key, [name, value])
+  }
+  const headers = [...merged.values()]
+  if (headers.length > HEADERS_MAX)
+    throw invalid('headers', `A webhook may have at most ${HEADERS_MAX} headers.`, 'too_many')
+  if (headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0) > HEADERS_BYTES_MAX)
+    throw invalid('headers', `Names and values may have at most ${HEADERS_BYTES_MAX} bytes together.`, 'too_large')
+  return headers
+}
+
+/**
+ * Secrets are not sent to a host that they were not given for: whoever may change the URL could otherwise read them.
+ * @throws validation_failed
+ */
+function checkCarriedOver(before: WebhookOptions, input: OptionsInput): void {
+  const given = new Set(Object.keys(input.headers ?? {}).map((name) => name.toLowerCase()))
+  const kept = input.headers === null ? [] : before.headers.filter(([name]) => !given.has(name.toLowerCase()))
+  if (kept.length > 0)
+    throw invalid(
+      'headers',
+      'The new URL leads to another host, and stored values are not sent there. Give each header again, or null to remove it.',
+      'secrets_not_carried_over',
+      { headers: kept.map(([name]) => name) },
+    )
+}
+
+const last4Of = (value: string) => (value.length < SHOWN_CHARS_MIN ? null : value.slice(-4))
+
+function shownOf({ headers }: WebhookOptions): ShownOptions {
+  return { headers: headers.map(([name, value]) => ({ name, valueLast4: last4Of(value) })) }
+}
+
+const EMPTY: WebhookOptions = { headers: [] }
+
+const isEmpty = ({ headers }: WebhookOptions) => headers.length === 0
+
+/**
+ * The options of a webhook after a change; `url` is the one after it. Options that are not given stay.
+ * @throws validation_failed for what a webhook may not have, and for secrets that would go to another host
+ */
+export async function changeOptions(
+  deps: Pick<Deps, 'keys'>,
+  row: Pick<WebhookRow, 'tenant_id' | 'id' | 'url' | 'options' | 'options_sealed'>,
+  input: OptionsInput,
+  url: string,
+): Promise<Pick<WebhookRow, 'options' | 'options_sealed'>> {
+  const isMoved = new URL(url).origin !== new URL(row.url).origin
+  if (input.headers === undefined && !(isMoved && row.options_sealed !== null))
+    return { options: row.options, options_sealed: row.options_sealed }
+  const owner = { tenantId: row.tenant_id, webhookId: row.id }
+  const before = row.options_sealed === null ? EMPTY : await openOptions(deps.keys, owner, row.options_sealed)
+  if (isMoved) checkCarriedOver(before, input)
+  const options: WebhookOptions = { headers: changeHeaders(before.headers, input.headers) }
+  if (isEmpty(options)) return { options: null, options_sealed: null }
+  return { options: shownOf(options), options_sealed: await sealOptions(deps.keys, owner, options) }
+}
