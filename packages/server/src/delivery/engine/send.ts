@@ -1,13 +1,14 @@
 import { createSecretKey, type KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Deps } from '../../platform/deps.ts'
-import type { SendResult } from '../../platform/egress/send.ts'
+import type { SendRequest, SendResult } from '../../platform/egress/send.ts'
 import type { Told } from '../../platform/observability/tracing.ts'
 import { hmacSha256, open } from '../../platform/security/crypto.ts'
 import type { Claimed } from './claim.ts'
 import type { Outcome } from './complete.ts'
 import { messageOf, type Shape } from './content/message.ts'
-import { createOptionsOf, type WebhookOptions } from './options/options.ts'
+import { createOptionsOf } from './options/options.ts'
+import { createOptionedPost } from './options/post.ts'
 import { nextAfterFailure } from './retry.ts'
 
 const CACHED_KEYS_MAX = 10_000
@@ -89,11 +90,7 @@ export function isSendable(row: Claimed): row is Sendable {
   return row.body !== null && row.url !== null && row.secret_sealed !== null
 }
 
-/** Their names were checked when they were stored: none is one of Halfkey's but for the user agent. */
-function addOwnHeaders(headers: Record<string, string>, options: WebhookOptions): void {
-  for (const [name, value] of options.headers) headers[name] = value
-  if (!options.headers.some(([name]) => name.toLowerCase() === 'user-agent')) headers['user-agent'] = USER_AGENT
-}
+const ownerOf = (row: Sendable) => ({ tenantId: row.tenant_id, webhookId: row.webhook_id })
 
 /** The trace attributes of an attempt: ids, without the receiver's address. */
 const spanOf = (row: Sendable) => ({
@@ -116,20 +113,25 @@ const told = ({ ok, statusCode, error }: SendResult): Told => ({
 export function createSender(deps: Pick<Deps, 'keys' | 'egress' | 'config' | 'log' | 'tracing'>) {
   const signingKeyOf = createSigningKeys(deps)
   const optionsOf = createOptionsOf(deps)
+  const postWithOptions = createOptionedPost(deps)
 
-  async function post(row: Sendable, databaseNowMs: number) {
+  async function signed(row: Sendable, databaseNowMs: number): Promise<Pick<SendRequest, 'headers' | 'body'>> {
     const current = await signingKeyOf(row, row.secret_sealed)
     const previous = row.previous_secret_sealed === null ? null : await signingKeyOf(row, row.previous_secret_sealed)
-    const message = messageOf(row, { tenantId: row.tenant_id, appId: row.event_app_id, body: row.body })
-    const headers = signatureHeaders(row.event_id, message.body, current, previous, Math.floor(databaseNowMs / 1000))
-    Object.assign(headers, message.headers)
-    const request = { url: row.url, headers, body: message.body, timeoutMs: deps.config.webhookTimeoutMs }
-    if (row.options_sealed === null) headers['user-agent'] = USER_AGENT
-    else {
-      const owner = { tenantId: row.tenant_id, webhookId: row.webhook_id }
-      addOwnHeaders(headers, await optionsOf(owner, row.options_sealed))
+    const { body, headers } = messageOf(row, { tenantId: row.tenant_id, appId: row.event_app_id, body: row.body })
+    const signatures = signatureHeaders(row.event_id, body, current, previous, Math.floor(databaseNowMs / 1000))
+    return { body, headers: { ...signatures, ...headers, 'user-agent': USER_AGENT } }
+  }
+
+  async function post(row: Sendable, databaseNowMs: number): Promise<SendResult> {
+    const request = {
+      url: row.url,
+      ...(await signed(row, databaseNowMs)),
+      timeoutMs: deps.config.webhookTimeoutMs,
     }
-    return deps.egress.post(request)
+    return row.options_sealed === null
+      ? deps.egress.post(request)
+      : postWithOptions(request, await optionsOf(ownerOf(row), row.options_sealed))
   }
 
   /** @param databaseNowMs the database's clock now: the worker's own may be wrong */

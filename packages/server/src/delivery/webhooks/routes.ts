@@ -27,7 +27,7 @@ import {
 } from './schema.ts'
 import { awaitTest, type QueuedTest, queueTest } from './send-test.ts'
 import {
-  checkUrl,
+  checkUrls,
   createWebhook,
   deleteWebhook,
   eventTypes,
@@ -59,7 +59,7 @@ export const webhookRoutes: Route[] = [
       status: 201,
       secret: true,
       errors: ['webhook_url_blocked', 'webhook_limit_reached'],
-      before: (deps, { body }) => checkUrl(deps, body.url),
+      before: (deps, { body }) => checkUrls(deps, body),
     },
     (deps, { caller, origin, body }) => createWebhook(deps, { caller, origin }, body),
   ),
@@ -104,7 +104,7 @@ export const webhookRoutes: Route[] = [
       body: UpdateWebhook,
       reply: one(Webhook),
       errors: ['webhook_url_blocked'],
-      before: (deps, { body }) => checkUrl(deps, body.url),
+      before: (deps, { body }) => checkUrls(deps, body),
     },
     (deps, { caller, origin, params, body }) => updateWebhook(deps, { caller, origin }, params.id, body),
   ),

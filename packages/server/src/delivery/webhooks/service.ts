@@ -31,15 +31,20 @@ const fail = failures(WEBHOOK_ERRORS)
 
 const GRACE_SECONDS_DEFAULT = 86_400
 
-/** Rejects a URL that deliveries may not be sent to. Needs the network, so it runs before the transaction. @throws webhook_url_blocked */
-export async function checkUrl(deps: Deps, url: string | undefined): Promise<void> {
+async function checkUrl(deps: Deps, field: string, url: string | undefined): Promise<void> {
   if (url === undefined) return
   try {
     await deps.egress.assertAllowed(url)
   } catch (error) {
     if (!(error instanceof EgressRefused)) throw error
-    throw fail('webhook_url_blocked').about('url', error.message)
+    throw fail('webhook_url_blocked').about(field, error.message)
   }
+}
+
+/** Rejects URLs that Halfkey may not send to. Needs the network, so it runs before the transaction. @throws webhook_url_blocked */
+export async function checkUrls(deps: Deps, { url, oauth }: UpdateWebhook): Promise<void> {
+  await checkUrl(deps, 'url', url)
+  await checkUrl(deps, 'oauth.tokenUrl', oauth?.tokenUrl)
 }
 
 const checkEventNames = (db: Db, scope: AppScope, events: readonly string[]) =>
@@ -72,7 +77,7 @@ async function sealSecret(deps: Deps, tenantId: string, id: string, secret: stri
 
 /**
  * Subscribes an endpoint. `secret` keys the delivery HMAC (specification, section 6) and is shown only here.
- * @throws webhook_url_blocked (by `checkUrl`, before), validation_failed, not_found for an app, webhook_limit_reached
+ * @throws webhook_url_blocked (by `checkUrls`, before), validation_failed, not_found for an app, webhook_limit_reached
  */
 export async function createWebhook(
   deps: Deps,

@@ -35,6 +35,11 @@ export class Attempt implements Dispatcher.DispatchHandler {
     return toSnippet(this.#chunks, this.#bodyBytes > SNIPPET_BYTES_MAX)
   }
 
+  /** The body as far as it was read. */
+  answer(): Buffer {
+    return Buffer.concat(this.#chunks)
+  }
+
   onRequestStart(controller: Dispatcher.DispatchController): void {
     // Given up while it waited: it must not reach the receiver.
     if (!this.#send.isCurrent(this)) {
@@ -63,7 +68,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (!this.#send.isCurrent(this)) return
-    if (this.#bodyBytes < SNIPPET_BYTES_MAX) this.#chunks.push(chunk)
+    if (this.#bodyBytes < SNIPPET_BYTES_MAX || this.#send.keepsAnswer) this.#chunks.push(chunk)
     this.#bodyBytes += chunk.length
     if (this.#bodyBytes > BODY_BYTES_MAX) {
       this.#send.finish(this, this.statusCode, null)

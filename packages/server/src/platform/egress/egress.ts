@@ -7,7 +7,7 @@ import { Send, type SendRequest, type SendResult } from './send.ts'
 import { Router } from './targets.ts'
 
 export { EgressRefused } from './policy.ts'
-export type { SendResult }
+export type { SendRequest, SendResult }
 
 /** The caller's slots bound the sends; this only keeps a caller that has none from exhausting file descriptors. */
 const SENDS_MAX = 8_192

@@ -17,9 +17,11 @@ export interface SendRequest {
   body: Buffer | string
   /** for everything from name resolution to the end of the answer's body */
   timeoutMs: number
+  /** The answer's body is needed, not only its start. Past 64 KiB it is cut. */
+  keepsAnswer?: boolean
 }
 
-/** The result of a POST. It can be stored and shown to the customer unchanged. */
+/** The result of a POST. All but `answer` can be stored and shown to the customer unchanged. */
 export interface SendResult {
   /** a 2xx status line came in time */
   ok: boolean
@@ -29,6 +31,8 @@ export interface SendResult {
   error: string | null
   /** at most 4 KiB of valid UTF-8 without NUL; null when no status line came */
   responseSnippet: string | null
+  /** Only with `keepsAnswer`, and if a status line came. */
+  answer?: Buffer
   durationMs: number
 }
 
@@ -78,6 +82,10 @@ export class Send {
     if (attempt) this.connections.discard(attempt.connection)
   }
 
+  get keepsAnswer(): boolean {
+    return this.#request.keepsAnswer === true
+  }
+
   /** True while `attempt` is the one that counts; undici may still report on one that was given up. */
   isCurrent(attempt: Attempt): boolean {
     return this.#attempt === attempt
@@ -120,6 +128,7 @@ export class Send {
         statusCode,
         error: ok ? null : statusCode === null ? (error ?? 'failed') : describeStatus(statusCode),
         responseSnippet: statusCode === null ? null : (attempt?.snippet() ?? ''),
+        ...(this.keepsAnswer && attempt ? { answer: attempt.answer() } : {}),
         durationMs: Math.round(performance.now() - this.#startedAt),
       },
       this,

@@ -2,12 +2,23 @@ import { LRUCache } from 'lru-cache'
 import { open, seal } from '../../../platform/security/crypto.ts'
 import type { KeyProvider } from '../../../platform/security/key-provider.ts'
 
-const OPENED_MAX = 1_000
+const OPENED_MAX = 10_000
+const OPENED_BYTES_MAX = 64 * 1024 * 1024
+
+/** Where an access token comes from (RFC 6749, section 4.4). */
+export interface OAuthClient {
+  tokenUrl: string
+  clientId: string
+  clientSecret: string
+  scope: string | null
+  audience: string | null
+}
 
 /** What the requests to one webhook carry or use beside the signature. Sealed at rest as a whole. */
 export interface WebhookOptions {
   /** Names as they are sent, with their values. No two names are equal in lower case. */
   headers: [name: string, value: string][]
+  oauth: OAuthClient | null
 }
 
 /** The context that options are sealed for: sealed options copied to another webhook do not open. */
@@ -29,16 +40,23 @@ export async function openOptions(keys: KeyProvider, owner: Owner, sealed: Buffe
   return JSON.parse((await open(keys, sealed, optionsContext(owner.tenantId, owner.webhookId))).toString())
 }
 
-/** Opens webhooks' options once, not at every send. Entries are found by the sealed bytes, which change with the options. */
+/**
+ * Opens webhooks' options once, not at every send. Entries are found by the sealed bytes, which change with the options:
+ * the same options are the same object, also for sends that ask at the same time.
+ */
 export function createOptionsOf(deps: { keys: KeyProvider }) {
-  const opened = new LRUCache<string, WebhookOptions>({ max: OPENED_MAX })
-  return async function optionsOf(owner: Owner, sealed: Buffer): Promise<WebhookOptions> {
+  const opened = new LRUCache<string, Promise<WebhookOptions>>({ max: OPENED_MAX, maxSize: OPENED_BYTES_MAX })
+  return function optionsOf(owner: Owner, sealed: Buffer): Promise<WebhookOptions> {
     // The key includes the owner. Otherwise sealed bytes copied to another webhook would be found here and open.
     const id = `${owner.tenantId} ${owner.webhookId} ${sealed.toString('latin1')}`
     const known = opened.get(id)
     if (known !== undefined) return known
-    const options = await openOptions(deps.keys, owner, sealed)
-    opened.set(id, options)
-    return options
+    const opening = openOptions(deps.keys, owner, sealed).catch((error: unknown) => {
+      opened.delete(id)
+      throw error
+    })
+    // Sealed and opened bytes are about as many.
+    opened.set(id, opening, { size: 2 * sealed.length })
+    return opening
   }
 }

@@ -1,6 +1,6 @@
 import type { Deps } from '../../../platform/deps.ts'
 import { invalid } from '../../../platform/http/errors.ts'
-import { openOptions, sealOptions, type WebhookOptions } from '../../engine/options/options.ts'
+import { type OAuthClient, openOptions, sealOptions, type WebhookOptions } from '../../engine/options/options.ts'
 import type { WebhookRow } from '../store.ts'
 import { HEADERS_MAX, type OptionsInput, type ShownOptions } from './schema.ts'
 
@@ -64,31 +64,49 @@ function changeHeaders(before: Headers, input: OptionsInput['headers']): Headers
   return headers
 }
 
+function changeOAuth(before: OAuthClient | null, input: OptionsInput['oauth']): OAuthClient | null {
+  if (input === undefined) return before
+  return input === null ? null : { ...input, scope: input.scope ?? null, audience: input.audience ?? null }
+}
+
 /**
  * Secrets are not sent to a host that they were not given for: whoever may change the URL could otherwise read them.
  * @throws validation_failed
  */
 function checkCarriedOver(before: WebhookOptions, input: OptionsInput): void {
+  const refuse = (field: string, what: string, more = {}) =>
+    invalid(field, `The new URL leads to another host. ${what}`, 'secrets_not_carried_over', more)
   const given = new Set(Object.keys(input.headers ?? {}).map((name) => name.toLowerCase()))
   const kept = input.headers === null ? [] : before.headers.filter(([name]) => !given.has(name.toLowerCase()))
   if (kept.length > 0)
-    throw invalid(
-      'headers',
-      'The new URL leads to another host, and stored values are not sent there. Give each header again, or null to remove it.',
-      'secrets_not_carried_over',
-      { headers: kept.map(([name]) => name) },
-    )
+    throw refuse('headers', 'Give each header again, or null to remove it.', { headers: kept.map(([name]) => name) })
+  if (before.oauth !== null && input.oauth === undefined)
+    throw refuse('oauth', 'Give `oauth` again, with the client secret, or null to remove it.')
 }
 
 const last4Of = (value: string) => (value.length < SHOWN_CHARS_MIN ? null : value.slice(-4))
 
-function shownOf({ headers }: WebhookOptions): ShownOptions {
-  return { headers: headers.map(([name, value]) => ({ name, valueLast4: last4Of(value) })) }
+function shownOAuth({ tokenUrl, clientId, clientSecret, scope, audience }: OAuthClient) {
+  return { tokenUrl, clientId, clientSecretLast4: last4Of(clientSecret), scope, audience }
 }
 
-const EMPTY: WebhookOptions = { headers: [] }
+function shownOf({ headers, oauth }: WebhookOptions): ShownOptions {
+  return {
+    headers: headers.map(([name, value]) => ({ name, valueLast4: last4Of(value) })),
+    oauth: oauth && shownOAuth(oauth),
+  }
+}
 
-const isEmpty = ({ headers }: WebhookOptions) => headers.length === 0
+const EMPTY: WebhookOptions = { headers: [], oauth: null }
+
+const isEmpty = ({ headers, oauth }: WebhookOptions) => headers.length === 0 && oauth === null
+
+/** What no single option shows. @throws validation_failed */
+function checkTogether({ headers, oauth }: WebhookOptions): void {
+  const authorization = headers.find(([name]) => name.toLowerCase() === 'authorization')
+  if (oauth !== null && authorization !== undefined)
+    throw invalid(`headers.${authorization[0]}`, '`oauth` sets this header. Use one of the two.', 'reserved_header')
+}
 
 /**
  * The options of a webhook after a change; `url` is the one after it. Options that are not given stay.
@@ -101,12 +119,17 @@ export async function changeOptions(
   url: string,
 ): Promise<Pick<WebhookRow, 'options' | 'options_sealed'>> {
   const isMoved = new URL(url).origin !== new URL(row.url).origin
-  if (input.headers === undefined && !(isMoved && row.options_sealed !== null))
+  const isGiven = input.headers !== undefined || input.oauth !== undefined
+  if (!isGiven && !(isMoved && row.options_sealed !== null))
     return { options: row.options, options_sealed: row.options_sealed }
   const owner = { tenantId: row.tenant_id, webhookId: row.id }
   const before = row.options_sealed === null ? EMPTY : await openOptions(deps.keys, owner, row.options_sealed)
   if (isMoved) checkCarriedOver(before, input)
-  const options: WebhookOptions = { headers: changeHeaders(before.headers, input.headers) }
+  const options: WebhookOptions = {
+    headers: changeHeaders(before.headers, input.headers),
+    oauth: changeOAuth(before.oauth, input.oauth),
+  }
+  checkTogether(options)
   if (isEmpty(options)) return { options: null, options_sealed: null }
   return { options: shownOf(options), options_sealed: await sealOptions(deps.keys, owner, options) }
 }

@@ -17,14 +17,41 @@ export const ShownOptions = z.object({
   headers: z.array(ShownHeader).meta({
     description: 'Your own headers, which every delivery carries. Their values are never shown.',
   }),
+  oauth: z
+    .object({
+      tokenUrl: z.string(),
+      clientId: z.string(),
+      clientSecretLast4: Last4,
+      scope: z.string().nullable(),
+      audience: z.string().nullable(),
+    })
+    .meta({ id: 'WebhookOAuth' })
+    .nullable()
+    .meta({ description: 'Where deliveries get their access token. Null: they have none.' }),
 })
 export type ShownOptions = z.infer<typeof ShownOptions>
 
-export const NO_OPTIONS: ShownOptions = { headers: [] }
+export const NO_OPTIONS: ShownOptions = { headers: [], oauth: null }
 
 const HeaderValue = z.string().min(1).max(VALUE_CHARS_MAX)
 const HEADERS_TEXT =
   'Your own headers by name: at most 20 and 16 KiB together, 4 KiB each. Values are visible ASCII characters and spaces, and are stored encrypted. Not allowed: `X-Service-*`, `webhook-*`, `Host`, `Content-*`, `ce-*`, `traceparent`, `tracestate` and headers of the connection.'
+
+const text = (most: number) => z.string().min(1).max(most)
+
+const OAuthInput = z
+  .strictObject({
+    tokenUrl: text(2_048).meta({ example: 'https://login.example.com/oauth/token' }),
+    clientId: text(500),
+    clientSecret: text(2_000).meta({ description: 'Stored encrypted, never shown.' }),
+    scope: text(1_000).nullable().optional(),
+    audience: text(1_000).nullable().optional(),
+  })
+  .meta({
+    id: 'WebhookOAuthInput',
+    description:
+      'OAuth 2.0 client credentials: Halfkey gets an access token from `tokenUrl` and sends it as `Authorization: Bearer …`. `tokenUrl` is checked like the URL of the webhook.',
+  })
 
 /** Options as creating a webhook takes them. */
 export const NewOptions = {
@@ -32,6 +59,7 @@ export const NewOptions = {
     .record(z.string().max(NAME_CHARS_MAX), HeaderValue)
     .optional()
     .meta({ description: HEADERS_TEXT, example: { 'X-Api-Key': 'k3y-0f-y0ur-g4teway' } }),
+  oauth: OAuthInput.nullable().optional(),
 }
 
 /** Options as changing a webhook takes them. */
@@ -43,6 +71,7 @@ export const ChangedOptions = {
     .meta({
       description: `${HEADERS_TEXT} Merged by name. Null removes a header, and null instead of the object removes all.`,
     }),
+  oauth: OAuthInput.nullable().optional(),
 }
 
 const Options = z.strictObject(ChangedOptions)
