@@ -131,7 +131,7 @@ export function createSender(deps: Pick<Deps, 'keys' | 'egress' | 'config' | 'lo
     }
     return row.options_sealed === null
       ? deps.egress.post(request)
-      : postWithOptions(request, await optionsOf(ownerOf(row), row.options_sealed))
+      : postWithOptions(request, await optionsOf(ownerOf(row), row.options_sealed), databaseNowMs)
   }
 
   /** @param databaseNowMs the database's clock now: the worker's own may be wrong */

@@ -21,6 +21,7 @@ afterAll(async () => {
 
 const WEBHOOK_FIELDS = [
   'appId',
+  'clientCertificate',
   'createdAt',
   'description',
   'disabledReason',
@@ -66,6 +67,7 @@ describe('creating', () => {
       previousSecretUntil: null,
       headers: [],
       oauth: null,
+      clientCertificate: null,
       appId: null,
       metadata: { team: 'payments' },
       createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),

@@ -6,9 +6,12 @@
 import { Socket } from 'node:net'
 import { createSecureContext, getCACertificates } from 'node:tls'
 import ipaddr from 'ipaddr.js'
+import { LRUCache } from 'lru-cache'
 import { buildConnector, Client } from 'undici'
 import { EgressRefused } from './policy.ts'
 
+/** Client certificates whose connectors are kept. */
+const CLIENTS_MAX = 1_000
 const IDLE_MAX = 512
 const IDLE_PER_ROUTE_MAX = 64
 const IDLE_LIFETIME_MS = 10_000
@@ -23,6 +26,16 @@ export interface Route {
   address: string
   /** for SNI and the certificate check; null for literal addresses and http: */
   servername: string | null
+  /** who Halfkey is on this connection, if the server asks; part of `key` */
+  identity?: ClientIdentity
+}
+
+/** A certificate, PEM with its chain, and its key. */
+export interface ClientIdentity {
+  certificate: string
+  privateKey: string
+  /** of the certificate; equal ones share connections and TLS sessions */
+  fingerprint: string
 }
 
 /** One keep-alive connection, or the attempt at one. In use by at most one send at a time. */
@@ -85,7 +98,10 @@ export class Connection {
 
 /** All connections of one guard: at most 512 idle ones, 64 per route, 10 s each; those in use are bounded by the sends. */
 export class Connections {
+  readonly #ca: string | undefined
   readonly #connect: buildConnector.connector
+  /** A connector holds the TLS sessions of its client, so each client has one of its own. */
+  readonly #connectAs = new LRUCache<string, buildConnector.connector>({ max: CLIENTS_MAX })
   readonly #idle = new Map<string, Connection[]>()
   /** the same idle connections, longest idle first */
   readonly #idleByAge = new Set<Connection>()
@@ -93,12 +109,8 @@ export class Connections {
 
   /** `ca`: PEM certificates trusted besides the system's. */
   constructor(ca: string | undefined) {
-    this.#connect = buildConnector({
-      allowH2: false,
-      timeout: CONNECT_BACKSTOP_MS,
-      // Built once: per connection it would parse all authorities again.
-      secureContext: createSecureContext(ca === undefined ? {} : { ca: [...getCACertificates('default'), ca] }),
-    })
+    this.#ca = ca
+    this.#connect = this.#buildConnector(undefined)
   }
 
   get open(): number {
@@ -123,7 +135,7 @@ export class Connections {
 
   /** A new connection, never a used one. Connecting begins with the first request. */
   create(route: Route): Connection {
-    const connection = new Connection(route, this.#connect)
+    const connection = new Connection(route, this.#connectorOf(route))
     this.#open.add(connection)
     connection.client.on('disconnect', () => {
       if (connection.isIdle) this.discard(connection)
@@ -161,6 +173,27 @@ export class Connections {
     this.#idle.clear()
     this.#idleByAge.clear()
     await Promise.all(open.map((connection) => connection.destroy()))
+  }
+
+  #connectorOf({ identity }: Route): buildConnector.connector {
+    if (identity === undefined) return this.#connect
+    const known = this.#connectAs.get(identity.fingerprint)
+    if (known !== undefined) return known
+    const built = this.#buildConnector(identity)
+    this.#connectAs.set(identity.fingerprint, built)
+    return built
+  }
+
+  #buildConnector(identity: ClientIdentity | undefined): buildConnector.connector {
+    return buildConnector({
+      allowH2: false,
+      timeout: CONNECT_BACKSTOP_MS,
+      // Built once: per connection it would parse all authorities again.
+      secureContext: createSecureContext({
+        ...(this.#ca === undefined ? {} : { ca: [...getCACertificates('default'), this.#ca] }),
+        ...(identity === undefined ? {} : { cert: identity.certificate, key: identity.privateKey }),
+      }),
+    })
   }
 
   #removeIdle(connection: Connection): void {

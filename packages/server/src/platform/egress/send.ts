@@ -1,6 +1,6 @@
 // One POST from its start to its verdict.
 import { Attempt } from './attempt.ts'
-import type { Connection, Connections } from './connections.ts'
+import type { ClientIdentity, Connection, Connections } from './connections.ts'
 import { describeFailure, interimStatusOf, isConnectionClosed, TIMEOUT } from './failure.ts'
 import type { Plan, Router } from './targets.ts'
 
@@ -19,6 +19,8 @@ export interface SendRequest {
   timeoutMs: number
   /** The answer's body is needed, not only its start. Past 64 KiB it is cut. */
   keepsAnswer?: boolean
+  /** for servers that ask for a certificate; without effect over http: */
+  clientCertificate?: ClientIdentity
 }
 
 /** The result of a POST. All but `answer` can be stored and shown to the customer unchanged. */
@@ -135,8 +137,9 @@ export class Send {
     )
   }
 
-  #begin(plan: Plan): void {
+  #begin(checked: Plan): void {
     if (this.#deadline === undefined) return
+    const plan = planAs(checked, this.#request.clientCertificate)
     this.#plan = plan
     // An address that is known to answer spares the wait for one that may not.
     const warm = plan.routes.find((route) => this.connections.hasIdle(route))
@@ -191,6 +194,13 @@ export class Send {
 // Shared functions instead of a closure per send.
 const onDeadline = Send.timeOut
 const onImpatience = Send.loseConnectPatience
+
+/** The same plan over connections of this client alone. */
+function planAs(plan: Plan, identity: ClientIdentity | undefined): Plan {
+  if (identity === undefined) return plan
+  const routes = plan.routes.map((route) => ({ ...route, key: `${route.key} ${identity.fingerprint}`, identity }))
+  return { path: plan.path, routes }
+}
 
 function describeStatus(statusCode: number): string {
   const isRedirect = statusCode >= 300 && statusCode < 400 && statusCode !== 304

@@ -14,11 +14,25 @@ export interface OAuthClient {
   audience: string | null
 }
 
+/** What Halfkey shows a server that asks for a certificate (mutual TLS). */
+export interface ClientCertificate {
+  /** PEM, with its chain. */
+  certificate: string
+  /** PEM. */
+  privateKey: string
+  subject: string
+  /** SHA-256 of the certificate. Says who the client is: connections are not shared between two of them. */
+  fingerprint: string
+  /** ISO 8601. */
+  expiresAt: string
+}
+
 /** What the requests to one webhook carry or use beside the signature. Sealed at rest as a whole. */
 export interface WebhookOptions {
   /** Names as they are sent, with their values. No two names are equal in lower case. */
   headers: [name: string, value: string][]
   oauth: OAuthClient | null
+  clientCertificate: ClientCertificate | null
 }
 
 /** The context that options are sealed for: sealed options copied to another webhook do not open. */

@@ -1,15 +1,15 @@
 import type { Deps } from '../../../platform/deps.ts'
 import type { SendRequest, SendResult } from '../../../platform/egress/egress.ts'
-import type { WebhookOptions } from './options.ts'
+import type { OAuthClient, WebhookOptions } from './options.ts'
 import { createTokens } from './tokens.ts'
 
 /** An attempt that failed before anything was sent to the receiver. */
-const failed = (error: string, startedAt: number): SendResult => ({
+const failed = (error: string, durationMs: number): SendResult => ({
   ok: false,
   statusCode: null,
   error,
   responseSnippet: null,
-  durationMs: Math.round(performance.now() - startedAt),
+  durationMs,
 })
 
 /** Names were checked when they were stored: of Halfkey's own, only the user agent can be among them. */
@@ -26,17 +26,24 @@ function withOwnHeaders(headers: SendRequest['headers'], own: WebhookOptions['he
 export function createOptionedPost(deps: Pick<Deps, 'egress' | 'config'>) {
   const tokens = createTokens(deps)
 
-  return async function post(request: SendRequest, { headers: own, oauth }: WebhookOptions): Promise<SendResult> {
+  async function postAsClient(request: SendRequest, oauth: OAuthClient): Promise<SendResult> {
     const startedAt = performance.now()
-    const headers = withOwnHeaders(request.headers, own)
-    if (oauth === null) return deps.egress.post({ ...request, headers })
     const got = await tokens.of(oauth)
-    if ('error' in got) return failed(got.error, startedAt)
-    headers.authorization = `Bearer ${got.token}`
     const waitedMs = Math.round(performance.now() - startedAt)
-    const timeoutMs = Math.max(1, request.timeoutMs - waitedMs)
-    const result = await deps.egress.post({ ...request, headers, timeoutMs })
+    if ('error' in got) return failed(got.error, waitedMs)
+    const headers = { ...request.headers, authorization: `Bearer ${got.token}` }
+    const result = await deps.egress.post({ ...request, headers, timeoutMs: Math.max(1, request.timeoutMs - waitedMs) })
     if (result.statusCode === 401) tokens.drop(oauth, got.token)
     return { ...result, durationMs: waitedMs + result.durationMs }
+  }
+
+  /** @param nowMs Unix time */
+  return async function post(request: SendRequest, options: WebhookOptions, nowMs: number): Promise<SendResult> {
+    const { oauth, clientCertificate } = options
+    if (clientCertificate !== null && Date.parse(clientCertificate.expiresAt) <= nowMs)
+      return failed('tls: the client certificate has expired', 0)
+    const optioned: SendRequest = { ...request, headers: withOwnHeaders(request.headers, options.headers) }
+    if (clientCertificate !== null) optioned.clientCertificate = clientCertificate
+    return oauth === null ? deps.egress.post(optioned) : postAsClient(optioned, oauth)
   }
 }

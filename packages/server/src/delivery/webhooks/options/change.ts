@@ -1,7 +1,14 @@
 import type { Deps } from '../../../platform/deps.ts'
 import { invalid } from '../../../platform/http/errors.ts'
-import { type OAuthClient, openOptions, sealOptions, type WebhookOptions } from '../../engine/options/options.ts'
+import {
+  type ClientCertificate,
+  type OAuthClient,
+  openOptions,
+  sealOptions,
+  type WebhookOptions,
+} from '../../engine/options/options.ts'
 import type { WebhookRow } from '../store.ts'
+import { readCertificate } from './certificate.ts'
 import { HEADERS_MAX, type OptionsInput, type ShownOptions } from './schema.ts'
 
 const HEADERS_BYTES_MAX = 16 * 1024
@@ -69,8 +76,18 @@ function changeOAuth(before: OAuthClient | null, input: OptionsInput['oauth']): 
   return input === null ? null : { ...input, scope: input.scope ?? null, audience: input.audience ?? null }
 }
 
+function changeCertificate(
+  before: ClientCertificate | null,
+  input: OptionsInput['clientCertificate'],
+  now: Date,
+): ClientCertificate | null {
+  if (input === undefined) return before
+  return input === null ? null : readCertificate(input, now)
+}
+
 /**
- * Secrets are not sent to a host that they were not given for: whoever may change the URL could otherwise read them.
+ * Secrets are not sent to a host that they were not given for: whoever may change the URL could otherwise read them. The
+ * key of a certificate is never sent.
  * @throws validation_failed
  */
 function checkCarriedOver(before: WebhookOptions, input: OptionsInput): void {
@@ -90,22 +107,30 @@ function shownOAuth({ tokenUrl, clientId, clientSecret, scope, audience }: OAuth
   return { tokenUrl, clientId, clientSecretLast4: last4Of(clientSecret), scope, audience }
 }
 
-function shownOf({ headers, oauth }: WebhookOptions): ShownOptions {
+function shownCertificate({ subject, fingerprint, expiresAt }: ClientCertificate) {
+  return { subject, fingerprint, expiresAt }
+}
+
+function shownOf({ headers, oauth, clientCertificate }: WebhookOptions): ShownOptions {
   return {
     headers: headers.map(([name, value]) => ({ name, valueLast4: last4Of(value) })),
     oauth: oauth && shownOAuth(oauth),
+    clientCertificate: clientCertificate && shownCertificate(clientCertificate),
   }
 }
 
-const EMPTY: WebhookOptions = { headers: [], oauth: null }
+const EMPTY: WebhookOptions = { headers: [], oauth: null, clientCertificate: null }
 
-const isEmpty = ({ headers, oauth }: WebhookOptions) => headers.length === 0 && oauth === null
+const isEmpty = ({ headers, oauth, clientCertificate }: WebhookOptions) =>
+  headers.length === 0 && oauth === null && clientCertificate === null
 
 /** What no single option shows. @throws validation_failed */
-function checkTogether({ headers, oauth }: WebhookOptions): void {
+function checkTogether({ headers, oauth, clientCertificate }: WebhookOptions, url: string): void {
   const authorization = headers.find(([name]) => name.toLowerCase() === 'authorization')
   if (oauth !== null && authorization !== undefined)
     throw invalid(`headers.${authorization[0]}`, '`oauth` sets this header. Use one of the two.', 'reserved_header')
+  if (clientCertificate !== null && new URL(url).protocol !== 'https:')
+    throw invalid('clientCertificate', 'A client certificate needs a URL with https.')
 }
 
 /**
@@ -113,13 +138,13 @@ function checkTogether({ headers, oauth }: WebhookOptions): void {
  * @throws validation_failed for what a webhook may not have, and for secrets that would go to another host
  */
 export async function changeOptions(
-  deps: Pick<Deps, 'keys'>,
+  deps: Pick<Deps, 'keys' | 'now'>,
   row: Pick<WebhookRow, 'tenant_id' | 'id' | 'url' | 'options' | 'options_sealed'>,
   input: OptionsInput,
   url: string,
 ): Promise<Pick<WebhookRow, 'options' | 'options_sealed'>> {
   const isMoved = new URL(url).origin !== new URL(row.url).origin
-  const isGiven = input.headers !== undefined || input.oauth !== undefined
+  const isGiven = (['headers', 'oauth', 'clientCertificate'] as const).some((name) => input[name] !== undefined)
   if (!isGiven && !(isMoved && row.options_sealed !== null))
     return { options: row.options, options_sealed: row.options_sealed }
   const owner = { tenantId: row.tenant_id, webhookId: row.id }
@@ -128,8 +153,9 @@ export async function changeOptions(
   const options: WebhookOptions = {
     headers: changeHeaders(before.headers, input.headers),
     oauth: changeOAuth(before.oauth, input.oauth),
+    clientCertificate: changeCertificate(before.clientCertificate, input.clientCertificate, deps.now()),
   }
-  checkTogether(options)
+  checkTogether(options, url)
   if (isEmpty(options)) return { options: null, options_sealed: null }
   return { options: shownOf(options), options_sealed: await sealOptions(deps.keys, owner, options) }
 }

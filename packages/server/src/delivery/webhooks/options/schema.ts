@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { Time } from '../../../platform/http/route.ts'
 
 export const HEADERS_MAX = 20
 const NAME_CHARS_MAX = 100
@@ -28,10 +29,19 @@ export const ShownOptions = z.object({
     .meta({ id: 'WebhookOAuth' })
     .nullable()
     .meta({ description: 'Where deliveries get their access token. Null: they have none.' }),
+  clientCertificate: z
+    .object({
+      subject: z.string().meta({ example: 'CN=halfkey.example.com' }),
+      fingerprint: z.string().meta({ description: 'SHA-256 of the certificate.' }),
+      expiresAt: Time,
+    })
+    .meta({ id: 'WebhookClientCertificate' })
+    .nullable()
+    .meta({ description: 'The certificate for mutual TLS. Null: there is none.' }),
 })
 export type ShownOptions = z.infer<typeof ShownOptions>
 
-export const NO_OPTIONS: ShownOptions = { headers: [], oauth: null }
+export const NO_OPTIONS: ShownOptions = { headers: [], oauth: null, clientCertificate: null }
 
 const HeaderValue = z.string().min(1).max(VALUE_CHARS_MAX)
 const HEADERS_TEXT =
@@ -53,13 +63,27 @@ const OAuthInput = z
       'OAuth 2.0 client credentials: Halfkey gets an access token from `tokenUrl` and sends it as `Authorization: Bearer …`. `tokenUrl` is checked like the URL of the webhook.',
   })
 
+const ClientCertificateInput = z
+  .strictObject({
+    certificate: text(16 * 1024).meta({ description: 'PEM, with its chain below it, if it has one.' }),
+    privateKey: text(8 * 1024).meta({ description: 'PEM, without a password. Stored encrypted, never shown.' }),
+  })
+  .meta({
+    id: 'WebhookClientCertificateInput',
+    description: 'A client certificate for endpoints that use mutual TLS. The URL must use https.',
+  })
+
+const OAuthOrNull = OAuthInput.nullable().optional()
+const CertificateOrNull = ClientCertificateInput.nullable().optional()
+
 /** Options as creating a webhook takes them. */
 export const NewOptions = {
   headers: z
     .record(z.string().max(NAME_CHARS_MAX), HeaderValue)
     .optional()
     .meta({ description: HEADERS_TEXT, example: { 'X-Api-Key': 'k3y-0f-y0ur-g4teway' } }),
-  oauth: OAuthInput.nullable().optional(),
+  oauth: OAuthOrNull,
+  clientCertificate: CertificateOrNull,
 }
 
 /** Options as changing a webhook takes them. */
@@ -71,7 +95,8 @@ export const ChangedOptions = {
     .meta({
       description: `${HEADERS_TEXT} Merged by name. Null removes a header, and null instead of the object removes all.`,
     }),
-  oauth: OAuthInput.nullable().optional(),
+  oauth: OAuthOrNull,
+  clientCertificate: CertificateOrNull,
 }
 
 const Options = z.strictObject(ChangedOptions)
