@@ -28,6 +28,8 @@ export interface Claimed {
   attempts: number
   /** Null if the event is older than the retention period: there is nothing left to send. */
   body: string | null
+  /** The trace of the request that caused the event, or null. */
+  traceparent: string | null
   /** Null, like the secret, if the webhook no longer exists. */
   url: string | null
   app_id: string | null
@@ -115,7 +117,8 @@ export const LIMIT = sql`(case when l.ahead > l.cap and h.all_held = h.own_held 
 /** What a send needs of a delivery `d`, its event `e` and its webhook `w`. */
 export const CLAIMED_FIELDS = sql`
   d.tenant_id, d.webhook_id, d.id, d.lane_id, d.event_id, d.event_type, d.ordering_key, d.lease_id, d.cycle, d.retry, d.attempts,
-  e.body, e.app_id as event_app_id, w.url, w.app_id, w.secret_sealed, w.format, w.payload, w.options_sealed,
+  e.body, e.context->>'traceparent' as traceparent, e.app_id as event_app_id,
+  w.url, w.app_id, w.secret_sealed, w.format, w.payload, w.options_sealed,
   case when w.previous_secret_until > now() then w.previous_secret_sealed end as previous_secret_sealed`
 
 function leaseRows(

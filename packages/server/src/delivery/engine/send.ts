@@ -2,6 +2,7 @@ import { createSecretKey, type KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Deps } from '../../platform/deps.ts'
 import type { SendRequest, SendResult } from '../../platform/egress/send.ts'
+import { nextTraceparent, parseTraceparent } from '../../platform/observability/traceparent.ts'
 import type { Told } from '../../platform/observability/tracing.ts'
 import { hmacSha256, open } from '../../platform/security/crypto.ts'
 import type { Claimed } from './claim.ts'
@@ -123,12 +124,10 @@ export function createSender(deps: Pick<Deps, 'keys' | 'egress' | 'config' | 'lo
     return { body, headers: { ...signatures, ...headers, 'user-agent': USER_AGENT } }
   }
 
-  async function post(row: Sendable, databaseNowMs: number): Promise<SendResult> {
-    const request = {
-      url: row.url,
-      ...(await signed(row, databaseNowMs)),
-      timeoutMs: deps.config.webhookTimeoutMs,
-    }
+  async function post(row: Sendable, databaseNowMs: number, traceparent: string | null): Promise<SendResult> {
+    const { body, headers } = await signed(row, databaseNowMs)
+    if (traceparent !== null) headers.traceparent = traceparent
+    const request = { url: row.url, headers, body, timeoutMs: deps.config.webhookTimeoutMs }
     return row.options_sealed === null
       ? deps.egress.post(request)
       : postWithOptions(request, await optionsOf(ownerOf(row), row.options_sealed), databaseNowMs)
@@ -136,8 +135,11 @@ export function createSender(deps: Pick<Deps, 'keys' | 'egress' | 'config' | 'lo
 
   /** @param databaseNowMs the database's clock now: the worker's own may be wrong */
   return async function send(row: Sendable, databaseNowMs: number): Promise<Outcome> {
-    const attempt = () => post(row, databaseNowMs)
-    const attempted = deps.tracing?.inTrace('webhook delivery', spanOf(row), attempt, told) ?? attempt()
+    const parent = parseTraceparent(row.traceparent)
+    // An attempt that is not recorded is still a step of the trace that caused it.
+    const run = (recorded: string | null) => post(row, databaseNowMs, recorded ?? (parent && nextTraceparent(parent)))
+    const work = { name: 'webhook delivery', attributes: spanOf(row), parent, run, told }
+    const attempted = deps.tracing?.inTrace(work) ?? run(null)
     const result = await attempted.catch((error: unknown) => {
       deps.log.error({ err: error, deliveryId: row.id }, 'delivery could not be sent')
       return { ok: false, statusCode: null, error: 'internal error', responseSnippet: null, durationMs: 0 }

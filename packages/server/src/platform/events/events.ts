@@ -48,7 +48,7 @@ export interface StoredEvent {
 /** The prefix of the value used as key id when an operator calls, who has no key: see the dashboard's sessions. */
 export const OPERATOR = 'key_dashboard_'
 
-/** Who did something and from where, as JSON, stored with the event. */
+/** Who did something, from where and in which trace, as JSON, stored with the event. */
 export function contextOf(cause: EventInput['cause'], custom?: true): string {
   if (cause === undefined) return '{"actor":"system"}'
   if ('actor' in cause) return JSON.stringify({ actor: cause.actor, custom })
@@ -59,6 +59,7 @@ export function contextOf(cause: EventInput['cause'], custom?: true): string {
     keyId: isOperator ? undefined : caller.keyId,
     address: origin.address,
     requestId: origin.requestId,
+    traceparent: origin.traceparent,
     custom,
   })
 }

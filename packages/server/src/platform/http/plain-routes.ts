@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Deps } from '../deps.ts'
 import { redact } from '../observability/log.ts'
+import { formatTraceparent, parseTraceparent } from '../observability/traceparent.ts'
 import { readBody } from './request-body.ts'
 import type { Origin, PlainRoute } from './route.ts'
 
@@ -21,6 +22,13 @@ function userAgent(request: FastifyRequest): string | null {
   return text === undefined ? null : redact(text.slice(0, USER_AGENT_CHARS_MAX)).replace(/[\x00-\x1f\x7f]/g, ' ')
 }
 
+/** Without tracing, a caller's trace goes on in what its call causes, as the caller has it. */
+function traceOf({ traceparent, headers }: FastifyRequest): Pick<Origin, 'traceparent'> {
+  if (traceparent !== undefined) return { traceparent }
+  const given = parseTraceparent(headers.traceparent)
+  return given === null ? {} : { traceparent: formatTraceparent(given) }
+}
+
 /** The origin of a request, as stored with its effects. */
 export function originOf(request: FastifyRequest): Origin {
   return {
@@ -29,6 +37,7 @@ export function originOf(request: FastifyRequest): Origin {
     userAgent: userAgent(request),
     webOrigin: request.headers.origin ?? null,
     actor: null,
+    ...traceOf(request),
   }
 }
 

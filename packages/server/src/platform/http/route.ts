@@ -77,6 +77,8 @@ export interface Origin {
   webOrigin: string | null
   /** The user that the call acts for; null if the key acts for itself. */
   actor: Id<'usr'> | null
+  /** The trace that the request is part of (W3C Trace Context), if one is known. */
+  traceparent?: string
 }
 
 /** Who calls and from where: what a change needs for its rules and for the audit log. */

@@ -4,6 +4,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { Deps } from '../deps.ts'
 import { redact } from '../observability/log.ts'
 import { REQUEST } from '../observability/terminal-line.ts'
+import { unrecordedTraceparent } from '../observability/traceparent.ts'
 import type { Tracing } from '../observability/tracing.ts'
 import type { KeyHolder } from '../security/authenticator.ts'
 import { envelope, fail, HttpError } from './errors.ts'
@@ -29,6 +30,8 @@ declare module 'fastify' {
     bodyBytes: number
     /** Of a request that is traced. */
     traceId: string | undefined
+    /** Where tracing is on: the place of the request in its trace, if it has one, also if it is not recorded. */
+    traceparent: string | undefined
   }
 }
 
@@ -226,6 +229,7 @@ function trace(app: FastifyInstance, tracing: Tracing): void {
     const traced = UNTRACED.has(route ?? '')
       ? null
       : tracing.beginRequest(request.method, route, request.headers.traceparent)
+    request.traceparent = traced?.traceparent ?? unrecordedTraceparent(request.headers.traceparent)
     if (traced === null) return done()
     request.traceId = traced.traceId
     reply.raw.once('close', () =>
@@ -240,7 +244,7 @@ function addHooks(app: FastifyInstance, deps: Deps, state: { draining: boolean }
   const isOurHost = createHostCheck(deps.config)
   app.decorateRequest('holder', null)
   app.decorateRequest('bodyBytes', 0)
-  app.decorateRequest('traceId', undefined)
+  for (const name of ['traceId', 'traceparent']) app.decorateRequest(name, undefined)
   // A callback instead of a promise: a cached key then costs no turn of the event loop.
   app.addHook('onRequest', (request, reply, done) => {
     try {

@@ -273,31 +273,77 @@ describe('whether there is a trace', () => {
   })
 })
 
-test('each attempt of a delivery is a trace of its own, by ids alone, and the receiver sees nothing of it', async () => {
-  const receiver = await startReceiver(answer(500))
-  cleanups.push(() => receiver.close())
-  const tenant = await service.newTenant()
-  const url = `${receiver.url}/hook?secret=in-the-url`
-  const webhook = (await tenant.post('/webhooks', { url, events: ['user.created'] })).body.data
-  await tenant.post('/users', { email: 'grace@example.org' })
-  const delivery = await receiver.until(
-    'the delivery',
-    ({ event }) => event?.event_type === 'user.created' || event !== null,
-  )
-  expect(Object.keys(delivery.headers)).not.toContain('traceparent')
-  const [span] = await collector.trace(
-    'the attempt',
-    ({ name, attributes }) => name === 'webhook delivery' && attributes['halfkey.webhook.id'] === webhook.id,
-  )
-  expect(span).toMatchObject({ kind: CLIENT, status: ERROR })
-  expect(span?.attributes).toMatchObject({
-    'halfkey.tenant.id': tenant.tenantId,
-    'halfkey.event.type': 'user.created',
-    'halfkey.delivery.attempt': 1,
-    'http.response.status_code': 500,
+describe('an attempt of a delivery', () => {
+  const attemptsOf = (webhookId: string) =>
+    collector.spans.filter(
+      ({ name, attributes }) => name === 'webhook delivery' && attributes['halfkey.webhook.id'] === webhookId,
+    )
+
+  test('is part of the trace that caused the event, by ids alone, and tells the receiver its place in it', async () => {
+    const receiver = await startReceiver(answer(500))
+    cleanups.push(() => receiver.close())
+    const tenant = await service.newTenant()
+    const url = `${receiver.url}/hook?secret=in-the-url`
+    const webhook = (await tenant.post('/webhooks', { url, events: ['user.created'] })).body.data
+    const { parent, root } = await traced(tenant, 'POST', '/users', { email: 'grace@example.org' })
+    const [delivery] = await receiver.count('the delivery', 1)
+    const [waiting] = (await tenant.get(`/webhooks/${webhook.id}/deliveries`)).body.data
+    await tenant.post(`/webhooks/${webhook.id}/deliveries/${waiting.id}/retry`)
+    const [, retry] = await receiver.count('the retry', 2)
+    await eventually('both attempts', async () => attemptsOf(webhook.id).length === 2)
+    const [first, second] = attemptsOf(webhook.id) as [CollectedSpan, CollectedSpan]
+    for (const span of [first, second])
+      expect(span).toMatchObject({ kind: CLIENT, status: ERROR, traceId: parent.traceId, parentSpanId: root.spanId })
+    const shown = [delivery, retry].map((got) => got?.headers.traceparent).sort()
+    expect(shown).toEqual([first, second].map(({ spanId }) => `00-${parent.traceId}-${spanId}-01`).sort())
+    expect(first.attributes).toMatchObject({
+      'halfkey.tenant.id': tenant.tenantId,
+      'halfkey.event.type': 'user.created',
+      'halfkey.delivery.attempt': 1,
+      'http.response.status_code': 500,
+    })
+    for (const secret of [webhook.secret, 'in-the-url', receiver.url, 'grace@example.org'])
+      expect(collector.text()).not.toContain(secret)
   })
-  for (const secret of [webhook.secret, 'in-the-url', receiver.url, 'grace@example.org'])
-    expect(collector.text()).not.toContain(secret)
+
+  test('is not recorded if the caller’s trace is not, and the receiver is told so', async () => {
+    const receiver = await startReceiver()
+    cleanups.push(() => receiver.close())
+    const tenant = await service.newTenant()
+    const webhook = (await tenant.post('/webhooks', { url: receiver.url, events: ['user.created'] })).body.data
+    const parent = newParent('00')
+    await tenant.post('/users', {}, { headers: { traceparent: parent.header } })
+    const [got] = await receiver.count('the delivery', 1)
+    expect(got?.headers.traceparent).toMatch(new RegExp(`^00-${parent.traceId}-(?!${parent.spanId})[0-9a-f]{16}-00$`))
+    await traced(tenant, 'GET', '/tenant')
+    expect(attemptsOf(webhook.id)).toEqual([])
+  })
+
+  test('goes on with a caller’s trace where nothing is traced, and has none where none is known', async () => {
+    const plain = await startService({ HALFKEY_WEBHOOK_RETRY_DELAYS: '1h' })
+    cleanups.push(() => plain.stop())
+    const receiver = await startReceiver()
+    cleanups.push(() => receiver.close())
+    const tenant = await plain.newTenant()
+    await tenant.post('/webhooks', { url: receiver.url, events: ['user.created'] })
+    const parent = newParent()
+    const spans = new Set([parent.spanId])
+    for (let n = 1; n <= 2; n += 1) {
+      await tenant.post('/users', {}, { headers: { traceparent: parent.header } })
+      const got = (await receiver.count('a delivery', n)).at(-1)
+      const [version, traceId, spanId = '', flags] = got?.headers.traceparent?.split('-') ?? []
+      expect([version, traceId, flags]).toEqual(['00', parent.traceId, '01'])
+      expect(spans.has(spanId)).toBe(false)
+      spans.add(spanId)
+    }
+    const malformed = [{ traceparent: '00-nonsense-01' }, { traceparent: `${parent.header}-more` }]
+    for (const headers of [{}, ...malformed] as Record<string, string>[]) {
+      const before = receiver.received.length
+      await tenant.post('/users', {}, { headers })
+      const got = (await receiver.count('a delivery', before + 1)).at(-1)
+      expect(got?.headers).not.toHaveProperty('traceparent')
+    }
+  })
 })
 
 describe('a collector that is away', () => {

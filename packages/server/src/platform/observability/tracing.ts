@@ -6,6 +6,7 @@ import { HttpError } from '../http/errors.ts'
 import { createRateLimiter } from '../http/rate-limits/rate-limit.ts'
 import { VERSION } from '../version.ts'
 import type { Metrics } from './metrics.ts'
+import { formatTraceparent, parseTraceparent, type TracePlace } from './traceparent.ts'
 
 // Nothing of OpenTelemetry is loaded but by `openTracing`: the imports above are types.
 
@@ -20,9 +21,6 @@ const SPANS_A_TRACE_MAX = 500
 /** Anybody can request traces. Above this number the ratio decides, so that they do not crowd out all others. */
 const ASKED = { name: 'traceparent', perSecond: 50, burst: 100 }
 const QUERY_CHARS_MAX = 2_000
-/** W3C Trace Context, section 3.2: version, trace, parent, flags; later versions may go on. */
-const TRACEPARENT = /^(?!ff)([\da-f]{2})-(?!0{32})([\da-f]{32})-(?!0{16})([\da-f]{16})-([\da-f]{2})(-.*)?$/
-
 /** What all spans of one trace in this process share. */
 interface Trace {
   tools: Tools
@@ -94,6 +92,11 @@ export function inSpan<T>(
   return runIn(span, { trace: active.trace, context }, work)
 }
 
+function traceparentOf(span: Span): string {
+  const { traceId, spanId } = span.spanContext()
+  return formatTraceparent({ traceId, spanId, isSampled: true })
+}
+
 interface Statement {
   name: string
   attributes: Attributes
@@ -125,6 +128,8 @@ export function inStatementSpan<T>(text: string, work: () => Promise<T>): Promis
 /** A request whose trace has begun. */
 interface TracedRequest {
   traceId: string
+  /** For calls that this request causes. */
+  traceparent: string
   /** Runs what answers it. */
   run(work: () => void): void
   /** @param status null when the client went away before it was answered */
@@ -135,10 +140,21 @@ interface TracedRequest {
 export interface Tracing {
   /** Begins a request's trace or continues its caller's; null for a request that is not traced. */
   beginRequest(method: string, route: string | undefined, traceparent: unknown): TracedRequest | null
-  /** Runs work that no request waits for as a separate trace, if the sampling ratio chooses it. `told` describes its result. */
-  inTrace<T>(name: string, attributes: Attributes, work: () => Promise<T>, told: (result: T) => Told): Promise<T>
+  /** Runs work that no request waits for, as part of the trace that it names, or as a separate one. */
+  inTrace<T>(work: TracedWork<T>): Promise<T>
   /** Sends what waits, for two seconds at most. */
   close(): Promise<void>
+}
+
+/** Work that no request waits for. */
+interface TracedWork<T> {
+  name: string
+  attributes: Attributes
+  /** The trace that caused it: it is recorded if that one is. Null for a separate trace, if the sampling ratio chooses it. */
+  parent: TracePlace | null
+  /** @param traceparent for the call that it makes; null if it is not recorded */
+  run(traceparent: string | null): Promise<T>
+  told(result: T): Told
 }
 
 /** What a result says of the work that it came of. */
@@ -226,11 +242,10 @@ export async function openTracing(config: Config, metrics: Metrics): Promise<Tra
 
   /** The parent that the caller names; undefined for a request that is not traced, null for one that begins a trace. */
   function parentOf(traceparent: unknown): Context | null | undefined {
-    const given = typeof traceparent === 'string' ? TRACEPARENT.exec(traceparent) : null
-    const [, version, traceId = '', spanId = '', flags = ''] = given ?? []
-    if (given === null || (version === '00' && given[5] !== undefined)) return isChosen() ? null : undefined
-    if ((Number.parseInt(flags, 16) & 1) === 0) return undefined
-    return asked.take('', ASKED).allowed || isChosen() ? tools.remote(traceId, spanId) : undefined
+    const given = parseTraceparent(traceparent)
+    if (given === null) return isChosen() ? null : undefined
+    if (!given.isSampled) return undefined
+    return asked.take('', ASKED).allowed || isChosen() ? tools.remote(given.traceId, given.spanId) : undefined
   }
 
   return {
@@ -243,6 +258,7 @@ export async function openTracing(config: Config, metrics: Metrics): Promise<Tra
       const { span, context } = tools.begin(name, KIND.server, { attributes, startTime: trace.now() }, parent)
       return {
         traceId: span.spanContext().traceId,
+        traceparent: traceparentOf(span),
         run: (work) => current.run({ trace, context }, work),
         end(status, tenantId) {
           if (tenantId !== undefined) span.setAttribute('halfkey.tenant.id', tenantId)
@@ -257,12 +273,13 @@ export async function openTracing(config: Config, metrics: Metrics): Promise<Tra
         },
       }
     },
-    inTrace(name, attributes, work, told) {
-      if (!isChosen()) return work()
+    inTrace({ name, attributes, parent, run, told }) {
+      if (!(parent?.isSampled ?? isChosen())) return run(null)
       const trace = newTrace()
-      const { span, context } = tools.begin(name, KIND.client, { attributes, startTime: trace.now() }, null)
+      const above = parent === null ? null : tools.remote(parent.traceId, parent.spanId)
+      const { span, context } = tools.begin(name, KIND.client, { attributes, startTime: trace.now() }, above)
       return runIn(span, { trace, context }, async () => {
-        const result = await work()
+        const result = await run(traceparentOf(span))
         const { attributes: more, isFailed } = told(result)
         span.setAttributes(more)
         if (isFailed) span.setStatus({ code: ERROR })
