@@ -31,6 +31,10 @@ function contradictions(config: Config): string[] {
       'REDIS_URL must be a URL that starts with redis:// or rediss://',
     ],
     [
+      config.egressProxyResolves && config.egressProxy === null,
+      'HALFKEY_EGRESS_PROXY_RESOLVES needs HALFKEY_EGRESS_PROXY',
+    ],
+    [
       config.deadLetterRetentionMs < config.retentionMs,
       'HALFKEY_DEAD_LETTER_RETENTION must not be shorter than HALFKEY_RETENTION',
     ],

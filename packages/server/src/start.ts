@@ -143,6 +143,8 @@ export async function openParts(
       allow: config.egressAllow,
       allowLoopback: config.env === 'development',
       dnsServers: config.dnsServers,
+      proxy: config.egressProxy,
+      proxyResolves: config.egressProxyResolves,
     }),
     auth: createAuthenticator({ db, log, now }),
     // Not by the requests' pool: a request that signs a token may hold one of its connections and must not wait for another.

@@ -100,6 +100,18 @@ export const SETTINGS = {
     parse: kinds.rangesOrHosts,
     doc: 'CIDRs or host names that webhooks may reach even if they are private or use http, separated by commas.',
   },
+  egressProxy: {
+    env: 'HALFKEY_EGRESS_PROXY',
+    secret: true,
+    parse: kinds.orNull(kinds.proxy),
+    doc: 'A forward proxy that all webhook calls go through: http://user:password@host:port.',
+  },
+  egressProxyResolves: {
+    env: 'HALFKEY_EGRESS_PROXY_RESOLVES',
+    default: 'off',
+    parse: kinds.flag,
+    doc: 'The forward proxy resolves host names, and decides which addresses it reaches.',
+  },
   dnsServers: {
     env: 'HALFKEY_DNS_SERVERS',
     parse: kinds.servers,

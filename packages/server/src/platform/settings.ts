@@ -1,4 +1,5 @@
 import ipaddr from 'ipaddr.js'
+import type { ForwardProxy } from './egress/proxy.ts'
 
 /** One environment variable: how it is read, its default, and its purpose. */
 export interface Setting<T> {
@@ -26,6 +27,14 @@ function words(text: string): string[] {
     .split(',')
     .map((word) => word.trim())
     .filter((word) => word !== '')
+}
+
+function percentDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw new Error('an address whose user name and password are percent-encoded')
+  }
 }
 
 const HOST = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/i
@@ -88,6 +97,18 @@ export const kinds = {
     const host = text.trim().toLowerCase().replace(/\.$/, '')
     if (!HOST.test(host) || ipaddr.isValid(host)) throw new Error('a host name such as edge.example.com, not a URL')
     return host
+  },
+  /** A forward proxy as `http://user:password@host:port`. */
+  proxy: (text: string): ForwardProxy => {
+    const url = URL.parse(text)
+    if (url?.protocol !== 'http:' || url.pathname !== '/' || url.search !== '' || url.hash !== '')
+      throw new Error('an address such as http://user:password@proxy.internal:3128')
+    const credentials = `${percentDecoded(url.username)}:${percentDecoded(url.password)}`
+    return {
+      host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+      port: Number(url.port || 80),
+      authorization: credentials === ':' ? null : `Basic ${Buffer.from(credentials).toString('base64')}`,
+    }
   },
   /** DNS servers as `address` or `address:port`. */
   servers: (text: string) => {

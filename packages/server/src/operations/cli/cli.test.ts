@@ -32,12 +32,27 @@ async function halfkey(...args: string[]) {
 
 test('config prints every setting without its secrets, and names what is wrong', async () => {
   vi.stubEnv('REDIS_URL', 'redis://:very-secret@127.0.0.1')
+  vi.stubEnv('HALFKEY_EGRESS_PROXY', 'http://halfkey:very-secret@127.0.0.1:3128')
   vi.stubEnv('PORT', '8123')
   const { exitCode, out } = await halfkey('config')
   expect(exitCode).toBe(0)
   expect(out).toContain(`${'PORT'.padEnd(32)} 8123`)
   expect(out).toContain(`${'HALFKEY_ENV'.padEnd(32)} development  (default)`)
   expect(out.join('\n')).not.toContain('very-secret')
+  expect(out.join('\n')).not.toContain(Buffer.from('halfkey:very-secret').toString('base64'))
+  const malformed = [
+    'https://a:very-secret@b',
+    'socks5://a:very-secret@b',
+    'http://very-secret/path',
+    'http://a:%zz@very-secret',
+  ]
+  for (const bad of malformed) {
+    vi.stubEnv('HALFKEY_EGRESS_PROXY', bad)
+    const refused = await halfkey('config')
+    expect([refused.exitCode, refused.err]).toEqual([78, expect.stringContaining('HALFKEY_EGRESS_PROXY must be')])
+    expect(refused.err).not.toContain('very-secret')
+  }
+  vi.stubEnv('HALFKEY_EGRESS_PROXY', '')
   vi.stubEnv('PORT', 'eighty')
   const { exitCode: code, err } = await halfkey('config', '--json')
   vi.unstubAllEnvs()

@@ -9,6 +9,7 @@ import ipaddr from 'ipaddr.js'
 import { LRUCache } from 'lru-cache'
 import { buildConnector, Client } from 'undici'
 import { EgressRefused } from './policy.ts'
+import { authorityOf, type ForwardProxy, openTunnel } from './proxy.ts'
 
 /** Client certificates whose connectors are kept. */
 const CLIENTS_MAX = 1_000
@@ -23,6 +24,7 @@ const CONNECT_BACKSTOP_MS = 120_000
 export interface Route {
   key: string
   origin: string
+  /** a checked address; a name where the proxy resolves names */
   address: string
   /** for SNI and the certificate check; null for literal addresses and http: */
   servername: string | null
@@ -45,10 +47,12 @@ export class Connection {
   isIdle = false
   /** requests begun on the socket that is open now; more than one = the socket was reused */
   sends = 0
-  #connecting: Socket | null = null
+  readonly #proxy: ForwardProxy | null
+  #connecting: { destroy(error: Error): unknown } | null = null
 
-  constructor(route: Route, connect: buildConnector.connector) {
+  constructor(route: Route, connect: buildConnector.connector, proxy: ForwardProxy | null) {
     this.route = route
+    this.#proxy = proxy
     this.client = new Client(route.origin, {
       allowH2: false,
       useMilo: false,
@@ -68,15 +72,40 @@ export class Connection {
     options: buildConnector.Options,
     callback: buildConnector.Callback,
   ): void {
-    const { servername: _, ...rest } = options
-    const { address, servername } = this.route
     this.sends = 0
+    if (this.#proxy === null) this.#connectBy(connect, options, callback)
+    else this.#connectThrough(this.#proxy, connect, options, callback)
+  }
+
+  #connectThrough(
+    proxy: ForwardProxy,
+    connect: buildConnector.connector,
+    options: buildConnector.Options,
+    callback: buildConnector.Callback,
+  ): void {
+    const { origin, address } = this.route
+    this.#connecting = openTunnel(proxy, authorityOf(origin, address), (error, socket) => {
+      this.#connecting = null
+      if (socket === null) callback(error ?? new Error('no tunnel'), null)
+      else if (options.protocol === 'https:') this.#connectBy(connect, { ...options, httpSocket: socket }, callback)
+      else callback(null, socket)
+    })
+  }
+
+  /** Connects to the checked address, or makes a tunnel to it secure. */
+  #connectBy(
+    connect: buildConnector.connector,
+    { servername: _, ...options }: buildConnector.Options,
+    callback: buildConnector.Callback,
+  ): void {
+    const { address, servername } = this.route
     const socket: unknown = connect(
-      { ...rest, hostname: address, ...(servername === null ? {} : { servername }) },
+      { ...options, hostname: address, ...(servername === null ? {} : { servername }) },
       (error, connected) => {
         this.#connecting = null
         if (error) return callback(error, null)
-        if (!isSameAddress(connected.remoteAddress, address)) {
+        // Of a tunnel, the peer is the proxy.
+        if (this.#proxy === null && !isSameAddress(connected.remoteAddress, address)) {
           connected.destroy()
           return callback(new EgressRefused('the connection reached another address'), null)
         }
@@ -107,8 +136,11 @@ export class Connections {
   readonly #idleByAge = new Set<Connection>()
   readonly #open = new Set<Connection>()
 
-  /** `ca`: PEM certificates trusted besides the system's. */
-  constructor(ca: string | undefined) {
+  readonly #proxy: ForwardProxy | null
+
+  /** `ca`: PEM certificates trusted besides the system's. `proxy`: what all connections go through; null for none. */
+  constructor(ca: string | undefined, proxy: ForwardProxy | null = null) {
+    this.#proxy = proxy
     this.#ca = ca
     this.#connect = this.#buildConnector(undefined)
   }
@@ -135,7 +167,7 @@ export class Connections {
 
   /** A new connection, never a used one. Connecting begins with the first request. */
   create(route: Route): Connection {
-    const connection = new Connection(route, this.#connectorOf(route))
+    const connection = new Connection(route, this.#connectorOf(route), this.#proxy)
     this.#open.add(connection)
     connection.client.on('disconnect', () => {
       if (connection.isIdle) this.discard(connection)

@@ -2,6 +2,7 @@
 import { Connections } from './connections.ts'
 import { DnsFailure } from './failure.ts'
 import { AddressPolicy } from './policy.ts'
+import type { ForwardProxy } from './proxy.ts'
 import { HostResolver } from './resolver.ts'
 import { Send, type SendRequest, type SendResult } from './send.ts'
 import { Router } from './targets.ts'
@@ -25,6 +26,10 @@ export interface EgressOptions {
   dnsServers: string[]
   /** PEM certificates of authorities trusted besides the system's */
   ca?: string
+  /** what every send goes through; none without */
+  proxy?: ForwardProxy | null
+  /** the proxy resolves names, and decides by a list of its own which addresses it reaches */
+  proxyResolves?: boolean
 }
 
 /** The guard's current usage, for metrics and for tests of its limits. */
@@ -49,8 +54,9 @@ export interface Egress {
 /** Builds the guard. It reads no proxy from the environment. @throws Error for an entry of `allow` that can't be read */
 export function createEgress(options: EgressOptions): Egress {
   const resolver = new HostResolver(options.dnsServers)
-  const router = new Router(new AddressPolicy(options.allow, options.allowLoopback), resolver)
-  const connections = new Connections(options.ca)
+  const policy = new AddressPolicy(options.allow, options.allowLoopback)
+  const router = new Router(policy, resolver, options.proxyResolves)
+  const connections = new Connections(options.ca, options.proxy)
   const sends = new Set<Send>()
   let isClosed = false
 

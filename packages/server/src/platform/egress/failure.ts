@@ -1,6 +1,7 @@
 // The public texts for a failed send. They are stored with the attempt and shown to the customer, so they
 // are few, stable, and hold no address, no stack and no text of a library.
 import { EgressRefused } from './policy.ts'
+import { ProxyFailure } from './proxy.ts'
 
 /** A name could not be resolved. The message is the public text. */
 export class DnsFailure extends Error {
@@ -42,7 +43,7 @@ const TEXT_BY_CODE: Record<string, string> = {
 /** Turns an error of a connection or of undici into a short public text. Unknown errors become `failed`. */
 export function describeFailure(error: unknown): string {
   if (error instanceof EgressRefused) return `blocked: ${error.message}`
-  if (error instanceof DnsFailure) return error.message
+  if (error instanceof DnsFailure || error instanceof ProxyFailure) return error.message
   const code = codeOf(error)
   const text = TEXT_BY_CODE[code]
   if (text !== undefined) return text

@@ -16,6 +16,9 @@ const CACHE_ENTRIES_MAX = 4_096
 const ADDRESSES_MAX = 64
 const HOSTS_FILE_BYTES_MAX = 1024 * 1024
 
+/** The addresses of `localhost` and the names below it. */
+export const LOOPBACK = ['127.0.0.1', '::1']
+
 /** The addresses of a name, IPv4 first, never empty. Frozen in time: a new answer is a new object. */
 export interface Resolution {
   addresses: string[]
@@ -62,7 +65,7 @@ export class HostResolver {
   }
 
   async #lookup(name: string): Promise<Resolution> {
-    const local = isLocalhost(name) ? ['127.0.0.1', '::1'] : this.#hostsFile?.addressesOf(name)
+    const local = isLocalhost(name) ? LOOPBACK : this.#hostsFile?.addressesOf(name)
     if (local && local.length > 0) return this.#remember(name, local, CACHE_MS_MAX)
 
     // c-ares backs off between its tries, so its own limit lies well past ours.
@@ -141,7 +144,7 @@ function parseHosts(text: string): Map<string, string[]> {
 }
 
 /** RFC 6761, section 6.3: these names are loopback and are never asked for. */
-function isLocalhost(name: string): boolean {
+export function isLocalhost(name: string): boolean {
   return name === 'localhost' || name.endsWith('.localhost')
 }
 

@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import { LRUCache } from 'lru-cache'
 import type { Route } from './connections.ts'
 import { type AddressPolicy, EgressRefused, isHostName, isMetadataHost, type Verdict } from './policy.ts'
-import type { HostResolver, Resolution } from './resolver.ts'
+import { type HostResolver, isLocalhost, LOOPBACK, type Resolution } from './resolver.ts'
 
 const TARGETS_MAX = 4_096
 /** Addresses tried in one send. */
@@ -62,6 +62,12 @@ function assertReachable(target: Target, addresses: string[], policy: AddressPol
   if (!target.https && verdicts.includes('https')) throw new EgressRefused('the URL must use https')
 }
 
+/** Where the proxy resolves names, its own list decides about addresses. @throws EgressRefused */
+function assertNameAllowed(target: Target, policy: AddressPolicy): void {
+  if (isLocalhost(target.host)) assertReachable(target, LOOPBACK, policy)
+  else if (!target.https && !target.hostListed) throw new EgressRefused('the URL must use https')
+}
+
 /** Where one send may go: the path, and the checked addresses in the order to try them. */
 export interface Plan {
   path: string
@@ -70,7 +76,7 @@ export interface Plan {
 
 interface KnownTarget {
   target: Target
-  /** the plan for `resolution`, or for the literal address when that is null */
+  /** the plan for `resolution`, or for the literal address or the unresolved name when that is null */
   plan: Plan | null
   resolution: Resolution | null
 }
@@ -84,15 +90,19 @@ export class Router {
     memoMethod: (url) => ({ target: parseTarget(url, this.#policy), plan: null, resolution: null }),
   })
 
-  constructor(policy: AddressPolicy, resolver: HostResolver) {
+  readonly #proxyResolves: boolean
+
+  /** `proxyResolves`: names are not resolved here but by the forward proxy. */
+  constructor(policy: AddressPolicy, resolver: HostResolver, proxyResolves = false) {
     this.#policy = policy
     this.#resolver = resolver
+    this.#proxyResolves = proxyResolves
   }
 
   /** Answers at once for literal addresses and names in the cache. @throws EgressRefused, DnsFailure (or rejects with) */
   plan(url: string): Plan | Promise<Plan> {
     const known = this.#known.memo(url)
-    if (known.target.isLiteral) return known.plan ?? this.#planFor(known, null)
+    if (known.target.isLiteral || this.#proxyResolves) return known.plan ?? this.#planFor(known, null)
     const resolution = this.#resolver.cached(known.target.host)
     if (!resolution) return this.#resolver.resolve(known.target.host).then((fresh) => this.#planFor(known, fresh))
     return known.plan && known.resolution === resolution ? known.plan : this.#planFor(known, resolution)
@@ -101,7 +111,8 @@ export class Router {
   #planFor(known: KnownTarget, resolution: Resolution | null): Plan {
     const { target } = known
     const addresses = resolution ? resolution.addresses : [target.host]
-    assertReachable(target, addresses, this.#policy)
+    if (resolution === null && !target.isLiteral) assertNameAllowed(target, this.#policy)
+    else assertReachable(target, addresses, this.#policy)
     const servername = target.https && !target.isLiteral ? target.host : null
     known.plan = {
       path: target.path,
