@@ -88,6 +88,10 @@ export interface EventData {
   'webhook.test': { webhookId: string; message: string }
   /** A webhook failed for too long and was disabled. */
   'webhook.disabled': { webhookId: string; url: string; reason: string }
+  /** Many of the recent attempts of a webhook failed. */
+  'webhook.failing': { webhookId: string; host: string; threshold: number; windowMinutes: number; attempts: number; failed: number; failureRate: number }
+  /** A webhook that was reported as failing works again. */
+  'webhook.recovered': { webhookId: string; host: string; threshold: number; windowMinutes: number; attempts: number; failed: number; failureRate: number; failingSince: string }
   /** A delivery failed and has no retries left. */
   'webhook.delivery_dead_lettered': { webhookId: string; deliveryId: string; eventId: string; eventType: string }
   /** The tenant's plan changed. */

@@ -52,6 +52,10 @@ export const WHEN: Record<EventType, string> = {
   'tenant.updated': 'By `PATCH /tenant` that changes something.',
   'webhook.test': 'By `POST /webhooks/:id/test`, to that webhook alone. It is not in the feed.',
   'webhook.disabled': 'When every delivery has failed for five days. The other webhooks get it.',
+  'webhook.failing':
+    'When 50, 75, 90 or 100 percent (`threshold`) of the attempts in the last 15 minutes failed, of at least 20, each once until `webhook.recovered`. Thresholds that are reached at the same time are one event, with the highest. The other webhooks get it. Tests and deliveries of these two events do not count.',
+  'webhook.recovered':
+    'When fewer than 25 percent of at least 20 attempts in the last 15 minutes failed, or none of fewer. `threshold` is the highest that was reported. The other webhooks get it.',
   'webhook.delivery_dead_lettered':
     'When the last retry has failed. Deliveries of events about webhooks emit none: those would breed without end.',
   'billing.plan_changed': 'When the payment processor says that another plan is being paid for.',

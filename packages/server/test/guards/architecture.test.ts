@@ -70,6 +70,7 @@ const LEDGER_OPEN = ['wallets/ledger/embedded/template-catalogue.ts']
 /** What the webhook slice sees of its engine. */
 const ENGINE_OPEN = [
   'delivery/engine/content/message.ts',
+  'delivery/engine/health/recent.ts',
   'delivery/engine/lanes.ts',
   'delivery/engine/options/options.ts',
   'delivery/engine/send.ts',

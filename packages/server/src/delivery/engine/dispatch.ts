@@ -5,6 +5,7 @@ import { createSignal, type Signal } from '../../platform/events/signal.ts'
 import { type Claimed, claim, type DatabaseClock, databaseNow, LEASE_SECONDS } from './claim.ts'
 import { completeEach, notSent, type Outcome } from './complete.ts'
 import { createGates } from './gates.ts'
+import type { AttemptCounts } from './health/attempt-counts.ts'
 import { createSender, isSendable } from './send.ts'
 import type { Heartbeat } from './upkeep/leases.ts'
 import { disableFailing } from './upkeep/sweep.ts'
@@ -41,6 +42,7 @@ export interface DispatchOptions {
   publisher: Publisher
   /** See `EngineDbs`. */
   asyncCommit: Db
+  counts: AttemptCounts
 }
 
 interface Holder {
@@ -85,7 +87,7 @@ function createDispatchQuota() {
   }
 }
 
-interface SendOptions extends Pick<DispatchOptions, 'heartbeat' | 'due'> {
+interface SendOptions extends Pick<DispatchOptions, 'heartbeat' | 'due' | 'counts'> {
   slots: ReturnType<typeof createDispatchQuota>
   gates: ReturnType<typeof createGates>
   /** Stores an outcome, soon. */
@@ -93,7 +95,7 @@ interface SendOptions extends Pick<DispatchOptions, 'heartbeat' | 'due'> {
 }
 
 /** Sends what was leased, each delivery when its turn comes. `leasedAt`: before the lease, by the monotonic clock. */
-function createSends(deps: Deps, { heartbeat, due, slots, gates, keep }: SendOptions) {
+function createSends(deps: Deps, { heartbeat, due, counts, slots, gates, keep }: SendOptions) {
   const { metrics } = deps
   const send = createSender(deps)
 
@@ -107,6 +109,7 @@ function createSends(deps: Deps, { heartbeat, due, slots, gates, keep }: SendOpt
       if (age() > LEASE_SECONDS * 1000 - LEASE_LEFT_MIN_MS || !heartbeat.alive()) return undefined
       const outcome = await send(row, databaseNow(clock))
       gates.learn(row.lane_id, outcome.next.kind === 'succeeded', outcome.durationMs)
+      counts.count(row, outcome.next.kind === 'succeeded')
       metrics.attempts.inc({ outcome: outcome.next.kind })
       metrics.attemptSeconds.observe(outcome.durationMs / 1000)
       return outcome
@@ -138,7 +141,10 @@ function createSends(deps: Deps, { heartbeat, due, slots, gates, keep }: SendOpt
 }
 
 /** Claims, sends and completes: the middle of the engine, for one process. */
-export function createDispatch(deps: Deps, { workerId, heartbeat, due, publisher, asyncCommit }: DispatchOptions) {
+export function createDispatch(
+  deps: Deps,
+  { workerId, heartbeat, due, publisher, asyncCommit, counts }: DispatchOptions,
+) {
   const { db, log, metrics, config } = deps
   const slots = createDispatchQuota()
   const gates = createGates({ usual: config.webhookConcurrency, most: config.webhookConcurrencyMax })
@@ -148,7 +154,7 @@ export function createDispatch(deps: Deps, { workerId, heartbeat, due, publisher
     unflushed.push(outcome)
     flush.raise()
   }
-  const begin = createSends(deps, { heartbeat, due, slots, gates, keep })
+  const begin = createSends(deps, { heartbeat, due, counts, slots, gates, keep })
 
   const isBlocked = () => unflushed.length >= UNFLUSHED_MAX || !heartbeat.alive() || slots.free() === 0
 

@@ -1,6 +1,7 @@
 import { type Db, sql } from '../../platform/db/db.ts'
 import { idTime } from '../../platform/ids.ts'
 import { type Candidate, createFilters } from './content/filter-matches.ts'
+import { ALERT_TYPES } from './health/alerts.ts'
 import { inTurn } from './ordered.ts'
 import { column, type Leasing, type NewClaim, writeDeliveries } from './write-deliveries.ts'
 
@@ -19,6 +20,10 @@ const TENANTS_A_BATCH = 64
 const RECENT_MS = 2_000
 /** How long after everything was fanned out a visit looks at everything again. */
 const EVERYTHING_MS = 1_000
+
+/** The webhook that an alert is about, which does not get it. */
+const SUBJECT = sql`
+  select e.body::json -> 'data' ->> 'webhookId' from events e where e.tenant_id = o.tenant_id and e.id = o.event_id`
 
 interface OutboxRow {
   tenant_id: string
@@ -73,6 +78,7 @@ function takeEvents(tx: Db, since: string, after: string, limit: number): Promis
         where s.first_left < o.event_id is not true and w.tenant_id = o.tenant_id and w.id > o.after_webhook_id and w.deleted_at is null
           and (w.app_id is null or w.app_id = o.app_id)
           and w.events && array[o.type, split_part(o.type, '.', 1) || '.*', '*']
+          and case when o.type = any(${[...ALERT_TYPES]}::text[]) then w.id is distinct from (${SUBJECT}) else true end
         order by w.id limit ${CHUNK}) w on true),
     k as materialized (
       select l.* from (select distinct tenant_id, webhook_id from m where status <> 'disabled' order by tenant_id, webhook_id) x

@@ -5,6 +5,7 @@ import { idMs, newId } from '../../platform/ids.ts'
 import type { Metrics } from '../../platform/observability/metrics.ts'
 import { createDispatch, pause, pauseAfter } from './dispatch.ts'
 import { createFanOut, type FannedOut } from './fan-out.ts'
+import { createAttemptCounts } from './health/attempt-counts.ts'
 import { createHeartbeat, HEARTBEAT_MS, signOff } from './upkeep/leases.ts'
 import { createMaintenance, type EngineTask } from './upkeep/maintenance.ts'
 
@@ -64,12 +65,14 @@ export function createWorker(deps: Deps, options: WorkerOptions): Worker {
   const rest = { beat: createSignal(), upkeep: createSignal() }
   const heartbeat = createHeartbeat(db, workerId)
   const publisher = { now: deps.now, wake: { outbox: signals.outbox.raise } }
+  const counts = createAttemptCounts(db, publisher)
   const dispatch = createDispatch(deps, {
     workerId,
     heartbeat,
     due: signals.due,
     publisher,
     asyncCommit: options.asyncCommit,
+    counts,
   })
   let stopping = false
   const fanOut = createFanOut({
@@ -77,7 +80,7 @@ export function createWorker(deps: Deps, options: WorkerOptions): Worker {
     now: deps.now,
     leasing: () => (stopping ? null : dispatch.leasing()),
   })
-  const upkeep = createMaintenance(deps, publisher, heartbeat, options)
+  const upkeep = createMaintenance(deps, publisher, heartbeat, { ...options, counts })
   const pollMs = () => (options.listening() ? POLL_LISTENING_MS : POLL_DEAF_MS)
   let abandoned = false
   let loops: Promise<unknown>[] = []
@@ -141,6 +144,7 @@ export function createWorker(deps: Deps, options: WorkerOptions): Worker {
       // Sends to a hanging receiver are not awaited: their leases expire, and they are sent again.
       await Promise.race([Promise.all(loops), pause(STOP_MS)])
       abandoned = true
+      await counts.record().catch((error: unknown) => log.warn({ err: error }, 'attempts not counted'))
       await signOff(db, workerId).catch((error: unknown) => log.warn({ err: error }, 'worker not signed off'))
     },
     alive: heartbeat.alive,

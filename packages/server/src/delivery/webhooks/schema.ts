@@ -32,6 +32,20 @@ const Payload = z
   .enum(['full', 'thin'])
   .meta({ description: '`thin` sends events with empty `data`. `GET /events/:id` returns the whole event.' })
 
+const Health = z
+  .object({
+    attempts: z.int(),
+    failed: z.int(),
+    state: z.enum(['ok', 'failing', 'idle']).meta({
+      description: '`failing`: at least half of the attempts failed. `idle`: there were none.',
+    }),
+  })
+  .meta({
+    id: 'WebhookHealth',
+    description:
+      'The attempts of the last 15 minutes, a few seconds late. Tests and deliveries of alerts do not count.',
+  })
+
 /** A webhook, as every response shows it. */
 export const Webhook = z
   .object({
@@ -55,6 +69,7 @@ export const Webhook = z
     appId: z.string().nullable().meta({
       description: 'The app whose events it gets. With null, it gets the events of all apps and of the tenant.',
     }),
+    health: Health,
     ...ShownOptions.shape,
     metadata: z.record(z.string(), z.string()),
     ...Times,

@@ -131,7 +131,7 @@ export async function createWebhook(
 
 /** @throws not_found */
 export async function getWebhook(deps: Deps, caller: Caller, id: string): Promise<Webhook> {
-  return store.toWebhook(await findOwnWebhook(deps.db, caller, id))
+  return store.readWebhook(deps.db, await findOwnWebhook(deps.db, caller, id))
 }
 
 /** A page of the caller's webhooks, newest first. */
@@ -163,7 +163,7 @@ export async function updateWebhook(deps: Deps, call: Call, id: string, input: U
   checkFilter(input.filter)
   return deps.db.tx(async (tx) => {
     const before = await findOwnWebhook(tx, call.caller, id, true)
-    if (Object.keys(input).length === 0) return store.toWebhook(before)
+    if (Object.keys(input).length === 0) return store.readWebhook(tx, before)
     if (input.events !== undefined)
       await checkEventNames(tx, { tenantId: before.tenant_id, appId: before.app_id }, input.events)
     const row = changedRow(before, input)
@@ -175,7 +175,7 @@ export async function updateWebhook(deps: Deps, call: Call, id: string, input: U
       await store.pauseLane(tx, row, row.status !== 'active')
       tx.afterCommit(deps.wake.due)
     }
-    return store.toWebhook(row)
+    return store.readWebhook(tx, row)
   })
 }
 
@@ -185,7 +185,7 @@ export async function deleteWebhook(deps: Deps, call: Call, id: string): Promise
     const row = await findOwnWebhook(tx, call.caller, id, true)
     await store.markDeleted(tx, row, deps.now())
     await tell(tx, deps, call, 'webhook.deleted', row)
-    return store.toWebhook(row)
+    return store.readWebhook(tx, row)
   })
 }
 
@@ -216,7 +216,7 @@ export async function rotateSecret(
     }
     await store.updateWebhook(tx, row)
     await tell(tx, deps, call, 'webhook.secret_rotated', row)
-    return { ...store.toWebhook(row), secret }
+    return { ...(await store.readWebhook(tx, row)), secret }
   })
 }
 

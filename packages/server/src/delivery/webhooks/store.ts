@@ -3,6 +3,7 @@ import { type AppScope, inScope, readPage } from '../../platform/db/page.ts'
 import { insertion, json, matching, update, wire } from '../../platform/db/rows.ts'
 import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
+import { type RecentAttempts, recentAttempts } from '../engine/health/recent.ts'
 import { lockLanes, testLaneId } from '../engine/lanes.ts'
 import { NO_OPTIONS, type ShownOptions } from './options/schema.ts'
 import type { Webhook } from './schema.ts'
@@ -33,13 +34,24 @@ export interface WebhookRow {
   updated_at: Date
 }
 
+function healthOf({ attempts, failed }: RecentAttempts): Webhook['health'] {
+  return { attempts, failed, state: attempts === 0 ? 'idle' : failed * 2 >= attempts ? 'failing' : 'ok' }
+}
+
+const NO_ATTEMPTS: RecentAttempts = { attempts: 0, failed: 0 }
+
 /** A row as the API returns it, without secrets. */
-export function toWebhook(row: WebhookRow): Webhook {
+export function toWebhook(row: WebhookRow, recent: RecentAttempts = NO_ATTEMPTS): Webhook {
   const shown = wire(
     row,
     'id url events filter format payload description status disabled_reason secret_last4 previous_secret_until app_id metadata created_at updated_at',
   )
-  return { ...shown, ...(row.options ?? NO_OPTIONS) }
+  return { ...shown, health: healthOf(recent), ...(row.options ?? NO_OPTIONS) }
+}
+
+/** The same with its recent attempts. */
+export async function readWebhook(db: Db, row: WebhookRow): Promise<Webhook> {
+  return toWebhook(row, (await recentAttempts(db, row.tenant_id, [row.id])).get(row.id))
 }
 
 const stored = (row: WebhookRow) => ({ ...row, filter: json(row.filter) })
@@ -68,14 +80,22 @@ export function countWebhooks(db: Db, tenantId: Id<'ten'>, most: number): Promis
 }
 
 /** A page of webhooks, newest first. */
-export function listWebhooks(
+export async function listWebhooks(
   db: Db,
   { tenantId, appId }: AppScope,
   status: Webhook['status'] | undefined,
   query: PageQuery,
 ): Promise<Page<Webhook>> {
   const found = matching({ tenant_id: tenantId, app_id: appId, status })
-  return readPage(db, sql`from webhooks where ${found} and deleted_at is null`, query, toWebhook)
+  const page = await readPage(
+    db,
+    sql`from webhooks where ${found} and deleted_at is null`,
+    query,
+    (row: WebhookRow) => row,
+  )
+  const ids = page.items.map(({ id }) => id)
+  const recent = await recentAttempts(db, tenantId, ids)
+  return { ...page, items: page.items.map((row) => toWebhook(row, recent.get(row.id))) }
 }
 
 /** Stores what PATCH and rotate can change. */

@@ -160,6 +160,31 @@ export const EVENT_CATALOGUE = {
       reason: 'Every delivery has failed since 2026-11-16T08:30:00.000Z.',
     },
   },
+  'webhook.failing': {
+    description: 'Many of the recent attempts of a webhook failed.',
+    data: {
+      webhookId: webhook,
+      host: 'example.com',
+      threshold: 75,
+      windowMinutes: 15,
+      attempts: 40,
+      failed: 31,
+      failureRate: 0.775,
+    },
+  },
+  'webhook.recovered': {
+    description: 'A webhook that was reported as failing works again.',
+    data: {
+      webhookId: webhook,
+      host: 'example.com',
+      threshold: 75,
+      windowMinutes: 15,
+      attempts: 50,
+      failed: 4,
+      failureRate: 0.08,
+      failingSince: at,
+    },
+  },
   'webhook.delivery_dead_lettered': {
     description: 'A delivery failed and has no retries left.',
     data: {

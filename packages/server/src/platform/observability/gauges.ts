@@ -85,6 +85,7 @@ const QUEUE_GAUGES: readonly [name: string, field: keyof QueueFigures, help: str
     'deliveryDueAgeSeconds',
     'How long the most overdue webhook has been due, in seconds',
   ],
+  ['halfkey_webhooks_failing', 'webhooksFailing', 'Webhooks that were reported as failing; counted up to 10 000'],
   ['halfkey_workers_alive', 'workersAlive', 'Workers that sent a heartbeat in the last 15 seconds'],
 ]
 

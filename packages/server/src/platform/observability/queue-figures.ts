@@ -9,6 +9,8 @@ export interface QueueFigures {
   deliveriesLeased: number
   /** For how long the longest-waiting lane has had something to send and was not taken up. */
   deliveryDueAgeSeconds: number
+  /** With an open episode: `webhook.failing` without `webhook.recovered` so far. */
+  webhooksFailing: number
   /** Gave a sign of life within 15 s. */
   workersAlive: number
 }
@@ -57,6 +59,7 @@ async function readQueues(tx: Db): Promise<QueueFigures> {
       (select count(*) from (select from deliveries limit ${COUNT_MAX}) c) as "deliveriesPending",
       (select count(*) from (select from deliveries where lease_id is not null limit ${COUNT_MAX}) c) as "deliveriesLeased",
       coalesce((select ${age(sql`at`)} from due where at < 'infinity'), 0) as "deliveryDueAgeSeconds",
+      (select count(*) from (select from webhook_alerts limit ${COUNT_MAX}) c) as "webhooksFailing",
       (select count(*) from workers where heartbeat_at > clock_timestamp() - interval '15 seconds') as "workersAlive"`)
   return row as QueueFigures
 }

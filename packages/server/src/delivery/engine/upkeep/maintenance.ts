@@ -2,6 +2,8 @@ import { type Db, isOutage } from '../../../platform/db/db.ts'
 import type { Deps } from '../../../platform/deps.ts'
 import type { Publisher } from '../../../platform/events/events.ts'
 import { deleteExpiredAnswers } from '../../../platform/http/idempotency.ts'
+import { sweepAlerts } from '../health/alerts.ts'
+import type { AttemptCounts } from '../health/attempt-counts.ts'
 import type { Heartbeat } from './leases.ts'
 import { forgetDeadWorkers, reap, wakeStrandedLanes } from './leases.ts'
 import { deleteExpired, endPaused, removeDeleted, withSweepLock } from './sweep.ts'
@@ -18,9 +20,10 @@ export function createMaintenance(
   deps: Deps,
   publisher: Publisher,
   heartbeat: Heartbeat,
-  { tasks, followers }: { tasks: readonly EngineTask[]; followers: readonly string[] },
+  options: { tasks: readonly EngineTask[]; followers: readonly string[]; counts: AttemptCounts },
 ) {
   const { db, log, metrics, config } = deps
+  const { tasks, followers, counts } = options
   let minuteAt = performance.now()
   const pending = { events: false, answers: false }
 
@@ -43,6 +46,7 @@ export function createMaintenance(
     if (stranded > 0) log.warn({ stranded }, 'lanes had due work and were not due')
     await step('deleted webhooks', () => withSweepLock(db, LOCK_SWEEP, removeDeleted))
     await step('dead workers', () => forgetDeadWorkers(db))
+    await step('alerts', () => withSweepLock(db, LOCK_SWEEP, (tx) => sweepAlerts(tx, publisher)))
     pending.events = true
     pending.answers = true
   }
@@ -66,6 +70,7 @@ export function createMaintenance(
       log.warn({ lost }, 'leases lost')
     }
     const held = await step('held lanes', () => withSweepLock(db, LOCK_SWEEP, (tx) => endPaused(tx, deps.now())))
+    await step('recent attempts', () => counts.recordDue().then(() => 0))
     let worked = 0
     for (const task of tasks) worked += await step('maintenance task', () => task(db))
     if (performance.now() - minuteAt > MINUTE_MS) {
