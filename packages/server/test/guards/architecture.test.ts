@@ -204,6 +204,7 @@ test('nothing calls out but by the guarded egress, and the command line to the a
   expect(having(/\bfetch\(/)).toEqual(['operations/seed/service.ts'])
   expect(importing((one) => /^node:https?$/.test(one.target) && one.names.includes('request'))).toEqual([
     'operations/cli/commands/listen.ts',
+    'platform/egress/proxy.ts',
   ])
   expect(importing((one) => one.target === 'undici').filter((path) => !path.startsWith('platform/egress/'))).toEqual([])
 })
