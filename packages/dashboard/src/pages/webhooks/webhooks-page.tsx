@@ -55,6 +55,19 @@ function AppName({ appId }: { appId: string | null }) {
   )
 }
 
+const HEALTH_TONES = { ok: 'good', failing: 'danger', idle: 'neutral' } as const
+
+/** How the attempts of the last 15 minutes ended. */
+function Health({ health: { attempts, failed, state } }: { health: Webhook['health'] }) {
+  const text = attempts === 0 ? 'No attempts in the last 15 minutes' : `${failed} of ${attempts} attempts failed`
+  return (
+    <span title={text} className="inline-flex items-center gap-1.5">
+      <Badge tone={HEALTH_TONES[state]}>{state}</Badge>
+      {failed === 0 ? null : <span className="text-xs text-soft">{`${failed}/${attempts}`}</span>}
+    </span>
+  )
+}
+
 /** The failed and retrying deliveries of a webhook, with links. */
 function Trouble({ webhook }: { webhook: Webhook }) {
   const dead = useDeliveryCount(webhook.id, 'dead_letter')
@@ -89,6 +102,7 @@ const PHONE = { side: 'status', detail: 'events', when: 'trouble' }
 const columns: Column<Webhook>[] = [
   { id: 'url', header: 'Endpoint', cell: ({ row }) => <Endpoint webhook={row.original} /> },
   { id: 'status', header: 'Status', cell: ({ row }) => <StatusBadge status={row.original.status} /> },
+  { id: 'health', header: 'Health', cell: ({ row }) => <Health health={row.original.health} /> },
   { id: 'events', header: 'Events', cell: ({ row }) => <Subscription events={row.original.events} /> },
   { id: 'app', header: 'App', cell: ({ row }) => <AppName appId={row.original.appId} /> },
   { id: 'trouble', header: 'Failures', cell: ({ row }) => <Trouble webhook={row.original} /> },

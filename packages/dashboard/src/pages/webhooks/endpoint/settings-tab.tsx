@@ -11,6 +11,7 @@ import { useToast } from '../../../components/layout/toast.tsx'
 import { useSession } from '../../../shell/session-context.ts'
 import { ReadOnly } from '../read-only.tsx'
 import { useSetStatus } from '../set-status.ts'
+import { AdvancedCard } from './advanced-card.tsx'
 import { CONTENT_FIELDS, type Content, contentChanges, contentOf } from './content-fields.tsx'
 import { type Endpoint, endpointFields, endpointOf } from './endpoint-fields.tsx'
 import { SecretCard } from './secret-card.tsx'
@@ -115,6 +116,7 @@ export function SettingsTab({ webhook, mayWrite }: { webhook: Webhook; mayWrite:
   return (
     <>
       <EditCard key={webhook.id} webhook={webhook} />
+      <AdvancedCard key={`advanced ${webhook.id}`} webhook={webhook} />
       <StatusCard webhook={webhook} />
       <SecretCard webhook={webhook} />
       <DeleteCard webhook={webhook} />
