@@ -91,14 +91,14 @@ function changeCertificate(
  * @throws validation_failed
  */
 function checkCarriedOver(before: WebhookOptions, input: OptionsInput): void {
-  const refuse = (field: string, what: string, more = {}) =>
-    invalid(field, `The new URL leads to another host. ${what}`, 'secrets_not_carried_over', more)
+  const refuse = (what: string, more = {}) =>
+    invalid('url', `The new URL leads to another host. ${what}`, 'secrets_not_carried_over', more)
   const given = new Set(Object.keys(input.headers ?? {}).map((name) => name.toLowerCase()))
   const kept = input.headers === null ? [] : before.headers.filter(([name]) => !given.has(name.toLowerCase()))
   if (kept.length > 0)
-    throw refuse('headers', 'Give each header again, or null to remove it.', { headers: kept.map(([name]) => name) })
+    throw refuse('Give each stored header again, or null to remove it.', { headers: kept.map(([name]) => name) })
   if (before.oauth !== null && input.oauth === undefined)
-    throw refuse('oauth', 'Give `oauth` again, with the client secret, or null to remove it.')
+    throw refuse('Give `oauth` again, with the client secret, or null to remove it.')
 }
 
 const last4Of = (value: string) => (value.length < SHOWN_CHARS_MIN ? null : value.slice(-4))

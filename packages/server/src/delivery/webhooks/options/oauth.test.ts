@@ -223,7 +223,7 @@ describe.concurrent('a webhook with OAuth', () => {
     const moved = await tenant.patch(`/webhooks/${made.id}`, { url: 'https://other.example.com/' })
     expect([moved.status, moved.body.details[0]]).toMatchObject([
       400,
-      { field: 'oauth', code: 'secrets_not_carried_over' },
+      { field: 'url', code: 'secrets_not_carried_over' },
     ])
     for (const headers of [{ authorization: 'Basic a' }, { Authorization: 'b' }]) {
       const both = await tenant.patch(`/webhooks/${made.id}`, { headers })
