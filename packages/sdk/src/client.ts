@@ -18,7 +18,7 @@ import { tenantOf } from './resources/tenant.ts'
 import { transactionsOf } from './resources/transactions.ts'
 import { usersOf } from './resources/users.ts'
 import { walletOf, walletsOf } from './resources/wallets.ts'
-import { jobsOf, webhooksOf } from './resources/webhooks.ts'
+import { jobsOf, subscribersOf, webhooksOf } from './resources/webhooks.ts'
 
 /** The method by which Node's `console.log` and `util.inspect` print an object. */
 const INSPECT = Symbol.for('nodejs.util.inspect.custom')
@@ -46,6 +46,8 @@ export interface HalfkeyClient {
   readonly events: ReturnType<typeof eventsOf>
   /** Types of the events that you publish. */
   readonly eventTypes: ReturnType<typeof eventTypesOf>
+  /** Your app's customers, and links to the portal where they manage their webhooks. */
+  readonly subscribers: ReturnType<typeof subscribersOf>
   readonly customDomains: ReturnType<typeof customDomainsOf>
   readonly billing: ReturnType<typeof billingOf>
   readonly analytics: ReturnType<typeof analyticsOf>
@@ -84,6 +86,7 @@ export function createClient(options: ClientOptions): HalfkeyClient {
     webhooks: webhooksOf(calls),
     events: eventsOf(calls),
     eventTypes: eventTypesOf(calls),
+    subscribers: subscribersOf(calls),
     customDomains: customDomainsOf(calls),
     billing: billingOf(calls),
     analytics: analyticsOf(calls),

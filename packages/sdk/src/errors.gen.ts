@@ -206,7 +206,7 @@ export interface ApiErrors {
   wallet_not_ready: 409
   /** This webhook is disabled. Set its status to active first. */
   webhook_disabled: 409
-  /** The tenant has the maximum number of webhooks. Delete one first. */
+  /** The tenant or the subscriber has the maximum number of webhooks. Delete one first. */
   webhook_limit_reached: 409
   /** Deliveries may not be sent to this URL. Use a public https address. */
   webhook_url_blocked: 400

@@ -35,6 +35,12 @@ export type DeliveryWithPayload = Schemas['DeliveryWithPayload']
 export type Denial = Schemas['Denial']
 /** A portion of the event feed. */
 export type EventPage = Omit<Schemas['EventPage'], 'events'> & { events: WebhookEvent[] }
+/** A customer of your app. */
+export type Subscriber = Schemas['Subscriber']
+/** A short-lived link to a subscriber's portal. */
+export type PortalLink = Schemas['PortalLink']
+/** How many portal links stopped working. */
+export type RevokedPortalLinks = Schemas['RevokedPortalLinks']
 /** A type of the events that you publish. */
 export type CustomEventType = Schemas['CustomEventType']
 /** A kind of event, with an example of its `data`. */

@@ -1,6 +1,7 @@
 'use client'
 
 import {
+  type CSSProperties,
   createContext,
   createElement,
   type ReactElement,
@@ -170,4 +171,35 @@ export function useSignIn({ autofill = false }: { autofill?: boolean } = {}): Si
     createPasskey: useCallback((options) => run(() => createPasskey(client, options), null), [client, run]),
     signOut: useCallback((options) => run(() => client.signOut(options).then(() => true), false), [client, run]),
   }
+}
+
+/** What `WebhookPortal` shows, and how. */
+export interface WebhookPortalProps {
+  /** The `url` of a portal link, made on your server with the origin of this page in `origins`: see `subscribers.createPortalLink`. */
+  url: string
+  /** What screen readers call the frame (default "Webhooks"). */
+  title?: string
+  className?: string
+  /** Without it, the frame is as wide as its parent and 40rem high. */
+  style?: CSSProperties
+}
+
+/**
+ * The page on which your customer manages their webhooks, in a frame. It learns nothing of your page, and your page
+ * nothing of it. The link's token is in memory only: when the frame is loaded again, give it the `url` of a new link.
+ * @throws Error for a `url` that is no web address
+ */
+export function WebhookPortal({ url, title = 'Webhooks', className, style }: WebhookPortalProps): ReactElement {
+  // The frame of a `javascript:` address would run as part of this page.
+  if (!/^https?:\/\//i.test(url)) throw new Error('WebhookPortal: `url` must be the url of a portal link.')
+  return createElement('iframe', {
+    src: url,
+    title,
+    className,
+    style: style ?? (className === undefined ? { width: '100%', height: '40rem', border: 0 } : undefined),
+    // Its own origin, scripts and forms: it needs no pop-ups, and must not navigate your page.
+    sandbox: 'allow-scripts allow-same-origin allow-forms',
+    allow: 'clipboard-write',
+    referrerPolicy: 'no-referrer',
+  })
 }

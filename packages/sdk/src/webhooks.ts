@@ -20,6 +20,8 @@ export type WebhookEvent<Type extends EventType = EventType> = {
     /** `YYYY-MM-DD` */
     api_version: string
     data: AllEventData[Kind]
+    /** The subscriber that the event was published for. */
+    subscriber_id?: string
   }
 }[Type]
 
@@ -206,8 +208,10 @@ async function anyHolds(claims: readonly Claim[], secrets: readonly string[]): P
 /** An event of the format `cloudevents_structured` with the members of `standard`; any other as it is. */
 function standardOf(event: Record<string, unknown>): Record<string, unknown> {
   if (event.specversion === undefined) return event
-  const { specversion, id, type, time, apiversion, data } = event
-  return specversion === '1.0' ? { id, type, created_at: time, api_version: apiversion, data } : {}
+  const { specversion, id, type, time, apiversion, subscriberid, data } = event
+  if (specversion !== '1.0') return {}
+  const standard = { id, type, created_at: time, api_version: apiversion, data }
+  return subscriberid === undefined ? standard : { ...standard, subscriber_id: subscriberid }
 }
 
 function eventOf(body: Bytes): WebhookEvent {

@@ -122,6 +122,21 @@ describe('every method works against the server', () => {
     expect(blocked).toMatchObject({ status: 400, code: 'webhook_url_blocked', details: [{ field: 'url' }] })
   })
 
+  test('subscribers', async () => {
+    const made = await client.subscribers.create({ externalId: 'customer-1', name: 'Ada Ltd' })
+    expect(await client.subscribers.get(made.id)).toEqual(made)
+    expect((await client.subscribers.list({ externalId: 'customer-1' })).data).toEqual([made])
+    expect((await failure(client.subscribers.create({ externalId: 'customer-1' }))).code).toBe('already_exists')
+    expect((await client.subscribers.update(made.id, { name: null })).name).toBeNull()
+    const webhook = await client.webhooks.create({ url: receiver.url, events: ['*'], subscriberId: made.id })
+    expect((await client.webhooks.list({ subscriberId: made.id })).data.map(({ id }) => id)).toEqual([webhook.id])
+    const { url } = await client.subscribers.createPortalLink(made.id, { origins: ['https://app.example.com'] })
+    expect(url).toMatch(/\/portal\?link=plk_\w+#token=prt_\w+$/)
+    expect(await client.subscribers.revokePortalLinks(made.id)).toEqual({ revoked: 1 })
+    expect((await client.subscribers.delete(made.id)).id).toBe(made.id)
+    expect((await failure(client.webhooks.get(webhook.id))).code).toBe('not_found')
+  })
+
   test('billing', () => useBilling(client))
 
   test('analytics', async () => {

@@ -2,6 +2,11 @@ import { delegationSlice } from './delegation/slice.ts'
 import { eventTypeSlice } from './delivery/event-types/slice.ts'
 import { eventSlice } from './delivery/events/slice.ts'
 import { jobSlice } from './delivery/jobs/slice.ts'
+import { PORTAL_CALLS, portalRoutes } from './delivery/portal/routes.ts'
+import { enterPortal } from './delivery/portal/service.ts'
+import { portalSlice } from './delivery/portal/slice.ts'
+import { subscriberSlice } from './delivery/subscribers/slice.ts'
+import { portalWebhookRoutes } from './delivery/webhooks/portal-routes.ts'
 import { webhookSlice } from './delivery/webhooks/slice.ts'
 import { guestSlice } from './identity/guests/slice.ts'
 import { messengerSlice } from './identity/messenger/slice.ts'
@@ -67,6 +72,8 @@ const slices: readonly Slice[] = [
   webhookSlice,
   eventSlice,
   eventTypeSlice,
+  subscriberSlice,
+  portalSlice,
   customDomainSlice,
   billingSlice,
   jobSlice,
@@ -135,6 +142,7 @@ export function entrancesOf(config: Config): readonly Entrance[] {
       enter: enterFromPage,
     },
     { ...DASHBOARD_CALLS, routes: routesOf(config), enter: enterDashboard },
+    { ...PORTAL_CALLS, routes: [...portalRoutes, ...portalWebhookRoutes], enter: enterPortal },
   ]
 }
 

@@ -34,6 +34,8 @@ export interface EventToPublish<Type extends OwnType = OwnType> {
   data: OwnData<Type>
   /** By default, the key's app or the default app. */
   appId?: string | undefined
+  /** The subscriber that the event is for; it reaches no webhook of another subscriber. See `subscribers`. */
+  subscriberId?: string | undefined
   /** Identifies the event in its app for 24 hours: the same content returns the first event again. */
   idempotencyKey?: string | undefined
 }
@@ -121,7 +123,7 @@ export function eventsOf({ one, list: pages }: Calls) {
           const page = await listWithRetries({ ...next, wait: WAIT_SECONDS }, signal)
           yield* page.events
           cursor = page.nextCursor
-          next = { after: cursor, type: query.type, limit: query.limit }
+          next = { after: cursor, type: query.type, subscriberId: query.subscriberId, limit: query.limit }
           if (page.events.length === 0 && !page.hasMore) await delay(EMPTY_PAGE_DELAY_MS, signal)
         }
       }

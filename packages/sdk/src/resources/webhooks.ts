@@ -5,8 +5,11 @@ import type {
   EventTypeRecord,
   FilterCheck,
   Job,
+  PortalLink,
   PurgedDeliveries,
+  RevokedPortalLinks,
   RotatedWebhook,
+  Subscriber,
   Webhook,
   WebhookWithSecret,
 } from '../models.ts'
@@ -117,6 +120,49 @@ export function webhooksOf(calls: Calls) {
 
     /** Deliveries that were or will be sent to a webhook. */
     deliveries: deliveriesOf(calls),
+  }
+}
+
+/** Calls of subscribers, your app's customers. Every method may also throw what any call does: see `HalfkeyError`. */
+export function subscribersOf({ one, list }: Calls) {
+  return {
+    /** Lists subscribers, newest first; `externalId` finds one by your id. Scope `subscribers:read`. */
+    list: (query?: Query<'/subscribers', 'get'>, options?: RequestOptions): List<Subscriber> =>
+      list('/subscribers', {}, query, options),
+
+    /**
+     * Creates a subscriber. Publish events for them with `events.publish` and `subscriberId`. Scope `subscribers:write`.
+     * @throws already_exists
+     */
+    create: (body: Body<'/subscribers', 'post'>, options?: RequestOptions): Promise<Subscriber> =>
+      one('post', '/subscribers', { body }, options),
+
+    /** Gets a subscriber. Scope `subscribers:read`. @throws not_found */
+    get: (id: string, options?: RequestOptions): Promise<Subscriber> =>
+      one('get', '/subscribers/{id}', { path: { id } }, options),
+
+    /** Changes the given fields. Scope `subscribers:write`. @throws not_found, already_exists */
+    update: (id: string, body: Body<'/subscribers/{id}', 'patch'>, options?: RequestOptions): Promise<Subscriber> =>
+      one('patch', '/subscribers/{id}', { path: { id }, body }, options),
+
+    /** Deletes a subscriber with its webhooks and the links to its portal. Scope `subscribers:write`. @throws not_found */
+    delete: (id: string, options?: RequestOptions): Promise<Subscriber> =>
+      one('delete', '/subscribers/{id}', { path: { id } }, options),
+
+    /**
+     * Creates a link to the page where the customer manages their webhooks. Create one each time that you show it: as a link,
+     * or embedded in a page of one of the `origins` (`WebhookPortal` of `@halfkey/sdk/react`). Scope `subscribers:write`.
+     * @throws not_found
+     */
+    createPortalLink: (
+      id: string,
+      body: Body<'/subscribers/{id}/portal-link', 'post'> = {},
+      options?: RequestOptions,
+    ): Promise<PortalLink> => one('post', '/subscribers/{id}/portal-link', { path: { id }, body }, options),
+
+    /** Ends all links to a subscriber's portal at once. Scope `subscribers:write`. @throws not_found */
+    revokePortalLinks: (id: string, options?: RequestOptions): Promise<RevokedPortalLinks> =>
+      one('delete', '/subscribers/{id}/portal-links', { path: { id } }, options),
   }
 }
 

@@ -121,7 +121,7 @@ export const SETTINGS = {
     env: 'HALFKEY_WEBHOOKS_PER_TENANT',
     default: '20000',
     parse: kinds.whole(1, 1_000_000),
-    doc: 'The maximum number of webhooks of a tenant.',
+    doc: 'The maximum number of webhooks of a tenant, without those of its subscribers (20 for each).',
   },
   webhookRetryDelays: {
     env: 'HALFKEY_WEBHOOK_RETRY_DELAYS',

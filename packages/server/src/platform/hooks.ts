@@ -1,6 +1,7 @@
 import type { Db, Sql } from './db/db.ts'
 import type { Deps } from './deps.ts'
 import type { EventInput } from './events/events.ts'
+import type { Call } from './http/route.ts'
 import type { Id } from './ids.ts'
 
 /** A user's record that something happened to, and who caused it. */
@@ -16,6 +17,13 @@ export interface OfApp {
   appId: Id<'app'>
 }
 
+/** A subscriber that is being deleted, and who deletes it. */
+export interface OfSubscriber {
+  tenantId: Id<'ten'>
+  subscriberId: Id<'sub'>
+  cause: Call
+}
+
 /**
  * What a lower slice lets the slices above it do in its own transactions, so that it does not import them. Each slice
  * hands in the hooks that it answers in its `slice.ts`.
@@ -27,6 +35,8 @@ export interface Hooks {
   appDeleted(tx: Db, deps: Deps, of: OfApp): Promise<void>
   /** The deletion of an app has committed. */
   appGone(deps: Deps, of: OfApp): Promise<void>
+  /** A subscriber, who is locked, is about to be deleted. */
+  subscriberDeleted(tx: Db, deps: Deps, of: OfSubscriber): Promise<void>
   /** A guest's session ended; their user is locked. */
   guestEnded(tx: Db, deps: Deps, of: OfUser): Promise<void>
   /** A passkey is about to be removed; its user is locked. @throws to keep it */

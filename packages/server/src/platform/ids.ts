@@ -14,6 +14,8 @@ const ID_PREFIXES = {
   evt: 'event',
   ety: 'event type',
   dlv: 'delivery',
+  sub: 'subscriber',
+  plk: 'portal link',
   gst: 'guest session',
   dse: 'delegated session',
   shr: 'key share',

@@ -17,6 +17,8 @@ const TABLES: Record<string, readonly string[]> = {
     'feed',
     'feed_heads',
     'lanes',
+    'portal_links',
+    'subscribers',
     'webhook_alerts',
     'webhook_minutes',
     'webhooks',

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { entrancesOf, plainRoutes, routes, routesOf } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
+import { enterPortal } from '../../src/delivery/portal/service.ts'
 import { enterFromPage } from '../../src/identity/sign-in/serve-page.ts'
 import { enterDashboard } from '../../src/operations/dashboard/service.ts'
 import type { Route } from '../../src/platform/http/route.ts'
@@ -34,14 +35,23 @@ test('every route of a table is served by endpoint(), in one place', () => {
   })
 })
 
+test('only the routes of the portal take its links, and it has no others', () => {
+  const portal = entrancesOf(config)[2]?.routes ?? []
+  const others = entrancesOf(config).flatMap(({ base, routes: own }) => (base === '/portal/api' ? [] : own))
+  expect(portal.filter(({ callers }) => callers.kind !== 'subscriber')).toEqual([])
+  expect([...routes, ...others].filter(({ callers }) => callers.kind === 'subscriber')).toEqual([])
+})
+
 test('the dashboard has the routes of /v1, the sign-in page some of them, and each page one way in', () => {
-  const [page, dashboard, ...others] = entrancesOf(config)
+  const [page, dashboard, portal, ...others] = entrancesOf(config)
   expect(others).toEqual([])
   expect(dashboard).toMatchObject({ base: '/dashboard/api', limit: 'secret' })
   expect(dashboard?.routes).toEqual(routesOf(config))
   expect(dashboard?.enter).toBe(enterDashboard)
   expect(page).toMatchObject({ base: '/signin/api', limit: 'publishable' })
   expect(page?.enter).toBe(enterFromPage)
+  expect(portal).toMatchObject({ base: '/portal/api', limit: 'publishable' })
+  expect(portal?.enter).toBe(enterPortal)
 })
 
 test('no keyless route lies below /v1 or where a page calls endpoints', () => {

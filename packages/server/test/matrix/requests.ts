@@ -32,6 +32,7 @@ const BODIES: Record<string, object> = {
 const BODIES_OF: Record<string, (tenant: Tenant) => Promise<object>> = {
   'POST /dev/faucet': async (tenant) => ({ userId: await tenant.userId(), symbol: 'USDX', amount: '1' }),
   'POST /event-types': async () => ({ name: newTypeName() }),
+  'POST /subscribers': async () => ({ externalId: newId('job') }),
   'POST /events': async (tenant) => ({ type: await newType(tenant), data: {} }),
   'POST /events/batch': async (tenant) => ({ events: [{ type: await newType(tenant), data: {} }] }),
   // One is never changed or removed, so each has a name of its own.
@@ -168,6 +169,7 @@ export const RECORDS: Record<string, (tenant: Tenant, service: Service) => Promi
     return { id: (await tenant.get('/events?type=user.created&last=1&wait=30')).body.data.events[0].id }
   },
   'event-types': async (tenant) => ({ id: await idOf(tenant, '/event-types', { name: newTypeName() }) }),
+  subscribers: async (tenant) => ({ id: await idOf(tenant, '/subscribers', { externalId: newId('job') }) }),
   async jobs(tenant) {
     const id = await idOf(tenant, '/webhooks', BODIES['POST /webhooks'])
     return { id: await idOf(tenant, `/webhooks/${id}/recover`, { since: new Date(0).toISOString() }) }
@@ -233,6 +235,7 @@ export function unknownIds(route: Pick<Route, 'path'>): PathIds {
     jobs: 'job',
     events: 'evt',
     'event-types': 'ety',
+    subscribers: 'sub',
   }
   return Object.fromEntries(
     paramsOf(route).map((name) => [

@@ -142,6 +142,13 @@ export const EXTENSIONS = table(`
   GET    /event-types/:id                           event_types:read  200
   PATCH  /event-types/:id                           event_types:write 200
   DELETE /event-types/:id                           event_types:write 200
+  GET    /subscribers                               subscribers:read  200
+  POST   /subscribers                               subscribers:write 201
+  GET    /subscribers/:id                           subscribers:read  200
+  PATCH  /subscribers/:id                           subscribers:write 200
+  DELETE /subscribers/:id                           subscribers:write 200
+  POST   /subscribers/:id/portal-link               subscribers:write 201
+  DELETE /subscribers/:id/portal-links              subscribers:write 200
   GET    /events/:id                                webhooks:read  200
   GET    /events/:id/deliveries                     webhooks:read  200
   POST   /webhooks/filters/check                    webhooks:read  200

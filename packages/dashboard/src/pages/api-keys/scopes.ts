@@ -55,6 +55,7 @@ export const SCOPE_GROUPS: readonly ScopeGroup[] = [
     levels: levelsOf('event_types'),
     extra: { scope: 'events:publish', label: 'Publish events', about: 'Publish events of your own types.' },
   },
+  { label: 'Subscribers', about: 'Your app’s customers, and links to their portal.', levels: levelsOf('subscribers') },
   { label: 'Apps', about: 'Apps and their settings.', levels: levelsOf('apps') },
   { label: 'Custom domains', about: 'Domains and their records.', levels: levelsOf('custom_domains') },
   { label: 'API keys', about: 'Create keys with at most the same scopes.', levels: levelsOf('api_keys') },

@@ -33,6 +33,8 @@ export interface Claimed {
   /** Null, like the secret, if the webhook no longer exists. */
   url: string | null
   app_id: string | null
+  /** Null for a webhook of the tenant. */
+  subscriber_id: string | null
   secret_sealed: Buffer | null
   /** Null outside the grace period of a rotation. */
   previous_secret_sealed: Buffer | null
@@ -118,7 +120,7 @@ export const LIMIT = sql`(case when l.ahead > l.cap and h.all_held = h.own_held 
 export const CLAIMED_FIELDS = sql`
   d.tenant_id, d.webhook_id, d.id, d.lane_id, d.event_id, d.event_type, d.ordering_key, d.lease_id, d.cycle, d.retry, d.attempts,
   e.body, e.context->>'traceparent' as traceparent, e.app_id as event_app_id,
-  w.url, w.app_id, w.secret_sealed, w.format, w.payload, w.options_sealed,
+  w.url, w.app_id, w.subscriber_id, w.secret_sealed, w.format, w.payload, w.options_sealed,
   case when w.previous_secret_until > now() then w.previous_secret_sealed end as previous_secret_sealed`
 
 function leaseRows(

@@ -43,11 +43,22 @@ interface OutboxRow {
 /** An event with one of its webhooks, or with null if it has none. */
 type FoundRow = OutboxRow & Pick<Candidate, 'status' | 'idle' | 'filter_version'> & { webhook_id: string | null }
 
+/** The version of a webhook's filter; null without one. */
+const FILTER_VERSION = sql`case when w.filter is not null then w.filter_version end as filter_version`
+
+/** The condition that a webhook `w` is still to get an event `o`, whoever its subscriber is. */
+const SUBSCRIBES = sql`w.id > o.after_webhook_id and w.deleted_at is null and (w.app_id is null or w.app_id = o.app_id)
+  and w.events && array[o.type, split_part(o.type, '.', 1) || '.*', '*']
+  and case when o.type = any(${[...ALERT_TYPES]}::text[]) then w.id is distinct from (${SUBJECT}) else true end`
+
 /**
  * Takes the oldest events of the next tenants behind `after`, every tenant's first one before anyone's second: none waits
  * behind another's flood. From one tenant to the next the index is skipped through. Locks the lanes of their webhooks, in
  * id order as every writer does, before anything else is locked: whoever counts what is leased does so afterwards. Returns
  * a chunk more than a batch can serve, so that it is known that something is left, and no more.
+ *
+ * An event of a subscriber reaches that subscriber's webhooks and those of the tenant that ask for subscribers' events. All
+ * other events reach the tenant's webhooks alone: a subscriber is not trusted with them, whatever its webhook subscribes to.
  */
 function takeEvents(tx: Db, since: string, after: string, limit: number): Promise<FoundRow[]> {
   return tx.query<FoundRow>(sql`
@@ -61,7 +72,7 @@ function takeEvents(tx: Db, since: string, after: string, limit: number): Promis
       select o.* from found
       cross join lateral (
         select x.*, row_number() over (order by x.event_id) as place, found.tenants from (
-          select tenant_id, event_id, app_id, type, after_webhook_id, ordering_key from outbox
+          select tenant_id, event_id, app_id, subscriber_id, type, after_webhook_id, ordering_key from outbox
           where tenant_id = found.tenant_id and event_id >= ${since} order by event_id
           limit ceil(${limit}::float8 / found.tenants) for update skip locked) x) o),
     s as materialized (
@@ -74,12 +85,14 @@ function takeEvents(tx: Db, since: string, after: string, limit: number): Promis
       select o.*, coalesce(s.first_left < o.event_id, false) as blocked, w.id as webhook_id, w.status, w.filter_version from o
       left join s on s.tenant_id = o.tenant_id and s.ordering_key = o.ordering_key
       left join lateral (
-        select w.id, w.status, case when w.filter is not null then w.filter_version end as filter_version from webhooks w
-        where s.first_left < o.event_id is not true and w.tenant_id = o.tenant_id and w.id > o.after_webhook_id and w.deleted_at is null
-          and (w.app_id is null or w.app_id = o.app_id)
-          and w.events && array[o.type, split_part(o.type, '.', 1) || '.*', '*']
-          and case when o.type = any(${[...ALERT_TYPES]}::text[]) then w.id is distinct from (${SUBJECT}) else true end
-        order by w.id limit ${CHUNK}) w on true),
+        (select w.id, w.status, ${FILTER_VERSION} from webhooks w
+        where w.tenant_id = o.tenant_id and w.subscriber_id is null and (o.subscriber_id is null or w.include_subscribers)
+          and s.first_left < o.event_id is not true and ${SUBSCRIBES} order by w.id limit ${CHUNK})
+        union all
+        (select w.id, w.status, ${FILTER_VERSION} from webhooks w
+        where w.tenant_id = o.tenant_id and w.subscriber_id is not null and w.subscriber_id = o.subscriber_id
+          and s.first_left < o.event_id is not true and ${SUBSCRIBES} order by w.id limit ${CHUNK})
+        order by id limit ${CHUNK}) w on true),
     k as materialized (
       select l.* from (select distinct tenant_id, webhook_id from m where status <> 'disabled' order by tenant_id, webhook_id) x
       cross join lateral (

@@ -194,6 +194,11 @@ export async function checkTypes(deps: Deps, caller: Caller, events: readonly Ty
   await requireValid(deps, caller.tenantId, checked)
 }
 
+/** The types in the scope that events can be published of, by name: at most those of a tenant, 1 000. */
+export function activeTypes(db: Db, scope: AppScope) {
+  return store.findActive(db, scope)
+}
+
 /** The example of a type in the scope; empty if it has none. @throws validation_failed for a name that no type has */
 export async function exampleOf(
   db: Db,

@@ -75,6 +75,16 @@ export async function findNames(
   return new Set(rows.map(({ name }) => name))
 }
 
+/** The active types in the scope, by name. */
+export function findActive(
+  db: Db,
+  { tenantId, appId }: AppScope,
+): Promise<Pick<EventTypeRow, 'name' | 'description' | 'deprecated'>[]> {
+  return db.query(sql`
+    select name, description, deprecated from event_types
+    where ${matching({ tenant_id: tenantId, app_id: appId, status: 'active' })} order by name`)
+}
+
 /** The example of the oldest type in the scope with this name, archived ones included. */
 export function findExample(
   db: Db,

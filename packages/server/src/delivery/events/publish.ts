@@ -3,9 +3,11 @@ import type { Deps } from '../../platform/deps.ts'
 import { EVENT_API_VERSION, newEvent, publishAll, type StoredEvent } from '../../platform/events/events.ts'
 import { type ErrorDetail, failures, invalid } from '../../platform/http/errors.ts'
 import type { Call, Caller } from '../../platform/http/route.ts'
+import type { Id } from '../../platform/ids.ts'
 import { canonicalJson } from '../../platform/security/canonical-json.ts'
 import { resolveApp } from '../../tenancy/apps/service.ts'
 import { checkTypes } from '../event-types/service.ts'
+import { findOthers } from '../subscribers/service.ts'
 import * as keys from './event-keys-store.ts'
 import type { FeedEvent, PublishEvent } from './schema.ts'
 import { lastEvents } from './store.ts'
@@ -35,7 +37,7 @@ function dataText(field: string, data: Record<string, unknown>): string {
 
 /**
  * Checks events before the transaction that publishes them: data is held against its schema in another thread.
- * @throws validation_failed, not_found (names `appId`), event_type_unknown, event_type_archived, rate_limited
+ * @throws validation_failed (also for a subscriber of another app), not_found (names `appId`), event_type_unknown, event_type_archived, rate_limited
  */
 export async function checkEvents(
   deps: Deps,
@@ -44,11 +46,16 @@ export async function checkEvents(
   fieldOf: FieldOf,
 ): Promise<void> {
   const typed = []
+  const named = []
   for (const [at, input] of inputs.entries()) {
     const field = (name: string) => fieldOf(at, name)
     const data = dataText(field('data'), input.data)
-    typed.push({ appId: await appOf(deps, caller, input, field('appId')), type: input.type, data, field })
+    const appId = await appOf(deps, caller, input, field('appId'))
+    typed.push({ appId, type: input.type, data, field })
+    if (input.subscriberId != null) named.push({ appId, id: input.subscriberId, field: field('subscriberId') })
   }
+  const [wrong] = await findOthers(deps.db, caller.tenantId, named)
+  if (wrong !== undefined) throw invalid(wrong.field, 'Must be the id of a subscriber of the same app.', 'not_allowed')
   await checkTypes(deps, caller, typed)
 }
 
@@ -60,12 +67,14 @@ interface Publication {
 
 function keyOf(event: StoredEvent, { idempotencyKey, type, data, orderingKey }: PublishEvent): keys.EventKey | null {
   if (idempotencyKey === undefined) return null
+  const { subscriberId } = event
+  const content = subscriberId === null ? { type, data, orderingKey } : { type, data, orderingKey, subscriberId }
   return {
     tenantId: event.tenantId,
     appId: event.appId as keys.EventKey['appId'],
     key: idempotencyKey,
     eventId: event.id,
-    contentHash: createHash('sha256').update(canonicalJson({ type, data, orderingKey })).digest(),
+    contentHash: createHash('sha256').update(canonicalJson(content)).digest(),
     createdAt: event.createdAt,
   }
 }
@@ -134,9 +143,11 @@ export async function publishEvents(
   for (const [at, input] of inputs.entries()) {
     const appId = await appOf(deps, caller, input, fieldOf(at, 'appId'))
     const { type, data, orderingKey = null } = input
+    const subscriberId = (input.subscriberId ?? null) as Id<'sub'> | null
     const order = orderingKey === null ? {} : { orderingKey, after: lastOf.get(orderingKey) ?? '' }
     const cause = { caller, origin }
-    const event = newEvent(now, { tenantId: caller.tenantId, appId, type, data, cause, custom: true, ...order })
+    const of = { tenantId: caller.tenantId, appId, subscriberId }
+    const event = newEvent(now, { ...of, type, data, cause, custom: true, ...order })
     if (orderingKey !== null) lastOf.set(orderingKey, event.id)
     publications.push({ event, key: keyOf(event, input) })
   }
@@ -158,6 +169,7 @@ export async function publishEvents(
       created_at: (before?.createdAt ?? event.createdAt).toISOString(),
       api_version: EVENT_API_VERSION,
       data: (inputs[at] as PublishEvent).data,
+      ...(event.subscriberId === null ? {} : { subscriber_id: event.subscriberId }),
     }
   })
 }

@@ -32,6 +32,7 @@ export const ListEvents = z.strictObject({
       'x-expected': 'a whole number from 1 to 1000',
       example: '100',
     }),
+  subscriber_id: z.string().optional().meta({ description: 'Only events for this subscriber.' }),
   type: z.string().max(4_000).optional().meta({
     description: 'Only these event types, families such as `user.*` or `acme.*`, or `*`, separated by commas.',
     example: 'user.*,tx.completed',
@@ -60,6 +61,9 @@ export const FeedEvent = z
     }),
     created_at: Time,
     api_version: z.string().meta({ example: '2026-11-01' }),
+    subscriber_id: z.string().optional().meta({
+      description: 'The subscriber that the event is for. Absent if it is for none.',
+    }),
     data: z.record(z.string(), z.unknown()),
   })
   .meta({ id: 'Event', description: 'An event, as it is delivered to webhooks.' })
@@ -94,6 +98,10 @@ const PublishedEvent = {
     description:
       'Events of the app with the same key are delivered to each webhook one at a time, in the order in which they were published. Others do not wait for them.',
     example: 'invoice-1',
+  }),
+  subscriberId: z.string().nullable().optional().meta({
+    description:
+      'The subscriber of the app that the event is for. It is delivered to the webhooks of this subscriber, and to yours with `includeSubscribers`.',
   }),
   idempotencyKey: z.string().min(1).max(255).optional().meta({
     description:

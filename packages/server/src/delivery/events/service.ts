@@ -2,10 +2,11 @@ import { createHash } from 'node:crypto'
 import type { z } from 'zod'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { existing, invalid, pathId } from '../../platform/http/errors.ts'
+import { existing, invalid, notFoundField, pathId } from '../../platform/http/errors.ts'
 import { type Caller, type Page as Listed, type PageQuery, paging } from '../../platform/http/route.ts'
 import { type Id, idTime } from '../../platform/ids.ts'
 import { checkSubscriptions } from '../event-types/service.ts'
+import { hasSubscriber } from '../subscribers/service.ts'
 import type { Delivery } from '../webhooks/schema.ts'
 import { listDeliveriesOfEvent } from '../webhooks/service.ts'
 import { arrivalsOf } from './arrivals.ts'
@@ -123,7 +124,9 @@ export async function listEvents(deps: Deps, caller: Caller, query: ListEvents):
   checkStart(query)
   const { db } = deps
   const { tenantId } = caller
-  const filter = { tenantId, appId: caller.appId, types: await readTypes(db, caller, query.type) }
+  const subscriberId = query.subscriber_id ?? null
+  if (subscriberId !== null && !(await hasSubscriber(db, caller, subscriberId))) throw notFoundField('subscriber_id')
+  const filter = { tenantId, appId: caller.appId, subscriberId, types: await readTypes(db, caller, query.type) }
   const start = await findStart(deps, filter, query)
   const limit = Number(query.limit ?? LIMIT_DEFAULT)
   const endsAt = performance.now() + Number(query.wait ?? 0) * 1_000

@@ -7,6 +7,8 @@ export interface FeedFilter {
   tenantId: Id<'ten'>
   /** Only events of this app; null for all events of the tenant. */
   appId: Id<'app'> | null
+  /** Only events for this subscriber; null for all. */
+  subscriberId: string | null
   /** Types, families and `*`; null for all. */
   types: readonly string[] | null
 }
@@ -42,12 +44,13 @@ interface Row {
   written: string
 }
 
-const isFull = ({ appId, types }: FeedFilter) => appId === null && types === null
+const isFull = ({ appId, subscriberId, types }: FeedFilter) => appId === null && subscriberId === null && types === null
 
 /** The conditions of a filter on `e`, an event. */
-function fits({ appId, types }: FeedFilter) {
+function fits({ appId, subscriberId, types }: FeedFilter) {
   const families = sql`array[e.type, split_part(e.type, '.', 1) || '.*', '*']`
-  return sql`(${appId}::text is null or e.app_id = ${appId}) and (${types}::text[] is null or ${families} && ${types}::text[])`
+  return sql`(${appId}::text is null or e.app_id = ${appId}) and (${subscriberId}::text is null or e.subscriber_id = ${subscriberId})
+    and (${types}::text[] is null or ${families} && ${types}::text[])`
 }
 
 /**

@@ -283,8 +283,9 @@ export async function insertTestDelivery(
   event: StoredEvent,
 ): Promise<void> {
   const laneId = testLaneId(webhookId)
-  const { tenantId: tenant_id, id, appId: app_id, type, body, createdAt: created_at, context } = event
-  await tx.run(insertion('events', { tenant_id, id, app_id, type, body, created_at, context }))
+  const { tenantId: tenant_id, id, appId: app_id, subscriberId: subscriber_id, createdAt: created_at } = event
+  const { type, body, context } = event
+  await tx.run(insertion('events', { tenant_id, id, app_id, subscriber_id, type, body, created_at, context }))
   await tx.run(sql`
     insert into lanes (tenant_id, id, webhook_id, due_at) values (${event.tenantId}, ${laneId}, ${webhookId}, now())
     on conflict (tenant_id, id) do update set due_at = now(), floor_at = '-infinity', saturated = false`)

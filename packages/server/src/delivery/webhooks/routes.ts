@@ -27,6 +27,7 @@ import {
 } from './schema.ts'
 import { awaitTest, type QueuedTest, queueTest } from './send-test.ts'
 import {
+  checkNewUrls,
   checkUrls,
   createWebhook,
   deleteWebhook,
@@ -59,7 +60,7 @@ export const webhookRoutes: Route[] = [
       status: 201,
       secret: true,
       errors: ['webhook_url_blocked', 'webhook_limit_reached'],
-      before: (deps, { body }) => checkUrls(deps, body),
+      before: (deps, { body }) => checkUrls(deps, body, body.subscriberId != null),
     },
     (deps, { caller, origin, body }) => createWebhook(deps, { caller, origin }, body),
   ),
@@ -104,7 +105,7 @@ export const webhookRoutes: Route[] = [
       body: UpdateWebhook,
       reply: one(Webhook),
       errors: ['webhook_url_blocked'],
-      before: (deps, { body }) => checkUrls(deps, body),
+      before: (deps, { caller, params, body }) => checkNewUrls(deps, caller, params.id, body),
     },
     (deps, { caller, origin, params, body }) => updateWebhook(deps, { caller, origin }, params.id, body),
   ),

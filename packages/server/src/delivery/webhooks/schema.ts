@@ -31,6 +31,10 @@ const Format = z.enum(['standard', 'cloudevents_structured', 'cloudevents_binary
 const Payload = z
   .enum(['full', 'thin'])
   .meta({ description: '`thin` sends events with empty `data`. `GET /events/:id` returns the whole event.' })
+const IncludeSubscribers = z.boolean().meta({
+  description:
+    'Whether it also gets the events that you publish for subscribers (default false). Not for a webhook of a subscriber.',
+})
 
 const Health = z
   .object({
@@ -71,6 +75,12 @@ export const Webhook = z
     }),
     health: Health,
     ...ShownOptions.shape,
+    subscriberId: z.string().nullable().meta({
+      description: 'The subscriber whose events it gets, and no others. Null for a webhook of yours.',
+    }),
+    includeSubscribers: z.boolean().meta({
+      description: 'Whether it also gets the events that you publish for subscribers.',
+    }),
     metadata: z.record(z.string(), z.string()),
     ...Times,
   })
@@ -95,6 +105,11 @@ export const CreateWebhook = z
     description: Description.nullable().optional(),
     appId: z.string().nullable().optional(),
     ...NewOptions,
+    subscriberId: z.string().nullable().optional().meta({
+      description:
+        'The subscriber whose events it gets, and no others. It belongs to the subscriber’s app. Cannot be changed later.',
+    }),
+    includeSubscribers: IncludeSubscribers.optional(),
     metadata: Metadata.optional(),
   })
   .meta({ id: 'CreateWebhook' })
@@ -110,6 +125,7 @@ export const UpdateWebhook = z
     description: Description.nullable().optional(),
     status: z.enum(['active', 'paused']).optional(),
     ...ChangedOptions,
+    includeSubscribers: IncludeSubscribers.optional(),
     metadata: z.record(z.string().max(200), z.string().nullable()).optional(),
   })
   .meta({ id: 'UpdateWebhook' })
@@ -140,6 +156,7 @@ export const ListWebhooks = z.strictObject({
   ...Paging,
   ...sortedBy('createdAt'),
   app_id: z.string().optional(),
+  subscriber_id: z.string().optional(),
   status: z.enum(['active', 'paused', 'disabled']).optional(),
 })
 export type ListWebhooks = z.infer<typeof ListWebhooks>

@@ -27,7 +27,8 @@ export interface QueuedTest extends Record<string, unknown> {
 
 async function dataOf(tx: Db, webhook: WebhookRow, eventType: string): Promise<Record<string, unknown>> {
   if (eventType === 'webhook.test') return { ...EVENT_CATALOGUE['webhook.test'].data, webhookId: webhook.id }
-  if (isCatalogued(eventType)) return EVENT_CATALOGUE[eventType].data
+  // Halfkey's own events never reach a subscriber, not even as examples.
+  if (isCatalogued(eventType) && webhook.subscriber_id === null) return EVENT_CATALOGUE[eventType].data
   return exampleOf(tx, { tenantId: webhook.tenant_id, appId: webhook.app_id }, 'eventType', eventType)
 }
 
@@ -49,6 +50,7 @@ export async function queueTest(
     const event = newEvent(deps.now(), {
       tenantId: caller.tenantId,
       appId: webhook.app_id,
+      subscriberId: webhook.subscriber_id,
       type: eventType,
       data,
       cause: { caller, origin },
@@ -61,8 +63,11 @@ export async function queueTest(
   })
 }
 
-/** How many calls of each tenant wait in this process. A tenant without any has no entry. */
-const waiting = new Map<Id<'ten'>, number>()
+/**
+ * How many calls of each tenant wait in this process, those of all its subscribers apart: they do not crowd out the tenant's.
+ * A tenant without any has no entry.
+ */
+const waiting = new Map<string, number>()
 
 async function untilDone(db: Db, ref: store.DeliveryRef): Promise<void> {
   const deadline = performance.now() + WAIT_MS
@@ -79,17 +84,18 @@ async function untilDone(db: Db, ref: store.DeliveryRef): Promise<void> {
  * of a tenant that wait in this process it answers at once.
  */
 export async function awaitTest(deps: Deps, caller: Caller, queued: QueuedTest): Promise<Delivery> {
-  const { tenantId } = caller
+  const { tenantId, subscriberId } = caller
   const ref = { tenantId, webhookId: queued.webhookId, id: queued.deliveryId }
-  const others = waiting.get(tenantId) ?? 0
+  const who = subscriberId === undefined ? tenantId : `${tenantId} subscribers`
+  const others = waiting.get(who) ?? 0
   if (others < WAITERS_MAX) {
-    waiting.set(tenantId, others + 1)
+    waiting.set(who, others + 1)
     try {
       await untilDone(deps.db, ref)
     } finally {
-      const left = (waiting.get(tenantId) ?? 1) - 1
-      if (left > 0) waiting.set(tenantId, left)
-      else waiting.delete(tenantId)
+      const left = (waiting.get(who) ?? 1) - 1
+      if (left > 0) waiting.set(who, left)
+      else waiting.delete(who)
     }
   }
   return (await findOwnDelivery(deps.db, ref)).delivery

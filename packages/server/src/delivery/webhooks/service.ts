@@ -6,15 +6,16 @@ import type { AuditOnlyAction } from '../../platform/events/audit-actions.ts'
 import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
 import { EVENT_CATALOGUE, EVENT_TYPES } from '../../platform/events/event-catalogue.ts'
 import { compileFilter } from '../../platform/events/event-filter.ts'
-import type { OfApp } from '../../platform/hooks.ts'
+import type { OfApp, OfSubscriber } from '../../platform/hooks.ts'
 import { existing, failures, invalid, notFoundField, pathId } from '../../platform/http/errors.ts'
 import { changeMetadata, mergeMetadata } from '../../platform/http/metadata.ts'
 import { type Call, type Caller, type Page, paging } from '../../platform/http/route.ts'
-import { newId } from '../../platform/ids.ts'
+import { type Id, isId, newId } from '../../platform/ids.ts'
 import { newWebhookSecret, seal } from '../../platform/security/crypto.ts'
 import { listScope, lockAppForShare, resolveApp } from '../../tenancy/apps/service.ts'
 import { webhookSecretContext } from '../engine/send.ts'
 import { checkSubscriptions } from '../event-types/service.ts'
+import { findSubscriber, lockSubscriber } from '../subscribers/service.ts'
 import { changeOptions } from './options/change.ts'
 import type { CheckFilter, CreateWebhook, ListWebhooks, RotateWebhook, UpdateWebhook, Webhook } from './schema.ts'
 import * as store from './store.ts'
@@ -24,27 +25,38 @@ export { listDeliveriesOfEvent } from './delivery-store.ts'
 export const WEBHOOK_ERRORS = {
   webhook_url_blocked: [400, 'Deliveries may not be sent to this URL. Use a public https address.'],
   webhook_disabled: [409, 'This webhook is disabled. Set its status to active first.'],
-  webhook_limit_reached: [409, 'The tenant has the maximum number of webhooks. Delete one first.'],
+  webhook_limit_reached: [409, 'The tenant or the subscriber has the maximum number of webhooks. Delete one first.'],
 } as const
 
 const fail = failures(WEBHOOK_ERRORS)
 
 const GRACE_SECONDS_DEFAULT = 86_400
+const OF_SUBSCRIBER_MAX = 20
 
-async function checkUrl(deps: Deps, field: string, url: string | undefined): Promise<void> {
+async function checkUrl(deps: Deps, field: string, url: string | undefined, ofSubscriber: boolean): Promise<void> {
   if (url === undefined) return
   try {
-    await deps.egress.assertAllowed(url)
+    await deps.egress.assertAllowed(url, ofSubscriber)
   } catch (error) {
     if (!(error instanceof EgressRefused)) throw error
     throw fail('webhook_url_blocked').about(field, error.message)
   }
 }
 
-/** Rejects URLs that Halfkey may not send to. Needs the network, so it runs before the transaction. @throws webhook_url_blocked */
-export async function checkUrls(deps: Deps, { url, oauth }: UpdateWebhook): Promise<void> {
-  await checkUrl(deps, 'url', url)
-  await checkUrl(deps, 'oauth.tokenUrl', oauth?.tokenUrl)
+/**
+ * Rejects URLs that Halfkey may not send to. Needs the network, so it runs before the transaction. What the operator allows
+ * beyond public addresses is not for subscribers. @throws webhook_url_blocked
+ */
+export async function checkUrls(deps: Deps, { url, oauth }: UpdateWebhook, ofSubscriber: boolean): Promise<void> {
+  await checkUrl(deps, 'url', url, ofSubscriber)
+  await checkUrl(deps, 'oauth.tokenUrl', oauth?.tokenUrl, ofSubscriber)
+}
+
+/** The same for a change of the caller's webhook. @throws not_found, webhook_url_blocked */
+export async function checkNewUrls(deps: Deps, caller: Caller, id: string, input: UpdateWebhook): Promise<void> {
+  if (input.url === undefined && input.oauth == null) return
+  const { subscriber_id } = await findOwnWebhook(deps.db, caller, id)
+  await checkUrls(deps, input, subscriber_id !== null)
 }
 
 const checkEventNames = (db: Db, scope: AppScope, events: readonly string[]) =>
@@ -75,6 +87,52 @@ async function sealSecret(deps: Deps, tenantId: string, id: string, secret: stri
   return seal(deps.keys, secret, webhookSecretContext(tenantId, id))
 }
 
+const noSubscriber = () => invalid('subscriberId', 'Must be the id of a subscriber of the same app.', 'not_allowed')
+
+/** The app and the subscriber of a new webhook. @throws not_found for an app, validation_failed for a subscriber */
+async function ownerOf(deps: Deps, caller: Caller, input: CreateWebhook) {
+  const appId = input.appId == null ? caller.appId : await resolveApp(deps, caller, input.appId)
+  const subscriberId = caller.subscriberId ?? input.subscriberId ?? null
+  if (subscriberId === null) return { appId, subscriberId }
+  refuseOfTenant(input)
+  const scope = { tenantId: caller.tenantId, appId }
+  const subscriber = isId('sub', subscriberId) ? await findSubscriber(deps.db, scope, subscriberId) : undefined
+  if (subscriber === undefined) throw noSubscriber()
+  return { appId: subscriber.app_id, subscriberId: subscriber.id }
+}
+
+/**
+ * What only webhooks of the tenant may have. A subscriber could change the URL, and so learn the headers, the token or the
+ * identity that the tenant's receivers trust. @throws validation_failed
+ */
+function refuseOfTenant(input: UpdateWebhook): void {
+  if (input.includeSubscribers === true)
+    throw invalid(
+      'includeSubscribers',
+      'A webhook of a subscriber gets the events of that subscriber only.',
+      'not_allowed',
+    )
+  for (const option of ['headers', 'oauth', 'clientCertificate'] as const)
+    if (input[option] != null)
+      throw invalid(
+        option,
+        'A webhook of a subscriber cannot have this: the subscriber could redirect it.',
+        'not_allowed',
+      )
+}
+
+/** Checks that there may be one more. @throws webhook_limit_reached, validation_failed for a subscriber that was deleted */
+async function checkLimit(tx: Db, deps: Deps, tenantId: Id<'ten'>, subscriberId: Id<'sub'> | null): Promise<void> {
+  // A tenant is not locked, because every creation would wait for the lock. Concurrent creations may exceed its limit slightly.
+  if (subscriberId !== null && !(await lockSubscriber(tx, tenantId, subscriberId))) throw noSubscriber()
+  const most = subscriberId === null ? deps.config.webhooksPerTenant : OF_SUBSCRIBER_MAX
+  if ((await store.countWebhooks(tx, { tenantId, subscriberId }, most)) < most) return
+  const owner = subscriberId === null ? 'tenant' : 'subscriber'
+  throw fail('webhook_limit_reached', [
+    { code: 'webhook_limit_reached', message: `A ${owner} may have at most ${most} webhooks.`, limit: most },
+  ])
+}
+
 /**
  * Subscribes an endpoint. `secret` keys the delivery HMAC (specification, section 6) and is shown only here.
  * @throws webhook_url_blocked (by `checkUrls`, before), validation_failed, not_found for an app, webhook_limit_reached
@@ -86,7 +144,7 @@ export async function createWebhook(
 ): Promise<Webhook & { secret: string }> {
   const { caller } = call
   checkFilter(input.filter)
-  const appId = input.appId == null ? caller.appId : await resolveApp(deps, caller, input.appId)
+  const { appId, subscriberId } = await ownerOf(deps, caller, input)
   await checkEventNames(deps.db, { tenantId: caller.tenantId, appId }, input.events)
   const id = newId('wh')
   const secret = newWebhookSecret()
@@ -95,6 +153,8 @@ export async function createWebhook(
     tenant_id: caller.tenantId,
     id,
     app_id: appId,
+    subscriber_id: subscriberId,
+    include_subscribers: input.includeSubscribers ?? false,
     url: input.url,
     events: input.events,
     filter: input.filter ?? null,
@@ -117,12 +177,7 @@ export async function createWebhook(
   Object.assign(row, await changeOptions(deps, row, input, row.url))
   await deps.db.tx(async (tx) => {
     if (appId !== null && !(await lockAppForShare(tx, caller.tenantId, appId))) throw notFoundField('appId')
-    // Not locked, because every creation would wait for the lock. Concurrent creations may exceed the limit slightly.
-    const most = deps.config.webhooksPerTenant
-    if ((await store.countWebhooks(tx, caller.tenantId, most)) >= most)
-      throw fail('webhook_limit_reached', [
-        { code: 'webhook_limit_reached', message: `A tenant may have at most ${most} webhooks.`, limit: most },
-      ])
+    await checkLimit(tx, deps, caller.tenantId, subscriberId)
     await store.insertWebhook(tx, row)
     await tell(tx, deps, call, 'webhook.created', row)
   })
@@ -136,7 +191,12 @@ export async function getWebhook(deps: Deps, caller: Caller, id: string): Promis
 
 /** A page of the caller's webhooks, newest first. */
 export async function listWebhooks(deps: Deps, caller: Caller, query: ListWebhooks): Promise<Page<Webhook>> {
-  return store.listWebhooks(deps.db, await listScope(deps, caller, query), query.status, query)
+  const scope = await listScope(deps, caller, query)
+  const subscriberId = caller.subscriberId ?? query.subscriber_id
+  if (subscriberId === undefined) return store.listWebhooks(deps.db, scope, query.status, query)
+  if (!isId('sub', subscriberId)) throw notFoundField('subscriber_id')
+  if ((await findSubscriber(deps.db, scope, subscriberId)) === undefined) throw notFoundField('subscriber_id')
+  return store.listWebhooks(deps.db, { ...scope, subscriberId }, query.status, query)
 }
 
 function changedRow(before: store.WebhookRow, input: UpdateWebhook): store.WebhookRow {
@@ -150,6 +210,7 @@ function changedRow(before: store.WebhookRow, input: UpdateWebhook): store.Webho
   if (input.format !== undefined) row.format = input.format
   if (input.payload !== undefined) row.payload = input.payload
   if (input.description !== undefined) row.description = input.description
+  if (input.includeSubscribers !== undefined) row.include_subscribers = input.includeSubscribers
   if (input.status !== undefined) {
     row.status = input.status
     row.disabled_reason = null
@@ -166,6 +227,7 @@ export async function updateWebhook(deps: Deps, call: Call, id: string, input: U
     if (Object.keys(input).length === 0) return store.readWebhook(tx, before)
     if (input.events !== undefined)
       await checkEventNames(tx, { tenantId: before.tenant_id, appId: before.app_id }, input.events)
+    if (before.subscriber_id !== null) refuseOfTenant(input)
     const row = changedRow(before, input)
     Object.assign(row, await changeOptions(deps, before, input, row.url))
     row.updated_at = deps.now()
@@ -235,4 +297,12 @@ export function eventTypes(query: { page?: string | undefined; page_size?: strin
 export async function deleteWebhooksOfApp(tx: Db, deps: Deps, { tenantId, appId }: OfApp): Promise<void> {
   await store.deleteWebhooksOfApp(tx, tenantId, appId, deps.now())
   await store.pauseLanesOfApp(tx, tenantId, appId)
+}
+
+/** Ends the webhooks of a subscriber that is being deleted. */
+export async function deleteWebhooksOfSubscriber(tx: Db, deps: Deps, of: OfSubscriber): Promise<void> {
+  for (const row of await store.lockWebhooksOfSubscriber(tx, of.tenantId, of.subscriberId)) {
+    await store.markDeleted(tx, row, deps.now())
+    await tell(tx, deps, of.cause, 'webhook.deleted', row)
+  }
 }

@@ -13,6 +13,9 @@ export interface WebhookRow {
   tenant_id: Id<'ten'>
   id: Id<'wh'>
   app_id: Id<'app'> | null
+  /** The subscriber whose events alone it gets; null for a webhook of the tenant. */
+  subscriber_id: Id<'sub'> | null
+  include_subscribers: boolean
   url: string
   events: string[]
   filter: Record<string, unknown> | null
@@ -44,7 +47,7 @@ const NO_ATTEMPTS: RecentAttempts = { attempts: 0, failed: 0 }
 export function toWebhook(row: WebhookRow, recent: RecentAttempts = NO_ATTEMPTS): Webhook {
   const shown = wire(
     row,
-    'id url events filter format payload description status disabled_reason secret_last4 previous_secret_until app_id metadata created_at updated_at',
+    'id url events filter format payload description status disabled_reason secret_last4 previous_secret_until app_id subscriber_id include_subscribers metadata created_at updated_at',
   )
   return { ...shown, health: healthOf(recent), ...(row.options ?? NO_OPTIONS) }
 }
@@ -63,30 +66,39 @@ export async function insertWebhook(db: Db, row: WebhookRow): Promise<void> {
     ${insertion('webhooks', stored(row))}`)
 }
 
-/**
- * The webhook, unless it is deleted; locked until the transaction ends with `lock`.
- */
-export function findWebhook(db: Db, scope: AppScope, id: string, lock = false): Promise<WebhookRow | undefined> {
+/** Webhooks of a tenant, of an app or, with `subscriberId`, of that subscriber only: what a caller sees. */
+export interface WebhookScope extends AppScope {
+  subscriberId?: Id<'sub'>
+}
+
+/** The webhook, unless it is deleted; locked until the transaction ends with `lock`. */
+export function findWebhook(db: Db, scope: WebhookScope, id: string, lock = false): Promise<WebhookRow | undefined> {
+  const ofSubscriber = matching({ subscriber_id: scope.subscriberId })
   return db.one<WebhookRow>(sql`
-    select * from webhooks where ${inScope(scope)} and id = ${id} and deleted_at is null
+    select * from webhooks where ${inScope(scope)} and ${ofSubscriber} and id = ${id} and deleted_at is null
     ${lock ? sql`for no key update` : sql``}`)
 }
 
-/** The number of webhooks of a tenant. Counts at most `most`. */
-export function countWebhooks(db: Db, tenantId: Id<'ten'>, most: number): Promise<number> {
-  return db.count(
-    sql`select count(*) as n from (select from webhooks where tenant_id = ${tenantId} and deleted_at is null limit ${most}) w`,
-  )
+/** The number of a tenant's own webhooks or, with `subscriberId`, of a subscriber's. Counts at most `most`. */
+export function countWebhooks(
+  db: Db,
+  { tenantId, subscriberId }: Pick<WebhookScope, 'tenantId'> & { subscriberId: Id<'sub'> | null },
+  most: number,
+): Promise<number> {
+  const owner = subscriberId === null ? sql`subscriber_id is null` : sql`subscriber_id = ${subscriberId}`
+  return db.count(sql`
+    select count(*) as n from (
+      select from webhooks where tenant_id = ${tenantId} and ${owner} and deleted_at is null limit ${most}) w`)
 }
 
 /** A page of webhooks, newest first. */
 export async function listWebhooks(
   db: Db,
-  { tenantId, appId }: AppScope,
+  { tenantId, appId, subscriberId }: WebhookScope,
   status: Webhook['status'] | undefined,
   query: PageQuery,
 ): Promise<Page<Webhook>> {
-  const found = matching({ tenant_id: tenantId, app_id: appId, status })
+  const found = matching({ tenant_id: tenantId, app_id: appId, subscriber_id: subscriberId, status })
   const page = await readPage(
     db,
     sql`from webhooks where ${found} and deleted_at is null`,
@@ -101,7 +113,7 @@ export async function listWebhooks(
 /** Stores what PATCH and rotate can change. */
 export async function updateWebhook(tx: Db, row: WebhookRow): Promise<void> {
   const columns = `url events filter filter_version format payload description status disabled_reason secret_sealed secret_last4 previous_secret_sealed
-    previous_secret_until options options_sealed metadata updated_at`
+    previous_secret_until options options_sealed include_subscribers metadata updated_at`
   await tx.run(update('webhooks', stored(row), columns))
 }
 
@@ -128,6 +140,13 @@ export async function markDeleted(tx: Db, row: Pick<WebhookRow, 'tenant_id' | 'i
   await tx.run(
     sql`update webhooks set deleted_at = ${now}, updated_at = ${now} where tenant_id = ${row.tenant_id} and id = ${row.id}`,
   )
+}
+
+/** The webhooks of a subscriber, locked until the transaction ends. */
+export function lockWebhooksOfSubscriber(tx: Db, tenantId: Id<'ten'>, subscriberId: Id<'sub'>): Promise<WebhookRow[]> {
+  return tx.query<WebhookRow>(sql`
+    select * from webhooks where tenant_id = ${tenantId} and subscriber_id = ${subscriberId} and deleted_at is null
+    order by id for no key update`)
 }
 
 /** Marks an app's webhooks as deleted; the engine cancels what is still to be delivered to them. */

@@ -1,9 +1,8 @@
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { publicUrl } from '../../platform/config.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { acceptsCoding } from '../../platform/http/pages/compressed.ts'
-import { contentTypeOf, readAssets } from '../../platform/http/pages/pages.ts'
+import { builtPage } from '../../platform/http/pages/built-pages.ts'
+import { contentTypeOf } from '../../platform/http/pages/pages.ts'
 import type { PlainAnswer, PlainRequest, PlainRoute } from '../../platform/http/route.ts'
 import { fail } from './errors.ts'
 
@@ -18,54 +17,6 @@ const HEADERS = {
   'referrer-policy': 'no-referrer',
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
-}
-const FOREVER = 'public, max-age=31536000, immutable'
-
-interface File {
-  contentType: string
-  body: Buffer
-  /** The same compressed, where the build left it so. */
-  gzip: Buffer | undefined
-}
-
-/** What was built, by path below `/dashboard`. Null where nothing was. */
-function readFiles(root: string): ReadonlyMap<string, File> | null {
-  const inFolder = (path: string) => readAssets(join(root, path)).map((asset) => [path + asset.name, asset] as const)
-  try {
-    const found = new Map([...inFolder('/'), ...inFolder('/assets/')])
-    if (!found.has('/index.html')) return null
-    const plain = [...found].filter(([path]) => !path.endsWith('.gz'))
-    return new Map(plain.map(([path, asset]) => [path, { ...asset, gzip: found.get(`${path}.gz`)?.body }]))
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
-    throw error
-  }
-}
-
-const NOT_BUILT_HTML = `<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>The dashboard is not built</title>
-<h1>The dashboard is not built</h1>
-<p>This installation runs from its sources, and the dashboard's page has not been built from them yet. Run this and reload:</p>
-<pre>npm run build -w @halfkey/dashboard</pre>
-<p>The API works without it: <a href="/docs">its documentation</a>.</p>
-</html>
-`
-
-const NOT_BUILT: File = { contentType: contentTypeOf('.html'), body: Buffer.from(NOT_BUILT_HTML), gzip: undefined }
-
-function answerFile(file: File, request: PlainRequest, cacheControl: string): PlainAnswer {
-  const headers = { ...HEADERS, 'cache-control': cacheControl }
-  if (file.gzip === undefined) return { status: 200, contentType: file.contentType, headers, body: file.body }
-  const zipped = acceptsCoding(request.headers, 'gzip')
-  return {
-    status: 200,
-    contentType: file.contentType,
-    headers: { ...headers, vary: 'Accept-Encoding', ...(zipped ? { 'content-encoding': 'gzip' } : {}) },
-    body: zipped ? file.gzip : file.body,
-  }
 }
 
 /**
@@ -85,17 +36,16 @@ function rightPlace({ config }: Deps, { host, path, queryText }: PlainRequest): 
 }
 
 /**
- * Answers with a file of the dashboard, or with its page: which of its views is meant, the page itself knows. Files are
- * read once, and looked for again while there are none; only those found then can be asked for. @throws not_found
+ * Answers with a file of the dashboard, or with its page: which of its views is meant, the page itself knows.
+ * @throws not_found
  */
 export function createDashboardPage(folder: string): PlainRoute['handler'] {
-  let known: ReadonlyMap<string, File> | null = null
+  const built = builtPage(folder, 'dashboard')
   return async (deps, request) => {
-    known ??= readFiles(folder)
     const path = request.path.slice(BASE.length)
-    const file = path === '/index.html' ? undefined : known?.get(path)
-    if (file !== undefined) return answerFile(file, request, path.startsWith('/assets/') ? FOREVER : 'no-cache')
+    const file = built.file(path, request, HEADERS)
+    if (file !== undefined) return file
     if (path.startsWith('/assets/')) throw fail('not_found')
-    return rightPlace(deps, request) ?? answerFile(known?.get('/index.html') ?? NOT_BUILT, request, 'no-store')
+    return rightPlace(deps, request) ?? built.page(request, HEADERS)
   }
 }

@@ -38,14 +38,25 @@ export const totalOf = ({ tables }: Manifest): number => tables.reduce((sum, { r
 const RENAMED: Readonly<Record<string, string>> = { audit_notes: 'audit_only_entries', tallies: 'counter_increments' }
 
 /** Tables that exports of earlier releases lack: a tenant of that time has no rows in them. */
-const ADDED: ReadonlySet<string> = new Set(['event_types'])
+const ADDED: ReadonlySet<string> = new Set(['event_types', 'subscribers'])
 
 /** Columns that exports of earlier releases lack, by table: rows of that time have the column's default. */
 const ADDED_COLUMNS: Readonly<Record<string, readonly string[]>> = {
+  apps: ['branding'],
   attempts: ['shape'],
   deliveries: ['ordering_key', 'place'],
-  outbox: ['ordering_key'],
-  webhooks: ['filter', 'filter_version', 'format', 'options', 'options_sealed', 'payload'],
+  events: ['subscriber_id'],
+  outbox: ['ordering_key', 'subscriber_id'],
+  webhooks: [
+    'filter',
+    'filter_version',
+    'format',
+    'include_subscribers',
+    'options',
+    'options_sealed',
+    'payload',
+    'subscriber_id',
+  ],
 }
 
 /** @throws TransferError */

@@ -40,10 +40,13 @@ interface EgressStats {
   namesCached: number
 }
 
-/** Sends to addresses that customers chose, but never to internal ones. */
+/**
+ * Sends to addresses that customers chose, but never to internal ones. With `publicOnly`, the operator's list opens nothing:
+ * for addresses that the customers of a tenant chose.
+ */
 export interface Egress {
   /** The check when a URL is stored. A name that does not resolve passes: each send checks again. @throws EgressRefused */
-  assertAllowed(url: string): Promise<void>
+  assertAllowed(url: string, publicOnly?: boolean): Promise<void>
   /** Sends one POST, after checking the URL again. Follows no redirects and never throws. Settles within `timeoutMs` and a little slack. */
   post(request: SendRequest): Promise<SendResult>
   stats(): EgressStats
@@ -54,16 +57,17 @@ export interface Egress {
 /** Builds the guard. It reads no proxy from the environment. @throws Error for an entry of `allow` that can't be read */
 export function createEgress(options: EgressOptions): Egress {
   const resolver = new HostResolver(options.dnsServers)
-  const policy = new AddressPolicy(options.allow, options.allowLoopback)
-  const router = new Router(policy, resolver, options.proxyResolves)
+  const routerFor = (allow: string[]) =>
+    new Router(new AddressPolicy(allow, options.allowLoopback), resolver, options.proxyResolves)
+  const [listed, unlisted] = [routerFor(options.allow), routerFor([])]
   const connections = new Connections(options.ca, options.proxy)
   const sends = new Set<Send>()
   let isClosed = false
 
   return {
-    async assertAllowed(url) {
+    async assertAllowed(url, publicOnly = false) {
       try {
-        await router.plan(url)
+        await (publicOnly ? unlisted : listed).plan(url)
       } catch (error) {
         if (!(error instanceof DnsFailure)) throw error
       }
@@ -73,6 +77,7 @@ export function createEgress(options: EgressOptions): Egress {
       if (isClosed) return Promise.resolve(notSent('shutting down'))
       if (sends.size >= SENDS_MAX) return Promise.resolve(notSent('sender overloaded'))
       return new Promise((resolve) => {
+        const router = request.publicOnly === true ? unlisted : listed
         const send = new Send(connections, router, request, (result, settled) => {
           sends.delete(settled)
           resolve(result)

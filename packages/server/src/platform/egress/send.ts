@@ -21,6 +21,8 @@ export interface SendRequest {
   keepsAnswer?: boolean
   /** for servers that ask for a certificate; without effect over http: */
   clientCertificate?: ClientIdentity
+  /** See `Egress`. By default false. */
+  publicOnly?: boolean
 }
 
 /** The result of a POST. All but `answer` can be stored and shown to the customer unchanged. */

@@ -13,6 +13,8 @@ export interface EventInput<Type extends string = EventType> {
   appId: Id<'app'> | null
   type: Type
   data: Record<string, unknown>
+  /** The subscriber that the event is for. Halfkey's own events are for none. */
+  subscriberId?: Id<'sub'> | null
   /** Who caused it. Stored with the event for the audit log and never sent. */
   cause?: { caller: Pick<Caller, 'keyId'>; origin: Origin } | { actor: string } | undefined
   /** An event that a team publishes: nothing is derived from it. */
@@ -38,6 +40,8 @@ export interface StoredEvent {
   tenantId: Id<'ten'>
   id: Id<'evt'>
   appId: Id<'app'> | null
+  /** Null for an event that is for no subscriber. */
+  subscriberId: Id<'sub'> | null
   type: string
   body: string
   createdAt: Date
@@ -48,15 +52,23 @@ export interface StoredEvent {
 /** The prefix of the value used as key id when an operator calls, who has no key: see the dashboard's sessions. */
 export const OPERATOR = 'key_dashboard_'
 
+/** The prefix of the value used as key id when a subscriber calls from their portal; their id follows. */
+export const PORTAL = 'key_portal_'
+
+function actorOf({ keyId }: Pick<Caller, 'keyId'>): string {
+  if (keyId.startsWith(OPERATOR)) return 'dashboard'
+  return keyId.startsWith(PORTAL) ? keyId.slice(PORTAL.length) : keyId
+}
+
 /** Who did something, from where and in which trace, as JSON, stored with the event. */
 export function contextOf(cause: EventInput['cause'], custom?: true): string {
   if (cause === undefined) return '{"actor":"system"}'
   if ('actor' in cause) return JSON.stringify({ actor: cause.actor, custom })
   const { caller, origin } = cause
-  const isOperator = caller.keyId.startsWith(OPERATOR)
+  const actor = actorOf(caller)
   return JSON.stringify({
-    actor: origin.actor ?? (isOperator ? 'dashboard' : caller.keyId),
-    keyId: isOperator ? undefined : caller.keyId,
+    actor: origin.actor ?? actor,
+    keyId: actor === caller.keyId ? actor : undefined,
     address: origin.address,
     requestId: origin.requestId,
     traceparent: origin.traceparent,
@@ -73,11 +85,14 @@ export function newEvent(now: Date, input: EventInput<string>): StoredEvent {
     created_at: now.toISOString(),
     api_version: EVENT_API_VERSION,
     data: input.data,
+    // Last, as the API's answers have it.
+    ...(input.subscriberId == null ? {} : { subscriber_id: input.subscriberId }),
   })
   return {
     tenantId: input.tenantId,
     id,
     appId: input.appId,
+    subscriberId: input.subscriberId ?? null,
     type: input.type,
     body,
     createdAt: now,
@@ -102,17 +117,19 @@ export function eventsWritesIf(events: readonly StoredEvent[], condition: Sql): 
   const ids = events.map((event) => event.id)
   const apps = events.map((event) => event.appId)
   const types = events.map((event) => event.type)
+  const subscribers = events.map((event) => event.subscriberId)
   return sql`
     event_rows as (
-      insert into events (tenant_id, id, app_id, type, body, created_at, context)
-      select ${first?.tenantId}, e.id, e.app_id, e.type, e.body, ${first?.createdAt}::timestamptz, ${first?.context}::jsonb
-      from unnest(${ids}::text[], ${apps}::text[], ${types}::text[], ${events.map((event) => event.body)}::text[]) as e(id, app_id, type, body)
+      insert into events (tenant_id, id, app_id, subscriber_id, type, body, created_at, context)
+      select ${first?.tenantId}, e.id, e.app_id, e.subscriber_id, e.type, e.body, ${first?.createdAt}::timestamptz, ${first?.context}::jsonb
+      from unnest(${ids}::text[], ${apps}::text[], ${subscribers}::text[], ${types}::text[], ${events.map((event) => event.body)}::text[])
+        as e(id, app_id, subscriber_id, type, body)
       where ${condition}),
     outbox_rows as (
-      insert into outbox (tenant_id, event_id, app_id, type, ordering_key)
-      select ${first?.tenantId}, e.id, e.app_id, e.type, e.ordering_key
-      from unnest(${ids}::text[], ${apps}::text[], ${types}::text[], ${events.map((event) => event.orderingKey)}::text[])
-        as e(id, app_id, type, ordering_key)
+      insert into outbox (tenant_id, event_id, app_id, subscriber_id, type, ordering_key)
+      select ${first?.tenantId}, e.id, e.app_id, e.subscriber_id, e.type, e.ordering_key
+      from unnest(${ids}::text[], ${apps}::text[], ${subscribers}::text[], ${types}::text[], ${events.map((event) => event.orderingKey)}::text[])
+        as e(id, app_id, subscriber_id, type, ordering_key)
       where ${condition})`
 }
 
@@ -120,12 +137,13 @@ export function eventsWritesIf(events: readonly StoredEvent[], condition: Sql): 
 export function eventWritesIf(event: StoredEvent, condition: Sql): Sql {
   return sql`
     event_row as (
-      insert into events (tenant_id, id, app_id, type, body, created_at, context)
-      select ${event.tenantId}, ${event.id}, ${event.appId}, ${event.type}, ${event.body}, ${event.createdAt}::timestamptz, ${event.context}::jsonb
+      insert into events (tenant_id, id, app_id, subscriber_id, type, body, created_at, context)
+      select ${event.tenantId}, ${event.id}, ${event.appId}, ${event.subscriberId}, ${event.type}, ${event.body},
+        ${event.createdAt}::timestamptz, ${event.context}::jsonb
       where ${condition}),
     outbox_row as (
-      insert into outbox (tenant_id, event_id, app_id, type, ordering_key)
-      select ${event.tenantId}, ${event.id}, ${event.appId}, ${event.type}, ${event.orderingKey}
+      insert into outbox (tenant_id, event_id, app_id, subscriber_id, type, ordering_key)
+      select ${event.tenantId}, ${event.id}, ${event.appId}, ${event.subscriberId}, ${event.type}, ${event.orderingKey}
       where ${condition})`
 }
 

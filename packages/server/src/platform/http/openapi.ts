@@ -181,6 +181,7 @@ const FOR_WHOM: Record<UserUse, string> = {
 
 function access({ callers }: Route): string {
   if (callers.kind === 'any') return 'Any valid key.'
+  if (callers.kind === 'subscriber') return 'The token of a portal link.'
   if (callers.kind === 'both')
     return `Publishable key, or secret key with the scope \`${callers.scope}\`. ${FOR_WHOM[callers.user]}`.trimEnd()
   return `Secret key with the scope \`${callers.scope}\`${callers.tenantWide ? ', not bound to an app' : ''}.`

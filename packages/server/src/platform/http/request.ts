@@ -69,6 +69,10 @@ export function addressIn(address: string, entries: readonly string[]): boolean 
 
 /** Key type, then scope, then origin: the fourth step of the order of checks. @throws 403 */
 function authorise(deps: Deps, callers: Callers, holder: KeyHolder, webOrigin: string | null): void {
+  const isPortal = holder.subscriberId !== undefined
+  // Each entrance has its routes. If one had another's by mistake, it would still refuse.
+  if (isPortal !== (callers.kind === 'subscriber')) throw fail('key_type_not_allowed')
+  if (callers.kind === 'subscriber') return
   if (callers.kind === 'secret' && holder.keyType !== 'secret') throw fail('key_type_not_allowed')
   if (callers.kind !== 'any' && holder.keyType === 'secret' && !allows(holder.scopes, callers.scope))
     throw fail('insufficient_scope', [

@@ -13,6 +13,8 @@ export interface Caller {
   scopes: readonly string[]
   /** The app the key is bound to; null for a tenant-wide key. */
   appId: Id<'app'> | null
+  /** Set for a call from a subscriber's portal, which sees and changes nothing but that subscriber's webhooks. */
+  subscriberId?: Id<'sub'>
   allowedIps: readonly string[]
   /** When the key ends, Unix milliseconds; null for never. */
   expiresAtMs: number | null
@@ -43,6 +45,7 @@ export type Callers =
   | { kind: 'secret'; scope: Scope; tenantWide: boolean }
   | { kind: 'both'; scope: Scope; user: UserUse }
   | { kind: 'any' }
+  | { kind: 'subscriber' }
 export type UserUse = 'required' | 'optional' | 'own_guest' | 'ignored' | 'delegate' | 'owner_or_delegate'
 
 /** Secret keys with this scope; with `tenantWide`, only those not bound to an app. */
@@ -63,6 +66,11 @@ export function currentUser(): { kind: 'both'; scope: Scope; user: 'required' } 
 /** Any valid key, of either type. */
 export function anyKey(): Callers {
   return { kind: 'any' }
+}
+
+/** No key, but the token of a link to a subscriber's portal. */
+export function portalToken(): Callers {
+  return { kind: 'subscriber' }
 }
 
 /** The origin of a request, for the audit log of an event. */

@@ -17,6 +17,8 @@ export const SCOPES = [
   'events:publish',
   'event_types:read',
   'event_types:write',
+  'subscribers:read',
+  'subscribers:write',
   'auth:write',
   'guests:read',
   'guests:write',
@@ -108,4 +110,17 @@ export function newDelegateToken(): { token: string; hash: Buffer } {
 /** The stored hash of a delegated session's token; null for a text that cannot be one. */
 export function delegateTokenHash(token: string): Buffer | null {
   return isToken(DELEGATE_PREFIX, token) ? sha256(token) : null
+}
+
+const PORTAL_PREFIX = 'prt_'
+
+/** A new token of a portal link, `prt_…`, and its stored hash. */
+export function newPortalToken(): { token: string; hash: Buffer } {
+  const token = newToken(PORTAL_PREFIX)
+  return { token, hash: sha256(token) }
+}
+
+/** The stored hash of a portal link's token; null for a text that cannot be one. */
+export function portalTokenHash(token: string): Buffer | null {
+  return isToken(PORTAL_PREFIX, token) ? sha256(token) : null
 }

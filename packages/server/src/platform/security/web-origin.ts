@@ -15,6 +15,24 @@ export function webUrlProblem(url: URL, development: boolean): string | null {
   return url.username === '' && url.password === '' ? null : 'Must not contain a user name or password.'
 }
 
+/** Without wildcards and unusual characters that the URL parser accepts in a host. */
+const HOST = /^(?:\[[0-9a-f:.]+\]|[a-z0-9_.-]+)$/
+
+/** The same for a URL whose host must be spelled as one. */
+export function hostUrlProblem(url: URL, development: boolean): string | null {
+  const problem = webUrlProblem(url, development)
+  return problem === null && !HOST.test(url.hostname) ? 'Must name one host, without a wildcard.' : problem
+}
+
+/** Why a text is not a valid origin, or null. Valid: an origin as browsers send it (RFC 6454, section 6.2). */
+export function originProblem(text: string, development: boolean): string | null {
+  const url = URL.parse(text)
+  if (url === null) return 'Must be an origin, such as https://shop.example.com.'
+  const problem = hostUrlProblem(url, development)
+  if (problem !== null) return problem
+  return url.origin === text ? null : `Must be an origin as browsers send it: ${url.origin}`
+}
+
 /** From where an app may be used. */
 export interface AppOrigins {
   /** As the app names them. */

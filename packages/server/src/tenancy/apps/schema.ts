@@ -97,6 +97,25 @@ const AllowServer = z.boolean().meta({
 })
 const ServerCombine = z.boolean().meta({ description: 'Lets the service combine a key from its shares.' })
 
+const Branding = {
+  name: z
+    .string()
+    .max(100)
+    .regex(/\S/)
+    .nullable()
+    .meta({ description: "The name that the portal shows. null: the app's name.", example: 'Shop' }),
+  accentColor: z
+    .string()
+    .regex(/^#[0-9a-f]{6}$/)
+    .nullable()
+    .meta({
+      description:
+        'The colour of buttons in the portal. White text must be readable on it: a contrast of at least 4.5. null: the default.',
+      example: '#1d4ed8',
+      ...expected('a colour such as #1d4ed8'),
+    }),
+}
+
 /** An app in responses. */
 export const App = z
   .object({
@@ -119,6 +138,7 @@ export const App = z
     sessions: z.object({ accessTokenSeconds: AccessTokenSeconds, refreshTokenDays: RefreshTokenDays }),
     mpc: z.object({ allowServer: AllowServer }),
     recovery: z.object({ serverCombine: ServerCombine }),
+    branding: z.object(Branding),
     metadata: z.record(z.string(), z.string()),
     ...Times,
   })
@@ -144,6 +164,7 @@ const settings = {
     .optional(),
   mpc: z.strictObject({ allowServer: AllowServer.optional() }).optional(),
   recovery: z.strictObject({ serverCombine: ServerCombine.optional() }).optional(),
+  branding: z.strictObject({ name: Branding.name.optional(), accentColor: Branding.accentColor.optional() }).optional(),
 }
 
 /** Body of POST: a name, and any settings that differ from their defaults. */

@@ -150,6 +150,16 @@ export async function signInSettings(
   return { ...store.toApp(row, publicHost(deps)), botTokenSealed: row.bot_token_sealed }
 }
 
+/** How the pages that an app shows to its customers look. The name is the app's if it has no other. */
+export async function brandingOf(
+  deps: Deps,
+  tenantId: Id<'ten'>,
+  appId: Id<'app'>,
+): Promise<App['branding'] & { name: string }> {
+  const { name, branding } = existing(await store.findApp(deps.db, { tenantId, appId: null }, appId))
+  return { ...branding, name: branding.name ?? name }
+}
+
 /** The tenant of an app, for callers without a key: the hosted page. Undefined if the app does not exist. */
 export async function tenantOfApp(deps: Deps, appId: string): Promise<Id<'ten'> | undefined> {
   return isId('app', appId) ? store.findTenantOfApp(deps.db, appId) : undefined

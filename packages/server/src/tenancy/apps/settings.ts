@@ -4,9 +4,14 @@ import { invalid } from '../../platform/http/errors.ts'
 import { changeMetadata } from '../../platform/http/metadata.ts'
 import type { Id } from '../../platform/ids.ts'
 import { seal } from '../../platform/security/crypto.ts'
+import { originProblem } from '../../platform/security/web-origin.ts'
+import { contrastWithWhite } from './contrast.ts'
 import type { UpdateApp } from './schema.ts'
 import type { AppRow } from './store.ts'
-import { originProblem, redirectUrlProblem } from './urls.ts'
+import { redirectUrlProblem } from './urls.ts'
+
+/** WCAG 2.2, success criterion 1.4.3. */
+const CONTRAST_MIN = 4.5
 
 /** An app with a name and default settings. */
 export function newAppRow(tenantId: Id<'ten'>, id: Id<'app'>, name: string, now: Date): AppRow {
@@ -23,6 +28,7 @@ export function newAppRow(tenantId: Id<'ten'>, id: Id<'app'>, name: string, now:
     sessions: { accessTokenSeconds: 900, refreshTokenDays: 30 },
     mpc: { allowServer: false },
     recovery: { serverCombine: false },
+    branding: { name: null, accentColor: null },
     metadata: {},
     created_at: now,
     updated_at: now,
@@ -50,6 +56,13 @@ export function checkSettings(deps: Pick<Deps, 'config'>, input: UpdateApp): voi
   const development = deps.config.env === 'development'
   checkEach('allowedOrigins', input.allowedOrigins, (text) => originProblem(text, development))
   checkEach('allowedRedirectUrls', input.allowedRedirectUrls, (text) => redirectUrlProblem(text, development))
+  const accentColor = input.branding?.accentColor
+  if (accentColor != null && contrastWithWhite(accentColor) < CONTRAST_MIN)
+    throw invalid(
+      'branding.accentColor',
+      `White text on this colour has a contrast of ${contrastWithWhite(accentColor).toFixed(2)}. Choose a darker one, with at least ${CONTRAST_MIN}.`,
+      'low_contrast',
+    )
 }
 
 /** A bot token in its stored form. Undefined: the stored one stays. */
@@ -88,6 +101,7 @@ export function appliedTo(before: AppRow, input: UpdateApp, botToken: SealedBotT
     sessions: merged(before.sessions, input.sessions),
     mpc: merged(before.mpc, input.mpc),
     recovery: merged(before.recovery, input.recovery),
+    branding: merged(before.branding, input.branding),
     metadata: changeMetadata(before.metadata, input.metadata),
   }
   if (botToken !== undefined) {
@@ -97,7 +111,7 @@ export function appliedTo(before: AppRow, input: UpdateApp, botToken: SealedBotT
   return row
 }
 
-const NESTED = ['passkey', 'messenger', 'mfa', 'sessions', 'mpc', 'recovery'] as const
+const NESTED = ['passkey', 'messenger', 'mfa', 'sessions', 'mpc', 'recovery', 'branding'] as const
 
 /** The fields that differ, in the record's order and as paths: `name`, `mfa.policy`. */
 export function changedFields(before: AppRow, after: AppRow): string[] {

@@ -20,6 +20,7 @@ export interface AppRow {
   sessions: App['sessions']
   mpc: App['mpc']
   recovery: App['recovery']
+  branding: App['branding']
   metadata: Record<string, string>
   created_at: Date
   updated_at: Date
@@ -32,7 +33,7 @@ export function toApp(row: AppRow, publicHost: string): App {
   const messenger = { ...row.messenger, configured: row.bot_token_sealed !== null }
   return wire(
     { ...row, passkey, messenger },
-    `id name allowed_origins allowed_redirect_urls passkey messenger mfa sessions mpc recovery metadata created_at
+    `id name allowed_origins allowed_redirect_urls passkey messenger mfa sessions mpc recovery branding metadata created_at
     updated_at`,
   )
 }
@@ -75,7 +76,7 @@ export function listApps(db: Db, scope: AppScope, query: PageQuery, publicHost: 
 
 /** Stores the columns that a PATCH can change. */
 export async function updateApp(tx: Db, row: AppRow): Promise<void> {
-  const columns = `name allowed_origins allowed_redirect_urls passkey messenger bot_token_sealed mfa sessions mpc recovery
+  const columns = `name allowed_origins allowed_redirect_urls passkey messenger bot_token_sealed mfa sessions mpc recovery branding
     metadata updated_at`
   await tx.run(update('apps', row, columns))
 }

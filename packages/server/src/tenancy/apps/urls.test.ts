@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { originProblem, redirectUrlProblem } from './urls.ts'
+import { originProblem } from '../../platform/security/web-origin.ts'
+import { redirectUrlProblem } from './urls.ts'
 
 test.each([
   'https://shop.example.com',

@@ -22,6 +22,7 @@ interface Envelope {
   type: string
   created_at: string
   api_version: string
+  subscriber_id?: string
   data: unknown
 }
 
@@ -51,6 +52,7 @@ function attributesOf({ tenantId, appId }: Sent, event: Envelope): Record<string
     tenantid: tenantId,
     ...(appId === null ? {} : { appid: appId }),
     apiversion: event.api_version,
+    ...(event.subscriber_id === undefined ? {} : { subscriberid: event.subscriber_id }),
   }
 }
 

@@ -50,6 +50,11 @@ export function limitPage(deps: Deps, { base, limit }: Pick<Entrance, 'base' | '
   return take(deps, limit, policy, `${base} ${networkOf(address)}`)
 }
 
+/** Counts a call from a subscriber's portal, for the subscriber: neither more links nor more addresses give them more. @throws rate_limited */
+export async function limitSubscriber(deps: Deps, subscriberId: string): Promise<void> {
+  await take(deps, 'publishable', deps.config.rateLimitPublishable, subscriberId)
+}
+
 /** Counts a call at which secrets could be guessed, for the client's address. @throws rate_limited */
 export function limitSignIn(deps: Deps, address: string): Counted {
   return take(deps, 'sign_in', deps.config.rateLimitSignIn, networkOf(address))
