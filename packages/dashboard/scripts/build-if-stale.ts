@@ -1,4 +1,4 @@
-// Builds the dashboard into the server package, unless what is there was made of these very sources. `npm ci` and
+// Builds the dashboard and the portal into the server package, unless what is there was made of these very sources. `npm ci` and
 // `npm start` call it, so that a fresh clone, and a pulled one, show the pages that belong to their server. A service
 // starts without its dashboard rather than not at all: `--or-go-on` only says that the build failed.
 import { spawnSync } from 'node:child_process'
@@ -11,11 +11,14 @@ const PACKAGE = fileURLToPath(new URL('../', import.meta.url))
 const ROOT = join(PACKAGE, '../..')
 const STAMP = join(ROOT, 'packages/server/assets/dashboard/sources.sha256')
 const SOURCES = [
-  'packages/dashboard/{index.html,package.json,vite.config.ts}',
+  'packages/dashboard/{*.html,package.json,vite.*.ts}',
   'packages/dashboard/src/**/*.*',
   'packages/server/assets/brand/*',
   'packages/sdk/src/**/*.ts',
+  'examples/receivers/*',
 ]
+/** What is built: the dashboard, and the portal of apps' customers. */
+const CONFIGS = ['vite.config.ts', 'vite.portal.config.ts']
 /** Nothing of it is left in what is built, and it may not be generated yet. */
 const TYPES = 'packages/sdk/src/api.gen.ts'
 
@@ -43,9 +46,13 @@ function build(stamp: string): number {
   console.log('Building the dashboard…')
   // Always what is published: another NODE_ENV makes a slower page that names the folders it was built in.
   const env = { ...process.env, NODE_ENV: 'production' }
-  const { status } = spawnSync('vite', ['build', '--logLevel', 'warn'], { cwd: PACKAGE, stdio: 'inherit', env })
-  if (status === 0) writeFileSync(STAMP, stamp)
-  return status ?? 1
+  for (const config of CONFIGS) {
+    const args = ['build', '--config', config, '--logLevel', 'warn']
+    const { status } = spawnSync('vite', args, { cwd: PACKAGE, stdio: 'inherit', env })
+    if (status !== 0) return status ?? 1
+  }
+  writeFileSync(STAMP, stamp)
+  return 0
 }
 
 const wanted = digest()

@@ -1,4 +1,4 @@
-import { createClient, type HalfkeyClient, isHalfkeyError } from '@halfkey/sdk'
+import { createClient, type HalfkeyClient } from '@halfkey/sdk'
 
 const BASE = '/dashboard/api'
 
@@ -155,21 +155,4 @@ export function allows(session: DashboardSession, scope: string): boolean {
     session.scopes.includes(scope) ||
     (verb === 'read' && session.scopes.includes(`${resource}:write`))
   )
-}
-
-const UNREACHABLE = 'The server cannot be reached. Check your connection and that Halfkey is running, then try again.'
-
-/** The message of an error, for people. */
-export function messageOf(error: unknown): string {
-  if (isHalfkeyError(error, 'network_error')) return UNREACHABLE
-  if (isHalfkeyError(error)) return error.message
-  return error instanceof Error ? error.message : String(error)
-}
-
-/** The first message for each field, by its name in the API. */
-export function fieldErrors(error: unknown): Record<string, string> {
-  if (!isHalfkeyError(error)) return {}
-  const found: Record<string, string> = {}
-  for (const { field, message } of error.details) if (field !== undefined) found[field] ??= message
-  return found
 }

@@ -197,8 +197,8 @@ export function WebhookPortal({ url, title = 'Webhooks', className, style }: Web
     title,
     className,
     style: style ?? (className === undefined ? { width: '100%', height: '40rem', border: 0 } : undefined),
-    // Its own origin, scripts and forms: it needs no pop-ups, and must not navigate your page.
-    sandbox: 'allow-scripts allow-same-origin allow-forms',
+    // Its own origin, scripts, forms and downloads: it needs no pop-ups, and must not navigate your page.
+    sandbox: 'allow-scripts allow-same-origin allow-forms allow-downloads',
     allow: 'clipboard-write',
     referrerPolicy: 'no-referrer',
   })

@@ -1,6 +1,7 @@
 import { isHalfkeyError } from '@halfkey/sdk'
-import { api, messageOf } from '../api.ts'
+import { api } from '../api.ts'
 import { pathOfRecord } from '../components/records/record-link.tsx'
+import { messageOf } from '../error-words.ts'
 import { findAuditEntry } from './find-audit-entry.ts'
 
 const WEBHOOKS_MAX = 20
@@ -65,6 +66,7 @@ const LOOKS: Record<string, Look> = {
   tx: opens(api.transactions.get),
   dse: opens(api.delegatedSessions.get),
   wh: opens(api.webhooks.get),
+  sub: opens(api.subscribers.get),
   evt: opens(api.events.get),
   ety: opens(api.eventTypes.get),
   key: opens(api.apiKeys.get),

@@ -13,6 +13,7 @@ import {
   Shapes,
   Ticket,
   UserRound,
+  UsersRound,
   Wallet,
   Webhook,
 } from 'lucide-react'
@@ -80,6 +81,13 @@ export const NAVIGATION: readonly { label: string | null; places: readonly Place
         icon: Shapes,
         words: 'own custom events publish json schema',
         scope: 'event_types:read',
+      },
+      {
+        to: '/subscribers',
+        label: 'Subscribers',
+        icon: UsersRound,
+        words: 'customers portal link endpoints',
+        scope: 'subscribers:read',
       },
       {
         to: '/api-keys',

@@ -1,8 +1,9 @@
 import { type FormEvent, useEffect, useState } from 'react'
-import { type DashboardSession, messageOf, signIn } from '../api.ts'
+import { type DashboardSession, signIn } from '../api.ts'
 import { Button } from '../components/controls/button.tsx'
 import { TextField } from '../components/controls/field.tsx'
 import { CodeBlock } from '../components/records/copy.tsx'
+import { messageOf } from '../error-words.ts'
 import { Mark } from './mark.tsx'
 
 /** The sign-in page: a one-time link or a secret key. The key is sent once and stored nowhere. */

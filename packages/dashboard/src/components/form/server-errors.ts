@@ -1,5 +1,5 @@
 import type { FieldValues, UseFormReturn } from 'react-hook-form'
-import { fieldErrors, messageOf } from '../../api.ts'
+import { fieldErrors, messageOf } from '../../error-words.ts'
 import type { FormField } from './form-field.ts'
 
 const lineName = (index: string) => `Line ${Number(index) + 1}`

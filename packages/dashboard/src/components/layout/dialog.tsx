@@ -2,7 +2,7 @@ import { AlertDialog } from '@base-ui/react/alert-dialog'
 import { Dialog as Base } from '@base-ui/react/dialog'
 import { X } from 'lucide-react'
 import { type ReactNode, useRef, useState } from 'react'
-import { messageOf } from '../../api.ts'
+import { messageOf } from '../../error-words.ts'
 import { Button } from '../controls/button.tsx'
 import { TextField } from '../controls/field.tsx'
 

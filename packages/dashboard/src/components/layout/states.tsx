@@ -1,7 +1,7 @@
 import { isHalfkeyError } from '@halfkey/sdk'
 import { CircleAlert, Inbox } from 'lucide-react'
 import type { ReactNode } from 'react'
-import { messageOf } from '../../api.ts'
+import { messageOf } from '../../error-words.ts'
 import { Button } from '../controls/button.tsx'
 import { CodeBlock } from '../records/copy.tsx'
 

@@ -8,6 +8,7 @@ const PLACES: Record<string, string> = {
   tx: '/transactions',
   dse: '/delegated-sessions',
   wh: '/webhooks',
+  sub: '/subscribers',
   evt: '/events',
   dom: '/custom-domains',
   app: '/settings/apps',

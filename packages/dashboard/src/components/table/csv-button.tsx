@@ -1,6 +1,6 @@
 import { useMutation } from '@tanstack/react-query'
 import { Download } from 'lucide-react'
-import { messageOf } from '../../api.ts'
+import { messageOf } from '../../error-words.ts'
 import { Button } from '../controls/button.tsx'
 import { useToast } from '../layout/toast.tsx'
 

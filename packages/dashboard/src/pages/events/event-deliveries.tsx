@@ -6,7 +6,7 @@ import { Loaded } from '../../components/layout/loaded.tsx'
 import { StatusBadge } from '../../components/records/badge.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { LIVE } from '../../query-client.ts'
-import { attemptsOf, LastAnswer } from '../webhooks/deliveries/outcome.tsx'
+import { attemptsOf, LastAnswer } from '../webhooks/deliveries/last-answer.tsx'
 import { shortUrl } from '../webhooks/webhook-name.ts'
 
 const SHOWN_MAX = 100

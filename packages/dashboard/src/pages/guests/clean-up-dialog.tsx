@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { api, messageOf } from '../../api.ts'
+import { api } from '../../api.ts'
 import { Button } from '../../components/controls/button.tsx'
 import { Labelled } from '../../components/controls/field.tsx'
 import { Select } from '../../components/controls/select.tsx'
@@ -8,6 +8,7 @@ import { Dialog } from '../../components/layout/dialog.tsx'
 import { ProgressBar } from '../../components/layout/progress-bar.tsx'
 import { ErrorState, Loading } from '../../components/layout/states.tsx'
 import { useToast } from '../../components/layout/toast.tsx'
+import { messageOf } from '../../error-words.ts'
 
 /** `over`: expired sessions, which the service ends soon anyway. */
 const AGES = [

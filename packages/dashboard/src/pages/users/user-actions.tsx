@@ -1,11 +1,12 @@
 import type { User } from '@halfkey/sdk'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { allows, api, messageOf } from '../../api.ts'
+import { allows, api } from '../../api.ts'
 import { Button } from '../../components/controls/button.tsx'
 import { ConfirmButton } from '../../components/layout/confirm-button.tsx'
 import { useToast } from '../../components/layout/toast.tsx'
 import { nameOfUser } from '../../components/records/user-link.tsx'
+import { messageOf } from '../../error-words.ts'
 import { useSession } from '../../shell/session-context.ts'
 
 function Suspension({ user }: { user: User }) {

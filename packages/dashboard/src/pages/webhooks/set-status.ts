@@ -1,7 +1,8 @@
 import type { Webhook } from '@halfkey/sdk'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { api, messageOf } from '../../api.ts'
+import { api } from '../../api.ts'
 import { useToast } from '../../components/layout/toast.tsx'
+import { messageOf } from '../../error-words.ts'
 
 /** Pauses or resumes the deliveries to a webhook. */
 export function useSetStatus(webhook: Webhook) {

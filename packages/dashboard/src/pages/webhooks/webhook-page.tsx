@@ -78,6 +78,11 @@ function Facts({ webhook }: { webhook: Webhook }) {
         <Detail label="App">
           {webhook.appId === null ? 'All apps and tenant events' : <RecordLink id={webhook.appId}>{name}</RecordLink>}
         </Detail>
+        {webhook.subscriberId === null ? null : (
+          <Detail label="Subscriber">
+            <RecordLink id={webhook.subscriberId} />
+          </Detail>
+        )}
         <IdDetail label="URL" id={webhook.url} what="URL" />
         <Detail label="Events">{webhook.events.includes('*') ? 'All' : webhook.events.join(', ')}</Detail>
         {webhook.filter === null ? null : (

@@ -36,12 +36,12 @@ export interface DashboardOptions {
 }
 
 /** What the page complained of: errors, and what its policy refused. Calls that fail are what tests are about. */
-function listen(page: Page): string[] {
+function listen(page: Page, calls: string): string[] {
   const complaints: string[] = []
   page.on('pageerror', (error) => complaints.push(String(error)))
   page.on('console', (message) => {
     const failed = message.text().startsWith('Failed to load resource')
-    const expected = failed && message.location().url.includes('/dashboard/api/')
+    const expected = failed && message.location().url.includes(calls)
     if (message.type() === 'error' && !expected) complaints.push(message.text())
   })
   page.on('dialog', (dialog) => {
@@ -86,13 +86,8 @@ async function look(page: Page, state: string, before: DashboardOptions): Promis
   await page.emulateMedia({ colorScheme: before.dark === true ? 'dark' : 'light' })
 }
 
-/** Signs in with a key, as the form does (shell.browser.ts tests the form itself), and goes to a page. */
-export async function openDashboard(
-  browser: Browser,
-  service: Service,
-  tenant: Tenant,
-  options: DashboardOptions = {},
-): Promise<Dashboard> {
+/** A browser of its own for the pages at a path such as `/dashboard`. */
+export async function openContext(browser: Browser, base: string, options: DashboardOptions = {}) {
   const context = await browser.newContext({
     viewport: SIZES[options.phone === true ? 'phone' : 'desktop'],
     colorScheme: options.dark === true ? 'dark' : 'light',
@@ -101,7 +96,27 @@ export async function openDashboard(
   })
   context.setDefaultTimeout(PATIENCE_MS)
   const page = await context.newPage()
-  const complaints = listen(page)
+  const complaints = listen(page, `${base}/api/`)
+  return {
+    page,
+    context,
+    look: (state: string) => look(page, state, options),
+    async leave() {
+      await context.close()
+      expect(complaints).toEqual([])
+    },
+  }
+}
+
+/** Signs in with a key, as the form does (shell.browser.ts tests the form itself), and goes to a page. */
+export async function openDashboard(
+  browser: Browser,
+  service: Service,
+  tenant: Tenant,
+  options: DashboardOptions = {},
+): Promise<Dashboard> {
+  const opened = await openContext(browser, '/dashboard', options)
+  const { page, context } = opened
   const origin = originOf(service)
   const home = `${origin}/dashboard`
   const signedIn = await context.request.post(`${home}/api/session`, {
@@ -112,16 +127,7 @@ export async function openDashboard(
   await page.goto(home + (options.path ?? '/'))
   // Only then the page listens to its keys.
   await page.locator('#content').waitFor({ state: 'attached' })
-  return {
-    page,
-    context,
-    go: (path) => page.goto(home + path).then(() => undefined),
-    look: (state) => look(page, state, options),
-    async leave() {
-      await context.close()
-      expect(complaints).toEqual([])
-    },
-  }
+  return { ...opened, go: (path) => page.goto(home + path).then(() => undefined) }
 }
 
 export interface DashboardStage extends Stage {

@@ -1,5 +1,5 @@
 import { createContext, useContext } from 'react'
-import { fieldErrors } from '../../../api.ts'
+import { fieldErrors } from '../../../error-words.ts'
 
 /** A refused attempt: the body that was sent, and the error. */
 export interface Attempt {

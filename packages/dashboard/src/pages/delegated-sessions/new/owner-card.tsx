@@ -1,12 +1,13 @@
 import { isHalfkeyError, type Wallet } from '@halfkey/sdk'
 import { type UseQueryResult, useMutation, useQueryClient } from '@tanstack/react-query'
-import { apiFor, messageOf } from '../../../api.ts'
+import { apiFor } from '../../../api.ts'
 import { Button } from '../../../components/controls/button.tsx'
 import { UserPicker } from '../../../components/controls/user-picker.tsx'
 import { Card } from '../../../components/layout/card.tsx'
 import { useToast } from '../../../components/layout/toast.tsx'
 import { StatusBadge } from '../../../components/records/badge.tsx'
 import { RecordLink } from '../../../components/records/record-link.tsx'
+import { messageOf } from '../../../error-words.ts'
 import { CUSTODY } from '../../wallets/custody-words.ts'
 
 function NoWallet({ userId }: { userId: string }) {

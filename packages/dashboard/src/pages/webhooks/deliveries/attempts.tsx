@@ -2,7 +2,7 @@ import type { DeliveryAttempt } from '@halfkey/sdk'
 import { Badge } from '../../../components/records/badge.tsx'
 import { CopyButton } from '../../../components/records/copy.tsx'
 import { RelativeTime } from '../../../components/records/relative-time.tsx'
-import { countOf, outcomeOf } from './outcome.tsx'
+import { countOf, outcomeOf } from './last-answer.tsx'
 
 const NEWLINE = 10
 const TAB = 9

@@ -13,7 +13,8 @@ import { LIVE } from '../../../query-client.ts'
 import { useSession } from '../../../shell/session-context.ts'
 import { typeOptions, useEventTypes } from '../../event-types/known-types.ts'
 import { covers } from '../endpoint/events-picker.tsx'
-import { attemptsOf, DeliveryLink, LastAnswer } from './outcome.tsx'
+import { DeliveryLink } from './delivery-link.tsx'
+import { attemptsOf, LastAnswer } from './last-answer.tsx'
 
 const STATUSES = ['pending', 'delivering', 'retrying', 'succeeded', 'dead_letter', 'cancelled', 'failed'] as const
 

@@ -1,6 +1,4 @@
 import type { Delivery, DeliveryAttempt } from '@halfkey/sdk'
-import { Link } from '@tanstack/react-router'
-import { ShortId } from '../../../components/records/short-id.tsx'
 
 /** How an attempt ended, in a word or two: `204`, `503`, `connection refused`. */
 export function outcomeOf({ statusCode, error }: Pick<DeliveryAttempt, 'statusCode' | 'error'>): string {
@@ -29,23 +27,5 @@ export function LastAnswer({ delivery }: { delivery: Delivery }) {
       </span>
       <span className="whitespace-nowrap text-soft tabular-nums">{last.durationMs} ms</span>
     </span>
-  )
-}
-
-/** A link to a delivery by its event type, with the event id. */
-export function DeliveryLink({ delivery }: { delivery: Delivery }) {
-  return (
-    <div className="flex min-w-0 items-baseline gap-3">
-      <Link
-        to="/webhooks/$webhookId/deliveries/$deliveryId"
-        params={{ webhookId: delivery.webhookId, deliveryId: delivery.id } as never}
-        className="truncate font-medium text-accent hover:underline"
-      >
-        {delivery.eventType}
-      </Link>
-      <span className="flex min-w-0 text-soft max-md:hidden">
-        <ShortId id={delivery.eventId} />
-      </span>
-    </div>
   )
 }

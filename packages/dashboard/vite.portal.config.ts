@@ -1,0 +1,4 @@
+import { defineConfig } from 'vite'
+import { pageConfig } from './vite.page.ts'
+
+export default defineConfig(pageConfig('portal', 'portal.html'))
