@@ -98,7 +98,7 @@ export const SETTINGS = {
   egressAllow: {
     env: 'HALFKEY_EGRESS_ALLOW',
     parse: kinds.rangesOrHosts,
-    doc: 'CIDRs or host names that webhooks may reach even if they are private or use http, separated by commas.',
+    doc: 'CIDRs or host names that webhooks, except those of subscribers, may reach even if they are private or use http, separated by commas.',
   },
   egressProxy: {
     env: 'HALFKEY_EGRESS_PROXY',

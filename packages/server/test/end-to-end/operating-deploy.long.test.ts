@@ -306,6 +306,9 @@ describe('Containerfile', () => {
     expect(lines.map((line) => line.split(' ', 1)[0]).at(-1)).toBe('CMD')
   })
 
+  /** The pages that the first stage makes. */
+  const BUILT = ['packages/server/assets/dashboard', 'packages/server/assets/portal']
+
   /** What COPY does, out of the repository or, with `--from`, out of the folder of another stage. */
   function copyInto(image: string, words: string[], folders: ReadonlyMap<string, string>): void {
     const stage = words[0]?.startsWith('--from=') ? words[0].slice('--from='.length) : undefined
@@ -315,8 +318,7 @@ describe('Containerfile', () => {
       const from = stage === undefined ? join(ROOT, path) : join(folders.get(stage)!, path.replace('/opt/halfkey/', ''))
       const to = statSync(from).isDirectory() || paths.length === 2 ? join(image, target) : join(image, target, path)
       // What the ignore file keeps out: the first stage makes it.
-      const filter = (each: string) =>
-        stage !== undefined || !each.startsWith(join(ROOT, 'packages/server/assets/dashboard'))
+      const filter = (each: string) => stage !== undefined || !BUILT.some((page) => each.startsWith(join(ROOT, page)))
       mkdirSync(dirname(to), { recursive: true })
       cpSync(from, to, { recursive: true, filter })
     }
@@ -358,7 +360,7 @@ describe('Containerfile', () => {
     context.onTestFinished(() => {
       for (const folder of folders.values()) rmSync(folder, { recursive: true, force: true })
     })
-    expect(existsSync(join(image, 'packages/server/assets/dashboard/index.html'))).toBe(true)
+    for (const page of BUILT) expect(existsSync(join(image, page, 'index.html')), page).toBe(true)
     const [entry = ''] = of('ENTRYPOINT')
     const [, ...program] = JSON.parse(entry) as string[]
     const help = execFileSync(process.execPath, [...program, 'help'], { cwd: image, encoding: 'utf8' })

@@ -37,7 +37,14 @@ it('the packed package has what it runs with, its licence and its README, and no
   expect(basename(tarball)).toMatch(/^halfkey-\d+\.\d+\.\d+.*\.tgz$/)
   const { stdout: listing } = await run('tar', ['-tzf', tarball])
   const files = listing.trim().split('\n')
-  const needed = ['LICENSE', 'README.md', 'bin/halfkey.js', 'openapi.json', 'assets/dashboard/index.html']
+  const needed = [
+    'LICENSE',
+    'README.md',
+    'bin/halfkey.js',
+    'openapi.json',
+    'assets/dashboard/index.html',
+    'assets/portal/index.html',
+  ]
   // Compiled: Node does not strip types below node_modules.
   const built = ['dist/main.js', 'dist/docs/webhooks.md']
   expect(files).toEqual(expect.arrayContaining([...needed, ...built].map((path) => `package/${path}`)))

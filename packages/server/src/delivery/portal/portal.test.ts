@@ -318,6 +318,26 @@ test('the page may be embedded by the origins of its link, and without them by n
   expectRefusal(await tenant.post(`/subscribers/${ada}/portal-link`, { origins: six }), 'validation_failed')
 })
 
+test('the page’s files are there, and nothing else below its path is', async () => {
+  for (const path of [
+    '/portal/',
+    '/portal/x',
+    '/portal/assets/none.js',
+    '/portal/index.html',
+    '/portal/assets/%2e%2e/%2e%2e/brand/tokens.css',
+  ])
+    expectError(await call(service.url, 'GET', path), 404, 'not_found', path)
+  const page = await call(service.url, 'GET', '/portal')
+  expect(page.headers.get('cache-control')).toBe('no-store')
+  // Where the pages are built, as by `npm ci`.
+  for (const [, path = ''] of page.text.matchAll(/(?:src|href)="(\/portal\/[^"]+)"/g)) {
+    const file = await call(service.url, 'GET', path)
+    expect(file.status, path).toBe(200)
+    expect(file.headers.get('cache-control')).toContain('immutable')
+    expect(file.text).not.toContain('/dashboard/api')
+  }
+})
+
 test('branding is readable: white text has a contrast of at least 4.5 on the accent colour', async () => {
   const tenant = await service.newTenant()
   const brand = (branding: object) => tenant.patch(`/apps/${tenant.appId}`, { branding })
