@@ -167,6 +167,9 @@ test('a subscriber chooses only what is offered, and nothing that says whose a w
     { includeSubscribers: true },
     { metadata: {} },
     { filter: null },
+    { headers: { 'X-Api-Key': 'a' } },
+    { oauth: null },
+    { clientCertificate: null },
     { format: 'standard' },
     { payload: 'full' },
   ]) {

@@ -117,6 +117,26 @@ test('a webhook belongs to its subscriber for life, in the subscriber’s app', 
   expect(ok(await tenant.patch(`/webhooks/${own.id}`, { includeSubscribers: true })).includeSubscribers).toBe(true)
 })
 
+test('a webhook that its subscriber may redirect carries no headers, token or certificate of the tenant', async () => {
+  const tenant = await service.newTenant()
+  const subscriberId = await newSubscriber(tenant)
+  const id = await newWebhook(tenant, NOWHERE, subscriberId)
+  const options = {
+    headers: { 'X-Api-Key': 'of-the-tenant-0123456789' },
+    oauth: { tokenUrl: 'http://127.0.0.2:49150/token', clientId: 'a', clientSecret: 'b' },
+    clientCertificate: { certificate: 'x', privateKey: 'x' },
+  }
+  for (const [field, value] of Object.entries(options))
+    for (const answer of [
+      await tenant.post('/webhooks', { url: NOWHERE, events: ['*'], subscriberId, [field]: value }),
+      await tenant.patch(`/webhooks/${id}`, { [field]: value }),
+    ]) {
+      const [detail] = expectRefusal(answer, 'validation_failed', field)
+      expect(detail).toMatchObject({ field, code: 'not_allowed' })
+    }
+  ok(await tenant.patch(`/webhooks/${id}`, { headers: null, oauth: null, clientCertificate: null }))
+})
+
 test('a subscriber has at most 20 webhooks, also if many are created at once, and they count for no other', async () => {
   const tenant = await service.newTenant()
   const ada = await newSubscriber(tenant)
