@@ -126,14 +126,10 @@ export function createSender(deps: Pick<Deps, 'keys' | 'egress' | 'config' | 'lo
 
   async function post(row: Sendable, databaseNowMs: number, traceparent: string | null): Promise<SendResult> {
     const { body, headers } = await signed(row, databaseNowMs)
-    if (traceparent !== null) headers.traceparent = traceparent
-    const request = {
-      url: row.url,
-      headers,
-      body,
-      timeoutMs: deps.config.webhookTimeoutMs,
-      publicOnly: row.subscriber_id !== null,
-    }
+    const publicOnly = row.subscriber_id !== null
+    // The tenant's traces are nothing to its subscribers.
+    if (traceparent !== null && !publicOnly) headers.traceparent = traceparent
+    const request = { url: row.url, headers, body, timeoutMs: deps.config.webhookTimeoutMs, publicOnly }
     return row.options_sealed === null
       ? deps.egress.post(request)
       : postWithOptions(request, await optionsOf(ownerOf(row), row.options_sealed), databaseNowMs)

@@ -82,6 +82,7 @@ test('a link opens the portal of its subscriber: add, choose, see, retry, rotate
     'events',
     'filter',
     'format',
+    'health',
     'id',
     'payload',
     'previousSecretUntil',

@@ -93,6 +93,21 @@ test.each(['cloudevents_structured', 'cloudevents_binary'])(
   },
 )
 
+test('a delivery to a subscriber does not continue the trace of the tenant’s request', async () => {
+  const tenant = await tenantWithType()
+  const ada = await newSubscriber(tenant)
+  await newWebhook(tenant, `${receiver.url}/theirs`, ada)
+  const own = { url: `${receiver.url}/own`, events: ['*'], includeSubscribers: true }
+  ok(await tenant.post('/webhooks', own), 201)
+  const headers = { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` }
+  const { id } = ok(await tenant.post('/events', { type: PAID, data: {}, subscriberId: ada }, { headers }), 201)
+  const [theirs, ours] = await Promise.all(
+    ['/theirs', '/own'].map((path) => receiver.until(path, (one) => one.path === path && one.event.id === id)),
+  )
+  expect(ours?.headers.traceparent).toContain('a'.repeat(32))
+  expect(theirs?.headers.traceparent).toBeUndefined()
+})
+
 test('a filter of a subscriber’s webhook selects among that subscriber’s events', async () => {
   const tenant = await tenantWithType()
   const [ada, bob] = [await newSubscriber(tenant), await newSubscriber(tenant)]
