@@ -203,6 +203,7 @@ describe('every method works against the server', () => {
       async () => (await client.webhooks.deliveries.list(id, { status: 'succeeded' })).total === 2,
     )
     expect(await client.webhooks.purge(id)).toEqual({ purged: 0 })
+    expect(await client.webhooks.deliveries.bulk(id, { action: 'purge', filter: {} })).toMatchObject({ total: 0 })
   })
 
   test('sign-in, sessions, guests and the second factor', async () => {
