@@ -5,6 +5,7 @@ import { answer, type Received, type Receiver, startReceiver } from '../../../te
 import { idMs, idTime } from '../../platform/ids.ts'
 import { newType, ok } from '../events/own-events.fixture.ts'
 import { deliveriesIn, deliveriesOf, subscribe } from './delivery.fixture.ts'
+import { releaseStranded } from './ordered.ts'
 
 /** Takes calls and sends nothing: its events wait until a worker is started. */
 let api: Service
@@ -199,6 +200,30 @@ describe('events with one key', () => {
     for (const n of upTo(3)) await publish(tenant, 'a', n + 5)
     await deliveriesIn(tenant, id, 'succeeded', 3)
     expect(sent(receiver, 'a').slice(-3)).toEqual([5, 6, 7])
+  })
+
+  test('that a worker of an earlier version left behind nothing are found', async () => {
+    await startWorkers(2)
+    const tenant = await newTenant()
+    const receiver = await newReceiver()
+    const { id } = await subscribe(tenant, receiver.url, { events: [TYPE] })
+    ok(await tenant.patch(`/webhooks/${id}`, { status: 'paused' }))
+    for (const n of upTo(3)) await publish(tenant, 'a', n)
+    await eventually('all are fanned out', async () => (await deliveriesOf(tenant, id)).length === 3)
+    await api.sql('delete from deliveries where webhook_id = $1 and place = 1', [id])
+    ok(await tenant.patch(`/webhooks/${id}`, { status: 'active' }))
+    // A claim finds that nothing is due.
+    await eventually('the lane sleeps', async () => {
+      const [lane] = await api.sql<{ asleep: boolean }>(
+        `select due_at = 'infinity' as asleep from lanes where id = $1`,
+        [id],
+      )
+      return lane?.asleep
+    })
+    expect(await releaseStranded(api.deps.db)).toBe(1)
+    await deliveriesIn(tenant, id, 'succeeded', 2)
+    expect(sent(receiver, 'a')).toEqual([1, 2])
+    expect(await releaseStranded(api.deps.db)).toBe(0)
   })
 
   test('of many keys keep their order at endpoints that fail at random', async () => {

@@ -1,5 +1,5 @@
 import { type Db, sql } from '../../platform/db/db.ts'
-import { type LaneRef, makeLanesDue } from './lanes.ts'
+import { type LaneRef, lockLanes, makeLanesDue } from './lanes.ts'
 
 /** What must not overtake: the deliveries of a webhook whose events have the same ordering key. */
 export interface Sequence {
@@ -31,6 +31,32 @@ export async function releaseNext(tx: Db, ended: readonly Sequence[]): Promise<b
     returning d.tenant_id, d.lane_id`)
   await makeLanesDue(tx, released)
   return released.length > 0
+}
+
+const LANES_A_RELEASE = 100
+const SEQUENCES_A_RELEASE = 1_000
+
+/**
+ * Finds lanes in which deliveries wait behind nothing. No writer of this version leaves one; a worker of a version before
+ * ordering keys does, since it ends a delivery and knows nothing of those behind. @returns how many were made due
+ */
+export async function releaseStranded(db: Db): Promise<number> {
+  const stuck = await db.query<LaneRef>(sql`
+    select l.tenant_id, l.id as lane_id from lanes l
+    where l.due_at = 'infinity' and not l.held
+      and exists (select from deliveries d where d.lane_id = l.id and d.lease_id is null and d.next_at = 'infinity')
+      and not exists (select from deliveries d where d.lane_id = l.id and d.lease_id is not null)
+    limit ${LANES_A_RELEASE}`)
+  if (stuck.length === 0) return 0
+  return db.tx(async (tx) => {
+    await lockLanes(tx, stuck)
+    const sequences = await tx.query<Sequence>(sql`
+      select distinct d.tenant_id, d.webhook_id, d.ordering_key
+      from unnest(${stuck.map((lane) => lane.lane_id)}::text[]) as l(id)
+      join deliveries d on d.lane_id = l.id and d.lease_id is null and d.next_at = 'infinity'
+      limit ${SEQUENCES_A_RELEASE}`)
+    return (await releaseNext(tx, sequences)) ? sequences.length : 0
+  })
 }
 
 /** An event of a batch, with what decides whether it keeps its turn. */

@@ -4,6 +4,7 @@ import type { Publisher } from '../../../platform/events/events.ts'
 import { deleteExpiredAnswers } from '../../../platform/http/idempotency.ts'
 import { sweepAlerts } from '../health/alerts.ts'
 import type { AttemptCounts } from '../health/attempt-counts.ts'
+import { releaseStranded } from '../ordered.ts'
 import type { Heartbeat } from './leases.ts'
 import { forgetDeadWorkers, reap, wakeStrandedLanes } from './leases.ts'
 import { deleteExpired, endPaused, removeDeleted, withSweepLock } from './sweep.ts'
@@ -44,6 +45,8 @@ export function createMaintenance(
   async function everyMinute(): Promise<void> {
     const stranded = await step('stranded lanes', () => wakeStrandedLanes(db))
     if (stranded > 0) log.warn({ stranded }, 'lanes had due work and were not due')
+    const behind = await step('stranded deliveries', () => releaseStranded(db))
+    if (behind > 0) log.warn({ behind }, 'deliveries waited behind none')
     await step('deleted webhooks', () => withSweepLock(db, LOCK_SWEEP, removeDeleted))
     await step('dead workers', () => forgetDeadWorkers(db))
     await step('alerts', () => withSweepLock(db, LOCK_SWEEP, (tx) => sweepAlerts(tx, publisher)))
