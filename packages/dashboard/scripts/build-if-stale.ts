@@ -19,6 +19,7 @@ const SOURCES = [
 ]
 /** What is built: the dashboard, and the portal of apps' customers. */
 const CONFIGS = ['vite.config.ts', 'vite.portal.config.ts']
+const PAGES = ['dashboard', 'portal']
 /** Nothing of it is left in what is built, and it may not be generated yet. */
 const TYPES = 'packages/sdk/src/api.gen.ts'
 
@@ -29,7 +30,9 @@ function digest(): string {
   return hash.digest('hex')
 }
 
+/** What the pages were built from; null if one is not there. */
 function built(): string | null {
+  if (!PAGES.every((page) => existsSync(join(ROOT, 'packages/server/assets', page, 'index.html')))) return null
   try {
     return readFileSync(STAMP, 'utf8')
   } catch {
