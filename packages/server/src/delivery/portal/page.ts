@@ -1,7 +1,9 @@
 import { fileURLToPath } from 'node:url'
 import { fail } from '../../platform/http/errors.ts'
 import { builtPage } from '../../platform/http/pages/built-pages.ts'
+import { limitPage } from '../../platform/http/rate-limits/limits.ts'
 import type { PlainRoute } from '../../platform/http/route.ts'
+import { PORTAL_CALLS } from './routes.ts'
 import { embeddingOrigins } from './service.ts'
 
 const FOLDER = fileURLToPath(new URL('../../../assets/portal/', import.meta.url))
@@ -29,6 +31,7 @@ export function portalPages(): PlainRoute[] {
   }
   const page: PlainRoute['handler'] = async (deps, request) => {
     const linkId = new URLSearchParams(request.queryText).get('link')
+    if (linkId !== null) await limitPage(deps, PORTAL_CALLS, request.address)
     return built.page(request, headersFor(await embeddingOrigins(deps, linkId)))
   }
   const file: PlainRoute['handler'] = async (deps, request) => {

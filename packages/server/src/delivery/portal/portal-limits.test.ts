@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type DnsServer, startDnsServer } from '../../../test/harness/dns-server.ts'
 import { expectError, expectRefusal } from '../../../test/harness/envelope.ts'
-import { eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
+import { call, eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
 import { type Receiver, startReceiver } from '../../../test/harness/receiver.ts'
 import { newType, ok } from '../events/own-events.fixture.ts'
 import { newSubscriber, openPortal, publish } from '../subscribers/subscribers.fixture.ts'
@@ -92,6 +92,19 @@ test('a name that moves to an allowed address after the check is refused at the 
   expect(ok(await call('POST', `/webhooks/${theirs.id}/test`, { body: {} })).attempts[0]).toMatchObject(refusal)
   expect(receiver.received.filter(({ path }) => path !== '/own')).toEqual([])
   ok(await tenant.delete(`/webhooks/${own.id}`))
+})
+
+test('pages that name a link are limited by address, before the database is asked for it', async () => {
+  const ada = await newSubscriber(tenant)
+  const { url } = await openPortal(production, tenant, ada, { origins: ['https://app.example.com'] })
+  const open = () =>
+    call(production.url, 'GET', `/portal${new URL(url).search}`, { headers: { 'x-forwarded-for': '203.0.113.99' } })
+  const { rateLimitPublishable } = production.deps.config
+  const before = { ...rateLimitPublishable }
+  Object.assign(rateLimitPublishable, { perSecond: 1e-3, burst: 2 })
+  const answers = [await open(), await open(), await open()]
+  Object.assign(rateLimitPublishable, before)
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 429])
 })
 
 test('a subscriber’s calls have a limit, over all links, which is no other subscriber’s', async () => {

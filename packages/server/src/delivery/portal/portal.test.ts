@@ -101,6 +101,10 @@ test('a link opens the portal of its subscriber: add, choose, see, retry, rotate
     const [found] = ok(await call('GET', `/webhooks/${made.id}/deliveries?status=succeeded`))
     return found
   })
+  // The app's ordering keys are its own, and a whole list at once is not for strangers.
+  expect(delivery).not.toHaveProperty('heldByKey')
+  const asCsv = await call('GET', `/webhooks/${made.id}/deliveries`, { headers: { accept: 'text/csv' } })
+  expect(asCsv.headers.get('content-type')).toContain('application/json')
   expect(ok(await call('GET', `/webhooks/${made.id}/deliveries/${delivery.id}`)).payload).toMatchObject({
     id: eventId,
     subscriber_id: ada,

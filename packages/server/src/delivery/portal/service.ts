@@ -11,7 +11,7 @@ import type { KeyHolder } from '../../platform/security/authenticator.ts'
 import { originProblem } from '../../platform/security/web-origin.ts'
 import { brandingOf } from '../../tenancy/apps/service.ts'
 import { activeTypes } from '../event-types/service.ts'
-import { findSubscriber } from '../subscribers/service.ts'
+import { findSubscriber, lockSubscriber } from '../subscribers/service.ts'
 import type { CreatePortalLink, Portal, PortalLink } from './schema.ts'
 import * as store from './store.ts'
 
@@ -56,7 +56,8 @@ export async function createPortalLink(
     expires_at: new Date(now.getTime() + expiresInSeconds * 1_000),
   }
   await deps.db.tx(async (tx) => {
-    // Locks the subscriber against its deletion.
+    // Not deleted meanwhile, and not until the link is there.
+    existing((await lockSubscriber(tx, tenantId, subscriber.id)) ? subscriber : undefined)
     await store.insertLink(tx, link)
     const { app_id: appId, id: target } = subscriber
     await recordAuditOnly(tx, deps, { tenantId, appId, action: 'subscriber.portal_link_created', target, cause: call })

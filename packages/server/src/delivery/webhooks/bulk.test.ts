@@ -37,6 +37,18 @@ async function withDeadLetters(count: number, path = '/hook') {
 }
 
 describe.concurrent('a bulk job', () => {
+  test('is refused while twenty jobs of the tenant are open, and of no other', async () => {
+    const [{ tenant, webhookId }, other] = [await withDeadLetters(1), await withDeadLetters(1)]
+    await service.sql(
+      `insert into jobs (tenant_id, id, type, status, total, state, created_at, updated_at)
+       select $1, 'job_' || n, 'of.this.test', 'pending', 1, '{}', now(), now() from generate_series(1, 20) n`,
+      [tenant.tenantId],
+    )
+    const body = { action: 'purge', filter: {} }
+    expectError(await tenant.post(`/webhooks/${webhookId}/deliveries/bulk`, body), 429, 'rate_limited')
+    expect(await run(other.tenant, other.webhookId, body)).toMatchObject({ status: 'succeeded', progress: 1 })
+  })
+
   test('retries the given dead letters, leaves the others, and says which it could not retry', async () => {
     const { tenant, webhookId, ids } = await withDeadLetters(4)
     const [first = '', second = '', worn = '', other = ''] = ids

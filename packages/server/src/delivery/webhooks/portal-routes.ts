@@ -3,20 +3,14 @@ import { getDelivery, listDeliveries, retryDelivery } from './deliveries.ts'
 import { checkChoice, checkTestType } from './portal.ts'
 import {
   CreatePortalWebhook,
+  PortalDelivery,
+  PortalDeliveryWithPayload,
   PortalWebhook,
   PortalWebhookWithSecret,
   RotatedPortalWebhook,
   UpdatePortalWebhook,
 } from './portal-schema.ts'
-import {
-  Delivery,
-  DeliveryParams,
-  DeliveryWithPayload,
-  ListDeliveries,
-  ListWebhooks,
-  RotateWebhook,
-  TestWebhook,
-} from './schema.ts'
+import { DeliveryParams, ListDeliveries, ListWebhooks, RotateWebhook, TestWebhook } from './schema.ts'
 import { awaitTest, type QueuedTest, queueTest } from './send-test.ts'
 import {
   checkNewUrls,
@@ -108,7 +102,7 @@ export const portalWebhookRoutes: Route[] = [
       callers,
       params: IdParam,
       body: TestWebhook,
-      reply: one(Delivery),
+      reply: one(PortalDelivery),
       before: (deps, { caller, body }) => checkTestType(deps, caller, body.eventType),
     },
     {
@@ -124,13 +118,13 @@ export const portalWebhookRoutes: Route[] = [
       callers,
       params: IdParam,
       query: ListDeliveries.pick({ page: true, page_size: true, status: true }),
-      reply: list(Delivery),
+      reply: list(PortalDelivery),
     },
     (deps, { caller, params, query }) => listDeliveries(deps, caller, params.id, query),
   ),
   route(
     'GET /webhooks/:id/deliveries/:deliveryId',
-    { summary: 'Get a delivery', callers, params: DeliveryParams, reply: one(DeliveryWithPayload) },
+    { summary: 'Get a delivery', callers, params: DeliveryParams, reply: one(PortalDeliveryWithPayload) },
     (deps, { caller, params }) => getDelivery(deps, caller, params.id, params.deliveryId),
   ),
   route(
@@ -139,7 +133,7 @@ export const portalWebhookRoutes: Route[] = [
       summary: 'Retry a delivery',
       callers,
       params: DeliveryParams,
-      reply: one(Delivery),
+      reply: one(PortalDelivery),
       errors: ['webhook_disabled', 'delivery_not_retryable'],
     },
     (deps, { caller, params }) => retryDelivery(deps, caller, params.id, params.deliveryId),

@@ -1,4 +1,4 @@
-import { CreateWebhook, UpdateWebhook, Webhook, WebhookWithSecret } from './schema.ts'
+import { CreateWebhook, Delivery, DeliveryWithPayload, UpdateWebhook, Webhook, WebhookWithSecret } from './schema.ts'
 
 /** What an app keeps with a webhook for itself. Its subscriber neither sees nor sets it. */
 const OF_THE_APP = {
@@ -28,3 +28,7 @@ export const UpdatePortalWebhook = UpdateWebhook.omit({
   clientCertificate: true,
   ...CHOSEN_BY_THE_APP,
 })
+
+/** Without the app's ordering key. */
+export const PortalDelivery = Delivery.omit({ heldByKey: true })
+export const PortalDeliveryWithPayload = DeliveryWithPayload.omit({ heldByKey: true })

@@ -1,4 +1,5 @@
 import { type Db, isTransient, sql } from '../db/db.ts'
+import { fail } from '../http/errors.ts'
 import { type Id, newId } from '../ids.ts'
 import type { Logger } from '../observability/log.ts'
 
@@ -22,12 +23,19 @@ const JOB = sql`
   tenant_id as "tenantId", app_id as "appId", id, type, status, progress, total, state, error, created_at as "createdAt",
   updated_at as "updatedAt"`
 
-/** Queues a job. `state` is all that it needs to begin, and later to go on. */
+/** Jobs take turns; with more of its own, a tenant would keep the others waiting. */
+const OPEN_MAX = 20
+
+/** Queues a job. `state` is all that it needs to begin, and later to go on. @throws rate_limited if the tenant has many */
 export async function createJob(
   tx: Db,
   now: Date,
   input: Pick<Job, 'tenantId' | 'appId' | 'type' | 'total' | 'state'>,
 ): Promise<Job> {
+  const open = await tx.count(sql`
+    select count(*) as n from (
+      select from jobs where tenant_id = ${input.tenantId} and status in ('pending', 'running') limit ${OPEN_MAX}) j`)
+  if (open >= OPEN_MAX) throw fail('rate_limited', [], { 'retry-after': '5' })
   const row = await tx.one<Job>(sql`
     insert into jobs (tenant_id, app_id, id, type, status, total, state, created_at, updated_at)
     values (${input.tenantId}, ${input.appId}, ${newId('job')}, ${input.type}, 'pending', ${input.total}, ${input.state}, ${now}, ${now}) returning ${JOB}`)

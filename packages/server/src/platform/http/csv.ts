@@ -3,8 +3,8 @@ import { invalid } from './errors.ts'
 import type { Route } from './route.ts'
 import { inlined, type JsonSchema, jsonSchema } from './schema.ts'
 
-/** Records read from the database at a time. */
-const PAGE_RECORDS = 1_000
+/** Records read from the database at a time. A delivery may have 40 KiB. */
+const PAGE_RECORDS = 200
 const RECORDS_MAX = 100_000
 
 /** Whether a client wants a list as CSV: `Accept: text/csv` and no other type. */

@@ -149,7 +149,8 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
       query,
       body,
     } as unknown as Input<never, never, never, never>
-    if (route.reply.kind === 'list' && wantsCsv(incoming.headers.accept)) {
+    // Whole lists are not for strangers: they pay for one call, and would go on after their link was revoked.
+    if (route.reply.kind === 'list' && route.callers.kind !== 'subscriber' && wantsCsv(incoming.headers.accept)) {
       const readPage = async (of: object) =>
         answer(await route.handler(deps, { ...input, query: { ...query, ...of } as never })).body
       return { status, body: await streamCsv(route, query, readPage), replayed: false }
