@@ -142,7 +142,7 @@ export interface FannedOut {
   deliveries: number
   /** There is more to do at once. */
   more: boolean
-  /** Events were left because they must not overtake others. */
+  /** Events were left because they must not overtake others, which another process is about to have served. */
   blocked: boolean
   /** Deliveries that this worker may send now; null if it leased none. */
   claimed: NewClaim | null
@@ -191,9 +191,7 @@ export function createFanOut({ asyncCommit, now, leasing, monotonicMs = () => pe
         now: now(),
       })
       const left = found.at(-1)?.event_id !== fit.at(-1)?.event.event_id || taken.length < fit.length
-      // What another process left because this batch had the event before it.
-      const follow = taken.some(({ event }) => event.ordering_key !== null)
-      const more = restart || fillsShare(looked, limit) || left || unfinished.length > 0 || follow
+      const more = restart || fillsShare(looked, limit) || left || unfinished.length > 0
       const weightAnEvent = Math.max(1, weightOf(fit.flatMap((each) => each.matches)) / fit.length)
       const next = Math.min(EVENTS_A_BATCH_MAX, Math.floor(DELIVERIES_A_BATCH / weightAnEvent))
       // Slowly up: an event that had no webhooks left says nothing about the one behind it, which may have 500.
@@ -211,7 +209,7 @@ export function createFanOut({ asyncCommit, now, leasing, monotonicMs = () => pe
     if (everything && !done.more) everythingAt = startedAt
     if (!done.blocked) return done
     everythingAt = Number.NEGATIVE_INFINITY
-    // After a look at everything, only what another process has is missing: that process looks again when it has committed.
+    // After a look at everything, only what another process has in its batch is missing.
     return { ...done, more: done.more || !everything }
   }
 }

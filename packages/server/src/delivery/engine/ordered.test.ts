@@ -5,7 +5,7 @@ import { answer, type Received, type Receiver, startReceiver } from '../../../te
 import { idMs, idTime } from '../../platform/ids.ts'
 import { newType, ok } from '../events/own-events.fixture.ts'
 import { deliveriesIn, deliveriesOf, subscribe } from './delivery.fixture.ts'
-import { releaseStranded } from './ordered.ts'
+import { createReleaseOfStranded } from './ordered.ts'
 
 /** Takes calls and sends nothing: its events wait until a worker is started. */
 let api: Service
@@ -202,28 +202,33 @@ describe('events with one key', () => {
     expect(sent(receiver, 'a').slice(-3)).toEqual([5, 6, 7])
   })
 
-  test('that a worker of an earlier version left behind nothing are found', async () => {
+  test('that a worker of an earlier version left behind nothing are found, also at a busy webhook', async () => {
     await startWorkers(2)
     const tenant = await newTenant()
-    const receiver = await newReceiver()
+    const let0 = Promise.withResolvers<void>()
+    const receiver = await newReceiver(async (got, response) => {
+      if (stepOf(got).key === 'busy') await let0.promise
+      response.end()
+    })
     const { id } = await subscribe(tenant, receiver.url, { events: [TYPE] })
     ok(await tenant.patch(`/webhooks/${id}`, { status: 'paused' }))
-    for (const n of upTo(3)) await publish(tenant, 'a', n)
-    await eventually('all are fanned out', async () => (await deliveriesOf(tenant, id)).length === 3)
-    await api.sql('delete from deliveries where webhook_id = $1 and place = 1', [id])
+    for (const n of upTo(3)) for (const key of ['a', 'b']) await publish(tenant, key, n)
+    await eventually('all are fanned out', async () => (await deliveriesOf(tenant, id)).length === 6)
+    await api.sql(`delete from deliveries where webhook_id = $1 and place = 1 and ordering_key = 'a'`, [id])
+    await publish(tenant, 'busy', 0)
     ok(await tenant.patch(`/webhooks/${id}`, { status: 'active' }))
-    // A claim finds that nothing is due.
-    await eventually('the lane sleeps', async () => {
-      const [lane] = await api.sql<{ asleep: boolean }>(
-        `select due_at = 'infinity' as asleep from lanes where id = $1`,
-        [id],
-      )
-      return lane?.asleep
-    })
-    expect(await releaseStranded(api.deps.db)).toBe(1)
-    await deliveriesIn(tenant, id, 'succeeded', 2)
-    expect(sent(receiver, 'a')).toEqual([1, 2])
-    expect(await releaseStranded(api.deps.db)).toBe(0)
+    await receiver.until('the webhook is busy', (got) => stepOf(got).key === 'busy')
+    await deliveriesIn(tenant, id, 'succeeded', 3)
+    const releaseStranded = createReleaseOfStranded(api.deps.db)
+    expect(await releaseStranded()).toBe(1)
+    await deliveriesIn(tenant, id, 'succeeded', 5)
+    let0.resolve()
+    await deliveriesIn(tenant, id, 'succeeded', 6)
+    expect([sent(receiver, 'a'), sent(receiver, 'b')]).toEqual([
+      [1, 2],
+      [0, 1, 2],
+    ])
+    expect(await releaseStranded()).toBe(0)
   })
 
   test('of many keys keep their order at endpoints that fail at random', async () => {

@@ -9,6 +9,8 @@ export interface Sequence {
   ordering_key: string | null
 }
 
+const FIRST: Sequence = { tenant_id: '', webhook_id: '', ordering_key: '' }
+
 /**
  * Makes the next delivery of each sequence due, after the one before it has ended. The caller has locked the lanes: a
  * fan-out that adds to a sequence either sees the end, or is seen here.
@@ -33,30 +35,41 @@ export async function releaseNext(tx: Db, ended: readonly Sequence[]): Promise<b
   return released.length > 0
 }
 
-const LANES_A_RELEASE = 100
-const SEQUENCES_A_RELEASE = 1_000
+const SEQUENCES_A_LOOK = 2_000
 
 /**
- * Finds lanes in which deliveries wait behind nothing. No writer of this version leaves one; a worker of a version before
- * ordering keys does, since it ends a delivery and knows nothing of those behind. @returns how many were made due
+ * Looks through the sequences, some at a time, for those of which the first delivery waits behind nothing. No writer of this
+ * version leaves one; a worker of a version before ordering keys does, since it ends a delivery and knows nothing of those
+ * behind.
  */
-export async function releaseStranded(db: Db): Promise<number> {
-  const stuck = await db.query<LaneRef>(sql`
-    select l.tenant_id, l.id as lane_id from lanes l
-    where l.due_at = 'infinity' and not l.held
-      and exists (select from deliveries d where d.lane_id = l.id and d.lease_id is null and d.next_at = 'infinity')
-      and not exists (select from deliveries d where d.lane_id = l.id and d.lease_id is not null)
-    limit ${LANES_A_RELEASE}`)
-  if (stuck.length === 0) return 0
-  return db.tx(async (tx) => {
-    await lockLanes(tx, stuck)
-    const sequences = await tx.query<Sequence>(sql`
-      select distinct d.tenant_id, d.webhook_id, d.ordering_key
-      from unnest(${stuck.map((lane) => lane.lane_id)}::text[]) as l(id)
-      join deliveries d on d.lane_id = l.id and d.lease_id is null and d.next_at = 'infinity'
-      limit ${SEQUENCES_A_RELEASE}`)
-    return (await releaseNext(tx, sequences)) ? sequences.length : 0
-  })
+export function createReleaseOfStranded(db: Db) {
+  /** The last sequence of the look before; the next one begins behind it. */
+  let behind: Sequence = FIRST
+
+  /** @returns how many were made due */
+  return async function releaseStranded(): Promise<number> {
+    const { tenant_id, webhook_id, ordering_key } = behind
+    // From one sequence to the next, the index is skipped through: each may have a million deliveries.
+    const seen = await db.query<Sequence & LaneRef & { stranded: boolean }>(sql`
+      with recursive s(tenant_id, webhook_id, ordering_key, lane_id, stranded, n) as (
+        (select tenant_id, webhook_id, ordering_key, lane_id, next_at = 'infinity', 1 from deliveries
+          where ordering_key is not null and (tenant_id, webhook_id, ordering_key) > (${tenant_id}, ${webhook_id}, ${ordering_key})
+          order by tenant_id, webhook_id, ordering_key, place limit 1)
+        union all
+        select f.*, s.n + 1 from s cross join lateral (
+          select d.tenant_id, d.webhook_id, d.ordering_key, d.lane_id, d.next_at = 'infinity' from deliveries d
+          where d.ordering_key is not null and (d.tenant_id, d.webhook_id, d.ordering_key) > (s.tenant_id, s.webhook_id, s.ordering_key)
+          order by d.tenant_id, d.webhook_id, d.ordering_key, d.place limit 1) f
+        where s.n < ${SEQUENCES_A_LOOK})
+      select tenant_id, webhook_id, ordering_key, lane_id, stranded from s`)
+    behind = seen.length === SEQUENCES_A_LOOK ? (seen.at(-1) as Sequence) : FIRST
+    const stranded = seen.filter((each) => each.stranded)
+    if (stranded.length === 0) return 0
+    return db.tx(async (tx) => {
+      await lockLanes(tx, stranded)
+      return (await releaseNext(tx, stranded)) ? stranded.length : 0
+    })
+  }
 }
 
 /** An event of a batch, with what decides whether it keeps its turn. */

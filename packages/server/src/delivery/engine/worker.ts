@@ -9,6 +9,8 @@ import { createAttemptCounts } from './health/attempt-counts.ts'
 import { createHeartbeat, HEARTBEAT_MS, signOff } from './upkeep/leases.ts'
 import { createMaintenance, type EngineTask } from './upkeep/maintenance.ts'
 
+/** About as long as another process needs for a batch. */
+const BLOCKED_MS = 20
 const POLL_LISTENING_MS = 1_000
 const POLL_DEAF_MS = 250
 const FAULT_PAUSE_MS = 250
@@ -107,7 +109,7 @@ export function createWorker(deps: Deps, options: WorkerOptions): Worker {
     if (done.deliveries > (done.claimed?.rows.length ?? 0)) signals.due.raise()
     if (done.more) return
     await pauseAfter(done.events)
-    await signals.outbox.wait(pollMs())
+    await signals.outbox.wait(done.blocked ? BLOCKED_MS : pollMs())
   }
 
   async function upkeepTurn(): Promise<void> {

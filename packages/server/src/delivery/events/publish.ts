@@ -68,7 +68,12 @@ interface Publication {
 function keyOf(event: StoredEvent, { idempotencyKey, type, data, orderingKey }: PublishEvent): keys.EventKey | null {
   if (idempotencyKey === undefined) return null
   const { subscriberId } = event
-  const content = subscriberId === null ? { type, data, orderingKey } : { type, data, orderingKey, subscriberId }
+  const content = {
+    type,
+    data,
+    ...(orderingKey === undefined ? {} : { orderingKey }),
+    ...(subscriberId === null ? {} : { subscriberId }),
+  }
   return {
     tenantId: event.tenantId,
     appId: event.appId as keys.EventKey['appId'],

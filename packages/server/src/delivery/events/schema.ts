@@ -96,7 +96,7 @@ const PublishedEvent = {
   appId: z.string().optional().meta({ description: 'The app of the event. By default, the default app.' }),
   orderingKey: z.string().min(1).max(255).optional().meta({
     description:
-      'Events of the app with the same key are delivered to each webhook one at a time, in the order in which they were published. Others do not wait for them.',
+      'Events of the tenant with the same key are delivered to each webhook one at a time, in the order in which they were published. Others do not wait for them.',
     example: 'invoice-1',
   }),
   subscriberId: z.string().nullable().optional().meta({

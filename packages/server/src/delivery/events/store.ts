@@ -1,6 +1,6 @@
 import { type Db, sql } from '../../platform/db/db.ts'
 import { type AppScope, inScope } from '../../platform/db/page.ts'
-import type { Id } from '../../platform/ids.ts'
+import { type Id, idTime } from '../../platform/ids.ts'
 
 /** A selection of events. */
 export interface FeedFilter {
@@ -151,10 +151,12 @@ export async function lastEvents(
   orderingKeys: readonly string[],
 ): Promise<[orderingKey: string, eventId: string][]> {
   if (orderingKeys.length === 0) return []
+  // An id that is made from now on sorts after those of before by itself. Without this bound, a key's dead index entries were read.
+  const now = `evt_${idTime(Date.now())}`
   const rows = await db.query<{ ordering_key: string; event_id: string }>(sql`
     select k.ordering_key, o.event_id from (select distinct * from unnest(${[...orderingKeys]}::text[])) k(ordering_key)
     cross join lateral (
-      select event_id from outbox where tenant_id = ${tenantId} and ordering_key = k.ordering_key
+      select event_id from outbox where tenant_id = ${tenantId} and ordering_key = k.ordering_key and event_id >= ${now}
       order by event_id desc limit 1) o`)
   return rows.map((row) => [row.ordering_key, row.event_id])
 }

@@ -123,7 +123,9 @@ export async function listDeliveriesOfEvent(
     select d.* from webhooks w cross join lateral (
       select tenant_id, ${PENDING_COLUMNS} from deliveries where ${own}
       union all select tenant_id, ${DONE_COLUMNS} from deliveries_done where ${own}) d
-    where w.tenant_id = ${tenantId} and w.deleted_at is null and (${appId}::text is null or w.app_id = ${appId})`
+    where w.tenant_id = ${tenantId} and w.deleted_at is null and (${appId}::text is null or w.app_id = ${appId})
+      and (w.subscriber_id is null or w.subscriber_id = (
+        select e.subscriber_id from events e where e.tenant_id = ${tenantId} and e.id = ${eventId}))`
   const total = await db.count(sql`select count(*) as n from (${found}) f`)
   const page = sql`select * from (${found}) f order by id desc offset ${offset} limit ${pageSize}`
   return { items: await db.query<Delivery>(withAttempts(page, LISTED_ATTEMPTS_MAX)), total }

@@ -142,11 +142,21 @@ export async function markDeleted(tx: Db, row: Pick<WebhookRow, 'tenant_id' | 'i
   )
 }
 
-/** The webhooks of a subscriber, locked until the transaction ends. */
-export function lockWebhooksOfSubscriber(tx: Db, tenantId: Id<'ten'>, subscriberId: Id<'sub'>): Promise<WebhookRow[]> {
-  return tx.query<WebhookRow>(sql`
+/** The webhooks of a subscriber, locked with all their lanes until the transaction ends. */
+export async function lockWebhooksOfSubscriber(
+  tx: Db,
+  tenantId: Id<'ten'>,
+  subscriberId: Id<'sub'>,
+): Promise<WebhookRow[]> {
+  const rows = await tx.query<WebhookRow>(sql`
     select * from webhooks where tenant_id = ${tenantId} and subscriber_id = ${subscriberId} and deleted_at is null
     order by id for no key update`)
+  const lanes = rows.flatMap(({ id }) => [id, testLaneId(id)])
+  await lockLanes(
+    tx,
+    lanes.map((lane_id) => ({ tenant_id: tenantId, lane_id })),
+  )
+  return rows
 }
 
 /** Marks an app's webhooks as deleted; the engine cancels what is still to be delivered to them. */

@@ -4,7 +4,7 @@ import type { Publisher } from '../../../platform/events/events.ts'
 import { deleteExpiredAnswers } from '../../../platform/http/idempotency.ts'
 import { sweepAlerts } from '../health/alerts.ts'
 import type { AttemptCounts } from '../health/attempt-counts.ts'
-import { releaseStranded } from '../ordered.ts'
+import { createReleaseOfStranded } from '../ordered.ts'
 import type { Heartbeat } from './leases.ts'
 import { forgetDeadWorkers, reap, wakeStrandedLanes } from './leases.ts'
 import { deleteExpired, endPaused, removeDeleted, withSweepLock } from './sweep.ts'
@@ -27,6 +27,7 @@ export function createMaintenance(
   const { tasks, followers, counts } = options
   let minuteAt = performance.now()
   const pending = { events: false, answers: false }
+  const releaseStranded = createReleaseOfStranded(db)
 
   /** Runs one step. A failure is logged and does not prevent the other steps; an outage ends the round. */
   async function step(name: string, work: () => Promise<number | boolean>): Promise<number> {
@@ -45,7 +46,7 @@ export function createMaintenance(
   async function everyMinute(): Promise<void> {
     const stranded = await step('stranded lanes', () => wakeStrandedLanes(db))
     if (stranded > 0) log.warn({ stranded }, 'lanes had due work and were not due')
-    const behind = await step('stranded deliveries', () => releaseStranded(db))
+    const behind = await step('stranded deliveries', releaseStranded)
     if (behind > 0) log.warn({ behind }, 'deliveries waited behind none')
     await step('deleted webhooks', () => withSweepLock(db, LOCK_SWEEP, removeDeleted))
     await step('dead workers', () => forgetDeadWorkers(db))
