@@ -108,13 +108,13 @@ const LISTS = [
   'transactions',
 ]
 
-/** Everything that a tenant lists, without what looking itself changes; and its counters of the days before today. */
+/** Everything that a tenant lists, without what looking and time change; and its counters of the days before today. */
 export async function listsOf(tenant: Tenant): Promise<Record<string, unknown>> {
   const entries = LISTS.map(async (name) => {
     const records = await all(tenant, `/${name}`)
     // Whether a domain's record is there, the service looks by itself.
     const looks = name === 'custom-domains' ? { error: null, updatedAt: null } : {}
-    return [name, records.map(({ lastUsedAt, lastCheckedAt, ...record }) => ({ ...record, ...looks }))] as const
+    return [name, records.map(({ lastUsedAt, lastCheckedAt, health, ...record }) => ({ ...record, ...looks }))] as const
   })
   const { series } = (await tenant.get('/analytics?period=90d')).body.data
   return { ...Object.fromEntries(await Promise.all(entries)), past: series.slice(0, -1) }
