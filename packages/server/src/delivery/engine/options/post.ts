@@ -1,6 +1,7 @@
 import type { Deps } from '../../../platform/deps.ts'
 import type { SendRequest, SendResult } from '../../../platform/egress/egress.ts'
 import type { OAuthClient, WebhookOptions } from './options.ts'
+import { redact } from './redact.ts'
 import { createTokens } from './tokens.ts'
 
 /** An attempt that failed before anything was sent to the receiver. */
@@ -26,13 +27,20 @@ function withOwnHeaders(headers: SendRequest['headers'], own: WebhookOptions['he
 export function createOptionedPost(deps: Pick<Deps, 'egress' | 'config'>) {
   const tokens = createTokens(deps)
 
-  async function postAsClient(request: SendRequest, oauth: OAuthClient): Promise<SendResult> {
+  /** Responses are stored and shown, and some receivers repeat what they were sent. */
+  async function postSecrets(request: SendRequest, secrets: string[]): Promise<SendResult> {
+    const result = await deps.egress.post(request)
+    return { ...result, responseSnippet: result.responseSnippet && redact(result.responseSnippet, secrets) }
+  }
+
+  async function postAsClient(request: SendRequest, oauth: OAuthClient, secrets: string[]): Promise<SendResult> {
     const startedAt = performance.now()
     const got = await tokens.of(oauth)
     const waitedMs = Math.round(performance.now() - startedAt)
     if ('error' in got) return failed(got.error, waitedMs)
     const headers = { ...request.headers, authorization: `Bearer ${got.token}` }
-    const result = await deps.egress.post({ ...request, headers, timeoutMs: Math.max(1, request.timeoutMs - waitedMs) })
+    const timeoutMs = Math.max(1, request.timeoutMs - waitedMs)
+    const result = await postSecrets({ ...request, headers, timeoutMs }, [...secrets, got.token])
     if (result.statusCode === 401) tokens.drop(oauth, got.token)
     return { ...result, durationMs: waitedMs + result.durationMs }
   }
@@ -44,6 +52,7 @@ export function createOptionedPost(deps: Pick<Deps, 'egress' | 'config'>) {
       return failed('tls: the client certificate has expired', 0)
     const optioned: SendRequest = { ...request, headers: withOwnHeaders(request.headers, options.headers) }
     if (clientCertificate !== null) optioned.clientCertificate = clientCertificate
-    return oauth === null ? deps.egress.post(optioned) : postAsClient(optioned, oauth)
+    const secrets = options.headers.map(([, value]) => value)
+    return oauth === null ? postSecrets(optioned, secrets) : postAsClient(optioned, oauth, secrets)
   }
 }

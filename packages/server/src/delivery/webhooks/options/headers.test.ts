@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Service, startService, type Tenant } from '../../../../test/harness/harness.ts'
-import { type Receiver, startReceiver } from '../../../../test/harness/receiver.ts'
+import { answer, type Receiver, startReceiver } from '../../../../test/harness/receiver.ts'
 import { createUser, deliveriesIn } from '../../engine/delivery.fixture.ts'
 
 let service: Service
@@ -71,6 +71,41 @@ describe.concurrent('own headers', () => {
     expect(row?.row).not.toContain(Buffer.from(SECRET).toString('hex'))
     expect(row?.sealed.length).toBeGreaterThan(50)
     expect(service.logs()).not.toContain(SECRET)
+  })
+
+  const MIXED = 'a+b/c<"d"\\e>&'
+  const escaped = (text: string) => text.replace(/[+<>&]/g, (c) => `\\u00${c.charCodeAt(0).toString(16).toUpperCase()}`)
+  test.each<[string, string, string]>([
+    [
+      'as they are',
+      `key ${SECRET}, again ${SECRET}${SECRET}; ${MIXED}!`,
+      'key [redacted], again [redacted]; [redacted]!',
+    ],
+    ['as JSON', JSON.stringify({ key: SECRET, mixed: MIXED }), '{"key":"[redacted]","mixed":"[redacted]"}'],
+    ['as JSON of PHP', JSON.stringify([MIXED, 'a/b']).replaceAll('/', '\\/'), '["[redacted]","a\\/b"]'],
+    [
+      'as JSON without HTML',
+      escaped(JSON.stringify([MIXED, '<']).replaceAll('\\"', '\\u0022')),
+      '["[redacted]","\\u003C"]',
+    ],
+    ['where the snippet is cut', 'x'.repeat(4_080) + SECRET, 'x'.repeat(4_080)],
+    ['cut after an escape', `${'x'.repeat(4_081)}a+b/c<\\"d\\"\\\\e>&`, 'x'.repeat(4_081)],
+    ['cut in an escape', `${'x'.repeat(4_088)}a+b/c\\u003cd`, 'x'.repeat(4_088)],
+    ['in part, shorter than four', `${'x'.repeat(4_093)}${SECRET}`, `${'x'.repeat(4_093)}k3y`],
+    ['in another case', SECRET.toUpperCase(), SECRET.toUpperCase()],
+    ['many times', 'same'.repeat(1_024), '[redacted]'],
+    ['apart, so that the snippet grows', 'same '.repeat(800), '[redacted] '.repeat(373).slice(0, 4_096)],
+  ])('that a receiver repeats %s are not in the attempt', async (_, body, shown) => {
+    const echo = await startReceiver(answer(500, body))
+    try {
+      const tenant = await service.newTenant()
+      const headers = { 'X-Api-Key': SECRET, 'X-Mixed': MIXED, 'X-Same': 'same', 'X-Short': 'xxx' }
+      const { id } = (await tenant.post('/webhooks', { url: echo.url, events: ['user.created'], headers })).body.data
+      const [attempt] = (await tenant.post(`/webhooks/${id}/test`)).body.data.attempts
+      expect(attempt).toMatchObject({ statusCode: 500, responseSnippet: shown })
+    } finally {
+      await echo.close()
+    }
   })
 
   test('are merged by name whatever its case; null removes one, or all', async () => {

@@ -155,6 +155,25 @@ describe.concurrent('a webhook with OAuth', () => {
     }
   })
 
+  test('whose receiver repeats the token does not show it in the attempt', async () => {
+    await using tokens = await startTokenServer(() => token('echoed-t0ken/1', 3_600))
+    const echo = await startReceiver((got, response, request) =>
+      answer(401, JSON.stringify(got.headers))(got, response, request),
+    )
+    try {
+      const tenant = await service.newTenant()
+      const headers = { 'X-Api-Key': 'k3y-of-the-gateway' }
+      const { id } = await makeWebhook(tenant, { tokenUrl: tokens.url }, { url: echo.url, headers })
+      const [attempt] = (await tenant.post(`/webhooks/${id}/test`)).body.data.attempts
+      expect(JSON.parse(attempt.responseSnippet)).toMatchObject({
+        authorization: 'Bearer [redacted]',
+        'x-api-key': '[redacted]',
+      })
+    } finally {
+      await echo.close()
+    }
+  })
+
   const secretive = 'hidden-inside-answer'
   test.each<[string, Answered, string]>([
     ['refuses', { status: 401, body: { error: secretive } }, 'oauth token: status 401'],
