@@ -85,14 +85,17 @@ function changeCertificate(
   return input === null ? null : readCertificate(input, now)
 }
 
+/** Hosts are shared: another path can belong to somebody else. */
+const isElsewhere = (url: URL, before: URL) => url.origin !== before.origin || url.pathname !== before.pathname
+
 /**
- * Secrets are not sent to a host that they were not given for: whoever may change the URL could otherwise read them. The
- * key of a certificate is never sent.
+ * Secrets are not sent to an endpoint that they were not given for: whoever may change the URL could otherwise read them.
+ * The key of a certificate is never sent.
  * @throws validation_failed
  */
 function checkCarriedOver(before: WebhookOptions, input: OptionsInput): void {
   const refuse = (what: string, more = {}) =>
-    invalid('url', `The new URL leads to another host. ${what}`, 'secrets_not_carried_over', more)
+    invalid('url', `The new URL has another scheme, host, port or path. ${what}`, 'secrets_not_carried_over', more)
   const given = new Set(Object.keys(input.headers ?? {}).map((name) => name.toLowerCase()))
   const kept = input.headers === null ? [] : before.headers.filter(([name]) => !given.has(name.toLowerCase()))
   if (kept.length > 0)
@@ -135,7 +138,7 @@ function checkTogether({ headers, oauth, clientCertificate }: WebhookOptions, ur
 
 /**
  * The options of a webhook after a change; `url` is the one after it. Options that are not given stay.
- * @throws validation_failed for what a webhook may not have, and for secrets that would go to another host
+ * @throws validation_failed for what a webhook may not have, and for secrets that would go to another endpoint
  */
 export async function changeOptions(
   deps: Pick<Deps, 'keys' | 'now'>,
@@ -143,7 +146,7 @@ export async function changeOptions(
   input: OptionsInput,
   url: string,
 ): Promise<Pick<WebhookRow, 'options' | 'options_sealed'>> {
-  const isMoved = new URL(url).origin !== new URL(row.url).origin
+  const isMoved = isElsewhere(new URL(url), new URL(row.url))
   const isGiven = (['headers', 'oauth', 'clientCertificate'] as const).some((name) => input[name] !== undefined)
   if (!isGiven && !(isMoved && row.options_sealed !== null))
     return { options: row.options, options_sealed: row.options_sealed }

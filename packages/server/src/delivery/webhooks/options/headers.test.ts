@@ -176,20 +176,22 @@ describe.concurrent('own headers', () => {
     expect(Object.keys(got.headers).filter((name) => /^x-\d+$/.test(name))).toHaveLength(20)
   })
 
-  test('are not sent to another host that the webhook is pointed at, unless they are given again', async () => {
+  test('are not sent to another host or path that the webhook is pointed at, unless they are given again', async () => {
     const tenant = await service.newTenant()
     const thief = await startReceiver()
     try {
       const { id } = await makeWebhook(tenant, { 'X-Api-Key': SECRET, 'X-B': 'b' })
       const moved = { url: `${thief.url}/hook` }
-      for (const body of [moved, { ...moved, headers: { 'X-B': 'b' } }]) {
+      // Hosts are shared.
+      const neighbours = ['/tenant-of-the-thief', '//'].map((path) => ({ url: receiver.url + path }))
+      for (const body of [moved, { ...moved, headers: { 'X-B': 'b' } }, ...neighbours]) {
         const refused = await tenant.patch(`/webhooks/${id}`, body)
         expect([refused.status, refused.body.details[0]]).toMatchObject([
           400,
           { field: 'url', code: 'secrets_not_carried_over', headers: expect.arrayContaining(['X-Api-Key']) },
         ])
       }
-      expect((await tenant.patch(`/webhooks/${id}`, { url: `${receiver.url}/other-path` })).status).toBe(200)
+      expect((await tenant.patch(`/webhooks/${id}`, { url: `${receiver.url}/?other=query` })).status).toBe(200)
       const given = { ...moved, headers: { 'x-api-key': 'given-again', 'X-B': null } }
       expect((await tenant.patch(`/webhooks/${id}`, given)).status).toBe(200)
       const user = await createUser(tenant)

@@ -226,7 +226,7 @@ describe.concurrent('a webhook with OAuth', () => {
     }
   })
 
-  test('shows what is no secret, keeps the rest sealed, and needs the secret again for another host', async () => {
+  test('shows what is no secret, keeps the rest sealed, and needs the secret again for another host or path', async () => {
     const tenant = await service.newTenant()
     const made = await makeWebhook(tenant, { tokenUrl: 'https://example.com/token', scope: 'a' })
     const shown = {
@@ -239,11 +239,13 @@ describe.concurrent('a webhook with OAuth', () => {
     expect(made.oauth).toEqual(shown)
     expect((await tenant.get('/webhooks')).text).not.toContain(CLIENT.clientSecret)
     expect((await tenant.patch(`/webhooks/${made.id}`, { oauth: shown })).status).toBe(400)
-    const moved = await tenant.patch(`/webhooks/${made.id}`, { url: 'https://other.example.com/' })
-    expect([moved.status, moved.body.details[0]]).toMatchObject([
-      400,
-      { field: 'url', code: 'secrets_not_carried_over' },
-    ])
+    for (const url of ['https://other.example.com/', `${receiver.url}/other-path`]) {
+      const moved = await tenant.patch(`/webhooks/${made.id}`, { url })
+      expect([moved.status, moved.body.details[0]]).toMatchObject([
+        400,
+        { field: 'url', code: 'secrets_not_carried_over' },
+      ])
+    }
     for (const headers of [{ authorization: 'Basic a' }, { Authorization: 'b' }]) {
       const both = await tenant.patch(`/webhooks/${made.id}`, { headers })
       expect([both.status, both.body.details[0].code]).toEqual([400, 'reserved_header'])
