@@ -174,6 +174,21 @@ describe.concurrent('a receiver that', () => {
     await eventually('no connection is left to it but an idle one', async () => faulty.sockets.size <= 3)
     expect(await deliveriesOf(tenant, id)).toHaveLength(3)
   })
+
+  test('needs a token of an endpoint that says nothing has timed out, as if it said nothing itself', async () => {
+    const tenant = await service.newTenant()
+    const [silent, healthy] = [await startScriptedReceiver(() => {}), await startReceiver()]
+    receivers.push(silent, healthy)
+    const oauth = { tokenUrl: `http://127.0.0.1:${silent.port}/`, clientId: 'a', clientSecret: 'b' }
+    const made = await tenant.post('/webhooks', { url: healthy.url, events: ['user.created'], oauth })
+    const { id } = made.body.data
+    await createUser(tenant)
+    const [{ attempts }] = await deliveriesIn(tenant, id, 'retrying')
+    expect(attempts[0]).toMatchObject({ statusCode: null, error: 'oauth token: timeout' })
+    expect(attempts[0].durationMs).toBeGreaterThanOrEqual(4_000)
+    expect(await service.sql('select timeouts from lanes where id = $1', [id])).toEqual([{ timeouts: 1 }])
+    expect(healthy.received).toEqual([])
+  })
 })
 
 test('after all of them the worker is alive, and nothing unforeseen was logged', async () => {

@@ -1,6 +1,7 @@
 import { createSecretKey, type KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Deps } from '../../platform/deps.ts'
+import { TIMEOUT } from '../../platform/egress/failure.ts'
 import type { SendRequest, SendResult } from '../../platform/egress/send.ts'
 import { nextTraceparent, parseTraceparent } from '../../platform/observability/traceparent.ts'
 import type { Told } from '../../platform/observability/tracing.ts'
@@ -10,6 +11,7 @@ import type { Outcome } from './complete.ts'
 import { messageOf, type Shape } from './content/message.ts'
 import { createOptionsOf } from './options/options.ts'
 import { createOptionedPost } from './options/post.ts'
+import { TOKEN_TIMEOUT } from './options/tokens.ts'
 import { nextAfterFailure } from './retry.ts'
 
 const CACHED_KEYS_MAX = 10_000
@@ -159,7 +161,7 @@ export function createSender(deps: Pick<Deps, 'keys' | 'egress' | 'config' | 'lo
       statusCode: result.statusCode,
       error: result.error,
       responseSnippet: result.responseSnippet,
-      timedOut: result.error === 'timeout',
+      timedOut: result.error === TIMEOUT || result.error === TOKEN_TIMEOUT,
       next,
     }
   }

@@ -1,4 +1,5 @@
 import type { Deps } from '../../../platform/deps.ts'
+import { TIMEOUT } from '../../../platform/egress/failure.ts'
 import type { OAuthClient } from './options.ts'
 
 const TIMEOUT_MS = 10_000
@@ -7,7 +8,13 @@ const MARGIN_SECONDS = 30
 const LIFETIME_SECONDS_MAX = 86_400
 /** Where the answer does not say how long the token is valid (RFC 6749, section 5.1 only recommends it). */
 const LIFETIME_SECONDS_UNKNOWN = 300
+const NUMBER = /^-?\d+(\.\d+)?$/
 const TOKEN = /^[\x21-\x7e]{1,16384}$/
+
+const errorOf = (cause: string | null) => `oauth token: ${cause}`
+
+/** The error of an attempt whose token did not come in time. */
+export const TOKEN_TIMEOUT = errorOf(TIMEOUT)
 
 /** A token, or why there is none: public text for the record of the attempt. */
 export type Fetched = { token: string; lifetimeSeconds: number } | { error: string }
@@ -34,17 +41,22 @@ function parseJson(text: string): unknown {
   }
 }
 
+/** Seconds; null for what is no number. Some providers send the number as text. */
+function readLifetime(expiresIn: unknown): number | null {
+  const isNumber = typeof expiresIn === 'number' || (typeof expiresIn === 'string' && NUMBER.test(expiresIn))
+  return isNumber ? Math.min(Math.max(0, Number(expiresIn)), LIFETIME_SECONDS_MAX) : null
+}
+
 /** RFC 6749, section 5.1. Nothing of the answer is repeated in an error. */
 function readAnswer(answer: Buffer | undefined): Fetched {
   const parsed = parseJson(answer?.toString() ?? '')
   const { access_token, token_type, expires_in } = (parsed ?? {}) as Record<string, unknown>
   if (typeof access_token !== 'string' || !TOKEN.test(access_token))
-    return { error: 'oauth token: the response has no access token' }
-  if (token_type !== undefined && String(token_type).toLowerCase() !== 'bearer')
-    return { error: 'oauth token: only bearer tokens are supported' }
-  // Some providers send it as text.
-  const seconds = expires_in === undefined ? LIFETIME_SECONDS_UNKNOWN : Number(expires_in)
-  const lifetimeSeconds = seconds >= 0 ? Math.min(seconds, LIFETIME_SECONDS_MAX) : 0
+    return { error: errorOf('the response has no access token') }
+  const isBearer = typeof token_type === 'string' && token_type.toLowerCase() === 'bearer'
+  if (token_type !== undefined && !isBearer) return { error: errorOf('only bearer tokens are supported') }
+  const lifetimeSeconds = readLifetime(expires_in ?? LIFETIME_SECONDS_UNKNOWN)
+  if (lifetimeSeconds === null) return { error: errorOf('`expires_in` of the response is not a number') }
   return { token: access_token, lifetimeSeconds }
 }
 
@@ -60,7 +72,7 @@ async function fetchToken({ egress, config }: Pick<Deps, 'egress' | 'config'>, c
     timeoutMs: Math.min(TIMEOUT_MS, config.webhookTimeoutMs),
     keepsAnswer: true,
   })
-  return result.ok ? readAnswer(result.answer) : { error: `oauth token: ${result.error}` }
+  return result.ok ? readAnswer(result.answer) : { error: errorOf(result.error) }
 }
 
 interface Known {

@@ -191,6 +191,16 @@ describe.concurrent('a webhook with OAuth', () => {
       { body: { access_token: 'a', token_type: 'mac' } },
       'oauth token: only bearer tokens are supported',
     ],
+    [
+      'gives a token type that is no text',
+      { body: { access_token: 'a', token_type: { toString: 1, valueOf: 1, a: secretive } } },
+      'oauth token: only bearer tokens are supported',
+    ],
+    ...[{ toString: 1, valueOf: 1 }, [3_600], true, '', secretive].map((expires_in): [string, Answered, string] => [
+      `gives the lifetime ${JSON.stringify(expires_in)}`,
+      { body: { access_token: 'a', token_type: 'Bearer', expires_in } },
+      'oauth token: `expires_in` of the response is not a number',
+    ]),
     ['answers more than 64 KiB', token('a'.repeat(70_000)), 'oauth token: the response has no access token'],
   ])('whose token endpoint %s fails the attempt, says so, and sends nothing', async (_, given, error) => {
     await using tokens = await startTokenServer(() => given)
@@ -207,6 +217,20 @@ describe.concurrent('a webhook with OAuth', () => {
     const tenant = await service.newTenant()
     await makeWebhook(tenant, { tokenUrl: tokens.url })
     expect((await nextDelivery(tenant)).headers.authorization).toBe(`Bearer ${'j'.repeat(9_000)}`)
+  })
+
+  test.each<[unknown, string]>([
+    ['3600', 'kept-1'],
+    [null, 'kept-1'],
+    [1e15, 'kept-1'],
+    [-1, 'kept-2'],
+    ['0', 'kept-2'],
+  ])('with the lifetime %j of its token sends the second delivery with %s', async (expires_in, second) => {
+    await using tokens = await startTokenServer((n) => ({ body: { access_token: `kept-${n}`, expires_in } }))
+    const tenant = await service.newTenant()
+    await makeWebhook(tenant, { tokenUrl: tokens.url })
+    await nextDelivery(tenant)
+    expect((await nextDelivery(tenant)).headers.authorization).toBe(`Bearer ${second}`)
   })
 
   test('whose token endpoint leads inside is 400, and a failed attempt if it does so later', async () => {
