@@ -10,30 +10,33 @@ export interface TestCertificate {
 
 /** An authority of its own, and certificates that it signed. */
 export interface TestAuthority {
-  /** its root certificate, PEM */
+  /** its certificate, PEM */
   ca: string
   /** `names`: DNS names and IPv4 addresses. `expiresInMs` may be negative. */
   issue(names: string[], expiresInMs?: number): TestCertificate
+  /** An authority that this one signed. */
+  below(commonName: string): TestAuthority
 }
 
 const DAY_MS = 86_400_000
 const ECDSA_WITH_SHA256 = der(0x30, der(0x06, Buffer.from('2a8648ce3d040302', 'hex')))
 
-/** Makes an authority with ECDSA P-256 keys. */
-export function makeAuthority(commonName: string): TestAuthority {
-  const root = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+/** Makes an authority with ECDSA P-256 keys. Without `parent` it is a root. */
+export function makeAuthority(commonName: string, parent?: { commonName: string; key: KeyObject }): TestAuthority {
+  const own = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const isCa = extension('551d13', der(0x30, der(0x01, Buffer.from([0xff]))))
-  const ca = certificate(commonName, commonName, root.publicKey, root.privateKey, DAY_MS, isCa)
+  const signer = parent ?? { commonName, key: own.privateKey }
   return {
-    ca,
+    ca: certificate(commonName, signer.commonName, own.publicKey, signer.key, DAY_MS, isCa),
     issue(names, expiresInMs = DAY_MS) {
       const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' })
       const alternatives = extension('551d11', der(0x30, ...names.map(generalName)))
       return {
-        cert: certificate(names[0] ?? '', commonName, pair.publicKey, root.privateKey, expiresInMs, alternatives),
+        cert: certificate(names[0] ?? '', commonName, pair.publicKey, own.privateKey, expiresInMs, alternatives),
         key: pair.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
       }
     },
+    below: (name) => makeAuthority(name, { commonName, key: own.privateKey }),
   }
 }
 

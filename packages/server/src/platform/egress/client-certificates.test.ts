@@ -42,13 +42,9 @@ async function startServer(required: boolean) {
   }
 }
 
-const identityOf = ({ cert, key }: TestCertificate, fingerprint: string): ClientIdentity => ({
-  certificate: cert,
-  privateKey: key,
-  fingerprint,
-})
-const ada = identityOf(authority.issue(['ada']), 'ada')
-const bob = identityOf(authority.issue(['bob']), 'bob')
+const identityOf = ({ cert, key }: TestCertificate): ClientIdentity => ({ certificate: cert, privateKey: key })
+const ada = identityOf(authority.issue(['ada']))
+const bob = identityOf(authority.issue(['bob']))
 
 function post(url: string, clientCertificate?: ClientIdentity) {
   const request = { url, headers: {}, body: '{}', timeoutMs: 10_000 }
@@ -65,7 +61,7 @@ test('a server that requires a certificate gets the one of the send, and refuses
   expect(await post(server.url, ada)).toMatchObject({ ok: true })
   expect(seen.at(-1)?.client).toBe('ada')
   expect(await post(server.url)).toMatchObject({ ok: false, statusCode: null })
-  const stranger = identityOf(makeAuthority('Other root').issue(['eve']), 'eve')
+  const stranger = identityOf(makeAuthority('Other root').issue(['eve']))
   expect(await post(server.url, stranger)).toMatchObject({ ok: false, statusCode: null })
 })
 
@@ -85,4 +81,23 @@ test('connections and TLS sessions are never shared by two clients, nor by one a
   // Each goes on with its own connection.
   expect(second.map(({ port }) => port)).toEqual(first.map(({ port }) => port))
   expect(first.map(({ isResumed }) => isResumed)).toEqual([false, false, false])
+})
+
+test('a certificate whose missing chain is added is used with it from then on', async () => {
+  await using server = await startServer(true)
+  const below = authority.below('Test intermediate')
+  const { cert, key } = below.issue(['carol'])
+  expect(await post(server.url, identityOf({ cert, key }))).toMatchObject({ ok: false, statusCode: null })
+  expect(await post(server.url, identityOf({ cert: cert + below.ca, key }))).toMatchObject({ ok: true })
+  expect(seen.at(-1)?.client).toBe('carol')
+})
+
+test('a certificate with another chain has a connection of its own', async () => {
+  await using server = await startServer(true)
+  const longer = { ...ada, certificate: ada.certificate + authority.ca }
+  const begin = seen.length
+  for (const client of [ada, longer, ada]) await post(server.url, client)
+  const [first, second, third] = seen.slice(begin).map(({ port }) => port)
+  expect(second).not.toBe(first)
+  expect(third).toBe(first)
 })

@@ -3,6 +3,7 @@
 //
 // One undici Client holds one connection. No Pool: its queue lets hanging sends of one endpoint hold up another
 // endpoint on the same host, and it hides whether a send went out on a used connection, which decides about a retry.
+import { createHash } from 'node:crypto'
 import { Socket } from 'node:net'
 import { createSecureContext, getCACertificates } from 'node:tls'
 import ipaddr from 'ipaddr.js'
@@ -36,8 +37,11 @@ export interface Route {
 export interface ClientIdentity {
   certificate: string
   privateKey: string
-  /** of the certificate; equal ones share connections and TLS sessions */
-  fingerprint: string
+}
+
+/** Equal ones share connections and TLS sessions. It includes the chain, which can be corrected for the same certificate. */
+export function identityKey({ certificate, privateKey }: ClientIdentity): string {
+  return createHash('sha256').update(certificate).update(privateKey).digest('base64')
 }
 
 /** One keep-alive connection, or the attempt at one. In use by at most one send at a time. */
@@ -209,10 +213,11 @@ export class Connections {
 
   #connectorOf({ identity }: Route): buildConnector.connector {
     if (identity === undefined) return this.#connect
-    const known = this.#connectAs.get(identity.fingerprint)
+    const key = identityKey(identity)
+    const known = this.#connectAs.get(key)
     if (known !== undefined) return known
     const built = this.#buildConnector(identity)
-    this.#connectAs.set(identity.fingerprint, built)
+    this.#connectAs.set(key, built)
     return built
   }
 

@@ -1,6 +1,6 @@
 // One POST from its start to its verdict.
 import { Attempt } from './attempt.ts'
-import type { ClientIdentity, Connection, Connections } from './connections.ts'
+import { type ClientIdentity, type Connection, type Connections, identityKey } from './connections.ts'
 import { describeFailure, interimStatusOf, isConnectionClosed, TIMEOUT } from './failure.ts'
 import type { Plan, Router } from './targets.ts'
 
@@ -200,7 +200,8 @@ const onImpatience = Send.loseConnectPatience
 /** The same plan over connections of this client alone. */
 function planAs(plan: Plan, identity: ClientIdentity | undefined): Plan {
   if (identity === undefined) return plan
-  const routes = plan.routes.map((route) => ({ ...route, key: `${route.key} ${identity.fingerprint}`, identity }))
+  const client = identityKey(identity)
+  const routes = plan.routes.map((route) => ({ ...route, key: `${route.key} ${client}`, identity }))
   return { path: plan.path, routes }
 }
 

@@ -21,7 +21,7 @@ export interface ClientCertificate {
   /** PEM. */
   privateKey: string
   subject: string
-  /** SHA-256 of the certificate. Says who the client is: connections are not shared between two of them. */
+  /** SHA-256 of the certificate, without its chain. */
   fingerprint: string
   /** ISO 8601. */
   expiresAt: string
