@@ -3,8 +3,7 @@ import { fail } from '../../platform/http/errors.ts'
 import { builtPage } from '../../platform/http/pages/built-pages.ts'
 import { limitPage } from '../../platform/http/rate-limits/limits.ts'
 import type { PlainRoute } from '../../platform/http/route.ts'
-import { PORTAL_CALLS } from './routes.ts'
-import { embeddingOrigins } from './service.ts'
+import { embeddingOrigins, PORTAL_CALLS } from './service.ts'
 
 const FOLDER = fileURLToPath(new URL('../../../assets/portal/', import.meta.url))
 const BASE = '/portal'

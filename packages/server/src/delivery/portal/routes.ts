@@ -35,9 +35,6 @@ export const portalLinkRoutes: Route[] = [
   ),
 ]
 
-/** Where the portal's page calls, and how its calls are limited. */
-export const PORTAL_CALLS = { base: '/portal/api', limit: 'publishable' } as const
-
 /** The portal's own endpoint; the others are those of its webhooks. */
 export const portalRoutes: Route[] = [
   route(

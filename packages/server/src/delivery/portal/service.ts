@@ -17,6 +17,9 @@ import * as store from './store.ts'
 
 export { deleteOldLinks } from './store.ts'
 
+/** Where the portal's page calls, and how its calls are limited. */
+export const PORTAL_CALLS = { base: '/portal/api', limit: 'publishable' } as const
+
 /** What the portal's page alone meets, and so not in the API's description. */
 const PORTAL_ERRORS = {
   portal_link_invalid: [401, 'This link has expired or was revoked. Ask for a new one where you got it.'],

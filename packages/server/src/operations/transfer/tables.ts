@@ -94,9 +94,9 @@ export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   transactions: 'copied',
   usage_meters: 'copied',
   user_counts: 'copied',
+  webhooks: 'copied',
   webhook_alerts: { leftOut: 'a webhook that still fails is reported again' },
   webhook_minutes: shortLived,
-  webhooks: 'copied',
   workers: ofInstallation,
 }
 
