@@ -35,7 +35,7 @@ export const eventRoutes: Route[] = [
     {
       summary: 'Publish an event',
       description:
-        'Publishes an event of yours. It is stored before the response and delivered to each webhook that subscribes to its type, signed and retried as Halfkey’s own events are.',
+        'Publishes an event of yours. It is stored before the response. Halfkey delivers it to the webhooks that subscribe to its type, if its `subscriberId` and their filters allow it. It is signed and retried like Halfkey’s own events.',
       callers: secretKey('events:publish'),
       body: PublishEvent,
       reply: one(FeedEvent),
@@ -53,7 +53,7 @@ export const eventRoutes: Route[] = [
     'POST /events/batch',
     {
       summary: 'Publish several events',
-      description: 'Publishes 1 to 100 events: all of them, or none if one is refused.',
+      description: 'Publishes 1 to 100 events: all of them, or none if one is refused. The body may have 1 MiB.',
       callers: secretKey('events:publish'),
       body: PublishEvents,
       reply: one(PublishedEvents),
@@ -84,7 +84,7 @@ export const eventRoutes: Route[] = [
     {
       summary: 'List the deliveries of an event',
       description:
-        'Returns one delivery for each webhook that was subscribed when the event happened, with its last ten attempts.',
+        'Returns one delivery for each webhook that the event was sent to or waits for, with its last ten attempts.',
       callers: secretKey('webhooks:read'),
       params: IdParam,
       query: ListDeliveriesOfEvent,

@@ -22,7 +22,7 @@ export const subscriberRoutes: Route[] = [
     {
       summary: 'Create a subscriber',
       description:
-        'A subscriber is a customer of your app. Publish events for them with `POST /events`, `subscriberId`, and let them manage their webhooks with `POST /subscribers/:id/portal-link`.',
+        'A subscriber is a customer of your app. Publish events for them with the `subscriberId` of `POST /events`, and let them manage their webhooks with `POST /subscribers/:id/portal-link`.',
       callers: write,
       body: CreateSubscriber,
       reply: one(Subscriber),

@@ -99,7 +99,7 @@ export const webhookRoutes: Route[] = [
     {
       summary: 'Change a webhook',
       description:
-        '`status: paused` holds deliveries. `active` resumes them, and enables a disabled webhook. A new `url`, `format` or `payload` applies to waiting deliveries too. A new `filter` applies to later events.',
+        '`status: paused` holds deliveries. `active` resumes them, and enables a disabled webhook. All changes except those of `filter` and `events` apply to waiting deliveries too. A `url` with another scheme, host, port or path needs `headers` and `oauth` again.',
       callers: write,
       params: IdParam,
       body: UpdateWebhook,
@@ -169,6 +169,7 @@ export const webhookRoutes: Route[] = [
     'DELETE /webhooks/:id/deliveries',
     {
       summary: 'Purge dead letters',
+      description: 'Deletes all dead letters of the webhook permanently.',
       callers: write,
       params: IdParam,
       query: PurgeDeliveries,

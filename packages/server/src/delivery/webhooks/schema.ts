@@ -15,7 +15,7 @@ const Subscriptions = z
   .max(100)
   .meta({ uniqueItems: true, example: ['user.created', 'tx.*'] })
 const Url = z.string().min(1).max(URL_CHARS_MAX).meta({
-  description: 'An https URL that is reachable from the public internet.',
+  description: 'An https URL with a public address. In development, `http` on loopback is also allowed.',
   example: 'https://example.com/hook',
 })
 const Description = z.string().max(500)
@@ -71,7 +71,8 @@ export const Webhook = z
         'After a rotation, the time until which deliveries are also signed with the previous secret. Otherwise null.',
     }),
     appId: z.string().nullable().meta({
-      description: 'The app whose events it gets. With null, it gets the events of all apps and of the tenant.',
+      description:
+        'The app whose events it gets. Null: all apps and the tenant. It gets events for subscribers only with `includeSubscribers`.',
     }),
     health: Health,
     ...ShownOptions.shape,
@@ -221,7 +222,10 @@ export const Delivery = z
     webhookId: z.string(),
     eventId: z.string(),
     eventType: z.string(),
-    status: z.enum(DELIVERY_STATUSES),
+    status: z.enum(DELIVERY_STATUSES).meta({
+      description:
+        '`pending`: not sent yet. `delivering`: being sent. `retrying`: waits for a retry. `succeeded`. `dead_letter`: all attempts failed. `cancelled`: the webhook was deleted. `failed`: a test that failed.',
+    }),
     retryCount: z.int().meta({ description: 'The number of scheduled retries so far, 0 (the first attempt) to 5.' }),
     nextAttemptAt: Time.nullable(),
     heldByKey: z.string().nullable().meta({
@@ -266,7 +270,9 @@ const Since = z.iso
   .datetime({ offset: true })
   .meta({ 'x-expected': 'an ISO 8601 time such as 2026-11-21T08:30:00.000Z' })
 
-export const RecoverWebhook = z.strictObject({ since: Since }).meta({ id: 'RecoverWebhook' })
+export const RecoverWebhook = z
+  .strictObject({ since: Since.meta({ description: 'Dead letters that were created since then are sent again.' }) })
+  .meta({ id: 'RecoverWebhook' })
 
 const BULK_DELIVERIES_MAX = 1_000
 
@@ -279,7 +285,7 @@ export const StartDeliveriesBulk = z
       .max(BULK_DELIVERIES_MAX)
       .optional()
       .meta({
-        description: 'The dead letters. An id that names none becomes an entry of the job’s `failures`.',
+        description: 'The dead letters. Unknown ids are listed in the job’s `failures`.',
         example: ['dlv_01jb2m7x9kq4t8v6w0r3s5y1zc'],
       }),
     filter: z

@@ -16,7 +16,8 @@ const ShownHeader = z
 /** What responses show of a webhook's options. */
 export const ShownOptions = z.object({
   headers: z.array(ShownHeader).meta({
-    description: 'Your own headers, which every delivery carries. Their values are never shown.',
+    description:
+      'Your own headers, which every delivery carries. Responses show their names, and the last four characters of values that have 16 or more.',
   }),
   oauth: z
     .object({
@@ -45,7 +46,7 @@ export const NO_OPTIONS: ShownOptions = { headers: [], oauth: null, clientCertif
 
 const HeaderValue = z.string().min(1).max(VALUE_CHARS_MAX)
 const HEADERS_TEXT =
-  'Your own headers by name: at most 20 and 16 KiB together, 4 KiB each. Values are visible ASCII characters and spaces, and are stored encrypted. Not allowed: `X-Service-*`, `webhook-*`, `Host`, `Content-*`, `ce-*`, `traceparent`, `tracestate` and headers of the connection.'
+  'Your own headers by name: at most 20 and 16 KiB together, 4 KiB each. Values are visible ASCII characters and spaces, and are stored encrypted. Not allowed: `X-Service-*`, `webhook-*`, `Host`, `Content-*`, `ce-*`, `Accept-Encoding`, `traceparent`, `tracestate`, headers of the connection, and `Authorization` with `oauth`.'
 
 const text = (most: number) => z.string().min(1).max(most)
 
@@ -53,7 +54,9 @@ const OAuthInput = z
   .strictObject({
     tokenUrl: text(2_048).meta({ example: 'https://login.example.com/oauth/token' }),
     clientId: text(500),
-    clientSecret: text(2_000).meta({ description: 'Stored encrypted, never shown.' }),
+    clientSecret: text(2_000).meta({
+      description: 'Stored encrypted. Responses show at most its last four characters.',
+    }),
     scope: text(1_000).nullable().optional(),
     audience: text(1_000).nullable().optional(),
   })
