@@ -93,12 +93,9 @@ const PublishedEvent = {
     description: 'Anything that receivers need, at most 256 KiB as JSON.',
     example: { invoiceId: 'inv_1', total: '25.00' },
   }),
-  appId: z
-    .string()
-    .optional()
-    .meta({
-      description: 'The app of the event. By default, the app of the API key; if the key has none, the default app.',
-    }),
+  appId: z.string().optional().meta({
+    description: 'The app of the event. By default, the app of the API key; if the key has none, the default app.',
+  }),
   orderingKey: z.string().min(1).max(255).optional().meta({
     description:
       'Events of the tenant with the same key are delivered to each webhook one at a time, in the order in which they were published. Others do not wait for them.',

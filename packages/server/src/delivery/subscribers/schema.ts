@@ -29,13 +29,10 @@ export const CreateSubscriber = z
     externalId: ExternalId,
     name: Name.nullable().optional(),
     metadata: Metadata.optional(),
-    appId: z
-      .string()
-      .optional()
-      .meta({
-        description:
-          'The app of the subscriber. By default, the app of the API key; if the key has none, the default app.',
-      }),
+    appId: z.string().optional().meta({
+      description:
+        'The app of the subscriber. By default, the app of the API key; if the key has none, the default app.',
+    }),
   })
   .meta({ id: 'CreateSubscriber' })
 export type CreateSubscriber = z.infer<typeof CreateSubscriber>
