@@ -46,7 +46,7 @@ export function pageConfig(name: 'dashboard' | 'portal', html: string): UserConf
       rolldownOptions: {
         input: fileURLToPath(new URL(html, import.meta.url)),
         // What most pages share is one file instead of twenty small ones.
-        output: { codeSplitting: { groups: [{ name: 'shared', minShareCount: 12 }] } },
+        output: { codeSplitting: { groups: [{ name: 'shared', minShareCount: 20 }] } },
       },
       target: 'es2023',
       // Colours are written for both schemes at once, by light-dark(), which older targets would have spelt out.
