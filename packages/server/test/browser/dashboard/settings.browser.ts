@@ -106,7 +106,7 @@ test('an app is created, every setting of it changed, what is wrong told at its 
   await page.getByLabel('Bot token').fill(`123456789:${'A'.repeat(35)}`)
   await page.getByLabel('Metadata').fill('{"tier": "gold"')
   await page.getByRole('button', { name: 'Save' }).click()
-  await page.getByText('This is not valid JSON.').waitFor()
+  await page.getByText('This is not valid JSON').waitFor()
   await page.getByLabel('Metadata').fill('{"tier": "gold"}')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByText('Saved', { exact: true }).first().waitFor()
