@@ -38,7 +38,7 @@ const columns: Column<Webhook>[] = [
   { id: 'created', header: 'Created', cell: ({ row }) => <RelativeTime at={row.original.createdAt} /> },
 ]
 
-/** Copies a new link: it works for an hour, for whoever has it. */
+/** Copies a new link. It works for an hour, for anyone who has it. */
 function CopyLinkButton({ subscriberId }: { subscriberId: string }) {
   const { done, failed } = useToast()
   const copy = useMutation({

@@ -23,7 +23,7 @@ const JOB = sql`
   tenant_id as "tenantId", app_id as "appId", id, type, status, progress, total, state, error, created_at as "createdAt",
   updated_at as "updatedAt"`
 
-/** Jobs take turns; with more of its own, a tenant would keep the others waiting. */
+/** Jobs take turns. A tenant with more of them would keep other tenants waiting. */
 const OPEN_MAX = 20
 
 /** Queues a job. `state` is all that it needs to begin, and later to go on. @throws rate_limited if the tenant has many */

@@ -250,52 +250,6 @@ test('a webhook is changed, paused, resumed and deleted', async () => {
   expect((await tenant.get(`/webhooks/${id}`)).status).toBe(404)
 })
 
-test('a filter and a format are set, and what the server says of a filter stands beside it', async () => {
-  const tenant = await newTenant()
-  const receiver = await newReceiver()
-  const { id } = await subscribe(tenant, receiver.url)
-  const record = async () => (await tenant.get(`/webhooks/${id}`)).body.data
-  const { page, look } = await open(tenant, `/webhooks/${id}?tab=settings`)
-  const filter = page.getByLabel('Filter', { exact: true })
-  const save = () => page.getByRole('button', { name: 'Save changes' }).click()
-  await filter.fill('{"path":')
-  await save()
-  await page.getByText('This is not valid JSON.').waitFor()
-  await filter.fill('{"and":[{"path":"type","eq":"user.created"},{"path":"data.email","matches":"^a"}]}')
-  await save()
-  await page.getByText('and.1.matches: Unknown field "matches".').waitFor()
-  expect(await filter.getAttribute('aria-invalid')).toBe('true')
-  await look('webhook-filter-refused')
-  await filter.fill('{"path": "data.email", "prefix": "ada@"}')
-  await page.getByRole('combobox', { name: 'Format' }).click()
-  await page.getByRole('option', { name: 'CloudEvents, binary' }).click()
-  await page.getByRole('combobox', { name: 'Payload' }).click()
-  await page.getByRole('option', { name: 'Without data (thin)' }).click()
-  await save()
-  await toast(page, 'Changes saved')
-  const set = { filter: { path: 'data.email', prefix: 'ada@' }, format: 'cloudevents_binary', payload: 'thin' }
-  expect(await record()).toMatchObject(set)
-  await page.getByText('{"path":"data.email","prefix":"ada@"}').waitFor()
-  await page.getByText('CloudEvents, binary, without data').waitFor()
-  await look('webhook-filter')
-  await createUser(tenant, { email: 'bob@example.com' })
-  const userId = await createUser(tenant, { email: 'ada@example.com' })
-  expect(await receiver.until('the user', () => true)).toMatchObject({
-    body: '{}',
-    headers: { 'ce-type': 'user.created' },
-  })
-  expect((await tenant.get('/events?type=user.created')).body.data.events.at(-1).data.userId).toBe(userId)
-  const [{ id: deliveryId }] = await deliveriesIn(tenant, id, 'succeeded')
-  await page.goto(new URL(`/dashboard/webhooks/${id}/deliveries/${deliveryId}`, page.url()).href)
-  await page.getByText('ce-type', { exact: true }).waitFor()
-  await look('delivery-cloudevents')
-  await page.goto(new URL(`/dashboard/webhooks/${id}?tab=settings`, page.url()).href)
-  await filter.fill('')
-  await save()
-  await toast(page, 'Changes saved')
-  expect(await record()).toMatchObject({ ...set, filter: null })
-})
-
 test('a rotated secret is shown once, the old one is good for its grace, which can be ended', async () => {
   const tenant = await newTenant()
   const receiver = await newReceiver()

@@ -1,5 +1,6 @@
 import type { Webhook } from '@halfkey/sdk'
 import type { FormField, Option } from '../../../components/form/form-field.ts'
+import { parsedJson, problemOfJson } from '../../../components/form/json-text.ts'
 
 /** Which events a webhook gets and how they are sent, as it is edited. */
 export interface Content {
@@ -26,17 +27,6 @@ export function formatInWords({ format, payload }: Pick<Webhook, 'format' | 'pay
   return payload === 'thin' ? `${name}, without data` : name
 }
 
-const parsedFilter = (text: string): Webhook['filter'] => (text.trim() === '' ? null : JSON.parse(text))
-
-function problemOfFilter(text: string): string | undefined {
-  try {
-    parsedFilter(text)
-    return undefined
-  } catch {
-    return 'This is not valid JSON.'
-  }
-}
-
 /** What a form begins with. */
 export function contentOf({ filter, format, payload }: Webhook): Content {
   return { filter: filter === null ? '' : JSON.stringify(filter, null, 2), format, payload }
@@ -45,7 +35,7 @@ export function contentOf({ filter, format, payload }: Webhook): Content {
 /** The changes as an update sends them. */
 export function contentChanges({ filter, format, payload }: Partial<Content>) {
   return {
-    ...(filter === undefined ? {} : { filter: parsedFilter(filter) }),
+    ...(filter === undefined ? {} : { filter: parsedJson(filter) }),
     ...(format === undefined ? {} : { format }),
     ...(payload === undefined ? {} : { payload }),
   }
@@ -67,7 +57,7 @@ export const CONTENT_FIELDS: FormField<Content>[] = [
         </a>
       </>
     ),
-    validate: problemOfFilter,
+    validate: (text) => problemOfJson(text, '{"path": "data.total", "gte": "100.00"}'),
     partName: (part) => part,
   },
   { name: 'format', label: 'Format', kind: 'select', options: FORMATS },

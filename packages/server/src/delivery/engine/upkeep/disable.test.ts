@@ -86,7 +86,7 @@ test.concurrent('a failing test event neither disables the webhook nor counts ag
   expect((await tenant.get(`/webhooks/${id}`)).body.data.status).toBe('active')
 })
 
-/** Lets retention take what is old. What another test's call has taken, and not yet committed, one call passes over. */
+/** Runs retention until it has taken what is old: one call skips rows that another test's call holds locked. */
 const expireUntilLeft = (tenant: Tenant, webhookId: string, count: number) =>
   eventually(`${count} deliveries are left`, async () => {
     await service.deps.db.tx(async (tx) => {

@@ -69,7 +69,7 @@ export async function endPaused(tx: Db, now: Date): Promise<number> {
     ended as (${endGone(sql`attempts`)}),
     ${countGone(now)}
     select tenant_id, webhook_id, ordering_key from gone`)
-  // A webhook that is enabled again meanwhile goes on with what is left.
+  // If the webhook is enabled again meanwhile, what is left is sent.
   await releaseNext(tx, gone)
   return gone.length
 }

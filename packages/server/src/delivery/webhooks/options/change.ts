@@ -89,7 +89,7 @@ function changeCertificate(
 const isElsewhere = (url: URL, before: URL) => url.origin !== before.origin || url.pathname !== before.pathname
 
 /**
- * Secrets are not sent to an endpoint that they were not given for: whoever may change the URL could otherwise read them.
+ * Secrets are not sent to an endpoint that they were not given for: anyone who may change the URL could otherwise read them.
  * The key of a certificate is never sent.
  * @throws validation_failed
  */
