@@ -1,3 +1,6 @@
+import { sha256 } from '@noble/hashes/sha2.js'
+import { concatBytes, randomBytes } from '@noble/hashes/utils.js'
+import { utf8 } from './bytes.ts'
 import { ShareError } from './errors.ts'
 import { Frost, pointOf, scalarOf } from './group.ts'
 import { checkIndex, checkSigners, identifierOf, type Share, type Sharing, verifyingShareOf } from './sharing.ts'
@@ -62,10 +65,30 @@ export function checkNonceCommitments({ hiding, binding }: NonceCommitments): vo
   pointOf(binding)
 }
 
-/** Creates random nonces for one signature with a share, and commits to them. */
-export function commitNonces({ index, scalar }: Share): { nonces: Nonces; commitments: NonceCommitments } {
+const NONCE_TAG = utf8('halfkey/nonce/v1')
+
+/** Random bytes, and bytes of their own for whatever is signed: 32 a call, as RFC 9591 (section 4.1) takes them. */
+function randomFor(about: readonly Uint8Array[]): () => Uint8Array {
+  let drawn = 0
+  return () => {
+    drawn += 1
+    const parts = [NONCE_TAG, Uint8Array.of(drawn), randomBytes(32), ...about]
+    return sha256(concatBytes(...parts.map((part) => sha256(part))))
+  }
+}
+
+/**
+ * Creates nonces for one signature with a share, and commits to them. They are random. Besides, they depend on what is
+ * signed as far as it is known, `about`: a machine that was copied with its random generator's state, and signs two
+ * messages, uses two nonces. One nonce for both would reveal the share.
+ */
+export function commitNonces(
+  { index, scalar }: Share,
+  about: readonly Uint8Array[] = [],
+): { nonces: Nonces; commitments: NonceCommitments } {
   scalarOf(scalar)
-  const { nonces, commitments } = Frost.commit({ identifier: identifierOf(index), signingShare: scalar })
+  const secret = { identifier: identifierOf(index), signingShare: scalar }
+  const { nonces, commitments } = Frost.commit(secret, randomFor(about))
   return { nonces, commitments: { index, hiding: commitments.hiding, binding: commitments.binding } }
 }
 

@@ -107,6 +107,9 @@ async function aesKey(bytes: Bytes) {
   return crypto.subtle.importKey('raw', bytes, 'AES-GCM', false, ['encrypt', 'decrypt'])
 }
 
+/** Characters. NIST SP 800-63B-4 (section 3.1.1.2) asks for 8 beside another factor; these can be tried offline. */
+const PASSWORD_MIN = 12
+
 const random = (length: number): Bytes => crypto.getRandomValues(new Uint8Array(length))
 
 async function encrypt(key: Bytes, plaintext: Bytes, additionalData: Bytes): Promise<{ iv: Bytes; ct: Bytes }> {
@@ -230,7 +233,9 @@ async function wrapForPasskey(dek: Bytes, context: ProtectionContext, by: NewPas
 }
 
 async function wrapByPassword(dek: Bytes, context: ProtectionContext, { password }: Password): Promise<PasswordWrap> {
-  if (password === '') throw new ShareError('share_invalid', 'A password must not be empty.')
+  // Whoever has the ciphertext can try passwords, with nothing to stop them.
+  if ([...password].length < PASSWORD_MIN)
+    throw new ShareError('share_invalid', `A password must have at least ${PASSWORD_MIN} characters.`)
   const wrap = {
     salt: toBase64Url(random(SALT_BYTES)),
     memoryKiB: ARGON2ID.memoryKiB.min,

@@ -1,6 +1,6 @@
 import { ED25519_TORSION_SUBGROUP } from '@noble/curves/ed25519.js'
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { Point } from '../src/group.ts'
 import * as keys from '../src/index.ts'
 import { begin, flips, isPlainEd25519, MESSAGE, pick, refusal, SIGNERS, signTogether } from './support.ts'
@@ -9,6 +9,32 @@ const { sharing, shares } = keys.dealShares(SIGNERS)
 const publicKey = sharing.commitments[0] as Uint8Array
 const pair = pick(shares, 1, 2)
 const [one, two, three] = pick(shares, 1, 2, 3) as [keys.Share, keys.Share, keys.Share]
+
+describe('nonces', () => {
+  test('of a machine that was copied with its random generator differ where what is signed does', () => {
+    const drawn = (...about: Uint8Array[]) => {
+      // As after the restart of a snapshot: the same bytes again.
+      const copied = vi.spyOn(crypto, 'getRandomValues').mockImplementation((bytes) => {
+        ;(bytes as Uint8Array).fill(7)
+        return bytes
+      })
+      try {
+        return keys.commitNonces(one, about).commitments
+      } finally {
+        copied.mockRestore()
+      }
+    }
+    const [first, second] = [new Uint8Array([1]), new Uint8Array([2])]
+    expect(drawn(first)).toEqual(drawn(first))
+    const all = [drawn(first), drawn(second), drawn(first, second), drawn(second, first), drawn()]
+    expect(new Set(all.flatMap(({ hiding, binding }) => [keys.toHex(hiding), keys.toHex(binding)])).size).toBe(10)
+  })
+
+  test('for the same message are never the same', () => {
+    const drawn = Array.from({ length: 20 }, () => keys.commitNonces(one, [MESSAGE]).commitments)
+    expect(new Set(drawn.map(({ hiding }) => keys.toHex(hiding))).size).toBe(20)
+  })
+})
 
 describe('a threshold signature', () => {
   test('by any signers that reach the threshold is a plain Ed25519 signature of the key', () => {

@@ -77,26 +77,42 @@ describe('a service that lies during key generation is detected, and the user ge
 })
 
 describe('a service that lies when a transaction is signed', () => {
-  test('gets no signature for other commands than the requested ones', async () => {
+  test('gets no signature for another transaction than the requested one', async () => {
     const { guest, mine } = await newUser()
     const { device } = await createSharedWallet(mine)
     const dripped = await client.dev.faucet({ userId: guest.userId, symbol: 'USDX', amount: '5' })
-    const { id: sessionId, token } = await mine.delegatedSessions.create({ policy: upTo('5', dripped) })
+    const { id: sessionId, token } = await mine.delegatedSessions.create({ policy: upTo('50', dripped) })
     const delegate = clientOf({ delegateToken: token })
-    const other = (commands: unknown) => (answer: Answer) => {
+    const other = (change: (document: Answer) => object) => (answer: Answer) => {
       const request = answer.signingRequest
       const document = JSON.parse(Buffer.from(request.preparedTransaction, 'base64').toString())
-      const bytes = Buffer.from(JSON.stringify({ ...document, ...(commands as object) }))
+      const bytes = Buffer.from(JSON.stringify({ ...document, ...change(document) }))
       Object.assign(request, { preparedTransaction: bytes.toString('base64') })
     }
-    for (const change of [
-      { commands: [transfer(dripped.contractId, '5')] },
-      { commands: [] },
-      { commandId: 'another' },
-    ]) {
+    const effect = { type: 'archived', command: 0, contractId: 'another', templateId: 'Token:Holding', choice: null }
+    const changed = (effects: Answer[], type: string, more: object) =>
+      effects.map((each) => (each.type === type ? { ...each, arguments: { ...each.arguments, ...more } } : each))
+    const changes: ((document: Answer) => object)[] = [
+      () => ({ commands: [transfer(dripped.contractId, '5')] }),
+      () => ({ commands: [] }),
+      () => ({ commandId: 'another' }),
+      () => ({ tenantId: 'ten_01jb2m7x9kq4t8v6w0r3s5y1zc' }),
+      () => ({ actAs: `x::1220${'e'.repeat(64)}` }),
+      () => ({ actAs: undefined }),
+      () => ({ expiresAt: '2099-01-01T00:00:00.000Z' }),
+      () => ({ expiresAt: 'soon' }),
+      ({ effects }) => ({ effects: [...effects, effect] }),
+      ({ effects }) => ({ effects: effects.map((each: object) => ({ ...each, command: 1 })) }),
+      ({ effects }) => ({ effects: [...effects, effects.find(({ type }: Answer) => type === 'exercised')] }),
+      ({ effects }) => ({ effects: changed(effects, 'exercised', { receiver: `mallory::1220${'e'.repeat(64)}` }) }),
+      ({ effects }) => ({ effects: changed(effects, 'exercised', { amount: '5' }) }),
+      ({ effects }) => ({ effects: changed(effects, 'created', { owner: `mallory::1220${'e'.repeat(64)}` }) }),
+      ({ effects }) => ({ effects: effects.filter(({ type }: { type: string }) => type !== 'exercised') }),
+    ]
+    for (const change of changes) {
       const api = lying(delegate, 'delegatedSessions', 'execute', other(change))
       const failed = executeShared(api, { sessionId, held: device, commands: [transfer(dripped.contractId, '1')] })
-      await expect(failed).rejects.toMatchObject({ code: 'protocol_violated' })
+      await expect(failed, String(change)).rejects.toMatchObject({ code: 'protocol_violated' })
     }
   })
 })

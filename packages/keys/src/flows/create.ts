@@ -1,5 +1,3 @@
-import { sha256 } from '@noble/hashes/sha2.js'
-import { concatBytes } from '@noble/hashes/utils.js'
 import { fromBase64Url, fromHex, toBase64Url, toHex } from '../bytes.ts'
 import { beginDkg, type DkgRound1, dealSubshares, finishDkg, type Subshare } from '../dkg.ts'
 import { ShareError } from '../errors.ts'
@@ -17,7 +15,7 @@ import {
 } from '../protocol.ts'
 import { verifyingShareOf } from '../sharing.ts'
 import type { KeyApi, WireRound1, WireSealed, WireWallet } from './api.ts'
-import type { HeldShare } from './held-share.ts'
+import { type HeldShare, namespaceOf } from './held-share.ts'
 
 const OWN = ['device', 'recovery'] as const
 
@@ -120,13 +118,9 @@ export function checkSubject(
     throw new ShareError('protocol_violated', 'The service answered for another wallet, generation or exchange.')
 }
 
-/** The purpose of public keys in Canton's fingerprints. */
-const FINGERPRINT_PURPOSE = Uint8Array.of(0, 0, 0, 12)
-
 /** Checks that a wallet has this key, and that its address belongs to this key. @throws ShareError protocol_violated */
 function checkWallet(wallet: WireWallet, publicKey: Uint8Array): void {
-  const namespace = `1220${toHex(sha256(concatBytes(FINGERPRINT_PURPOSE, publicKey)))}`
-  if (wallet.publicKey !== toHex(publicKey) || wallet.partyId.split('::')[1] !== namespace)
+  if (wallet.publicKey !== toHex(publicKey) || wallet.partyId.split('::')[1] !== namespaceOf(publicKey))
     throw new ShareError('protocol_violated', 'The service created a wallet with another key.')
 }
 
@@ -138,7 +132,7 @@ export interface UserShares {
 
 /** Adds to the user's shares all that is needed to use them. */
 export function heldShares(
-  about: Pick<HeldShare, 'walletId' | 'publicKey' | 'generation' | 'sharing'>,
+  about: Pick<HeldShare, 'walletId' | 'publicKey' | 'tenantId' | 'generation' | 'sharing'>,
   shares: readonly { index: number; scalar: Uint8Array }[],
 ): UserShares {
   const of = (holder: Holder): HeldShare => {
@@ -202,7 +196,7 @@ export async function createSharedWallet<Wallet extends WireWallet>(
   const { dkgId, walletId, subject, transcriptHash, sharing, shares } = await generate(api, ledger)
   const key = sharing.commitments[0] as Uint8Array
   const publicKey = toHex(key)
-  const made = heldShares({ walletId, publicKey, generation: 1, sharing }, shares)
+  const made = heldShares({ walletId, publicKey, tenantId: subject.tenantId, generation: 1, sharing }, shares)
   await keep?.(made)
   const { wallet } = await api.mpc.confirmDkg(dkgId, {
     publicKey,

@@ -6,7 +6,7 @@ import { aggregate, commitNonces, signShare } from '../cosign.ts'
 import { ShareError } from '../errors.ts'
 import { HOLDER_INDEX } from '../protocol.ts'
 import type { DelegateApi, WireCommitments, WireExecution } from './api.ts'
-import type { HeldShare } from './held-share.ts'
+import { type HeldShare, namespaceOf } from './held-share.ts'
 
 const DIGEST_TAG = utf8('halfkey/transaction-digest/v1\0')
 
@@ -54,47 +54,131 @@ export interface SharedExecution<Command> {
   /**
    * Checks the prepared transaction before it is signed, and throws to refuse. Read its bytes, which are all that is
    * signed, with the SDK's `readPreparedTransaction`. Without `approve`, the transaction must have exactly the given
-   * commands, this session and this command id.
+   * commands and their effects, this session, command id, tenant and wallet, and expire within minutes.
    */
   approve?(preparedTransaction: string): void | Promise<void>
   /** Computes the digest to sign if the ledger is not the embedded one. It requires `approve`. */
   digestOf?(prepared: Uint8Array): Uint8Array | Promise<Uint8Array>
 }
 
+/** How long after now a prepared transaction may expire. The service allows two minutes; the rest is for wrong clocks. */
+const EXPIRY_MAX_MS = 10 * 60_000
+
 interface PreparedText {
-  commandId?: unknown
-  commands?: unknown
+  tenantId: unknown
+  commandId: unknown
+  actAs: string
+  commands: unknown[]
+  effects: {
+    type: string
+    command: number
+    contractId: string
+    templateId: string
+    choice: string | null
+    arguments: Record<string, unknown>
+  }[]
+  expiresAt: string
+}
+
+/** What a prepared transaction must be. */
+interface Asked {
+  sessionId: string
+  commandId: string
+  commands: unknown[]
+  /** Of the wallet, hex. */
+  publicKey: string
+  /** Checked where it is known. */
+  tenantId?: string | undefined
 }
 
 /** A command with the defaults that the service fills in. */
-function filledIn(command: object): object {
+function filledIn(command: object): FilledIn {
   return Object.fromEntries(
     Object.entries(command).map(([kind, what]: [string, object]) => [kind, { arguments: {}, ...what }]),
   )
 }
 
-/**
- * Checks that a prepared transaction of the embedded ledger has exactly these commands.
- * @throws ShareError protocol_violated
- */
-export function requireAsked(
-  bytes: Uint8Array,
-  asked: { sessionId: string; commandId: string; commands: unknown[] },
-): void {
-  const refuse = () =>
-    new ShareError('protocol_violated', 'The service prepared another transaction than the requested one.')
-  let said: PreparedText
-  try {
-    said = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))
-  } catch {
-    throw refuse()
-  }
-  const commands = asked.commands.map((command) => filledIn(command as object))
-  if (
-    said.commandId !== `${asked.sessionId}/${asked.commandId}` ||
-    canonicalJson(said.commands) !== canonicalJson(commands)
+interface FilledIn {
+  create?: { templateId: string; arguments: object }
+  exercise?: { templateId: string; contractId: string; choice: string; arguments: object }
+}
+
+type SaidEffect = PreparedText['effects'][number]
+
+/** The ledger writes amounts in their shortest form. */
+function shortest(value: unknown): unknown {
+  const [, whole, fraction = ''] = (typeof value === 'string' && /^0*(\d+)(?:\.(\d*?)0*)?$/.exec(value)) || []
+  if (whole === undefined) return value
+  return fraction === '' ? whole : `${whole}.${fraction}`
+}
+
+/** Whether an effect is what a command asks for itself, as against its consequences. */
+function isRoot({ create, exercise }: FilledIn, effect: SaidEffect): boolean {
+  const asked = create ?? exercise
+  const hasArguments = Object.entries(asked?.arguments ?? {}).every(
+    ([name, value]) => canonicalJson(shortest(effect.arguments[name])) === canonicalJson(shortest(value)),
   )
-    throw refuse()
+  if (!hasArguments || effect.templateId !== asked?.templateId) return false
+  if (exercise === undefined) return effect.type === 'created'
+  return effect.type === 'exercised' && effect.contractId === exercise.contractId && effect.choice === exercise.choice
+}
+
+const TOKEN = 'Token:Holding'
+
+/** Whether tokens that a command moves stay with the wallet's party, or go to the receiver that the command names. */
+function staysAmong(effect: SaidEffect, { create, exercise }: FilledIn, party: string): boolean {
+  if (effect.type !== 'created' || effect.templateId !== TOKEN || create !== undefined) return true
+  const { receiver } = (exercise?.templateId === TOKEN ? exercise.arguments : {}) as { receiver?: unknown }
+  return effect.arguments.owner === party || (receiver !== undefined && effect.arguments.owner === receiver)
+}
+
+/**
+ * Whether each command has its effect, once, and every other effect belongs to a command: it consumes only what that
+ * command names, and gives tokens to nobody that it does not name.
+ */
+function followsFrom(effects: readonly SaidEffect[], commands: readonly FilledIn[], party: string): boolean {
+  const named = ({ exercise }: FilledIn) => [exercise?.contractId, ...Object.values(exercise?.arguments ?? {}).flat()]
+  const fits = (effect: SaidEffect, command: FilledIn | undefined) =>
+    command !== undefined &&
+    staysAmong(effect, command, party) &&
+    (effect.type === 'archived'
+      ? named(command).includes(effect.contractId)
+      : isRoot(command, effect) || (effect.type === 'created' && command.create === undefined))
+  return (
+    effects.every((effect) => fits(effect, commands[effect.command])) &&
+    commands.every(
+      (command, at) => effects.filter((effect) => effect.command === at && isRoot(command, effect)).length === 1,
+    )
+  )
+}
+
+/** @throws Error for what is no prepared transaction of the embedded ledger */
+function isAsked(bytes: Uint8Array, asked: Asked): boolean {
+  const said: PreparedText = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))
+  const commands = asked.commands.map((command) => filledIn(command as object))
+  return (
+    said.commandId === `${asked.sessionId}/${asked.commandId}` &&
+    canonicalJson(said.commands) === canonicalJson(commands) &&
+    said.actAs.split('::')[1] === namespaceOf(fromHex(asked.publicKey)) &&
+    (asked.tenantId === undefined || said.tenantId === asked.tenantId) &&
+    Date.parse(said.expiresAt) <= Date.now() + EXPIRY_MAX_MS &&
+    followsFrom(said.effects, commands, said.actAs)
+  )
+}
+
+/**
+ * Checks that a prepared transaction of the embedded ledger is the requested one: exactly these commands with no effects
+ * but theirs, by the party of this key, in this tenant, and that it expires soon. @throws ShareError protocol_violated
+ */
+export function requireAsked(bytes: Uint8Array, asked: Asked): void {
+  let agrees = false
+  try {
+    agrees = isAsked(bytes, asked)
+  } catch {
+    // Not a transaction.
+  }
+  if (!agrees)
+    throw new ShareError('protocol_violated', 'The service prepared another transaction than the requested one.')
 }
 
 /**
@@ -113,7 +197,7 @@ export async function executeShared<Command, Execution extends WireExecution>(
       '`digestOf` requires `approve`: give a function that checks what is signed.',
     )
   const { share, sharing } = held
-  const { nonces, commitments } = commitNonces(share)
+  const { nonces, commitments } = commitNonces(share, [utf8(canonicalJson({ sessionId, commandId, commands }))])
   const asked = await api.delegatedSessions.execute(sessionId, {
     commandId,
     commands,
@@ -125,7 +209,8 @@ export async function executeShared<Command, Execution extends WireExecution>(
   if (serverCommitments === null || serverSignatureShare === null || serverCommitments.index !== HOLDER_INDEX.server)
     throw new ShareError('protocol_violated', 'The service returned no part of the signature.')
   const bytes = bytesOf(request.preparedTransaction)
-  if (approve === undefined) requireAsked(bytes, { sessionId, commandId, commands })
+  const { publicKey, tenantId } = held
+  if (approve === undefined) requireAsked(bytes, { sessionId, commandId, commands, publicKey, tenantId })
   else await approve(request.preparedTransaction)
   const message = await (digestOf ?? transactionDigest)(bytes)
   const signing = { sharing, commitments: [readCommitments(serverCommitments), commitments], message }

@@ -1,3 +1,5 @@
+import { sha256 } from '@noble/hashes/sha2.js'
+import { concatBytes } from '@noble/hashes/utils.js'
 import { fromHex, toHex } from '../bytes.ts'
 import { ShareError } from '../errors.ts'
 import type { Holder } from '../protocol.ts'
@@ -8,11 +10,20 @@ export interface HeldShare {
   walletId: string
   /** The wallet's public key, hex. */
   publicKey: string
+  /** The wallet's tenant. Absent in shares that were made before it was kept. */
+  tenantId?: string
   generation: number
   holder: Holder
   share: Share
   sharing: Sharing
 }
+
+/** The purpose of public keys in Canton's fingerprints. */
+const FINGERPRINT_PURPOSE = Uint8Array.of(0, 0, 0, 12)
+
+/** The part of a party's name behind `::` that belongs to this key. */
+export const namespaceOf = (publicKey: Uint8Array): string =>
+  `1220${toHex(sha256(concatBytes(FINGERPRINT_PURPOSE, publicKey)))}`
 
 const VERSION = 'halfkey/held-share/v1'
 
@@ -36,10 +47,11 @@ export function readHeldShare(text: string): HeldShare {
   try {
     const { version, index, scalar, threshold, total, commitments, ...rest } = JSON.parse(text)
     if (version !== VERSION) throw new Error(`the version must be ${VERSION}`)
-    const { walletId, publicKey, generation, holder } = rest
+    const { walletId, publicKey, tenantId, generation, holder } = rest
     held = {
       walletId,
       publicKey,
+      ...(tenantId === undefined ? {} : { tenantId }),
       generation,
       holder,
       share: { index, scalar: fromHex(scalar) },

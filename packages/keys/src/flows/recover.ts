@@ -1,4 +1,4 @@
-import { fromHex, toHex } from '../bytes.ts'
+import { fromHex, toHex, utf8 } from '../bytes.ts'
 import { aggregate, commitNonces, signShare } from '../cosign.ts'
 import type { Subshare } from '../dkg.ts'
 import { ShareError } from '../errors.ts'
@@ -184,7 +184,7 @@ async function begin(api: KeyApi, shares: readonly HeldShare[]) {
   const about = { resharing, subject, holders }
   const started: Started = { ...about, own: dealOwn(about, mine) }
   // The nonces are made before the new share is known. The old share's scalar is only mixed into the randomness.
-  const signer = commitNonces({ ...(mine[0] as HeldShare).share, index: device })
+  const signer = commitNonces({ ...(mine[0] as HeldShare).share, index: device }, [utf8(challengeId)])
   const answer = await api.mpc.recover({
     walletId,
     mode: 'reshare',
@@ -227,7 +227,8 @@ export async function reshare(
   const theirPart = { index: HOLDER_INDEX.server, value: fromHex(serverSignatureShare) }
   // Fails, and names the signer at fault, unless the service's new share works. Only then are the old shares replaced.
   const signature = toHex(aggregate(signing, [theirPart, mine]))
-  const about = { walletId, publicKey, generation: answer.generation, sharing: made.sharing }
+  const { tenantId } = subject
+  const about = { walletId, publicKey, tenantId, generation: answer.generation, sharing: made.sharing }
   const fresh = heldShares(about, [made.device, made.recovery])
   await keep(fresh)
   const { index, scalar } = made.recovery

@@ -123,7 +123,7 @@ export async function sweep(api: SweepApi, what: Sweep): Promise<WireExecution[]
     if (request === null)
       throw new ShareError('protocol_violated', `The service returned nothing to sign; the status is ${asked.status}.`)
     const prepared = Uint8Array.from(atob(request.preparedTransaction), (character) => character.charCodeAt(0))
-    requireAsked(prepared, { sessionId, commandId, commands })
+    requireAsked(prepared, { sessionId, commandId, commands, publicKey })
     const signature = toHex(signWithScalar(transactionDigest(prepared), key))
     done.push(await delegatedSessions.execute(sessionId, { signingRequestId: request.id, signature }))
   }
