@@ -5,7 +5,7 @@ const BASE = '/portal/api'
 /** What the server says of a portal: see `GET /portal/api/subscriber`. */
 export interface Portal {
   subscriber: { name: string | null }
-  branding: { name: string; accentColor: string | null }
+  branding: { name: string; accentColor: string | null; logoUrl: string | null }
   eventTypes: { name: string; description: string | null; deprecated: boolean }[]
   expiresAt: string
 }

@@ -83,6 +83,9 @@ function Frame({ portal, children }: { portal: Portal; children: ReactNode }) {
   return (
     <main className="mx-auto flex max-w-4xl flex-col gap-5 px-4 py-6 md:px-8">
       <header>
+        {branding.logoUrl === null ? null : (
+          <img src={branding.logoUrl} alt={branding.name} className="mb-3 max-h-10 max-w-48" />
+        )}
         <p className="text-sm text-soft [overflow-wrap:anywhere]">
           {subscriber.name === null ? branding.name : `${branding.name} · ${subscriber.name}`}
         </p>

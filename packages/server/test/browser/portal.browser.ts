@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import { verifyWebhook } from '../../../sdk/src/index.ts'
 import { newType, ok } from '../../src/delivery/events/own-events.fixture.ts'
 import { newSubscriber, newWebhook, publish } from '../../src/delivery/subscribers/subscribers.fixture.ts'
+import { png } from '../../src/tenancy/apps/logo/png.fixture.ts'
 import { eventually, type Tenant } from '../harness/harness.ts'
 import { answer, startReceiver } from '../harness/receiver.ts'
 import { openContext } from './dashboard/support.ts'
@@ -17,6 +18,8 @@ async function newTenant(): Promise<Tenant> {
   const tenant = await stage.service.newTenant()
   await newType(tenant, PAID, { description: 'A customer paid an invoice.', example: { invoiceId: 'inv_1' } })
   ok(await tenant.patch(`/apps/${tenant.appId}`, { branding: { name: 'Acme', accentColor: '#0f766e' } }))
+  const logo = png({ width: 120, height: 40 }).toString('base64')
+  ok(await tenant.post(`/apps/${tenant.appId}/logo`, { png: logo }))
   return tenant
 }
 
@@ -59,6 +62,7 @@ test('two subscribers at once each add an endpoint, and receive and see what is 
   const [adas, bobs] = await Promise.all([visit(tenant, ada), visit(tenant, bob)])
   await adas.page.getByText('Acme · Ada Ltd').waitFor()
   await bobs.page.getByText('Acme · Bob Ltd').waitFor()
+  expect(await adas.page.getByRole('img', { name: 'Acme' }).boundingBox()).toMatchObject({ width: 120, height: 40 })
   await adas.look('portal-empty')
   const [secret] = await Promise.all([
     addEndpoint(adas.page, `${receiver.url}/ada`),

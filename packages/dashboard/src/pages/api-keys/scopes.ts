@@ -48,7 +48,16 @@ export const SCOPE_GROUPS: readonly ScopeGroup[] = [
       about: 'Execute transactions in sessions that servers can use.',
     },
   },
-  { label: 'Webhooks', about: 'Endpoints, deliveries, events.', levels: levelsOf('webhooks') },
+  {
+    label: 'Webhooks',
+    about: 'Endpoints, deliveries, events.',
+    levels: levelsOf('webhooks'),
+    extra: {
+      scope: 'destinations:write',
+      label: 'Queues and buckets',
+      about: 'Send events to an SQS queue or an S3 bucket. Also needs Write.',
+    },
+  },
   {
     label: 'Event types',
     about: 'Types of the events that your app publishes.',

@@ -19,6 +19,7 @@ import { useSession } from '../../shell/session-context.ts'
 import { DeadLettersTab } from './dead-letters/dead-letters-tab.tsx'
 import { DeliveriesTab } from './deliveries/deliveries-tab.tsx'
 import { TestDialog } from './deliveries/test-dialog.tsx'
+import { DestinationDetails } from './destination.tsx'
 import { formatInWords } from './endpoint/content-fields.tsx'
 import { SettingsTab } from './endpoint/settings-tab.tsx'
 import { useDeliveryCount, useWebhook } from './queries.ts'
@@ -84,6 +85,7 @@ function Facts({ webhook }: { webhook: Webhook }) {
           </Detail>
         )}
         <IdDetail label="URL" id={webhook.url} what="URL" />
+        <DestinationDetails destination={webhook.destination} />
         <Detail label="Events">{webhook.events.includes('*') ? 'All' : webhook.events.join(', ')}</Detail>
         {webhook.filter === null ? null : (
           <Detail label="Filter">
@@ -92,6 +94,7 @@ function Facts({ webhook }: { webhook: Webhook }) {
             </code>
           </Detail>
         )}
+        {webhook.includeSubscribers ? <Detail label="Events for subscribers">Included</Detail> : null}
         <Detail label="Format">{formatInWords(webhook)}</Detail>
         <TimeDetail label="Registered" at={webhook.createdAt} />
         {webhook.previousSecretUntil === null ? null : (

@@ -16,6 +16,7 @@ import { FilterSelect, Filters, useFilters, useSort } from '../../components/tab
 import { NoMatches } from '../../components/table/no-matches.tsx'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
+import { DestinationBadge } from './destination.tsx'
 import { RegisterDialog } from './endpoint/register-dialog.tsx'
 import { useDeliveryCount } from './queries.ts'
 import { ReadOnly } from './read-only.tsx'
@@ -30,7 +31,7 @@ function Endpoint({ webhook }: { webhook: Webhook }) {
       title={webhook.description === null ? webhook.url : `${webhook.url}\n${webhook.description}`}
       className="block truncate font-medium"
     >
-      {webhook.url}
+      <DestinationBadge destination={webhook.destination} /> {webhook.url}
     </RecordLink>
   )
 }

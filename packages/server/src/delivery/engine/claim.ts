@@ -1,4 +1,4 @@
-import { type Db, sql } from '../../platform/db/db.ts'
+import { type Db, type Sql, sql } from '../../platform/db/db.ts'
 import { newId } from '../../platform/ids.ts'
 import type { Shape } from './content/message.ts'
 
@@ -22,6 +22,8 @@ export interface Claimed {
   /** The app of the event, which the delivery is counted for. */
   event_app_id: string | null
   ordering_key: string | null
+  /** In its sequence; null without a key. */
+  place: number | null
   lease_id: string
   cycle: number
   retry: number
@@ -118,10 +120,19 @@ export const LIMIT = sql`(case when l.ahead > l.cap and h.all_held = h.own_held 
 
 /** What a send needs of a delivery `d`, its event `e` and its webhook `w`. */
 export const CLAIMED_FIELDS = sql`
-  d.tenant_id, d.webhook_id, d.id, d.lane_id, d.event_id, d.event_type, d.ordering_key, d.lease_id, d.cycle, d.retry, d.attempts,
+  d.tenant_id, d.webhook_id, d.id, d.lane_id, d.event_id, d.event_type, d.ordering_key, d.place, d.lease_id, d.cycle, d.retry, d.attempts,
   e.body, e.context->>'traceparent' as traceparent, e.app_id as event_app_id,
   w.url, w.app_id, w.subscriber_id, w.secret_sealed, w.format, w.payload, w.options_sealed,
   case when w.previous_secret_until > now() then w.previous_secret_sealed end as previous_secret_sealed`
+
+/**
+ * The webhook and the event of a delivery. Each is looked up by its key, as `limit` tells the planner: statistics from
+ * before a flood of events would have it read all of the tenant's for each delivery.
+ */
+export const WEBHOOK_OF = (d: Sql) =>
+  sql`select * from webhooks where tenant_id = ${d}.tenant_id and id = ${d}.webhook_id limit 1`
+export const EVENT_OF = (d: Sql) =>
+  sql`select * from events where tenant_id = ${d}.tenant_id and id = ${d}.event_id limit 1`
 
 function leaseRows(
   tx: Db,
@@ -144,8 +155,8 @@ function leaseRows(
       limit ${total})
     update deliveries d set lease_id = ${`${workerId}/${newId('job')}`}, lease_until = clock_timestamp() + ${LEASE_SECONDS} * interval '1 second'
     from picked p
-      left join webhooks w on w.tenant_id = p.tenant_id and w.id = p.webhook_id
-      left join events e on e.tenant_id = p.tenant_id and e.id = p.event_id
+      left join lateral (${WEBHOOK_OF(sql`p`)}) w on true
+      left join lateral (${EVENT_OF(sql`p`)}) e on true
     where d.tenant_id = p.tenant_id and d.webhook_id = p.webhook_id and d.id = p.id
     returning ${CLAIMED_FIELDS}, p.slow, p.cap`)
 }

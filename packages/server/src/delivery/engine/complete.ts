@@ -17,6 +17,8 @@ export interface Outcome {
   error: string | null
   responseSnippet: string | null
   timedOut: boolean
+  /** How many deliveries are written together at most; null where each is sent by itself. */
+  batchMax: number | null
   /** `released`: it was not sent, and is due at once. */
   next: { kind: 'succeeded' | 'dead_letter' | 'failed' | 'released' } | { kind: 'retry'; inMs: number }
 }
@@ -31,6 +33,7 @@ export function notSent(row: Claimed, atMs: number, kind: 'released' | 'dead_let
     error,
     responseSnippet: null,
     timedOut: false,
+    batchMax: null,
     next: { kind },
   }
 }
@@ -77,8 +80,12 @@ const OWN_ROW = sql`d.tenant_id = o.tenant_id and d.webhook_id = o.webhook_id an
 interface Settled {
   id: string
   lane_id: string
+  /** The lease that the outcome was fenced by. */
+  lease_id: string
   status: string
 }
+
+const leaseOf = ({ id, lease_id }: Pick<Settled, 'id' | 'lease_id'>) => `${id} ${lease_id}`
 
 /** Part of a statement: ends the deliveries of `gone`, rows of `deliveries` with the `status` that they end in. */
 export const endGone = (attempts: Sql) => sql`
@@ -108,7 +115,7 @@ function settleEnded(tx: Db, outcomes: readonly Outcome[], now: Date): Promise<S
       select tenant_id, id, attempts, at, status_code, duration_ms, error, snippet, shape from gone),
     ended as (${endGone(sql`attempts + 1`)}),
     ${countEnded(sql`select tenant_id, app_id, status from gone where lane_id = webhook_id`, now)}
-    select id, lane_id, status from gone`)
+    select id, lane_id, lease_id, status from gone`)
 }
 
 /** Schedules retries, counted from the failure by the database's clock. */
@@ -118,18 +125,18 @@ function settleRetried(tx: Db, outcomes: readonly Outcome[]): Promise<Settled[]>
       update deliveries d set lease_id = null, lease_until = null, leases_lost = 0, retry = d.retry + 1, attempts = d.attempts + 1,
         next_at = now() + o.in_ms * interval '1 millisecond'
       from ${outcomeRows(outcomes)} where ${OWN_ROW}
-      returning d.tenant_id, d.id, d.lane_id, d.attempts, o.at, o.status_code, o.duration_ms, o.error, o.snippet, o.shape),
+      returning d.tenant_id, d.id, d.lane_id, o.lease_id, d.attempts, o.at, o.status_code, o.duration_ms, o.error, o.snippet, o.shape),
     tried as (
       insert into attempts (tenant_id, delivery_id, number, at, status_code, duration_ms, error, response_snippet, shape)
       select tenant_id, id, attempts - 1, at, status_code, duration_ms, error, snippet, shape from kept)
-    select id, lane_id, 'retry' as status from kept`)
+    select id, lane_id, lease_id, 'retry' as status from kept`)
 }
 
 /** Returns leases: the rows are due now, which is no earlier than before. */
 function settleReleased(tx: Db, outcomes: readonly Outcome[]): Promise<Settled[]> {
   return tx.query<Settled>(sql`
     update deliveries d set lease_id = null, lease_until = null, next_at = now() from ${outcomeRows(outcomes)} where ${OWN_ROW}
-    returning d.id, d.lane_id, 'released' as status`)
+    returning d.id, d.lane_id, o.lease_id, 'released' as status`)
 }
 
 interface LaneResult {
@@ -144,7 +151,7 @@ interface LaneResult {
 
 function byLane(outcomes: readonly Outcome[]): LaneResult[] {
   const lanes = new Map<string, LaneResult>()
-  for (const { row, next, timedOut, durationMs } of outcomes) {
+  for (const { row, next, timedOut, durationMs, batchMax } of outcomes) {
     const lane = lanes.get(row.lane_id) ?? {
       tenantId: row.tenant_id,
       laneId: row.lane_id,
@@ -158,7 +165,8 @@ function byLane(outcomes: readonly Outcome[]): LaneResult[] {
     if (next.kind === 'released') lane.nextInMs = 0
     else if (next.kind === 'succeeded') lane.succeeded = true
     else lane.failed = true
-    if (timedOut) lane.timeouts += 1
+    // A batch times out as one request.
+    if (timedOut && (batchMax === null || lane.timeouts === 0)) lane.timeouts += 1
     if (durationMs > SLOW_MS) lane.slow = true
     lanes.set(row.lane_id, lane)
   }
@@ -281,23 +289,28 @@ export function complete(
       some: Outcome[],
       write: (tx: Db, outcomes: readonly Outcome[], now: Date) => Promise<Settled[]>,
     ) => (some.length > 0 ? write(tx, some, now) : [])
+    const endings = of('succeeded', 'dead_letter', 'failed')
+    const gone = await settle(endings, settleEnded)
     const settled = [
-      ...(await settle(of('succeeded', 'dead_letter', 'failed'), settleEnded)),
+      ...gone,
       ...(await settle(of('retry'), settleRetried)),
       ...(await settle(of('released'), settleReleased)),
     ]
-    const ids = new Set(settled.map((each) => each.id))
-    const ended = of('succeeded', 'dead_letter', 'failed').filter(({ row }) => ids.has(row.id))
+    // By lease: a batch may also hold a late outcome of the same delivery, which is fenced off.
+    const among = (some: readonly Settled[]) => {
+      const leases = new Set(some.map(leaseOf))
+      return ({ row }: Outcome) => leases.has(leaseOf(row))
+    }
     const released = await releaseNext(
       tx,
-      ended.map(({ row }) => row),
+      endings.filter(among(gone)).map(({ row }) => row),
     )
-    const lanes = await settleLanes(tx, byLane(outcomes.filter(({ row }) => ids.has(row.id))), disableAfterMs)
-    const dead = new Set(settled.filter((each) => each.status === 'dead_letter').map((each) => each.id))
+    const lanes = await settleLanes(tx, byLane(outcomes.filter(among(settled))), disableAfterMs)
+    const dead = among(settled.filter((each) => each.status === 'dead_letter'))
     await announceDeadLetters(
       tx,
       publisher,
-      claimed.filter((row) => dead.has(row.id)),
+      outcomes.filter(dead).map(({ row }) => row),
     )
     const completed = completedOf(settled, lanes)
     return { ...completed, woken: completed.woken || released }

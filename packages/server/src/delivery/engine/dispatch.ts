@@ -108,7 +108,7 @@ function createSends(deps: Deps, { heartbeat, due, counts, slots, gates, keep }:
     try {
       if (age() > LEASE_SECONDS * 1000 - LEASE_LEFT_MIN_MS || !heartbeat.alive()) return undefined
       const outcome = await send(row, databaseNow(clock))
-      gates.learn(row.lane_id, outcome.next.kind === 'succeeded', outcome.durationMs)
+      gates.learn(row.lane_id, outcome)
       counts.count(row, outcome.next.kind === 'succeeded')
       metrics.attempts.inc({ outcome: outcome.next.kind })
       metrics.attemptSeconds.observe(outcome.durationMs / 1000)

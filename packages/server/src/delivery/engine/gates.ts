@@ -1,8 +1,11 @@
 import { LRUCache } from 'lru-cache'
 import type { Claimed } from './claim.ts'
+import type { Outcome } from './complete.ts'
 
 /** How much work of a lane a process takes at once: as much as it can send in this time. */
 const AHEAD_MS = 250
+/** A destination that takes longer for a batch is slow. */
+const BATCH_MS = 1_000
 const AHEAD_ROWS_MAX = 512
 /** The weight of the newest response in the average time of a lane. */
 const NEWEST = 0.2
@@ -34,12 +37,17 @@ export interface Concurrency {
 
 /**
  * How many requests at once each lane may have: one more after each fast response, up to the most; one after a failure,
- * and twice as many after each success until it is the usual number again.
+ * and twice as many after each success until it is the usual number again. A batch is one request, so a lane that is
+ * written in batches may have as many deliveries as fit into one.
  */
 function createCaps({ usual, most }: Concurrency) {
   const caps = new LRUCache<string, number>({ max: LANES_KNOWN_MAX })
+  const batches = new LRUCache<string, number>({ max: LANES_KNOWN_MAX })
   return {
-    of: (laneId: string): number => caps.get(laneId) ?? usual,
+    of: (laneId: string): number => batches.get(laneId) ?? caps.get(laneId) ?? usual,
+    batchOf: (laneId: string): number | undefined => batches.get(laneId),
+    learnBatch: (laneId: string, most: number): void => void batches.set(laneId, most),
+    forgetBatch: (laneId: string): void => void batches.delete(laneId),
     learn(laneId: string, succeeded: boolean, durationMs: number): void {
       const cap = caps.get(laneId) ?? usual
       if (!succeeded) caps.set(laneId, 1)
@@ -76,13 +84,22 @@ export function createGates(concurrency: Concurrency) {
 
     /** How many rows of a lane this process may hold, if it alone holds any; 0 for no more than the cap. */
     ahead(laneId: string, cap: number): number {
+      const batch = caps.batchOf(laneId)
+      if (batch !== undefined) return batch
       const paceMs = paces.get(laneId)
       if (paceMs === undefined || waiting >= WAITING_MAX) return 0
       const rows = Math.floor((cap * AHEAD_MS) / Math.max(paceMs, 0.1))
       return rows > cap ? Math.min(rows, AHEAD_ROWS_MAX) : 0
     },
 
-    learn(laneId: string, succeeded: boolean, durationMs: number): void {
+    learn(laneId: string, { next, durationMs, batchMax }: Outcome): void {
+      if (batchMax !== null && durationMs <= BATCH_MS) {
+        caps.learnBatch(laneId, batchMax)
+        return
+      }
+      // A slow one holds its places for long: it gets no more of them than a URL.
+      caps.forgetBatch(laneId)
+      const succeeded = next.kind === 'succeeded'
       caps.learn(laneId, succeeded, durationMs)
       const before = paces.get(laneId) ?? durationMs
       if (!succeeded) return void paces.delete(laneId)

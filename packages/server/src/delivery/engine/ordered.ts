@@ -11,22 +11,30 @@ export interface Sequence {
 
 const FIRST: Sequence = { tenant_id: '', webhook_id: '', ordering_key: '' }
 
+/** A sequence of which a delivery has ended. */
+export interface Ended extends Sequence {
+  /** Of the delivery, if it was the first: only then it was sent. Null to look from the beginning. */
+  place: number | null
+}
+
 /**
  * Makes the next delivery of each sequence due, after the one before it has ended. The caller has locked the lanes: a
- * fan-out that adds to a sequence either sees the end, or is seen here.
+ * fan-out that adds to a sequence either sees the end, or is seen here. It is looked for behind the place of the one that
+ * ended: while a long transaction keeps the dead index entries of thousands before it, they are not read.
  * @returns whether any became due
  */
-export async function releaseNext(tx: Db, ended: readonly Sequence[]): Promise<boolean> {
+export async function releaseNext(tx: Db, ended: readonly Ended[]): Promise<boolean> {
   const keyed = ended.filter(({ ordering_key }) => ordering_key !== null)
   if (keyed.length === 0) return false
   const released = await tx.query<LaneRef>(sql`
     update deliveries d set next_at = now() from (
       select n.* from (
         select distinct * from unnest(${keyed.map((each) => each.tenant_id)}::text[], ${keyed.map((each) => each.webhook_id)}::text[],
-          ${keyed.map((each) => each.ordering_key)}::text[]) as s(tenant_id, webhook_id, ordering_key)) s
+          ${keyed.map((each) => each.ordering_key)}::text[], ${keyed.map((each) => each.place ?? 0)}::bigint[])
+          as s(tenant_id, webhook_id, ordering_key, place)) s
       cross join lateral (
         select f.tenant_id, f.webhook_id, f.id, f.next_at from deliveries f
-        where f.tenant_id = s.tenant_id and f.webhook_id = s.webhook_id and f.ordering_key = s.ordering_key
+        where f.tenant_id = s.tenant_id and f.webhook_id = s.webhook_id and f.ordering_key = s.ordering_key and f.place > s.place
         order by f.place limit 1) n
       where n.next_at = 'infinity') n
     where d.tenant_id = n.tenant_id and d.webhook_id = n.webhook_id and d.id = n.id
@@ -67,7 +75,8 @@ export function createReleaseOfStranded(db: Db) {
     if (stranded.length === 0) return 0
     return db.tx(async (tx) => {
       await lockLanes(tx, stranded)
-      return (await releaseNext(tx, stranded)) ? stranded.length : 0
+      const whole = stranded.map((each) => ({ ...each, place: null }))
+      return (await releaseNext(tx, whole)) ? stranded.length : 0
     })
   }
 }

@@ -1,7 +1,7 @@
 import { type Db, sql } from '../../platform/db/db.ts'
 import { countEnded } from '../../platform/events/counters.ts'
 import { newId } from '../../platform/ids.ts'
-import { CLAIMED_FIELDS, type Claim, type Claimed, HELD, LEASE_SECONDS, LIMIT } from './claim.ts'
+import { CLAIMED_FIELDS, type Claim, type Claimed, EVENT_OF, HELD, LEASE_SECONDS, LIMIT, WEBHOOK_OF } from './claim.ts'
 
 /** An event and a webhook that subscribes to it. */
 export interface Match {
@@ -173,8 +173,8 @@ export async function writeDeliveries(tx: Db, batch: Batch): Promise<NewClaim | 
       where l.tenant_id = w.tenant_id and l.id = w.webhook_id)
     select ${CLAIMED_FIELDS}, false as slow, room.cap, extract(epoch from clock_timestamp())::float8 * 1000 as now_ms
     from d join room on room.id = d.webhook_id
-      join webhooks w on w.tenant_id = d.tenant_id and w.id = d.webhook_id
-      join events e on e.tenant_id = d.tenant_id and e.id = d.event_id
+      cross join lateral (${WEBHOOK_OF(sql`d`)}) w
+      cross join lateral (${EVENT_OF(sql`d`)}) e
     where d.lease_id is not null`)
   const clock = { ms: rows[0]?.now_ms ?? 0, readAt: performance.now() }
   if (missed.length > 0) await recordMissed(tx, missed, now)

@@ -28,7 +28,7 @@ export interface FeedPortion {
   more: boolean
   /** How many places were looked at that still have their event. */
   kept: number
-  /** Everything read here is durable when the database's log is on disk up to this position. */
+  /** Everything read here is durable when the database's log is durable up to this position. */
   written: string
 }
 
@@ -53,6 +53,10 @@ function fits({ appId, subscriberId, types }: FeedFilter) {
     and (${types}::text[] is null or ${families} && ${types}::text[])`
 }
 
+/** The event of a place `f`, looked up by its key whatever old statistics tell the planner: `limit` sees to it. */
+const eventOf = (tenantId: Id<'ten'>) =>
+  sql`select * from events where tenant_id = ${tenantId} and id = f.event_id limit 1`
+
 /**
  * The events after a place, in the feed's order. Cut where their text gets long, measured before any of it is read.
  * Undefined where the tenant has had no event yet.
@@ -69,7 +73,7 @@ export async function readPortion(
     with scanned as materialized (
       select f.seq, f.event_id, e.id, count(e.id) over (order by f.seq) as nth, octet_length(e.body) as bytes, ${fits(filter)} as fits
       from (select seq, event_id from feed where tenant_id = ${tenantId} and seq > ${after} order by seq limit ${places}) f
-      left join events e on e.tenant_id = ${tenantId} and e.id = f.event_id),
+      left join lateral (${eventOf(tenantId)}) e on true),
     fitting as (
       select seq, event_id, nth, row_number() over (order by seq) as place, sum(bytes) over (order by seq) - bytes as bytes_before
       from scanned where id is not null and fits),
@@ -97,7 +101,7 @@ export function findEvent(db: Db, scope: AppScope, id: Id<'evt'>): Promise<{ bod
   return db.one(sql`select body from events where ${inScope(scope)} and id = ${id}`)
 }
 
-/** Where a tenant's feed ends, and up to where the log must be on disk for that to be durable; undefined before its first event. */
+/** Where a tenant's feed ends, and up to where the log must be durable for that; undefined before its first event. */
 export function findHead(db: Db, tenantId: Id<'ten'>): Promise<{ head: number; written: string } | undefined> {
   return db.one(sql`
     select seq as head, pg_current_wal_insert_lsn()::text as written from feed_heads where tenant_id = ${tenantId}`)
@@ -115,7 +119,7 @@ export async function placeBeforeLast(db: Db, filter: FeedFilter, count: number)
     with scanned as materialized (
       select f.seq, ${fits(filter)} as fits
       from (select seq, event_id from feed where tenant_id = ${filter.tenantId} order by seq desc limit ${places}) f
-      join events e on e.tenant_id = ${filter.tenantId} and e.id = f.event_id)
+      cross join lateral (${eventOf(filter.tenantId)}) e)
     select (select seq from scanned where fits order by seq desc offset ${count - 1} limit 1) as nth,
       (select min(seq) from scanned) as oldest`)
   return Math.max(0, (row?.nth ?? row?.oldest ?? 1) - 1)
@@ -132,13 +136,16 @@ export function findPlace(
 }
 
 /**
- * Waits until the database's log is on disk up to `written`. The fan-out that gives events their places does not wait for the
- * disk: lost in a crash, it would give them anew, and a reader who was told of them before would miss events.
+ * Waits until the database's log is durable up to `written`: on disk, and on its synchronous standbys where there are any. The
+ * fan-out that gives events their places waits for neither: lost in a crash or a failover, it would give them anew, and a
+ * reader who was told of them before would miss events.
  */
 export async function awaitDurable(db: Db, written: string): Promise<void> {
-  // A commit waits for the disk if its transaction wrote something: the shortest of records, which nobody reads.
+  // A commit waits for both if its transaction wrote something: the shortest of records, which nobody reads. Only PostgreSQL
+  // itself knows how far the standbys are: its view of them is closed to roles such as ours.
   await db.run(sql`
-    select pg_logical_emit_message(true, 'halfkey', '') where pg_current_wal_flush_lsn() < ${written}::pg_lsn`)
+    select pg_logical_emit_message(true, 'halfkey', '')
+    where pg_current_wal_flush_lsn() < ${written}::pg_lsn or current_setting('synchronous_standby_names') <> ''`)
 }
 
 /**

@@ -66,7 +66,7 @@ test('a link opens the portal of its subscriber: add, choose, see, retry, rotate
   const first = await call('GET', '/subscriber')
   expect(ok(first)).toEqual({
     subscriber: { name: 'Ada Ltd' },
-    branding: { name: 'Acme', accentColor: '#1d4ed8' },
+    branding: { name: 'Acme', accentColor: '#1d4ed8', logoUrl: null },
     eventTypes: [{ name: PAID, description: 'A customer paid.', deprecated: false }],
     expiresAt: expect.any(String),
   })
@@ -357,10 +357,10 @@ test('branding is readable: white text has a contrast of at least 4.5 on the acc
     expectRefusal(await brand({ accentColor }), 'validation_failed', accentColor)
   // #767676 is the lightest grey that WCAG 2.2 accepts.
   for (const accentColor of ['#767676', '#000000', null])
-    expect(ok(await brand({ accentColor })).branding).toEqual({ name: null, accentColor })
-  expect(ok(await brand({ name: 'Acme' })).branding).toEqual({ name: 'Acme', accentColor: null })
+    expect(ok(await brand({ accentColor })).branding).toEqual({ name: null, accentColor, logo: null })
+  expect(ok(await brand({ name: 'Acme' })).branding).toEqual({ name: 'Acme', accentColor: null, logo: null })
   const { call } = await openPortal(service, tenant, await newSubscriber(tenant))
-  expect(ok(await call('GET', '/subscriber')).branding).toEqual({ name: 'Acme', accentColor: null })
+  expect(ok(await call('GET', '/subscriber')).branding).toEqual({ name: 'Acme', accentColor: null, logoUrl: null })
 })
 
 test('a repeat with an Idempotency-Key is the subscriber’s, not that of another with the same key', async () => {

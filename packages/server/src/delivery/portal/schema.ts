@@ -43,7 +43,7 @@ export const RevokedPortalLinks = z
 /** What a portal shows first: whose it is, how it looks, and what can be subscribed to. */
 export const Portal = z.object({
   subscriber: z.object({ name: z.string().nullable() }),
-  branding: z.object({ name: z.string(), accentColor: z.string().nullable() }),
+  branding: z.object({ name: z.string(), accentColor: z.string().nullable(), logoUrl: z.string().nullable() }),
   eventTypes: z.array(z.object({ name: z.string(), description: z.string().nullable(), deprecated: z.boolean() })),
   expiresAt: Time,
 })

@@ -9,6 +9,7 @@ import { type Id, isId, newId } from '../../platform/ids.ts'
 import { newPortalToken, portalTokenHash } from '../../platform/security/api-key.ts'
 import type { KeyHolder } from '../../platform/security/authenticator.ts'
 import { originProblem } from '../../platform/security/web-origin.ts'
+import { logoUrl } from '../../tenancy/apps/logo/service.ts'
 import { brandingOf } from '../../tenancy/apps/service.ts'
 import { activeTypes } from '../event-types/service.ts'
 import { findSubscriber, lockSubscriber } from '../subscribers/service.ts'
@@ -121,7 +122,10 @@ export async function getPortal(deps: Deps, caller: Caller): Promise<Portal> {
   if (subscriber === undefined) throw fail('portal_link_invalid')
   return {
     subscriber: { name: subscriber.name },
-    branding: await brandingOf(deps, caller.tenantId, subscriber.app_id),
+    branding: {
+      ...(await brandingOf(deps, caller.tenantId, subscriber.app_id)),
+      logoUrl: await logoUrl(deps, caller.tenantId, subscriber.app_id),
+    },
     eventTypes: await activeTypes(deps.db, caller),
     expiresAt: new Date(caller.expiresAtMs ?? 0).toISOString(),
   }

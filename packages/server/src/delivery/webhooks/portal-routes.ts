@@ -52,7 +52,7 @@ export const portalWebhookRoutes: Route[] = [
       errors: ['webhook_url_blocked', 'webhook_limit_reached'],
       before: async (deps, { caller, body }) => {
         await checkChoice(deps, caller, body.events)
-        await checkUrls(deps, body, true)
+        await checkUrls(deps, caller, body, true)
       },
     },
     (deps, { caller, origin, body }) => createWebhook(deps, { caller, origin }, body),

@@ -9,6 +9,7 @@ const OF_THE_APP = {
   headers: true,
   oauth: true,
   clientCertificate: true,
+  destination: true,
 } as const
 
 export const PortalWebhook = Webhook.omit(OF_THE_APP)
@@ -19,13 +20,14 @@ export const RotatedPortalWebhook = PortalWebhookWithSecret.extend({
 /** What an app chooses for its subscriber, who sees it. */
 const CHOSEN_BY_THE_APP = { filter: true, format: true, payload: true } as const
 
-export const CreatePortalWebhook = CreateWebhook.omit({ ...OF_THE_APP, ...CHOSEN_BY_THE_APP })
+export const CreatePortalWebhook = CreateWebhook.omit({ ...OF_THE_APP, ...CHOSEN_BY_THE_APP }).required({ url: true })
 export const UpdatePortalWebhook = UpdateWebhook.omit({
   includeSubscribers: true,
   metadata: true,
   headers: true,
   oauth: true,
   clientCertificate: true,
+  destination: true,
   ...CHOSEN_BY_THE_APP,
 })
 

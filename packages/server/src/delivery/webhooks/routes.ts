@@ -60,7 +60,7 @@ export const webhookRoutes: Route[] = [
       status: 201,
       secret: true,
       errors: ['webhook_url_blocked', 'webhook_limit_reached'],
-      before: (deps, { body }) => checkUrls(deps, body, body.subscriberId != null),
+      before: (deps, { caller, body }) => checkUrls(deps, caller, body, body.subscriberId != null),
     },
     (deps, { caller, origin, body }) => createWebhook(deps, { caller, origin }, body),
   ),

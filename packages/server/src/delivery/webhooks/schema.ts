@@ -15,7 +15,8 @@ const Subscriptions = z
   .max(100)
   .meta({ uniqueItems: true, example: ['user.created', 'tx.*'] })
 const Url = z.string().min(1).max(URL_CHARS_MAX).meta({
-  description: 'An https URL with a public address. In development, `http` on loopback is also allowed.',
+  description:
+    'An https URL with a public address. In development, `http` on loopback is also allowed. Required without a `destination`.',
   example: 'https://example.com/hook',
 })
 const Description = z.string().max(500)
@@ -54,7 +55,9 @@ const Health = z
 export const Webhook = z
   .object({
     id: z.string().meta({ example: 'wh_01jb2m7x9kq4t8v6w0r3s5y1zk' }),
-    url: z.string(),
+    url: z.string().meta({
+      description: 'Where events are sent. With a `destination`: the URL of the queue, or where the objects are.',
+    }),
     events: z.array(z.string()),
     filter: Filter.nullable(),
     format: Format,
@@ -98,7 +101,7 @@ export const RotatedWebhook = Webhook.extend({ secret: Secret.nullable() }).meta
 
 export const CreateWebhook = z
   .strictObject({
-    url: Url,
+    url: Url.optional(),
     events: Subscriptions,
     filter: Filter.nullable().optional(),
     format: Format.optional(),

@@ -17,6 +17,7 @@ import { webhookSecretContext } from '../engine/send.ts'
 import { checkSubscriptions } from '../event-types/service.ts'
 import { findSubscriber, lockSubscriber } from '../subscribers/service.ts'
 import { changeOptions } from './options/change.ts'
+import { checkDestination, checkMayDirect, urlField, urlOf, urlOfNew } from './options/destination.ts'
 import type { CheckFilter, CreateWebhook, ListWebhooks, RotateWebhook, UpdateWebhook, Webhook } from './schema.ts'
 import * as store from './store.ts'
 
@@ -45,18 +46,25 @@ async function checkUrl(deps: Deps, field: string, url: string | undefined, ofSu
 
 /**
  * Rejects URLs that Halfkey may not send to. Needs the network, so it runs before the transaction. What the operator allows
- * beyond public addresses is not for subscribers. @throws webhook_url_blocked
+ * beyond public addresses is not for subscribers. @throws webhook_url_blocked, validation_failed, insufficient_scope
  */
-export async function checkUrls(deps: Deps, { url, oauth }: UpdateWebhook, ofSubscriber: boolean): Promise<void> {
-  await checkUrl(deps, 'url', url, ofSubscriber)
-  await checkUrl(deps, 'oauth.tokenUrl', oauth?.tokenUrl, ofSubscriber)
+export async function checkUrls(
+  deps: Deps,
+  caller: Caller,
+  input: UpdateWebhook,
+  ofSubscriber: boolean,
+): Promise<void> {
+  checkMayDirect(caller, input)
+  await checkUrl(deps, urlField(input), urlOf(input), ofSubscriber)
+  await checkUrl(deps, 'oauth.tokenUrl', input.oauth?.tokenUrl, ofSubscriber)
 }
 
-/** The same for a change of the caller's webhook. @throws not_found, webhook_url_blocked */
+/** The same for a change of the caller's webhook. @throws not_found */
 export async function checkNewUrls(deps: Deps, caller: Caller, id: string, input: UpdateWebhook): Promise<void> {
-  if (input.url === undefined && input.oauth == null) return
+  if (input.url === undefined && input.oauth == null && input.destination === undefined) return
+  checkMayDirect(caller, input)
   const { subscriber_id } = await findOwnWebhook(deps.db, caller, id)
-  await checkUrls(deps, input, subscriber_id !== null)
+  await checkUrls(deps, caller, input, subscriber_id !== null)
 }
 
 const checkEventNames = (db: Db, scope: AppScope, events: readonly string[]) =>
@@ -112,7 +120,7 @@ function refuseOfTenant(input: UpdateWebhook): void {
       'A webhook of a subscriber gets the events of that subscriber only.',
       'not_allowed',
     )
-  for (const option of ['headers', 'oauth', 'clientCertificate'] as const)
+  for (const option of ['headers', 'oauth', 'clientCertificate', 'destination'] as const)
     if (input[option] != null)
       throw invalid(
         option,
@@ -143,6 +151,8 @@ export async function createWebhook(
   input: CreateWebhook,
 ): Promise<Webhook & { secret: string }> {
   const { caller } = call
+  const url = urlOfNew(input)
+  checkDestination(input, null, true)
   checkFilter(input.filter)
   const { appId, subscriberId } = await ownerOf(deps, caller, input)
   await checkEventNames(deps.db, { tenantId: caller.tenantId, appId }, input.events)
@@ -155,7 +165,7 @@ export async function createWebhook(
     app_id: appId,
     subscriber_id: subscriberId,
     include_subscribers: input.includeSubscribers ?? false,
-    url: input.url,
+    url,
     events: input.events,
     filter: input.filter ?? null,
     filter_version: 0,
@@ -200,8 +210,7 @@ export async function listWebhooks(deps: Deps, caller: Caller, query: ListWebhoo
 }
 
 function changedRow(before: store.WebhookRow, input: UpdateWebhook): store.WebhookRow {
-  const row = { ...before }
-  if (input.url !== undefined) row.url = input.url
+  const row = { ...before, url: urlOf(input) ?? before.url }
   if (input.events !== undefined) row.events = input.events
   if (input.filter !== undefined) {
     row.filter = input.filter
@@ -228,6 +237,7 @@ export async function updateWebhook(deps: Deps, call: Call, id: string, input: U
     if (input.events !== undefined)
       await checkEventNames(tx, { tenantId: before.tenant_id, appId: before.app_id }, input.events)
     if (before.subscriber_id !== null) refuseOfTenant(input)
+    checkDestination(input, before.options?.destination ?? null, false)
     const row = changedRow(before, input)
     Object.assign(row, await changeOptions(deps, before, input, row.url))
     row.updated_at = deps.now()

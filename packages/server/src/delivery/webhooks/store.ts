@@ -49,7 +49,7 @@ export function toWebhook(row: WebhookRow, recent: RecentAttempts = NO_ATTEMPTS)
     row,
     'id url events filter format payload description status disabled_reason secret_last4 previous_secret_until app_id subscriber_id include_subscribers metadata created_at updated_at',
   )
-  return { ...shown, health: healthOf(recent), ...(row.options ?? NO_OPTIONS) }
+  return { ...shown, health: healthOf(recent), ...NO_OPTIONS, ...row.options }
 }
 
 /** The same with its recent attempts. */

@@ -4,7 +4,7 @@ import { DnsFailure } from './failure.ts'
 import { AddressPolicy } from './policy.ts'
 import type { ForwardProxy } from './proxy.ts'
 import { HostResolver } from './resolver.ts'
-import { Send, type SendRequest, type SendResult } from './send.ts'
+import { type Method, Send, type SendRequest, type SendResult } from './send.ts'
 import { Router } from './targets.ts'
 
 export { EgressRefused } from './policy.ts'
@@ -49,6 +49,8 @@ export interface Egress {
   assertAllowed(url: string, publicOnly?: boolean): Promise<void>
   /** Sends one POST, after checking the URL again. Follows no redirects and never throws. Settles within `timeoutMs` and a little slack. */
   post(request: SendRequest): Promise<SendResult>
+  /** The same with PUT. */
+  put(request: SendRequest): Promise<SendResult>
   stats(): EgressStats
   /** Refuses further sends, ends those in flight with error `shutting down`, and closes all connections. */
   close(): Promise<void>
@@ -64,6 +66,20 @@ export function createEgress(options: EgressOptions): Egress {
   const sends = new Set<Send>()
   let isClosed = false
 
+  function send(method: Method, request: SendRequest): Promise<SendResult> {
+    if (isClosed) return Promise.resolve(notSent('shutting down'))
+    if (sends.size >= SENDS_MAX) return Promise.resolve(notSent('sender overloaded'))
+    return new Promise((resolve) => {
+      const router = request.publicOnly === true ? unlisted : listed
+      const begun = new Send(connections, router, method, request, (result, settled) => {
+        sends.delete(settled)
+        resolve(result)
+      })
+      sends.add(begun)
+      begun.start()
+    })
+  }
+
   return {
     async assertAllowed(url, publicOnly = false) {
       try {
@@ -73,19 +89,8 @@ export function createEgress(options: EgressOptions): Egress {
       }
     },
 
-    post(request) {
-      if (isClosed) return Promise.resolve(notSent('shutting down'))
-      if (sends.size >= SENDS_MAX) return Promise.resolve(notSent('sender overloaded'))
-      return new Promise((resolve) => {
-        const router = request.publicOnly === true ? unlisted : listed
-        const send = new Send(connections, router, request, (result, settled) => {
-          sends.delete(settled)
-          resolve(result)
-        })
-        sends.add(send)
-        send.start()
-      })
-    },
+    post: (request) => send('POST', request),
+    put: (request) => send('PUT', request),
 
     stats: () => ({
       sendsInFlight: sends.size,

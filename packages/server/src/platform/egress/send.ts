@@ -1,4 +1,4 @@
-// One POST from its start to its verdict.
+// One POST or PUT from its start to its verdict.
 import { Attempt } from './attempt.ts'
 import { type ClientIdentity, type Connection, type Connections, identityKey } from './connections.ts'
 import { describeFailure, interimStatusOf, isConnectionClosed, TIMEOUT } from './failure.ts'
@@ -9,7 +9,9 @@ const CONNECT_PATIENCE_MS = 4_000
 /** and at most this share of the send's time, so that the last address still has some. */
 const CONNECT_PATIENCE_SHARE = 0.2
 
-/** A POST to an address a customer chose. */
+export type Method = 'POST' | 'PUT'
+
+/** A request to an address a customer chose. */
 export interface SendRequest {
   url: string
   /** sent as they are; the guard adds accept-encoding, host and content-length */
@@ -25,7 +27,7 @@ export interface SendRequest {
   publicOnly?: boolean
 }
 
-/** The result of a POST. All but `answer` can be stored and shown to the customer unchanged. */
+/** The result of a request. All but `answer` can be stored and shown to the customer unchanged. */
 export interface SendResult {
   /** a 2xx status line came in time */
   ok: boolean
@@ -40,10 +42,11 @@ export interface SendResult {
   durationMs: number
 }
 
-/** Drives one POST over as many connections as it needs; `settle` is called exactly once. */
+/** Drives one request over as many connections as it needs; `settle` is called exactly once. */
 export class Send {
   readonly connections: Connections
   readonly #router: Router
+  readonly #method: Method
   readonly #request: SendRequest
   readonly #settle: (result: SendResult, send: Send) => void
   readonly #startedAt = performance.now()
@@ -57,11 +60,13 @@ export class Send {
   constructor(
     connections: Connections,
     router: Router,
+    method: Method,
     request: SendRequest,
     settle: (result: SendResult, send: Send) => void,
   ) {
     this.connections = connections
     this.#router = router
+    this.#method = method
     this.#request = request
     this.#settle = settle
   }
@@ -167,7 +172,7 @@ export class Send {
     connection.client.dispatch(
       {
         path: this.#plan?.path ?? '/',
-        method: 'POST',
+        method: this.#method,
         // Bodies are never inflated, so none should come deflated.
         headers: { ...headers, 'accept-encoding': 'identity' },
         body,

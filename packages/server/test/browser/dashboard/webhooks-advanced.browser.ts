@@ -84,7 +84,7 @@ test('the list shows the health of each webhook', async () => {
   await look('webhooks-health')
 })
 
-test('a filter and a format are set, and what the server says of a filter stands beside it', async () => {
+test('a filter, a format and the events for subscribers are set, and what the server says of a filter stands beside it', async () => {
   const tenant = await newTenant()
   const receiver = await newReceiver()
   const { id } = await subscribe(tenant, receiver.url)
@@ -105,9 +105,11 @@ test('a filter and a format are set, and what the server says of a filter stands
   await page.getByRole('option', { name: 'CloudEvents, binary' }).click()
   await page.getByRole('combobox', { name: 'Payload' }).click()
   await page.getByRole('option', { name: 'Without data (thin)' }).click()
+  await page.getByRole('switch', { name: 'Also events for subscribers' }).click()
   await save()
   await page.getByText('Changes saved', { exact: true }).first().waitFor()
-  const set = { filter: { path: 'data.email', prefix: 'ada@' }, format: 'cloudevents_binary', payload: 'thin' }
+  const shape = { format: 'cloudevents_binary', payload: 'thin', includeSubscribers: true }
+  const set = { filter: { path: 'data.email', prefix: 'ada@' }, ...shape }
   expect(await record()).toMatchObject(set)
   await page.getByText('{"path":"data.email","prefix":"ada@"}').waitFor()
   await page.getByText('CloudEvents, binary, without data').waitFor()

@@ -8,6 +8,7 @@ export interface Content {
   filter: string
   format: Webhook['format']
   payload: Webhook['payload']
+  includeSubscribers: boolean
 }
 
 const FORMATS: readonly (Option & { value: Webhook['format'] })[] = [
@@ -28,21 +29,23 @@ export function formatInWords({ format, payload }: Pick<Webhook, 'format' | 'pay
 }
 
 /** What a form begins with. */
-export function contentOf({ filter, format, payload }: Webhook): Content {
-  return { filter: filter === null ? '' : JSON.stringify(filter, null, 2), format, payload }
+export function contentOf({ filter, format, payload, includeSubscribers }: Webhook): Content {
+  return { filter: filter === null ? '' : JSON.stringify(filter, null, 2), format, payload, includeSubscribers }
 }
 
 /** The changes as an update sends them. */
-export function contentChanges({ filter, format, payload }: Partial<Content>) {
-  return {
-    ...(filter === undefined ? {} : { filter: parsedJson(filter) }),
-    ...(format === undefined ? {} : { format }),
-    ...(payload === undefined ? {} : { payload }),
-  }
+export function contentChanges({ filter, ...others }: Partial<Content>) {
+  return { ...(filter === undefined ? {} : { filter: parsedJson(filter) }), ...others }
 }
 
-/** The fields of which events a webhook gets and how they are sent. */
-export const CONTENT_FIELDS: FormField<Content>[] = [
+const SUBSCRIBERS_FIELD: FormField<Content> = {
+  name: 'includeSubscribers',
+  label: 'Also events for subscribers',
+  kind: 'switch',
+  help: 'Sends this webhook the events that you publish for subscribers, too. Subscribers’ own webhooks always get theirs.',
+}
+
+const fieldsOf = (webhook: Webhook): FormField<Content>[] => [
   {
     name: 'filter',
     label: 'Filter',
@@ -60,7 +63,13 @@ export const CONTENT_FIELDS: FormField<Content>[] = [
     validate: (text) => problemOfJson(text, '{"path": "data.total", "gte": "100.00"}'),
     partName: (part) => part,
   },
-  { name: 'format', label: 'Format', kind: 'select', options: FORMATS },
+  {
+    name: 'format',
+    label: 'Format',
+    kind: 'select',
+    // Its parts are headers, which queues and buckets have no room for.
+    options: FORMATS.filter(({ value }) => value !== 'cloudevents_binary' || webhook.destination === null),
+  },
   {
     name: 'payload',
     label: 'Payload',
@@ -69,3 +78,7 @@ export const CONTENT_FIELDS: FormField<Content>[] = [
     help: 'Thin events have empty data. Your receiver gets the data from the API.',
   },
 ]
+
+/** The fields of which events a webhook gets and how they are sent. A subscriber's webhook gets that subscriber's alone. */
+export const contentFields = (webhook: Webhook): FormField<Content>[] =>
+  webhook.subscriberId === null ? [...fieldsOf(webhook), SUBSCRIBERS_FIELD] : fieldsOf(webhook)

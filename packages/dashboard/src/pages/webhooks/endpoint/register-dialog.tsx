@@ -2,7 +2,7 @@ import type { WebhookWithSecret } from '@halfkey/sdk'
 import { useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { api } from '../../../api.ts'
+import { allows, api } from '../../../api.ts'
 import { Form } from '../../../components/form/form.tsx'
 import { type FormField, widenFields } from '../../../components/form/form-field.ts'
 import { Dialog } from '../../../components/layout/dialog.tsx'
@@ -10,16 +10,22 @@ import { CodeBlock, Secret } from '../../../components/records/copy.tsx'
 import { useAppOptions } from '../../../components/records/use-apps.ts'
 import { useSession } from '../../../shell/session-context.ts'
 import { receiverSnippet } from '../snippets.ts'
+import { destinationOf, NO_TARGET, TARGET_FIELDS, type Target } from './destination-fields.ts'
 import { type Endpoint, endpointFields, endpointOf } from './endpoint-fields.tsx'
 
 const ALL_APPS = ''
 
-type NewEndpoint = Endpoint & { appId: string }
+type NewEndpoint = Endpoint & Target & { appId: string }
 
 function useFields(): FormField<NewEndpoint>[] {
   const { session } = useSession()
   const apps = useAppOptions()
-  const fields = widenFields<NewEndpoint, Endpoint>(endpointFields(session.environment))
+  const [url, ...others] = widenFields<NewEndpoint, Endpoint>(endpointFields(session.environment)) as [
+    FormField<NewEndpoint>,
+    ...FormField<NewEndpoint>[],
+  ]
+  const targets = allows(session, 'destinations:write') ? widenFields<NewEndpoint, Target>(TARGET_FIELDS) : []
+  const fields = [...targets, { ...url, shown: ({ kind }: NewEndpoint) => kind === 'url' }, ...others]
   if (session.appId !== null || apps.length < 2) return fields
   const all = { value: ALL_APPS, label: 'All apps and tenant events' }
   return [...fields, { name: 'appId', label: 'App', kind: 'select', options: [all, ...apps] }]
@@ -30,12 +36,12 @@ function RegisterForm({ onMade, onCancel }: { onMade: (made: WebhookWithSecret) 
   return (
     <Form
       fields={useFields()}
-      values={{ ...endpointOf(), appId: ALL_APPS }}
+      values={{ ...endpointOf(), ...NO_TARGET, appId: ALL_APPS }}
       action="Register"
       onCancel={onCancel}
-      onSubmit={async ({ url, events, description, appId }) => {
+      onSubmit={async ({ url, events, description, appId, ...target }) => {
         const made = await api.webhooks.create({
-          url: url.trim(),
+          ...(target.kind === 'url' ? { url: url.trim() } : destinationOf(target)),
           events: events as never,
           description: description.trim() || null,
           ...(appId === ALL_APPS ? {} : { appId }),
@@ -44,6 +50,21 @@ function RegisterForm({ onMade, onCancel }: { onMade: (made: WebhookWithSecret) 
         await queryClient.invalidateQueries({ queryKey: ['webhooks'] })
       }}
     />
+  )
+}
+
+function ExampleReceiver({ url }: { url: string }) {
+  return (
+    <div className="flex min-w-0 flex-col gap-2">
+      <h3 className="text-sm font-medium">Example receiver</h3>
+      <p className="text-sm text-soft">
+        It uses the SDK, which is not on npm yet.{' '}
+        <a href="/docs/sdk#installing" target="_blank" rel="noreferrer" className="text-accent underline">
+          How to install the SDK
+        </a>
+      </p>
+      <CodeBlock label="receiver" text={receiverSnippet(url)} />
+    </div>
   )
 }
 
@@ -81,16 +102,7 @@ export function RegisterDialog({ open, onClose }: { open: boolean; onClose: () =
               void navigate({ to: '/webhooks/$webhookId', params: { webhookId: made.id } } as never)
             }}
           />
-          <div className="flex min-w-0 flex-col gap-2">
-            <h3 className="text-sm font-medium">Example receiver</h3>
-            <p className="text-sm text-soft">
-              It uses the SDK, which is not on npm yet.{' '}
-              <a href="/docs/sdk#installing" target="_blank" rel="noreferrer" className="text-accent underline">
-                How to install the SDK
-              </a>
-            </p>
-            <CodeBlock label="receiver" text={receiverSnippet(made.url)} />
-          </div>
+          {made.destination === null ? <ExampleReceiver url={made.url} /> : null}
         </div>
       )}
     </Dialog>

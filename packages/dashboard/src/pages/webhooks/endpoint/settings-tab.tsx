@@ -9,20 +9,19 @@ import { Card } from '../../../components/layout/card.tsx'
 import { ConfirmButton } from '../../../components/layout/confirm-button.tsx'
 import { useToast } from '../../../components/layout/toast.tsx'
 import { useSession } from '../../../shell/session-context.ts'
+import { DestinationCard } from '../destination.tsx'
 import { ReadOnly } from '../read-only.tsx'
 import { useSetStatus } from '../set-status.ts'
 import { AdvancedCard } from './advanced-card.tsx'
-import { CONTENT_FIELDS, type Content, contentChanges, contentOf } from './content-fields.tsx'
+import { type Content, contentChanges, contentFields, contentOf } from './content-fields.tsx'
 import { type Endpoint, endpointFields, endpointOf } from './endpoint-fields.tsx'
 import { SecretCard } from './secret-card.tsx'
 
 type Settings = Endpoint & Content
 
-function fieldsOf(environment: 'development' | 'production'): FormField<Settings>[] {
-  return [
-    ...widenFields<Settings, Endpoint>(endpointFields(environment)),
-    ...widenFields<Settings, Content>(CONTENT_FIELDS),
-  ]
+function fieldsOf(webhook: Webhook, environment: 'development' | 'production'): FormField<Settings>[] {
+  const fields = endpointFields(environment).filter(({ name }) => name !== 'url' || webhook.destination === null)
+  return [...widenFields<Settings, Endpoint>(fields), ...widenFields<Settings, Content>(contentFields(webhook))]
 }
 
 function EditCard({ webhook }: { webhook: Webhook }) {
@@ -31,11 +30,15 @@ function EditCard({ webhook }: { webhook: Webhook }) {
   const { done } = useToast()
   return (
     <Card
-      title="Endpoint"
-      description="Waiting deliveries are also sent to the new URL, in the new format. A new filter applies to later events."
+      title={webhook.destination === null ? 'Endpoint' : 'Events'}
+      description={
+        webhook.destination === null
+          ? 'Waiting deliveries are also sent to the new URL, in the new format. A new filter applies to later events.'
+          : 'Waiting deliveries are also sent in the new format. A new filter applies to later events.'
+      }
     >
       <Form<Settings>
-        fields={fieldsOf(session.environment)}
+        fields={fieldsOf(webhook, session.environment)}
         values={{ ...endpointOf(webhook), ...contentOf(webhook) }}
         action="Save changes"
         stays
@@ -116,7 +119,11 @@ export function SettingsTab({ webhook, mayWrite }: { webhook: Webhook; mayWrite:
   return (
     <>
       <EditCard key={webhook.id} webhook={webhook} />
-      <AdvancedCard key={`advanced ${webhook.id}`} webhook={webhook} />
+      {webhook.destination === null ? (
+        <AdvancedCard key={`advanced ${webhook.id}`} webhook={webhook} />
+      ) : (
+        <DestinationCard webhook={webhook} destination={webhook.destination} />
+      )}
       <StatusCard webhook={webhook} />
       <SecretCard webhook={webhook} />
       <DeleteCard webhook={webhook} />

@@ -3,7 +3,7 @@ import { eventually, type Service, startService, type Tenant } from '../../../..
 import { answer, type Receiver, startReceiver } from '../../../../test/harness/receiver.ts'
 import type { Id } from '../../../platform/ids.ts'
 import { createUser, deliveriesIn, insertDue, subscribe } from '../delivery.fixture.ts'
-import { type Count, recordAttempts, sweepAlerts } from './alerts.ts'
+import { type Count, createSweepOfAlerts, forgetOldMinutes, recordAttempts } from './alerts.ts'
 
 const receivers: Receiver[] = []
 let service: Service
@@ -34,7 +34,11 @@ const age = (webhookId: string, minutes: number) =>
     minutes,
   ])
 
-const sweep = () => service.deps.db.tx((tx) => sweepAlerts(tx, service.deps))
+const sweep = () =>
+  service.deps.db.tx(async (tx) => {
+    await forgetOldMinutes(tx)
+    await createSweepOfAlerts(service.deps)(tx)
+  })
 
 interface Alert {
   type: string

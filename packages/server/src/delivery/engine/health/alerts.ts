@@ -72,7 +72,12 @@ async function end(tx: Db, publisher: Publisher, row: Judged, since: Date): Prom
   await publish(tx, publisher, { tenantId: row.tenant_id, appId: row.app_id, type: 'webhook.recovered', data })
 }
 
-type Looked = Pick<Count, 'tenantId' | 'webhookId'>
+interface Looked {
+  tenantId: string
+  webhookId: string
+}
+
+const FIRST: Looked = { tenantId: '', webhookId: '' }
 
 /** Compares webhooks with the thresholds. */
 async function judge(tx: Db, publisher: Publisher, webhooks: readonly Looked[]): Promise<void> {
@@ -108,16 +113,26 @@ export async function recordAttempts(tx: Db, publisher: Publisher, counts: reado
   await judge(tx, publisher, sorted)
 }
 
-/**
- * Ends episodes that end because time passes, and forgets old minutes. A webhook that was disabled has had its own event:
- * its episode ends without one.
- */
-export async function sweepAlerts(tx: Db, publisher: Publisher): Promise<number> {
+/** Forgets minutes outside the window, and the episodes of webhooks that were disabled: those have had an event of their own. */
+export async function forgetOldMinutes(tx: Db): Promise<number> {
   await tx.run(sql`delete from webhook_minutes where minute < now() - ${WINDOW_MINUTES + 5} * interval '1 minute'`)
-  await tx.run(sql`
+  return tx.run(sql`
     delete from webhook_alerts a using webhooks w where w.tenant_id = a.tenant_id and w.id = a.webhook_id and w.status = 'disabled'`)
-  const open = await tx.query<Looked>(sql`
-    select tenant_id as "tenantId", webhook_id as "webhookId" from webhook_alerts order by since limit ${EPISODES_A_SWEEP}`)
-  if (open.length > 0) await judge(tx, publisher, open)
-  return open.length
+}
+
+/** Looks through the open episodes, some at a time, and ends those that end because time passes. */
+export function createSweepOfAlerts(publisher: Publisher) {
+  /** The last episode of the look before; the next one begins behind it. */
+  let behind: Looked = FIRST
+
+  /** @returns how many were looked at */
+  return async function sweepAlerts(tx: Db): Promise<number> {
+    const open = await tx.query<Looked>(sql`
+      select tenant_id as "tenantId", webhook_id as "webhookId" from webhook_alerts
+      where (tenant_id, webhook_id) > (${behind.tenantId}, ${behind.webhookId})
+      order by tenant_id, webhook_id limit ${EPISODES_A_SWEEP}`)
+    if (open.length > 0) await judge(tx, publisher, open)
+    behind = open.length === EPISODES_A_SWEEP ? (open.at(-1) as Looked) : FIRST
+    return open.length
+  }
 }

@@ -27,19 +27,44 @@ export interface ClientCertificate {
   expiresAt: string
 }
 
+/** An SQS queue. */
+export interface SqsDestination {
+  type: 'sqs'
+  queueUrl: string
+  region: string
+  accessKeyId: string
+  secretAccessKey: string
+}
+
+/** An S3-compatible bucket. The webhook's URL is where its objects go. */
+export interface S3Destination {
+  type: 's3'
+  bucket: string
+  prefix: string | null
+  region: string
+  /** The service's URL; null for Amazon's own. */
+  endpoint: string | null
+  /** The bucket is part of the path, not of the host. */
+  forcePathStyle: boolean
+  accessKeyId: string
+  secretAccessKey: string
+}
+
 /** What the requests to one webhook carry or use beside the signature. Sealed at rest as a whole. */
 export interface WebhookOptions {
   /** Names as they are sent, with their values. No two names are equal in lower case. */
   headers: [name: string, value: string][]
   oauth: OAuthClient | null
   clientCertificate: ClientCertificate | null
+  /** Null for a webhook that posts to its URL. With a destination, there are no other options. */
+  destination: SqsDestination | S3Destination | null
 }
 
 /** The context that options are sealed for: sealed options copied to another webhook do not open. */
 const optionsContext = (tenantId: string, webhookId: string) => ['webhook options', tenantId, webhookId]
 
 /** Whose options they are. */
-interface Owner {
+export interface Owner {
   tenantId: string
   webhookId: string
 }
@@ -51,7 +76,9 @@ export function sealOptions(keys: KeyProvider, owner: Owner, options: WebhookOpt
 
 /** Undoes `sealOptions`. @throws Error for bytes that were sealed for another webhook */
 export async function openOptions(keys: KeyProvider, owner: Owner, sealed: Buffer): Promise<WebhookOptions> {
-  return JSON.parse((await open(keys, sealed, optionsContext(owner.tenantId, owner.webhookId))).toString())
+  const text = (await open(keys, sealed, optionsContext(owner.tenantId, owner.webhookId))).toString()
+  // Earlier releases stored no destination.
+  return { destination: null, ...JSON.parse(text) }
 }
 
 /**

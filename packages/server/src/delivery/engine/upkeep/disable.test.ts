@@ -154,3 +154,17 @@ test.concurrent('retention leaves what still waits, and a dead letter past its o
   await tenant.patch(`/webhooks/${id}`, { status: 'active' })
   await receiver.until('the one that waited', (got) => got.event.id === waiting.eventId)
 })
+
+test.concurrent('what waits for a webhook ends though thousands before it have been disabled for long', async () => {
+  const tenant = await service.newTenant()
+  const failing = await newReceiver(500)
+  const first = await subscribe(tenant, failing.url)
+  const last = await subscribe(tenant, failing.url)
+  await service.sql(
+    `insert into webhooks select (jsonb_populate_record(w, jsonb_build_object('id', left(w.id, -4) || to_char(n, 'FM0000'), 'status', 'disabled'))).* from webhooks w, generate_series(1, 2500) n
+     where w.tenant_id = $1 and w.id = $2`,
+    [tenant.tenantId, first.id],
+  )
+  await createUser(tenant)
+  await deliveriesIn(tenant, last.id, 'dead_letter', 1)
+})

@@ -2,7 +2,7 @@ import { type Db, isTransient, sql } from '../../../platform/db/db.ts'
 import type { Publisher } from '../../../platform/events/events.ts'
 import { announceDeadLetters, countGone, type DeadLetter, endGone } from '../complete.ts'
 import { type LaneRef, lockLanes, makeLanesDue } from '../lanes.ts'
-import { releaseNext, type Sequence } from '../ordered.ts'
+import { type Ended, releaseNext } from '../ordered.ts'
 
 export const HEARTBEAT_MS = 5_000
 const TRUST_MS = 10_000
@@ -112,7 +112,7 @@ function takeBack(db: Db, publisher: Publisher, found: readonly LostRow[]): Prom
     const rows = sql`unnest(${found.map((r) => r.tenant_id)}::text[], ${found.map((r) => r.webhook_id)}::text[], ${found.map((r) => r.id)}::text[],
       ${found.map((r) => r.lease_id)}::text[]) as o(tenant_id, webhook_id, id, lease_id)`
     const own = sql`d.tenant_id = o.tenant_id and d.webhook_id = o.webhook_id and d.id = o.id and d.lease_id = o.lease_id`
-    const ended = await tx.query<LaneRef & DeadLetter & Sequence>(sql`
+    const ended = await tx.query<LaneRef & DeadLetter & Ended>(sql`
       with gone as (
         delete from deliveries d using ${rows}
         where ${own} and (d.leases_lost + 1 >= ${LEASES_LOST_MAX} or d.lane_id <> d.webhook_id)
@@ -122,7 +122,7 @@ function takeBack(db: Db, publisher: Publisher, found: readonly LostRow[]): Prom
         select tenant_id, id, attempts, clock_timestamp(), 0, 'worker_lost' from gone),
       ended as (${endGone(sql`attempts + 1`)}),
       ${countGone(publisher.now())}
-      select g.tenant_id, g.webhook_id, g.id, g.lane_id, g.event_id, g.event_type, g.ordering_key, w.app_id
+      select g.tenant_id, g.webhook_id, g.id, g.lane_id, g.event_id, g.event_type, g.ordering_key, g.place, w.app_id
       from gone g join webhooks w on w.tenant_id = g.tenant_id and w.id = g.webhook_id`)
     const freed = await tx.query<LaneRef>(sql`
       update deliveries d set lease_id = null, lease_until = null, leases_lost = d.leases_lost + 1, next_at = now()

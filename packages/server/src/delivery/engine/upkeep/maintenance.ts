@@ -2,12 +2,12 @@ import { type Db, isOutage } from '../../../platform/db/db.ts'
 import type { Deps } from '../../../platform/deps.ts'
 import type { Publisher } from '../../../platform/events/events.ts'
 import { deleteExpiredAnswers } from '../../../platform/http/idempotency.ts'
-import { sweepAlerts } from '../health/alerts.ts'
+import { createSweepOfAlerts, forgetOldMinutes } from '../health/alerts.ts'
 import type { AttemptCounts } from '../health/attempt-counts.ts'
 import { createReleaseOfStranded } from '../ordered.ts'
 import type { Heartbeat } from './leases.ts'
 import { forgetDeadWorkers, reap, wakeStrandedLanes } from './leases.ts'
-import { deleteExpired, endPaused, removeDeleted, withSweepLock } from './sweep.ts'
+import { createEndOfHeld, deleteExpired, removeDeleted, withSweepLock } from './sweep.ts'
 
 const MINUTE_MS = 60_000
 const LOCK_SWEEP = 4_812_570_347
@@ -28,6 +28,8 @@ export function createMaintenance(
   let minuteAt = performance.now()
   const pending = { events: false, answers: false }
   const releaseStranded = createReleaseOfStranded(db)
+  const sweepAlerts = createSweepOfAlerts(publisher)
+  const endHeld = createEndOfHeld(deps.now)
 
   /** Runs one step. A failure is logged and does not prevent the other steps; an outage ends the round. */
   async function step(name: string, work: () => Promise<number | boolean>): Promise<number> {
@@ -50,7 +52,8 @@ export function createMaintenance(
     if (behind > 0) log.warn({ behind }, 'deliveries waited behind none')
     await step('deleted webhooks', () => withSweepLock(db, LOCK_SWEEP, removeDeleted))
     await step('dead workers', () => forgetDeadWorkers(db))
-    await step('alerts', () => withSweepLock(db, LOCK_SWEEP, (tx) => sweepAlerts(tx, publisher)))
+    await step('old minutes', () => withSweepLock(db, LOCK_SWEEP, forgetOldMinutes))
+    await step('alerts', () => withSweepLock(db, LOCK_SWEEP, sweepAlerts))
     pending.events = true
     pending.answers = true
   }
@@ -73,7 +76,7 @@ export function createMaintenance(
       metrics.leasesLost.inc(lost)
       log.warn({ lost }, 'leases lost')
     }
-    const held = await step('held lanes', () => withSweepLock(db, LOCK_SWEEP, (tx) => endPaused(tx, deps.now())))
+    const held = await step('held lanes', () => withSweepLock(db, LOCK_SWEEP, endHeld))
     await step('recent attempts', () => counts.recordDue().then(() => 0))
     let worked = 0
     for (const task of tasks) worked += await step('maintenance task', () => task(db))

@@ -2,9 +2,12 @@ import { type Db, sql } from '../../../platform/db/db.ts'
 import { type Publisher, publish } from '../../../platform/events/events.ts'
 import { countGone, endGone, type FailingLane } from '../complete.ts'
 import { type LaneRef, lockLanes } from '../lanes.ts'
-import { releaseNext, type Sequence } from '../ordered.ts'
+import { type Ended, releaseNext } from '../ordered.ts'
 
 const ROWS_A_SWEEP = 500
+const LANES_A_SWEEP = 20
+/** How many deleted or disabled webhooks a sweep asks for. Thousands of disabled ones may stay for years. */
+const WEBHOOKS_A_SWEEP = 1_000
 const ROWS_A_DELETION = 5_000
 
 /** Only one process sweeps at a time; the others lose nothing by not waiting. */
@@ -42,22 +45,20 @@ export async function disableFailing(
   })
 }
 
-/**
- * Ends what waits for webhooks that will not get it: cancelled for deleted ones, dead letters for disabled ones. By the
- * webhook's state, so the next sweep continues after a crash half-way.
- * @returns how many ended now
- */
-export async function endPaused(tx: Db, now: Date): Promise<number> {
-  const ended = await tx.query<LaneRef>(sql`
-    select d.tenant_id, d.lane_id from webhooks w
-    cross join lateral (
-      select tenant_id, lane_id from deliveries d
-      where d.tenant_id = w.tenant_id and d.webhook_id = w.id and d.lease_id is null and (d.lane_id = d.webhook_id or w.deleted_at is not null) limit 1) d
-    where w.deleted_at is not null or w.status = 'disabled' limit 20`)
-  if (ended.length === 0) return 0
-  await lockLanes(tx, ended)
-  const lanes = sql`unnest(${ended.map((row) => row.tenant_id)}::text[], ${ended.map((row) => row.lane_id)}::text[]) as l(tenant_id, id)`
-  const gone = await tx.query<Sequence>(sql`
+/** A webhook that is deleted or disabled, with the lane of something that waits for it; null where nothing does. */
+interface Held {
+  tenant_id: string
+  id: string
+  lane_id: string | null
+}
+
+const NO_WEBHOOK: Held = { tenant_id: '', id: '', lane_id: null }
+
+/** Ends a portion of what waits in these lanes, which are locked first. */
+async function endWaiting(tx: Db, held: readonly LaneRef[], now: Date): Promise<number> {
+  await lockLanes(tx, held)
+  const lanes = sql`unnest(${held.map((row) => row.tenant_id)}::text[], ${held.map((row) => row.lane_id)}::text[]) as l(tenant_id, id)`
+  const gone = await tx.query<Ended>(sql`
     with picked as (
       select d.tenant_id, d.webhook_id, d.id, case when w.deleted_at is null then 'dead_letter' else 'cancelled' end as status
       from ${lanes} join deliveries d on d.lane_id = l.id and d.tenant_id = l.tenant_id and d.lease_id is null
@@ -68,10 +69,38 @@ export async function endPaused(tx: Db, now: Date): Promise<number> {
       returning d.*, p.status),
     ended as (${endGone(sql`attempts`)}),
     ${countGone(now)}
-    select tenant_id, webhook_id, ordering_key from gone`)
+    select tenant_id, webhook_id, ordering_key, null as place from gone`)
   // If the webhook is enabled again meanwhile, what is left is sent.
   await releaseNext(tx, gone)
   return gone.length
+}
+
+/**
+ * Looks through the webhooks that are deleted or disabled, some at a time, and ends what waits for them: cancelled for
+ * deleted ones, dead letters for disabled ones. By the webhook's state, so that it goes on after a crash half-way.
+ */
+export function createEndOfHeld(now: () => Date) {
+  /** The last webhook of the look before; the next one begins behind it. */
+  let behind = NO_WEBHOOK
+
+  /** @returns how many deliveries ended now */
+  return async function endHeld(tx: Db): Promise<number> {
+    const looked = await tx.query<Held>(sql`
+      select w.tenant_id, w.id, d.lane_id from (
+        select tenant_id, id, deleted_at from webhooks
+        where (deleted_at is not null or status = 'disabled') and (tenant_id, id) > (${behind.tenant_id}, ${behind.id})
+        order by tenant_id, id limit ${WEBHOOKS_A_SWEEP}) w
+      left join lateral (
+        select lane_id from deliveries d
+        where d.tenant_id = w.tenant_id and d.webhook_id = w.id and d.lease_id is null
+          and (d.lane_id = d.webhook_id or w.deleted_at is not null) limit 1) d on true
+      order by w.tenant_id, w.id`)
+    const waiting = looked.filter((row): row is Held & LaneRef => row.lane_id !== null).slice(0, LANES_A_SWEEP)
+    const ended = waiting.length > 0 ? await endWaiting(tx, waiting, now()) : 0
+    if (ended > 0) return ended
+    behind = looked.length === WEBHOOKS_A_SWEEP ? (looked.at(-1) as Held) : NO_WEBHOOK
+    return 0
+  }
 }
 
 /** Removes deleted webhooks once nothing of theirs is pending, minutes later: a fan-out that saw them alive is over by then. */

@@ -9,6 +9,7 @@ import {
 } from '../../engine/options/options.ts'
 import type { WebhookRow } from '../store.ts'
 import { readCertificate } from './certificate.ts'
+import { shownDestination, storedDestination } from './destination.ts'
 import { HEADERS_MAX, type OptionsInput, type ShownOptions } from './schema.ts'
 
 const HEADERS_BYTES_MAX = 16 * 1024
@@ -114,18 +115,19 @@ function shownCertificate({ subject, fingerprint, expiresAt }: ClientCertificate
   return { subject, fingerprint, expiresAt }
 }
 
-function shownOf({ headers, oauth, clientCertificate }: WebhookOptions): ShownOptions {
+function shownOf({ headers, oauth, clientCertificate, destination }: WebhookOptions): ShownOptions {
   return {
     headers: headers.map(([name, value]) => ({ name, valueLast4: last4Of(value) })),
     oauth: oauth && shownOAuth(oauth),
     clientCertificate: clientCertificate && shownCertificate(clientCertificate),
+    destination: shownDestination(destination),
   }
 }
 
-const EMPTY: WebhookOptions = { headers: [], oauth: null, clientCertificate: null }
+const EMPTY: WebhookOptions = { headers: [], oauth: null, clientCertificate: null, destination: null }
 
-const isEmpty = ({ headers, oauth, clientCertificate }: WebhookOptions) =>
-  headers.length === 0 && oauth === null && clientCertificate === null
+const isEmpty = ({ headers, oauth, clientCertificate, destination }: WebhookOptions) =>
+  headers.length === 0 && oauth === null && clientCertificate === null && destination === null
 
 /** What no single option shows. @throws validation_failed */
 function checkTogether({ headers, oauth, clientCertificate }: WebhookOptions, url: string): void {
@@ -147,7 +149,9 @@ export async function changeOptions(
   url: string,
 ): Promise<Pick<WebhookRow, 'options' | 'options_sealed'>> {
   const isMoved = isElsewhere(new URL(url), new URL(row.url))
-  const isGiven = (['headers', 'oauth', 'clientCertificate'] as const).some((name) => input[name] !== undefined)
+  const isGiven = (['headers', 'oauth', 'clientCertificate', 'destination'] as const).some(
+    (name) => input[name] !== undefined,
+  )
   if (!isGiven && !(isMoved && row.options_sealed !== null))
     return { options: row.options, options_sealed: row.options_sealed }
   const owner = { tenantId: row.tenant_id, webhookId: row.id }
@@ -157,6 +161,7 @@ export async function changeOptions(
     headers: changeHeaders(before.headers, input.headers),
     oauth: changeOAuth(before.oauth, input.oauth),
     clientCertificate: changeCertificate(before.clientCertificate, input.clientCertificate, deps.now()),
+    destination: input.destination === undefined ? before.destination : storedDestination(input.destination),
   }
   checkTogether(options, url)
   if (isEmpty(options)) return { options: null, options_sealed: null }

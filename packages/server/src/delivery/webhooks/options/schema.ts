@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Time } from '../../../platform/http/route.ts'
+import { DestinationInput, ShownDestination } from './destination-schema.ts'
 
 export const HEADERS_MAX = 20
 const NAME_CHARS_MAX = 100
@@ -39,10 +40,13 @@ export const ShownOptions = z.object({
     .meta({ id: 'WebhookClientCertificate' })
     .nullable()
     .meta({ description: 'The certificate for mutual TLS. Null: there is none.' }),
+  destination: ShownDestination.nullable().meta({
+    description: 'The queue or bucket that events go to, without its secret. Null: they are posted to `url`.',
+  }),
 })
 export type ShownOptions = z.infer<typeof ShownOptions>
 
-export const NO_OPTIONS: ShownOptions = { headers: [], oauth: null, clientCertificate: null }
+export const NO_OPTIONS: ShownOptions = { headers: [], oauth: null, clientCertificate: null, destination: null }
 
 const HeaderValue = z.string().min(1).max(VALUE_CHARS_MAX)
 const HEADERS_TEXT =
@@ -78,6 +82,7 @@ const ClientCertificateInput = z
 
 const OAuthOrNull = OAuthInput.nullable().optional()
 const CertificateOrNull = ClientCertificateInput.nullable().optional()
+const Destination = DestinationInput.optional()
 
 /** Options as creating a webhook takes them. */
 export const NewOptions = {
@@ -87,6 +92,7 @@ export const NewOptions = {
     .meta({ description: HEADERS_TEXT, example: { 'X-Api-Key': 'k3y-0f-y0ur-g4teway' } }),
   oauth: OAuthOrNull,
   clientCertificate: CertificateOrNull,
+  destination: Destination,
 }
 
 /** Options as changing a webhook takes them. */
@@ -100,6 +106,7 @@ export const ChangedOptions = {
     }),
   oauth: OAuthOrNull,
   clientCertificate: CertificateOrNull,
+  destination: Destination,
 }
 
 const Options = z.strictObject(ChangedOptions)
