@@ -1,5 +1,5 @@
 import type { Calls, RequestOptions } from '../http.ts'
-import type { App } from '../models.ts'
+import type { App, Logo } from '../models.ts'
 import type { Body, Query } from '../operations.ts'
 import type { List } from '../paging.ts'
 
@@ -19,6 +19,18 @@ export function appsOf({ one, list }: Calls) {
     /** Changes the given fields: nested objects and metadata are merged, arrays replaced. Scope `apps:write`. @throws not_found */
     update: (id: string, body: Body<'/apps/{id}', 'patch'>, options?: RequestOptions): Promise<App> =>
       one('patch', '/apps/{id}', { path: { id }, body }, options),
+
+    /** Gets the logo of an app. Scope `apps:read`. @throws not_found, also without a logo */
+    logo: (id: string, options?: RequestOptions): Promise<Logo> =>
+      one('get', '/apps/{id}/logo', { path: { id } }, options),
+
+    /** Sets the logo: a PNG image as base64, at most 64 KiB and 512 × 512 pixels. Scope `apps:write`. @throws not_found */
+    setLogo: (id: string, body: Body<'/apps/{id}/logo', 'post'>, options?: RequestOptions): Promise<App> =>
+      one('post', '/apps/{id}/logo', { path: { id }, body }, options),
+
+    /** Removes the logo. Scope `apps:write`. @throws not_found */
+    removeLogo: (id: string, options?: RequestOptions): Promise<App> =>
+      one('delete', '/apps/{id}/logo', { path: { id } }, options),
 
     /**
      * Deletes an app, with `force` also its users; its keys stop working at once. Returns its final state. Scope `apps:write`,

@@ -18,6 +18,7 @@ interface Settings extends Pick<App, 'name' | 'mfa' | 'mpc' | 'recovery'> {
   passkey: Pick<App['passkey'], 'rpId' | 'rpName' | 'userVerification'>
   messenger: { botUsername: string; botToken: string }
   sessions: { accessTokenSeconds: string; refreshTokenDays: string }
+  branding: { name: string; accentColor: string }
   metadata: string
 }
 
@@ -40,13 +41,14 @@ function settingsOf(app: App): Settings {
       accessTokenSeconds: String(app.sessions.accessTokenSeconds),
       refreshTokenDays: String(app.sessions.refreshTokenDays),
     },
+    branding: { name: app.branding.name ?? '', accentColor: app.branding.accentColor ?? '' },
     metadata: JSON.stringify(app.metadata, null, 2),
   }
 }
 
 /** The body of the update. It holds only what was changed, so that two people’s changes do not undo each other. */
 function bodyOf(app: App, changed: Partial<Settings>): Changes {
-  const { allowedOrigins, allowedRedirectUrls, messenger, sessions, metadata, ...same } = changed
+  const { allowedOrigins, allowedRedirectUrls, messenger, sessions, branding, metadata, ...same } = changed
   return {
     ...same,
     ...(allowedOrigins === undefined ? {} : { allowedOrigins: linesOf(allowedOrigins) }),
@@ -65,6 +67,14 @@ function bodyOf(app: App, changed: Partial<Settings>): Changes {
           sessions: {
             accessTokenSeconds: Number(sessions.accessTokenSeconds),
             refreshTokenDays: Number(sessions.refreshTokenDays),
+          },
+        }),
+    ...(branding === undefined
+      ? {}
+      : {
+          branding: {
+            name: branding.name.trim() || null,
+            accentColor: branding.accentColor.trim().toLowerCase() || null,
           },
         }),
     ...(metadata === undefined
@@ -161,6 +171,20 @@ const messenger = (app: App): Section => ({
   ],
 })
 
+const BRANDING: Section = {
+  title: 'Branding',
+  description: 'How the webhook portal of your subscribers looks.',
+  fields: [
+    { name: 'branding.name', label: 'Name in the portal', help: 'Leave it empty to show the name of the app.' },
+    {
+      name: 'branding.accentColor',
+      label: 'Colour of buttons',
+      input: { placeholder: '#1d4ed8' },
+      help: 'White text must be readable on it. Leave it empty for the default colour.',
+    },
+  ],
+}
+
 const KEYS: Section = {
   title: 'Keys and metadata',
   fields: [
@@ -201,7 +225,7 @@ function SectionCard({ title, description, fields }: Section) {
 export function AppForm({ app, readOnly }: { app: App; readOnly: boolean }) {
   const client = useQueryClient()
   const toast = useToast()
-  const sections = [passkeys(app), SECURITY, messenger(app), KEYS]
+  const sections = [passkeys(app), SECURITY, messenger(app), BRANDING, KEYS]
   return (
     <Form
       fields={[GENERAL, ...sections].flatMap(({ fields }) => fields)}

@@ -12,6 +12,7 @@ import { CodeBlock } from '../../components/records/copy.tsx'
 import { IdDetail, TimeDetail } from '../../components/records/record-details.tsx'
 import { useSession } from '../../shell/session-context.ts'
 import { AppForm } from './app-form.tsx'
+import { LogoCard } from './logo-card.tsx'
 
 function Facts({ app }: { app: App }) {
   const { session } = useSession()
@@ -96,6 +97,7 @@ export function AppPage() {
         {(loaded) => (
           <>
             <Facts app={loaded} />
+            <LogoCard app={loaded} readOnly={!mayWrite} />
             <AppForm key={loaded.updatedAt} app={loaded} readOnly={!mayWrite} />
           </>
         )}

@@ -40,7 +40,7 @@ test('an app needs only a name and has every default', async () => {
     sessions: { accessTokenSeconds: 900, refreshTokenDays: 30 },
     mpc: { allowServer: false },
     recovery: { serverCombine: false },
-    branding: { name: null, accentColor: null },
+    branding: { name: null, accentColor: null, logo: null },
     metadata: {},
     createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
     updatedAt: body.data.createdAt,

@@ -116,6 +116,15 @@ const Branding = {
     }),
 }
 
+const LogoFacts = z.object({
+  width: z.int().meta({ description: 'Pixels.', example: 320 }),
+  height: z.int().meta({ description: 'Pixels.', example: 64 }),
+  sha256: z.string().meta({
+    description: 'Of the image, hexadecimal. `GET /apps/:id/logo` returns the image.',
+    example: 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855',
+  }),
+})
+
 /** An app in responses. */
 export const App = z
   .object({
@@ -138,7 +147,7 @@ export const App = z
     sessions: z.object({ accessTokenSeconds: AccessTokenSeconds, refreshTokenDays: RefreshTokenDays }),
     mpc: z.object({ allowServer: AllowServer }),
     recovery: z.object({ serverCombine: ServerCombine }),
-    branding: z.object(Branding),
+    branding: z.object({ ...Branding, logo: LogoFacts.nullable() }),
     metadata: z.record(z.string(), z.string()),
     ...Times,
   })

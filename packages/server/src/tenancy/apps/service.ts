@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { type Db, violatedConstraint } from '../../platform/db/db.ts'
 import type { AppScope } from '../../platform/db/page.ts'
 import type { Deps } from '../../platform/deps.ts'
@@ -91,6 +92,27 @@ export async function updateApp(deps: Deps, { caller, origin }: Call, id: string
   })
 }
 
+/** Changes what the service itself writes of an app's branding, with `write` in the same transaction. @throws not_found */
+export async function changeBranding(
+  deps: Deps,
+  { caller, origin }: Call,
+  appId: Id<'app'>,
+  change: Partial<App['branding']>,
+  write: (tx: Db) => Promise<void>,
+): Promise<App> {
+  return deps.db.tx(async (tx) => {
+    const before = existing(await store.lockApp(tx, caller, appId))
+    const row = { ...before, branding: { ...before.branding, ...change } }
+    if (isDeepStrictEqual(store.toApp(before, '').branding, row.branding)) return store.toApp(before, publicHost(deps))
+    row.updated_at = deps.now()
+    await write(tx)
+    await store.updateApp(tx, row)
+    const changed = Object.keys(change).map((field) => `branding.${field}`)
+    await publish(tx, deps, event(row, 'app.updated', { caller, origin }, { changed }))
+    return store.toApp(row, publicHost(deps))
+  })
+}
+
 async function emptyApp(tx: Db, deps: Deps, of: OfApp, force: boolean): Promise<void> {
   if (!force && (await store.hasUsers(tx, of.tenantId, of.appId))) throw fail('app_not_empty')
   // Most users are deleted before the creation of users is locked out, so that the lock does not last that long.
@@ -155,9 +177,9 @@ export async function brandingOf(
   deps: Deps,
   tenantId: Id<'ten'>,
   appId: Id<'app'>,
-): Promise<App['branding'] & { name: string }> {
+): Promise<Pick<App['branding'], 'accentColor'> & { name: string }> {
   const { name, branding } = existing(await store.findApp(deps.db, { tenantId, appId: null }, appId))
-  return { ...branding, name: branding.name ?? name }
+  return { accentColor: branding.accentColor, name: branding.name ?? name }
 }
 
 /** The tenant of an app, for callers without a key: the hosted page. Undefined if the app does not exist. */

@@ -28,7 +28,7 @@ export function newAppRow(tenantId: Id<'ten'>, id: Id<'app'>, name: string, now:
     sessions: { accessTokenSeconds: 900, refreshTokenDays: 30 },
     mpc: { allowServer: false },
     recovery: { serverCombine: false },
-    branding: { name: null, accentColor: null },
+    branding: { name: null, accentColor: null, logo: null },
     metadata: {},
     created_at: now,
     updated_at: now,

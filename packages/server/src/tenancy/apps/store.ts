@@ -20,7 +20,8 @@ export interface AppRow {
   sessions: App['sessions']
   mpc: App['mpc']
   recovery: App['recovery']
-  branding: App['branding']
+  /** Without `logo` where the row was written before there were logos. */
+  branding: Omit<App['branding'], 'logo'> & Partial<Pick<App['branding'], 'logo'>>
   metadata: Record<string, string>
   created_at: Date
   updated_at: Date
@@ -31,8 +32,9 @@ export function toApp(row: AppRow, publicHost: string): App {
   const { rpId, rpName, userVerification } = row.passkey
   const passkey = { rpId: rpId ?? publicHost, rpName: rpName ?? row.name, userVerification }
   const messenger = { ...row.messenger, configured: row.bot_token_sealed !== null }
+  const branding = { ...row.branding, logo: row.branding.logo ?? null }
   return wire(
-    { ...row, passkey, messenger },
+    { ...row, passkey, messenger, branding },
     `id name allowed_origins allowed_redirect_urls passkey messenger mfa sessions mpc recovery branding metadata created_at
     updated_at`,
   )

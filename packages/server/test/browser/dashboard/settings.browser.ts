@@ -104,6 +104,8 @@ test('an app is created, every setting of it changed, what is wrong told at its 
   await page.getByRole('switch', { name: 'Combine key shares on the server' }).click()
   await page.getByLabel('Bot user name').fill('shop_bot')
   await page.getByLabel('Bot token').fill(`123456789:${'A'.repeat(35)}`)
+  await page.getByLabel('Name in the portal').fill('The Shop')
+  await page.getByLabel('Colour of buttons').fill('#1D4ED8')
   await page.getByLabel('Metadata').fill('{"tier": "gold"')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByText('This is not valid JSON').waitFor()
@@ -120,6 +122,7 @@ test('an app is created, every setting of it changed, what is wrong told at its 
     sessions: { accessTokenSeconds: 600, refreshTokenDays: 7 },
     mpc: { allowServer: true },
     recovery: { serverCombine: true },
+    branding: { name: 'The Shop', accentColor: '#1d4ed8', logo: null },
     metadata: { tier: 'gold' },
   })
   await page.getByText('Set up.', { exact: true }).waitFor()
@@ -133,6 +136,28 @@ test('an app is created, every setting of it changed, what is wrong told at its 
   await dialog.getByRole('button', { name: 'Delete app and users' }).click()
   await page.waitForURL('**/settings')
   await eventually('the app is gone', async () => (await tenant.get(`/apps/${appId}`)).status === 404)
+})
+
+test('any image becomes the logo, as a PNG that fits, and what is no image is refused', async () => {
+  const tenant = await stage.service.newTenant()
+  const { page, look } = await stage.arrive(tenant, { path: `/settings/apps/${tenant.appId}` })
+  const chosen = (name: string, mimeType: string, text: string) =>
+    page.getByLabel('Logo file').setInputFiles({ name, mimeType, buffer: Buffer.from(text) })
+  await chosen('notes.png', 'image/png', 'no picture')
+  await page.getByText('This file is not an image that your browser can show.').waitFor()
+  const drawing = '<circle cx="500" cy="100" r="90" fill="#1d4ed8"/>'
+  await chosen(
+    'logo.svg',
+    'image/svg+xml',
+    `<svg xmlns="http://www.w3.org/2000/svg" width="1024" height="256">${drawing}</svg>`,
+  )
+  await page.getByRole('img', { name: /^Logo of / }).waitFor()
+  await look('app-logo')
+  const logo = async () => (await tenant.get(`/apps/${tenant.appId}`)).body.data.branding.logo
+  expect(await logo()).toMatchObject({ width: 512, height: 128 })
+  await page.getByRole('button', { name: 'Remove' }).click()
+  await page.getByText('No logo.').waitFor()
+  expect(await logo()).toBeNull()
 })
 
 test('a key that may only read sees the settings, and no button to change them', async () => {
