@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { type Config, SETTINGS } from './platform/config.ts'
+import { readConnection } from './platform/db/connection.ts'
 import { apiKeyType } from './platform/security/api-key.ts'
 import type { Setting } from './platform/settings.ts'
 
@@ -14,6 +15,23 @@ export class ConfigError extends Error {
 
 const LOOPBACK_HOSTS = new Set(['127.0.0.1', 'localhost', '::1'])
 
+/** What is wrong with the addresses of the database. */
+function wrongUrls({ databaseUrl, databaseDirectUrl }: Config): [broken: boolean, problem: string][] {
+  return Object.entries({ DATABASE_URL: databaseUrl, DATABASE_DIRECT_URL: databaseDirectUrl }).flatMap(
+    ([name, url]) => {
+      if (url === null) return []
+      if (!/^postgres(ql)?:\/\//.test(url))
+        return [[true, `${name} must start with postgres:// or postgresql://`] as const]
+      try {
+        readConnection(url)
+        return []
+      } catch (error) {
+        return [[true, `${name} must ${(error as Error).message}`]]
+      }
+    },
+  )
+}
+
 /** Rules between settings. Production refuses every unsafe setting by name. */
 function contradictions(config: Config): string[] {
   const inProduction = config.env === 'production'
@@ -22,9 +40,10 @@ function contradictions(config: Config): string[] {
       config.adminKey !== null && apiKeyType(config.adminKey) !== 'secret',
       'HALFKEY_ADMIN_KEY must be a key printed by `halfkey keys generate`',
     ],
+    ...wrongUrls(config),
     [
-      config.databaseUrl !== null && !/^postgres(ql)?:\/\//.test(config.databaseUrl),
-      'DATABASE_URL must start with postgres:// or postgresql://',
+      config.databaseUrl === null && config.databaseDirectUrl !== null,
+      'DATABASE_DIRECT_URL must be set together with DATABASE_URL',
     ],
     [
       config.redisUrl !== null && !/^rediss?:$/.test(URL.parse(config.redisUrl)?.protocol ?? ''),

@@ -5,6 +5,8 @@ import type { Config } from './platform/config.ts'
 import { EmbeddedDatabaseError } from './platform/db/embedded/embedded.ts'
 import { InstallationError } from './platform/db/installation.ts'
 import { MigrationError } from './platform/db/migrate.ts'
+import { ReachError } from './platform/db/reach.ts'
+import { NoWritableServerError } from './platform/db/servers.ts'
 import { type OpenLog, openLog, openTerminalLog } from './platform/observability/log.ts'
 import { KeyFileError } from './platform/security/key-provider.ts'
 import type { Running, StartOptions } from './start.ts'
@@ -34,7 +36,7 @@ function readConfig(): Config {
 /** Errors whose message is written for the operator; the others show their stack. */
 function explain(error: unknown, log: OpenLog): never {
   log.flush()
-  const known = [KeyFileError, EmbeddedDatabaseError, MigrationError, InstallationError]
+  const known = [KeyFileError, EmbeddedDatabaseError, MigrationError, InstallationError, ReachError]
   if (known.some((kind) => error instanceof kind)) {
     complain(`Halfkey cannot start: ${(error as Error).message}`)
     process.exit(EX_CONFIG)
@@ -46,8 +48,10 @@ function explain(error: unknown, log: OpenLog): never {
     )
   else if (code === 'ECONNREFUSED' || code === 'ENOTFOUND')
     complain(
-      `Halfkey cannot start: the database of DATABASE_URL does not respond (${message || code}). Check that it is running.`,
+      `Halfkey cannot start: the database does not respond (${message || code}). Check that it is running, and that DATABASE_URL is right, and DATABASE_DIRECT_URL if it is set.`,
     )
+  else if (error instanceof NoWritableServerError)
+    complain(`Halfkey cannot start: ${message}. Check that the primary of DATABASE_URL is running.`)
   else complain(`Halfkey cannot start: ${error instanceof Error ? error.stack : String(error)}`)
   process.exit(EX_FAILURE)
 }
@@ -116,8 +120,8 @@ async function command(args: string[]): Promise<void> {
   // The reader of the output has closed it, as `| head` does.
   process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => process.exit(code === 'EPIPE' ? 0 : EX_FAILURE))
   const code = await runCli(args, {
-    async openDeps() {
-      const config = readConfig()
+    async openDeps(options) {
+      const config = { ...readConfig(), ...options }
       const log = openLog('warn')
       // Most commands never need the service: loading it takes longer than they do.
       const { openParts } = await import('./start.ts')

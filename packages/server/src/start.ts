@@ -5,8 +5,9 @@ import { createLink, FIRST_LINK_HOURS } from './operations/dashboard/link.ts'
 import { healthProbes } from './operations/health/routes.ts'
 import { readiness } from './operations/health/service.ts'
 import type { Config } from './platform/config.ts'
-import { type Database, openDatabase, openFirstConnection } from './platform/db/db.ts'
+import type { Database } from './platform/db/db.ts'
 import { checkInstallation, type OpenedDatabase, openAndMigrate, withAdvisoryLock } from './platform/db/installation.ts'
+import { openDatabase, openFirstConnection } from './platform/db/pool.ts'
 import type { Deps } from './platform/deps.ts'
 import { createEgress } from './platform/egress/egress.ts'
 import { createRequestCounter } from './platform/events/counters.ts'
@@ -94,7 +95,7 @@ export async function openParts(
   const payments = await openPayments(config)
   const keys = await openKeyFile(config.kekFile as string, { create: config.env === 'development' })
   const database = await openAndMigrate(config, role, log)
-  const shared = { connection: database.connection, log }
+  const shared = { connection: database.pooled, log }
   const engineConnections = Math.min(ENGINE_CONNECTIONS_MAX, Math.max(2, Math.floor(config.databaseConnections / 6)))
   const apiConnections = Math.max(1, config.databaseConnections - 2 * engineConnections - PROBE_CONNECTIONS)
   const db = openDatabase({
@@ -135,7 +136,7 @@ export async function openParts(
   const deps: Deps = {
     config,
     db,
-    connection: database.connection,
+    connection: database.direct,
     log,
     metrics: createMetrics(),
     keys,
@@ -160,7 +161,7 @@ export async function openParts(
     ledgers: new Map([['embedded', createEmbeddedLedger({ keys })]]),
     hooks,
     probeDb,
-    lifecycle: { startedAt: now(), draining: false, worker: null },
+    lifecycle: { startedAt: now(), draining: false, worker: null, listener: null },
     now,
     failpoint: options.failpoint ?? (async () => {}),
     wake: { outbox: () => notify('outbox'), due: () => notify('due') },
@@ -218,11 +219,12 @@ function startWorker(parts: Parts): { worker: Worker; closeListener(): Promise<v
       asyncCommit: asyncCommitDb,
     },
   )
-  const opened = listen(database.connection, worker.signals, deps.log)
+  const opened = listen(database.direct, worker.signals, deps)
   listener = opened
   // In this process the signal is at hand; the other processes' workers poll, and this one is awake already.
   deps.wake = { outbox: worker.signals.outbox.raise, due: worker.signals.due.raise }
   deps.lifecycle.worker = worker
+  deps.lifecycle.listener = opened
   return { worker, closeListener: () => opened.close() }
 }
 
@@ -256,6 +258,7 @@ function observe({ deps, database, pools }: Parts): void {
     checks: async () =>
       (await readiness(deps)).checks.map(({ name, state }) => ({ name, passes: state !== 'failing' })),
     dataFolder: database.dataFolder,
+    listening: () => deps.lifecycle.listener?.listening() ?? null,
     log: deps.log,
   })
 }

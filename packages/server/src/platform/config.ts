@@ -34,13 +34,25 @@ export const SETTINGS = {
     env: 'DATABASE_URL',
     secret: true,
     parse: kinds.orNull(kinds.text),
-    doc: 'The URL of a PostgreSQL 15 or later. If it is not set, Halfkey runs an embedded PostgreSQL in HALFKEY_DATA_DIR.',
+    doc: 'The URL of a PostgreSQL 15 or later, or of a pooler in front of it. It may name several hosts: of these, the one that takes writes is used. If it is not set, Halfkey runs an embedded PostgreSQL in HALFKEY_DATA_DIR.',
+  },
+  databaseDirectUrl: {
+    env: 'DATABASE_DIRECT_URL',
+    secret: true,
+    parse: kinds.orNull(kinds.text),
+    doc: 'The URL of the same database without the pooler, for migrations, notifications and locks. Set it if DATABASE_URL leads to a pooler in transaction mode.',
   },
   databaseConnections: {
     env: 'HALFKEY_DATABASE_CONNECTIONS',
     default: '40',
     parse: kinds.whole(4, 500),
     doc: 'The maximum number of database connections of this process.',
+  },
+  migrate: {
+    env: 'HALFKEY_MIGRATE',
+    default: 'on',
+    parse: kinds.flag,
+    doc: 'Apply missing migrations at each start. With `off`, a start needs a database that `halfkey migrate` of this release has updated.',
   },
   dataDir: {
     env: 'HALFKEY_DATA_DIR',
@@ -51,7 +63,7 @@ export const SETTINGS = {
   kekFile: {
     env: 'HALFKEY_KEK_FILE',
     parse: kinds.orNull(kinds.text),
-    doc: 'The file with the key-encryption key: 32 bytes as base64, mode 0600. During a rotation it holds several keys, one per line. Development creates one in HALFKEY_DATA_DIR.',
+    doc: 'The file with the key-encryption key: 32 bytes as base64, mode 0600, or 0640 if root owns the file and the service runs as another user. During a rotation it holds several keys, one per line. Development creates one in HALFKEY_DATA_DIR.',
   },
   adminKey: {
     env: 'HALFKEY_ADMIN_KEY',

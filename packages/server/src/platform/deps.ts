@@ -1,5 +1,6 @@
 import type { Config } from './config.ts'
-import type { Connection, Db } from './db/db.ts'
+import type { Connection } from './db/connection.ts'
+import type { Db } from './db/db.ts'
 import type { Egress } from './egress/egress.ts'
 import type { RequestCounter } from './events/counters.ts'
 import type { Hooks } from './hooks.ts'
@@ -21,7 +22,7 @@ import type { Threads } from './security/threshold/threads.ts'
 export interface Deps {
   config: Config
   db: Db
-  /** How the database is reached, for work that needs connections of another kind than `db` has. */
+  /** How the database is reached without a pooler, for work that needs a session or other connections than `db` has. */
   connection: Connection
   log: Logger
   metrics: Metrics
@@ -63,4 +64,6 @@ export interface Lifecycle {
   draining: boolean
   /** This process's delivery worker; null where it has none. */
   worker: { alive(): boolean } | null
+  /** Whether this process hears the notifications of others; null where it has no worker. */
+  listener: { listening(): boolean } | null
 }

@@ -28,8 +28,8 @@ describe.concurrent('the database fails under load', () => {
       await postgres.remove()
     })
     const service = await apart.start('all')
-    const paths = await subscribe(service.url, apart.key, receiver, ENDPOINTS)
-    const load = new UserLoad({ url: service.url, key: apart.key }).start()
+    const paths = await subscribe(service.url, apart.key, receiver, ENDPOINTS, { ordered: true })
+    const load = new UserLoad({ url: service.url, key: apart.key }).start(6, 2)
     return { postgres, receiver, apart, service, paths, load }
   }
 

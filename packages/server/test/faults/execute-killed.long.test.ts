@@ -6,12 +6,12 @@ import { newApiKey } from '../../src/platform/security/api-key.ts'
 import { type Answer, eventually, newDatabase } from '../harness/harness.ts'
 import { DataFolder, killAll, query, ServiceProcess } from '../harness/service-process.ts'
 import { long, report, scale } from './report.ts'
+import { BOB, expectWhole, newScene, transfer } from './scene.ts'
 
 const CHILD = fileURLToPath(new URL('execute-process.ts', import.meta.url))
 const TEST_MS = 60_000 + 30_000 * scale
 /** Past the lease of what was signed and not sent, and before it expires. */
 const PAST_LEASE_MS = 32_000
-const BOB = `bob::1220${'b0'.repeat(32)}`
 const AMOUNT = '3'
 const STEPS = ['reserved', 'signed', 'submitted', 'settled']
 /** On the embedded ledger what is submitted is settled. */
@@ -60,12 +60,6 @@ class Mortal {
     return this.process.call(this.key, method, path, { ...(body === undefined ? {} : { body }), headers })
   }
 
-  async made(path: string, body: object, headers?: Record<string, string>): Promise<Answer['body']> {
-    const answer = await this.call('POST', path, body, headers)
-    expect([200, 201], answer.text).toContain(answer.status)
-    return answer.body.data
-  }
-
   sql<Row extends object>(text: string, values: unknown[] = []): Promise<Row[]> {
     return query<Row>({ connectionString: this.databaseUrl }, text, values)
   }
@@ -81,91 +75,6 @@ async function newMortal(context: TestContext): Promise<Mortal> {
   const service = new Mortal(folder, database.url)
   await service.start()
   return service
-}
-
-const transfer = (contractId: string, amount: string | undefined, receiver: string) => ({
-  exercise: {
-    templateId: 'Token:Holding',
-    contractId,
-    choice: 'Transfer',
-    arguments: { receiver, ...(amount === undefined ? {} : { amount }) },
-  },
-})
-
-interface Owner {
-  userId: string
-  party: string
-  asUser: Record<string, string>
-}
-
-async function newOwner(service: Mortal, ledger: string): Promise<Owner> {
-  const userId = (await service.made('/users', {})).id
-  const asUser = { 'x-user-id': userId }
-  const { partyId } = await service.made('/users/me/wallet', { ledger }, asUser)
-  await eventually('a wallet that is ready', async () => {
-    const { body } = await service.call('GET', `/users/${userId}/wallet`)
-    return body.data.status === 'ready'
-  })
-  return { userId, party: partyId, asUser }
-}
-
-const policyOf = ({ party }: Owner, amount: string) => ({
-  allow: [{ templateId: 'Token:Holding' }],
-  spend: [{ asset: { issuer: `issuer::${party.split('::')[1]}`, symbol: 'USDX' }, amount }],
-  query: { templateIds: ['Token:Holding'] },
-})
-
-/** Somebody on a ledger with so many holdings, and a session that may spend so much of them. */
-async function newScene(
-  service: Mortal,
-  ledger: string,
-  { holdings, of, cap }: { holdings: number; of: string; cap: string },
-) {
-  const owner = await newOwner(service, ledger)
-  // The faucet is the embedded ledger's own: what is for another wallet goes through one of that.
-  const giver = ledger === 'embedded' ? owner : await newOwner(service, 'embedded')
-  const giving = await service.made('/delegated-sessions', { policy: policyOf(giver, '1000') }, giver.asUser)
-  const ids: string[] = []
-  for (let n = 0; n < holdings; n += 1) {
-    const given = await service.made('/dev/faucet', { userId: giver.userId, symbol: 'USDX', amount: of })
-    if (giver === owner) {
-      ids.push(given.contractId)
-      continue
-    }
-    const commands = [transfer(given.contractId, undefined, owner.party)]
-    const { effects } = await service.made(`/delegated-sessions/${giving.id}/execute`, { commands })
-    ids.push(effects.find((effect: { type: string }) => effect.type === 'created').contractId)
-  }
-  const session = await service.made('/delegated-sessions', { policy: policyOf(owner, cap) }, owner.asUser)
-  return { ids, sessionId: session.id as string, path: `/delegated-sessions/${session.id}/execute` }
-}
-
-type Scene = Awaited<ReturnType<typeof newScene>>
-
-/** That what the session counts is what happened, each told of once, and nothing is open. @returns how many completed */
-async function expectWhole(service: Mortal, scene: Scene): Promise<number> {
-  const rows = await service.sql<{ id: string; status: string }>(
-    'select id, status from transactions where delegated_session_id = $1',
-    [scene.sessionId],
-  )
-  const idsOf = (status: string) => rows.flatMap((row) => (row.status === status ? [row.id] : [])).sort()
-  expect(idsOf('completed').length + idsOf('failed').length).toBe(rows.length)
-  const told = async (type: string) => {
-    const bodies = await service.sql<{ body: string }>('select body from events where type = $1', [type])
-    const data = bodies.map(({ body }) => JSON.parse(body).data)
-    return data.filter((each) => each.delegatedSessionId === scene.sessionId).map((each) => each.transactionId)
-  }
-  expect((await told('tx.completed')).sort()).toEqual(idsOf('completed'))
-  expect((await told('tx.failed')).sort()).toEqual(idsOf('failed'))
-  const [bobs] = await service.sql<{ sum: string }>(
-    `select coalesce(sum((arguments ->> 'amount')::numeric), 0)::text as sum from ledger_contracts
-     where arguments ->> 'owner' = $1 and archived_offset is null`,
-    [BOB],
-  )
-  const { uses, remaining } = (await service.call('GET', `/delegated-sessions/${scene.sessionId}`)).body.data
-  expect(uses).toBe(idsOf('completed').length)
-  expect(remaining.spend[0].spent).toBe(bobs?.sum)
-  return idsOf('completed').length
 }
 
 /** Asks again under the same command id until that has an end. */

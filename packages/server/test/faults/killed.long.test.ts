@@ -36,8 +36,8 @@ describe.concurrent('a process that ends without warning', () => {
       const start = () => startProcess({ cwd: folder.path, env: folder.env() })
       let service = await start()
       const { key } = service
-      const paths = await subscribe(service.url, key, receiver, ENDPOINTS)
-      const load = new UserLoad({ url: service.url, key }).start()
+      const paths = await subscribe(service.url, key, receiver, ENDPOINTS, { ordered: true })
+      const load = new UserLoad({ url: service.url, key }).start(6, 2)
       let inFlight = 0
       const rounds = 2 * scale
       for (let round = 0; round < rounds; round++) {
@@ -83,8 +83,8 @@ describe.concurrent('a process that ends without warning', () => {
         return { process, id: await newestWorker(sql) }
       }
       const workers = [await startWorker(), await startWorker()]
-      const paths = await subscribe(api.url, key, receiver, ENDPOINTS)
-      const load = new UserLoad({ url: api.url, key }).start()
+      const paths = await subscribe(api.url, key, receiver, ENDPOINTS, { ordered: true })
+      const load = new UserLoad({ url: api.url, key }).start(6, 2)
       let killedAt = 0
       let inFlight = 0
       const rounds = 2 * scale
@@ -198,16 +198,17 @@ async function freezeWorker(context: TestContext) {
   const apart = await startApart(context)
   const receiver = await startReceiver((_, response) => setTimeout(() => response.writeHead(200).end(), 150))
   context.onTestFinished(() => receiver.close())
-  const paths = await subscribe(apart.api.url, apart.key, receiver, ENDPOINTS)
+  const paths = await subscribe(apart.api.url, apart.key, receiver, ENDPOINTS, { ordered: true })
   const frozen = await apart.start('worker')
   const frozenId = await newestWorker(apart.sql)
-  const load = new UserLoad({ url: apart.api.url, key: apart.key }).start(4)
+  const load = new UserLoad({ url: apart.api.url, key: apart.key }).start(4, 1)
   await receiver.count('requests in flight', 30)
+  // Behind a pooler, all connections of the service have one name.
   await eventually('a worker frozen inside a transaction', async () => {
     frozen.signal('SIGSTOP')
     const open = await apart.sql(
       `select pid from pg_stat_activity
-       where datname = current_database() and application_name = 'halfkey engine' and state = 'idle in transaction'`,
+       where datname = current_database() and application_name in ('halfkey engine', 'halfkey') and state = 'idle in transaction'`,
     )
     if (open.length > 0 && (await leasesOf(apart.sql, frozenId)) > 0) return true
     frozen.signal('SIGCONT')

@@ -7,6 +7,9 @@ const PAUSE_AFTER_FAILURE_MS = 20
 const QUIET_MS = 25_000
 /** However much has piled up. */
 const DRAIN_MS = 600_000
+/** The type of the events that a load publishes itself, with ordering keys. */
+const STEP = 'load.step'
+const KEYS_A_CONNECTION = 8
 
 /** An answer that was no success, or none at all (`status` null). */
 export interface Failure {
@@ -18,31 +21,41 @@ export interface Failure {
 
 /**
  * Creates users over several connections at once, each call under an Idempotency-Key of its own, until told to stop.
- * Faults do not stop it: what was not answered is kept, to be sent again.
+ * Faults do not stop it: what was not answered is kept, to be sent again. Some of the connections can publish events with
+ * ordering keys instead.
  */
 export class UserLoad {
-  /** User ids, by the call's number. */
+  /** User ids, by the call's number. An event with an ordering key has one that it made up. */
   readonly acknowledged = new Map<number, string>()
   readonly unanswered = new Set<number>()
   readonly failures: Failure[] = []
-  #target: { url: string; key: string }
+  #target: { urls: readonly string[]; key: string }
   #next = 1
   #stopping = false
   #loops: Promise<void>[] = []
+  /** Ordering keys, by the call's number. */
+  #keys = new Map<number, string>()
 
-  constructor(target: { url: string; key: string }) {
-    this.#target = target
+  /** With several addresses, each call goes to the next one; sent again, to the one after that. */
+  constructor({ key, ...at }: { key: string } & ({ url: string } | { urls: readonly string[] })) {
+    this.#target = { key, urls: 'urls' in at ? at.urls : [at.url] }
   }
 
   /** Where the next calls go: a restarted service may listen elsewhere. */
   moveTo(url: string): void {
-    this.#target = { ...this.#target, url }
+    this.#target = { ...this.#target, urls: [url] }
   }
 
-  start(connections = 6): this {
+  /** @param ordered how many of the connections publish events with ordering keys, to webhooks of `subscribe` with `ordered` */
+  start(connections = 6, ordered = 0): this {
     this.#stopping = false
-    this.#loops = Array.from({ length: connections }, () => this.#loop())
+    this.#loops = Array.from({ length: connections }, (_, at) => this.#loop(at < ordered ? at : null))
     return this
+  }
+
+  /** The acknowledged calls that created users. */
+  users(): [n: number, userId: string][] {
+    return [...this.acknowledged].filter(([n]) => !this.#keys.has(n))
   }
 
   async stop(): Promise<void> {
@@ -62,16 +75,18 @@ export class UserLoad {
     const refused: Answer[] = []
     let replayed = 0
     for (const n of again) {
-      const answer = await this.#post(n)
+      const answer = await this.#post(n, n + 1)
       if (answer.status !== 201) refused.push(answer)
       else if (answer.headers.get('idempotency-replayed') === 'true') replayed += 1
     }
     return { retried: again.length, replayed, refused }
   }
 
-  async #loop(): Promise<void> {
+  /** @param ordered the number of a connection that publishes: its calls with one key follow each other */
+  async #loop(ordered: number | null): Promise<void> {
     while (!this.#stopping) {
       const n = this.#next++
+      if (ordered !== null) this.#keys.set(n, `connection-${ordered}-${n % KEYS_A_CONNECTION}`)
       this.unanswered.add(n)
       const startedAt = performance.now()
       let failure: Pick<Failure, 'status' | 'code'> | null = null
@@ -88,18 +103,28 @@ export class UserLoad {
     }
   }
 
-  async #post(n: number): Promise<Answer> {
-    const { url, key } = this.#target
-    const answer = await call(url, 'POST', '/v1/users', {
-      key,
-      body: { email: `user-${n}@example.com`, externalId: `load-${n}` },
-      headers: { 'idempotency-key': `load-${n}` },
-    })
+  async #post(n: number, at = n): Promise<Answer> {
+    const { urls } = this.#target
+    const url = urls[at % urls.length] as string
+    const orderingKey = this.#keys.get(n)
+    const answer = await (orderingKey === undefined ? this.#createUser(url, n) : this.#publish(url, n, orderingKey))
     if (answer.status === 201) {
-      this.acknowledged.set(n, answer.body.data.id)
+      this.acknowledged.set(n, orderingKey === undefined ? answer.body.data.id : `step-${n}`)
       this.unanswered.delete(n)
     }
     return answer
+  }
+
+  #createUser(url: string, n: number): Promise<Answer> {
+    const body = { email: `user-${n}@example.com`, externalId: `load-${n}` }
+    const headers = { 'idempotency-key': `load-${n}` }
+    return call(url, 'POST', '/v1/users', { key: this.#target.key, body, headers })
+  }
+
+  #publish(url: string, n: number, orderingKey: string): Promise<Answer> {
+    const data = { userId: `step-${n}`, orderingKey }
+    const body = { type: STEP, data, orderingKey, idempotencyKey: `load-${n}` }
+    return call(url, 'POST', '/v1/events', { key: this.#target.key, body })
   }
 }
 
@@ -112,9 +137,27 @@ export interface CounterIncrement {
   missing: string[]
   /** Users with more than one event id. */
   twoEvents: number
+  /** Events that an endpoint got before an earlier one with the same ordering key. */
+  overtaking: string[]
 }
 
-/** Counts `user.created` arrivals, each once however often it is asked. Endpoints are told apart by their path. */
+/** Finds them among the first arrivals of each event. */
+function findOvertaking(receiver: Receiver): string[] {
+  const seen = new Set<string>()
+  const last = new Map<string, string>()
+  return receiver.received.flatMap(({ path, event }) => {
+    if (event.type !== STEP || seen.has(path + event.id)) return []
+    seen.add(path + event.id)
+    const sequence = `${path} ${event.data.orderingKey}`
+    const before = last.get(sequence) ?? ''
+    // A later event has a greater id.
+    if (event.id < before) return [`${before} before ${event.id} at ${sequence}`]
+    last.set(sequence, event.id)
+    return []
+  })
+}
+
+/** Counts arrivals of what the load caused, each once however often it is asked. Endpoints are told apart by their path. */
 function newTally(receiver: Receiver, paths: readonly string[]) {
   const pathsOf = new Map<string, Set<string>>()
   const eventsOf = new Map<string, Set<string>>()
@@ -130,7 +173,7 @@ function newTally(receiver: Receiver, paths: readonly string[]) {
   return (userIds: ReadonlyMap<number, string>): CounterIncrement => {
     for (; seen < receiver.received.length; seen++) {
       const { path, event } = receiver.received[seen]!
-      if (event.type !== 'user.created') continue
+      if (event.type !== 'user.created' && event.type !== STEP) continue
       if (add(pathsOf, event.data.userId, path)) delivered += 1
       else duplicates += 1
       add(eventsOf, event.data.userId, event.id)
@@ -140,6 +183,7 @@ function newTally(receiver: Receiver, paths: readonly string[]) {
       duplicates,
       missing: [...userIds.values()].filter((id) => pathsOf.get(id)?.size !== paths.length),
       twoEvents: [...eventsOf.values()].filter((ids) => ids.size > 1).length,
+      overtaking: findOvertaking(receiver),
     }
   }
 }
@@ -183,18 +227,30 @@ export async function listUsers(url: string, key: string, fits = /^user-/): Prom
 
 /** Acknowledged users that the list does not show under their id. */
 export function missingUsers(load: UserLoad, listed: Map<string, string[]>): string[] {
-  return [...load.acknowledged]
+  return load
+    .users()
     .filter(([n, id]) => !listed.get(`user-${n}@example.com`)?.includes(id))
     .map(([, id]) => id)
 }
 
-/** Subscribes so many endpoints of a receiver to new users. @returns their paths */
-export async function subscribe(url: string, key: string, receiver: Receiver, count: number): Promise<string[]> {
+/** Subscribes so many endpoints of a receiver to new users and, with `ordered`, to events with ordering keys. @returns their paths */
+export async function subscribe(
+  url: string,
+  key: string,
+  receiver: Receiver,
+  count: number,
+  { ordered = false } = {},
+): Promise<string[]> {
+  const events = ordered ? ['user.created', STEP] : ['user.created']
+  if (ordered) {
+    const { status, text } = await call(url, 'POST', '/v1/event-types', { key, body: { name: STEP } })
+    if (status !== 201) throw new Error(`no event type: ${status} ${text}`)
+  }
   const paths = Array.from({ length: count }, (_, index) => `/endpoint-${index}`)
   for (const path of paths) {
     const { status, text } = await call(url, 'POST', '/v1/webhooks', {
       key,
-      body: { url: receiver.url + path, events: ['user.created'] },
+      body: { url: receiver.url + path, events },
     })
     if (status !== 201) throw new Error(`no webhook: ${status} ${text}`)
   }
@@ -225,7 +281,8 @@ export function expectNothingLost(load: UserLoad, listed: Map<string, string[]>,
   expect(missingUsers(load, listed)).toEqual([])
   // Answered at once or not: each call had its effect once.
   expect([...listed].filter(([, ids]) => ids.length > 1)).toEqual([])
-  expect(listed.size).toBe(load.acknowledged.size)
+  expect(listed.size).toBe(load.users().length)
   expect(settled.missing).toEqual([])
   expect(settled.twoEvents).toBe(0)
+  expect(settled.overtaking).toEqual([])
 }

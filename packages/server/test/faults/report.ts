@@ -5,6 +5,9 @@ import type { TestContext } from 'vitest'
 export const scale = Math.max(1, Number(process.env.HALFKEY_FAULT_ROUNDS ?? '1'))
 export const long = scale > 1
 
+/** Whether `npm run faults` runs, which takes its time. */
+export const reporting = Boolean(process.env.HALFKEY_FAULT_REPORT)
+
 /** What a fault did, for the table. Null where the figure means nothing. */
 export interface FaultRow {
   fault: string

@@ -1,7 +1,7 @@
 import { Agent, request } from 'undici'
 import { afterAll, expect, it, type TestContext } from 'vitest'
 import { eventually } from '../harness/harness.ts'
-import { startReceiver } from '../harness/receiver.ts'
+import { answer, startReceiver } from '../harness/receiver.ts'
 import { killAll } from '../harness/service-process.ts'
 import { startApart } from './apart.ts'
 import { subscribe, UserLoad, untilDelivered } from './load.ts'
@@ -102,8 +102,8 @@ it.concurrent(
     const apart = await startApart(context, { HALFKEY_WEBHOOK_CONCURRENCY: '100' })
     const receiver = await startReceiver((_, response) => setTimeout(() => response.writeHead(200).end(), 3_000))
     context.onTestFinished(() => receiver.close())
-    const paths = await subscribe(apart.api.url, apart.key, receiver, 1)
-    const load = new UserLoad({ url: apart.api.url, key: apart.key }).start()
+    const paths = await subscribe(apart.api.url, apart.key, receiver, 1, { ordered: true })
+    const load = new UserLoad({ url: apart.api.url, key: apart.key }).start(6, 1)
     await load.more(250)
     await load.stop()
     const worker = await apart.start('worker')
@@ -116,6 +116,7 @@ it.concurrent(
       `select (select count(*)::int from deliveries where lease_id is not null) as held,
       (select count(*)::int from deliveries_done where status = 'succeeded') as done, (select count(*)::int from workers) as workers`,
     )
+    receiver.behave(answer(200))
     const next = await apart.start('worker')
     const result = await untilDelivered(receiver, paths, load, 60_000)
     report(context, {
@@ -133,6 +134,7 @@ it.concurrent(
     expect(sent).toBeLessThan(load.acknowledged.size)
     expect(state).toEqual({ held: 0, done: sent, workers: 0 })
     expect(result.missing).toEqual([])
+    expect(result.overtaking).toEqual([])
     expect(result.duplicates).toBe(0)
     for (const process of [next, apart.api]) expect(await process.stop()).toEqual({ code: 0, signal: null })
   },

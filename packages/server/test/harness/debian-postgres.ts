@@ -11,9 +11,10 @@ import { freePort, query } from './service-process.ts'
 const PASSWORD = 'a-password'
 const VERSIONS = '/usr/lib/postgresql'
 
-/** The folder of the newest server's programs, or null where Debian's packages are not installed. */
-export function debianPrograms(): string | null {
-  const versions = existsSync(VERSIONS) ? readdirSync(VERSIONS).sort((a, b) => Number(b) - Number(a)) : []
+/** The folder of a server's programs, of the newest without `wanted`; null where Debian's packages are not installed. */
+export function debianPrograms(wanted?: string): string | null {
+  const all = existsSync(VERSIONS) ? readdirSync(VERSIONS).sort((a, b) => Number(b) - Number(a)) : []
+  const versions = wanted === undefined ? all : all.filter((version) => version === wanted)
   const complete = (path: string) =>
     ['initdb', 'postgres', 'pg_dump', 'psql'].every((name) => existsSync(join(path, name)))
   return versions.map((version) => join(VERSIONS, version, 'bin')).find(complete) ?? null
@@ -41,7 +42,7 @@ export async function startDebianPostgres(programs: string): Promise<DebianPostg
   const settings = ['-D', data, '-U', 'postgres', `--pwfile=${passwordFile}`, '--auth=scram-sha-256', '-E', 'UTF8']
   execFileSync(join(programs, 'initdb'), settings, options)
   const port = await freePort()
-  const args = ['-D', data, '-h', '127.0.0.1', '-p', String(port), '-k', '', '-c', 'max_connections=100']
+  const args = ['-D', data, '-h', '127.0.0.1', '-p', String(port), '-k', '', '-c', 'max_connections=200']
   const server: ChildProcess = spawn(join(programs, 'postgres'), args, options)
   const url = (user: string, database: string) => `postgres://${user}:${PASSWORD}@127.0.0.1:${port}/${database}`
   const adminUrl = url('postgres', 'postgres')

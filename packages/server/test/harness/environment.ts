@@ -15,3 +15,28 @@ export function npmEnvironment(): Record<string, string> {
     ),
   )
 }
+
+/** Names, in this process, the ways to the run's PostgreSQL where a pooler is in front of it. */
+export const POOLED = 'HALFKEY_TEST_POOLED'
+
+const ways = () => JSON.parse(process.env[POOLED] ?? 'null') as { direct: string; pooled: string } | null
+
+/** The address of a database as services under test get it: through the pooler, if the run has one. */
+export function pooledUrl(url: string): string {
+  const both = ways()
+  return both === null ? url : url.replace(both.direct, both.pooled)
+}
+
+/** The address of a database past the run's pooler. */
+export function directUrl(url: string): string {
+  const both = ways()
+  return both === null ? url : url.replace(both.pooled, both.direct)
+}
+
+/** The settings of a service, with the direct address of a database that it reaches through the run's pooler. */
+export function withDirectUrl(settings: Record<string, string>): Record<string, string> {
+  const both = ways()
+  const { DATABASE_URL: url } = settings
+  if (both === null || url?.includes(both.pooled) !== true) return settings
+  return { DATABASE_DIRECT_URL: directUrl(url), ...settings }
+}

@@ -7,7 +7,10 @@ import type { TestProject } from 'vitest/node'
 import { processExists } from '../../src/platform/db/embedded/cluster.ts'
 import { openEmbedded } from '../../src/platform/db/embedded/embedded.ts'
 import { migrate } from '../../src/platform/db/migrate.ts'
+import { debianPrograms, startDebianPostgres } from './debian-postgres.ts'
+import { POOLED } from './environment.ts'
 import { openTemporaryFolder } from './open-temporary-folder.ts'
+import { NO_PGBOUNCER, pgbouncerProgram, startPgBouncer } from './pgbouncer-process.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -51,16 +54,14 @@ function clearAbandoned(): void {
   }
 }
 
-/**
- * Starts one real PostgreSQL for the whole run. Each service under test gets its own database in it: a clone of
- * `migrated`, which has this release's schema and nothing else.
- */
-export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  openTemporaryFolder()
-  // Processes under test compile the service once. Nobody else may write there: Node runs what it finds.
-  process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
-    new URL('../../../../node_modules/.cache/halfkey-tests', import.meta.url),
-  )
+interface TestServer {
+  connection: { host: string; port: number; user: string; password: string; database: string }
+  /** As its superuser. */
+  admin: pg.ClientConfig
+  stop(): Promise<void>
+}
+
+async function startEmbedded(): Promise<TestServer> {
   const parent = databasesFolder()
   if (parent === MEMORY) clearAbandoned()
   const folder = mkdtempSync(join(parent, `${NAME}${process.pid}-`))
@@ -70,26 +71,74 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const { adminPassword } = JSON.parse(readFileSync(join(embedded.dataDir, 'halfkey.json'), 'utf8')) as {
     adminPassword: string
   }
-  const admin = new pg.Client({
-    ...embedded.connection,
-    user: 'postgres',
-    password: adminPassword,
-    database: 'postgres',
-  })
+  return {
+    connection: embedded.connection,
+    admin: { ...embedded.connection, user: 'postgres', password: adminPassword, database: 'postgres' },
+    async stop() {
+      await embedded.detach()
+      rmSync(embedded.dataDir, { recursive: true, force: true })
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Debian's PostgreSQL of this version. */
+async function startDebian(version: string): Promise<TestServer> {
+  const programs = debianPrograms(version)
+  if (programs === null)
+    throw new Error(`PostgreSQL ${version} is not installed: apt-get install postgresql-${version}`)
+  const server = await startDebianPostgres(programs)
+  const { hostname: host, port, username: user, password } = new URL(server.url())
+  return {
+    connection: { host, port: Number(port), user, password, database: 'halfkey' },
+    admin: { connectionString: server.adminUrl },
+    stop: () => server.remove(),
+  }
+}
+
+/** Puts a PgBouncer in front: services under test reach their databases through it. */
+async function startPooler({ connection: { host, port, user, password } }: TestServer): Promise<() => Promise<void>> {
+  const program = pgbouncerProgram()
+  if (program === null) throw new Error(NO_PGBOUNCER)
+  const direct = `${encodeURIComponent(host)}:${port}`
+  const url = `postgres://${user}:${encodeURIComponent(password)}@${direct}/migrated`
+  // Each database has its own pool, and a run has hundreds of databases.
+  const pooler = await startPgBouncer(program, url, { default_pool_size: '12', server_idle_timeout: '5' })
+  process.env[POOLED] = JSON.stringify({ direct: `@${direct}/`, pooled: `@127.0.0.1:${pooler.port}/` })
+  return async () => {
+    delete process.env[POOLED]
+    await pooler.stop()
+  }
+}
+
+/**
+ * Starts one real PostgreSQL for the whole run. Each service under test gets its own database in it: a clone of
+ * `migrated`, which has this release's schema and nothing else. HALFKEY_TEST_BACKEND names another one than the embedded.
+ */
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  openTemporaryFolder()
+  // Processes under test compile the service once. Nobody else may write there: Node runs what it finds.
+  process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
+    new URL('../../../../node_modules/.cache/halfkey-tests', import.meta.url),
+  )
+  const backend = process.env.HALFKEY_TEST_BACKEND ?? 'embedded'
+  const version = /^postgres(\d+)$/.exec(backend)?.[1]
+  const server = version === undefined ? await startEmbedded() : await startDebian(version)
+  const admin = new pg.Client(server.admin)
   await admin.connect()
   // Tests connect thousands of times. Both sides derive a key each time, usually by 4096 rounds of a hash.
-  await admin.query('set scram_iterations = 1')
-  await admin.query(`alter role halfkey createdb password ${admin.escapeLiteral(embedded.connection.password)}`)
+  if (version === undefined || Number(version) >= 16) await admin.query('set scram_iterations = 1')
+  await admin.query(`alter role halfkey createdb password ${admin.escapeLiteral(server.connection.password)}`)
   if (project.name === 'ordinary')
     for (const [name, value] of Object.entries(SETTINGS)) await admin.query(`alter system set ${name} = ${value}`)
   await admin.query('select pg_reload_conf()')
   await admin.query('create database migrated owner halfkey')
   await admin.end()
-  await migrate({ ...embedded.connection, database: 'migrated' })
-  project.provide('postgres', embedded.connection)
+  await migrate({ ...server.connection, database: 'migrated' })
+  const stopPooler = backend === 'pgbouncer' ? await startPooler(server) : async () => {}
+  project.provide('postgres', server.connection)
   return async () => {
-    await embedded.detach()
-    rmSync(embedded.dataDir, { recursive: true, force: true })
-    rmSync(folder, { recursive: true, force: true })
+    await stopPooler()
+    await server.stop()
   }
 }

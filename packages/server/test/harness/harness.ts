@@ -10,6 +10,7 @@ import { newId } from '../../src/platform/ids.ts'
 import { openLog } from '../../src/platform/observability/log.ts'
 import { type Running, type StartOptions, start } from '../../src/start.ts'
 import { createTenant } from '../../src/tenancy/tenant/service.ts'
+import { pooledUrl, withDirectUrl } from './environment.ts'
 
 /** A JSON answer with what tests look at. */
 export interface Answer {
@@ -81,7 +82,7 @@ export async function newDatabase(template?: 'migrated'): Promise<{ url: string;
   // Copying the files of a template takes a fraction of the time that writing them to the log does.
   await run(`create database ${name}${template === undefined ? '' : ` template ${template} strategy file_copy`}`)
   return {
-    url: `postgres://${user}:${encodeURIComponent(password)}@${encodeURIComponent(host)}:${port}/${name}`,
+    url: pooledUrl(`postgres://${user}:${encodeURIComponent(password)}@${encodeURIComponent(host)}:${port}/${name}`),
     async drop() {
       // Refused while an autovacuum worker, which is the superuser's, is in it.
       const dropped = () =>
@@ -164,15 +165,17 @@ export async function startService(
   })
   let offsetMs = 0
   const databaseUrl = settings.DATABASE_URL ?? (database?.url as string)
-  const config = loadConfig({
-    PORT: '0',
-    DATABASE_URL: databaseUrl,
-    HALFKEY_DATA_DIR: dataDir,
-    HALFKEY_DRAIN: '0',
-    HALFKEY_RATE_LIMITS: 'off',
-    HALFKEY_DATABASE_CONNECTIONS: '12',
-    ...settings,
-  })
+  const config = loadConfig(
+    withDirectUrl({
+      PORT: '0',
+      DATABASE_URL: databaseUrl,
+      HALFKEY_DATA_DIR: dataDir,
+      HALFKEY_DRAIN: '0',
+      HALFKEY_RATE_LIMITS: 'off',
+      HALFKEY_DATABASE_CONNECTIONS: '12',
+      ...settings,
+    }),
+  )
   const running = await start(config, openLog(config.logLevel, sink as never), {
     ...options,
     now: () => new Date(Date.now() + offsetMs),

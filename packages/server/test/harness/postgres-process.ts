@@ -1,7 +1,17 @@
 /** A PostgreSQL of our own that a test may kill: nobody brings it back but the test. */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import {
+  appendFileSync,
+  chmodSync,
+  cpSync,
+  lchownSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import pg from 'pg'
@@ -19,14 +29,14 @@ export class PostgresProcess {
   readonly #folder: string
   readonly #binaries: Binaries
   readonly #location: Location
-  readonly #port: number
+  readonly port: number
   #child: ChildProcess | null = null
 
   private constructor(folder: string, binaries: Binaries, location: Location, port: number) {
     this.#folder = folder
     this.#binaries = binaries
     this.#location = location
-    this.#port = port
+    this.port = port
     const { adminPassword, password } = readCredentials(location.cluster)
     this.#admin = { host: '127.0.0.1', port, user: 'postgres', password: adminPassword, database: 'postgres' }
     this.url = `postgres://halfkey:${encodeURIComponent(password)}@127.0.0.1:${port}/halfkey`
@@ -48,10 +58,43 @@ export class PostgresProcess {
     return made
   }
 
+  /** Makes a streaming standby out of a copy, for which this one is stopped and started again. */
+  async makeStandby(name: string): Promise<PostgresProcess> {
+    await this.kill('SIGINT')
+    const { account, cluster } = this.#location
+    const folder = realpathSync(mkdtempSync(join(tmpdir(), 'hk-pg-')))
+    const copy = join(folder, 'postgres')
+    cpSync(cluster, copy, { recursive: true, preserveTimestamps: true })
+    const { adminPassword } = readCredentials(cluster)
+    const from = `host=127.0.0.1 port=${this.port} user=postgres password=${adminPassword} application_name=${name}`
+    appendFileSync(join(copy, 'postgresql.conf'), `primary_conninfo = '${from}'\n`)
+    writeFileSync(join(copy, 'standby.signal'), '')
+    if (account !== null) {
+      const entries = readdirSync(copy, { recursive: true, encoding: 'utf8' }).map((entry) => join(copy, entry))
+      for (const path of [folder, copy, ...entries]) lchownSync(path, account.uid, account.gid)
+    }
+    chmodSync(copy, 0o700)
+    const location = { ...this.#location, dataDir: folder, cluster: copy }
+    const made = new PostgresProcess(folder, this.#binaries, location, await freePort())
+    await this.start()
+    await made.start()
+    return made
+  }
+
+  /** The backends and the postmaster stop where they are, as if the machine were gone, or go on. */
+  async freeze(signal: 'SIGSTOP' | 'SIGCONT'): Promise<void> {
+    const { pid } = this.#child ?? {}
+    if (pid === undefined) return
+    const children = execFileSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' })
+      .split('\n')
+      .filter(Boolean)
+    for (const each of [pid, ...children.map(Number)]) process.kill(each, signal)
+  }
+
   /** Starts it and waits until it takes connections. */
   async start(): Promise<void> {
     const { cluster, account } = this.#location
-    const args = ['-D', cluster, '-h', '127.0.0.1', '-p', String(this.#port), '-k', '']
+    const args = ['-D', cluster, '-h', '127.0.0.1', '-p', String(this.port), '-k', '']
     await eventually('PostgreSQL', async () => {
       // A killed server's last backends may still be leaving: then it ends at once and is started again.
       if (this.#child === null || this.#child.exitCode !== null || this.#child.signalCode !== null) {

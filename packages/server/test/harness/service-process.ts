@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { processExists, readPostmasterFile } from '../../src/platform/db/embedded/cluster.ts'
 import { readRecord } from '../../src/platform/db/embedded/record.ts'
-import { childEnvironment } from './environment.ts'
+import { childEnvironment, withDirectUrl } from './environment.ts'
 import { type Answer, type CallOptions, call, eventually } from './harness.ts'
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
@@ -55,7 +55,7 @@ export class ServiceProcess {
     const [command = '', ...rest] = program ?? [process.execPath, ...nodeArgs, MAIN]
     this.child = spawn(command, [...rest, ...args], {
       cwd,
-      env: { ...childEnvironment(), ...env },
+      env: { ...childEnvironment(), ...withDirectUrl(env) },
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: ownGroup,
     })
@@ -179,7 +179,7 @@ export class DataFolder {
 
   /** The settings of a service in this folder. */
   env(settings: Record<string, string> = {}): Record<string, string> {
-    return {
+    return withDirectUrl({
       PORT: '0',
       HALFKEY_DATA_DIR: this.dataDir,
       HALFKEY_RATE_LIMITS: 'off',
@@ -187,7 +187,7 @@ export class DataFolder {
       HALFKEY_DATABASE_CONNECTIONS: '14',
       HALFKEY_DRAIN: '0',
       ...settings,
-    }
+    })
   }
 
   /** The embedded database's rows. */

@@ -10,9 +10,9 @@ import type { Progress } from './progress.ts'
 export interface Terminal {
   /**
    * Opens the database, its schema brought up to this release, and what stands on it. Not called by commands that need
-   * neither. `migrated` names the migrations that this applied.
+   * neither. `migrate` applies missing migrations even if HALFKEY_MIGRATE is off. `migrated` names those that were applied.
    */
-  openDeps(): Promise<{ deps: Deps; close(): Promise<void>; migrated?: string[] }>
+  openDeps(options?: { migrate: true }): Promise<{ deps: Deps; close(): Promise<void>; migrated?: string[] }>
   /** Writes a line to standard output: the result. */
   out(line: string): void
   /** Writes a line to standard error: everything else. */

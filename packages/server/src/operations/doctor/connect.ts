@@ -1,17 +1,20 @@
 import { realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../../platform/config.ts'
-import { type Connection, type Database, openDatabase } from '../../platform/db/db.ts'
+import { type Connection, describeConnection } from '../../platform/db/connection.ts'
+import type { Database } from '../../platform/db/db.ts'
 import { EmbeddedDatabaseError, errorCode } from '../../platform/db/embedded/errors.ts'
 import { type DatabaseRecord, readRecord } from '../../platform/db/embedded/record.ts'
+import { openDatabase } from '../../platform/db/pool.ts'
+import { checkReach, hears, type Reach, ReachError, readReach } from '../../platform/db/reach.ts'
 import { type Logger, redact } from '../../platform/observability/log.ts'
-import { type Finding, note, ok, problem } from './finding.ts'
+import { type Finding, firstOfEach, note, ok, problem, warning } from './finding.ts'
 
 const TIMEOUT_MS = 5_000
 /** The doctor reports findings, not log lines. */
 const SILENT: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
-/** It only looks, and no table is read whole because the statistics are old. */
-const SETTINGS = { default_transaction_read_only: 'on', enable_seqscan: 'off' }
+/** No table is read whole because the statistics are old. */
+const SETTINGS = { enable_seqscan: 'off' }
 
 /** The result of connecting to the database. */
 export interface Reached {
@@ -28,13 +31,14 @@ const nothing = (finding: Finding): Reached => ({ findings: [finding], db: null,
 const causeOf = (error: unknown): unknown =>
   error instanceof AggregateError && error.message === '' ? error.errors[0] : error
 
-async function reach(connection: Connection): Promise<{ db: Database } | { code: string; message: string }> {
+async function connect(connection: Connection): Promise<{ db: Database } | { code: string; message: string }> {
   const db = openDatabase({
     connection,
     connectionsMax: 1,
     applicationName: 'halfkey doctor',
     log: SILENT,
     settings: SETTINGS,
+    readOnly: true,
     statementTimeoutMs: TIMEOUT_MS,
     acquireTimeoutMs: TIMEOUT_MS,
   })
@@ -51,13 +55,42 @@ async function reach(connection: Connection): Promise<{ db: Database } | { code:
 const FIX =
   'psql "$DATABASE_URL" -c "select 1"   # is it running, can this machine reach it, and is the password right?'
 
-async function reachServer(url: string): Promise<Reached> {
-  const at = URL.parse(url)
-  const name =
-    at === null ? 'The database of DATABASE_URL' : `PostgreSQL at ${at.host || 'a local socket'}${at.pathname}`
-  const found = await reach({ connectionString: url })
-  if ('db' in found) return { findings: [ok('database', `${name} responds.`)], db: found.db, dataFolder: null }
-  return nothing(problem('database', `${name} cannot be reached: ${found.message || found.code}.`, FIX))
+/** What there is to say about a pooler, and about notifications past it. */
+async function checkPooler(reach: Reach): Promise<Finding[]> {
+  const isPooled = reach.pooled.pooled === true
+  return firstOfEach([
+    warning(
+      'database.notifications',
+      !(await hears(reach)) &&
+        'PostgreSQL does not deliver notifications to this machine. Workers poll, so work of other processes waits up to 250 ms.',
+      'export DATABASE_DIRECT_URL=postgres://…   # PostgreSQL itself, not a pooler',
+    ),
+    ok('database.notifications', 'Notifications arrive.'),
+    ok(
+      'database.pooler',
+      isPooled && `The pooler at ${describeConnection(reach.pooled)} keeps prepared statements and transactions.`,
+    ),
+  ])
+}
+
+async function reachServer(given: Reach): Promise<Reached> {
+  const places = [...new Set([given.pooled, given.direct].map(describeConnection))]
+  const name = `PostgreSQL at ${places.join(', directly at ')}`
+  const failed = (message: string) => nothing(problem('database', `${name} cannot be reached: ${message}.`, FIX))
+  try {
+    const reach = await checkReach(given)
+    const found = await connect(reach.direct)
+    if (!('db' in found)) return failed(found.message || found.code)
+    const findings = [ok('database', `${name} responds.`), ...(await checkPooler(reach))]
+    return { findings, db: found.db, dataFolder: null }
+  } catch (error) {
+    if (error instanceof ReachError)
+      return nothing(
+        problem('database.pooler', error.message, 'halfkey doctor   # again, after docs/operating.md#behind-a-pooler'),
+      )
+    const cause = causeOf(error)
+    return failed(redact(cause instanceof Error ? cause.message || errorCode(cause) : String(cause)))
+  }
 }
 
 const ABSENT = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTSOCK'])
@@ -77,7 +110,7 @@ async function reachEmbedded(dataDir: string, record: DatabaseRecord): Promise<R
     const seen = `${dataDir} was copied here: its record names the data in ${dataDirectory}. The next start corrects the record.`
     return nothing(note('database', seen, 'halfkey serve'))
   }
-  const found = await reach({ host, port, user, password, database })
+  const found = await connect({ host, port, user, password, database })
   if ('db' in found)
     return {
       findings: [ok('database', `The embedded PostgreSQL responds. Its data is in ${dataDirectory}.`)],
@@ -98,14 +131,16 @@ async function reachEmbedded(dataDir: string, record: DatabaseRecord): Promise<R
 
 /** Connects to the database that the service would use, to look only. An embedded one is joined if it runs, never started. */
 export async function connectToLook(config: Config): Promise<Reached> {
-  if (config.databaseUrl !== null) return reachServer(config.databaseUrl)
   try {
+    const given = readReach(config)
+    if (given !== null) return await reachServer(given)
     const record = readRecord(config.dataDir)
     if (record === null)
       return nothing(note('database', 'There is no database yet. The first start creates it.', 'halfkey serve'))
     return await reachEmbedded(config.dataDir, record)
   } catch (error) {
-    if (!(error instanceof EmbeddedDatabaseError)) throw error
-    return nothing(problem('database', error.message, `ls -l ${config.dataDir}`))
+    if (error instanceof EmbeddedDatabaseError)
+      return nothing(problem('database', error.message, `ls -l ${config.dataDir}`))
+    throw error
   }
 }

@@ -45,6 +45,12 @@ function checkConnections({ maxConnections, reserved, connections, ours }: Serve
   const processes = Math.floor((room - foreign) / need)
   const check = 'database.connections'
   return firstOfEach([
+    note(
+      check,
+      config.databaseDirectUrl !== null &&
+        `A process opens up to ${config.databaseConnections} connections to the pooler and ${CONNECTIONS_BESIDE} to PostgreSQL, which has ${room} for its users.`,
+      'show clients; show pools;   -- in the console of PgBouncer: max_client_conn holds all processes, default_pool_size fits into those of PostgreSQL',
+    ),
     problem(check, processes < 1 && `${seen} That is not enough for one process.`, fix),
     warning(check, connections > 0.9 * room && `${connections} of ${room} connections are in use.`, fix),
     ok(check, `${seen} That is enough for ${processes} such process${processes === 1 ? '' : 'es'}.`),
@@ -138,7 +144,8 @@ export async function checkDatabase(
 ): Promise<{ findings: Finding[]; there: boolean }> {
   const server = await readServer(db)
   const migrations = await checkMigrations(db)
-  const host = config.databaseUrl === null ? '' : (URL.parse(config.databaseUrl)?.hostname ?? '')
+  const url = config.databaseDirectUrl ?? config.databaseUrl
+  const host = url === null ? '' : (URL.parse(url)?.hostname ?? 'one of several')
   const isHere = ['', 'localhost', '127.0.0.1', '[::1]'].includes(host)
   const folder = embeddedFolder ?? (isHere ? server.dataFolder : null)
   return {

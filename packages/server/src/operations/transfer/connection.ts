@@ -1,4 +1,5 @@
-import { type Database, openDatabase } from '../../platform/db/db.ts'
+import type { Database } from '../../platform/db/db.ts'
+import { openDatabase } from '../../platform/db/pool.ts'
 import type { Deps } from '../../platform/deps.ts'
 
 /** A statement over a whole tenant may take this long. */

@@ -38,7 +38,7 @@ export const totalOf = ({ tables }: Manifest): number => tables.reduce((sum, { r
 const RENAMED: Readonly<Record<string, string>> = { audit_notes: 'audit_only_entries', tallies: 'counter_increments' }
 
 /** Tables that exports of earlier releases lack: a tenant of that time has no rows in them. */
-const ADDED: ReadonlySet<string> = new Set(['event_types', 'subscribers'])
+const ADDED: ReadonlySet<string> = new Set(['app_logos', 'event_types', 'subscribers'])
 
 /** Columns that exports of earlier releases lack, by table: rows of that time have the column's default. */
 const ADDED_COLUMNS: Readonly<Record<string, readonly string[]>> = {

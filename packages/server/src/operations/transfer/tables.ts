@@ -33,6 +33,7 @@ const underWay: LeftOut = { leftOut: 'what is under way ends with the old instal
 export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   tenants: 'copied',
   apps: 'copied',
+  app_logos: 'copied',
   users: 'copied',
   wallets: 'copied',
   delegated_sessions: 'copied',

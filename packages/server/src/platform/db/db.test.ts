@@ -2,7 +2,8 @@ import { type AddressInfo, connect, createServer } from 'node:net'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { newDatabase } from '../../../test/harness/harness.ts'
 import { openLog } from '../observability/log.ts'
-import { type Database, type Db, openDatabase, openFirstConnection, sql } from './db.ts'
+import { type Database, type Db, sql } from './db.ts'
+import { openDatabase, openFirstConnection } from './pool.ts'
 
 let database: Awaited<ReturnType<typeof newDatabase>>
 let db: Database

@@ -1,8 +1,4 @@
 import { createHash } from 'node:crypto'
-import { setTimeout as pause } from 'node:timers/promises'
-import pg from 'pg'
-import type { Logger } from '../observability/log.ts'
-import { inSpan, inStatementSpan, isTraced } from '../observability/tracing.ts'
 
 /** A statement with its parameters. Created by the `sql` tag, never by concatenation. */
 export interface Sql {
@@ -145,159 +141,8 @@ export interface Database extends Db {
   close(): Promise<void>
 }
 
-interface QueryRunner {
-  query(config: {
-    name?: string
-    text: string
-    values: unknown[]
-  }): Promise<{ rows: unknown[]; rowCount: number | null }>
-}
-
-function statements(runner: QueryRunner) {
-  const ask = (statement: Sql) =>
-    runner.query({
-      text: statement.text,
-      values: statement.values as unknown[],
-      ...(statement.name === '' ? {} : { name: statement.name }),
-    })
-  const execute = (statement: Sql) =>
-    isTraced() ? inStatementSpan(statement.text, () => ask(statement)) : ask(statement)
-  return {
-    async query<Row extends object>(statement: Sql): Promise<Row[]> {
-      return (await execute(statement)).rows as Row[]
-    },
-    async one<Row extends object>(statement: Sql): Promise<Row | undefined> {
-      return (await execute(statement)).rows[0] as Row | undefined
-    },
-    async count(statement: Sql): Promise<number> {
-      return ((await execute(statement)).rows[0] as { n: number } | undefined)?.n ?? 0
-    },
-    async run(statement: Sql): Promise<number> {
-      return (await execute(statement)).rowCount ?? 0
-    },
-  }
-}
-
-function transaction(client: pg.PoolClient, effects: (() => void)[]): Db {
-  const tx: Db = {
-    ...statements(client as unknown as QueryRunner),
-    tx: (body) => body(tx),
-    inTransaction: true,
-    afterCommit: (effect) => void effects.push(effect),
-  }
-  return tx
-}
-
-/** `int8` as number: every 64-bit figure here is a count or a sequence far below 2^53. */
-const types = {
-  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
-    oid === 20 ? Number : pg.types.getTypeParser(oid, format as 'text'),
-}
-
-/** How to reach PostgreSQL: a URL, or the embedded server's parts. */
-export type Connection =
-  | { connectionString: string }
-  | { host: string; port: number; user: string; password: string; database: string }
-
-export interface DatabaseOptions {
-  connection: Connection
-  connectionsMax: number
-  applicationName: string
-  log: Logger
-  /** Server settings of these connections, by name. */
-  settings?: Readonly<Record<string, string>>
-  /** How long a statement may run before PostgreSQL ends it. */
-  statementTimeoutMs?: number
-  /** How much longer the client waits than PostgreSQL, before it takes the server for frozen. */
-  clientSlackMs?: number
-  /** How long a request waits for a free connection before it fails. */
-  acquireTimeoutMs?: number
-}
-
-/** Past PostgreSQL's own limit on a statement, the client gives up by itself: the server may be frozen. */
-const CLIENT_SLACK_MS = 5_000
-const STATEMENT_TIMEOUT_MS = 15_000
-/** No transaction of ours waits for anything but the database. A process that freezes inside one must not keep its locks. */
-const IDLE_IN_TRANSACTION_MS = 5_000
-
-/** Opens a pool. A broken connection is dropped and logged; the next statement gets a new one. */
-export function openDatabase(options: DatabaseOptions): Database {
-  const pool = new pg.Pool({
-    ...options.connection,
-    max: options.connectionsMax,
-    application_name: options.applicationName,
-    connectionTimeoutMillis: options.acquireTimeoutMs ?? 5_000,
-    statement_timeout: options.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS,
-    query_timeout: (options.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS) + (options.clientSlackMs ?? CLIENT_SLACK_MS),
-    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
-    idleTimeoutMillis: 60_000,
-    keepAlive: true,
-    types: types as never,
-    ...(options.settings === undefined
-      ? {}
-      : {
-          options: Object.entries(options.settings)
-            .map(([name, value]) => `-c ${name}=${value}`)
-            .join(' '),
-        }),
-  })
-  const onError = (error: Error) => options.log.warn({ err: error }, 'database connection lost')
-  pool.on('error', onError)
-  // A checked-out client whose connection breaks emits 'error' on itself; without a listener the process would end.
-  pool.on('connect', (client) => client.on('error', onError))
-  async function begin<T>(body: (tx: Db) => Promise<T>): Promise<T> {
-    const client = await pool.connect()
-    let broken: Error | undefined
-    const attempt = async (): Promise<() => T> => {
-      const effects: (() => void)[] = []
-      try {
-        await client.query('begin')
-        const settle = await body(transaction(client, effects)).then(
-          (result) => () => result,
-          (error: unknown) => {
-            if (!keepsEffects(error)) throw error
-            return () => {
-              throw error
-            }
-          },
-        )
-        await client.query('commit')
-        for (const effect of effects) effect()
-        return settle
-      } catch (error) {
-        await client.query('rollback').catch((failure: Error) => {
-          broken = failure
-        })
-        throw error
-      }
-    }
-    try {
-      const settle = await attempt().catch((error: unknown) => {
-        if (broken !== undefined || !isLostRace(error)) throw error
-        options.log.warn({ err: error }, 'transaction is retried')
-        return attempt()
-      })
-      return settle()
-    } finally {
-      client.release(broken)
-    }
-  }
-  return {
-    ...statements(pool as unknown as QueryRunner),
-    tx: (body) => (isTraced() ? inSpan('transaction', 'internal', {}, () => begin(body)) : begin(body)),
-    inTransaction: false,
-    afterCommit: (effect) => effect(),
-    stats: () => ({
-      total: pool.totalCount,
-      idle: pool.idleCount,
-      waiting: pool.waitingCount,
-      max: options.connectionsMax,
-    }),
-    close: () => pool.end(),
-  }
-}
-
-const keepsEffects = (error: unknown): boolean =>
+/** Whether a transaction that throws this commits all the same. */
+export const keepsEffects = (error: unknown): boolean =>
   error instanceof Error && (error as { keepsEffects?: unknown }).keepsEffects === true
 
 /** The SQLSTATE of a database's error; undefined for any other. */
@@ -313,7 +158,7 @@ export function violatedConstraint(error: unknown): string | undefined {
 }
 
 /** Whether the database ended this transaction so that another could go on. */
-function isLostRace(error: unknown): boolean {
+export function isLostRace(error: unknown): boolean {
   return ['40P01', '40001'].includes(sqlState(error) ?? '')
 }
 
@@ -323,7 +168,7 @@ export function isStatementTimeout(error: unknown): boolean {
 }
 
 /** SQLSTATE classes of what passes by itself: connection, resources, operator intervention, serialisation. */
-const TRANSIENT = /^(08|40|53|57|58)/
+const TRANSIENT = /^(08|25006|40|53|57|58)/
 
 /** Whether the same statement may succeed later. What is not the database's own verdict (a broken connection) may. */
 export function isTransient(error: unknown): boolean {
@@ -332,27 +177,22 @@ export function isTransient(error: unknown): boolean {
   return TRANSIENT.test(sqlState(error) ?? '08')
 }
 
-/** Whether the database could not be reached or was stopping, as against a verdict on one statement. */
+/** Whether the database could not be reached, was stopping or takes no writes, as against a verdict on one statement. */
 export function isOutage(error: unknown): boolean {
-  return /^(08|57P)/.test(sqlState(error) ?? '08')
+  return /^(08|57P|25006)/.test(sqlState(error) ?? '08')
 }
 
-const FIRST_CONNECTION_MS = 60_000
-const FIRST_CONNECTION_PAUSE_MS = 100
+/** Whether the connection that gave this error is of no use any more. */
+export function endsConnection(error: unknown): boolean {
+  return isOutage(error) || (error as { severity?: unknown }).severity === 'FATAL'
+}
 
-/**
- * Opens a pool's first connection, for which a start waits up to a minute: longer than a request may, because a machine
- * that starts everything at once is busy. @throws the last failure, and at once whatever is no outage
- */
-export async function openFirstConnection(db: Database): Promise<void> {
-  const deadline = performance.now() + FIRST_CONNECTION_MS
-  for (;;) {
-    try {
-      await db.run(sql`select 1`)
-      return
-    } catch (error) {
-      if (!isOutage(error) || performance.now() > deadline) throw error
-    }
-    await pause(FIRST_CONNECTION_PAUSE_MS)
-  }
+/** Whether a server refused a write because it only reads: a standby, or one that was the primary until now. */
+export function isReadOnlyServer(error: unknown): boolean {
+  return sqlState(error) === '25006'
+}
+
+/** Whether a table has changed under a statement that was prepared before. Its text is then prepared again. */
+export function isStalePlan(error: unknown): boolean {
+  return sqlState(error) === '0A000' && (error as { routine?: unknown }).routine === 'RevalidateCachedQuery'
 }

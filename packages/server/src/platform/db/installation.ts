@@ -1,16 +1,18 @@
 import type { Config } from '../config.ts'
 import type { Logger } from '../observability/log.ts'
 import type { HeldKeys } from '../security/key-provider.ts'
-import { allowIdle, type Connection, type Database, type Db, openDatabase, sql } from './db.ts'
+import { type Connection, describeConnection } from './connection.ts'
+import { allowIdle, type Database, type Db, sql } from './db.ts'
 import { type EmbeddedRole, openEmbedded } from './embedded/embedded.ts'
-import { migrate } from './migrate.ts'
+import { migrate, requireMigrated } from './migrate.ts'
+import { openDatabase } from './pool.ts'
+import { checkReach, type Reach, readReach } from './reach.ts'
 
 /** The database is not ours to use as configured. The message says what to do; the process ends with 78. */
 export class InstallationError extends Error {}
 
 /** PostgreSQL, reachable and migrated. */
-export interface OpenedDatabase {
-  connection: Connection
+export interface OpenedDatabase extends Reach {
   /** For people: the server and the location of its data. */
   description: string
   /** The data folder of the embedded database; null for an external server. */
@@ -19,16 +21,21 @@ export interface OpenedDatabase {
   close(): Promise<void>
 }
 
-/** Opens the configured PostgreSQL or the embedded one, and brings its schema up to this release. */
+/**
+ * Opens the configured PostgreSQL or the embedded one, and brings its schema up to this release.
+ * @throws MigrationError where migrations are missing and `config.migrate` is off
+ */
 export async function openAndMigrate(config: Config, role: EmbeddedRole, log: Logger): Promise<OpenedDatabase> {
-  if (config.databaseUrl !== null) {
-    const connection = { connectionString: config.databaseUrl }
-    const { hostname, port, pathname } = new URL(config.databaseUrl)
+  const update = config.migrate ? migrate : requireMigrated
+  const given = readReach(config)
+  if (given !== null) {
+    const reach = await checkReach(given)
+    const pooler = reach.pooled === reach.direct ? '' : '; direct connections use DATABASE_DIRECT_URL'
     return {
-      connection,
-      description: `PostgreSQL at ${hostname || 'a local socket'}${port === '' ? '' : `:${port}`}${pathname} (DATABASE_URL)`,
+      ...reach,
+      description: `PostgreSQL at ${describeConnection(reach.pooled)} (DATABASE_URL${pooler})`,
       dataFolder: null,
-      migrated: await migrate(connection),
+      migrated: await update(reach.direct),
       close: async () => {},
     }
   }
@@ -39,10 +46,11 @@ export async function openAndMigrate(config: Config, role: EmbeddedRole, log: Lo
   })
   try {
     return {
-      connection: embedded.connection,
+      pooled: embedded.connection,
+      direct: embedded.connection,
       description: `embedded PostgreSQL ${embedded.version}, ${embedded.state}, data in ${embedded.dataDir}`,
       dataFolder: embedded.dataDir,
-      migrated: await migrate(embedded.connection),
+      migrated: await update(embedded.connection),
       close: () => embedded.detach(),
     }
   } catch (error) {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
-import pg from 'pg'
-import type { Connection } from './db.ts'
+import type pg from 'pg'
+import { type Connection, openConnection } from './connection.ts'
 
 const FOLDER = new URL('../../../migrations/', import.meta.url)
 /** Any number, the same in every version: what migrators lock. */
@@ -32,6 +32,35 @@ async function applied(client: pg.Client): Promise<Map<string, string>> {
   return new Map(rows.map((row) => [row.name, row.checksum]))
 }
 
+/**
+ * Requires that every migration of this release is applied, and changes nothing.
+ * @returns no names, as `migrate` does where there is nothing to do
+ * @throws MigrationError that names what is missing
+ */
+export async function requireMigrated(connection: Connection): Promise<string[]> {
+  const migrations = await readMigrations()
+  const client = await openConnection(connection, { application_name: 'halfkey migrate' })
+  try {
+    const { rows } = await client.query<{ exists: boolean }>("select to_regclass('migrations') is not null as exists")
+    const known = rows[0]?.exists ? await applied(client) : new Map<string, string>()
+    for (const migration of migrations) requireUnchanged(migration, known)
+    const missing = migrations.filter(({ name }) => !known.has(name)).map(({ name }) => name)
+    if (missing.length === 0) return []
+    throw new MigrationError(
+      `The database lacks migrations of this release (${missing.join(', ')}), and HALFKEY_MIGRATE is off. Run \`halfkey migrate\` of this release.`,
+    )
+  } finally {
+    await client.end()
+  }
+}
+
+function requireUnchanged({ name, checksum }: Migration, known: ReadonlyMap<string, string>): void {
+  if ((known.get(name) ?? checksum) !== checksum)
+    throw new MigrationError(
+      `Migration ${name} differs from the one that was applied. Run the release that applied it, or restore the database from a backup.`,
+    )
+}
+
 const VERSION_MIN = 150_000
 
 async function prepare(client: pg.Client): Promise<void> {
@@ -54,20 +83,14 @@ async function prepare(client: pg.Client): Promise<void> {
  */
 export async function migrate(connection: Connection, progress: (name: string) => void = () => {}): Promise<string[]> {
   const migrations = await readMigrations()
-  const client = new pg.Client({ ...connection, application_name: 'halfkey migrate' })
-  client.on('error', () => {})
-  await client.connect()
+  const client = await openConnection(connection, { application_name: 'halfkey migrate' })
   try {
     await prepare(client)
     const known = await applied(client)
     const done: string[] = []
     for (const migration of migrations) {
-      const checksum = known.get(migration.name)
-      if (checksum === migration.checksum) continue
-      if (checksum !== undefined)
-        throw new MigrationError(
-          `Migration ${migration.name} differs from the one that was applied. Run the release that applied it, or restore the database from a backup.`,
-        )
+      requireUnchanged(migration, known)
+      if (known.has(migration.name)) continue
       progress(migration.name)
       await client.query('begin')
       await client.query(migration.text)

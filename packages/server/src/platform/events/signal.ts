@@ -1,5 +1,7 @@
-import pg from 'pg'
-import { type Connection, type Db, sql } from '../db/db.ts'
+import type pg from 'pg'
+import { type Connection, openConnection } from '../db/connection.ts'
+import { type Db, sql } from '../db/db.ts'
+import { newId } from '../ids.ts'
 import type { Logger } from '../observability/log.ts'
 
 const CHANNEL = 'halfkey'
@@ -76,40 +78,90 @@ export interface Listener {
   close(): Promise<void>
 }
 
-/** Receives other processes' signals on a dedicated connection, and reconnects until it is closed. */
-export function listen(connection: Connection, signals: Record<SignalName, Signal>, log: Logger): Listener {
+/** How often a listener sends a notification to itself, and how long that may take. */
+const ECHO_MS = 10_000
+const ECHO_WAIT_MS = 2_000
+
+/**
+ * Receives other processes' signals on a dedicated connection, and reconnects until it is closed. It believes only what it
+ * hears: a notification that it sends to itself, over another connection, because behind a pooler one connection may return
+ * it by luck.
+ */
+export function listen(
+  connection: Connection,
+  signals: Record<SignalName, Signal>,
+  { probeDb: db, log }: { probeDb: Db; log: Logger },
+): Listener {
+  const echo = `echo ${newId('job')}`
   let client: pg.Client | undefined
   let heard = false
+  let answered = false
+  let warned = false
   let closed = false
   let timer: NodeJS.Timeout | undefined
 
-  async function connect(): Promise<void> {
-    const next = new pg.Client({ ...connection, application_name: 'halfkey listener', keepAlive: true })
-    client = next
-    next.on('error', () => lost(next))
-    next.on('end', () => lost(next))
-    next.on('notification', ({ payload }) => signals[payload as SignalName]?.raise())
-    await next.connect()
-    await next.query(`listen ${CHANNEL}`)
+  function hear(): void {
+    answered = true
+    if (heard) return
     heard = true
+    if (warned) log.info({}, 'notifications of other processes are heard again')
+    warned = false
     // Signals raised before we listened.
     for (const signal of Object.values(signals)) signal.raise()
   }
 
+  async function connect(): Promise<void> {
+    const next = await openConnection(connection, { application_name: 'halfkey listener', keepAlive: true })
+    if (closed) return void next.end().catch(() => {})
+    client = next
+    next.on('error', () => lost(next))
+    next.on('end', () => lost(next))
+    next.on('notification', ({ payload }) => (payload === echo ? hear() : signals[payload as SignalName]?.raise()))
+    try {
+      await next.query(`listen ${CHANNEL}`)
+      await verify(next)
+    } catch (error) {
+      lost(next)
+      throw error
+    }
+  }
+
+  async function verify(which: pg.Client): Promise<void> {
+    answered = false
+    await db.run(sql`select pg_notify(${CHANNEL}, ${echo})`)
+    if (which === client) timer = setTimeout(() => judge(which), ECHO_WAIT_MS)
+  }
+
+  function judge(which: pg.Client): void {
+    if (answered) {
+      timer = setTimeout(() => verify(which).catch(() => lost(which)), ECHO_MS)
+      return
+    }
+    if (!warned)
+      log.warn(
+        {},
+        'notifications are not heard, so work of other processes is found by polling: DATABASE_DIRECT_URL must lead to PostgreSQL itself, not to a pooler',
+      )
+    warned = true
+    lost(which)
+  }
+
   function lost(which: pg.Client): void {
     if (which !== client || closed) return
+    clearTimeout(timer)
     heard = false
     client = undefined
-    which.end().catch(() => {})
+    which.connection.stream.destroy()
     timer = setTimeout(start, RECONNECT_MS)
   }
 
   function start(): void {
-    const attempt = connect()
-    const which = client
-    attempt.catch((error: unknown) => {
+    connect().catch((error: unknown) => {
       log.debug({ err: error }, 'listener not connected')
-      if (which !== undefined) lost(which)
+      if (client === undefined && !closed) {
+        clearTimeout(timer)
+        timer = setTimeout(start, RECONNECT_MS)
+      }
     })
   }
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { expectError } from '../../../test/harness/envelope.ts'
-import { type Service, startService } from '../../../test/harness/harness.ts'
+import { type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
 
 let service: Service
 beforeAll(async () => {
@@ -10,17 +10,22 @@ afterAll(() => service.stop())
 
 const CSV = { headers: { accept: 'text/csv' } }
 
-test('a list as CSV has every record, the fields of the JSON in their order, and filters hold', async () => {
-  const tenant = await service.newTenant()
+/** Adds so many users to the default app. */
+async function addUsers({ tenantId, appId }: Tenant, count: number, name: string): Promise<void> {
   await service.sql(
     `insert into users (tenant_id, id, app_id, party_id, name, metadata, search_text, created_at, updated_at)
-     select $1, 'usr_' || lpad(n::text, 26, '0'), $2, 'p' || n, 'Number ' || n, '{}', '', now(), now() from generate_series(1, 2345) n`,
-    [tenant.tenantId, tenant.appId],
+     select $1, 'usr_' || lpad(n::text, 26, '0'), $2, 'p' || n, $4, '{}', '', now(), now() from generate_series(1, $3::int) n`,
+    [tenantId, appId, count, name],
   )
   await service.sql(
-    `insert into user_counts (tenant_id, app_id, trust_level, shard, n) values ($1, $2, 'embedded', 100, 2345)`,
-    [tenant.tenantId, tenant.appId],
+    `insert into user_counts (tenant_id, app_id, trust_level, shard, n) values ($1, $2, 'embedded', 100, $3)`,
+    [tenantId, appId, count],
   )
+}
+
+test('a list as CSV has every record, the fields of the JSON in their order, and filters hold', async () => {
+  const tenant = await service.newTenant()
+  await addUsers(tenant, 2345, 'A customer')
   await tenant.post('/users', {
     email: 'ada@example.com',
     name: 'Ada, "the first"\nof her name',
@@ -58,4 +63,19 @@ test('pages, other resources and other callers are as for JSON', async () => {
   const keys = await tenant.get('/api-keys', CSV)
   expect(keys.text).not.toContain(tenant.key)
   expect((await (await service.newTenant()).get('/users', CSV)).text.trimEnd().split('\r\n')).toHaveLength(1)
+})
+
+test('a CSV that is being sent ends, as an error, when its key is revoked', async () => {
+  const tenant = await service.newTenant()
+  await addUsers(tenant, 30_000, 'x'.repeat(1000))
+  const { id, key } = (await tenant.post('/api-keys', { name: 'Export', type: 'secret', scopes: ['users:read'] })).body
+    .data
+  const { body } = await fetch(`${service.url}/v1/users`, { headers: { accept: 'text/csv', 'x-api-key': key } })
+  const reader = (body as ReadableStream<Uint8Array>).getReader()
+  await reader.read()
+  expect((await tenant.delete(`/api-keys/${id}`)).status).toBe(200)
+  const readAll = async () => {
+    while (!(await reader.read()).done);
+  }
+  await expect(readAll()).rejects.toThrow('terminated')
 })

@@ -32,6 +32,17 @@ function cell(value: unknown): string {
 const linesOf = (columns: readonly string[], records: readonly Record<string, unknown>[]): string =>
   records.map((record) => `${columns.map((name) => cell(record[name])).join(',')}\r\n`).join('')
 
+/** The lines, of which each portion is passed on only after `allow` has allowed it: the caller's key may end meanwhile. */
+export async function* whileAllowed(
+  lines: AsyncGenerator<string, void>,
+  allow: () => Promise<void>,
+): AsyncGenerator<string, void> {
+  for await (const portion of lines) {
+    await allow()
+    yield portion
+  }
+}
+
 /** A page of a list, as its JSON has it. */
 interface Page {
   data: Record<string, unknown>[]

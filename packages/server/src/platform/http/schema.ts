@@ -6,8 +6,9 @@ import type { ErrorDetail } from './errors.ts'
 /** A JSON Schema object, as far as this module looks into it. */
 export type JsonSchema = { [keyword: string]: unknown }
 
-const first = new Ajv({ strict: false, allErrors: false, verbose: true, validateFormats: false })
-const every = new Ajv({ strict: false, allErrors: true, verbose: true, validateFormats: false })
+const OPTIONS = { strict: false, verbose: true, validateFormats: false, discriminator: true }
+const first = new Ajv({ ...OPTIONS, allErrors: false })
+const every = new Ajv({ ...OPTIONS, allErrors: true })
 
 /** Above this size only the first problem is reported: collecting all of them could take seconds. */
 const ALL_ERRORS_BYTES_MAX = 16 * 1024
@@ -55,12 +56,23 @@ export function inlined(schema: JsonSchema): JsonSchema {
   return walk(root, resolve) as JsonSchema
 }
 
+/** Lets Ajv pick the branch of a union by the constant that tells them apart: its errors are then those of one branch. */
+function discriminated(schema: JsonSchema): JsonSchema {
+  if (!Array.isArray(schema.oneOf)) return schema
+  const branches = (schema.oneOf as JsonSchema[]).map(({ properties }) => (isObject(properties) ? properties : {}))
+  const tagsOf = (name: string) => branches.flatMap((each) => (isObject(each[name]) ? (each[name].const ?? []) : []))
+  const propertyName = Object.keys(branches[0] ?? {}).find((name) => tagsOf(name).length === branches.length)
+  if (propertyName === undefined) return schema
+  const expected = `an object with "${propertyName}" ${tagsOf(propertyName).join(' or ')}`
+  return { ...schema, type: 'object', discriminator: { propertyName }, 'x-expected': expected }
+}
+
 function fieldOf(error: ErrorObject): string {
   const path = error.instancePath
     .split('/')
     .slice(1)
     .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
-  const extra = error.params.additionalProperty ?? error.params.missingProperty
+  const extra = error.params.additionalProperty ?? error.params.missingProperty ?? error.params.tag
   return [...path, ...(typeof extra === 'string' ? [extra] : [])].join('.')
 }
 
@@ -83,6 +95,7 @@ const CODES: Record<string, string> = {
   required: 'required',
   type: 'wrong_type',
   enum: 'not_allowed',
+  discriminator: 'not_allowed',
 }
 
 /** What a keyword of a schema finds wrong with a field. */
@@ -118,7 +131,7 @@ export const validator = perSchema((schema): ((value: unknown, bytes: number) =>
   let quick: ValidateFunction | undefined
   let thorough: ValidateFunction | undefined
   return (value, bytes) => {
-    shape ??= inlined(jsonSchema(schema, 'input'))
+    shape ??= walk(inlined(jsonSchema(schema, 'input')), discriminated) as JsonSchema
     quick ??= first.compile(shape)
     if (quick(value)) return []
     let errors = quick.errors ?? []

@@ -7,6 +7,8 @@ import { REQUEST } from '../observability/terminal-line.ts'
 import { unrecordedTraceparent } from '../observability/traceparent.ts'
 import type { Tracing } from '../observability/tracing.ts'
 import type { KeyHolder } from '../security/authenticator.ts'
+import { cors, preflight } from './cors.ts'
+import { whileAllowed } from './csv.ts'
 import { envelope, fail, HttpError } from './errors.ts'
 import { createHostCheck, rightHost } from './host-check.ts'
 import { parseJson } from './json.ts'
@@ -20,9 +22,6 @@ import { followUnused } from './unused-connections.ts'
 
 const BASE = '/v1'
 const PARAM_CHARS_MAX = 16 * 1024
-const PREFLIGHT_SECONDS = '600'
-const ALLOWED_HEADERS = 'authorization, content-type, idempotency-key, x-api-key, x-request-id, x-user-id'
-const EXPOSED_HEADERS = 'X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -78,7 +77,8 @@ function toHttpError(error: unknown, request: FastifyRequest, deps: Deps): HttpE
   if (code === 'FST_ERR_BAD_URL') return malformed('path', 'The path is not valid percent-encoded UTF-8.')
   if (typeof code === 'string' && code.startsWith('FST_') && statusCode !== undefined && statusCode < 500)
     return malformed('request', redact(message))
-  if (code === 'ECONNRESET' || code === 'ERR_STREAM_PREMATURE_CLOSE')
+  // The same codes come from connections to the database: then the request was complete.
+  if (!request.raw.complete && (code === 'ECONNRESET' || code === 'ERR_STREAM_PREMATURE_CLOSE'))
     return malformed('body', 'The connection ended before the body was complete.')
   deps.log.error({ err: error, requestId: redact(request.id), route: request.routeOptions.url }, 'request failed')
   return fail('internal_error')
@@ -127,25 +127,6 @@ function admit(
 function addHeaders(request: FastifyRequest, reply: FastifyReply): void {
   reply.header('x-request-id', request.id)
   reply.header('x-content-type-options', 'nosniff')
-}
-
-function cors(request: FastifyRequest, reply: FastifyReply): void {
-  const origin = request.headers.origin
-  reply.header('vary', 'Origin')
-  if (origin === undefined) return
-  reply.header('access-control-allow-origin', origin)
-  reply.header('access-control-expose-headers', EXPOSED_HEADERS)
-}
-
-function preflight(reply: FastifyReply): FastifyReply {
-  return reply
-    .headers({
-      'access-control-allow-methods': 'GET, POST, PATCH, DELETE',
-      'access-control-allow-headers': ALLOWED_HEADERS,
-      'access-control-max-age': PREFLIGHT_SECONDS,
-    })
-    .code(200)
-    .send('')
 }
 
 const isApi = (url: string) => url === BASE || url.startsWith(`${BASE}/`) || url.startsWith(`${BASE}?`)
@@ -356,11 +337,10 @@ function addRoute(app: FastifyInstance, deps: Deps, route: Route, entrance?: Ent
       if (outgoing.replayed) reply.header('idempotency-replayed', 'true')
       if (route.secret) reply.header('cache-control', 'no-store')
       reply.code(outgoing.status)
-      if (typeof outgoing.body !== 'string')
-        return reply
-          .header('content-type', 'text/csv; charset=utf-8; header=present')
-          .send(Readable.from(outgoing.body))
-      return reply.header('content-type', 'application/json; charset=utf-8').send(outgoing.body)
+      const { body } = outgoing
+      if (typeof body === 'string') return reply.header('content-type', 'application/json; charset=utf-8').send(body)
+      const lines = whileAllowed(body, () => askAgain(deps, request, entrance))
+      return reply.header('content-type', 'text/csv; charset=utf-8; header=present').send(Readable.from(lines))
     },
   })
 }

@@ -20,6 +20,8 @@ export interface GaugeSources {
   checks(): Promise<readonly { name: string; passes: boolean }[]>
   /** The embedded database's folder; null for an external database. */
   dataFolder: string | null
+  /** Whether this process hears notifications; null where it has no worker. */
+  listening(): boolean | null
   log: Logger
 }
 
@@ -91,7 +93,7 @@ const QUEUE_GAUGES: readonly [name: string, field: keyof QueueFigures, help: str
 
 /** Adds the figures of the whole installation, which every process reports alike, and of this process's connections. */
 export function registerGauges(sources: GaugeSources): void {
-  const { registry, pools, checks, dataFolder } = sources
+  const { registry, pools, checks, dataFolder, listening } = sources
   const read = createReader(sources)
   const gauge = (name: string, help: string, labelNames: string[], samples: () => Promise<Sample[]>) =>
     scraped(registry, name, help, labelNames, samples)
@@ -110,6 +112,10 @@ export function registerGauges(sources: GaugeSources): void {
   gauge('halfkey_database_up', 'Whether the database responded to this scrape', [], async () => [
     [{}, (await read()).queue === null ? 0 : 1],
   ])
+  gauge('halfkey_notifications_heard', 'Whether this worker hears notifications; if not, it polls', [], async () => {
+    const heard = listening()
+    return [[{}, heard === null ? null : Number(heard)]]
+  })
   gauge('halfkey_ready', 'Whether a readiness check passes', ['check'], async () =>
     (await checks()).map(({ name, passes }) => [{ check: name }, passes ? 1 : 0]),
   )

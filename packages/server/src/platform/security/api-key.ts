@@ -14,6 +14,7 @@ export const SCOPES = [
   'api_keys:write',
   'webhooks:read',
   'webhooks:write',
+  'destinations:write',
   'events:publish',
   'event_types:read',
   'event_types:write',

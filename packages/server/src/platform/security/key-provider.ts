@@ -62,6 +62,17 @@ interface Reading extends HeldKeys {
   stamp: string
 }
 
+/**
+ * Whether others than the owner can read a key file. As with PostgreSQL's private keys, root may own it and let a group of
+ * this process read it: orchestrators mount secrets like that for a process that is not root.
+ */
+function isOpenToOthers({ mode, uid, gid }: { mode: bigint; uid: bigint; gid: bigint }): boolean {
+  const groups = [process.getegid?.() ?? -1, ...(process.getgroups?.() ?? [])]
+  const isGiven = uid === 0n && process.geteuid?.() !== 0 && groups.includes(Number(gid))
+  const allowed = isGiven ? 0o740n : 0o700n
+  return (mode & 0o777n & ~allowed) !== 0n
+}
+
 const stampOf = (file: { ino: bigint; size: bigint; mtimeNs: bigint; ctimeNs: bigint }) =>
   [file.ino, file.size, file.mtimeNs, file.ctimeNs].join(' ')
 
@@ -99,7 +110,7 @@ async function readKeyFile(path: string, options: { create: boolean }): Promise<
   }
   try {
     const found = await file.stat({ bigint: true })
-    if (process.platform !== 'win32' && (found.mode & 0o077n) !== 0n) {
+    if (process.platform !== 'win32' && isOpenToOthers(found)) {
       if (!options.create) throw new KeyFileError(`The key file ${path} can be read by others. Run: chmod 600 ${path}`)
       await chmod(path, 0o600)
     }
@@ -175,7 +186,7 @@ function createFollower(path: string, begin: Reading, accept: (held: HeldKeys) =
 }
 
 /**
- * The local-file provider: 32 random bytes as base64 a line, mode 0600. The first key wraps, all unwrap.
+ * The local-file provider: 32 random bytes as base64 a line, mode 0600, or 0640 where root owns it. The first key wraps, all unwrap.
  * `create` makes the file when it is missing (development only: in production a missing key is a mistake to be told of,
  * not a reason for a new key that opens nothing).
  * @throws KeyFileError

@@ -1,5 +1,15 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -128,6 +138,32 @@ describe('a key file', () => {
     await openKeyFile(path, { create: true })
     expect(statSync(path).mode & 0o777).toBe(0o600)
     await expect(openKeyFile(join(folder, 'none.key'), strict)).rejects.toThrow('does not exist')
+  })
+
+  test('of root may be read by a group, as orchestrators mount it, and by nobody else', async (context) => {
+    context.skip(process.getuid?.() !== 0, 'only root can make a file that belongs to root')
+    const path = keyFile(first)
+    const group = 4_321
+    chownSync(path, 0, group)
+    chmodSync(folder, 0o711)
+    const openAsOther = async (mode: number) => {
+      chmodSync(path, mode)
+      process.setegid?.(group)
+      process.seteuid?.(group)
+      try {
+        return await openKeyFile(path, strict)
+      } finally {
+        process.seteuid?.(0)
+        process.setegid?.(0)
+      }
+    }
+    expect((await openAsOther(0o440)).keyIds).toHaveLength(1)
+    for (const mode of [0o460, 0o444]) await expect(openAsOther(mode)).rejects.toThrow(`chmod 600 ${path}`)
+    // A group has no business in a key file of the user that reads it.
+    chownSync(path, group, group)
+    await expect(openAsOther(0o440)).rejects.toThrow(`chmod 600 ${path}`)
+    chownSync(path, 0, group)
+    await expect(openKeyFile(path, strict)).rejects.toThrow(`chmod 600 ${path}`)
   })
 
   test('is changed all at once, keeps mode and owner, and stays a link where it is one', async () => {

@@ -7,7 +7,7 @@ export const migrate = defineCommand({
   details:
     'You can run it several times at once: one run applies the migrations, the others wait. A schema of a newer release stays unchanged.',
   async run(_, context) {
-    const { migrated: applied = [], close } = await context.openDeps()
+    const { migrated: applied = [], close } = await context.openDeps({ migrate: true })
     await close()
     return {
       data: { applied },

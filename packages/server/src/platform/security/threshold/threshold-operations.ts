@@ -13,7 +13,7 @@ function coSign(
   other: threshold.NonceCommitments,
   message: Uint8Array,
 ): CoSigned {
-  const { nonces, commitments } = threshold.commitNonces(share)
+  const { nonces, commitments } = threshold.commitNonces(share, [message, other.hiding, other.binding])
   const signing = { sharing, commitments: [commitments, other], message }
   return { commitments, value: threshold.signShare(signing, share, nonces).value }
 }
