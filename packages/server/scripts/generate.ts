@@ -6,6 +6,7 @@ import { SETTINGS } from '../src/platform/config.ts'
 import { EVENT_CATALOGUE, type EventKind } from '../src/platform/events/event-catalogue.ts'
 import { COMMON_ERRORS, type ErrorTable } from '../src/platform/http/errors.ts'
 import type { Setting } from '../src/platform/settings.ts'
+import { chartFiles } from './chart/chart-files.ts'
 import { errorPages } from './errors/pages.ts'
 import { eventCatalogue } from './event-pages.ts'
 import { withIncludedFiles } from './included.ts'
@@ -86,6 +87,7 @@ function generate(): Generated[] {
     { path: 'packages/sdk/src/errors.gen.ts', text: errorCodes() },
     { path: 'docs/operating.md', text: operatingGuide() },
     { path: 'docs/event-catalogue.md', text: eventCatalogue() },
+    ...chartFiles(committed),
     ...guidesWithFiles(),
     ...errorPages(),
   ]
