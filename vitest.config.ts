@@ -27,6 +27,9 @@ export default defineConfig({
           provide: { everyRoute: false },
         },
       },
+      // What builds artefacts: `npm run image:test` and `npm run chart:test`, which no other run includes.
+      { test: { ...shared, name: 'image', include: ['packages/server/test/artefacts/image.built.ts'] } },
+      { test: { ...shared, name: 'chart', include: ['packages/server/test/artefacts/chart.built.ts'] } },
       { test: { ...shared, name: 'long', include: [LONG, ...MATRICES], provide: { everyRoute: true } } },
     ],
   },

@@ -23,6 +23,7 @@ export type CustomDomain = Schemas['CustomDomain']
 export type DomainPlan = Schemas['DomainPlan']
 /** An app of the tenant. */
 export type App = Schemas['App']
+export type Logo = Schemas['Logo']
 /** Who did what to which record, and from where. */
 export type AuditEntry = Schemas['AuditEntry']
 /** One event on its way to one webhook, with every attempt so far. */
@@ -87,6 +88,8 @@ export type Usage = Schemas['Usage']
 export type User = Schemas['User']
 /** A subscription of an endpoint to events, without its secret. */
 export type Webhook = Schemas['Webhook']
+/** The queue or bucket of a webhook, without its secret. */
+export type WebhookDestination = NonNullable<Webhook['destination']>
 /** A webhook with its signing secret, as creation returns it. */
 export type WebhookWithSecret = Schemas['WebhookWithSecret']
 /** A converted guest: the guest session, the user that it became, and the user's tokens. */

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vitest'
+import { png } from '../../server/src/tenancy/apps/logo/png.fixture.ts'
 import { type DnsServer, startDnsServer } from '../../server/test/harness/dns-server.ts'
 import { eventually, type Service, startService, type Tenant } from '../../server/test/harness/harness.ts'
 import { answer, type Receiver, startReceiver } from '../../server/test/harness/receiver.ts'
@@ -68,6 +69,9 @@ describe('every method works against the server', () => {
     expect(await client.apps.get(app.id)).toEqual(app)
     expect((await client.apps.list()).data.map(({ id }) => id)).toEqual([app.id, tenant.appId])
     expect((await client.apps.update(app.id, { metadata: { tier: 'gold' } })).metadata).toEqual({ tier: 'gold' })
+    const { branding } = await client.apps.setLogo(app.id, { png: png({}).toString('base64') })
+    expect(await client.apps.logo(app.id)).toMatchObject(branding.logo as object)
+    expect((await client.apps.removeLogo(app.id)).branding.logo).toBeNull()
     await client.users.create({ appId: app.id })
     expect((await failure(client.apps.delete(app.id))).code).toBe('app_not_empty')
     expect((await client.apps.delete(app.id, { force: true })).id).toBe(app.id)

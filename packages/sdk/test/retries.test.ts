@@ -261,13 +261,13 @@ describe.concurrent('the message of a failure', () => {
     expect(stdout).toContain('allowedOrigins')
   })
 
-  test.each<[string, Step, string]>([
-    ['no response in time', silence, 'did not answer within 50 ms'],
-    ['a redirect', (response) => response.writeHead(302, { location: '/' }).end(), 'answered with a redirect'],
-    ['a page', (response) => response.writeHead(404).end('<h1>Not here</h1>'), 'answered 404, but not as'],
-  ])('names the address of %s', async (_, step, what) => {
+  test.each<[string, Step, Partial<ClientOptions>, string]>([
+    ['no response in time', silence, { timeoutMs: 50 }, 'did not answer within 50 ms'],
+    ['a redirect', (response) => response.writeHead(302, { location: '/' }).end(), {}, 'answered with a redirect'],
+    ['a page', (response) => response.writeHead(404).end('<h1>Not here</h1>'), {}, 'answered 404, but not as'],
+  ])('names the address of %s', async (_, step, options, what) => {
     const { url } = await serverOf(step)
-    const { message } = await failure(clientOf(url, { maxRetries: 0, timeoutMs: 50 }).users.list(search))
+    const { message } = await failure(clientOf(url, { maxRetries: 0, ...options }).users.list(search))
     expect(message).toContain(`${url}/users ${what}`)
     expect(message).not.toContain('ada')
   })

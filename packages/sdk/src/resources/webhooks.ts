@@ -57,8 +57,9 @@ export function webhooksOf(calls: Calls) {
       list('/webhooks', {}, query, options),
 
     /**
-     * Subscribes an endpoint to events. `secret`, with which `verifyWebhook` verifies deliveries, is in this response
-     * only. Scope `webhooks:write`. @throws webhook_url_blocked, not_found (the app)
+     * Subscribes an endpoint to events: a `url`, or a `destination`, which needs the scope `destinations:write` too.
+     * `secret`, with which `verifyWebhook` verifies deliveries, is in this response only. Scope `webhooks:write`.
+     * @throws webhook_url_blocked, not_found (the app)
      */
     create: (body: Body<'/webhooks', 'post'>, options?: RequestOptions): Promise<WebhookWithSecret> =>
       one('post', '/webhooks', { body }, options),

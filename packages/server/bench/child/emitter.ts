@@ -1,7 +1,9 @@
 // Emits events as the service does, by core's publish() in one statement each, without the request around it: POST
 // /users would take the CPU that the engine is to be measured with.
 
-import { type Connection, type Database, openDatabase } from '../../src/platform/db/db.ts'
+import type { Connection } from '../../src/platform/db/connection.ts'
+import type { Database } from '../../src/platform/db/db.ts'
+import { openDatabase } from '../../src/platform/db/pool.ts'
 import { type Publisher, publish } from '../../src/platform/events/events.ts'
 import { createNotifier } from '../../src/platform/events/signal.ts'
 import { type Id, newId } from '../../src/platform/ids.ts'

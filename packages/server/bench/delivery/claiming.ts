@@ -3,7 +3,8 @@
 import { type Claimed, claim } from '../../src/delivery/engine/claim.ts'
 import { complete, type Outcome } from '../../src/delivery/engine/complete.ts'
 import { ASYNC_COMMIT_SETTINGS } from '../../src/delivery/engine/worker.ts'
-import { type Database, openDatabase, sql } from '../../src/platform/db/db.ts'
+import { type Database, sql } from '../../src/platform/db/db.ts'
+import { openDatabase } from '../../src/platform/db/pool.ts'
 import type { Publisher } from '../../src/platform/events/events.ts'
 import { newId } from '../../src/platform/ids.ts'
 import { openLog } from '../../src/platform/observability/log.ts'
@@ -30,6 +31,7 @@ function outcome(row: Claimed, dead: string): Outcome {
     error: failed ? 'status 503' : null,
     responseSnippet: '',
     timedOut: false,
+    batchMax: null,
     next: failed ? { kind: 'retry', inMs: 3_600_000 } : { kind: 'succeeded' },
   }
 }

@@ -184,6 +184,7 @@ test('only start knows which ledgers there are; all others know the port', () =>
 
 test('only the server and what it serves pages and plain routes with know the web framework', () => {
   expect(importing((one) => one.target.includes('fastify'))).toEqual([
+    'platform/http/cors.ts',
     'platform/http/pages/api-reference.ts',
     'platform/http/plain-routes.ts',
     'platform/http/server.ts',

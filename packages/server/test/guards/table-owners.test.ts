@@ -51,7 +51,7 @@ const TABLES: Record<string, readonly string[]> = {
     'counter_increments',
   ],
   'tenancy/api-keys': ['api_keys'],
-  'tenancy/apps': ['apps', 'relying_parties'],
+  'tenancy/apps': ['app_logos', 'apps', 'relying_parties'],
   'tenancy/billing': ['processor_events', 'subscriptions', 'usage_meters'],
   'tenancy/custom-domains': ['custom_domains'],
   'tenancy/tenant': ['tenants'],

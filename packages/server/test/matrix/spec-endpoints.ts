@@ -137,6 +137,9 @@ export const EXTENSIONS = table(`
   GET    /events                                    webhooks:read  200
   POST   /events                                    events:publish 201
   POST   /events/batch                              events:publish 201
+  GET    /apps/:id/logo                             apps:read         200
+  POST   /apps/:id/logo                             apps:write        200
+  DELETE /apps/:id/logo                             apps:write        200
   GET    /event-types                               event_types:read  200
   POST   /event-types                               event_types:write 201
   GET    /event-types/:id                           event_types:read  200
