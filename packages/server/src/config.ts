@@ -16,20 +16,27 @@ export class ConfigError extends Error {
 const LOOPBACK_HOSTS = new Set(['127.0.0.1', 'localhost', '::1'])
 
 /** What is wrong with the addresses of the database. */
-function wrongUrls({ databaseUrl, databaseDirectUrl }: Config): [broken: boolean, problem: string][] {
-  return Object.entries({ DATABASE_URL: databaseUrl, DATABASE_DIRECT_URL: databaseDirectUrl }).flatMap(
-    ([name, url]) => {
-      if (url === null) return []
-      if (!/^postgres(ql)?:\/\//.test(url))
-        return [[true, `${name} must start with postgres:// or postgresql://`] as const]
-      try {
-        readConnection(url)
-        return []
-      } catch (error) {
-        return [[true, `${name} must ${(error as Error).message}`]]
-      }
-    },
-  )
+function wrongUrls({
+  databaseUrl,
+  databaseDirectUrl,
+  databaseReplicaUrl,
+}: Config): [broken: boolean, problem: string][] {
+  const urls = {
+    DATABASE_URL: databaseUrl,
+    DATABASE_DIRECT_URL: databaseDirectUrl,
+    DATABASE_REPLICA_URL: databaseReplicaUrl,
+  }
+  return Object.entries(urls).flatMap(([name, url]) => {
+    if (url === null) return []
+    if (!/^postgres(ql)?:\/\//.test(url))
+      return [[true, `${name} must start with postgres:// or postgresql://`] as const]
+    try {
+      readConnection(url)
+      return []
+    } catch (error) {
+      return [[true, `${name} must ${(error as Error).message}`]]
+    }
+  })
 }
 
 /** Rules between settings. Production refuses every unsafe setting by name. */
@@ -44,6 +51,14 @@ function contradictions(config: Config): string[] {
     [
       config.databaseUrl === null && config.databaseDirectUrl !== null,
       'DATABASE_DIRECT_URL must be set together with DATABASE_URL',
+    ],
+    [
+      config.databaseUrl === null && config.databaseReplicaUrl !== null,
+      'DATABASE_REPLICA_URL must be set together with DATABASE_URL',
+    ],
+    [
+      config.databaseReplicaUrl?.split('/')[2]?.includes(',') ?? false,
+      'DATABASE_REPLICA_URL must name one host: a standby',
     ],
     [
       config.redisUrl !== null && !/^rediss?:$/.test(URL.parse(config.redisUrl)?.protocol ?? ''),

@@ -5,9 +5,11 @@ import { createLink, FIRST_LINK_HOURS } from './operations/dashboard/link.ts'
 import { healthProbes } from './operations/health/routes.ts'
 import { readiness } from './operations/health/service.ts'
 import type { Config } from './platform/config.ts'
+import { type Connection, readConnection } from './platform/db/connection.ts'
 import type { Database } from './platform/db/db.ts'
 import { checkInstallation, type OpenedDatabase, openAndMigrate, withAdvisoryLock } from './platform/db/installation.ts'
 import { openDatabase, openFirstConnection } from './platform/db/pool.ts'
+import { createReplica } from './platform/db/replica.ts'
 import type { Deps } from './platform/deps.ts'
 import { createEgress } from './platform/egress/egress.ts'
 import { createRequestCounter } from './platform/events/counters.ts'
@@ -17,7 +19,7 @@ import { createRateLimiter } from './platform/http/rate-limits/rate-limit.ts'
 import { createServer, type Server } from './platform/http/server.ts'
 import { createJsonSchemas } from './platform/json-schema/json-schemas.ts'
 import { registerGauges } from './platform/observability/gauges.ts'
-import type { OpenLog } from './platform/observability/log.ts'
+import type { Logger, OpenLog } from './platform/observability/log.ts'
 import { createMetrics } from './platform/observability/metrics.ts'
 import { listenForMetrics, metricsRoute } from './platform/observability/metrics-route.ts'
 import { openTracing } from './platform/observability/tracing.ts'
@@ -45,6 +47,8 @@ const ENGINE_CONNECTIONS_MAX = 4
 const API_SETTINGS = { enable_seqscan: 'off', plan_cache_mode: 'force_generic_plan' }
 const PROBE_CONNECTIONS = 2
 const PROBE_TIMEOUT_MS = 1_500
+/** Past this, a list is read from the primary, which may take as long as it always may. */
+const REPLICA_TIMEOUT_MS = 5_000
 
 /** What the first start made. `given` when the key came from HALFKEY_ADMIN_KEY. */
 export interface FirstStart {
@@ -85,6 +89,45 @@ async function openPayments(config: Config): Promise<PaymentProcessor | null> {
   return createStripe(config, { key, webhookSecret })
 }
 
+/** The pools of a process, by what they are for. */
+function openPools(config: Config, connection: Connection, log: Logger) {
+  const shared = { connection, log }
+  const engineConnections = Math.min(ENGINE_CONNECTIONS_MAX, Math.max(2, Math.floor(config.databaseConnections / 6)))
+  const apiConnections = Math.max(1, config.databaseConnections - 2 * engineConnections - PROBE_CONNECTIONS)
+  const api = openDatabase({
+    ...shared,
+    connectionsMax: apiConnections,
+    applicationName: 'halfkey api',
+    settings: API_SETTINGS,
+  })
+  const forEngine = { ...shared, connectionsMax: engineConnections, applicationName: 'halfkey engine' }
+  const engine = openDatabase({ ...forEngine, settings: ENGINE_SETTINGS })
+  const asyncCommit = openDatabase({ ...forEngine, settings: ASYNC_COMMIT_SETTINGS })
+  const replica =
+    config.databaseReplicaUrl === null
+      ? null
+      : openDatabase({
+          connection: readConnection(config.databaseReplicaUrl),
+          log,
+          connectionsMax: apiConnections,
+          applicationName: 'halfkey replica',
+          settings: API_SETTINGS,
+          readOnly: true,
+          acquireTimeoutMs: PROBE_TIMEOUT_MS,
+          statementTimeoutMs: REPLICA_TIMEOUT_MS,
+          clientSlackMs: 500,
+        })
+  const probe = openDatabase({
+    ...shared,
+    connectionsMax: PROBE_CONNECTIONS,
+    applicationName: 'halfkey probe',
+    acquireTimeoutMs: PROBE_TIMEOUT_MS,
+    statementTimeoutMs: PROBE_TIMEOUT_MS,
+    clientSlackMs: 500,
+  })
+  return { api, engine, async_commit: asyncCommit, probe, ...(replica === null ? {} : { replica }) }
+}
+
 /** Opens database, keys and all that `Deps` holds. Nothing runs yet. */
 export async function openParts(
   config: Config,
@@ -95,31 +138,13 @@ export async function openParts(
   const payments = await openPayments(config)
   const keys = await openKeyFile(config.kekFile as string, { create: config.env === 'development' })
   const database = await openAndMigrate(config, role, log)
-  const shared = { connection: database.pooled, log }
-  const engineConnections = Math.min(ENGINE_CONNECTIONS_MAX, Math.max(2, Math.floor(config.databaseConnections / 6)))
-  const apiConnections = Math.max(1, config.databaseConnections - 2 * engineConnections - PROBE_CONNECTIONS)
-  const db = openDatabase({
-    ...shared,
-    connectionsMax: apiConnections,
-    applicationName: 'halfkey api',
-    settings: API_SETTINGS,
-  })
-  const engine = { ...shared, connectionsMax: engineConnections, applicationName: 'halfkey engine' }
-  const engineDb = openDatabase({ ...engine, settings: ENGINE_SETTINGS })
-  const asyncCommitDb = openDatabase({ ...engine, settings: ASYNC_COMMIT_SETTINGS })
-  const probeDb = openDatabase({
-    ...shared,
-    connectionsMax: PROBE_CONNECTIONS,
-    applicationName: 'halfkey probe',
-    acquireTimeoutMs: PROBE_TIMEOUT_MS,
-    statementTimeoutMs: PROBE_TIMEOUT_MS,
-    clientSlackMs: 500,
-  })
+  const pools = openPools(config, database.pooled, log)
+  const { api: db, engine: engineDb, async_commit: asyncCommitDb, probe: probeDb, replica: replicaDb } = pools
   const threads = createThreads()
   const jsonSchemas = createJsonSchemas(log)
   const close = async () => {
     await Promise.all([threads.close(), jsonSchemas.close()])
-    await Promise.all([db.close(), engineDb.close(), asyncCommitDb.close(), probeDb.close()])
+    await Promise.all(Object.values(pools).map((pool) => pool.close()))
     await database.close()
   }
   try {
@@ -136,6 +161,7 @@ export async function openParts(
   const deps: Deps = {
     config,
     db,
+    replica: replicaDb === undefined ? null : createReplica({ db: replicaDb, primary: db, log }),
     connection: database.direct,
     log,
     metrics: createMetrics(),
@@ -168,7 +194,6 @@ export async function openParts(
   }
   const more = options.ledgers?.(deps) ?? []
   deps.ledgers = new Map([...deps.ledgers, ...more.map((ledger) => [ledger.name, ledger] as const)])
-  const pools = { api: db, engine: engineDb, async_commit: asyncCommitDb, probe: probeDb }
   return { deps, database, engineDb, asyncCommitDb, pools, close }
 }
 

@@ -86,6 +86,7 @@ export const delegatedSessionRoutes: Route[] = [
       callers: secretKey('delegated_sessions:read'),
       query: ListDenials,
       reply: list(Denial),
+      replica: true,
       extension: true,
     },
     (deps, { caller, query }) => listDenials(deps, caller, query),
@@ -99,6 +100,7 @@ export const delegatedSessionRoutes: Route[] = [
       params: IdParam,
       query: ListDenialsOfSession,
       reply: list(Denial),
+      replica: true,
       extension: true,
     },
     (deps, { caller, user, delegate, params, query }) =>

@@ -42,6 +42,12 @@ export const SETTINGS = {
     parse: kinds.orNull(kinds.text),
     doc: 'The URL of the same database without the pooler, for migrations, notifications and locks. Set it if DATABASE_URL leads to a pooler in transaction mode.',
   },
+  databaseReplicaUrl: {
+    env: 'DATABASE_REPLICA_URL',
+    secret: true,
+    parse: kinds.orNull(kinds.text),
+    doc: 'The URL of a streaming standby of the same database. Lists, analytics and the audit log are read there while it keeps up.',
+  },
   databaseConnections: {
     env: 'HALFKEY_DATABASE_CONNECTIONS',
     default: '40',

@@ -1,6 +1,7 @@
 import type { Config } from './config.ts'
 import type { Connection } from './db/connection.ts'
 import type { Db } from './db/db.ts'
+import type { Replica } from './db/replica.ts'
 import type { Egress } from './egress/egress.ts'
 import type { RequestCounter } from './events/counters.ts'
 import type { Hooks } from './hooks.ts'
@@ -22,6 +23,8 @@ import type { Threads } from './security/threshold/threads.ts'
 export interface Deps {
   config: Config
   db: Db
+  /** A standby for lists; null where none is set. */
+  replica: Replica | null
   /** How the database is reached without a pooler, for work that needs a session or other connections than `db` has. */
   connection: Connection
   log: Logger

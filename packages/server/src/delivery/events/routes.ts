@@ -89,6 +89,7 @@ export const eventRoutes: Route[] = [
       params: IdParam,
       query: ListDeliveriesOfEvent,
       reply: list(Delivery),
+      replica: true,
       extension: true,
     },
     (deps, { caller, params, query }) => listDeliveries(deps, caller, params.id, query),

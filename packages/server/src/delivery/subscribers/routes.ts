@@ -13,6 +13,7 @@ export const subscriberRoutes: Route[] = [
       callers: read,
       query: ListSubscribers,
       reply: list(Subscriber),
+      replica: true,
       extension: true,
     },
     (deps, { caller, query }) => listSubscribers(deps, caller, query),

@@ -162,6 +162,7 @@ export const webhookRoutes: Route[] = [
       params: IdParam,
       query: ListDeliveries,
       reply: list(Delivery),
+      replica: true,
     },
     (deps, { caller, params, query }) => listDeliveries(deps, caller, params.id, query),
   ),

@@ -21,6 +21,7 @@ export const guestRoutes: Route[] = [
       callers: secretKey('guests:read'),
       query: ListGuests,
       reply: list(Guest),
+      replica: true,
       extension: true,
     },
     (deps, { caller, query }) => listGuests(deps, caller, query),

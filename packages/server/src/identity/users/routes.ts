@@ -14,6 +14,7 @@ export const userRoutes: Route[] = [
       callers: secretKey('users:read'),
       query: ListUsers,
       reply: list(User),
+      replica: true,
     },
     (deps, { caller, query }) => listUsers(deps, caller, query),
   ),

@@ -265,10 +265,11 @@ async function usersById(
   { offset, limit, total }: { offset: number; limit: number; total: number },
 ): Promise<UserRow[]> {
   const fromEnd = offset > total / 2
-  const skip = fromEnd ? total - offset - limit : offset
+  const rows = fromEnd ? Math.min(limit, total - offset) : limit
+  const skip = fromEnd ? total - offset - rows : offset
   const ascending = (direction.text === 'asc') !== fromEnd
   // The index alone finds the ids of the page; full rows are read only for the page.
-  const ids = sql`select id from users where ${conditions(filter)} order by id ${ascending ? sql`asc` : sql`desc`} offset ${skip} limit ${limit}`
+  const ids = sql`select id from users where ${conditions(filter)} order by id ${ascending ? sql`asc` : sql`desc`} offset ${skip} limit ${rows}`
   return db.query<UserRow>(sql`
     select u.* from (${ids}) as page join users u on u.tenant_id = ${filter.tenantId} and u.id = page.id order by u.id ${direction}`)
 }
@@ -344,7 +345,9 @@ export async function listUsers(
   const total = await countUsers(db, filter)
   if (offset >= total) return { rows: [], total }
   const read = order.column === SORT_COLUMNS.createdAt ? usersById : usersByValue
-  return { rows: await read(db, filter, order, { offset, limit: Math.min(limit, total - offset), total }), total }
+  const rows = await read(db, filter, order, { offset, limit, total })
+  // Users who were created since the count are on the page, and push nobody off it.
+  return { rows, total: Math.max(total, offset + rows.length) }
 }
 
 /** A `with` part, `seen`, that marks a user as seen. It has no row if the user is not active or the condition does not hold. */

@@ -13,6 +13,7 @@ export const analyticsRoutes: Route[] = [
       callers: secretKey('analytics:read'),
       query: AnalyticsQuery,
       reply: one(Analytics),
+      replica: true,
       errors: ['not_found'],
     },
     (deps, { caller, query }) => getAnalytics(deps, caller, query),

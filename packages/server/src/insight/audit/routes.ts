@@ -12,6 +12,7 @@ export const auditRoutes: Route[] = [
       callers: secretKey('audit:read'),
       query: ListAuditLog,
       reply: list(AuditEntry),
+      replica: true,
       extension: true,
     },
     (deps, { caller, query }) => listEntries(deps, caller, query),

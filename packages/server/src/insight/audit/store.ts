@@ -205,14 +205,15 @@ export async function listEntries(
   const first = ascending ? offset : total - offset - rows
   const places = isUnfiltered(filter)
     ? sql`select seq from audit_entries where tenant_id = ${filter.tenantId} and seq > ${first} and seq <= ${first + rows}`
-    : placesOf(filter, ascending !== fromEnd, fromEnd ? total - offset - rows : offset, rows)
+    : placesOf(filter, ascending !== fromEnd, fromEnd ? total - offset - rows : offset, fromEnd ? rows : limit)
   const page = await db.query<AuditRecord>(
     unprepared(sql`
       select ${RECORD} from (${places}) as page join audit_entries using (seq)
       where tenant_id = ${filter.tenantId} order by seq ${ascending ? sql`asc` : sql`desc`}`),
   )
   // The API does not return the salt and hash of an address.
-  return { entries: page.map(({ addressSalt: _, addressHash: __, ...entry }) => entry), total }
+  const entries = page.map(({ addressSalt: _, addressHash: __, ...entry }) => entry)
+  return { entries, total: Math.max(total, offset + entries.length) }
 }
 
 /** The number of entries in the table, which may differ from the head's. */

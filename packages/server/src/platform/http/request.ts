@@ -9,7 +9,7 @@ import type { KeyHolder } from '../security/authenticator.ts'
 import { resolveActor, type UserHeaders } from '../security/current-user.ts'
 import { isAllowedOrigin } from '../security/web-origin.ts'
 import { streamCsv, wantsCsv } from './csv.ts'
-import { type ErrorDetail, fail, invalid } from './errors.ts'
+import { type ErrorDetail, fail, HttpError, invalid } from './errors.ts'
 import { checkIdempotencyKey, isKept, type KeyedRequest, runOnce, runOnceInSteps } from './idempotency.ts'
 import type { Callers, Input, Origin, Page, Route } from './route.ts'
 import { serialiser, validator } from './schema.ts'
@@ -103,6 +103,25 @@ function refuse(details: ErrorDetail[], fieldOf: (keys: string) => string): void
   )
 }
 
+/** Reads from the replica where it has caught up; from the primary otherwise, and if the replica fails. */
+async function read(deps: Deps, route: Route, input: Input<never, never, never, never>): Promise<unknown> {
+  const { replica } = deps
+  const db = route.replica === true ? await replica?.caughtUp() : undefined
+  if (db === undefined) return route.handler(deps, input)
+  const { replicaReads } = deps.metrics
+  if (db !== null)
+    try {
+      const result = await route.handler({ ...deps, db }, input)
+      replicaReads.labels('replica').inc()
+      return result
+    } catch (error) {
+      if (error instanceof HttpError) throw error
+      replica?.failed(error)
+    }
+  replicaReads.labels('primary').inc()
+  return route.handler(deps, input)
+}
+
 /** An endpoint, ready to answer: its validators and serialiser compiled, its checks in the contract's order. */
 export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Promise<Outgoing> {
   const checkQuery = validator(route.query ?? NOTHING)
@@ -152,7 +171,7 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
     // Whole lists are not for strangers: they pay for one call, and would go on after their link was revoked.
     if (route.reply.kind === 'list' && route.callers.kind !== 'subscriber' && wantsCsv(incoming.headers.accept)) {
       const readPage = async (of: object) =>
-        answer(await route.handler(deps, { ...input, query: { ...query, ...of } as never })).body
+        answer(await read(deps, route, { ...input, query: { ...query, ...of } as never })).body
       return { status, body: await streamCsv(route, query, readPage), replayed: false }
     }
     const key = keepsAnswers ? checkIdempotencyKey(incoming.headers['idempotency-key']) : null
@@ -162,7 +181,7 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
       const { steps } = route
       const result =
         steps === undefined
-          ? await inTurn(input, () => route.handler(deps, input))
+          ? await inTurn(input, () => read(deps, route, input))
           : await steps.finish(deps, input, await inTurn(input, () => steps.effect(deps, input)), false)
       return { ...answer(result), replayed: false }
     }

@@ -158,6 +158,11 @@ export interface RouteSpec<
   turn?: (input: Input<Out<P>, Out<Q>, Out<B>, UserOf<C>>) => string
   /** The call changes nothing. Large responses are not kept for a repeat, which reads again. */
   reads?: boolean
+  /**
+   * A read replica may answer, if it shows all that was committed before the call. Never for what decides who may do what:
+   * who calls is looked up in the primary, whatever this says.
+   */
+  replica?: boolean
   /** Not one of the specification's endpoints. */
   extension?: boolean
   /** How errors name a field of the body, from its keys with dots between them; without it, as they are. */

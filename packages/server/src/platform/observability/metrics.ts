@@ -26,6 +26,11 @@ export function createMetrics() {
       'halfkey_rate_limit_alone',
       '1 while the shared rate limit store is unreachable and this process limits by itself',
     ),
+    replicaReads: counter(
+      'halfkey_replica_reads_total',
+      'Lists that the read replica could answer, by who answered',
+      'by',
+    ),
     spansDropped: counter(
       'halfkey_trace_spans_dropped_total',
       'Spans that the trace collector rejected, or that were dropped because the queue was full',

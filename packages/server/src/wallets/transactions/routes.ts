@@ -11,6 +11,7 @@ export const transactionRoutes: Route[] = [
       callers: secretKey('wallets:read'),
       query: ListTransactions,
       reply: list(TransactionSummary),
+      replica: true,
       extension: true,
     },
     (deps, { caller, query }) => listTransactions(deps, caller, query),

@@ -71,6 +71,7 @@ export const walletRoutes: Route[] = [
       callers: secretKey('wallets:read'),
       query: ListWallets,
       reply: list(Wallet),
+      replica: true,
       extension: true,
     },
     (deps, { caller, query }) => listWallets(deps, caller, query),
