@@ -41,9 +41,9 @@ export class UserLoad {
     this.#target = { key, urls: 'urls' in at ? at.urls : [at.url] }
   }
 
-  /** Where the next calls go: a restarted service may listen elsewhere. */
-  moveTo(url: string): void {
-    this.#target = { ...this.#target, urls: [url] }
+  /** Where the next calls go: a restarted service may listen elsewhere, and others may have joined it. */
+  moveTo(...urls: string[]): void {
+    this.#target = { ...this.#target, urls }
   }
 
   /** @param ordered how many of the connections publish events with ordering keys, to webhooks of `subscribe` with `ordered` */
