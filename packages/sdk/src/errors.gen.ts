@@ -90,6 +90,8 @@ export interface ApiErrors {
   invalid_code: 400
   /** This API key may not be used from this address (see the key's `allowedIps`). */
   ip_not_allowed: 403
+  /** The key service that holds the key-encryption key does not answer. Retry after as many seconds as `Retry-After` says. */
+  key_service_unavailable: 500
   /** This call needs a secret key. Make it from your server, never from a browser. */
   key_type_not_allowed: 403
   /** This is the last key that can administer the tenant. Create another one first. */

@@ -82,7 +82,7 @@ function contradictions(config: Config): string[] {
     ],
     [inProduction && config.insecureDev, 'HALFKEY_INSECURE_DEV must not be set in production'],
     [
-      inProduction && config.kekFile === null,
+      inProduction && config.kekFile === null && config.kek === null,
       'HALFKEY_KEK_FILE must be set in production. Create the file with: (umask 077; openssl rand -base64 32 > kek.key)',
     ],
     [
@@ -139,6 +139,13 @@ export function inspectConfig(env: Record<string, string | undefined> = process.
   ])
   const unknown = Object.keys(env).filter((name) => name.startsWith('HALFKEY_') && !known.has(name))
   const config = { ...values, defaults, unknown } as unknown as Config
+  const file = config.kek?.startsWith('file:') === true ? config.kek.slice('file:'.length) : null
+  if (file !== null) {
+    if (config.kekFile !== null && config.kekFile !== file)
+      problems.push('HALFKEY_KEK and HALFKEY_KEK_FILE must not name different files')
+    config.kekFile = file
+    config.kek = null
+  }
   problems.push(...contradictions(config))
   config.kekFile ??= resolve(config.dataDir, 'kek.key')
   return { config, problems }

@@ -136,13 +136,19 @@ export async function openParts(
   options: StartOptions = {},
 ): Promise<Parts> {
   const payments = await openPayments(config)
-  const keys = await openKeyFile(config.kekFile as string, { create: config.env === 'development' })
+  const keys = await openKeyFile(config.kekFile as string, {
+    create: config.env === 'development' || config.kek !== null,
+    service: config.kek,
+    // A command may be the one that has the key wrapped.
+    plain: config.kek === null || role === 'tool',
+  })
   const database = await openAndMigrate(config, role, log)
   const pools = openPools(config, database.pooled, log)
   const { api: db, engine: engineDb, async_commit: asyncCommitDb, probe: probeDb, replica: replicaDb } = pools
   const threads = createThreads()
   const jsonSchemas = createJsonSchemas(log)
   const close = async () => {
+    keys.close()
     await Promise.all([threads.close(), jsonSchemas.close()])
     await Promise.all(Object.values(pools).map((pool) => pool.close()))
     await database.close()
@@ -155,7 +161,7 @@ export async function openParts(
     throw error
   }
   // From here on a changed key file is taken over, if this process could have started with it.
-  keys.follow((held) => checkInstallation(probeDb, held, config), log)
+  keys.follow({ accept: (held) => checkInstallation(probeDb, held, config), log, lifetimeMs: config.kekLifetimeMs })
   const now = options.now ?? (() => new Date())
   const notify = createNotifier(probeDb, log)
   const deps: Deps = {

@@ -71,6 +71,16 @@ export const SETTINGS = {
     parse: kinds.orNull(kinds.text),
     doc: 'The file with the key-encryption key: 32 bytes as base64, mode 0600, or 0640 if root owns the file and the service runs as another user. During a rotation it holds several keys, one per line. Development creates one in HALFKEY_DATA_DIR.',
   },
+  kek: {
+    env: 'HALFKEY_KEK',
+    parse: kinds.orNull(kinds.text),
+    doc: 'The key service that wraps the keys of HALFKEY_KEK_FILE: awskms:<region>/<key>, vault:<mount>/<key> or pkcs11:<RFC 7512 URI>; or file:<path>, which is another way to set HALFKEY_KEK_FILE. With a key service, a missing key file is created.',
+  },
+  kekLifetimeMs: {
+    env: 'HALFKEY_KEK_LIFETIME',
+    parse: kinds.orNull(kinds.duration(10_000, 30 * DAY_MS)),
+    doc: 'How long a process uses a key until the key service must unwrap it again. Not set: as long as the process runs.',
+  },
   adminKey: {
     env: 'HALFKEY_ADMIN_KEY',
     secret: true,

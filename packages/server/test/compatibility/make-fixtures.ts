@@ -9,7 +9,7 @@
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { newKeyLine } from '../../src/platform/security/key-provider.ts'
+import { newKeyLine } from '../../src/platform/security/key-services/key-lines.ts'
 import { debianPrograms, startDebianPostgres } from '../harness/debian-postgres.ts'
 import { startDnsServer } from '../harness/dns-server.ts'
 import { eventually } from '../harness/harness.ts'

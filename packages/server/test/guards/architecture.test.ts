@@ -201,7 +201,9 @@ test('SQL stands only in the platform, stores, the delivery engine and the embed
 })
 
 test('only config.ts reads the environment, only main.ts the arguments, and only main.ts ends the process', () => {
-  expect(having(/process\.env|from 'node:process'/)).toEqual(['config.ts'])
+  // A key service's own variables are read as its tools read them, and only if the key file names it.
+  const keyServices = 'platform/security/key-services/open-key-service.ts'
+  expect(having(/process\.env|from 'node:process'/)).toEqual(['config.ts', keyServices])
   expect(having(/process\.argv/)).toEqual(['main.ts'])
   const ending = having(/process\.(exit|exitCode|abort|kill)\b/)
   expect(ending.filter((path) => !path.startsWith('platform/db/embedded/'))).toEqual(['main.ts'])
@@ -209,8 +211,9 @@ test('only config.ts reads the environment, only main.ts the arguments, and only
 })
 
 test('nothing calls out but by the guarded egress, and the command line to the addresses that its user gives', () => {
-  // By the SDK, which sends what it is given; and to the receiver of `halfkey listen`, as a delivery is sent.
-  expect(having(/\bfetch\(/)).toEqual(['operations/seed/service.ts'])
+  // By the SDK, which sends what it is given; to the receiver of `halfkey listen`, as a delivery is sent; and to the key service
+  // that the operator names.
+  expect(having(/\bfetch\(/)).toEqual(['operations/seed/service.ts', 'platform/security/key-services/vault.ts'])
   expect(importing((one) => /^node:https?$/.test(one.target) && one.names.includes('request'))).toEqual([
     'operations/cli/commands/listen.ts',
     'platform/egress/proxy.ts',

@@ -14,13 +14,16 @@ const PROGRAM = join(import.meta.dirname, '../../../../.cache/moto/bin/moto_serv
 export const hasMoto = existsSync(PROGRAM)
 
 const REGION = 'eu-central-1'
-const POLICY = { Version: '2012-10-17', Statement: [{ Effect: 'Allow', Action: ['sqs:*', 's3:*'], Resource: '*' }] }
+const POLICY = {
+  Version: '2012-10-17',
+  Statement: [{ Effect: 'Allow', Action: ['sqs:*', 's3:*', 'kms:*'], Resource: '*' }],
+}
 
 export class Moto {
   readonly #child: ChildProcess
   readonly url: string
   readonly region = REGION
-  /** May use SQS and S3. */
+  /** May use SQS, S3 and KMS. */
   access = { accessKeyId: 'none', secretAccessKey: 'none' }
 
   private constructor(child: ChildProcess, url: string) {
@@ -74,6 +77,14 @@ export class Moto {
   async sqs(action: string, input: object) {
     const headers = { 'content-type': 'application/x-amz-json-1.0', 'x-amz-target': `AmazonSQS.${action}` }
     const text = await this.call('sqs', '/', { method: 'POST', headers, body: JSON.stringify(input) })
+    // biome-ignore lint/suspicious/noExplicitAny: looked into by path; the contract is what the tests state
+    return (text === '' ? {} : JSON.parse(text)) as any
+  }
+
+  /** A call of KMS. */
+  async kms(action: string, input: object) {
+    const headers = { 'content-type': 'application/x-amz-json-1.1', 'x-amz-target': `TrentService.${action}` }
+    const text = await this.call('kms', '/', { method: 'POST', headers, body: JSON.stringify(input) })
     // biome-ignore lint/suspicious/noExplicitAny: looked into by path; the contract is what the tests state
     return (text === '' ? {} : JSON.parse(text)) as any
   }

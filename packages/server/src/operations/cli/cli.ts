@@ -2,6 +2,7 @@ import { ConfigError } from '../../config.ts'
 import { HttpError } from '../../platform/http/errors.ts'
 import { redact } from '../../platform/observability/log.ts'
 import { KeyFileError } from '../../platform/security/key-provider.ts'
+import { KeyServiceAddressError, KeyServiceError } from '../../platform/security/key-services/key-service.ts'
 import { type CliCommand, CommandError, EXIT, type Terminal, UsageError } from './command.ts'
 import { analyticsBackfill } from './commands/analytics.ts'
 import { auditExport, auditVerify } from './commands/audit.ts'
@@ -11,7 +12,7 @@ import { deliveriesList, deliveriesRetry } from './commands/deliveries.ts'
 import { denials } from './commands/denials.ts'
 import { doctor } from './commands/doctor.ts'
 import { eventsPublish, eventsShow, eventsTail } from './commands/events.ts'
-import { keysGenerateKek, keysRotateKek } from './commands/keys/kek.ts'
+import { keysGenerateKek, keysMigrate, keysRotateKek } from './commands/keys/kek.ts'
 import { keysCreate, keysGenerate, keysRotateSigning } from './commands/keys/keys.ts'
 import { listen } from './commands/listen.ts'
 import { migrate } from './commands/migrate.ts'
@@ -33,6 +34,7 @@ const COMMANDS: readonly CliCommand[] = [
   keysRotateSigning,
   keysGenerateKek,
   keysRotateKek,
+  keysMigrate,
   dashboardLink,
   dashboardSignOutEveryone,
   listen,
@@ -69,7 +71,8 @@ function explain(error: unknown): { exitCode: number; message: string } {
       exitCode: EXIT.configuration,
       message: ['The configuration is not valid:', ...error.problems].join('\n  '),
     }
-  if (error instanceof KeyFileError) return { exitCode: EXIT.configuration, message: error.message }
+  if (error instanceof KeyFileError || error instanceof KeyServiceError || error instanceof KeyServiceAddressError)
+    return { exitCode: EXIT.configuration, message: error.message }
   if (error instanceof HttpError) {
     const details = error.details.map(
       (detail) => `${detail.field === undefined ? '' : `${detail.field}: `}${detail.message}`,

@@ -3,9 +3,12 @@ import { dirname, join, sep } from 'node:path'
 import type { Config } from '../../platform/config.ts'
 import { errorCode } from '../../platform/db/embedded/errors.ts'
 import { type HeldKeys, KeyFileError, openKeyFile } from '../../platform/security/key-provider.ts'
+import { KeyServiceAddressError, KeyServiceError } from '../../platform/security/key-services/key-service.ts'
 import { type Finding, firstOfEach, note, ok, problem, warning } from './finding.ts'
 
 const GIB = 2 ** 30
+const KEY_SERVICE_FIX =
+  'Check that the service answers, that these credentials may use the key, and that the key is enabled: docs/key-services.md'
 /** Below the first limit, writes will soon fail. Below the second, the operator should check. */
 const FREE_BYTES = { problem: GIB, warning: 5 * GIB }
 
@@ -80,6 +83,11 @@ export async function checkKeyFile(config: Config): Promise<{ findings: Finding[
     const { keyId, keyIds } = await openKeyFile(path, { create: false })
     return { findings: describeKeyFile(config, path, stats as Stats, keyIds), keys: { keyId, keyIds } }
   } catch (error) {
+    if (error instanceof KeyServiceError || error instanceof KeyServiceAddressError)
+      return {
+        findings: [problem('key_file.service', `The key service: ${error.message}.`, KEY_SERVICE_FIX)],
+        keys: null,
+      }
     if (!(error instanceof KeyFileError)) throw error
     const fix = /chmod 600/.test(error.message)
       ? `chmod 600 ${quoted(path)}`

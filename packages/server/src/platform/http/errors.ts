@@ -50,6 +50,10 @@ export const COMMON_ERRORS = {
     500,
     'Something went wrong on our side. Retry. If it fails again, search the log for the `X-Request-Id`.',
   ],
+  key_service_unavailable: [
+    500,
+    'The key service that holds the key-encryption key does not answer. Retry after as many seconds as `Retry-After` says.',
+  ],
   not_ready: [500, 'The service is not ready.'],
 } as const satisfies ErrorTable
 

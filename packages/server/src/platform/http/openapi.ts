@@ -30,7 +30,7 @@ const EVERYWHERE: Record<string, string[]> = {
   401: ['api_key_missing', 'api_key_invalid'],
   403: ['insufficient_scope', 'key_type_not_allowed', 'origin_not_allowed', 'ip_not_allowed'],
   429: ['rate_limited'],
-  500: ['internal_error'],
+  500: ['internal_error', 'key_service_unavailable'],
 }
 
 const STATUS_TEXT: Record<string, string> = {

@@ -7,6 +7,7 @@ import { REQUEST } from '../observability/terminal-line.ts'
 import { unrecordedTraceparent } from '../observability/traceparent.ts'
 import type { Tracing } from '../observability/tracing.ts'
 import type { KeyHolder } from '../security/authenticator.ts'
+import { KeyServiceError } from '../security/key-services/key-service.ts'
 import { cors, preflight } from './cors.ts'
 import { whileAllowed } from './csv.ts'
 import { envelope, fail, HttpError } from './errors.ts'
@@ -22,6 +23,7 @@ import { followUnused } from './unused-connections.ts'
 
 const BASE = '/v1'
 const PARAM_CHARS_MAX = 16 * 1024
+const KEY_SERVICE_RETRY_S = '5'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -81,6 +83,8 @@ function toHttpError(error: unknown, request: FastifyRequest, deps: Deps): HttpE
   if (!request.raw.complete && (code === 'ECONNRESET' || code === 'ERR_STREAM_PREMATURE_CLOSE'))
     return malformed('body', 'The connection ended before the body was complete.')
   deps.log.error({ err: error, requestId: redact(request.id), route: request.routeOptions.url }, 'request failed')
+  if (error instanceof KeyServiceError)
+    return fail('key_service_unavailable', [], { 'retry-after': KEY_SERVICE_RETRY_S })
   return fail('internal_error')
 }
 

@@ -1,9 +1,11 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { chmod, type FileHandle, link, mkdir, open as openFile, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { singleFlight } from '../concurrency/poll.ts'
 import type { Logger } from '../observability/log.ts'
 import { decrypt, encrypt } from './crypto.ts'
+import { type KeyLine, keyOf, newLineBy, readLine } from './key-services/key-lines.ts'
+import { KeyServiceError } from './key-services/key-service.ts'
 
 /**
  * Holds the key-encryption keys. Wraps data keys, never data, so that a provider outside this process (a KMS, an HSM)
@@ -33,7 +35,8 @@ export interface KeyFile extends KeyProvider, HeldKeys {
    * From now on `wrap` and `unwrap` notice changes of the file: within a second, and at once for a key that is not known
    * yet. Keys that `accept` throws at, and a file that cannot be read, are logged, and the keys held before stay.
    */
-  follow(accept: (held: HeldKeys) => Promise<void>, log: Logger): void
+  follow(following: Following): void
+  close(): void
 }
 
 /** The file that holds the keys is missing, unreadable, open to others or holds no keys. The message says what to do. */
@@ -43,23 +46,19 @@ export class KeyFileError extends Error {}
 const KEY_FILE_TRUST_MS = 1_000
 /** The most keys that a file may hold: the one that wraps, and those of rotations that are not finished. */
 const KEYS_MAX = 5
+/** A service that is away for most of a lifetime is asked again before it ends. */
+const PROOFS_A_LIFETIME = 10
 
-const KEY_BYTES = 32
-
-function idOf(key: Buffer): string {
-  return createHash('sha256').update('halfkey/v1/kek-id').update(key).digest('hex').slice(0, 16)
-}
-
-/** A new key as a line of a key file, without the line's end. */
-export function newKeyLine(): string {
-  return randomBytes(KEY_BYTES).toString('base64')
-}
-
-/** What was read of a key file. */
-interface Reading extends HeldKeys {
-  keys: ReadonlyMap<string, Buffer>
+/** What stands in a key file. */
+interface Text {
+  lines: readonly KeyLine[]
   /** Changes whenever the file does. */
   stamp: string
+}
+
+/** What was read of a key file, its keys unwrapped. */
+interface Reading extends HeldKeys, Text {
+  keys: ReadonlyMap<string, Buffer>
 }
 
 /**
@@ -76,19 +75,38 @@ function isOpenToOthers({ mode, uid, gid }: { mode: bigint; uid: bigint; gid: bi
 const stampOf = (file: { ino: bigint; size: bigint; mtimeNs: bigint; ctimeNs: bigint }) =>
   [file.ino, file.size, file.mtimeNs, file.ctimeNs].join(' ')
 
-function parseKeys(path: string, text: string): Map<string, Buffer> {
-  const lines = text
+function parseLines(path: string, text: string): KeyLine[] {
+  const texts = text
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '')
-  if (lines.length > KEYS_MAX) throw new KeyFileError(`The key file ${path} must hold at most ${KEYS_MAX} keys.`)
-  const keys = lines.map((line) => Buffer.from(line, 'base64'))
-  if (keys.length === 0 || keys.some((key, at) => key.length !== KEY_BYTES || key.toString('base64') !== lines[at])) {
+  if (texts.length > KEYS_MAX) throw new KeyFileError(`The key file ${path} must hold at most ${KEYS_MAX} keys.`)
+  const lines = texts.map(readLine)
+  if (lines.length === 0 || lines.includes(null)) {
     throw new KeyFileError(
-      `The key file ${path} must hold exactly 32 bytes as base64, as 'openssl rand -base64 32' prints them. During a rotation it may hold several keys, one per line.`,
+      `The key file ${path} must hold exactly 32 bytes as base64, as 'openssl rand -base64 32' prints them, or a key that a key service has wrapped, as 'halfkey keys generate-kek --service' prints it. During a rotation it may hold several keys, one per line.`,
     )
   }
-  return new Map(keys.map((key) => [idOf(key), key]))
+  return lines as KeyLine[]
+}
+
+const isNewTo = (known: Reading | null) => (line: KeyLine) =>
+  known?.lines.some(({ text }) => text === line.text) !== true
+const isWrapped = ({ service }: KeyLine) => service !== null
+
+/** The keys of a file. Lines that are not new are not unwrapped again. @throws KeyServiceError */
+async function unwrapAll(text: Text, known: Reading | null): Promise<Reading> {
+  const isNew = isNewTo(known)
+  const entries = await Promise.all(
+    text.lines.map(
+      async (line): Promise<[string, Buffer]> => [
+        line.keyId,
+        isNew(line) ? await keyOf(line) : (known?.keys.get(line.keyId) as Buffer),
+      ],
+    ),
+  )
+  const keyIds = text.lines.map(({ keyId }) => keyId)
+  return { ...text, keys: new Map(entries), keyIds, keyId: keyIds[0] as string }
 }
 
 async function openKeys(path: string): Promise<FileHandle | undefined> {
@@ -101,7 +119,7 @@ async function openKeys(path: string): Promise<FileHandle | undefined> {
 }
 
 /** @throws KeyFileError */
-async function readKeyFile(path: string, options: { create: boolean }): Promise<Reading> {
+async function readText(path: string, options: { create: boolean }): Promise<Text> {
   const file = await openKeys(path)
   if (file === undefined) {
     throw new KeyFileError(
@@ -117,9 +135,7 @@ async function readKeyFile(path: string, options: { create: boolean }): Promise<
     const text = await file.readFile('utf8').catch((error: Error) => {
       throw new KeyFileError(`The key file ${path} cannot be read: ${error.message}`)
     })
-    const keys = parseKeys(path, text)
-    const keyIds = [...keys.keys()]
-    return { keys, keyIds, keyId: keyIds[0] as string, stamp: stampOf(found) }
+    return { lines: parseLines(path, text), stamp: stampOf(found) }
   } finally {
     await file.close()
   }
@@ -131,11 +147,11 @@ const isMissing = (path: string) =>
     (error: NodeJS.ErrnoException) => error.code === 'ENOENT',
   )
 
-async function createKeyFile(path: string): Promise<void> {
+async function createKeyFile(path: string, service: string | null): Promise<void> {
   // Passable, not listable: the embedded database below this folder may run as another user. The file itself is 0600.
   await mkdir(dirname(path), { recursive: true, mode: 0o711 })
   const draft = `${path}.${randomBytes(6).toString('hex')}.new`
-  await writeFile(draft, `${newKeyLine()}\n`, { mode: 0o600, flag: 'wx', flush: true })
+  await writeFile(draft, `${await newLineBy(service)}\n`, { mode: 0o600, flag: 'wx', flush: true })
   try {
     // A link fails if the name exists: of two processes that start at once, one creates the key and both read it.
     await link(draft, path)
@@ -146,34 +162,83 @@ async function createKeyFile(path: string): Promise<void> {
   }
 }
 
-/** Looks for changes of a key file. */
-function createFollower(path: string, begin: Reading, accept: (held: HeldKeys) => Promise<void>, log: Logger) {
+/** How a running process follows its key file. */
+interface Following {
+  /** Throws at keys that this process could not have started with. */
+  accept: (held: HeldKeys) => Promise<void>
+  log: Logger
+  /** How long keys that a service unwrapped may be used until it unwraps them again; null for as long as the process runs. */
+  lifetimeMs: number | null
+}
+
+/**
+ * Looks for changes of a key file, and asks its key services again before a lifetime ends. Services are asked in the
+ * background: whoever seals or opens a value may be in a transaction, and waits for the disk at most.
+ */
+function createFollower(path: string, begin: Reading, { accept, log, lifetimeMs }: Following) {
   let held = begin
   let trustedUntil = 0
+  let provenAt = performance.now()
   let complaint = ''
+
+  function complain(error: unknown): void {
+    // Once a complaint, not once a second.
+    if (complaint !== (error as Error).message)
+      log.error({ err: error }, 'the changed key file is not valid; the previous keys stay in use')
+    complaint = (error as Error).message
+  }
+
+  async function take(text: Text): Promise<void> {
+    const found = await unwrapAll(text, held)
+    const isSame = found.keyIds.join() === held.keyIds.join()
+    if (!isSame) await accept(found)
+    held = found
+    complaint = ''
+    if (!isSame) log.info({ keyIds: found.keyIds }, 'the key file has changed and was reloaded')
+  }
+
+  /** The lines that services are unwrapping now, by the stamp of their file. */
+  const taking = new Map<string, Promise<void>>()
 
   async function look(): Promise<void> {
     trustedUntil = performance.now() + KEY_FILE_TRUST_MS
     try {
       if (stampOf(await stat(path, { bigint: true })) === held.stamp) return
-      const found = await readKeyFile(path, { create: false })
-      const isSame = found.keyIds.join() === held.keyIds.join()
-      if (!isSame) await accept(found)
-      held = found
-      complaint = ''
-      if (!isSame) log.info({ keyIds: found.keyIds }, 'the key file has changed and was reloaded')
+      const text = await readText(path, { create: false })
+      if (!text.lines.some((line) => isWrapped(line) && isNewTo(held)(line))) return await take(text)
+      if (taking.has(text.stamp)) return
+      const taken = take(text)
+        .catch(complain)
+        .finally(() => taking.delete(text.stamp))
+      taking.set(text.stamp, taken)
     } catch (error) {
-      // Once a complaint, not once a second.
-      if (complaint !== (error as Error).message)
-        log.error({ err: error }, 'the changed key file is not valid; the previous keys stay in use')
-      complaint = (error as Error).message
+      complain(error)
+    }
+  }
+
+  /** Asks the services again whether they still unwrap what they wrapped. */
+  async function prove(): Promise<void> {
+    const at = performance.now()
+    const { lines } = held
+    try {
+      await Promise.all(lines.filter(isWrapped).map(keyOf))
+      provenAt = at
+    } catch (error) {
+      log.error({ err: error }, 'a key service does not unwrap the keys again')
     }
   }
 
   const share = singleFlight(look)
+  const timer = lifetimeMs === null ? undefined : setInterval(singleFlight(prove), lifetimeMs / PROOFS_A_LIFETIME)
+  timer?.unref()
 
   return {
-    held: () => held,
+    /** @throws KeyServiceError when a lifetime has ended */
+    held(): Reading {
+      if (lifetimeMs === null || performance.now() - provenAt < lifetimeMs || !held.lines.some(isWrapped)) return held
+      throw new KeyServiceError('unavailable', 'the key service has not unwrapped the keys again within their lifetime')
+    },
+    last: () => held,
     async fresh(): Promise<void> {
       if (performance.now() >= trustedUntil) await share()
     },
@@ -181,32 +246,46 @@ function createFollower(path: string, begin: Reading, accept: (held: HeldKeys) =
     async anew(): Promise<void> {
       await share()
       await share()
+      if (taking.size > 0) throw new KeyServiceError('unavailable', 'a key service is unwrapping the changed key file')
     },
+    close: () => clearInterval(timer),
   }
 }
 
 /**
- * The local-file provider: 32 random bytes as base64 a line, mode 0600, or 0640 where root owns it. The first key wraps, all unwrap.
- * `create` makes the file when it is missing (development only: in production a missing key is a mistake to be told of,
- * not a reason for a new key that opens nothing).
- * @throws KeyFileError
+ * The provider over a local file: a key a line, plain or wrapped by a key service; mode 0600, or 0640 where root owns it. The
+ * first key wraps, all unwrap.
+ * `create` makes the file when it is missing, with a key that `service` wraps. Plain keys are made in development only: in
+ * production a missing key is a mistake to be told of, not a reason for a new key that opens nothing. Without `plain`, a
+ * plain key is refused.
+ * @throws KeyFileError, KeyServiceError, KeyServiceAddressError
  */
-export async function openKeyFile(path: string, options: { create: boolean }): Promise<KeyFile> {
-  if (options.create && (await isMissing(path))) await createKeyFile(path)
-  const read = await readKeyFile(path, options)
+export async function openKeyFile(
+  path: string,
+  { create, service = null, plain = true }: { create: boolean; service?: string | null; plain?: boolean },
+): Promise<KeyFile> {
+  if (create && (await isMissing(path))) await createKeyFile(path, service)
+  const text = await readText(path, { create })
+  if (!plain && !text.lines.every(isWrapped))
+    throw new KeyFileError(
+      `The key file ${path} holds a key that no key service has wrapped, but HALFKEY_KEK names one. Run: halfkey keys migrate --to '${service}'`,
+    )
+  const read = await unwrapAll(text, null)
   let follower: ReturnType<typeof createFollower> | undefined
+  const last = () => follower?.last() ?? read
   const held = () => follower?.held() ?? read
 
   return {
     get keyId() {
-      return held().keyId
+      return last().keyId
     },
     get keyIds() {
-      return held().keyIds
+      return last().keyIds
     },
-    follow(accept, log) {
-      follower = createFollower(path, held(), accept, log)
+    follow(following) {
+      follower = createFollower(path, last(), following)
     },
+    close: () => follower?.close(),
     async wrap(dataKey, aad) {
       await follower?.fresh()
       const { keyId, keys } = held()

@@ -17,7 +17,8 @@ import { eventually } from '../../../test/harness/harness.ts'
 import { addFirstKey, keepFirstKey } from '../../operations/cli/commands/keys/key-file-change.ts'
 import type { Logger } from '../observability/log.ts'
 import { keyIdOf, open, rewrap, seal, sealedPrefix } from './crypto.ts'
-import { KeyFileError, newKeyLine, openKeyFile } from './key-provider.ts'
+import { KeyFileError, openKeyFile } from './key-provider.ts'
+import { newKeyLine } from './key-services/key-lines.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'halfkey-keys-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -47,7 +48,7 @@ async function running(path: string, accept: () => Promise<void> = async () => {
   const say = (_: object, message: string) => void said.push(message)
   const log = { debug: say, info: say, warn: say, error: say } as unknown as Logger
   const keys = await openKeyFile(path, strict)
-  keys.follow(accept, log)
+  keys.follow({ accept, log, lifetimeMs: null })
   return { keys, said }
 }
 
@@ -126,7 +127,7 @@ describe('a key file', () => {
     ['31 bytes', [randomBytes(31).toString('base64')]],
     ['a key and something else', [first, 'nonsense']],
     ['a key as hex', [randomBytes(32).toString('hex')]],
-    ['six keys', Array.from({ length: 6 }, newKeyLine)],
+    ['six keys', Array.from({ length: 6 }, () => newKeyLine())],
   ])('that holds %s is refused', async (_, lines) => {
     await expect(openKeyFile(keyFile(...lines), strict)).rejects.toThrow(KeyFileError)
   })

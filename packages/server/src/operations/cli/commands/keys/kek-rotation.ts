@@ -19,6 +19,9 @@ const ROUNDS_MAX = 20
 const ROUND_PAUSE_MS = 500
 const LOST_SHOWN_MAX = 20
 
+/** Whatever changes the key file does so alone. */
+export const ROTATION = { lock: REWRAP_LOCK, what: '`halfkey keys rotate-kek` is running on this database' }
+
 /** The options of a rotation. */
 export interface RotationOptions {
   dropOld: boolean
@@ -133,6 +136,5 @@ async function rotate(deps: Deps, options: RotationOptions, goOn: () => void): P
  * @throws CommandError when another one is at work, when a value cannot be opened, or when the file cannot be written
  */
 export function rotateKek(deps: Deps, options: RotationOptions): Promise<KekRotation> {
-  const alone = { lock: REWRAP_LOCK, what: '`halfkey keys rotate-kek` is running on this database' }
-  return runAlone(deps, alone, (goOn) => rotate(deps, options, goOn))
+  return runAlone(deps, ROTATION, (goOn) => rotate(deps, options, goOn))
 }

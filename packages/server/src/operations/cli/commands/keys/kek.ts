@@ -1,8 +1,9 @@
 import { Option } from '@commander-js/extra-typings'
-import { newKeyLine } from '../../../../platform/security/key-provider.ts'
+import { newLineBy } from '../../../../platform/security/key-services/key-lines.ts'
 import { kinds } from '../../../../platform/settings.ts'
-import { defineCommand, UsageError, withDeps } from '../../command.ts'
-import { type KekRotation, rotateKek } from './kek-rotation.ts'
+import { defineCommand, runAlone, UsageError, withDeps } from '../../command.ts'
+import { type KekRotation, ROTATION, rotateKek } from './kek-rotation.ts'
+import { rewrapLines } from './key-file-change.ts'
 
 /** Three times what a process takes at most to notice a changed key file, for clocks and slow disks. */
 const NOTICE_MS = 3_000
@@ -15,9 +16,36 @@ export const keysGenerateKek = defineCommand({
   summary: 'Print a new key-encryption key, a line of a key file',
   details:
     'Needs no database. Use it for a key file that the service cannot write, e.g. a mounted secret. To write it into a file: (umask 077; halfkey keys generate-kek > kek.key)',
-  async run() {
-    const key = newKeyLine()
+  options: (command) => command.option('--service <address>', 'the key service that wraps it, as HALFKEY_KEK names it'),
+  async run({ service }) {
+    const key = await newLineBy(service ?? null)
     return { data: { key }, lines: [key] }
+  },
+})
+
+/** `halfkey keys migrate` */
+export const keysMigrate = defineCommand({
+  name: 'keys migrate',
+  summary: 'Have the keys of the key file wrapped by a key service, or by another one',
+  details: `The keys themselves stay the same, so that the database does not change, and processes go on while they read the changed file. If it is interrupted, run it again.
+With --to file, the keys become plain again. Whoever has seen a plain key can still use it: after a move to a key service, run \`halfkey keys rotate-kek --drop-old\`.`,
+  options: (command) => command.requiredOption('--to <address>', 'the key service, as HALFKEY_KEK names it, or `file`'),
+  async run({ to }, context) {
+    const service = to === 'file' ? null : to
+    const { path, changed } = await withDeps(context, async (deps) => {
+      const path = deps.config.kekFile as string
+      return { path, changed: await runAlone(deps, ROTATION, () => rewrapLines(path, service)) }
+    })
+    const by = service === null ? 'plain' : `wrapped by ${service}`
+    return {
+      data: { changed, service },
+      lines: [
+        `The keys in ${path} are ${by}. Lines changed: ${changed}.`,
+        service === null
+          ? 'Remove HALFKEY_KEK from the settings of every process before its next start.'
+          : `Set HALFKEY_KEK='${service}' for every process before its next start. Then replace the keys that were plain: halfkey keys rotate-kek --drop-old`,
+      ],
+    }
   },
 })
 
