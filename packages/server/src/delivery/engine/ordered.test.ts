@@ -2,9 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectRefusal } from '../../../test/harness/envelope.ts'
 import { eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
 import { answer, type Received, type Receiver, startReceiver } from '../../../test/harness/receiver.ts'
+import { sql } from '../../platform/db/db.ts'
 import { idMs, idTime } from '../../platform/ids.ts'
 import { newType, ok } from '../events/own-events.fixture.ts'
-import { deliveriesIn, deliveriesOf, subscribe } from './delivery.fixture.ts'
+import { deliveriesIn, deliveriesOf, jobEnded, subscribe } from './delivery.fixture.ts'
 import { createReleaseOfStranded } from './ordered.ts'
 
 /** Takes calls and sends nothing: its events wait until a worker is started. */
@@ -163,6 +164,41 @@ describe('events with one key', () => {
     expect(sent(receiver, 'a')).toEqual([0, 0, 0, 1, 2])
     ok(await tenant.post(`/webhooks/${id}/deliveries/${dead.id}/retry`))
     await deliveriesIn(tenant, id, 'succeeded', 3)
+  })
+
+  test('are sent at once by a recovery only if they were dead letters when it was asked for', async () => {
+    const own = await startService({ HALFKEY_ROLE: 'api', HALFKEY_WEBHOOK_RETRY_DELAYS: '100ms' })
+    const tenant = await own.newTenant()
+    await newType(tenant, TYPE)
+    const let1 = Promise.withResolvers<void>()
+    const receiver = await newReceiver(async (got, response) => {
+      if (stepOf(got).n === 1) await let1.promise
+      response.writeHead(stepOf(got).n === 0 ? 500 : 200).end()
+    })
+    const { id } = await subscribe(tenant, receiver.url, { events: [TYPE] })
+    for (const n of upTo(3)) await publish(tenant, 'a', n)
+    const since = new Date(Date.now() - 60_000).toISOString()
+    const job = ok(await tenant.post(`/webhooks/${id}/recover`, { since }), 201)
+    expect(job.total).toBe(0)
+    // While its row is locked, no worker takes the job up.
+    const worker = await own.deps.db.tx(async (tx) => {
+      await tx.run(sql`select from jobs for update`)
+      const { databaseUrl: DATABASE_URL, dataDir: HALFKEY_DATA_DIR } = own
+      const shared = { DATABASE_URL, HALFKEY_DATA_DIR, HALFKEY_WEBHOOK_RETRY_DELAYS: '100ms' }
+      const started = await startService({ ...shared, HALFKEY_ROLE: 'worker' })
+      await receiver.until('the second', (got) => stepOf(got).n === 1)
+      return started
+    })
+    expect(await jobEnded(tenant, job.id)).toMatchObject({ status: 'succeeded', progress: 0, total: 0 })
+    let1.resolve()
+    await deliveriesIn(tenant, id, 'succeeded', 2)
+    expect(sent(receiver, 'a')).toEqual([0, 0, 1, 2])
+    const again = ok(await tenant.post(`/webhooks/${id}/recover`, { since }), 201)
+    expect(await jobEnded(tenant, again.id)).toMatchObject({ status: 'succeeded', progress: 1, total: 1 })
+    await eventually('it is sent again', async () => sent(receiver, 'a').length === 6)
+    expect(sent(receiver, 'a')).toEqual([0, 0, 1, 2, 0, 0])
+    await worker.stop()
+    await own.stop()
   })
 
   test('are sent at once by a retry by hand, and those behind still wait for the first', async () => {

@@ -205,3 +205,19 @@ test('a bulk job fails, and says why, if its webhook is disabled or deleted befo
   expect(await jobEnded(tenant, purge.id)).toMatchObject({ status: 'failed', error: 'The webhook was deleted.' })
   await api.stop()
 })
+
+test('a bulk job with a filter leaves what became a dead letter after the call', async () => {
+  const api = await startService({ HALFKEY_ROLE: 'api' })
+  const tenant = await api.newTenant()
+  for (const action of ['retry', 'purge']) {
+    const { id: webhookId } = await subscribe(tenant, receiver.url)
+    await insertDeadLetters(api, tenant, webhookId, 3)
+    const [later] = idsOf(await deliveriesOf(tenant, webhookId))
+    const job = await start(tenant, webhookId, { action, filter: {} })
+    await api.sql('update deliveries_done set done_at = clock_timestamp() where id = $1', [later])
+    while (await stepBulk(api.deps.db, api.deps.log));
+    expect(await jobEnded(tenant, job.id)).toMatchObject({ status: 'succeeded', progress: 2, total: 3, failures: [] })
+    expect(idsOf(await deliveriesOf(tenant, webhookId, '&status=dead_letter'))).toEqual([later])
+  }
+  await api.stop()
+})

@@ -9,7 +9,7 @@ import { checkType } from '../event-types/service.ts'
 import type { JobFailure } from '../jobs/schema.ts'
 import { DELIVERY_ERRORS, retryDeadLetters } from './deliveries.ts'
 import * as deliveries from './delivery-store.ts'
-import { firstIdSince, idAfterNow } from './recover.ts'
+import { type AskedFor, firstIdSince, idAfterNow } from './recover.ts'
 import type { StartDeliveriesBulk } from './schema.ts'
 import { findOwnWebhook, WEBHOOK_ERRORS } from './service.ts'
 import { findWebhook } from './store.ts'
@@ -24,13 +24,11 @@ type Action = StartDeliveriesBulk['action']
 const JOBS: Record<Action, string> = { retry: 'deliveries.retry', purge: 'deliveries.purge' }
 
 /** What a bulk job still has to do. */
-interface BulkState extends Record<string, unknown> {
+interface BulkState extends AskedFor {
   webhookId: Id<'wh'>
   action: Action
-  /** The deliveries left to handle. Null: the dead letters after `afterId`, which moves on, up to `untilId`. */
+  /** The deliveries left to handle. Null: the dead letters that were asked for. */
   waiting: readonly string[] | null
-  afterId: string
-  untilId: string
   eventType: string | null
   failures: readonly JobFailure[]
 }
@@ -57,8 +55,9 @@ export async function startBulk(deps: Deps, caller: Caller, id: string, input: S
     if (eventType !== null) await checkType(tx, caller, 'filter.eventType', eventType)
     const waiting = deliveryIds === undefined ? null : [...new Set(deliveryIds)]
     const of = { tenantId: caller.tenantId, webhookId: webhook.id }
-    const total = waiting?.length ?? (await deliveries.countDeadLetters(tx, { ...of, ...range }))
-    const state: BulkState = { webhookId: webhook.id, action, waiting, ...range, failures: [] }
+    const { total, ...ended } =
+      waiting === null ? await deliveries.countDeadLetters(tx, { ...of, ...range }) : { total: waiting.length }
+    const state: BulkState = { webhookId: webhook.id, action, waiting, ...range, ...ended, failures: [] }
     tx.afterCommit(deps.wake.due)
     return createJob(tx, deps.now(), {
       tenantId: caller.tenantId,
@@ -80,7 +79,7 @@ function failureOf(action: Action, id: string, status: string | undefined): JobF
 
 async function handlePortion(tx: Db, job: Job): Promise<JobStep> {
   const state = job.state as BulkState
-  const { webhookId, action, waiting, afterId, untilId, eventType } = state
+  const { webhookId, action, waiting, afterId, untilId, endedUntil, eventType } = state
   const webhook = await findWebhook(tx, { tenantId: job.tenantId, appId: null }, webhookId, true)
   if (webhook === undefined) return { failed: 'The webhook was deleted.' }
   if (action === 'retry' && webhook.status === 'disabled')
@@ -88,7 +87,7 @@ async function handlePortion(tx: Db, job: Job): Promise<JobStep> {
   const of = { tenantId: job.tenantId, webhookId }
   const ids =
     waiting?.slice(0, PORTION) ??
-    (await deliveries.findDeadLetters(tx, { ...of, afterId, untilId, eventType }, PORTION))
+    (await deliveries.findDeadLetters(tx, { ...of, afterId, untilId, endedUntil, eventType }, PORTION))
   const done = new Set(await ACTIONS[action](tx, of, ids))
   const left = ids.filter((id) => !done.has(id))
   const statuses = left.length === 0 ? new Map<string, string>() : await deliveries.findStatuses(tx, of, left)

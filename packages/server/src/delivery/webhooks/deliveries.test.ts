@@ -398,6 +398,59 @@ describe('where no worker runs', () => {
     while (await step());
   })
 
+  test('a recover job leaves what became a dead letter after the call, and asked again sends that too', async () => {
+    const tenant = await api.newTenant()
+    const { id } = await subscribe(tenant, receiver.url)
+    await insertDeadLetters(api, tenant, id, 3)
+    const recover = async (since: string) => (await tenant.post(`/webhooks/${id}/recover`, { since })).body.data
+    const left = async () => (await deliveriesOf(tenant, id, '&status=dead_letter')).length
+    const oneEndsNow = () =>
+      api.sql(
+        `update deliveries_done set done_at = clock_timestamp() where id = (
+           select max(id) from deliveries_done where webhook_id = $1)`,
+        [id],
+      )
+    const job = await recover(ago(2))
+    expect(job).toMatchObject({ progress: 0, total: 3 })
+    await oneEndsNow()
+    while (await step());
+    expect((await tenant.get(`/jobs/${job.id}`)).body.data).toMatchObject({ status: 'succeeded', progress: 2 })
+    expect(await left()).toBe(1)
+    const other = await recover(ago(2))
+    await oneEndsNow()
+    expect(await recover(ago(1))).toMatchObject({ id: other.id, progress: 0, total: 1 })
+    while (await step());
+    expect((await tenant.get(`/jobs/${other.id}`)).body.data).toMatchObject({ status: 'succeeded', progress: 1 })
+    expect(await left()).toBe(0)
+  })
+
+  test('a recover job that an earlier version began sends all dead letters of its time', async () => {
+    const tenant = await api.newTenant()
+    const { id } = await subscribe(tenant, receiver.url)
+    await insertDeadLetters(api, tenant, id, 2)
+    const job = (await tenant.post(`/webhooks/${id}/recover`, { since: ago(1) })).body.data
+    await api.sql(`update jobs set state = state - 'endedUntil' where id = $1`, [job.id])
+    while (await step());
+    expect((await tenant.get(`/jobs/${job.id}`)).body.data).toMatchObject({ status: 'succeeded', progress: 2 })
+  })
+
+  test('a recover job takes no step while it is asked for again, so that neither waits for the other', async () => {
+    const tenant = await api.newTenant()
+    const { id } = await subscribe(tenant, receiver.url)
+    const recover = () => tenant.post(`/webhooks/${id}/recover`, { since: ago(1) })
+    const job = (await recover()).body.data
+    const again = await api.deps.db.tx(async (tx) => {
+      await tx.run(sql`select from webhooks where id = ${id} for no key update`)
+      const asked = recover()
+      const waits = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%from webhooks%'`
+      await eventually('it waits', async () => (await api.sql(waits)).length > 0)
+      expect(await step()).toBe(false)
+      return { asked }
+    })
+    expect((await again.asked).body.data).toMatchObject({ id: job.id, status: 'pending' })
+    while (await step());
+  })
+
   test('of two at once one begins the recover job, and both are answered with it', async () => {
     const tenant = await api.newTenant()
     const { id } = await subscribe(tenant, receiver.url)

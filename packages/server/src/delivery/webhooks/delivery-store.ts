@@ -222,16 +222,28 @@ const isDeadLetter = ({ afterId, untilId, eventType, ...of }: DeadLetters) =>
   sql`${ofWebhook(of)} and status = 'dead_letter' and id > ${afterId} and id <= ${untilId}
     and (${eventType}::text is null or event_type = ${eventType})`
 
-/** How many dead letters these are. */
-export function countDeadLetters(db: Db, which: DeadLetters): Promise<number> {
-  return db.count(sql`select count(*) as n from deliveries_done where ${isDeadLetter(which)}`)
+/** The dead letters that there were when a job was asked for. */
+export interface CountedDeadLetters {
+  total: number
+  /** When they were counted, by the database's clock, which also says when deliveries end. With microseconds. */
+  endedUntil: string
 }
 
-/** The ids of the first of these dead letters, in ascending order. */
-export async function findDeadLetters(db: Db, which: DeadLetters, limit: number): Promise<string[]> {
-  const rows = await db.query<{ id: string }>(
-    sql`select id from deliveries_done where ${isDeadLetter(which)} order by id limit ${limit}`,
-  )
+/** Counts these dead letters. The time is read after them: all that were counted ended before it. */
+export async function countDeadLetters(db: Db, which: DeadLetters): Promise<CountedDeadLetters> {
+  const row = await db.one<CountedDeadLetters>(sql`
+    select count(*)::int as total, clock_timestamp()::text as "endedUntil" from deliveries_done where ${isDeadLetter(which)}`)
+  return row as CountedDeadLetters
+}
+
+/** The ids of the first of these dead letters that ended until a time, or at any time, in ascending order. */
+export async function findDeadLetters(
+  db: Db,
+  { endedUntil = 'infinity', ...which }: DeadLetters & { endedUntil: string | undefined },
+  limit: number,
+): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(sql`
+    select id from deliveries_done where ${isDeadLetter(which)} and done_at <= ${endedUntil}::timestamptz order by id limit ${limit}`)
   return rows.map(({ id }) => id)
 }
 

@@ -1,6 +1,6 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { createJob, findOpenJob, type Job, type JobStep, stepJob, widenJob } from '../../platform/events/jobs.ts'
+import { createJob, type Job, type JobStep, lockOpenJob, stepJob, widenJob } from '../../platform/events/jobs.ts'
 import { failures, invalid } from '../../platform/http/errors.ts'
 import type { Caller } from '../../platform/http/route.ts'
 import { type Id, idTime } from '../../platform/ids.ts'
@@ -15,12 +15,20 @@ const fail = failures(WEBHOOK_ERRORS)
 const PORTION = 500
 const JOB = 'webhook.recover'
 
-/** What a recover job goes by: the dead letters after `afterId`, which moves on from `fromId`, and up to `untilId`. */
-interface Recovery extends Record<string, unknown> {
+/** Which deliveries a job handles: those that were dead letters when it was asked for, and none that became one later. */
+export interface AskedFor extends Record<string, unknown> {
+  /** Moves on with the job. */
+  afterId: string
+  /** All that a worker of an earlier version goes by. */
+  untilId: string
+  /** Missing if the deliveries are given by id, and in a job that an earlier version began. */
+  endedUntil?: string
+}
+
+/** What a recover job goes by: the dead letters after `afterId`, which moves on from `fromId`. */
+interface Recovery extends AskedFor {
   webhookId: Id<'wh'>
   fromId: string
-  afterId: string
-  untilId: string
 }
 
 /** The id before all deliveries since a time. @throws validation_failed for a time in the future */
@@ -30,41 +38,44 @@ export function firstIdSince(deps: Deps, field: string, since: string): string {
   return `dlv_${idTime(Math.max(0, sinceMs))}`
 }
 
-/** The id after all deliveries until now: a job ends there, so that it does not handle what its own retries create. */
+/** The id after all deliveries until now: a job ends there. */
 export const idAfterNow = (deps: Deps): string => `dlv_${idTime(deps.now().getTime() + 1)}`
 
 /**
  * Starts a job that sends every dead letter since a time again. A webhook has one job at a time: if one is running, it is
- * returned, and extended to the earlier time if requested. @throws not_found, webhook_disabled
+ * extended to the earlier time, and to what has become a dead letter meanwhile. @throws not_found, webhook_disabled
  */
 export async function recoverDeadLetters(deps: Deps, caller: Caller, id: string, since: string): Promise<Job> {
-  const fromId = firstIdSince(deps, 'since', since)
+  const sinceId = firstIdSince(deps, 'since', since)
   return deps.db.tx(async (tx) => {
-    // The lock serializes concurrent requests and the steps of the job.
+    const { id: webhookId } = await findOwnWebhook(tx, caller, id)
+    const lockOpen = () => lockOpenJob(tx, caller.tenantId, JOB, { webhookId })
+    // The job is locked before the webhook, as by its steps. The webhook's lock serializes calls that find no job.
+    const known = await lockOpen()
     const webhook = await findOwnWebhook(tx, caller, id, true)
     if (webhook.status === 'disabled') throw fail('webhook_disabled')
-    const open = await findOpenJob(tx, caller.tenantId, JOB, { webhookId: webhook.id })
-    if (open !== undefined && fromId >= (open.state as Recovery).fromId) return open
-    const untilId = idAfterNow(deps)
-    const of = { tenantId: caller.tenantId, webhookId: webhook.id }
-    const total = await deliveries.countDeadLetters(tx, { ...of, afterId: fromId, untilId, eventType: null })
-    const state: Recovery = { webhookId: webhook.id, fromId, afterId: fromId, untilId }
+    const open = known ?? (await lockOpen())
+    const openFromId = (open?.state as Recovery | undefined)?.fromId ?? sinceId
+    const fromId = openFromId < sinceId ? openFromId : sinceId
+    const range = { afterId: fromId, untilId: idAfterNow(deps) }
+    const of = { tenantId: caller.tenantId, webhookId }
+    const { total, endedUntil } = await deliveries.countDeadLetters(tx, { ...of, ...range, eventType: null })
+    const state: Recovery = { webhookId, fromId, ...range, endedUntil }
     tx.afterCommit(deps.wake.due)
-    if (open !== undefined)
-      return widenJob(tx, deps.now(), open, { ...state, untilId: (open.state as Recovery).untilId }, total)
+    if (open !== undefined) return widenJob(tx, deps.now(), open, state, total)
     return createJob(tx, deps.now(), { tenantId: caller.tenantId, appId: webhook.app_id, type: JOB, total, state })
   })
 }
 
 async function recoverPortion(tx: Db, job: Job): Promise<JobStep> {
   const state = job.state as Recovery
-  const { webhookId, afterId, untilId } = state
+  const { webhookId, afterId, untilId, endedUntil } = state
   const webhook = await findWebhook(tx, { tenantId: job.tenantId, appId: null }, webhookId, true)
   if (webhook === undefined) return { failed: 'The webhook was deleted.' }
   if (webhook.status === 'disabled')
     return { failed: 'The webhook was disabled. Set its `status` to `active`, then start the job again.' }
   const of = { tenantId: job.tenantId, webhookId }
-  const ids = await deliveries.findDeadLetters(tx, { ...of, afterId, untilId, eventType: null }, PORTION)
+  const ids = await deliveries.findDeadLetters(tx, { ...of, afterId, untilId, endedUntil, eventType: null }, PORTION)
   await retryDeadLetters(tx, of, ids)
   return { progress: ids.length, state: { ...state, afterId: ids.at(-1) ?? afterId }, done: ids.length < PORTION }
 }

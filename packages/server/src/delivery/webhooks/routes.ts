@@ -184,7 +184,7 @@ export const webhookRoutes: Route[] = [
     {
       summary: 'Retry or purge many dead letters',
       description:
-        'Starts a job for up to 1000 dead letters by id, or for all that match a filter. `GET /jobs/:id` shows its progress, and in `failures` the deliveries that it left unchanged. The job survives restarts. A dead letter that several jobs or calls retry starts one new cycle of attempts.',
+        'Starts a job for up to 1000 dead letters by id, or for all that match a filter at the time of the call. `GET /jobs/:id` shows its progress, and in `failures` the deliveries that it left unchanged. The job survives restarts. A dead letter that several jobs or calls retry starts one new cycle of attempts.',
       callers: write,
       params: IdParam,
       body: StartDeliveriesBulk,
@@ -226,7 +226,7 @@ export const webhookRoutes: Route[] = [
     {
       summary: 'Recover dead letters',
       description:
-        'Starts a job that sends every dead letter since a time again, except those with 100 attempts. `GET /jobs/:id` shows its progress. A webhook has one such job at a time: while one runs, the call returns it, and an earlier `since` extends it.',
+        'Starts a job that sends every dead letter since a time again, except those with 100 attempts. Deliveries that become dead letters after the call stay as they are. `GET /jobs/:id` shows its progress. A webhook has one such job at a time: while one runs, the call extends it to the current dead letters, and to an earlier `since`, and returns it.',
       callers: write,
       params: IdParam,
       body: RecoverWebhook,

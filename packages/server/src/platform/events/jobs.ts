@@ -48,15 +48,16 @@ export function findJob(db: Db, tenantId: Id<'ten'>, id: string, appId: Id<'app'
     select ${JOB} from jobs where tenant_id = ${tenantId} and id = ${id} and (${appId}::text is null or app_id = ${appId})`)
 }
 
-/** A tenant's job of a type that has not ended, and whose state has these entries. */
-export function findOpenJob(
-  db: Db,
+/** A tenant's job of a type that has not ended, and whose state has these entries. It takes no step before the commit. */
+export function lockOpenJob(
+  tx: Db,
   tenantId: Id<'ten'>,
   type: string,
   having: Record<string, unknown>,
 ): Promise<Job | undefined> {
-  return db.one(sql`
-    select ${JOB} from jobs where tenant_id = ${tenantId} and type = ${type} and status in ('pending', 'running') and state @> ${having}::jsonb limit 1`)
+  return tx.one(sql`
+    select ${JOB} from jobs where tenant_id = ${tenantId} and type = ${type} and status in ('pending', 'running') and state @> ${having}::jsonb
+    limit 1 for update`)
 }
 
 /** Gives an open job more to do: the state it continues from, and how much is left. */
