@@ -58,6 +58,7 @@ interface Done {
   webhook_id: string
   event_id: string
   status: string
+  cycle: number
   retry: number
   attempts: number
   stored: number
@@ -67,7 +68,7 @@ interface Done {
 }
 
 const DONE = sql`
-  select d.webhook_id, d.event_id, d.status, d.retry, d.attempts, a.stored, a.succeeded, l.error as last_error, l.status_code as last_status
+  select d.webhook_id, d.event_id, d.status, d.cycle, d.retry, d.attempts, a.stored, a.succeeded, l.error as last_error, l.status_code as last_status
   from deliveries_done d
   cross join lateral (
     select count(*)::int as stored, count(*) filter (where status_code = 200)::int as succeeded from attempts a
@@ -91,6 +92,8 @@ function checkOne(history: History, path: string, done: Done): void {
   const name = `${done.event_id} at ${path}`
   const sends = network.of(path, done.event_id)
   if (done.stored !== done.attempts) history.violated(`${name} has ${done.stored} of ${done.attempts} attempts`)
+  if (done.cycle > 0 && !model.exempt.has(`${path} ${done.event_id}`))
+    history.violated(`${name} was sent again, which nobody asked for`)
   if (sends.filter(({ status }) => status === 200).length < done.succeeded)
     history.violated(`${name} has successes that were not`)
   if (done.status === 'succeeded') {

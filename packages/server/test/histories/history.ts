@@ -4,7 +4,7 @@ import { type KnownEvent, Model } from './model.ts'
 import { Network, type Send } from './network.ts'
 import { createRandom, type Random } from './random.ts'
 import { CAP, RETRY_DELAYS_MS, type Stage } from './stage.ts'
-import { addHook, nextStep, resume, type Step } from './steps.ts'
+import { addHook, askForDeadLetters, nextStep, resume, type Step } from './steps.ts'
 import { type SteppedWorker, settled, startWorker } from './worker.ts'
 
 const STEPS_MIN = 50
@@ -112,6 +112,8 @@ export class History {
     this.#racing = name.includes('|')
     await run()
     await settled()
+    // What became a dead letter beside the call may have been seen by it.
+    for (const hook of this.model.recovered) await askForDeadLetters(this, hook)
     if (!quiet) await checkNow(this)
   }
 

@@ -58,6 +58,8 @@ export class Model {
   readonly events = new Map<string, KnownEvent>()
   /** Deliveries that somebody asked to be sent again, as `path eventId`: these keep no order. */
   readonly exempt = new Set<string>()
+  /** Webhooks whose dead letters somebody asked for in this step. */
+  readonly recovered = new Set<Hook>()
   /** The webhooks of the step, before each of its changes. */
   #seen: Snapshot[] = []
 
@@ -67,6 +69,7 @@ export class Model {
 
   beginStep(): void {
     this.#seen = [this.#snapshot()]
+    this.recovered.clear()
   }
 
   /** Remembers the webhooks after a change, which a fan-out of the same step may or may not have seen. */
@@ -84,10 +87,5 @@ export class Model {
 
   live(): Hook[] {
     return [...this.hooks.values()].filter(({ deleted }) => !deleted)
-  }
-
-  /** All that a webhook has got so far may be sent again, out of order. */
-  exemptAll(hook: Hook): void {
-    for (const id of this.events.keys()) this.exempt.add(`${hook.path} ${id}`)
   }
 }

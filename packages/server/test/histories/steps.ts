@@ -194,6 +194,19 @@ const retry = onHook('retry at', (history, hook) => {
   }
 })
 
+/**
+ * Notes that somebody asked for a webhook's dead letters, and for no other delivery of it: those that are there, and those
+ * that a job of the same step has taken up already.
+ */
+export async function askForDeadLetters({ stage, model }: History, hook: Hook): Promise<void> {
+  const rows = await stage.sql<{ event_id: string }>(
+    `select event_id from deliveries_done where webhook_id = $1 and status = 'dead_letter' union all
+     select event_id from deliveries where webhook_id = $1 and cycle > 0`,
+    [hook.id],
+  )
+  for (const { event_id } of rows) model.exempt.add(`${hook.path} ${event_id}`)
+}
+
 const recover = onHook('recover', (history, hook) => {
   const inBulk = history.random.chance(0.3)
   const { stage, model } = history
@@ -203,8 +216,10 @@ const recover = onHook('recover', (history, hook) => {
       ? startBulk(stage.deps, call.caller, hook.id, { action: 'retry', filter: {} })
       : recoverDeadLetters(stage.deps, call.caller, hook.id, '2026-01-01T00:00:00Z')
   return async () => {
-    model.exemptAll(hook)
-    if (await allowed(start)) stage.hasJobs = true
+    if (!(await allowed(start))) return
+    stage.hasJobs = true
+    model.recovered.add(hook)
+    await askForDeadLetters(history, hook)
   }
 })
 
