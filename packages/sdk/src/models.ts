@@ -154,6 +154,8 @@ export type PolicyRule = Schemas['PolicyRule']
 export type PolicySpend = Schemas['PolicySpend']
 /** What a delegated session may still do. */
 export type Remaining = Schemas['Remaining']
+/** A delegated session as its delegate sees it. */
+export type OwnDelegatedSession = Schemas['OwnDelegatedSession']
 /** A revoked delegated session, with what was signed before and may still happen. */
 export type RevokedDelegatedSession = Schemas['RevokedDelegatedSession']
 /** What the owner of a `self_custody` wallet is asked to sign: see `readPreparedTransaction`. */

@@ -69,6 +69,11 @@ export async function useDelegatedSessions(
   const transaction = await client.transactions.get(done.transactionId as string)
   expect(transaction).toMatchObject({ status: 'completed', updateId: done.updateId, effects: done.effects })
   const { effects: _, ...summary } = transaction
+  const { wallet, ...own } = await agent.me()
+  expect(own).toEqual(await client.delegatedSessions.get(id))
+  expect(wallet).toMatchObject({ id: session.walletId, custody: 'embedded', status: 'ready' })
+  expect((await agent.transactions({ commandId: 'order-1' })).data).toEqual([summary])
+  expect(await agent.transaction(transaction.id)).toEqual(transaction)
   expect((await client.transactions.list({ delegatedSessionId: id, commandId: 'order-1' })).data).toEqual([summary])
 
   const { contracts, nextCursor } = await agent.query(id, { templateIds: ['Token:Holding'] })

@@ -1,3 +1,4 @@
+import { AGENT_CALLS, AGENT_OPERATIONS, enterAsDelegate } from './delegation/service.ts'
 import { delegationSlice } from './delegation/slice.ts'
 import { eventTypeSlice } from './delivery/event-types/slice.ts'
 import { eventSlice } from './delivery/events/slice.ts'
@@ -129,7 +130,7 @@ export const plainRoutes: readonly PlainRoute[] = [
 const SIGN_IN_PAGE_CALLS =
   /^(\w+ \/auth\/(passkey|passkeys|messenger|sessions|refresh|logout)(\/.*)?|\w+ \/mfa(\/.*)?|POST \/guests(\/:id\/convert)?)$/
 
-/** Ways in for pages of our own. */
+/** Ways in for pages of our own, and for agents. */
 export function entrancesOf(config: Config): readonly Entrance[] {
   return [
     {
@@ -143,6 +144,11 @@ export function entrancesOf(config: Config): readonly Entrance[] {
     },
     { ...DASHBOARD_CALLS, routes: routesOf(config), enter: enterDashboard },
     { ...PORTAL_CALLS, routes: [...portalRoutes, ...portalWebhookRoutes], enter: enterPortal },
+    {
+      ...AGENT_CALLS,
+      routes: routes.filter((route) => AGENT_OPERATIONS.includes(`${route.method} ${route.path}`)),
+      enter: enterAsDelegate,
+    },
   ]
 }
 

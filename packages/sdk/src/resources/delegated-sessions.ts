@@ -7,8 +7,11 @@ import type {
   DelegatedSessionWithToken,
   Denial,
   Execution,
+  OwnDelegatedSession,
   Policy,
   RevokedDelegatedSession,
+  Transaction,
+  TransactionSummary,
 } from '../models.ts'
 import type { Body, Query } from '../operations.ts'
 import type { List } from '../paging.ts'
@@ -104,6 +107,23 @@ export function delegatedSessionsOf(calls: Calls) {
       query?: Query<'/delegated-sessions/{id}/denials', 'get'>,
       options?: RequestOptions,
     ): List<Denial> => list('/delegated-sessions/{id}/denials', { path: { id } }, query, options),
+
+    /**
+     * Gets the session of the client's `delegateToken`, without knowing its id: policy, what remains, the wallet it acts for.
+     * Scope `delegated_sessions:read`. @throws delegated_session_revoked, delegated_session_expired,
+     * delegated_session_exhausted
+     */
+    me: (options?: RequestOptions): Promise<OwnDelegatedSession> => one('get', '/delegated-sessions/me', {}, options),
+
+    /** Lists that session's transactions, newest first, without effects. Throws what `me` does. */
+    transactions: (
+      query?: Query<'/delegated-sessions/me/transactions', 'get'>,
+      options?: RequestOptions,
+    ): List<TransactionSummary> => list('/delegated-sessions/me/transactions', {}, query, options),
+
+    /** Gets one of that session's transactions. @throws not_found, also for another session's, and what `me` throws */
+    transaction: (id: string, options?: RequestOptions): Promise<Transaction> =>
+      one('get', '/delegated-sessions/me/transactions/{id}', { path: { id } }, options),
 
     ...delegateCallsOf(calls),
   }

@@ -1,5 +1,6 @@
 import { detached, hourly } from '../platform/maintenance.ts'
 import type { Slice } from '../platform/slice.ts'
+import { agentRoutes } from './agent/agent-routes.ts'
 import { deleteOldDenials } from './denials/denials.ts'
 import { DELEGATED_SESSION_ERRORS } from './errors.ts'
 import { sweepDelegatedSessions } from './manage/revoke.ts'
@@ -8,7 +9,7 @@ import { delegatedSessionRoutes } from './routes.ts'
 
 /** Delegated sessions: execute and query within a policy. */
 export const delegationSlice: Slice = {
-  routes: delegatedSessionRoutes,
+  routes: [...agentRoutes, ...delegatedSessionRoutes],
   errors: DELEGATED_SESSION_ERRORS,
   tasks: (deps) => [
     (db) => sweepDelegatedSessions({ ...deps, db }),

@@ -95,6 +95,13 @@ export function findLive(db: Db, now: Date, reach: AppScope, id: string): Promis
   return db.one<LiveRow>(live(now, reach, withinReach(reach, id), sql`offset 0`, sql``))
 }
 
+/** The same, found by its token. */
+export function findLiveByToken(db: Db, now: Date, reach: AppScope, tokenHash: Buffer): Promise<LiveRow | undefined> {
+  const which = sql`
+    s.token_hash = ${tokenHash} and s.tenant_id = ${reach.tenantId} and (${reach.appId}::text is null or s.app_id = ${reach.appId})`
+  return db.one<LiveRow>(live(now, reach, which, sql`offset 0`, sql``))
+}
+
 /** A session with all that executing commands needs to know. */
 export interface ReadyRow extends LiveRow {
   /** The session's transaction under the command id; null for none. */

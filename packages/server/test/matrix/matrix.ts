@@ -28,6 +28,7 @@ export const REPRESENTATIVES: readonly string[] = [
   'GET /guests/:id',
   'DELETE /delegated-sessions/:id',
   'POST /delegated-sessions/:id/execute',
+  'GET /delegated-sessions/me',
   'GET /healthz',
 ]
 

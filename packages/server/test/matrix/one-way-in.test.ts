@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { entrancesOf, plainRoutes, routes, routesOf } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
+import { enterAsDelegate } from '../../src/delegation/service.ts'
 import { enterPortal } from '../../src/delivery/portal/service.ts'
 import { enterFromPage } from '../../src/identity/sign-in/serve-page.ts'
 import { enterDashboard } from '../../src/operations/dashboard/service.ts'
@@ -42,8 +43,8 @@ test('only the routes of the portal take its links, and it has no others', () =>
   expect([...routes, ...others].filter(({ callers }) => callers.kind === 'subscriber')).toEqual([])
 })
 
-test('the dashboard has the routes of /v1, the sign-in page some of them, and each page one way in', () => {
-  const [page, dashboard, portal, ...others] = entrancesOf(config)
+test('the dashboard has the routes of /v1, the sign-in page and agents some of them, and each one way in', () => {
+  const [page, dashboard, portal, agent, ...others] = entrancesOf(config)
   expect(others).toEqual([])
   expect(dashboard).toMatchObject({ base: '/dashboard/api', limit: 'secret' })
   expect(dashboard?.routes).toEqual(routesOf(config))
@@ -52,6 +53,16 @@ test('the dashboard has the routes of /v1, the sign-in page some of them, and ea
   expect(page?.enter).toBe(enterFromPage)
   expect(portal).toMatchObject({ base: '/portal/api', limit: 'publishable' })
   expect(portal?.enter).toBe(enterPortal)
+  expect(agent).toMatchObject({ base: '/agent/api', limit: 'secret' })
+  expect(agent?.enter).toBe(enterAsDelegate)
+  // Nothing that makes, changes or ends a session.
+  expect(agent?.routes.map(nameOf)).toEqual([
+    'GET /delegated-sessions/me',
+    'GET /delegated-sessions/me/transactions',
+    'GET /delegated-sessions/me/transactions/:id',
+    'POST /delegated-sessions/:id/execute',
+    'POST /delegated-sessions/:id/query',
+  ])
 })
 
 test('no keyless route lies below /v1 or where a page calls endpoints', () => {

@@ -158,6 +158,9 @@ export const EXTENSIONS = table(`
   POST   /delegated-sessions/validate               delegated_sessions:read 200
   GET    /denials                                   delegated_sessions:read 200
   GET    /delegated-sessions/:id/denials            delegated_sessions:read 200
+  GET    /delegated-sessions/me                     delegated_sessions:read 200
+  GET    /delegated-sessions/me/transactions        delegated_sessions:read 200
+  GET    /delegated-sessions/me/transactions/:id    delegated_sessions:read 200
   GET    /users/me                                  users:act_as   200
   POST   /users/bulk                                users:write    201
   GET    /users/bulk/:id                            users:read     200

@@ -184,7 +184,8 @@ test('a wallet has at most a thousand active sessions', async () => {
   await service.sql(
     `insert into delegated_sessions (tenant_id, id, app_id, user_id, wallet_id, token_hash, policy, server_execute, expires_at,
        created_at, updated_at)
-     select tenant_id, 'dse_' || lpad(n::text, 26, '0'), app_id, user_id, wallet_id, token_hash, policy, true, expires_at, created_at,
+     select tenant_id, 'dse_' || lpad(n::text, 26, '0'), app_id, user_id, wallet_id, sha256(token_hash || n::text::bytea), policy,
+       true, expires_at, created_at,
        updated_at from delegated_sessions, generate_series(1, 999) n where id = $1`,
     [session.id],
   )

@@ -55,9 +55,13 @@ export const OPERATOR = 'key_dashboard_'
 /** The prefix of the value used as key id when a subscriber calls from their portal; their id follows. */
 export const PORTAL = 'key_portal_'
 
+/** The prefix of the value used as key id when a delegated session calls without a key; the session's id follows. */
+export const DELEGATE = 'key_delegate_'
+
 function actorOf({ keyId }: Pick<Caller, 'keyId'>): string {
   if (keyId.startsWith(OPERATOR)) return 'dashboard'
-  return keyId.startsWith(PORTAL) ? keyId.slice(PORTAL.length) : keyId
+  const prefix = [PORTAL, DELEGATE].find((one) => keyId.startsWith(one)) ?? ''
+  return keyId.slice(prefix.length)
 }
 
 /** Who did something, from where and in which trace, as JSON, stored with the event. */

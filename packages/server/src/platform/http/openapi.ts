@@ -73,6 +73,7 @@ const DELEGATE_TOKEN = { apiKey: [], delegateToken: [] }
 function securityOf({ callers }: Route): object[] | undefined {
   if (callers.kind !== 'both' || callers.user === 'ignored') return undefined
   if (callers.user === 'delegate') return [DELEGATE_TOKEN, { apiKey: [] }]
+  if (callers.user === 'delegate_only') return [DELEGATE_TOKEN]
   if (callers.user === 'owner_or_delegate') return [ACCESS_TOKEN, DELEGATE_TOKEN, { apiKey: [] }]
   return [ACCESS_TOKEN, { apiKey: [] }]
 }
@@ -175,6 +176,7 @@ const FOR_WHOM: Record<UserUse, string> = {
   ignored: '',
   delegate:
     "Acts for a delegated session: send the session's token (`dst_…`) as `Authorization: Bearer`. A secret key needs no token if the session allows `serverExecute`.",
+  delegate_only: "Acts for a delegated session: send the session's token (`dst_…`) as `Authorization: Bearer`.",
   owner_or_delegate:
     "A publishable key also needs the owner's access token, or the session's token (`dst_…`), as `Authorization: Bearer`.",
 }
@@ -190,7 +192,7 @@ function access({ callers }: Route): string {
 /** Codes beyond those that any call may meet, from who may call it. */
 function callerErrors({ callers }: Route): string[] {
   if (callers.kind !== 'both' || callers.user === 'ignored') return []
-  if (callers.user === 'delegate') return ['session_missing', 'session_invalid']
+  if (callers.user === 'delegate' || callers.user === 'delegate_only') return ['session_missing', 'session_invalid']
   const session = ['session_invalid', 'session_expired', 'session_revoked', 'user_suspended', 'guest_expired']
   return callers.user === 'required' ? ['session_missing', ...session] : session
 }

@@ -104,7 +104,7 @@ function refuse(details: ErrorDetail[], fieldOf: (keys: string) => string): void
 }
 
 /** Reads from the replica where it has caught up; from the primary otherwise, and if the replica fails. */
-async function read(deps: Deps, route: Route, input: Input<never, never, never, never>): Promise<unknown> {
+async function read(deps: Deps, route: Route, input: Input<never, never, never, never, never>): Promise<unknown> {
   const { replica } = deps
   const db = route.replica === true ? await replica?.caughtUp() : undefined
   if (db === undefined) return route.handler(deps, input)
@@ -141,7 +141,7 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
 
   const mutex = createKeyedMutex()
   const inSlot = pLimit(SLOTS_A_CORE * availableParallelism())
-  const inTurn = async <T>(input: Input<never, never, never, never>, work: () => Promise<T>): Promise<T> => {
+  const inTurn = async <T>(input: Input<never, never, never, never, never>, work: () => Promise<T>): Promise<T> => {
     if (route.turn === undefined) return work()
     const done = await mutex.run(route.turn(input), () => inSlot(work))
     if (done === null) throw fail('rate_limited', [], { 'retry-after': '1' })
@@ -167,7 +167,7 @@ export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Prom
       params: incoming.params,
       query,
       body,
-    } as unknown as Input<never, never, never, never>
+    } as unknown as Input<never, never, never, never, never>
     // Whole lists are not for strangers: they pay for one call, and would go on after their link was revoked.
     if (route.reply.kind === 'list' && route.callers.kind !== 'subscriber' && wantsCsv(incoming.headers.accept)) {
       const readPage = async (of: object) =>

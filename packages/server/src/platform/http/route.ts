@@ -38,15 +38,22 @@ export interface Delegate {
 /**
  * Which keys an endpoint takes, and for whom: the caller matrix, one entry a route. A current user is `required` (401
  * without), `optional`, or `own_guest`: asked of publishable keys only, and told even if its session has ended.
- * `delegate` takes a delegated session's token, which a publishable key needs (401 without); `owner_or_delegate` either
- * that or a current user, asked of publishable keys only.
+ * `delegate` takes a delegated session's token, which a publishable key needs (401 without); `delegate_only` asks every key
+ * for it; `owner_or_delegate` takes either that or a current user, asked of publishable keys only.
  */
 export type Callers =
   | { kind: 'secret'; scope: Scope; tenantWide: boolean }
   | { kind: 'both'; scope: Scope; user: UserUse }
   | { kind: 'any' }
   | { kind: 'subscriber' }
-export type UserUse = 'required' | 'optional' | 'own_guest' | 'ignored' | 'delegate' | 'owner_or_delegate'
+export type UserUse =
+  | 'required'
+  | 'optional'
+  | 'own_guest'
+  | 'ignored'
+  | 'delegate'
+  | 'delegate_only'
+  | 'owner_or_delegate'
 
 /** Secret keys with this scope; with `tenantWide`, only those not bound to an app. */
 export function secretKey(scope: Scope, options: { tenantWide?: boolean } = {}): Callers {
@@ -112,11 +119,11 @@ export interface Page<T> {
   pageSize: number
 }
 
-export interface Input<P, Q, B, U = CurrentUser | null> {
+export interface Input<P, Q, B, U = CurrentUser | null, D = Delegate | null> {
   caller: Caller
   origin: Origin
   user: U
-  delegate: Delegate | null
+  delegate: D
   params: P
   query: Q
   body: B
@@ -126,6 +133,8 @@ type Shape = z.ZodObject
 type Out<T extends Shape | undefined> = T extends Shape ? z.output<T> : Record<string, never>
 /** The current user as a handler meets it. */
 type UserOf<C extends Callers> = C extends { user: 'required' } ? CurrentUser : CurrentUser | null
+/** The delegated session in the same way. */
+type DelegateOf<C extends Callers> = C extends { user: 'delegate_only' } ? Delegate : Delegate | null
 
 /** What a caller can meet at an endpoint: everything that the docs, the tests and the server need to know of it. */
 export interface RouteSpec<
@@ -155,7 +164,7 @@ export interface RouteSpec<
    * Calls with the same value run one after the other within a process, because they would only conflict. For a
    * two-step call, this applies to the first step only.
    */
-  turn?: (input: Input<Out<P>, Out<Q>, Out<B>, UserOf<C>>) => string
+  turn?: (input: Input<Out<P>, Out<Q>, Out<B>, UserOf<C>, DelegateOf<C>>) => string
   /** The call changes nothing. Large responses are not kept for a repeat, which reads again. */
   reads?: boolean
   /**
@@ -168,7 +177,7 @@ export interface RouteSpec<
   /** How errors name a field of the body, from its keys with dots between them; without it, as they are. */
   bodyField?: (keys: string) => string
   /** Runs before the handler and outside its transaction. Use it for a check that needs the network. */
-  before?: (deps: Deps, input: Input<Out<P>, Out<Q>, Out<B>, UserOf<C>>) => Promise<void>
+  before?: (deps: Deps, input: Input<Out<P>, Out<Q>, Out<B>, UserOf<C>, DelegateOf<C>>) => Promise<void>
 }
 
 export type Reply<R> = { kind: 'one' | 'list' | 'bare'; schema: z.ZodType; name?: string; readonly _result?: R }
@@ -200,10 +209,10 @@ export interface Route extends Omit<RouteSpec<Shape, Shape, Shape, unknown, Call
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   path: string
   bodyField?: (keys: string) => string
-  before?: (deps: Deps, input: Input<never, never, never, never>) => Promise<void>
-  turn?: (input: Input<never, never, never, never>) => string
-  handler: (deps: Deps, input: Input<never, never, never, never>) => Promise<unknown>
-  steps?: TwoStep<Input<never, never, never, never>, unknown>
+  before?: (deps: Deps, input: Input<never, never, never, never, never>) => Promise<void>
+  turn?: (input: Input<never, never, never, never, never>) => string
+  handler: (deps: Deps, input: Input<never, never, never, never, never>) => Promise<unknown>
+  steps?: TwoStep<Input<never, never, never, never, never>, unknown>
 }
 
 /**
@@ -220,8 +229,8 @@ export function route<
   endpoint: `${'GET' | 'POST' | 'PATCH' | 'DELETE'} /${string}`,
   spec: RouteSpec<P, Q, B, R, C>,
   handler:
-    | ((deps: Deps, input: Input<Out<P>, Out<Q>, Out<B>, UserOf<C>>) => Promise<R>)
-    | TwoStep<Input<Out<P>, Out<Q>, Out<B>, UserOf<C>>, R>,
+    | ((deps: Deps, input: Input<Out<P>, Out<Q>, Out<B>, UserOf<C>, DelegateOf<C>>) => Promise<R>)
+    | TwoStep<Input<Out<P>, Out<Q>, Out<B>, UserOf<C>, DelegateOf<C>>, R>,
 ): Route {
   const [method, path] = endpoint.split(' ') as [Route['method'], string]
   if (typeof handler === 'function') return { ...spec, method, path, handler } as unknown as Route
@@ -231,7 +240,7 @@ export function route<
     method,
     path,
     steps,
-    handler: async (deps: Deps, input: Input<Out<P>, Out<Q>, Out<B>, UserOf<C>>) =>
+    handler: async (deps: Deps, input: Input<Out<P>, Out<Q>, Out<B>, UserOf<C>, DelegateOf<C>>) =>
       steps.finish(deps, input, await steps.effect(deps, input), false),
   } as unknown as Route
 }

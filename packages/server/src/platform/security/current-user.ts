@@ -66,14 +66,15 @@ function bearerOf(authorization: string): string {
   return token
 }
 
-/** @throws session_invalid */
-function delegateOf(authorization: string): Delegate {
+/** The delegated session of an `Authorization` header. @throws session_invalid */
+export function delegateOf(authorization: string): Delegate {
   const tokenHash = delegateTokenHash(bearerOf(authorization))
   if (tokenHash === null) throw fail('session_invalid')
   return { tokenHash }
 }
 
-const SEND_DELEGATE_TOKEN = "Send the delegated session's token (`dst_…`) as `Authorization: Bearer`."
+/** What to do about a missing one. */
+export const SEND_DELEGATE_TOKEN = "Send the delegated session's token (`dst_…`) as `Authorization: Bearer`."
 
 /** Resolves the user or delegated session that a call acts for. Throws the errors of `resolveUser`. */
 export async function resolveActor(
@@ -83,9 +84,10 @@ export async function resolveActor(
   headers: UserHeaders,
 ): Promise<{ user: CurrentUser | null; delegate: Delegate | null }> {
   const { authorization } = headers
-  if (use === 'delegate') {
+  if (use === 'delegate' || use === 'delegate_only') {
     if (authorization !== undefined) return { user: null, delegate: delegateOf(authorization) }
-    if (caller.keyType === 'publishable') throw fail('session_missing').about('authorization', SEND_DELEGATE_TOKEN)
+    if (use === 'delegate_only' || caller.keyType === 'publishable')
+      throw fail('session_missing').about('authorization', SEND_DELEGATE_TOKEN)
     return { user: null, delegate: null }
   }
   if (use === 'owner_or_delegate') {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Paging, sortedBy, Time, Times } from '../../platform/http/route.ts'
 
-const Status = z.enum(['received', 'reserved', 'signature_required', 'submitted', 'completed', 'failed']).meta({
+export const Status = z.enum(['received', 'reserved', 'signature_required', 'submitted', 'completed', 'failed']).meta({
   description:
     "`received` and `reserved`: not signed yet. `signature_required`: waits for the wallet owner's signature. `submitted`: signed, the outcome is not known yet. `completed`, `failed`: final; a failed transaction certainly did not happen.",
 })

@@ -13,10 +13,12 @@ export {
   findByCommand,
   findTransaction,
   insertTransaction,
+  listTransactions as listTransactionsOf,
   lockTransaction,
   postpone,
   signedAndOpen,
   takeDue,
+  toTransaction,
   transactionChange,
   transactionInsertion,
 } from './store.ts'

@@ -1,0 +1,60 @@
+import type { Deps } from '../../platform/deps.ts'
+import { existing, pathId } from '../../platform/http/errors.ts'
+import type { Caller, Delegate, Page } from '../../platform/http/route.ts'
+import type { Transaction, TransactionSummary } from '../../wallets/transactions/schema.ts'
+import { findTransaction, listTransactionsOf, toTransaction } from '../../wallets/transactions/service.ts'
+import type { ListOwnTransactions, OwnDelegatedSession } from '../schema.ts'
+import { requireActive, requireActiveUser, toSession } from '../session.ts'
+import * as store from '../store.ts'
+
+/** A call by the holder of a session's token. */
+export interface DelegateCall {
+  caller: Caller
+  delegate: Delegate
+}
+
+/**
+ * The caller's session, while it may read: a frozen wallet does not keep it from that, its end does.
+ * @throws not_found, delegated_session_revoked, delegated_session_expired, delegated_session_exhausted, user_suspended,
+ * guest_expired
+ */
+async function findOwn(deps: Deps, { caller, delegate }: DelegateCall): Promise<store.LiveRow> {
+  const row = existing(await store.findLiveByToken(deps.db, deps.now(), caller, delegate.tokenHash))
+  requireActive(row, deps.now())
+  requireActiveUser(row)
+  return row
+}
+
+/** The session of the token, with what its holder needs to know of the wallet. Throws what `findOwn` does. */
+export async function getOwnSession(deps: Deps, call: DelegateCall): Promise<OwnDelegatedSession> {
+  const row = await findOwn(deps, call)
+  return {
+    ...toSession(row, deps.now()),
+    wallet: {
+      id: row.wallet_id,
+      partyId: row.party_id,
+      ledger: row.ledger,
+      custody: row.custody,
+      status: row.frozen ? 'frozen' : row.wallet_status,
+    },
+  }
+}
+
+/** A page of the session's transactions, newest first. Throws what `findOwn` does. */
+export async function listOwnTransactions(
+  deps: Deps,
+  call: DelegateCall,
+  query: ListOwnTransactions,
+): Promise<Page<TransactionSummary>> {
+  const { tenant_id, id } = await findOwn(deps, call)
+  const { status, command_id } = query
+  const everywhere = { app_id: null, wallet_id: null, user_id: null }
+  return listTransactionsOf(deps.db, { ...everywhere, tenant_id, delegated_session_id: id, status, command_id }, query)
+}
+
+/** One of the session's transactions. @throws not_found, also for another session's, and what `findOwn` throws */
+export async function getOwnTransaction(deps: Deps, call: DelegateCall, id: string): Promise<Transaction> {
+  const session = await findOwn(deps, call)
+  const row = await findTransaction(deps.db, session.tenant_id, pathId('tx', id))
+  return toTransaction(existing(row?.delegated_session_id === session.id ? row : undefined))
+}
