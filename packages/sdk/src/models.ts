@@ -158,6 +158,8 @@ export type Remaining = Schemas['Remaining']
 export type OwnDelegatedSession = Schemas['OwnDelegatedSession']
 /** A revoked delegated session, with what was signed before and may still happen. */
 export type RevokedDelegatedSession = Schemas['RevokedDelegatedSession']
+/** What a kill switch ended, and what may still happen. */
+export type RevokedSessions = Schemas['RevokedSessions']
 /** What the owner of a `self_custody` wallet is asked to sign: see `readPreparedTransaction`. */
 export type SigningRequest = Schemas['SigningRequest']
 /** A template that the tenant declared. */

@@ -88,6 +88,15 @@ export async function useDelegatedSessions(
   expect((await client.delegatedSessions.validate(session.policy)).valid).toBe(true)
   expect(await agent.revoke(id)).toMatchObject({ status: 'revoked', inFlight: [] })
   await expect(agent.query(id)).rejects.toMatchObject({ status: 410, code: 'delegated_session_revoked' })
+
+  const again = () => mine.delegatedSessions.create({ policy: upTo('10', dripped) })
+  const [one, two] = [await again(), await again()]
+  const ended = await mine.wallets.revokeSessions(session.walletId)
+  expect(ended).toEqual({ revoked: 2, inFlight: [], moreInFlight: false })
+  const three = await again()
+  expect((await client.apps.revokeSessions(session.appId)).revoked).toBeGreaterThanOrEqual(1)
+  for (const { id: other } of [one, two, three])
+    expect((await client.delegatedSessions.get(other)).status).toBe('revoked')
 }
 
 /** Declares a template, once. */

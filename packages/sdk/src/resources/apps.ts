@@ -1,5 +1,5 @@
 import type { Calls, RequestOptions } from '../http.ts'
-import type { App, Logo } from '../models.ts'
+import type { App, Logo, RevokedSessions } from '../models.ts'
 import type { Body, Query } from '../operations.ts'
 import type { List } from '../paging.ts'
 
@@ -31,6 +31,13 @@ export function appsOf({ one, list }: Calls) {
     /** Removes the logo. Scope `apps:write`. @throws not_found */
     removeLogo: (id: string, options?: RequestOptions): Promise<App> =>
       one('delete', '/apps/{id}/logo', { path: { id } }, options),
+
+    /**
+     * Ends every delegated session of the app that was created before this call. May take minutes for very many: give
+     * `timeoutMs`, and repeat it if there was no response. Scope `delegated_sessions:write`. @throws not_found
+     */
+    revokeSessions: (id: string, options?: RequestOptions): Promise<RevokedSessions> =>
+      one('post', '/apps/{id}/sessions/revoke-all', { path: { id } }, options),
 
     /**
      * Deletes an app, with `force` also its users; its keys stop working at once. Returns its final state. Scope `apps:write`,

@@ -1,5 +1,5 @@
 import type { Calls, RequestOptions } from '../http.ts'
-import type { Wallet, WalletChallenge, WalletCustody } from '../models.ts'
+import type { RevokedSessions, Wallet, WalletChallenge, WalletCustody } from '../models.ts'
 import type { Body, Query } from '../operations.ts'
 import type { List } from '../paging.ts'
 
@@ -41,6 +41,13 @@ export function walletsOf({ one, list }: Calls) {
     /** Freezes a wallet: nothing is signed for it until it is unfrozen. Scope `wallets:write`. @throws not_found */
     freeze: (id: string, options?: RequestOptions): Promise<Wallet> =>
       one('post', '/wallets/{id}/freeze', { path: { id } }, options),
+
+    /**
+     * Ends every delegated session of the wallet: after this response, nothing is signed for any of them. `inFlight` lists what
+     * was signed before and may still happen. Scope `delegated_sessions:write`, or the owner's access token. @throws not_found
+     */
+    revokeSessions: (id: string, options?: RequestOptions): Promise<RevokedSessions> =>
+      one('post', '/wallets/{id}/sessions/revoke-all', { path: { id } }, options),
 
     /** Ends a freeze. Scope `wallets:write`. @throws not_found, guest_expired (an ended guest's stays frozen) */
     unfreeze: (id: string, options?: RequestOptions): Promise<Wallet> =>

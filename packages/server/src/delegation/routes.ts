@@ -5,6 +5,8 @@ import { queryContracts } from './execute/query.ts'
 import { createDelegatedSession, requireValidPolicy } from './manage/create.ts'
 import { getDelegatedSession, listDelegatedSessions } from './manage/read.ts'
 import { revokeDelegatedSession } from './manage/revoke.ts'
+import { revokeSessionsOfApp, revokeSessionsOfWallet } from './manage/revoke-all.ts'
+import { RevokedSessions } from './manage/revoke-schema.ts'
 import {
   Contracts,
   CreateDelegatedSession,
@@ -128,6 +130,36 @@ export const delegatedSessionRoutes: Route[] = [
     },
     (deps, { caller, origin, user, delegate, params }) =>
       revokeDelegatedSession(deps, { caller, origin, user, delegate }, params.id),
+  ),
+  route(
+    'POST /wallets/:id/sessions/revoke-all',
+    {
+      summary: "Revoke all of a wallet's sessions",
+      description:
+        "Ends every active delegated session of the wallet. After the response, nothing is signed for any of them. A session that is created at the same time either ends too or is created after the response. For the wallet's owner, and for a server.",
+      callers: eitherKey('delegated_sessions:write', 'optional'),
+      params: IdParam,
+      reply: one(RevokedSessions),
+      extension: true,
+    },
+    (deps, { caller, origin, user, params }) => revokeSessionsOfWallet(deps, { caller, origin, user }, params.id),
+  ),
+  route(
+    'POST /apps/:id/sessions/revoke-all',
+    {
+      summary: "Revoke all of an app's sessions",
+      description:
+        'Ends every delegated session of the app that was created before this call. It ends them in portions and responds when the last one has ended: after the response, nothing is signed for any of them. If there is no response, repeat the call. A session that is created during the call may remain.',
+      callers: secretKey('delegated_sessions:write'),
+      params: IdParam,
+      reply: one(RevokedSessions),
+      extension: true,
+    },
+    {
+      // Each portion commits by itself: no transaction holds the rows of a whole app.
+      effect: async () => ({}),
+      finish: (deps, { caller, origin, params }) => revokeSessionsOfApp(deps, { caller, origin }, params.id),
+    },
   ),
   route(
     'POST /delegated-sessions/:id/execute',

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Paging, sortedBy, Time, Times } from '../platform/http/route.ts'
 import { NonceCommitments } from '../wallets/custody/schema.ts'
-import { Effect, Arguments as FieldValues, Status as TransactionStatus } from '../wallets/transactions/schema.ts'
+import { Effect, Arguments as FieldValues } from '../wallets/transactions/schema.ts'
 import { Conditions, Policy, TemplateIds } from './policy/policy-schema.ts'
 
 const expected = (text: string) => ({ 'x-expected': text })
@@ -55,29 +55,6 @@ const sessionFields = {
 
 export const DelegatedSession = z.object(sessionFields).meta({ id: 'DelegatedSession' })
 export type DelegatedSession = z.infer<typeof DelegatedSession>
-
-/** A session as its delegate sees it. */
-export const OwnDelegatedSession = z
-  .object({
-    ...sessionFields,
-    wallet: z.object({
-      id: z.string(),
-      partyId: z.string().meta({
-        description: 'The party that the session acts as, and that receives what others send to this wallet.',
-        example: 'usr_01jb2m7x9kq4t8v6w0r3s5y1zb::1220087e6bf66d225d047e6af8b0944bc50cc470cb46afd9515a558bf556054412ab',
-      }),
-      ledger: z.string().meta({ example: 'embedded' }),
-      custody: z.enum(['embedded', 'shared', 'self_custody']).meta({
-        description:
-          'Who signs: the service (`embedded`), service and user together (`shared`), or only the user (`self_custody`).',
-      }),
-      status: z
-        .enum(['pending', 'ready', 'failed', 'frozen'])
-        .meta({ description: 'Only a wallet that is `ready` executes.' }),
-    }),
-  })
-  .meta({ id: 'OwnDelegatedSession' })
-export type OwnDelegatedSession = z.infer<typeof OwnDelegatedSession>
 
 export const DelegatedSessionWithToken = z
   .object({
@@ -178,14 +155,6 @@ export const ListDelegatedSessions = z.strictObject({
   app_id: z.string().optional().meta({ description: 'Only sessions of this app.' }),
 })
 export type ListDelegatedSessions = z.infer<typeof ListDelegatedSessions>
-
-export const ListOwnTransactions = z.strictObject({
-  ...Paging,
-  ...sortedBy('createdAt'),
-  status: TransactionStatus.optional(),
-  command_id: z.string().optional().meta({ description: 'Only the transaction with this command id.' }),
-})
-export type ListOwnTransactions = z.infer<typeof ListOwnTransactions>
 
 const TEXT_CHARS_MAX = 4_000
 const LISTED_MAX = 100

@@ -53,10 +53,14 @@ export interface LiveRow extends SessionRow {
   guest_over: boolean
 }
 
-/** Inserts a new session and its event, in one statement. */
+/**
+ * Inserts a new session and its event, in one statement. Waits for whoever ends the user's sessions: a new session is among
+ * those that end, or is created after they have ended.
+ */
 export async function insertSession(tx: Db, row: SessionRow, event: StoredEvent): Promise<void> {
   await tx.run(sql`
-    with ${eventsWrites([event])}
+    with queued as materialized (select ${sharedActLock(sql`${row.user_id}::text`)}),
+    ${eventsWritesIf([event], sql`(select true from queued)`)}
     ${insertion('delegated_sessions', row)}`)
 }
 
@@ -267,6 +271,25 @@ export function revokeActive(tx: Db, now: Date, of: SessionsWallet, limit: numbe
     with active as (
       select tenant_id, id from delegated_sessions
       where tenant_id = ${of.tenantId} and wallet_id = ${of.walletId} and status = 'active' and expires_at > ${now}
+      order by id limit ${limit} for update)
+    update delegated_sessions s set version = version + 1, status = 'revoked', revoked_at = ${now}, updated_at = ${now} from active
+    where s.tenant_id = active.tenant_id and s.id = active.id returning s.*`)
+}
+
+/**
+ * Revokes active sessions of an app, at most `limit` of those whose id is greater than `after`, in the order of their ids.
+ * @returns their new rows
+ */
+export function revokeActiveOfApp(
+  tx: Db,
+  now: Date,
+  { tenantId, appId, after }: { tenantId: Id<'ten'>; appId: Id<'app'>; after: string },
+  limit: number,
+): Promise<SessionRow[]> {
+  return tx.query<SessionRow>(sql`
+    with active as (
+      select tenant_id, id from delegated_sessions
+      where tenant_id = ${tenantId} and app_id = ${appId} and status = 'active' and expires_at > ${now} and id > ${after}
       order by id limit ${limit} for update)
     update delegated_sessions s set version = version + 1, status = 'revoked', revoked_at = ${now}, updated_at = ${now} from active
     where s.tenant_id = active.tenant_id and s.id = active.id returning s.*`)

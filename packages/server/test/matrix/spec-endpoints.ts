@@ -161,6 +161,8 @@ export const EXTENSIONS = table(`
   GET    /delegated-sessions/me                     delegated_sessions:read 200
   GET    /delegated-sessions/me/transactions        delegated_sessions:read 200
   GET    /delegated-sessions/me/transactions/:id    delegated_sessions:read 200
+  POST   /wallets/:id/sessions/revoke-all           delegated_sessions:write 200
+  POST   /apps/:id/sessions/revoke-all              delegated_sessions:write 200
   GET    /users/me                                  users:act_as   200
   POST   /users/bulk                                users:write    201
   GET    /users/bulk/:id                            users:read     200

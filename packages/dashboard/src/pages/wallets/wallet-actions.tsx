@@ -6,6 +6,7 @@ import { Button, buttonClass } from '../../components/controls/button.tsx'
 import { useSession } from '../../shell/session-context.ts'
 import { FaucetDialog } from './faucet-dialog.tsx'
 import { FreezeButton } from './freeze-button.tsx'
+import { RevokeSessionsButton } from './revoke-sessions-button.tsx'
 
 /** The actions on a wallet that the session may take. */
 export function WalletActions({ wallet }: { wallet: Wallet }) {
@@ -25,6 +26,7 @@ export function WalletActions({ wallet }: { wallet: Wallet }) {
         </Link>
       ) : null}
       {mayWrite && hasFaucet ? <Button onClick={() => setIssuing(true)}>Issue test tokens</Button> : null}
+      {allows(session, 'delegated_sessions:write') ? <RevokeSessionsButton wallet={wallet} /> : null}
       {mayWrite ? (
         <FreezeButton wallet={wallet} />
       ) : (

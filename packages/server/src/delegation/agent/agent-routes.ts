@@ -1,6 +1,6 @@
 import { eitherKey, IdParam, list, one, type Route, route } from '../../platform/http/route.ts'
 import { Transaction, TransactionSummary } from '../../wallets/transactions/schema.ts'
-import { ListOwnTransactions, OwnDelegatedSession } from '../schema.ts'
+import { ListOwnTransactions, OwnDelegatedSession } from './agent-schema.ts'
 import { getOwnSession, getOwnTransaction, listOwnTransactions } from './own.ts'
 
 const ENDED = [

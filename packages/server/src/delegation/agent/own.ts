@@ -3,9 +3,9 @@ import { existing, pathId } from '../../platform/http/errors.ts'
 import type { Caller, Delegate, Page } from '../../platform/http/route.ts'
 import type { Transaction, TransactionSummary } from '../../wallets/transactions/schema.ts'
 import { findTransaction, listTransactionsOf, toTransaction } from '../../wallets/transactions/service.ts'
-import type { ListOwnTransactions, OwnDelegatedSession } from '../schema.ts'
 import { requireActive, requireActiveUser, toSession } from '../session.ts'
 import * as store from '../store.ts'
+import type { ListOwnTransactions, OwnDelegatedSession } from './agent-schema.ts'
 
 /** A call by the holder of a session's token. */
 export interface DelegateCall {

@@ -9,7 +9,7 @@ import * as store from '../store.ts'
 import { findVisible, type Viewer } from './read.ts'
 
 /** How many sessions one statement revokes. */
-const REVOKE_BATCH = 200
+export const REVOKE_BATCH = 200
 /** How many sessions one run of the sweep ends. */
 const SWEEP_BATCH = 100
 
@@ -26,18 +26,24 @@ export async function revokeDelegatedSession(
     const before = await findVisible(store.lockSession, tx, call, id)
     const now = deps.now()
     const open = await signedAndOpen(tx, before.tenant_id, before.id)
+    const row = statusOf(before, now) === 'active' ? await revoke(tx, deps, before, call) : before
     // A delegate can complete a co-signed transaction and submit it itself, except on a transactional ledger.
     const mayHappen = ({ status, ledger }: TransactionRow) =>
       status === 'submitted' || !deps.ledgers.get(ledger)?.transactional
-    const inFlight = open.filter(mayHappen).map((row) => ({
-      transactionId: row.id,
-      commandId: row.command_id,
-      ledger: row.ledger,
-      expiresAt: row.expires_at?.toISOString() ?? null,
-    }))
-    const row = statusOf(before, now) === 'active' ? await revoke(tx, deps, before, call) : before
-    return { ...toSession(row, now), inFlight }
+    return { ...toSession(row, now), inFlight: open.filter(mayHappen).map(toInFlight) }
   })
+}
+
+/** A transaction that may still happen, as a revocation lists it. */
+export function toInFlight(
+  row: Pick<TransactionRow, 'id' | 'command_id' | 'ledger' | 'expires_at'>,
+): RevokedDelegatedSession['inFlight'][number] {
+  return {
+    transactionId: row.id,
+    commandId: row.command_id,
+    ledger: row.ledger,
+    expiresAt: row.expires_at?.toISOString() ?? null,
+  }
 }
 
 /** Revokes an active session, in the transaction that holds its row. */
@@ -56,21 +62,38 @@ export async function revoke(
 
 /**
  * Revokes all active sessions of a wallet: once this has committed, nothing is signed for them. The transaction must
- * hold the user's lock (`platform/concurrency/user-lock.ts`) and the wallet.
+ * hold the user's lock (`platform/concurrency/user-lock.ts`). @returns how many there were
  */
 export async function endSessionsOf(
   tx: Db,
   deps: Deps,
   of: store.SessionsWallet,
   cause: EventInput['cause'],
-): Promise<void> {
+): Promise<number> {
   const now = deps.now()
+  let revoked = 0
   for (let more = true; more; ) {
     const rows = await store.revokeActive(tx, now, of, REVOKE_BATCH)
-    const events = rows.map((row) => sessionEvent(now, row, 'delegated_session.revoked', cause))
-    if (events.length > 0) await store.publishEvents(tx, events)
+    await publishRevoked(tx, deps, rows, cause)
+    revoked += rows.length
     more = rows.length === REVOKE_BATCH
   }
+  return revoked
+}
+
+/** Publishes that sessions were revoked, in the transaction that did it. */
+export async function publishRevoked(
+  tx: Db,
+  deps: Deps,
+  rows: readonly store.SessionRow[],
+  cause: EventInput['cause'],
+): Promise<void> {
+  if (rows.length === 0) return
+  const now = deps.now()
+  await store.publishEvents(
+    tx,
+    rows.map((row) => sessionEvent(now, row, 'delegated_session.revoked', cause)),
+  )
   tx.afterCommit(deps.wake.outbox)
 }
 

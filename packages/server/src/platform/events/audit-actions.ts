@@ -16,6 +16,8 @@ const AUDIT_ONLY_ACTIONS = [
   'subscriber.portal_link_created',
   'subscriber.portal_links_revoked',
   'wallet.unfrozen',
+  'wallet.sessions_revoked',
+  'app.sessions_revoked',
   'users.imported',
   'dashboard.signed_in',
   'dashboard.signed_out',

@@ -8,11 +8,12 @@ import { listScope } from '../../tenancy/apps/service.ts'
 import type { ListTransactions, Operation, Transaction, TransactionSummary } from './schema.ts'
 import * as store from './store.ts'
 
-export type { TransactionRow } from './store.ts'
+export type { InFlightFilter, TransactionRow } from './store.ts'
 export {
   findByCommand,
   findTransaction,
   insertTransaction,
+  listInFlight,
   listTransactions as listTransactionsOf,
   lockTransaction,
   postpone,

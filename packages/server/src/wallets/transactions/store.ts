@@ -167,6 +167,32 @@ export function signedAndOpen(db: Db, tenantId: Id<'ten'>, sessionId: Id<'dse'>)
     order by id limit 1000`)
 }
 
+/** Whose transactions are looked for: those of a wallet or of an app. */
+export interface InFlightFilter {
+  tenantId: Id<'ten'>
+  walletId: Id<'wal'> | null
+  appId: Id<'app'> | null
+}
+
+/**
+ * What all sessions of a wallet or an app, ended ones too, have signed and may still happen; at most `limit`. On `settled`
+ * ledgers nobody but the service can submit what has the service's share of a signature.
+ */
+export function listInFlight(
+  db: Db,
+  { tenantId, walletId, appId }: InFlightFilter,
+  settled: readonly string[],
+  limit: number,
+): Promise<
+  Pick<TransactionRow, 'id' | 'command_id' | 'ledger' | 'expires_at' | 'wallet_id' | 'delegated_session_id'>[]
+> {
+  return db.query(sql`
+    select id, command_id, ledger, expires_at, wallet_id, delegated_session_id from transactions
+    where ${matching({ tenant_id: tenantId, wallet_id: walletId, app_id: appId })} and check_at is not null
+      and (status = 'submitted' or (status = 'signature_required' and cosigned is not null and ledger <> all (${settled})))
+    order by id limit ${limit}`)
+}
+
 /**
  * Takes open transactions that are due for a check, of all tenants, until `until`. Of several callers each transaction goes
  * to one.

@@ -94,6 +94,19 @@ test('a wallet says who can sign today; freezing asks first, and stops its sessi
   expect(page.url()).toContain('tab=sessions')
   await dash.look('wallet-sessions')
 
+  await button(page, 'Revoke all sessions').click()
+  await page.getByRole('alertdialog', { name: 'Revoke all sessions of this wallet?' }).waitFor()
+  await dash.look('wallet-revoke-all')
+  await button(page, 'Cancel').click()
+  const active = `/delegated-sessions?wallet_id=${ada.walletId}&status=active`
+  expect((await tenant.get(active)).body.total).toBe(1)
+  await button(page, 'Revoke all sessions').click()
+  await page.getByRole('alertdialog').getByRole('button', { name: 'Revoke all' }).click()
+  await notice(page, '1 session revoked')
+  expect((await tenant.get(active)).body.total).toBe(0)
+  // What is shown follows.
+  await page.getByText('Revoked').first().waitFor()
+
   await button(page, 'Freeze').click()
   await page.getByRole('alertdialog', { name: 'Freeze this wallet?' }).waitFor()
   await dash.look('wallet-freeze')

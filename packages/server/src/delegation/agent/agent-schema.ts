@@ -1,0 +1,32 @@
+import { z } from 'zod'
+import { Paging, sortedBy } from '../../platform/http/route.ts'
+import { Status } from '../../wallets/transactions/schema.ts'
+import { DelegatedSession } from '../schema.ts'
+
+/** A session as its delegate sees it. */
+export const OwnDelegatedSession = DelegatedSession.extend({
+  wallet: z.object({
+    id: z.string(),
+    partyId: z.string().meta({
+      description: 'The party that the session acts as, and that receives what others send to this wallet.',
+      example: 'usr_01jb2m7x9kq4t8v6w0r3s5y1zb::1220087e6bf66d225d047e6af8b0944bc50cc470cb46afd9515a558bf556054412ab',
+    }),
+    ledger: z.string().meta({ example: 'embedded' }),
+    custody: z.enum(['embedded', 'shared', 'self_custody']).meta({
+      description:
+        'Who signs: the service (`embedded`), service and user together (`shared`), or only the user (`self_custody`).',
+    }),
+    status: z
+      .enum(['pending', 'ready', 'failed', 'frozen'])
+      .meta({ description: 'Only a wallet that is `ready` executes.' }),
+  }),
+}).meta({ id: 'OwnDelegatedSession' })
+export type OwnDelegatedSession = z.infer<typeof OwnDelegatedSession>
+
+export const ListOwnTransactions = z.strictObject({
+  ...Paging,
+  ...sortedBy('createdAt'),
+  status: Status.optional(),
+  command_id: z.string().optional().meta({ description: 'Only the transaction with this command id.' }),
+})
+export type ListOwnTransactions = z.infer<typeof ListOwnTransactions>
