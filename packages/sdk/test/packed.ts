@@ -19,7 +19,10 @@ const REPOSITORY = fileURLToPath(new URL('../../../', import.meta.url))
 /** What each package is built from in its folder; some are not in every package. */
 const SOURCES = ['src', 'scripts', 'README.md', 'LICENSE', 'package.json', 'tsconfig.build.json']
 /** What they are built from elsewhere, relative to the repository. */
-const SHARED_SOURCES = ['tsconfig.json', 'packages/server/openapi.json']
+const SHARED_SOURCES = ['tsconfig.json', 'packages/server/openapi.json', 'packages/sdk/src']
+
+/** The packages that are published beside the service. */
+type PackageName = 'sdk' | 'keys' | 'mcp'
 /** Left out, for the build has to make it. */
 const GENERATED = join(REPOSITORY, 'packages/sdk/src/api.gen.ts')
 
@@ -45,7 +48,7 @@ async function npm(args: readonly string[], cwd: string): Promise<void> {
 }
 
 /** Packs a copy of a package in `root`, because other tests may use the build of the original. Returns the tarball's path. */
-export async function pack(root: string, name: 'sdk' | 'keys' = 'sdk'): Promise<string> {
+export async function pack(root: string, name: PackageName = 'sdk'): Promise<string> {
   const copy = join(root, 'packages', name)
   mkdirSync(copy, { recursive: true })
   symlinkSync(join(REPOSITORY, 'node_modules'), join(root, 'node_modules'))
@@ -71,11 +74,11 @@ export async function filesOf(tarball: string): Promise<string[]> {
  * Installs the packed package into an empty project, without a network. Other packages that the project imports come from
  * the repository.
  */
-export async function installPacked(): Promise<Project> {
-  const root = mkdtempSync(join(tmpdir(), 'halfkey-sdk-'))
+export async function installPacked(name: PackageName = 'sdk'): Promise<Project> {
+  const root = mkdtempSync(join(tmpdir(), `halfkey-${name}-`))
   const folder = join(root, 'project')
   mkdirSync(folder)
-  const tarball = await pack(root)
+  const tarball = await pack(root, name)
   writeFileSync(join(folder, 'package.json'), '{ "name": "shop", "private": true, "type": "module" }')
   await npm(['install', '--offline', tarball], folder)
   return {

@@ -19,6 +19,7 @@ const OWN_PAGES = [
   'docs',
   'packages/sdk/README.md',
   'packages/keys/README.md',
+  'packages/mcp/README.md',
   'packages/server/README.md',
 ]
 

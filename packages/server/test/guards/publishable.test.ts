@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 const ROOT = fileURLToPath(new URL('../../../../', import.meta.url))
 const text = (path: string) => readFileSync(`${ROOT}${path}`, 'utf8')
 
-describe.each(['server', 'sdk', 'keys'])('packages/%s can be published', (name) => {
+describe.each(['server', 'sdk', 'keys', 'mcp'])('packages/%s can be published', (name) => {
   const folder = `packages/${name}`
   const manifest = JSON.parse(text(`${folder}/package.json`))
 

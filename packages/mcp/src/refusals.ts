@@ -1,0 +1,113 @@
+import { type HalfkeyError, isHalfkeyError } from '../../sdk/src/index.ts'
+import type { Decision, Policy, Remaining } from './agent.ts'
+import type { Refusal } from './schemas.ts'
+import { rulesInWords, spendInWords } from './words.ts'
+
+const STOP = 'Stop, and tell the person you work for: only the owner of the wallet can change this.'
+const ASK = 'Ask the owner of the wallet for another session if this is needed. Do not split or disguise the act.'
+
+/** What an agent can do about a refusal, by its code. */
+const WHAT_TO_DO: Record<string, string> = {
+  policy_denied: `Do only what \`allowed\` lists. ${ASK}`,
+  spend_limit_exceeded: `Pay at most \`remaining\`, or wait for the next window of the cap. ${ASK}`,
+  authorization_missing: 'Another party has to do this.',
+  contract_archived: 'Read the holdings or contracts again, then repeat the call.',
+  contract_not_found: 'The wallet sees no such contract. Read the holdings or contracts again.',
+  duplicate_command: 'This commandId belongs to something else. Use another commandId for another act.',
+  uses_in_flight: 'Wait until the transactions in progress have finished, then repeat the call.',
+  transaction_failed: 'It did not happen. Repeat it with another commandId if it is still needed.',
+  prepared_expired: 'It did not happen. Repeat it with another commandId if it is still needed.',
+  wallet_frozen: STOP,
+  wallet_not_ready: 'Wait until the wallet is ready.',
+  user_suspended: STOP,
+  guest_expired: STOP,
+  delegated_session_revoked: STOP,
+  delegated_session_expired: STOP,
+  delegated_session_exhausted: STOP,
+  session_invalid: 'The token in HALFKEY_TOKEN is not valid any more. Stop, and tell the person you work for.',
+  not_found: 'There is no such record of this session.',
+  rate_limited: 'Wait a few seconds, then repeat the call with the same commandId.',
+}
+
+/** A refusal with these fields; the others are null. */
+export function refusal(given: Partial<Refusal> & Pick<Refusal, 'code' | 'message'>): Refusal {
+  return {
+    rule: null,
+    command: null,
+    asset: null,
+    limit: null,
+    spent: null,
+    asked: null,
+    remaining: null,
+    allowed: [],
+    whatToDo: WHAT_TO_DO[given.code] ?? 'Correct what `message` says, then repeat the call.',
+    ...given,
+  }
+}
+
+/** What the policy allows, in words: all of it, or for a used-up cap that cap alone. */
+function allowedBy(code: string, rule: string | null, policy: Policy, remaining: Remaining | null): string[] {
+  const caps = remaining === null ? [] : spendInWords(remaining)
+  if (code === 'spend_limit_exceeded') return caps.filter((cap) => cap.startsWith(`${rule}:`))
+  if (code !== 'policy_denied') return []
+  return [
+    ...rulesInWords(policy.allow, 'allow'),
+    ...rulesInWords(policy.deny, 'deny').map((one) => `not ${one}`),
+    ...caps,
+  ]
+}
+
+const text = (value: unknown): string | null => (typeof value === 'string' ? value : null)
+
+function assetOf(value: unknown): Refusal['asset'] {
+  const { issuer, symbol } = (value ?? {}) as { issuer?: unknown; symbol?: unknown }
+  return typeof issuer === 'string' && typeof symbol === 'string' ? { issuer, symbol } : null
+}
+
+/** Whether the service said that nothing happened. Otherwise a change may have happened, and only its answer was lost. */
+export function isDefinite({ status }: HalfkeyError): boolean {
+  return status >= 400 && status < 500 && status !== 429
+}
+
+/**
+ * An error of a call as an agent is told of it. `policy` and `remaining` say what would be allowed.
+ * @throws the error again, if it is none of the API's or the network's
+ */
+export function refusalOf(error: unknown, policy: Policy | null, remaining: Remaining | null): Refusal {
+  if (!isHalfkeyError(error)) throw error
+  const { code, message, details, status } = error
+  const detail: Record<string, unknown> = details[0] ?? {}
+  const rule = text(detail.rule)
+  const command = /^commands\.(\d+)/.exec(text(detail.field) ?? '')?.[1]
+  const unreachable = status === 0 || status >= 500
+  return refusal({
+    code,
+    message,
+    rule,
+    command: command === undefined ? null : Number(command),
+    asset: assetOf(detail.asset),
+    limit: text(detail.limit),
+    spent: text(detail.spent),
+    asked: text(detail.asked),
+    remaining: text(detail.remaining),
+    allowed: policy === null ? [] : allowedBy(code, rule, policy, remaining),
+    ...(unreachable
+      ? {
+          whatToDo:
+            'The service did not answer. Repeat the same call: with the same commandId it happens at most once.',
+        }
+      : {}),
+  })
+}
+
+/** The decision of a dry run as a refusal; null if it allows. */
+export function refusalOfDecision(decision: Decision, policy: Policy, remaining: Remaining): Refusal | null {
+  if (decision.allowed) return null
+  const { message, rule, command } = decision
+  const code = decision.code ?? 'policy_denied'
+  const entry = /^spend\[(\d+)\]$/.exec(rule)?.[1]
+  const cap = entry === undefined ? undefined : remaining.spend[Number(entry)]
+  const { asset = null, limit = null, spent = null, remaining: left = null } = cap ?? {}
+  const figures = { asset, limit, spent, remaining: left }
+  return refusal({ code, message, rule, command, ...figures, allowed: allowedBy(code, rule, policy, remaining) })
+}

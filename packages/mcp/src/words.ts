@@ -1,0 +1,72 @@
+import type { Decision, Policy, Remaining } from './agent.ts'
+
+const LISTED_MAX = 20
+/** Values of a condition that are written out. */
+const VALUES_MAX = 5
+const VALUE_CHARS_MAX = 200
+
+type Rule = Policy['allow'][number]
+type Condition = NonNullable<Rule['where']>[number]
+
+const OPERATORS: Record<Condition['op'], string> = {
+  eq: 'is',
+  ne: 'is not',
+  in: 'is one of',
+  not_in: 'is none of',
+  lt: 'is less than',
+  lte: 'is at most',
+  gt: 'is more than',
+  gte: 'is at least',
+}
+
+/** A value between quotation marks, so that no text in it reads as ours. */
+const quoted = (value: string) => JSON.stringify(value.slice(0, VALUE_CHARS_MAX))
+
+function conditionInWords({ path, op, value }: Condition): string {
+  const values = [value].flat()
+  const shown = values.slice(0, VALUES_MAX).map(quoted).join(', ')
+  const more = values.length > VALUES_MAX ? ` and ${values.length - VALUES_MAX} more` : ''
+  return `${path} ${OPERATORS[op]} ${shown}${more}`
+}
+
+function ruleInWords(rule: Rule, index: number, kind: string): string {
+  const acts = rule.actions ?? (rule.choices === undefined ? ['create', 'exercise'] : ['exercise'])
+  const choices = rule.choices === undefined ? '' : ` ${rule.choices.join(', ')}`
+  const what = acts.map((act) => (act === 'create' ? 'create' : `exercise${choices || ' any choice'}`)).join(' or ')
+  const where = (rule.where ?? []).map(conditionInWords).join(' and ')
+  return `${kind}[${index}]: ${what} of ${rule.templateId}${where === '' ? '' : `, if ${where}`}`
+}
+
+function listed(texts: string[]): string[] {
+  const more = texts.length - LISTED_MAX
+  return more > 0 ? [...texts.slice(0, LISTED_MAX), `and ${more} more`] : texts
+}
+
+/** A policy's rules, one text each. */
+export const rulesInWords = (rules: readonly Rule[] | undefined, kind: 'allow' | 'deny'): string[] =>
+  listed((rules ?? []).map((rule, index) => ruleInWords(rule, index, kind)))
+
+const WINDOWS: Record<string, string> = {
+  lifetime: 'in the whole session',
+  rolling_24h: 'within 24 hours',
+  day_utc: 'per day (UTC)',
+}
+
+/** What may still be spent, one text for each cap. */
+export const spendInWords = ({ spend }: Remaining): string[] =>
+  listed(
+    spend.map(({ asset, remaining, limit, window }, index) =>
+      limit === null
+        ? `spend[${index}]: any amount of ${quoted(asset.symbol)}`
+        : `spend[${index}]: at most ${remaining} more ${quoted(asset.symbol)} of ${limit} ${WINDOWS[window ?? 'lifetime']}`,
+    ),
+  )
+
+/** Why a policy decided so, one text for each rule that was checked. */
+export const traceInWords = ({ trace }: Decision): string[] =>
+  listed(
+    trace.flatMap(({ command, action, allowed, rule, rules }) => [
+      `command ${command} (${action}): ${allowed ? 'allowed' : 'refused'} by ${rule}`,
+      ...rules.map((one) => `${one.rule} ${one.matched ? 'matched' : 'did not match'}: ${one.reason}`),
+    ]),
+  )
