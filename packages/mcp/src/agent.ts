@@ -19,6 +19,10 @@ export type Remaining = Execution['remaining']
 const HOLDINGS_MAX = 1_000
 const PAGE = 100
 
+/** Three attempts of so many milliseconds end before a client of the protocol gives up, which is after a minute. */
+const TIMEOUT_MS = 15_000
+const RETRIES_MAX = 2
+
 /** A holding of the wallet. */
 export interface Holding {
   contractId: string
@@ -52,7 +56,8 @@ function clientOf({ baseUrl, token }: Settings): HalfkeyClient['delegatedSession
     headers.delete('x-api-key')
     return fetch(url, { ...init, headers })
   }
-  return createClient({ baseUrl, apiKey: 'agent', delegateToken: token, fetch: send }).delegatedSessions
+  const limits = { timeoutMs: TIMEOUT_MS, maxRetries: RETRIES_MAX }
+  return createClient({ baseUrl, apiKey: 'agent', delegateToken: token, fetch: send, ...limits }).delegatedSessions
 }
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '')

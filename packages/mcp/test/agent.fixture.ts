@@ -1,3 +1,5 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
@@ -95,3 +97,31 @@ export const pay = (amount: unknown, more: object = {}) => ({ to: BOB, amount, s
 export const note = (author: string, text: string) => ({
   create: { templateId: 'Note:Note', arguments: { author, text } },
 })
+
+/** A proxy that passes requests on, and, while it loses, breaks the connection in place of the answer to an execute. */
+export async function startLosingProxy(target: string): Promise<{ url: string; loses(on: boolean): void }> {
+  let isLosing = false
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const headers = Object.fromEntries(
+      Object.entries(request.headers).filter(([name]) => !['host', 'connection', 'content-length'].includes(name)),
+    ) as Record<string, string>
+    const body = chunks.length === 0 ? {} : { body: Buffer.concat(chunks) }
+    const answer = await fetch(target + request.url, { method: request.method ?? 'GET', headers, ...body })
+    const text = await answer.text()
+    if (isLosing && request.url?.endsWith('/execute')) request.socket.destroy()
+    else response.writeHead(answer.status, { 'content-type': 'application/json' }).end(text)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    loses: (on) => {
+      isLosing = on
+    },
+  }
+}

@@ -11,7 +11,7 @@ import {
   unlimited,
 } from '../../server/src/delegation/delegated.fixture.ts'
 import { type Service, startService } from '../../server/test/harness/harness.ts'
-import { begin, completed, connect, envOf, note, pay } from './agent.fixture.ts'
+import { begin, completed, connect, envOf, note, pay, startLosingProxy } from './agent.fixture.ts'
 
 let service: Service
 beforeAll(async () => {
@@ -84,6 +84,38 @@ describe('payment_send', () => {
     const asNote = (await restarted.call('payment_send', pay('3', { commandId: 'note-1' }))).data
     expect(asNote).toMatchObject({ status: 'refused', refusal: { code: 'duplicate_command' } })
     expect(await completed(tenant)).toBe(2)
+  })
+
+  test('a repeat by a server that was started again is answered also when nothing is left to pay with', async () => {
+    const tenant = await service.newTenant()
+    const ada = await newHolder(tenant)
+    await ada.receive('3')
+    const session = await newSession(service, tenant, ada, { policy: transfers(ada, '10') })
+    const env = envOf(service.url, session)
+    const first = (await (await connect({ env })).call('payment_send', pay('3'))).data
+    const again = (await (await connect({ env })).call('payment_send', pay('3'))).data
+    expect(again).toMatchObject({ paid: true, repeated: true, transactionId: first.transactionId })
+    const other = (await (await connect({ env })).call('payment_send', pay('3', { reference: 'b' }))).data
+    expect(other.refusal).toMatchObject({ code: 'insufficient_holdings', remaining: '0' })
+  })
+
+  test('whose answers are lost is unknown, and its repeat pays once', async () => {
+    const { tenant, session } = await begun()
+    const proxy = await startLosingProxy(service.url)
+    const agent = await connect({ env: envOf(proxy.url, session) })
+    expect((await agent.call('wallet_status')).isError).toBe(false)
+    proxy.loses(true)
+    const lost = await agent.call('payment_send', pay('3'))
+    expect([lost.isError, lost.data]).toMatchObject([true, { paid: false, status: 'unknown' }])
+    expect(lost.data.refusal.whatToDo).toContain('at most once')
+    const executed = await agent.call('contract_execute', { commandId: 'c', commands: [note('a', 'b')] })
+    expect(executed.data.status).toBe('unknown')
+    proxy.loses(false)
+    // It had happened.
+    expect(await completed(tenant)).toBe(1)
+    const again = (await agent.call('payment_send', pay('3'))).data
+    expect(again).toMatchObject({ paid: true, status: 'completed', repeated: true })
+    expect(await completed(tenant)).toBe(1)
   })
 
   test('the same payment twenty times at once, by two servers, is one', async () => {
