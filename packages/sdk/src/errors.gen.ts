@@ -82,6 +82,10 @@ export interface ApiErrors {
   idempotency_conflict: 409
   /** The first request with this `Idempotency-Key` is still running. Retry after a second. */
   idempotency_in_progress: 409
+  /** A user can have at most 50 identities. Unlink one first. */
+  identity_limit: 409
+  /** No user has this identity, and this issuer does not create users. A user can link it while they are signed in. */
+  identity_unknown: 403
   /** This API key's scopes do not allow this call. */
   insufficient_scope: 403
   /** Something went wrong on our side. Retry. If it fails again, search the log for the `X-Request-Id`. */
@@ -90,13 +94,17 @@ export interface ApiErrors {
   invalid_code: 400
   /** This API key may not be used from this address (see the key's `allowedIps`). */
   ip_not_allowed: 403
-  /** The key service that holds the key-encryption key does not answer. Retry after as many seconds as `Retry-After` says. */
-  key_service_unavailable: 500
+  /** An app can trust at most 10 issuers. Remove one first. */
+  issuer_limit: 409
+  /** The keys of the issuer cannot be fetched at present. Retry in some seconds. */
+  issuer_unavailable: 400
+  /** Halfkey cannot fetch keys from this URL. */
+  issuer_url_blocked: 400
   /** This call needs a secret key. Make it from your server, never from a browser. */
   key_type_not_allowed: 403
   /** This is the last key that can administer the tenant. Create another one first. */
   last_admin_key: 409
-  /** Without this passkey, the user could not sign in. Add another passkey first. */
+  /** Without this, the user could not sign in. Add another way to sign in first. */
   last_sign_in_method: 409
   /** The ledger cannot be reached. Try again with the same commandId. */
   ledger_unavailable: 500
@@ -178,12 +186,16 @@ export interface ApiErrors {
   signing_request_superseded: 409
   /** This would spend more than the session's policy allows. */
   spend_limit_exceeded: 403
+  /** This session began with a token of another issuer, which is not enough for this call. Show a passkey or the second factor of this account first. */
+  stronger_sign_in_required: 403
   /** The tenant already pays for a plan. Change or end it on the page that POST /billing/portal returns. */
   subscription_active: 409
   /** This tenant has 200 templates, which is the limit. Templates cannot be deleted. */
   template_limit_reached: 409
   /** This ledger has no template with this id. */
   template_unknown: 400
+  /** This token is not accepted. Its details say why. */
+  token_invalid: 401
   /** The ledger refused this transaction. Execute again with another commandId. */
   transaction_failed: 409
   /** This transaction no longer waits for a signature. Read its status with GET /transactions/:id. */

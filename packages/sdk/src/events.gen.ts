@@ -28,6 +28,10 @@ export interface EventData {
   'passkey.registered': { passkeyId: string; userId: string }
   /** A passkey was removed. */
   'passkey.removed': { passkeyId: string; userId: string }
+  /** An account elsewhere became an identity of a user. */
+  'identity.linked': { identityId: string; userId: string; provider: string; issuer: string }
+  /** An identity was removed from its user. */
+  'identity.unlinked': { identityId: string; userId: string; provider: string; issuer: string }
   /** A user's session was revoked. */
   'session.revoked': { sessionId: string; userId: string }
   /** A refresh token was used twice, so its session was revoked. */

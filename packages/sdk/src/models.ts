@@ -24,6 +24,10 @@ export type DomainPlan = Schemas['DomainPlan']
 /** An app of the tenant. */
 export type App = Schemas['App']
 export type Logo = Schemas['Logo']
+/** An issuer whose tokens an app takes as a sign-in. */
+export type Issuer = Schemas['Issuer']
+/** An account elsewhere that signs a user in. */
+export type Identity = Schemas['Identity']
 /** Who did what to which record, and from where. */
 export type AuditEntry = Schemas['AuditEntry']
 /** One event on its way to one webhook, with every attempt so far. */

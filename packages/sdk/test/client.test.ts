@@ -15,7 +15,7 @@ import { useBilling } from './billing.ts'
 import { newHolder, useDelegatedSessions, useOwnKey, useTemplates, useWallets } from './delegating.ts'
 import { useCustomDomains } from './domains.ts'
 import { useKeyShares, useSharedKeys } from './sharing.ts'
-import { useGuestsAndMfa, useHostedPage, useMessenger, usePasskeys, useSessions } from './sign-in.ts'
+import { useGuestsAndMfa, useHostedPage, useIssuers, useMessenger, usePasskeys, useSessions } from './sign-in.ts'
 
 let service: Service
 let receiver: Receiver
@@ -218,6 +218,7 @@ describe('every method works against the server', () => {
     expect(exchanged.sessionId).toBe(signedIn.sessionId)
     await useSessions(client, clientOf, exchanged)
     await useMessenger(tenant, client)
+    await useIssuers(service, tenant, client, clientOf)
     await useGuestsAndMfa(client, clientOf)
   })
 

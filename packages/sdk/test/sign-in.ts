@@ -1,6 +1,7 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { generate } from 'otplib'
 import { expect } from 'vitest'
+import { AUDIENCE, JWKS_PATH, startIssuer } from '../../server/src/identity/foreign-tokens/issuer.fixture.ts'
 import { newAuthenticator } from '../../server/test/harness/authenticator.ts'
 import { call, type Service, type Tenant } from '../../server/test/harness/harness.ts'
 import type { HalfkeyClient } from '../src/client.ts'
@@ -79,6 +80,38 @@ export async function useMessenger(tenant: Tenant, client: HalfkeyClient): Promi
     isNewUser: true,
     user: { name: 'Ada' },
   })
+}
+
+/** Trusts an issuer, signs in by its tokens, and links and unlinks identities. */
+export async function useIssuers(
+  service: Service,
+  tenant: Tenant,
+  client: HalfkeyClient,
+  clientOf: ClientOf,
+): Promise<void> {
+  const login = await startIssuer(service)
+  const { issuers } = client.apps
+  const jwksUri = `${login.url}${JWKS_PATH}`
+  const { id } = await issuers.create(tenant.appId, { issuer: login.url, jwksUri, audiences: ['else'] })
+  const issuer = await issuers.update(tenant.appId, id, { audiences: [AUDIENCE] })
+  expect(await issuers.get(tenant.appId, id)).toEqual(issuer)
+  expect((await issuers.list(tenant.appId)).data).toEqual([issuer])
+  const signedIn = await client.auth.exchangeToken({
+    grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+    subject_token: await login.token({ claims: { sub: 'ada' } }),
+    subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
+  })
+  expect(signedIn.isNewUser).toBe(true)
+  const { identities } = clientOf(signedIn.accessToken).auth
+  const linked = await identities.link({
+    subject_token: await login.token({ claims: { sub: 'lovelace' } }),
+    subject_token_type: 'urn:ietf:params:oauth:token-type:id_token',
+  })
+  expect((await identities.list()).data.map(({ subject }) => subject)).toEqual(['lovelace', 'ada'])
+  expect((await client.users.identities(signedIn.user.id)).total).toBe(2)
+  expect(await identities.unlink(linked.id)).toEqual(linked)
+  expect((await issuers.remove(tenant.appId, id)).id).toBe(id)
+  await login.close()
 }
 
 /** Begins as a guest, and becomes a user with a second factor. */

@@ -10,6 +10,7 @@ import { subscriberSlice } from './delivery/subscribers/slice.ts'
 import { portalWebhookRoutes } from './delivery/webhooks/portal-routes.ts'
 import { webhookSlice } from './delivery/webhooks/slice.ts'
 import { guestSlice } from './identity/guests/slice.ts'
+import { identitySlice } from './identity/identities/slice.ts'
 import { messengerSlice } from './identity/messenger/slice.ts'
 import { mfaSlice } from './identity/mfa/slice.ts'
 import { passkeySlice } from './identity/passkeys/slice.ts'
@@ -63,6 +64,7 @@ const slices: readonly Slice[] = [
   signInSlice,
   passkeySlice,
   messengerSlice,
+  identitySlice,
   guestSlice,
   mfaSlice,
   delegationSlice,

@@ -1,11 +1,44 @@
 import type { Calls, RequestOptions } from '../http.ts'
-import type { App, Logo, RevokedSessions } from '../models.ts'
+import type { App, Issuer, Logo, RevokedSessions } from '../models.ts'
 import type { Body, Query } from '../operations.ts'
 import type { List } from '../paging.ts'
 
-/** Calls of apps. Every method may also throw what any call does: see `HalfkeyError`. */
-export function appsOf({ one, list }: Calls) {
+function issuersOf({ one, list }: Calls) {
   return {
+    /** Lists the issuers that an app trusts, newest first. Scope `apps:read`. @throws not_found */
+    list: (appId: string, query?: Query<'/apps/{id}/issuers', 'get'>, options?: RequestOptions): List<Issuer> =>
+      list('/apps/{id}/issuers', { path: { id: appId } }, query, options),
+
+    /** Makes an app trust an issuer: `auth.exchangeToken` then takes its tokens. Scope `apps:write`. @throws issuer_url_blocked, already_exists, issuer_limit */
+    create: (appId: string, body: Body<'/apps/{id}/issuers', 'post'>, options?: RequestOptions): Promise<Issuer> =>
+      one('post', '/apps/{id}/issuers', { path: { id: appId }, body }, options),
+
+    /** Gets an issuer. Scope `apps:read`. @throws not_found */
+    get: (appId: string, issuerId: string, options?: RequestOptions): Promise<Issuer> =>
+      one('get', '/apps/{id}/issuers/{issuerId}', { path: { id: appId, issuerId } }, options),
+
+    /** Changes the given fields: `claims` are merged, arrays replaced. Scope `apps:write`. @throws not_found, issuer_url_blocked */
+    update: (
+      appId: string,
+      issuerId: string,
+      body: Body<'/apps/{id}/issuers/{issuerId}', 'patch'>,
+      options?: RequestOptions,
+    ): Promise<Issuer> =>
+      one('patch', '/apps/{id}/issuers/{issuerId}', { path: { id: appId, issuerId }, body }, options),
+
+    /** Stops trusting an issuer. Users and their identities stay. Scope `apps:write`. @throws not_found */
+    remove: (appId: string, issuerId: string, options?: RequestOptions): Promise<Issuer> =>
+      one('delete', '/apps/{id}/issuers/{issuerId}', { path: { id: appId, issuerId } }, options),
+  }
+}
+
+/** Calls of apps. Every method may also throw what any call does: see `HalfkeyError`. */
+export function appsOf(calls: Calls) {
+  const { one, list } = calls
+  return {
+    /** Issuers whose tokens sign users in. */
+    issuers: issuersOf(calls),
+
     /** Lists apps, newest first. Scope `apps:read`; a key that is bound to an app sees that app only. */
     list: (query?: Query<'/apps', 'get'>, options?: RequestOptions): List<App> => list('/apps', {}, query, options),
 

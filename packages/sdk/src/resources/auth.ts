@@ -1,5 +1,6 @@
 import type { Calls, RequestOptions } from '../http.ts'
 import type {
+  Identity,
   LoggedOut,
   LoginChallenge,
   MessengerWidget,
@@ -71,12 +72,29 @@ function messengerOf({ one }: Calls) {
   }
 }
 
+function identitiesOf({ one, list }: Calls) {
+  return {
+    /** Lists the current user's identities: accounts elsewhere that sign them in. Newest first. */
+    list: (query?: Query<'/auth/identities', 'get'>, options?: RequestOptions): List<Identity> =>
+      list('/auth/identities', {}, query, options),
+
+    /** Links the identity that a token of a trusted issuer shows to the current user. @throws token_invalid, already_exists, stronger_sign_in_required, mfa_required, reauthentication_required */
+    link: (body: Body<'/auth/identities', 'post'>, options?: RequestOptions): Promise<Identity> =>
+      one('post', '/auth/identities', { body }, options),
+
+    /** Removes one of the current user's identities. @throws not_found, last_sign_in_method, stronger_sign_in_required, mfa_required, reauthentication_required */
+    unlink: (id: string, options?: RequestOptions): Promise<Identity> =>
+      one('delete', '/auth/identities/{id}', { path: { id } }, options),
+  }
+}
+
 /** Calls of sign-in and of the current user's sessions. Every method may also throw what any call does: see `HalfkeyError`. */
 export function authOf(calls: Calls) {
   const { one, list } = calls
   return {
     passkeys: passkeysOf(calls),
     messenger: messengerOf(calls),
+    identities: identitiesOf(calls),
     sessions: {
       /** Lists the current user's live sessions, newest first. */
       list: (query?: Query<'/auth/sessions', 'get'>, options?: RequestOptions): List<Session> =>
@@ -97,6 +115,13 @@ export function authOf(calls: Calls) {
     /** Exchanges the code from the hosted sign-in page for a session. Scope `auth:write`. @throws code_invalid, code_expired */
     exchange: (body: Body<'/auth/exchange', 'post'>, options?: RequestOptions): Promise<SignedIn> =>
       one('post', '/auth/exchange', { body }, options),
+
+    /**
+     * Signs in with a token (JWT) of an issuer that the app trusts, such as your own login (RFC 8693). Scope `auth:write`.
+     * @throws token_invalid, issuer_unavailable, identity_unknown, user_suspended
+     */
+    exchangeToken: (body: Body<'/auth/token/exchange', 'post'>, options?: RequestOptions): Promise<SignedIn> =>
+      one('post', '/auth/token/exchange', { body }, options),
 
     /** Ends the current session; with `everywhere`, all sessions of the current user. */
     logOut: (body: Body<'/auth/logout', 'post'> = {}, options?: RequestOptions): Promise<LoggedOut> =>

@@ -1,5 +1,5 @@
 import type { Calls, RequestOptions } from '../http.ts'
-import type { Passkey, Session, User, UsersBulk, Wallet } from '../models.ts'
+import type { Identity, Passkey, Session, User, UsersBulk, Wallet } from '../models.ts'
 import type { Body, Query } from '../operations.ts'
 import type { List } from '../paging.ts'
 
@@ -29,6 +29,13 @@ export function usersOf({ one, list }: Calls) {
     /** Lists a user's live sessions, newest first; `status: 'ended'` lists those of the last 30 days that have ended. Scope `users:read`. @throws not_found */
     sessions: (id: string, query?: Query<'/users/{id}/sessions', 'get'>, options?: RequestOptions): List<Session> =>
       list('/users/{id}/sessions', { path: { id } }, query, options),
+
+    /** Lists a user's identities: accounts elsewhere that sign them in. Newest first. Scope `users:read`. @throws not_found */
+    identities: (
+      id: string,
+      query?: Query<'/users/{id}/identities', 'get'>,
+      options?: RequestOptions,
+    ): List<Identity> => list('/users/{id}/identities', { path: { id } }, query, options),
 
     /** Lists a user's passkeys, newest first. Scope `users:read`. @throws not_found */
     passkeys: (id: string, query?: Query<'/users/{id}/passkeys', 'get'>, options?: RequestOptions): List<Passkey> =>

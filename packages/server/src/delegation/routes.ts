@@ -55,6 +55,7 @@ export const delegatedSessionRoutes: Route[] = [
         'mfa_enrollment_required',
         'reauthentication_required',
         'user_session_required',
+        'stronger_sign_in_required',
         'wallet_not_found',
         'wallet_frozen',
         'custody_not_delegable',

@@ -26,6 +26,8 @@ const ID_PREFIXES = {
   ses: 'session',
   chl: 'challenge',
   pky: 'passkey',
+  idn: 'identity',
+  iss: 'trusted issuer',
   job: 'job',
   aud: 'audit entry',
 } as const

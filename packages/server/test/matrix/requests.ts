@@ -1,3 +1,4 @@
+import { linkBody, startIssuer, trust } from '../../src/identity/foreign-tokens/issuer.fixture.ts'
 import { startSession } from '../../src/identity/sessions/service.ts'
 import { signInAs } from '../../src/identity/sessions/sessions.fixture.ts'
 import { beginDkg } from '../../src/keys/key-generations/key-generations.fixture.ts'
@@ -14,6 +15,8 @@ import { type StripeFake, startStripeFake } from '../harness/stripe-fake.ts'
 /** Nothing listens there: a delivery fails at once. */
 export const NOWHERE = 'http://127.0.0.2:49150/hook'
 
+const ISSUER = { issuer: 'https://login.example.com/', jwksUri: 'https://login.example.com/jwks', audiences: ['shop'] }
+
 /** Valid bodies where the least that the schema asks for is not enough. */
 const BODIES: Record<string, object> = {
   'POST /api-keys': { name: 'Backend', type: 'secret', scopes: ['api_keys:read'] },
@@ -21,6 +24,8 @@ const BODIES: Record<string, object> = {
   'POST /webhooks': { url: NOWHERE, events: ['user.created'] },
   'POST /webhooks/:id/deliveries/bulk': { action: 'retry', deliveryIds: ['dlv_none'] },
   'POST /users/bulk': { action: 'activate', userIds: ['usr_none'] },
+  'POST /apps/:id/issuers': { ...ISSUER, issuer: 'https://other.example.com/' },
+  'PATCH /apps/:id/issuers/:issuerId': { jit: 'match' },
   'POST /billing/checkout': { plan: 'pro', successUrl: 'http://localhost:3000/', cancelUrl: 'http://localhost:3000/' },
   'POST /billing/portal': { returnUrl: 'http://localhost:3000/' },
   'POST /webhooks/filters/check': { filter: { path: 'type', eq: 'user.created' }, event: { type: 'user.created' } },
@@ -80,6 +85,17 @@ export function stripeOfRequests(): Promise<StripeFake> {
   return stripe
 }
 
+/** Links an account of a login of the test's, which the tenant's first app trusts, to the tenant's user. @returns the identity's id */
+async function newIdentity(tenant: Tenant, service: Service): Promise<string> {
+  const login = await startIssuer(service)
+  await trust(tenant, login)
+  const headers = { 'x-user-id': await tenant.userId() }
+  const answer = await tenant.post('/auth/identities', linkBody(await login.token()), { headers })
+  await login.close()
+  if (answer.status !== 201) throw new Error(answer.text)
+  return answer.body.data.id
+}
+
 /** Nobody else's: a verified one can be one tenant's alone. */
 export const newDomainName = (): string => `${newId('dom').replace('_', '-')}.example.com`
 
@@ -118,7 +134,10 @@ export const OF_NO_APP: readonly string[] = ['templates']
 
 /** A record of the tenant's for each resource that has ids in its paths, by `resourceOf`. */
 export const RECORDS: Record<string, (tenant: Tenant, service: Service) => Promise<PathIds>> = {
-  apps: async (tenant) => ({ id: await idOf(tenant, '/apps', { name: 'Shop' }) }),
+  async apps(tenant) {
+    const id = await idOf(tenant, '/apps', { name: 'Shop' })
+    return { id, issuerId: await idOf(tenant, `/apps/${id}/issuers`, ISSUER) }
+  },
   'auth/sessions': async (tenant, service) => ({ id: (await signIn(service, tenant)).sessionId }),
   async 'auth/passkeys'(tenant, service) {
     const headers = { 'x-user-id': await tenant.userId() }
@@ -127,6 +146,7 @@ export const RECORDS: Record<string, (tenant: Tenant, service: Service) => Promi
     if (answer.status !== 200) throw new Error(answer.text)
     return { id: list.body.data[0].id }
   },
+  'auth/identities': async (tenant, service) => ({ id: await newIdentity(tenant, service) }),
   guests: async (tenant) => ({ id: await idOf(tenant, '/guests', {}) }),
   users: async (tenant) => ({ id: await idOf(tenant, '/users', { name: 'Ada' }) }),
   'users/bulk': async (tenant) => ({ id: await idOf(tenant, '/users/bulk', BODIES['POST /users/bulk']) }),
@@ -222,12 +242,16 @@ export const isForUser = (route: Route): boolean => route.callers.kind === 'both
 export const paramsOf = (route: Pick<Route, 'path'>): string[] =>
   [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => name as string)
 
+/** Of what a record in a path has below it. */
+const INNER: Record<string, IdPrefix> = { deliveryId: 'dlv', issuerId: 'iss' }
+
 /** Ids of the right form that name nothing. */
 export function unknownIds(route: Pick<Route, 'path'>): PathIds {
   const prefixes: Record<string, IdPrefix> = {
     apps: 'app',
     'auth/sessions': 'ses',
     'auth/passkeys': 'pky',
+    'auth/identities': 'idn',
     guests: 'gst',
     users: 'usr',
     'users/bulk': 'job',
@@ -245,10 +269,7 @@ export function unknownIds(route: Pick<Route, 'path'>): PathIds {
     subscribers: 'sub',
   }
   return Object.fromEntries(
-    paramsOf(route).map((name) => [
-      name,
-      newId(name === 'deliveryId' ? 'dlv' : (prefixes[resourceOf(route)] ?? 'usr')),
-    ]),
+    paramsOf(route).map((name) => [name, newId(INNER[name] ?? prefixes[resourceOf(route)] ?? 'usr')]),
   )
 }
 

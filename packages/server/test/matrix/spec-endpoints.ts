@@ -140,6 +140,16 @@ export const EXTENSIONS = table(`
   GET    /apps/:id/logo                             apps:read         200
   POST   /apps/:id/logo                             apps:write        200
   DELETE /apps/:id/logo                             apps:write        200
+  GET    /apps/:id/issuers                          apps:read         200
+  POST   /apps/:id/issuers                          apps:write        201
+  GET    /apps/:id/issuers/:issuerId                apps:read         200
+  PATCH  /apps/:id/issuers/:issuerId                apps:write        200
+  DELETE /apps/:id/issuers/:issuerId                apps:write        200
+  POST   /auth/token/exchange                       auth:write        200
+  GET    /auth/identities                           users:act_as      200
+  POST   /auth/identities                           users:act_as      201
+  DELETE /auth/identities/:id                       users:act_as      200
+  GET    /users/:id/identities                      users:read        200
   GET    /event-types                               event_types:read  200
   POST   /event-types                               event_types:write 201
   GET    /event-types/:id                           event_types:read  200

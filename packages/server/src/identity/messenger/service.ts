@@ -6,6 +6,7 @@ import type { Call } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { open } from '../../platform/security/crypto.ts'
 import { resolveApp, signInSettings } from '../../tenancy/apps/service.ts'
+import { type Account, addIdentity, findUserOf, lockAccount } from '../identities/service.ts'
 import type { SignedIn } from '../users/schema.ts'
 import { addUser, signIn } from '../users/service.ts'
 import { fingerprintOf, isSigned, type Payload, type Person, readInitData, readWidget } from './payload.ts'
@@ -49,15 +50,16 @@ async function userOf(
   appId: Id<'app'>,
   { subject, username, name }: Person,
 ): Promise<{ userId: Id<'usr'>; isNewUser: boolean }> {
-  const account = { tenantId: call.caller.tenantId, appId, subject, username }
-  const known = await store.findUserOf(tx, account)
+  const { tenantId } = call.caller
+  const account: Account = { tenantId, appId, provider: 'telegram', issuer: '', subject }
+  const known = await findUserOf(tx, account, username)
   if (known !== undefined) return { userId: known, isNewUser: false }
-  await store.lockAccount(tx, account)
+  await lockAccount(tx, account)
   // Another transaction that held the lock has created the user.
-  const madeMeanwhile = await store.findUserOf(tx, account)
+  const madeMeanwhile = await findUserOf(tx, account, username)
   if (madeMeanwhile !== undefined) return { userId: madeMeanwhile, isNewUser: false }
   const userId = (await addUser({ ...deps, db: tx }, call, { appId, name })).id as Id<'usr'>
-  await store.insertIdentity(tx, account, userId, deps.now())
+  await addIdentity(tx, deps, account, userId, username)
   return { userId, isNewUser: true }
 }
 

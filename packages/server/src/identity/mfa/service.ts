@@ -14,6 +14,7 @@ import {
   forgetVerifications,
   recordVerification,
   requireFreshSignIn,
+  requireProven,
   requireVerification,
 } from '../sessions/service.ts'
 import { findUserRecord, setMfaEnabled } from '../users/service.ts'
@@ -131,13 +132,15 @@ async function countWrong(
 
 /**
  * Completes the set-up with the first code of its secret, which uses up the code, and returns the recovery codes.
- * @throws invalid_code, mfa_already_enabled, mfa_setup_not_started, mfa_setup_expired, mfa_locked
+ * @throws stronger_sign_in_required, invalid_code, mfa_already_enabled, mfa_setup_not_started, mfa_setup_expired, mfa_locked
  */
 export async function verifySetup(deps: Deps, call: UserCall, input: VerifyMfaSetup): Promise<RecoveryCodes> {
   await limitAccount(deps, `mfa ${call.user.id}`)
   const owner = ownerOf(call)
   return withFactor(deps, call, async (inTx, factor) => {
     const now = inTx.now()
+    // The account may have got a passkey since the set-up began.
+    await requireProven(inTx, call.caller, call.user)
     if (factor !== undefined && factor.secret_sealed !== null) throw fail('mfa_already_enabled')
     if (factor === undefined || factor.pending_secret_sealed === null || factor.pending_until === null)
       throw fail('mfa_setup_not_started')

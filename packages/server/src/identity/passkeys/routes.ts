@@ -15,7 +15,12 @@ import {
 } from './schema.ts'
 import { listPasskeys, listPasskeysOf, removePasskey, renamePasskey } from './service.ts'
 
-const STEP_UP = ['mfa_required', 'mfa_enrollment_required', 'reauthentication_required'] as const
+const STEP_UP = [
+  'stronger_sign_in_required',
+  'mfa_required',
+  'mfa_enrollment_required',
+  'reauthentication_required',
+] as const
 
 export const passkeyRoutes: Route[] = [
   route(
@@ -45,6 +50,8 @@ export const passkeyRoutes: Route[] = [
       secret: true,
       errors: [
         'attestation_invalid',
+        'stronger_sign_in_required',
+        'mfa_required',
         'user_suspended',
         'already_exists',
         'passkey_limit',

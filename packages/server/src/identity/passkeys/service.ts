@@ -1,8 +1,9 @@
 import type { Deps } from '../../platform/deps.ts'
 import { eventOf, publish } from '../../platform/events/events.ts'
-import { existing, failures, pathId } from '../../platform/http/errors.ts'
+import { existing, pathId } from '../../platform/http/errors.ts'
 import type { Caller, Page, UserCall } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
+import { requireOtherWayIn } from '../identities/service.ts'
 import { ownUser, requireStepUp } from '../sessions/service.ts'
 import type { ListPasskeys, Passkey, RenamePasskey } from './schema.ts'
 import * as store from './store.ts'
@@ -15,12 +16,9 @@ export const PASSKEYS_MAX = 50
 export const PASSKEY_ERRORS = {
   attestation_invalid: [400, 'This passkey could not be verified. Start again.'],
   assertion_invalid: [401, 'This passkey could not be verified. Start again.'],
-  last_sign_in_method: [409, 'Without this passkey, the user could not sign in. Add another passkey first.'],
   passkey_limit: [409, `A user can have at most ${PASSKEYS_MAX} passkeys. Remove one first.`],
   challenge_expired: [410, 'This challenge was already used or has expired. Request a new one.'],
 } as const
-
-const fail = failures(PASSKEY_ERRORS)
 
 /** A page of the current user's passkeys, newest first. */
 export async function listPasskeys(
@@ -58,8 +56,8 @@ export async function renamePasskey(deps: Deps, call: UserCall, id: string, inpu
 }
 
 /**
- * Removes one of the current user's passkeys and returns its final state. The last passkey stays unless the user has a
- * messenger account: the user could never sign in again. A passkey that is the only wrap of a key share stays too.
+ * Removes one of the current user's passkeys and returns its final state. The last passkey stays unless the user has an
+ * identity that signs them in: they could never sign in again. A passkey that is the only wrap of a key share stays too.
  * @throws not_found, last_sign_in_method, share_would_be_lost, and the errors of `requireStepUp`
  */
 export async function removePasskey(deps: Deps, call: UserCall, id: string): Promise<Passkey> {
@@ -70,8 +68,7 @@ export async function removePasskey(deps: Deps, call: UserCall, id: string): Pro
     // Locked: of two concurrent removals of the last two passkeys, the second one sees that only one is left.
     existing(await store.lockOwner(tx, caller.tenantId, user.id))
     const row = await findOwn({ ...deps, db: tx }, call, id)
-    const others = (await store.countPasskeys(tx, caller.tenantId, user.id)) - 1
-    if (others === 0 && !(await store.hasIdentity(tx, caller.tenantId, user.id))) throw fail('last_sign_in_method')
+    await requireOtherWayIn(tx, caller.tenantId, user.id)
     await deps.hooks.passkeyRemoved(tx, deps, {
       tenantId: caller.tenantId,
       userId: user.id,

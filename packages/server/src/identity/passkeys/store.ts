@@ -97,11 +97,6 @@ export function countPasskeys(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): P
   return db.count(sql`select count(*) as n from passkeys where tenant_id = ${tenantId} and user_id = ${userId}`)
 }
 
-/** Whether the user can sign in with a messenger account. */
-export async function hasIdentity(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<boolean> {
-  return (await db.run(sql`select from identities where tenant_id = ${tenantId} and user_id = ${userId} limit 1`)) === 1
-}
-
 /** Renames a passkey. @returns the row; undefined if it does not exist or already has this name */
 export function renamePasskey(
   db: Db,

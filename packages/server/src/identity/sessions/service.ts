@@ -11,6 +11,8 @@ export { confirmSession, type SignIn, startSession, startSessionWith } from './s
 export {
   recordVerification,
   requireFreshSignIn,
+  requireOwnStepUp,
+  requireProven,
   requireStepUp,
   requireUpheld,
   requireVerification,

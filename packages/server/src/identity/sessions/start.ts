@@ -14,10 +14,15 @@ export interface SignIn extends Call {
   tenantId: Id<'ten'>
   appId: Id<'app'>
   userId: Id<'usr'>
-  /** Authentication methods (RFC 8176), and `guest`, `messenger`. */
+  /** Authentication methods (RFC 8176), and `guest`, `messenger`, `exchange`. */
   amr: string[]
   /** The sign-in method in events and analytics. Null if a guest starts, which is not a sign-in of a user. */
-  method: 'passkey' | 'messenger' | null
+  method: 'passkey' | 'messenger' | 'exchange' | null
+  /**
+   * Set if somebody else vouched for the user: the session is weak until the user shows a passkey or a second factor.
+   * `mfaAt`: when they verified a second factor of their own; null if they do not say so.
+   */
+  vouched?: { mfaAt: Date | null }
   /** When the session of a guest ends at the latest. */
   endsAt?: Date | null
   /** Whether the sign-in created the user. */
@@ -62,6 +67,8 @@ export async function startSessionWith(
     amr: input.amr,
     signed_in_at: now,
     ends_at: input.endsAt ?? null,
+    weak: input.vouched !== undefined,
+    issuer_mfa_at: input.vouched?.mfaAt ?? null,
     is_new_user: input.isNewUser ?? false,
     user_agent: origin.userAgent,
     address: origin.address,

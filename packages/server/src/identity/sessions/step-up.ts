@@ -21,26 +21,54 @@ async function read(deps: Deps, caller: Caller, user: CurrentUser): Promise<stor
 /** A server that acts for a user needs no step-up, unless the app requires it. */
 const isExempt = (user: CurrentUser, row: store.StepUpRow) => user.sessionId === null && !row.enforce_for_server
 
+/** @throws stronger_sign_in_required */
+function refuseUnproven({ unproven }: store.StepUpRow): void {
+  if (unproven) throw fail('stronger_sign_in_required')
+}
+
+function checkStepUp(deps: Deps, user: CurrentUser, row: store.StepUpRow, mfaAt: Date | null): void {
+  refuseUnproven(row)
+  if (isExempt(user, row)) return
+  const required = row.policy === 'always' || (row.mfa_enabled && row.policy !== 'never')
+  if (required && isFresh(deps, mfaAt)) return
+  if (required) throw fail(row.mfa_enabled ? 'mfa_required' : 'mfa_enrollment_required')
+  if (!isFresh(deps, row.signed_in_at)) throw fail('reauthentication_required')
+}
+
 /**
  * For operations that a stolen access token alone must not allow: requires a second factor verified within five minutes or,
- * without a factor, a sign-in within five minutes (product.md, section 2, rule 5).
- * @throws mfa_required, mfa_enrollment_required, reauthentication_required
+ * without a factor, a sign-in within five minutes (product.md, section 2, rule 5). A second factor that the session's issuer
+ * has verified counts too.
+ * @throws stronger_sign_in_required, mfa_required, mfa_enrollment_required, reauthentication_required
  */
 export async function requireStepUp(deps: Deps, caller: Caller, user: CurrentUser): Promise<void> {
   const row = await read(deps, caller, user)
-  if (isExempt(user, row)) return
-  if (row.mfa_enabled && row.policy !== 'never') {
-    if (!isFresh(deps, row.mfa_at)) throw fail('mfa_required')
-    return
-  }
-  if (row.policy === 'always') throw fail('mfa_enrollment_required')
-  if (!isFresh(deps, row.signed_in_at)) throw fail('reauthentication_required')
+  const isIssuerLater = (row.issuer_mfa_at?.getTime() ?? 0) > (row.mfa_at?.getTime() ?? 0)
+  checkStepUp(deps, user, row, isIssuerLater ? row.issuer_mfa_at : row.mfa_at)
+}
+
+/**
+ * The same for operations on key shares. No issuer's word counts: it could say so of every user.
+ * @throws stronger_sign_in_required, mfa_required, mfa_enrollment_required, reauthentication_required
+ */
+export async function requireOwnStepUp(deps: Deps, caller: Caller, user: CurrentUser): Promise<void> {
+  const row = await read(deps, caller, user)
+  checkStepUp(deps, user, row, row.mfa_at)
+}
+
+/**
+ * For everything that a way in which somebody else controls may not reach, where the account has a passkey or a second
+ * factor: requires that the session began with, or has shown, one of them. A server that acts for a user has other rules.
+ * @throws stronger_sign_in_required
+ */
+export async function requireProven(deps: Deps, caller: Caller, user: CurrentUser): Promise<void> {
+  if (user.sessionId !== null) refuseUnproven(await read(deps, caller, user))
 }
 
 /**
  * For completing an operation that a step-up allowed some minutes ago: requires that the session has not ended since and, if
  * the user has a second factor by now, that it was verified in the session. Call it in the transaction that completes the
- * operation. @throws session_revoked, mfa_required
+ * operation. @throws session_revoked, stronger_sign_in_required, mfa_required
  */
 export async function requireUpheld(
   deps: Deps,
@@ -49,12 +77,14 @@ export async function requireUpheld(
 ): Promise<void> {
   if (!(await store.lockSessionForShare(deps.db, caller.tenantId, of.sessionId))) throw fail('session_revoked')
   const row = await read(deps, caller, { id: of.userId, appId: of.appId, sessionId: of.sessionId, ended: false })
+  refuseUnproven(row)
   if (row.mfa_enabled && row.policy !== 'never' && row.mfa_at === null) throw fail('mfa_required')
 }
 
-/** For setting up a second factor: requires a sign-in within five minutes, so that the thief of a token cannot enrol a factor. @throws reauthentication_required */
+/** For setting up a second factor: requires a sign-in within five minutes, so that the thief of a token cannot enrol a factor. @throws stronger_sign_in_required, reauthentication_required */
 export async function requireFreshSignIn(deps: Deps, caller: Caller, user: CurrentUser): Promise<void> {
   const row = await read(deps, caller, user)
+  refuseUnproven(row)
   if (!isExempt(user, row) && !isFresh(deps, row.signed_in_at)) throw fail('reauthentication_required')
 }
 

@@ -17,6 +17,12 @@ export interface SessionRow {
   amr: string[]
   signed_in_at: Date
   mfa_at: Date | null
+  /** Whether it began with a way in that somebody else controls. */
+  weak: boolean
+  /** When a passkey or a second factor of the account was last shown in it. */
+  proven_at: Date | null
+  /** When its issuer last verified a second factor of the user, if it says so. */
+  issuer_mfa_at: Date | null
   generation: number
   refreshed_at: Date
   /** When the guest ends. Null for users. */
@@ -63,7 +69,10 @@ export function toClaims(
 }
 
 /** A new session's values. Its app sets the lifetimes of the session and its access tokens. */
-export type NewSession = Omit<SessionRow, 'mfa_at' | 'generation' | 'refreshed_at' | 'expires_at' | 'revoked_at'>
+export type NewSession = Omit<
+  SessionRow,
+  'mfa_at' | 'proven_at' | 'generation' | 'refreshed_at' | 'expires_at' | 'revoked_at'
+>
 
 /**
  * Additional writes of the same statement, as parts of a `with`, each with the condition under which the statement
@@ -71,8 +80,8 @@ export type NewSession = Omit<SessionRow, 'mfa_at' | 'generation' | 'refreshed_a
  * locked in that order.
  */
 export interface ExtraWrites {
-  first: { writes: Sql; holds: Sql }
-  second: { writes: Sql; holds: Sql }
+  first?: { writes: Sql; holds: Sql }
+  second?: { writes: Sql; holds: Sql }
 }
 
 const NOTHING_FIRST = { writes: sql`first_nothing as (select)`, holds: sql`true` }
@@ -89,7 +98,7 @@ export async function insertSession(
   row: NewSession,
   event: StoredEvent | null,
   seen: (condition: Sql) => Sql,
-  { first, second }: ExtraWrites = { first: NOTHING_FIRST, second: NOTHING_SECOND },
+  { first = NOTHING_FIRST, second = NOTHING_SECOND }: ExtraWrites = {},
 ): Promise<{ accessSeconds: number | null; firstHeld: boolean }> {
   const told = event === null ? sql`no_event as (select)` : eventWritesIf(event, sql`exists (select from begun)`)
   const found = await db.one<{ access_seconds: number | null; first_held: boolean }>(sql`
@@ -100,11 +109,11 @@ export async function insertSession(
     ${second.writes},
     begun as (
       insert into sessions (tenant_id, id, app_id, user_id, amr, signed_in_at, refreshed_at, ends_at, expires_at, is_new_user,
-        user_agent, address)
+        weak, issuer_mfa_at, user_agent, address)
       select ${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.user_id}, ${row.amr}::text[], ${row.signed_in_at}::timestamptz,
         ${row.signed_in_at}::timestamptz, ${row.ends_at}::timestamptz,
         least(${row.ends_at}::timestamptz, ${row.signed_in_at}::timestamptz + (app.sessions->>'refreshTokenDays')::int * interval '1 day'),
-        ${row.is_new_user}::boolean, ${row.user_agent}, ${row.address}
+        ${row.is_new_user}::boolean, ${row.weak}::boolean, ${row.issuer_mfa_at}::timestamptz, ${row.user_agent}, ${row.address}
       from app, seen where ${second.holds} returning 1),
     ${told}
     select case when exists (select from begun) then (app.sessions->>'accessTokenSeconds')::int end as access_seconds,
@@ -231,6 +240,10 @@ export interface StepUpRow {
   /** When this session (or this key, for this user) last verified a second factor. Null: never. */
   mfa_at: Date | null
   signed_in_at: Date | null
+  /** The same of the issuer that vouched for the user. */
+  issuer_mfa_at: Date | null
+  /** Whether the account has a passkey or a second factor, and the session began without and has shown neither. */
+  unproven: boolean
 }
 
 /** The step-up data of a session, or of a key that acts for the user. */
@@ -242,7 +255,9 @@ export function findStepUp(
 ): Promise<StepUpRow | undefined> {
   return db.one<StepUpRow>(sql`
     select u.mfa_enabled, a.mfa->>'policy' as policy, (a.mfa->>'enforceForServer')::boolean as enforce_for_server,
-      s.signed_in_at, case when ${by.sessionId}::text is null then v.mfa_at else s.mfa_at end as mfa_at
+      s.signed_in_at, s.issuer_mfa_at, coalesce(s.weak, false) and s.proven_at is null and (u.mfa_enabled or exists (
+        select from passkeys p where p.tenant_id = u.tenant_id and p.user_id = u.id)) as unproven,
+      case when ${by.sessionId}::text is null then v.mfa_at else s.mfa_at end as mfa_at
     from users u join apps a on a.tenant_id = u.tenant_id and a.id = u.app_id
     left join sessions s on s.tenant_id = u.tenant_id and s.id = ${by.sessionId} and s.user_id = u.id
     left join server_verifications v on v.tenant_id = u.tenant_id and v.key_id = ${by.keyId} and v.user_id = u.id
@@ -265,7 +280,7 @@ export function recordVerification(
   now: Date,
 ): Promise<RefreshedRow | undefined> {
   return tx.one<RefreshedRow>(sql`
-    update sessions s set mfa_at = ${now},
+    update sessions s set mfa_at = ${now}, proven_at = ${now},
       amr = case when ${method}::text = any(s.amr) then s.amr else array(select distinct unnest(s.amr || ${method}::text || 'mfa'::text)) end
     from apps a
     where a.tenant_id = s.tenant_id and a.id = s.app_id and s.tenant_id = ${tenantId} and s.id = ${id}
@@ -287,7 +302,9 @@ export async function recordServerVerification(
 
 /** Deletes all verifications of a user whose second factor was deleted. */
 export async function forgetVerifications(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<void> {
-  await tx.run(sql`update sessions set mfa_at = null where tenant_id = ${tenantId} and user_id = ${userId}`)
+  await tx.run(
+    sql`update sessions set mfa_at = null, proven_at = null where tenant_id = ${tenantId} and user_id = ${userId}`,
+  )
   await tx.run(sql`delete from server_verifications where tenant_id = ${tenantId} and user_id = ${userId}`)
 }
 

@@ -9,6 +9,8 @@ export interface NewUser {
   id?: Id<'usr'>
   appId: Id<'app'>
   email?: string | null | undefined
+  /** By default false. */
+  emailVerified?: boolean
   name?: string | null | undefined
   externalId?: string | null | undefined
   metadata?: Record<string, string> | undefined
@@ -42,7 +44,7 @@ export function newUserRow({ tenantId, namespace, now }: NewUserPlace, input: Ne
     app_id: input.appId,
     email: email?.shown ?? null,
     email_key: email?.key ?? null,
-    email_verified: false,
+    email_verified: email !== null && (input.emailVerified ?? false),
     name: trimmed(input.name),
     external_id: input.externalId ?? null,
     party_id: `${id}::${namespace}`,

@@ -14,6 +14,7 @@ const TARGETS: { [F in Family<EventType>]: TargetOf<Extract<EventType, `${F}.${s
   wallet: 'walletId',
   guest: 'guestId',
   passkey: 'passkeyId',
+  identity: 'identityId',
   session: 'sessionId',
   mfa: 'userId',
   delegated_session: 'delegatedSessionId',
@@ -35,7 +36,7 @@ const EXCEPTIONS: { [T in EventType]?: TargetOf<T> } = {
 }
 
 /** Acts of a user who has no session yet, so the context does not name the user. */
-const BY_USER: readonly EventType[] = ['user.signed_in', 'passkey.registered']
+const BY_USER: readonly EventType[] = ['user.signed_in', 'passkey.registered', 'identity.linked']
 /** Acts that use a delegated session. */
 const BY_DELEGATE: readonly EventType[] = ['tx.submitted', 'tx.completed', 'tx.failed', 'delegated_session.denied']
 

@@ -1,6 +1,6 @@
 import { invalidateDecisions } from '../../delegation/service.ts'
 import { credentialIdsOf } from '../../identity/passkeys/service.ts'
-import { requireStepUp } from '../../identity/sessions/service.ts'
+import { requireOwnStepUp } from '../../identity/sessions/service.ts'
 import { lockOutActs } from '../../platform/concurrency/user-lock.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { publish } from '../../platform/events/events.ts'
@@ -30,11 +30,11 @@ const lost = (message: string) => fail('share_would_be_lost').about('wraps', mes
  * Replaces the wraps of a share that passkeys protect. At least one must belong to a passkey that the user has here, or
  * was there before: a passkey that is removed concurrently does not become the only way to the share.
  * @throws not_found (names `index` where it is the share that is missing), custody_unsupported, user_session_required, what
- * `requireStepUp` throws, validation_failed, share_would_be_lost, share_limit
+ * `requireOwnStepUp` throws, validation_failed, share_would_be_lost, share_limit
  */
 export async function replaceWraps(deps: Deps, call: Call, id: string, input: ReplaceWraps): Promise<KeyShare> {
   await findWallet(deps, call, id, 'path')
-  await requireStepUp(deps, call.caller, call.user)
+  await requireOwnStepUp(deps, call.caller, call.user)
   checkWraps(ALG, input.wraps, 'wraps')
   return deps.db.tx(async (tx) => {
     const wallet = await lockWallet(tx, deps, call, id, 'path')
@@ -68,11 +68,11 @@ export async function replaceWraps(deps: Deps, call: Call, id: string, input: Re
 
 /**
  * Destroys what is stored of a generation's shares.
- * @throws not_found, custody_unsupported, user_session_required, what `requireStepUp` throws
+ * @throws not_found, custody_unsupported, user_session_required, what `requireOwnStepUp` throws
  */
 export async function deleteShares(deps: Deps, call: Call, id: string, query: DeleteShares): Promise<DeletedShares> {
   await findWallet(deps, call, id, 'path')
-  await requireStepUp(deps, call.caller, call.user)
+  await requireOwnStepUp(deps, call.caller, call.user)
   return deps.db.tx(async (tx) => {
     await lockOutActs(tx, call.user.id)
     const wallet = await lockWallet(tx, deps, call, id, 'path')

@@ -1,3 +1,4 @@
+import { findWaysIn, type WaysIn } from '../../identity/identities/service.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { Caller } from '../../platform/http/route.ts'
 import * as threshold from '../../platform/security/threshold/threshold.ts'
@@ -71,6 +72,27 @@ function signersOf(wallet: WalletRow, rows: readonly ShareRow[], deleted: readon
   return [{ who: 'service', how: 'The tenant’s ledger-node key, which the service stores encrypted.' }]
 }
 
+type CanSignIn = WalletCustody['canSignIn'][number]
+
+/** Who could sign in as the user. What an issuer vouches for reaches no share where the account has something stronger. */
+function signInsOf({ issuers, messenger, passkeys, secondFactor }: WaysIn): CanSignIn[] {
+  const isStrong = passkeys > 0 || secondFactor
+  const byIssuer = (issuer: string): CanSignIn => ({
+    who: 'issuer',
+    issuer,
+    reachesKey: !isStrong,
+    how: `A token of ${issuer}${isStrong ? ' and a passkey or the second factor' : ', which can make one for itself'}.`,
+  })
+  const own = (who: 'passkey' | 'messenger', how: string): CanSignIn => ({ who, issuer: null, reachesKey: true, how })
+  return [
+    ...(passkeys > 0 ? [own('passkey', 'A passkey of the user.')] : []),
+    ...(messenger ? [own('messenger', 'The account of the user at the messenger.')] : []),
+    ...issuers.map(byIssuer),
+  ]
+}
+
+const NO_WAYS: WaysIn = { issuers: [], messenger: false, passkeys: 0, secondFactor: false }
+
 const NOT_SERVICE = 'The service could open enough shares to sign alone.'
 
 /** Who can currently sign with a wallet's key or rebuild it, according to the records. @throws not_found */
@@ -84,6 +106,7 @@ export async function walletCustody(deps: Deps, caller: Caller, id: string): Pro
   const deleted = all.filter((row) => row.status === 'deleted' && row.generation === generation)
   const canSign = signersOf(wallet, rows, deleted)
   if (whole) canSign.push({ who: 'service', how: NOT_SERVICE })
+  const ways = (await findWaysIn(deps.db, wallet.tenant_id, wallet.user_id)) ?? NO_WAYS
   const living = new Set(all.filter(isLive).map((row) => row.generation))
   return {
     walletId: wallet.id,
@@ -104,6 +127,7 @@ export async function walletCustody(deps: Deps, caller: Caller, id: string): Pro
       openableBy: openableBy(row),
     })),
     canSign,
+    canSignIn: signInsOf(ways),
     serviceAlone: canSign.some(({ who }) => who === 'service'),
     userAlone: canSign.some(({ who }) => who === 'user' || who === 'anyone_with_export'),
     generationsDestroyed: new Set(all.map((row) => row.generation).filter((each) => !living.has(each))).size,

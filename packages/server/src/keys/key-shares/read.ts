@@ -1,4 +1,4 @@
-import { requireStepUp } from '../../identity/sessions/service.ts'
+import { requireOwnStepUp } from '../../identity/sessions/service.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { publish } from '../../platform/events/events.ts'
@@ -66,12 +66,12 @@ async function readShare(tx: Db, deps: Deps, call: Call, wallet: WalletRow, row:
 
 /**
  * The current user's shares of one generation.
- * @throws not_found, custody_unsupported, user_session_required, what `requireStepUp` throws, custody_violation, wallet_frozen,
+ * @throws not_found, custody_unsupported, user_session_required, what `requireOwnStepUp` throws, custody_violation, wallet_frozen,
  * validation_failed
  */
 export async function readShares(deps: Deps, call: Call, id: string, query: ReadShares): Promise<Shares> {
   await findWallet(deps, call, id, 'path')
-  await requireStepUp(deps, call.caller, call.user)
+  await requireOwnStepUp(deps, call.caller, call.user)
   return deps.db.tx(async (tx) => {
     const wallet = await lockWallet(tx, deps, call, id, 'path')
     const rows = await sharesOf(tx, wallet.tenant_id, wallet.id)

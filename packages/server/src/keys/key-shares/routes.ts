@@ -16,7 +16,7 @@ import {
 import { storeShare } from './store-share.ts'
 
 const STEP_UP = ['mfa_required', 'mfa_enrollment_required', 'reauthentication_required'] as const
-const COMMON = ['custody_unsupported', 'user_session_required'] as const
+const COMMON = ['custody_unsupported', 'user_session_required', 'stronger_sign_in_required'] as const
 
 export const keyShareRoutes: Route[] = [
   route(

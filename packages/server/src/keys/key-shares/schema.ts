@@ -194,6 +194,27 @@ export const WalletCustody = z
         }),
       )
       .meta({ description: 'Who can sign with the key or rebuild it. Empty if there are no records of it.' }),
+    canSignIn: z
+      .array(
+        z.object({
+          who: z.enum(['passkey', 'messenger', 'issuer']),
+          issuer: z.string().nullable().meta({
+            description: 'The issuer whose tokens sign the user in.',
+            example: 'https://login.example.com/',
+          }),
+          reachesKey: z.boolean().meta({
+            description:
+              "Whether a session that begins like this may use the key's shares. False for an issuer if the account has a passkey or a second factor, which must then be shown too.",
+          }),
+          how: z
+            .string()
+            .meta({ example: 'A token of https://login.example.com/ and a passkey or the second factor.' }),
+        }),
+      )
+      .meta({
+        description:
+          'Who could sign in as the user at present. An issuer could do so without the user, because it makes the tokens.',
+      }),
     serviceAlone: z.boolean().meta({ description: 'Whether the service can open enough shares to sign alone.' }),
     userAlone: z
       .boolean()

@@ -1,5 +1,5 @@
 import { endSessionsOf } from '../../delegation/service.ts'
-import { requireStepUp } from '../../identity/sessions/service.ts'
+import { requireOwnStepUp } from '../../identity/sessions/service.ts'
 import { lockOutActs } from '../../platform/concurrency/user-lock.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
@@ -22,10 +22,10 @@ import type { Mode, Recovery } from './schema.ts'
 /** Errors that mean a wrong answer to the challenge: guessed, mixed up or changed. */
 const WRONG = ['share_invalid', 'shares_insufficient', 'seal_invalid']
 
-/** The wallet, if the caller may recover its key. @throws what `findKeyWallet` and `requireStepUp` throw, wallet_frozen */
+/** The wallet, if the caller may recover its key. @throws what `findKeyWallet` and `requireOwnStepUp` throw, wallet_frozen */
 export async function findRecoverable(deps: Deps, call: Call, walletId: string): Promise<KeyWallet> {
   const wallet = await findKeyWallet(deps, call, walletId)
-  await requireStepUp(deps, call.caller, call.user)
+  await requireOwnStepUp(deps, call.caller, call.user)
   if (wallet.frozen_at !== null) throw fail('wallet_frozen')
   return wallet
 }

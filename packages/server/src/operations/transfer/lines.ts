@@ -38,14 +38,16 @@ export const totalOf = ({ tables }: Manifest): number => tables.reduce((sum, { r
 const RENAMED: Readonly<Record<string, string>> = { audit_notes: 'audit_only_entries', tallies: 'counter_increments' }
 
 /** Tables that exports of earlier releases lack: a tenant of that time has no rows in them. */
-const ADDED: ReadonlySet<string> = new Set(['app_logos', 'event_types', 'subscribers'])
+const ADDED: ReadonlySet<string> = new Set(['app_issuers', 'app_logos', 'event_types', 'subscribers', 'used_tokens'])
 
 /** Columns that exports of earlier releases lack, by table: rows of that time have the column's default. */
 const ADDED_COLUMNS: Readonly<Record<string, readonly string[]>> = {
+  analytics_daily: ['sign_ins_exchange'],
   apps: ['branding'],
   attempts: ['shape'],
   deliveries: ['ordering_key', 'place'],
   events: ['subscriber_id'],
+  identities: ['id', 'issuer'],
   outbox: ['ordering_key', 'subscriber_id'],
   webhooks: [
     'filter',

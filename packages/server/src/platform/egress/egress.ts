@@ -51,6 +51,8 @@ export interface Egress {
   post(request: SendRequest): Promise<SendResult>
   /** The same with PUT. */
   put(request: SendRequest): Promise<SendResult>
+  /** The same with GET. */
+  get(request: Omit<SendRequest, 'body'>): Promise<SendResult>
   stats(): EgressStats
   /** Refuses further sends, ends those in flight with error `shutting down`, and closes all connections. */
   close(): Promise<void>
@@ -91,6 +93,7 @@ export function createEgress(options: EgressOptions): Egress {
 
     post: (request) => send('POST', request),
     put: (request) => send('PUT', request),
+    get: (request) => send('GET', { ...request, body: '' }),
 
     stats: () => ({
       sendsInFlight: sends.size,

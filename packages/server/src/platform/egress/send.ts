@@ -1,4 +1,4 @@
-// One POST or PUT from its start to its verdict.
+// One request from its start to its verdict.
 import { Attempt } from './attempt.ts'
 import { type ClientIdentity, type Connection, type Connections, identityKey } from './connections.ts'
 import { describeFailure, interimStatusOf, isConnectionClosed, TIMEOUT } from './failure.ts'
@@ -9,7 +9,7 @@ const CONNECT_PATIENCE_MS = 4_000
 /** and at most this share of the send's time, so that the last address still has some. */
 const CONNECT_PATIENCE_SHARE = 0.2
 
-export type Method = 'POST' | 'PUT'
+export type Method = 'GET' | 'POST' | 'PUT'
 
 /** A request to an address a customer chose. */
 export interface SendRequest {

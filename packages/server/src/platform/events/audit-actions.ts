@@ -3,6 +3,9 @@ import { EVENT_TYPES } from './event-catalogue.ts'
 /** Actions that are recorded in the audit log but are not events: nobody can subscribe to them. */
 const AUDIT_ONLY_ACTIONS = [
   'tenant.created',
+  'issuer.created',
+  'issuer.updated',
+  'issuer.deleted',
   'webhook.created',
   'webhook.updated',
   'webhook.deleted',

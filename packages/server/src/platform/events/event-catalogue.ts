@@ -10,6 +10,7 @@ const wallet = 'wal_01jb2m7x9kq4t8v6w0r3s5y1zc'
 const guest = 'gst_01jb2m7x9kq4t8v6w0r3s5y1zd'
 const session = 'ses_01jb2m7x9kq4t8v6w0r3s5y1ze'
 const passkey = 'pky_01jb2m7x9kq4t8v6w0r3s5y1zf'
+const identity = 'idn_01jb2m7x9kq4t8v6w0r3s5y1zs'
 const delegated = 'dse_01jb2m7x9kq4t8v6w0r3s5y1zg'
 const transaction = 'tx_01jb2m7x9kq4t8v6w0r3s5y1zh'
 const apiKey = 'key_01jb2m7x9kq4t8v6w0r3s5y1zj'
@@ -67,6 +68,14 @@ export const EVENT_CATALOGUE = {
   },
   'passkey.registered': { description: 'A passkey was registered.', data: { passkeyId: passkey, userId: user } },
   'passkey.removed': { description: 'A passkey was removed.', data: { passkeyId: passkey, userId: user } },
+  'identity.linked': {
+    description: 'An account elsewhere became an identity of a user.',
+    data: { identityId: identity, userId: user, provider: 'issuer', issuer: 'https://login.example.com/' },
+  },
+  'identity.unlinked': {
+    description: 'An identity was removed from its user.',
+    data: { identityId: identity, userId: user, provider: 'issuer', issuer: 'https://login.example.com/' },
+  },
   'session.revoked': { description: "A user's session was revoked.", data: { sessionId: session, userId: user } },
   'session.reuse_detected': {
     description: 'A refresh token was used twice, so its session was revoked.',

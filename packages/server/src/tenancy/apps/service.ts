@@ -48,6 +48,11 @@ export async function getApp(deps: Deps, caller: Caller, id: string): Promise<Ap
   return store.toApp(existing(await store.findApp(deps.db, caller, pathId('app', id))), publicHost(deps))
 }
 
+/** The app, locked against other changes until the transaction ends. @throws not_found */
+export async function lockOwnApp(tx: Db, caller: Caller, id: string): Promise<store.AppRow> {
+  return existing(await store.lockApp(tx, caller, pathId('app', id)))
+}
+
 /** Creates an app. Absent settings have their defaults. @throws validation_failed */
 export async function createApp(deps: Deps, { caller, origin }: Call, input: CreateApp): Promise<App> {
   checkSettings(deps, input)

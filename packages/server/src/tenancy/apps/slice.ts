@@ -1,10 +1,12 @@
 import type { Slice } from '../../platform/slice.ts'
+import { issuerRoutes } from './issuers/routes.ts'
+import { ISSUER_ERRORS } from './issuers/service.ts'
 import { logoRoutes } from './logo/routes.ts'
 import { appRoutes } from './routes.ts'
 import { APP_ERRORS } from './service.ts'
 
 /** Apps: the settings under which users sign in. */
 export const appSlice: Slice = {
-  routes: [...appRoutes, ...logoRoutes],
-  errors: APP_ERRORS,
+  routes: [...appRoutes, ...logoRoutes, ...issuerRoutes],
+  errors: { ...APP_ERRORS, ...ISSUER_ERRORS },
 }

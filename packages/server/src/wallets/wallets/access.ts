@@ -1,3 +1,4 @@
+import { requireProven } from '../../identity/sessions/service.ts'
 import { type LockedUser, lockUser } from '../../identity/users/service.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
@@ -11,9 +12,13 @@ import * as store from './store.ts'
 /** Every call about one's own wallet is for a user. */
 export type Call = UserCall
 
-/** @throws user_session_required if a server acts for the user, and the app does not let servers use users' keys */
+/**
+ * For everything about keys that the user has, alone or in part.
+ * @throws user_session_required if a server acts for the user, and the app does not let servers use users' keys;
+ * stronger_sign_in_required if somebody else vouched for the user, and the account has a passkey or a second factor
+ */
 export async function requireOwnSession(deps: Deps, { caller, user }: Omit<Call, 'origin'>): Promise<void> {
-  if (user.sessionId !== null) return
+  if (user.sessionId !== null) return requireProven(deps, caller, user)
   const { mpc } = await getApp(deps, caller, user.appId)
   if (!mpc.allowServer) throw fail('user_session_required')
 }

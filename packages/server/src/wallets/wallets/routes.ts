@@ -34,6 +34,7 @@ export const walletRoutes: Route[] = [
         'seal_invalid',
         'share_invalid',
         'user_session_required',
+        'stronger_sign_in_required',
         'wallet_exists',
         'challenge_expired',
       ],

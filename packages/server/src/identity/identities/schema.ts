@@ -1,0 +1,43 @@
+import { z } from 'zod'
+import { Paging, Time } from '../../platform/http/route.ts'
+import { subjectTokenFields } from '../foreign-tokens/schema.ts'
+
+const GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:token-exchange'
+
+export const ExchangeToken = z
+  .strictObject({
+    grant_type: z.literal(GRANT_TYPE).meta({ example: GRANT_TYPE }),
+    ...subjectTokenFields,
+    requested_token_type: z.literal('urn:ietf:params:oauth:token-type:access_token').optional(),
+    appId: z.string().optional().meta({ description: "Default: the key's app, or the tenant's default app." }),
+  })
+  .meta({ id: 'ExchangeToken', description: 'The names are those of RFC 8693, section 2.1.' })
+export type ExchangeToken = z.infer<typeof ExchangeToken>
+
+export const LinkIdentity = z.strictObject(subjectTokenFields).meta({ id: 'LinkIdentity' })
+export type LinkIdentity = z.infer<typeof LinkIdentity>
+
+/** An identity in responses. */
+export const Identity = z
+  .object({
+    id: z.string().meta({ example: 'idn_01jb2m7x9kq4t8v6w0r3s5y1zs' }),
+    userId: z.string(),
+    appId: z.string(),
+    provider: z.enum(['telegram', 'issuer']).meta({
+      description: 'Who knows the user: the messenger, or an issuer that the app trusts.',
+    }),
+    issuer: z.string().nullable().meta({
+      description: 'The `iss` of its tokens; null for a messenger.',
+      example: 'https://login.example.com/',
+    }),
+    subject: z
+      .string()
+      .meta({ description: 'What identifies the user there.', example: 'auth0|5f7c8ec7c33c6c004bbafe82' }),
+    username: z.string().nullable(),
+    createdAt: Time,
+  })
+  .meta({ id: 'Identity' })
+export type Identity = z.infer<typeof Identity>
+
+export const ListIdentities = z.strictObject({ ...Paging })
+export type ListIdentities = z.infer<typeof ListIdentities>

@@ -1,0 +1,12 @@
+import { hourly } from '../../platform/maintenance.ts'
+import type { Slice } from '../../platform/slice.ts'
+import { deleteOldTokens, FOREIGN_TOKEN_ERRORS } from '../foreign-tokens/service.ts'
+import { identityRoutes } from './routes.ts'
+import { IDENTITY_ERRORS } from './service.ts'
+
+/** Accounts elsewhere by which users sign in, and sign-in with a token of an issuer that the app trusts. */
+export const identitySlice: Slice = {
+  routes: identityRoutes,
+  errors: { ...FOREIGN_TOKEN_ERRORS, ...IDENTITY_ERRORS },
+  tasks: () => [hourly(deleteOldTokens)],
+}

@@ -1,0 +1,147 @@
+import { type Db, sql } from '../../platform/db/db.ts'
+import { readPage } from '../../platform/db/page.ts'
+import { insertion, wire } from '../../platform/db/rows.ts'
+import type { Page, PageQuery } from '../../platform/http/route.ts'
+import type { Id } from '../../platform/ids.ts'
+import type { User } from '../users/schema.ts'
+import { toUser, type UserRow } from '../users/service.ts'
+import type { Identity } from './schema.ts'
+
+/** An account elsewhere, as it is known in an app. */
+export interface Account {
+  tenantId: Id<'ten'>
+  appId: Id<'app'>
+  provider: Identity['provider']
+  /** In whose name space the subject is; empty for a messenger, which is one itself. */
+  issuer: string
+  subject: string
+}
+
+/** A row of the table `identities`. */
+export interface IdentityRow {
+  tenant_id: Id<'ten'>
+  id: Id<'idn'>
+  app_id: Id<'app'>
+  user_id: Id<'usr'>
+  provider: Identity['provider']
+  issuer: string
+  subject: string
+  username: string | null
+  created_at: Date
+}
+
+/** A row in its API form. */
+export function toIdentity(row: IdentityRow): Identity {
+  const shown = { ...row, issuer: row.issuer === '' ? null : row.issuer }
+  return wire(shown, 'id user_id app_id provider issuer subject username created_at')
+}
+
+const isAccount = ({ tenantId, appId, provider, issuer, subject }: Account) =>
+  sql`tenant_id = ${tenantId} and app_id = ${appId} and provider = ${provider} and issuer = ${issuer} and subject = ${subject}`
+
+/** The user of an account. Stores the account's current username. */
+export async function findUserOf(tx: Db, account: Account, username: string | null): Promise<Id<'usr'> | undefined> {
+  const row = await tx.one<{ user_id: Id<'usr'> }>(sql`
+    update identities set username = ${username} where ${isAccount(account)} returning user_id`)
+  return row?.user_id
+}
+
+/** The user of an account as they are now, and when their sessions end at the latest: null unless they are a guest. */
+export interface Known {
+  user: User
+  endsAt: Date | null
+}
+
+/** The user whose identity an account is, in one statement that writes nothing. */
+export async function findKnown(db: Db, account: Account): Promise<Known | undefined> {
+  const row = await db.one<UserRow & { ends_at: Date | null }>(sql`
+    select u.*, case when u.guest_ended then to_timestamp(0) when g.status = 'active' then g.expires_at end as ends_at
+    from (select user_id from identities where ${isAccount(account)}) i
+    join users u on u.tenant_id = ${account.tenantId} and u.id = i.user_id
+    left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id`)
+  return row && { user: toUser(row), endsAt: row.ends_at }
+}
+
+/** Locks an account, which may be nobody's yet, until the transaction ends. */
+export async function lockAccount(tx: Db, { provider, tenantId, appId, issuer, subject }: Account): Promise<void> {
+  const name = JSON.stringify([provider, tenantId, appId, issuer, subject])
+  await tx.run(sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`)
+}
+
+/** Links an account to a user. */
+export async function insertIdentity(tx: Db, row: IdentityRow): Promise<void> {
+  await tx.run(insertion('identities', row))
+}
+
+/** One of a user's identities. */
+export function findIdentity(
+  db: Db,
+  tenantId: Id<'ten'>,
+  userId: Id<'usr'>,
+  id: Id<'idn'>,
+): Promise<IdentityRow | undefined> {
+  return db.one<IdentityRow>(
+    sql`select * from identities where tenant_id = ${tenantId} and user_id = ${userId} and id = ${id}`,
+  )
+}
+
+/** A page of a user's identities, newest first. */
+export function listIdentities(
+  db: Db,
+  tenantId: Id<'ten'>,
+  userId: Id<'usr'>,
+  query: PageQuery,
+): Promise<Page<Identity>> {
+  return readPage(db, sql`from identities where tenant_id = ${tenantId} and user_id = ${userId}`, query, toIdentity)
+}
+
+/** How many identities a user has. */
+export function countIdentities(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<number> {
+  return db.count(sql`select count(*) as n from identities where tenant_id = ${tenantId} and user_id = ${userId}`)
+}
+
+/** Removes an identity from its user. */
+export async function deleteIdentity(tx: Db, tenantId: Id<'ten'>, id: Id<'idn'>): Promise<void> {
+  await tx.run(sql`delete from identities where tenant_id = ${tenantId} and id = ${id}`)
+}
+
+/** An identity of an issuer whose tokens are refused signs nobody in. */
+const worksNow = sql`
+  (i.provider <> 'issuer' or exists (
+    select from app_issuers t
+    where t.tenant_id = i.tenant_id and t.app_id = i.app_id and t.issuer = i.issuer and t.jit <> 'refuse'))`
+
+/** How many ways to sign in a user has at present: passkeys, and identities that work. */
+export function countWaysIn(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<number> {
+  return db.count(sql`
+    select (select count(*) from passkeys where tenant_id = ${tenantId} and user_id = ${userId})
+      + (select count(*) from identities i where i.tenant_id = ${tenantId} and i.user_id = ${userId} and ${worksNow}) as n`)
+}
+
+/** Whether an identity signs its user in at present. */
+export async function isWayIn(db: Db, tenantId: Id<'ten'>, id: Id<'idn'>): Promise<boolean> {
+  return (
+    (await db.run(sql`select from identities i where i.tenant_id = ${tenantId} and i.id = ${id} and ${worksNow}`)) === 1
+  )
+}
+
+/** What is known of how a user can sign in. */
+export interface WaysIn {
+  /** Issuers that can sign the user in at present. */
+  issuers: string[]
+  messenger: boolean
+  passkeys: number
+  secondFactor: boolean
+}
+
+/** How a user can sign in at present. Undefined if the user does not exist. */
+export function findWaysIn(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<WaysIn | undefined> {
+  return db.one<WaysIn>(sql`
+    select array(
+        select i.issuer from identities i
+        where i.tenant_id = u.tenant_id and i.user_id = u.id and i.provider = 'issuer' and ${worksNow} order by i.issuer) as issuers,
+      exists (select from identities i where i.tenant_id = u.tenant_id and i.user_id = u.id and i.provider = 'telegram') as messenger,
+      (select count(*)::int from passkeys p where p.tenant_id = u.tenant_id and p.user_id = u.id) as passkeys,
+      u.mfa_enabled as "secondFactor"
+    from users u where u.tenant_id = ${tenantId} and u.id = ${userId}`)
+}
