@@ -9,10 +9,15 @@ export interface Series {
   /** What one and several of it are called: "12 active users". */
   unit: { one: string; many: string }
   values: number[]
-  tone: 'accent' | 'good' | 'danger'
+  tone: 'accent' | 'good' | 'warn' | 'danger'
 }
 
-const SWATCHES: Record<Series['tone'], string> = { accent: 'bg-accent', good: 'bg-good', danger: 'bg-danger' }
+const SWATCHES: Record<Series['tone'], string> = {
+  accent: 'bg-accent',
+  good: 'bg-good',
+  warn: 'bg-warn',
+  danger: 'bg-danger',
+}
 
 /** A value of a series in words: "1 active user". */
 function inWords({ values, unit }: Series, index: number): string {

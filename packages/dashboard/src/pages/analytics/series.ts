@@ -49,6 +49,12 @@ export const CHARTS: readonly Chart[] = [
         days.map((day) => day.signIns.messenger),
         'good',
       ),
+      line(
+        'With your own login',
+        ['sign-in with your own login', 'sign-ins with your own login'],
+        days.map((day) => day.signIns.exchange),
+        'warn',
+      ),
     ],
   },
   {
@@ -134,6 +140,7 @@ export function toCsv(days: Day[]): string {
     ...day,
     signInsPasskey: signIns.passkey,
     signInsMessenger: signIns.messenger,
+    signInsExchange: signIns.exchange,
   }))
   const names = Object.keys(flat[0] ?? {}) as (keyof (typeof flat)[number])[]
   return [names.join(','), ...flat.map((day) => names.map((name) => day[name]).join(','))].join('\r\n')

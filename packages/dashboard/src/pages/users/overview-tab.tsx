@@ -15,6 +15,7 @@ import { MetadataList } from '../../components/records/metadata-list.tsx'
 import { Party } from '../../components/records/party.tsx'
 import { AppDetail, IdDetail, TimeDetail } from '../../components/records/record-details.tsx'
 import { useSession } from '../../shell/session-context.ts'
+import { IdentitiesCard } from './identities-card.tsx'
 import { meaningOf, TrustLevelBadge } from './trust-level.tsx'
 import { inputOf, USER_FIELDS, type UserInput } from './user-fields.ts'
 
@@ -100,7 +101,7 @@ function Fields({ user }: { user: User }) {
   )
 }
 
-/** Every field of a user, and the way to change them. */
+/** Every field of a user with the way to change them, and their accounts elsewhere. */
 export function OverviewTab({ user }: { user: User }) {
   const { session } = useSession()
   return (
@@ -108,6 +109,7 @@ export function OverviewTab({ user }: { user: User }) {
       <Card title="Profile" actions={allows(session, 'users:write') ? <EditUser user={user} /> : undefined}>
         <Fields user={user} />
       </Card>
+      <IdentitiesCard user={user} />
       <Card title="Metadata">
         <MetadataList metadata={user.metadata} />
       </Card>

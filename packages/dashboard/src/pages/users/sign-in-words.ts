@@ -5,6 +5,7 @@ const METHODS: Record<string, string> = {
   kba: 'recovery code',
   guest: 'guest',
   messenger: 'messenger',
+  exchange: 'own login',
 }
 
 /** How a user signed in, in words. `user` (they were verified, RFC 8176) goes without saying. */
