@@ -120,6 +120,8 @@ export type MfaStatus = Schemas['MfaStatus']
 export type MfaVerification = Schemas['MfaVerification']
 /** A passkey of a user. */
 export type Passkey = Schemas['Passkey']
+/** A session in which a passkey was shown: its new access token. */
+export type PasskeyProof = Schemas['PasskeyProof']
 /** The recovery codes of a new second factor: shown once. */
 export type RecoveryCodes = Schemas['RecoveryCodes']
 /** A challenge for registering a passkey; `publicKey` goes to `navigator.credentials.create`. */

@@ -28,6 +28,10 @@ export async function usePasskeys(service: Service, client: HalfkeyClient, clien
   const signedIn = await passkeys.loginVerify({ challengeId: login.challengeId, credential: assertion })
   expect(signedIn).toMatchObject({ isNewUser: false, user: { id: made.user.id } })
   const mine = clientOf(signedIn.accessToken).auth.passkeys
+  const again = await mine.loginOptions()
+  const proof = authenticator.get(again.publicKey, originOf(service))
+  const proven = await mine.prove({ challengeId: again.challengeId, credential: proof })
+  expect((await clientOf(proven.accessToken).users.me()).id).toBe(made.user.id)
   const [passkey] = (await mine.list()).data
   expect(passkey).toMatchObject({ name: 'Laptop' })
   const id = passkey?.id as string

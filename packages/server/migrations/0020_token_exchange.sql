@@ -48,8 +48,8 @@ create index used_tokens_age on used_tokens using brin (expires_at) with (autosu
 alter table sessions
   -- Whether it began with a way in that somebody else controls.
   add column weak boolean not null default false,
-  -- When a passkey or a second factor of the account was last shown in it.
-  add column proven_at timestamptz,
+  -- When a passkey of the account was last shown in it, after its beginning.
+  add column passkey_at timestamptz,
   -- When its issuer last verified a second factor of the user, if it says so.
   add column issuer_mfa_at timestamptz;
 

@@ -5,6 +5,7 @@ import type {
   LoginChallenge,
   MessengerWidget,
   Passkey,
+  PasskeyProof,
   RegistrationChallenge,
   Session,
   SignedIn,
@@ -43,6 +44,13 @@ function passkeysOf({ one, list }: Calls) {
     /** Completes a sign-in. Scope `auth:write`. @throws assertion_invalid, challenge_expired, user_suspended */
     loginVerify: (body: Body<'/auth/passkey/login-verify', 'post'>, options?: RequestOptions): Promise<SignedIn> =>
       one('post', '/auth/passkey/login-verify', { body }, options),
+
+    /**
+     * Shows a passkey of the current user in their session, by a challenge of `loginOptions`. Counts as a sign-in where one is
+     * needed. @throws assertion_invalid, challenge_expired
+     */
+    prove: (body: Body<'/auth/passkey/prove', 'post'>, options?: RequestOptions): Promise<PasskeyProof> =>
+      one('post', '/auth/passkey/prove', { body }, options),
 
     /** Lists the current user's passkeys, newest first. */
     list: (query?: Query<'/auth/passkeys', 'get'>, options?: RequestOptions): List<Passkey> =>

@@ -98,6 +98,7 @@ export const EXTENSIONS = table(`
   GET    /auth/sessions                             users:act_as   200
   DELETE /auth/sessions/:id                         users:act_as   200
   GET    /users/:id/sessions                        users:read     200
+  POST   /auth/passkey/prove                        users:act_as   200
   GET    /auth/passkeys                             users:act_as   200
   PATCH  /auth/passkeys/:id                         users:act_as   200
   DELETE /auth/passkeys/:id                         users:act_as   200

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
 import { expect } from 'vitest'
 import { type Answer, type CallOptions, call, type Service, type Tenant } from '../../../test/harness/harness.ts'
-import { publishableKey } from '../sessions/sessions.fixture.ts'
+import { type Person, personOf, publishableKey } from '../sessions/sessions.fixture.ts'
 
 type KeyPair = Awaited<ReturnType<typeof generateKeyPair>>
 type Handler = (request: IncomingMessage, response: ServerResponse) => void
@@ -114,6 +114,21 @@ export async function exchange(
 ): Promise<Answer> {
   const key = await publishableKey(tenant)
   return call(service.url, 'POST', '/v1/auth/token/exchange', { key, body: exchangeBody(token), ...options })
+}
+
+/** A session of the issuer's user: weak as soon as their account has something stronger. */
+export async function weakSession(
+  service: Service,
+  tenant: Tenant,
+  issuer: TestIssuer,
+  sub = newSubject(),
+  claims: object = {},
+): Promise<Person> {
+  const answer = await exchange(service, tenant, await issuer.token({ claims: { sub, ...claims } }))
+  expect(answer.status, answer.text).toBe(200)
+  const { data } = answer.body
+  const who = { userId: data.user.id, appId: tenant.appId }
+  return personOf(service.url, await publishableKey(tenant), who, data)
 }
 
 /** Why a token was refused; its status and code where it was not for a token. */

@@ -11,9 +11,10 @@ import {
   startIssuer,
   type TestIssuer,
   trust,
+  weakSession,
 } from '../foreign-tokens/issuer.fixture.ts'
 import { newShop, widget } from '../messenger/messenger.fixture.ts'
-import { eventsOf, type Person, personOf, publishableKey, signInAs } from '../sessions/sessions.fixture.ts'
+import { eventsOf, type Person, personOf, signInAs } from '../sessions/sessions.fixture.ts'
 
 const MINUTE_MS = 60_000
 
@@ -34,12 +35,7 @@ afterAll(async () => {
 })
 
 /** Somebody who signs in by the issuer. */
-async function byIssuer(sub = newSubject()): Promise<Person> {
-  const answer = await exchange(service, tenant, await issuer.token({ claims: { sub } }))
-  expect(answer.status, answer.text).toBe(200)
-  const { data } = answer.body
-  return personOf(service.url, await publishableKey(tenant), { userId: data.user.id, appId: tenant.appId }, data)
-}
+const byIssuer = (sub?: string): Promise<Person> => weakSession(service, tenant, issuer, sub)
 
 const link = async (person: Person, parts: Parameters<TestIssuer['token']>[0] = {}) =>
   person.post('/auth/identities', linkBody(await issuer.token(parts)))

@@ -7,6 +7,7 @@ import { newSharedWallet } from '../../keys/key-shares/key-shares.fixture.ts'
 import {
   exchange,
   linkBody,
+  weakSession as newSession,
   newSubject,
   startIssuer,
   type TestIssuer,
@@ -31,12 +32,7 @@ afterAll(async () => {
   await service.stop()
 })
 
-async function weakSession(sub: string, claims: object = {}): Promise<Person> {
-  const answer = await exchange(service, tenant, await issuer.token({ claims: { sub, ...claims } }))
-  expect(answer.status, answer.text).toBe(200)
-  const { data } = answer.body
-  return personOf(service.url, await publishableKey(tenant), { userId: data.user.id, appId: tenant.appId }, data)
-}
+const weakSession = (sub: string, claims?: object) => newSession(service, tenant, issuer, sub, claims)
 
 /** Adds a passkey in this session. */
 const addPasskey = (person: Person, authenticator = newAuthenticator()) =>

@@ -1,13 +1,13 @@
 import type { Deps } from '../../platform/deps.ts'
 import { failures, type HttpError, notFoundField } from '../../platform/http/errors.ts'
 import { limitAccount, networkOf } from '../../platform/http/rate-limits/limits.ts'
-import type { Call } from '../../platform/http/route.ts'
+import type { Call, UserCall } from '../../platform/http/route.ts'
 import { type Id, isId } from '../../platform/ids.ts'
 import { CHALLENGE_MS, createChallenge, takeChallenge } from '../../platform/security/challenges.ts'
 import { hmacSha256 } from '../../platform/security/crypto.ts'
 import { isAllowedOrigin } from '../../platform/security/web-origin.ts'
 import { resolveApp, signInSettings } from '../../tenancy/apps/service.ts'
-import { type SignIn, startSessionWith } from '../sessions/service.ts'
+import { type ProvenSession, recordPasskey, type SignIn, startSessionWith } from '../sessions/service.ts'
 import type { SignedIn } from '../users/schema.ts'
 import { findUserByEmail } from '../users/service.ts'
 import { newCeremony, type StoredCredential, verifyAssertion } from './ceremony.ts'
@@ -127,6 +127,9 @@ async function judged(deps: Deps, attempt: store.LoginAttempt, { credential }: L
   return { assertion, passkey }
 }
 
+/** Authentication methods (RFC 8176). */
+const methodsOf = ({ userVerified }: { userVerified: boolean }) => (userVerified ? ['hwk', 'user'] : ['hwk'])
+
 const assertionInvalid = () => fail('assertion_invalid').about('credential', 'Could not be verified.').commitOnThrow()
 
 /** Takes the challenge, which the refusal commits. @returns the error to throw */
@@ -165,7 +168,7 @@ export async function loginVerify(deps: Deps, call: Call, input: LoginVerify): P
     tenantId: caller.tenantId,
     appId: attempt.appId,
     userId,
-    amr: assertion.userVerified ? ['hwk', 'user'] : ['hwk'],
+    amr: methodsOf(assertion),
     method: 'passkey',
     endsAt,
     caller,
@@ -183,4 +186,36 @@ export async function loginVerify(deps: Deps, call: Call, input: LoginVerify): P
     throw assertionInvalid()
   }
   return { user: { ...passkey.user, lastSeenAt: now.toISOString() }, isNewUser: false, ...begun.tokens }
+}
+
+/**
+ * Shows a passkey of the current user in their session, which then counts as begun with it. The challenge is one of
+ * `loginOptions`.
+ * @throws session_missing (a server acts for the user), not_found (names `challengeId`), challenge_expired, assertion_invalid,
+ * user_suspended, guest_expired, rate_limited
+ */
+export async function provePasskey(deps: Deps, call: UserCall, input: LoginVerify): Promise<ProvenSession> {
+  const { caller, origin, user } = call
+  const { challengeId } = input
+  const { sessionId } = user
+  if (sessionId === null)
+    throw fail('session_missing').about('authorization', 'This call needs an access token: `x-user-id` is not enough.')
+  if (!isId('chl', challengeId)) throw notFoundField('challengeId')
+  const attempt = await attemptAt(deps, call, challengeId, input)
+  if (attempt.appId !== user.appId) throw notFoundField('challengeId')
+  await limitAccount(deps, `${attempt.appId} ${input.credential.id} ${networkOf(origin.address)}`)
+  const right = await judged(deps, attempt, input)
+  if (right === null || right.passkey.ownerId !== user.id)
+    throw await refusal(deps, call, challengeId, 'assertion_invalid')
+  const { assertion, passkey } = right
+  const now = deps.now()
+  const counted = store.countedUse(
+    { tenantId: caller.tenantId, userId: user.id, id: passkey.passkeyId, challengeId },
+    { signCount: assertion.signCount, backedUp: assertion.backedUp, at: now },
+  )
+  const of = { tenantId: caller.tenantId, sessionId, methods: methodsOf(assertion) }
+  const proven = await recordPasskey({ ...deps, now: () => now }, of, counted)
+  // After the read, another answer took the challenge, another assertion raised the counter, or the session ended.
+  if (proven === null) throw fail('challenge_expired').commitOnThrow()
+  return proven
 }

@@ -1,6 +1,6 @@
 import { currentUser, eitherKey, IdParam, list, one, type Route, route, secretKey } from '../../platform/http/route.ts'
 import { SignedIn } from '../users/schema.ts'
-import { loginOptions, loginVerify } from './login.ts'
+import { loginOptions, loginVerify, provePasskey } from './login.ts'
 import { registerOptions, registerVerify } from './registration.ts'
 import {
   ListPasskeys,
@@ -8,6 +8,7 @@ import {
   LoginOptions,
   LoginVerify,
   Passkey,
+  PasskeyProof,
   RegisterOptions,
   RegisterVerify,
   RegistrationChallenge,
@@ -89,6 +90,22 @@ export const passkeyRoutes: Route[] = [
       errors: ['assertion_invalid', 'user_suspended', 'challenge_expired', 'guest_expired'],
     },
     (deps, { caller, origin, body }) => loginVerify(deps, { caller, origin }, body),
+  ),
+  route(
+    'POST /auth/passkey/prove',
+    {
+      summary: 'Show a passkey in the current session',
+      description:
+        'Answers a challenge of `GET /auth/passkey/login-options` with a passkey of the current user, and begins no other session. It counts as a sign-in where a call needs a recent one, and opens a session that began with a token of a trusted issuer. It does not replace a second factor. Use the new access token from then on.',
+      callers: currentUser(),
+      limit: 'sign_in',
+      body: LoginVerify,
+      reply: one(PasskeyProof),
+      secret: true,
+      errors: ['assertion_invalid', 'challenge_expired', 'session_missing'],
+      extension: true,
+    },
+    (deps, { caller, origin, user, body }) => provePasskey(deps, { caller, origin, user }, body),
   ),
   route(
     'GET /auth/passkeys',

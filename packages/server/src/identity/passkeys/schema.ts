@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Paging, Time, Times } from '../../platform/http/route.ts'
+import { tokenFields } from '../sessions/schema.ts'
 import { Email } from '../users/schema.ts'
 
 const CREDENTIAL_ID_CHARS_MAX = 1_364
@@ -56,6 +57,11 @@ export const Passkey = z
   })
   .meta({ id: 'Passkey' })
 export type Passkey = z.infer<typeof Passkey>
+
+/** The session that has shown a passkey. */
+export const PasskeyProof = z
+  .object({ accessToken: tokenFields.accessToken, expiresInSeconds: tokenFields.expiresInSeconds })
+  .meta({ id: 'PasskeyProof' })
 
 export const ListPasskeys = z.strictObject({ ...Paging })
 export type ListPasskeys = z.infer<typeof ListPasskeys>

@@ -9,6 +9,8 @@ export { endSession, endSessionsOf, logOut, revokeSessions } from './end.ts'
 export { refresh, renewSession } from './refresh.ts'
 export { confirmSession, type SignIn, startSession, startSessionWith } from './start.ts'
 export {
+  type ProvenSession,
+  recordPasskey,
   recordVerification,
   requireFreshSignIn,
   requireOwnStepUp,

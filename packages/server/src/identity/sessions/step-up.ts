@@ -94,6 +94,27 @@ export async function requireVerification(deps: Deps, caller: Caller, user: Curr
   if (!isFresh(deps, row.mfa_at)) throw fail('mfa_required')
 }
 
+/** A session that has shown a passkey. Its access token is new and has the extended `amr`. */
+export interface ProvenSession {
+  accessToken: string
+  expiresInSeconds: number
+}
+
+/**
+ * Records that the user has shown a passkey in their session, which counts as a sign-in for the step-up. One statement, which
+ * `extraWrites` belong to. Null if a condition does not hold or the session has ended.
+ */
+export async function recordPasskey(
+  deps: Deps,
+  of: { tenantId: Id<'ten'>; sessionId: Id<'ses'>; methods: string[] },
+  extraWrites: store.ExtraWrites,
+): Promise<ProvenSession | null> {
+  const row = await store.recordPasskey(deps.db, of.tenantId, of.sessionId, of.methods, deps.now(), extraWrites)
+  if (row === undefined) return null
+  const accessToken = await signAccessToken(deps, store.toClaims(row), row.access_seconds)
+  return { accessToken, expiresInSeconds: row.access_seconds }
+}
+
 /** The result of a verified second factor. The access token is new and has the extended `amr`; null if a server acts for the user. */
 export interface Verification {
   accessToken: string | null

@@ -19,8 +19,8 @@ export interface SessionRow {
   mfa_at: Date | null
   /** Whether it began with a way in that somebody else controls. */
   weak: boolean
-  /** When a passkey or a second factor of the account was last shown in it. */
-  proven_at: Date | null
+  /** When a passkey of the account was last shown in it, after its beginning. */
+  passkey_at: Date | null
   /** When its issuer last verified a second factor of the user, if it says so. */
   issuer_mfa_at: Date | null
   generation: number
@@ -71,7 +71,7 @@ export function toClaims(
 /** A new session's values. Its app sets the lifetimes of the session and its access tokens. */
 export type NewSession = Omit<
   SessionRow,
-  'mfa_at' | 'proven_at' | 'generation' | 'refreshed_at' | 'expires_at' | 'revoked_at'
+  'mfa_at' | 'passkey_at' | 'generation' | 'refreshed_at' | 'expires_at' | 'revoked_at'
 >
 
 /**
@@ -239,6 +239,7 @@ export interface StepUpRow {
   enforce_for_server: boolean
   /** When this session (or this key, for this user) last verified a second factor. Null: never. */
   mfa_at: Date | null
+  /** When the user signed in, or last showed a passkey in the session. */
   signed_in_at: Date | null
   /** The same of the issuer that vouched for the user. */
   issuer_mfa_at: Date | null
@@ -255,7 +256,8 @@ export function findStepUp(
 ): Promise<StepUpRow | undefined> {
   return db.one<StepUpRow>(sql`
     select u.mfa_enabled, a.mfa->>'policy' as policy, (a.mfa->>'enforceForServer')::boolean as enforce_for_server,
-      s.signed_in_at, s.issuer_mfa_at, coalesce(s.weak, false) and s.proven_at is null and (u.mfa_enabled or exists (
+      greatest(s.signed_in_at, s.passkey_at) as signed_in_at, s.issuer_mfa_at,
+      coalesce(s.weak, false) and s.mfa_at is null and s.passkey_at is null and (u.mfa_enabled or exists (
         select from passkeys p where p.tenant_id = u.tenant_id and p.user_id = u.id)) as unproven,
       case when ${by.sessionId}::text is null then v.mfa_at else s.mfa_at end as mfa_at
     from users u join apps a on a.tenant_id = u.tenant_id and a.id = u.app_id
@@ -280,14 +282,37 @@ export function recordVerification(
   now: Date,
 ): Promise<RefreshedRow | undefined> {
   return tx.one<RefreshedRow>(sql`
-    update sessions s set mfa_at = ${now}, proven_at = ${now},
+    update sessions s set mfa_at = ${now},
       amr = case when ${method}::text = any(s.amr) then s.amr else array(select distinct unnest(s.amr || ${method}::text || 'mfa'::text)) end
     from apps a
     where a.tenant_id = s.tenant_id and a.id = s.app_id and s.tenant_id = ${tenantId} and s.id = ${id}
     returning s.*, (a.sessions->>'accessTokenSeconds')::int as access_seconds`)
 }
 
-/** The same for a secret key that acts for the user. */
+/**
+ * Records that a passkey was shown in a session that has not ended, in one statement with `extraWrites`, if their conditions
+ * hold. @returns the session, and its access tokens' lifetime
+ */
+export function recordPasskey(
+  db: Db,
+  tenantId: Id<'ten'>,
+  id: Id<'ses'>,
+  methods: string[],
+  now: Date,
+  { first = NOTHING_FIRST, second = NOTHING_SECOND }: ExtraWrites,
+): Promise<RefreshedRow | undefined> {
+  return db.one<RefreshedRow>(sql`
+    with ${first.writes},
+    seen as (select 1 where ${first.holds}),
+    ${second.writes}
+    update sessions s set passkey_at = ${now}, amr = array(select distinct unnest(s.amr || ${methods}::text[]))
+    from apps a
+    where a.tenant_id = s.tenant_id and a.id = s.app_id and s.tenant_id = ${tenantId} and s.id = ${id}
+      and s.revoked_at is null and ${second.holds}
+    returning s.*, (a.sessions->>'accessTokenSeconds')::int as access_seconds`)
+}
+
+/** Records a verified second factor for a secret key that acts for the user. */
 export async function recordServerVerification(
   tx: Db,
   tenantId: Id<'ten'>,
@@ -302,9 +327,7 @@ export async function recordServerVerification(
 
 /** Deletes all verifications of a user whose second factor was deleted. */
 export async function forgetVerifications(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<void> {
-  await tx.run(
-    sql`update sessions set mfa_at = null, proven_at = null where tenant_id = ${tenantId} and user_id = ${userId}`,
-  )
+  await tx.run(sql`update sessions set mfa_at = null where tenant_id = ${tenantId} and user_id = ${userId}`)
   await tx.run(sql`delete from server_verifications where tenant_id = ${tenantId} and user_id = ${userId}`)
 }
 
