@@ -81,6 +81,7 @@ const routes = [
   page('/audit-log', () => import('./pages/audit-log/audit-log-page.tsx'), 'AuditLogPage'),
   page('/settings', () => import('./pages/settings/settings-page.tsx'), 'SettingsPage'),
   page('/settings/apps/$appId', () => import('./pages/settings/app-page.tsx'), 'AppPage'),
+  page('/settings/apps/$appId/issuers', () => import('./pages/settings/issuers/issuers-page.tsx'), 'IssuersPage'),
 ]
 
 /** Loads the code of the page in the URL, so that it is there when the session is known. */

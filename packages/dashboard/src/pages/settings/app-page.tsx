@@ -1,6 +1,6 @@
 import type { App } from '@halfkey/sdk'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { useNavigate, useParams } from '@tanstack/react-router'
+import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { allows, api } from '../../api.ts'
 import { Card } from '../../components/layout/card.tsx'
 import { ConfirmButton } from '../../components/layout/confirm-button.tsx'
@@ -37,6 +37,24 @@ function Facts({ app }: { app: App }) {
         </div>
       </div>
     </Card>
+  )
+}
+
+function OwnLogin({ app }: { app: App }) {
+  return (
+    <Card
+      title="Your own login"
+      description="Users sign in with tokens of issuers that the app trusts, such as Auth0 or Keycloak."
+      actions={
+        <Link
+          to="/settings/apps/$appId/issuers"
+          params={{ appId: app.id } as never}
+          className="text-sm text-accent hover:underline"
+        >
+          Trusted issuers
+        </Link>
+      }
+    />
   )
 }
 
@@ -97,6 +115,7 @@ export function AppPage() {
         {(loaded) => (
           <>
             <Facts app={loaded} />
+            <OwnLogin app={loaded} />
             <LogoCard app={loaded} readOnly={!mayWrite} />
             <AppForm key={loaded.updatedAt} app={loaded} readOnly={!mayWrite} />
           </>

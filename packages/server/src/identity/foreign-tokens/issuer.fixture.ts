@@ -27,6 +27,8 @@ export interface TestIssuer {
   requests: string[]
   /** What it publishes; tests may change it. */
   keys: JWK[]
+  /** Says in its metadata that it has another name. @returns the metadata's address */
+  describedAs(name: string): string
   /** Answers requests for the keys in another way. */
   behave(handler: Handler): void
   /** Replaces its key by a new one, whose `kid` is returned. */
@@ -49,10 +51,12 @@ export async function startIssuer(service: Service, alg = 'ES256'): Promise<Test
   const keys: JWK[] = []
   let pair: KeyPair
   let kid = ''
+  let name: string | undefined
   let handler: Handler = (_, response) => json(response, { keys })
   const server = createServer((request, response) => {
     requests.push(request.url ?? '')
-    if (request.url === DISCOVERY_PATH) json(response, { issuer: issuer.url, jwks_uri: `${issuer.url}${JWKS_PATH}` })
+    if (request.url === DISCOVERY_PATH)
+      json(response, { issuer: name ?? issuer.url, jwks_uri: `${issuer.url}${JWKS_PATH}` })
     else handler(request, response)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -60,6 +64,10 @@ export async function startIssuer(service: Service, alg = 'ES256'): Promise<Test
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     requests,
     keys,
+    describedAs(other) {
+      name = other
+      return `${issuer.url}${DISCOVERY_PATH}`
+    },
     behave(next) {
       handler = next
     },
