@@ -100,6 +100,8 @@ export interface ApiErrors {
   issuer_unavailable: 400
   /** Halfkey cannot fetch keys from this URL. */
   issuer_url_blocked: 400
+  /** The key service that holds the key-encryption key does not answer. Retry after as many seconds as `Retry-After` says. */
+  key_service_unavailable: 500
   /** This call needs a secret key. Make it from your server, never from a browser. */
   key_type_not_allowed: 403
   /** This is the last key that can administer the tenant. Create another one first. */
