@@ -71,6 +71,17 @@ export function fetchApi(path: string, init: RequestInit): Promise<Response> {
   return send(BASE + path, init)
 }
 
+/**
+ * The pin of this installation, to show. Not by the SDK, which would verify the answer: this page comes from the same
+ * service, so it has nothing to verify it against.
+ */
+export async function readPin(signal: AbortSignal): Promise<string> {
+  const answer = await fetchApi('/mpc/config', { signal })
+  if (!answer.ok) throw new Error('The pin could not be read.')
+  const { data } = (await answer.json()) as { data: { identity: { pin: string } } }
+  return data.identity.pin
+}
+
 /** The API of the tenant that is shown. */
 export const api: HalfkeyClient = createClient(options)
 

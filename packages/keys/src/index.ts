@@ -3,10 +3,19 @@ export { canonicalJson } from './canonical-json.ts'
 export * from './cosign.ts'
 export * from './dkg.ts'
 export * from './errors.ts'
-export type { DelegateApi, KeyApi, WireCommitments, WireExecution, WireSealed, WireWallet } from './flows/api.ts'
+export type {
+  DelegateApi,
+  KeyApi,
+  ServiceConfig,
+  WireCommitments,
+  WireExecution,
+  WireSealed,
+  WireWallet,
+} from './flows/api.ts'
 export { createSharedWallet, type UserShares } from './flows/create.ts'
 export { executeShared, type SharedExecution, transactionDigest } from './flows/execute.ts'
 export { type HeldShare, readHeldShare, writeHeldShare } from './flows/held-share.ts'
+export { ServicePinError, type ServiceTrust, servicePinOf, verifyServiceConfig } from './flows/pin.ts'
 export { joinHeldShares, releaseKey, reshare } from './flows/recover.ts'
 export { loadHeldShare, protectionContext, type ShareApi, storeHeldShare } from './flows/store.ts'
 export { type Sweep, type SweepApi, type SweepDelegate, sweep } from './flows/sweep.ts'

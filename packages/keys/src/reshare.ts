@@ -26,19 +26,28 @@ export interface Resharing {
   /** The indices of the old holders that deal; `old.threshold` of them. */
   set: readonly number[]
   signers: Pick<Sharing, 'threshold' | 'total'>
+  /**
+   * The indices of holders that do not deal an old share, and add a dealing of zero: it changes all new shares and keeps
+   * the key. Default: none.
+   */
+  zero?: readonly number[]
 }
 
+/** The first commitment of a dealing of zero: the identity, as RFC 8032 encodes it. */
+const IDENTITY = Point.ZERO.toBytes()
+
 /** @throws ShareError shares_insufficient, share_invalid */
-function checkSet({ old, set, signers }: Resharing): void {
+function checkSet({ old, set, signers, zero = [] }: Resharing): void {
   checkSigners(signers)
   if (set.length < old.threshold)
     throw new ShareError(
       'shares_insufficient',
       `At least ${old.threshold} old shares must deal, but the set has ${set.length}.`,
     )
-  const twice = set.filter((index, at) => set.indexOf(index) !== at)
+  const all = [...set, ...zero]
+  const twice = all.filter((index, at) => all.indexOf(index) !== at)
   if (twice.length > 0) throw new ShareError('share_invalid', 'The set names an old share twice.', twice)
-  const strange = set.filter((index) => !Number.isInteger(index) || index < 1 || index > old.total)
+  const strange = all.filter((index) => !Number.isInteger(index) || index < 1 || index > old.total)
   if (strange.length > 0)
     throw new ShareError('share_invalid', `The index of an old share must be 1 to ${old.total}.`, strange)
 }
@@ -60,23 +69,54 @@ export function dealReshare(
     { min: signers.threshold, max: signers.total },
     weight,
   )
+  const dealing = { from: share.index, commitments: commitment }
+  return { dealing, subshares: subsharesOf(resharing, share.index, coefficients), weight }
+}
+
+/** The polynomial's value for each new holder. */
+function subsharesOf({ signers }: Resharing, from: number, coefficients: readonly bigint[]): Subshare[] {
   const at = (index: number) =>
     coefficients.reduceRight((sum, coefficient) => Scalars.add(Scalars.mul(sum, BigInt(index)), coefficient), 0n)
+  return Array.from({ length: signers.total }, (_, n) => ({ from, to: n + 1, scalar: Scalars.toBytes(at(n + 1)) }))
+}
+
+/**
+ * Deals zero to the new holders: whoever lacks this dealing knows none of the new shares. `weight` is the secret of the
+ * second commitment, since the first has none: prove it, then wipe it.
+ */
+export function dealZero(
+  resharing: Resharing,
+  from: number,
+): { dealing: Dealing; subshares: Subshare[]; weight: Uint8Array } {
+  checkSet(resharing)
+  const { signers, zero = [] } = resharing
+  if (!zero.includes(from))
+    throw new ShareError('share_invalid', 'This holder does not add a dealing of zero to this resharing.', [from])
+  const { coefficients, commitment } = Frost.utils.generateSecretPolynomial({
+    min: signers.threshold,
+    max: signers.total,
+  })
+  const [, slope] = coefficients
   return {
-    dealing: { from: share.index, commitments: commitment },
-    subshares: Array.from({ length: signers.total }, (_, n) => ({
-      from: share.index,
-      to: n + 1,
-      scalar: Scalars.toBytes(at(n + 1)),
-    })),
-    weight,
+    dealing: { from, commitments: [IDENTITY.slice(), ...commitment.slice(1)] },
+    subshares: subsharesOf(resharing, from, [0n, ...coefficients.slice(1)]),
+    weight: Scalars.toBytes(slope as bigint),
   }
 }
 
+/** The point whose secret a dealer must prove to know: `weight`, as a public key. Undefined if the dealing lacks it. */
+export function provenPoint({ zero = [] }: Pick<Resharing, 'zero'>, dealing: Dealing): Uint8Array | undefined {
+  return dealing.commitments[zero.includes(dealing.from) ? 1 : 0]
+}
+
 /** @throws ShareError sharing_invalid with the dealer's index */
-function pointsOf(from: number, commitments: readonly Uint8Array[]): GroupPoint[] {
+function pointsOf({ zero = [] }: Resharing, { from, commitments }: Dealing): GroupPoint[] {
   try {
-    return commitments.map(pointOf)
+    if (!zero.includes(from)) return commitments.map(pointOf)
+    const [first, ...others] = commitments
+    if (first === undefined || !sameBytes(first, IDENTITY))
+      throw new ShareError('sharing_invalid', 'The first commitment of a dealing of zero must be the identity.')
+    return [Point.ZERO, ...others.map(pointOf)]
   } catch (error) {
     throw new ShareError('sharing_invalid', (error as Error).message, [from])
   }
@@ -88,16 +128,20 @@ function pointsOf(from: number, commitments: readonly Uint8Array[]): GroupPoint[
  */
 export function newSharing(resharing: Resharing, dealings: readonly Dealing[]): Sharing {
   checkSet(resharing)
-  const { old, set, signers } = resharing
+  const { old, set, signers, zero = [] } = resharing
   commitmentPoints(old)
-  if (dealings.length !== set.length || !set.every((index) => dealings.some(({ from }) => from === index)))
-    throw new ShareError('share_invalid', 'One dealing of each old share in the set is needed.', set)
+  const dealers = [...set, ...zero]
+  if (dealings.length !== dealers.length || !dealers.every((index) => dealings.some(({ from }) => from === index)))
+    throw new ShareError('share_invalid', 'One dealing of each old share in the set is needed.', dealers)
   const sums: GroupPoint[] = Array.from({ length: signers.threshold }, () => Point.ZERO)
-  for (const { from, commitments } of dealings) {
+  for (const dealing of dealings) {
+    const { from, commitments } = dealing
     if (commitments.length !== signers.threshold)
       throw new ShareError('sharing_invalid', `A dealing must have ${signers.threshold} commitments.`, [from])
-    const points = pointsOf(from, commitments)
-    const part = pointOf(verifyingShareOf(old, from)).multiplyUnsafe(lagrange(set, from))
+    const points = pointsOf(resharing, dealing)
+    const part = zero.includes(from)
+      ? Point.ZERO
+      : pointOf(verifyingShareOf(old, from)).multiplyUnsafe(lagrange(set, from))
     if (!(points[0] as GroupPoint).equals(part))
       throw new ShareError('share_invalid', `The dealing of share ${from} does not belong to that share.`, [from])
     points.forEach((point, n) => {
@@ -126,10 +170,11 @@ export function receiveReshare(
   const sharing = newSharing(resharing, dealings)
   const wrong: number[] = []
   let sum = 0n
-  for (const { from, commitments } of dealings) {
+  for (const dealing of dealings) {
+    const { from } = dealing
     const mine = subshares.filter((part) => part.from === from && part.to === index)
     const part = mine.length === 1 ? mine[0] : undefined
-    const expected = evaluateCommitments(commitments.map(pointOf), index).toBytes()
+    const expected = evaluateCommitments(pointsOf(resharing, dealing), index).toBytes()
     if (part === undefined || !isPartOf(part.scalar, expected)) wrong.push(from)
     else sum = Scalars.add(sum, scalarOf(part.scalar))
   }

@@ -266,3 +266,72 @@ describe('a dealer without an old share', () => {
     expect(keys.isProof(proof, c0, 'reshare-dealing', subject, { from: 2, set: [1, 2] })).toBe(false)
   })
 })
+
+describe('a dealing of zero', () => {
+  const zeroed = { ...resharing, set: [2, 3], zero: [1] }
+  const own = deal(zeroed, [two, three])
+  const zero = keys.dealZero(zeroed, 1)
+  const [, slope] = zero.dealing.commitments as [Uint8Array, Uint8Array]
+  const all = [...own.dealings, zero.dealing]
+  const parts = [...own.subshares, ...zero.subshares]
+  const receive = (index: number, of = all, from = parts) =>
+    keys.receiveReshare(
+      zeroed,
+      of,
+      index,
+      from.filter(({ to }) => to === index),
+    )
+
+  test('keeps the key and changes every share: without it, nobody has a share', () => {
+    const ends = [1, 2, 3].map((index) => receive(index))
+    const [end] = ends as [(typeof ends)[number]]
+    const shares = ends.map(({ share }) => share)
+    for (const pair of [shares.slice(0, 2), shares.slice(1)])
+      expect(keys.publicKeyOf(keys.joinShares(end.sharing, pair))).toEqual(sharing.commitments[0])
+    for (const { index } of shares) {
+      const without = own.subshares.filter(({ to }) => to === index)
+      const sum = without.map(({ scalar }) => Scalars.fromBytes(scalar)).reduce((a, b) => Scalars.add(a, b))
+      const scalar = Scalars.toBytes(sum)
+      expect(scalar).not.toEqual(shares[index - 1]?.scalar)
+      expect(keys.isShareOf(end.sharing, { index, scalar })).toBe(false)
+    }
+  })
+
+  test('has the identity as its first commitment, and the secret of the second to prove', () => {
+    expect(zero.dealing.commitments[0]).toEqual(Point.ZERO.toBytes())
+    expect(keys.publicKeyOf(zero.weight)).toEqual(slope)
+    expect(keys.provenPoint(zeroed, zero.dealing)).toEqual(slope)
+    expect(keys.provenPoint(zeroed, own.dealings[0] as keys.Dealing)).toEqual(own.dealings[0]?.commitments[0])
+  })
+
+  test('that is missing, repeated, not of zero, or from somebody else is refused', () => {
+    const made = (dealings: keys.Dealing[], of: keys.Resharing = zeroed) =>
+      outcome(() => keys.newSharing(of, dealings))[0]
+    expect(made(own.dealings)).toBe('share_invalid')
+    expect(made([...all, zero.dealing])).toBe('share_invalid')
+    expect(made(all, { ...zeroed, zero: [] })).toBe('share_invalid')
+    expect(made([...own.dealings, { ...zero.dealing, from: 2 }])).toBe('share_invalid')
+    const shifted = { from: 1, commitments: [Point.BASE.toBytes(), slope] }
+    for (const wrong of [shifted, { from: 1, commitments: [slope] }, { from: 1, commitments: [slope, slope] }])
+      expect(outcome(() => keys.newSharing(zeroed, [...own.dealings, wrong]))).toEqual(['sharing_invalid', 1])
+    // An old share is dealt, not zero.
+    const [first] = own.dealings as [keys.Dealing]
+    const none = { ...first, commitments: [Point.ZERO.toBytes(), first.commitments[1] as Uint8Array] }
+    expect(made([none, ...all.slice(1)])).toBe('sharing_invalid')
+    expect(outcome(() => keys.dealZero(zeroed, 2))).toEqual(['share_invalid', 2])
+    expect(outcome(() => keys.dealZero({ ...zeroed, zero: [2] }, 2))).toEqual(['share_invalid', 2])
+    expect(outcome(() => keys.dealZero({ ...zeroed, zero: [4] }, 4))).toEqual(['share_invalid', 4])
+    expect(outcome(() => keys.dealZero(resharing, 1))).toEqual(['share_invalid', 1])
+  })
+
+  test('with a flipped bit of a sub-share or of its second commitment gives nobody a share', () => {
+    for (const { to, scalar } of zero.subshares) {
+      const flippedOne = parts.map((part) => (part.scalar === scalar ? { ...part, scalar: flipped(scalar) } : part))
+      expect(outcome(() => receive(to, all, flippedOne))).toEqual(['share_invalid', 1])
+    }
+    for (const bit of [0, 1, 100, 254]) {
+      const wrong = { from: 1, commitments: [Point.ZERO.toBytes(), flipped(slope, bit)] }
+      expect(outcome(() => receive(2, [...own.dealings, wrong]))[0]).toMatch(/invalid/)
+    }
+  })
+})

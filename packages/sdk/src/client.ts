@@ -19,6 +19,7 @@ import { transactionsOf } from './resources/transactions.ts'
 import { usersOf } from './resources/users.ts'
 import { walletOf, walletsOf } from './resources/wallets.ts'
 import { jobsOf, subscribersOf, webhooksOf } from './resources/webhooks.ts'
+import { checkedTrust } from './trust/service-pin.ts'
 
 /** The method by which Node's `console.log` and `util.inspect` print an object. */
 const INSPECT = Symbol.for('nodejs.util.inspect.custom')
@@ -76,7 +77,7 @@ export function createClient(options: ClientOptions): HalfkeyClient {
     mfa: mfaOf(calls),
     wallet: walletOf(calls),
     wallets: walletsOf(calls),
-    mpc: mpcOf(calls),
+    mpc: mpcOf(calls, checkedTrust(options)),
     delegatedSessions: delegatedSessionsOf(calls),
     denials: denialsOf(calls),
     transactions: transactionsOf(calls),

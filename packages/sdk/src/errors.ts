@@ -5,7 +5,14 @@ import type { ApiErrors } from './errors.gen.ts'
 export type ErrorDetail = components['schemas']['Error']['details'][number]
 
 /** Every error code of this version's API and client. */
-export type ErrorCode = keyof ApiErrors | 'network_error' | 'timeout' | 'invalid_response' | 'unexpected_redirect'
+export type ErrorCode =
+  | keyof ApiErrors
+  | 'network_error'
+  | 'timeout'
+  | 'invalid_response'
+  | 'unexpected_redirect'
+  | 'pin_required'
+  | 'service_unverified'
 
 const DETAILS_SHOWN_MAX = 3
 
@@ -26,6 +33,8 @@ function messageOf(text: string, details: readonly ErrorDetail[]): string {
  * - `timeout` (status 0): the response was not complete within `timeoutMs`
  * - `invalid_response`: the response is not from this API, for example because of a proxy or a wrong `baseUrl`
  * - `unexpected_redirect`: redirects are not followed, because they would send the API key elsewhere
+ * - `pin_required` (status 0): the client needs the service's `pin` for this; nothing was sent
+ * - `service_unverified` (status 0): the answer is not from the pinned service, or its signature has expired
  *
  * It holds none of the request's headers, and so no key.
  */

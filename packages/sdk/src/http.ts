@@ -30,6 +30,13 @@ export interface ClientOptions {
   userId?: string | undefined
   /** A delegated session's token (`dst_…`), to execute and query. Give at most one of this, `accessToken` and `userId`. */
   delegateToken?: string | undefined
+  /**
+   * The pin of the service, `hk_pin_…`: `halfkey keys pin` prints it. Needed for `mpc.config` and to create, reshare or store
+   * shared keys: it keeps whoever relays the traffic from reading the shares. Write it into your app.
+   */
+  pin?: string | undefined
+  /** Without a pin: trust the service that answers first, for as long as this client lives. A relay can pose as it. */
+  trustOnFirstUse?: boolean | undefined
   /** Sends the requests instead of the global `fetch`. */
   fetch?: Fetch | undefined
   /** How often a failed attempt is repeated, 0 to 10 (default 3). */

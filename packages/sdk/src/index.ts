@@ -8,6 +8,7 @@ export type { Body, Query } from './operations.ts'
 export type { List, Page } from './paging.ts'
 export { type PreparedTransaction, readPreparedTransaction } from './prepared.ts'
 export type { EventFeed, EventToPublish, FollowOptions, PublishedEvent } from './resources/events.ts'
+export type { ServiceTrust } from './trust/service-pin.ts'
 export {
   type EventType,
   type VerifyWebhookOptions,

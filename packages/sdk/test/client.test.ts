@@ -237,7 +237,9 @@ describe('every method works against the server', () => {
   })
 
   test('shared keys and key shares', async () => {
-    const as = (who: object) => createClient({ baseUrl: service.url, apiKey: tenant.key, fetch: recording, ...who })
+    const { pin } = service.running
+    const as = (who: object) =>
+      createClient({ baseUrl: service.url, apiKey: tenant.key, fetch: recording, pin, ...who })
     const clientOf = (accessToken: string) => as({ accessToken })
     await useSharedKeys(client, clientOf, (delegateToken) => as({ delegateToken }))
     await useKeyShares(client, clientOf)

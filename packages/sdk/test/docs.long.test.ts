@@ -111,7 +111,7 @@ async function settings(): Promise<Record<string, string>> {
   await eventually('a first entry', async () => (await tenant.get('/audit-log')).body.total > 0)
   const publicUrl = `http://localhost:${new URL(service.url).port}`
   const own = { HALFKEY_URL: service.url, HALFKEY_PUBLIC_URL: publicUrl, PORT: String(await freePort()) }
-  return { ...own, HALFKEY_KEY: tenant.key, ...ofCommandLine }
+  return { ...own, HALFKEY_KEY: tenant.key, HALFKEY_PIN: service.running.pin, ...ofCommandLine }
 }
 
 test.each(PAGES)(

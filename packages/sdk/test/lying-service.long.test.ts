@@ -10,7 +10,7 @@ let clientOf: (tokens: { accessToken?: string; delegateToken?: string }) => Half
 beforeAll(async () => {
   service = await startService({ HALFKEY_RATE_LIMITS: 'off' })
   const { key: apiKey } = await service.newTenant()
-  clientOf = (tokens) => createClient({ baseUrl: `${service.url}/v1`, apiKey, ...tokens })
+  clientOf = (tokens) => createClient({ baseUrl: `${service.url}/v1`, apiKey, pin: service.running.pin, ...tokens })
   client = clientOf({})
 })
 afterAll(() => service.stop())
@@ -170,6 +170,29 @@ describe('a service that lies during resharing is detected before the old shares
     }
   }, 180_000)
 })
+
+test('a service that lies about its dealing of zero is detected before the old shares are replaced', async () => {
+  const lies: Lie[] = [
+    (answer) => Object.assign(answer, { dealings: [] }),
+    ({ dealings: [one] }) => one.commitments.splice(0, 1, POINT),
+    ({ dealings: [one] }) => one.commitments.splice(1, 1, POINT),
+    ({ dealings: [one] }) => one.commitments.splice(0, 1),
+    ({ dealings: [one] }) => Object.assign(one, { proof: flip(one.proof) }),
+    ({ dealings: [one] }) => Object.assign(one, { from: 2 }),
+    ({ dealings: [one] }) => one.sealedSubshares.pop(),
+    ({ dealings }) => dealings.push(dealings[0]),
+  ]
+  const { mine } = await newUser()
+  const { device, recovery } = await createSharedWallet(mine)
+  const keep = () => {
+    throw new Error('kept')
+  }
+  for (const lie of lies) {
+    const api = lying(mine, 'mpc', 'recover', lie)
+    await expect(reshare(api, [device, recovery], keep), String(lie)).rejects.toBeInstanceOf(ShareError)
+  }
+  await expect(reshare(mine, [device, recovery], () => {})).resolves.toMatchObject({ device: { generation: 2 } })
+}, 60_000)
 
 test('a service that releases another share than its own is detected', async () => {
   const lies: Lie[] = [

@@ -20,7 +20,7 @@ function changedSettings(config: Config): string[] {
   return changed.map(({ name, value }, index) => field(index === 0 ? 'Settings' : '', `${name}=${value ?? ''}`))
 }
 
-function firstSteps(config: Config, first: FirstStart): string[] {
+function firstSteps(config: Config, first: FirstStart, pin: string): string[] {
   if (first.given) return ['', `Created the tenant ${first.tenantId}. Its admin key is the one in HALFKEY_ADMIN_KEY.`]
   return [
     '',
@@ -28,18 +28,19 @@ function firstSteps(config: Config, first: FirstStart): string[] {
     '',
     ...(config.port === 0 ? [] : [`  export HALFKEY_URL=${ownUrl(config, config.port)}`]),
     `  export HALFKEY_KEY=${first.key}`,
+    `  export HALFKEY_PIN=${pin}`,
     '',
   ]
 }
 
 /** What a start says before it is ready: changed settings, the database and, the first time, the admin key. Not a log. */
-export function preamble(config: Config, database: OpenedDatabase, first: FirstStart | null): string {
+export function preamble(config: Config, database: OpenedDatabase, first: FirstStart | null, pin: string): string {
   return [
     `Halfkey ${VERSION} (${config.role}, ${config.env}). All settings: ${programName()} config`,
     ...changedSettings(config),
     field('Database', database.description),
     ...config.unknown.map((name) => `The variable ${name} is unknown and was ignored. Check its spelling.`),
-    ...(first === null ? [] : firstSteps(config, first)),
+    ...(first === null ? [] : firstSteps(config, first, pin)),
   ].join('\n')
 }
 
@@ -53,6 +54,7 @@ export function readyLines(config: Config, running: Running): string {
   return [
     'Ready.',
     field('API', `${url}/v1`),
+    field('Service pin', running.pin),
     field('Documentation', `${url}/docs`),
     ...(running.appId === null ? [] : [field('Sign-in page', `${publicUrl(config)}/signin?app=${running.appId}`)]),
     field('Dashboard', link ?? `${publicUrl(config)}/dashboard`),

@@ -102,6 +102,7 @@ function contradictions(config: Config): string[] {
 export const CLIENT_VARIABLES = {
   url: 'HALFKEY_URL',
   key: 'HALFKEY_KEY',
+  pin: 'HALFKEY_PIN',
   webhookSecret: 'HALFKEY_WEBHOOK_SECRET',
 } as const
 
@@ -110,8 +111,8 @@ export function readClientVariables(
   env: Record<string, string | undefined> = process.env,
 ): Record<keyof typeof CLIENT_VARIABLES, string | null> {
   const value = (name: string) => env[name]?.trim() || null
-  const { url, key, webhookSecret } = CLIENT_VARIABLES
-  return { url: value(url), key: value(key), webhookSecret: value(webhookSecret) }
+  const { url, key, pin, webhookSecret } = CLIENT_VARIABLES
+  return { url: value(url), key: value(key), pin: value(pin), webhookSecret: value(webhookSecret) }
 }
 
 /** Reads the environment. An invalid setting gets its default, and all problems are listed. */

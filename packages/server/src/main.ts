@@ -94,7 +94,7 @@ async function serve(): Promise<void> {
   const isForPeople = process.stderr.isTTY && config.env === 'development'
   const log = isForPeople ? openTerminalLog(config.logLevel, complain) : openLog(config.logLevel)
   const { start } = await import('./start.ts')
-  const prepared: StartOptions['prepared'] = (database, first) => say(preamble(config, database, first))
+  const prepared: StartOptions['prepared'] = (database, first, pin) => say(preamble(config, database, first, pin))
   const starting = start(config, log, { prepared })
   const stopper = createStopper(starting, log)
   process.on('SIGTERM', stopper.stop)

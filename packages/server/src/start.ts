@@ -27,6 +27,7 @@ import type { Ledger } from './platform/ports/ledger.ts'
 import type { PaymentProcessor } from './platform/ports/payment-processor.ts'
 import { noteRunningService } from './platform/running-service.ts'
 import { createAuthenticator } from './platform/security/authenticator.ts'
+import { identityKey } from './platform/security/identity-key.ts'
 import { openKeyFile } from './platform/security/key-provider.ts'
 import { createRevocations } from './platform/security/revocations.ts'
 import { createSigningKeys } from './platform/security/signing-keys.ts'
@@ -66,7 +67,7 @@ export interface StartOptions {
   /** See `Deps.reached`. */
   failpoint?: (step: string) => Promise<void>
   /** Called before anything answers: the place to show the first start's key. */
-  prepared?: (database: OpenedDatabase, first: FirstStart | null) => void
+  prepared?: (database: OpenedDatabase, first: FirstStart | null, pin: string) => void
 }
 
 /** The service's parts without its HTTP server: what the CLI works with. */
@@ -215,6 +216,8 @@ export interface Running {
   appId: string | null
   /** The first start's link to the dashboard; null on later starts and where none is served. */
   dashboardLink: string | null
+  /** `hk_pin_…`: what clients pin this installation by. */
+  pin: string
   stop(): Promise<void>
 }
 
@@ -305,7 +308,8 @@ export async function start(config: Config, openLog: OpenLog, options: StartOpti
   }
   try {
     const first = await firstStart(deps, parts.engineDb)
-    options.prepared?.(parts.database, first)
+    const { pin } = await identityKey(deps)
+    options.prepared?.(parts.database, first, pin)
     observe(parts)
     deps.auth.start()
     deps.signingKeys.start()
@@ -346,7 +350,7 @@ export async function start(config: Config, openLog: OpenLog, options: StartOpti
       })
     }
     const dashboardLink = first === null ? null : await firstLink(deps)
-    return { deps, address, database: parts.database, first, appId, dashboardLink, stop: stopAll }
+    return { deps, address, database: parts.database, first, appId, dashboardLink, pin, stop: stopAll }
   } catch (error) {
     await stopAll()
     throw error

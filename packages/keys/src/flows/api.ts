@@ -1,4 +1,5 @@
 import type { Holder, Subject } from '../protocol.ts'
+import type { ServiceTrust } from './pin.ts'
 
 /** A box as the API writes it: base64url. */
 export interface WireSealed {
@@ -18,6 +19,23 @@ export interface WireRound1 {
   index: number
   commitments: string[]
   proofOfKnowledge: string
+}
+
+/** The answer of `GET /mpc/config`. */
+export interface ServiceConfig {
+  suite: string
+  tenantId: string
+  /** Newest first. */
+  keys: { kid: string; publicKey: string; notAfter: string }[]
+  /** Missing in answers of services that have no identity key. */
+  identity?:
+    | {
+        publicKey: string
+        signature: string
+        notAfter: string
+        previous?: { publicKey: string; signature: string } | null | undefined
+      }
+    | undefined
 }
 
 /** The used fields of a wallet. */
@@ -97,7 +115,9 @@ export interface WireRecovery {
  */
 export interface KeyApi<Wallet extends WireWallet = WireWallet> {
   mpc: {
-    config(): Promise<{ tenantId: string; keys: { kid: string; publicKey: string }[] }>
+    /** By what the service is recognised. Flows that send shares refuse without it. */
+    readonly trust?: ServiceTrust | undefined
+    config(): Promise<ServiceConfig>
     startDkg(body: {
       ledger?: string
       participants: { index: number; holder: 'device' | 'recovery'; encryptionKey: string }[]

@@ -16,6 +16,7 @@ import {
 import { verifyingShareOf } from '../sharing.ts'
 import type { KeyApi, WireRound1, WireSealed, WireWallet } from './api.ts'
 import { type HeldShare, namespaceOf } from './held-share.ts'
+import { requireTenant, serviceKey } from './pin.ts'
 
 const OWN = ['device', 'recovery'] as const
 
@@ -57,13 +58,6 @@ const boxOf = ({ enc, ct }: { enc: Uint8Array; ct: Uint8Array }): WireSealed => 
 
 /** A box from the API. */
 export const readBox = ({ enc, ct }: WireSealed) => ({ enc: fromBase64Url(enc), ct: fromBase64Url(ct) })
-
-/** The newest key of the service to seal to. */
-export async function serviceKey(api: KeyApi): Promise<{ kid: string; publicKey: string }> {
-  const [key] = (await api.mpc.config()).keys
-  if (key === undefined) throw new ShareError('protocol_violated', 'The service returned no key to seal to.')
-  return key
-}
 
 async function openSubshare(
   subject: Subject,
@@ -153,6 +147,7 @@ async function generate(api: KeyApi, ledger: { ledger?: string }) {
   const started = await api.mpc.startDkg({ ...ledger, participants, round1: own.map(toWire) })
   const { dkgId, walletId, subject, transcriptHash } = started
   checkSubject(subject, { walletId: null, generation: 1, challengeId: dkgId })
+  requireTenant(subject.tenantId, service)
   const round1 = [fromWire(started.round1), ...own]
   const transcript = dkgTranscript(subject, participants as Participant[], round1)
   if (!sameBytes(transcript, fromHex(transcriptHash)))
@@ -186,7 +181,7 @@ async function generate(api: KeyApi, ledger: { ledger?: string }) {
  * Creates a `shared` wallet for the current user by distributed key generation. The service gets one share, the user
  * two, and nobody ever has the key. Every answer of the service is checked. `keep` gets both shares before the wallet
  * exists and must store them: after that, a crash of the device loses nothing. Store `recovery` apart from `device`.
- * @throws ShareError, and the errors of the calls and of `keep`
+ * @throws ServicePinError before anything is sent if the service is not the pinned one, ShareError, and the errors of the calls and of `keep`
  */
 export async function createSharedWallet<Wallet extends WireWallet>(
   api: KeyApi<Wallet>,

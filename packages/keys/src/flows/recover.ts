@@ -14,7 +14,7 @@ import {
   type Subject,
   shareContext,
 } from '../protocol.ts'
-import { type Dealing, dealReshare, type Resharing, receiveReshare } from '../reshare.ts'
+import { type Dealing, dealReshare, provenPoint, type Resharing, receiveReshare } from '../reshare.ts'
 import { joinShares, type Share, type Sharing } from '../sharing.ts'
 import type { KeyApi, WireDealing, WireRecovery } from './api.ts'
 import {
@@ -26,11 +26,11 @@ import {
   participantsOf,
   readBox,
   sealSubshare,
-  serviceKey,
   type UserShares,
 } from './create.ts'
 import { readCommitments, wireCommitments } from './execute.ts'
 import type { HeldShare } from './held-share.ts'
+import { requireTenant, serviceKey } from './pin.ts'
 
 /** Checks that all shares are of one wallet and generation. @throws ShareError share_invalid */
 function sameKey(shares: readonly HeldShare[]): HeldShare {
@@ -124,23 +124,18 @@ async function wireDealings({ subject, own }: Started, service: { kid: string; p
   )
 }
 
-/** Checks the service's dealing, if it deals, and opens its parts of the user's new shares. @throws ShareError */
-async function receiveDealings(
+/** Checks the service's dealing, and opens its parts of the user's new shares. @throws ShareError */
+async function receiveDealing(
   { resharing, subject, holders }: Started,
-  dealings: readonly WireDealing[],
-): Promise<{ dealings: Dealing[]; parts: Subshare[] }> {
+  { from, commitments: points, proof, sealedSubshares }: WireDealing,
+): Promise<{ dealing: Dealing; parts: Subshare[] }> {
   const { server } = HOLDER_INDEX
-  const [dealing] = dealings
-  if (dealing === undefined) return { dealings: [], parts: [] }
-  const commitments = dealing.commitments.map(fromHex)
-  const of = { set: resharing.set, participants: participantsOf(holders) }
-  const details = dealingDetails({ from: server, commitments }, of)
-  const [first] = commitments
-  const proof = fromHex(dealing.proof)
-  if (dealing.from !== server || first === undefined || !isProof(proof, first, 'reshare-dealing', subject, details))
-    throw new ShareError('share_invalid', 'The service did not prove that it knows its share.', [server])
-  const parts = await openSubshares(subject, holders, 'reshare-subshare', dealing.sealedSubshares)
-  return { dealings: [{ from: server, commitments }], parts }
+  const dealing = { from, commitments: points.map(fromHex) }
+  const details = dealingDetails(dealing, { set: resharing.set, participants: participantsOf(holders) })
+  const by = from === server ? provenPoint(resharing, dealing) : undefined
+  if (by === undefined || !isProof(fromHex(proof), by, 'reshare-dealing', subject, details))
+    throw new ShareError('share_invalid', 'The service did not prove that it knows what it deals.', [server])
+  return { dealing, parts: await openSubshares(subject, holders, 'reshare-subshare', sealedSubshares) }
 }
 
 /** The user's new shares. Checks each part against its dealing. @throws ShareError */
@@ -166,21 +161,26 @@ function receiveShares(
  */
 function startedOf(answer: WireRecovery, next: number) {
   const { generation, reshareId, dealings, transcriptHash, serverCommitments, serverSignatureShare } = answer
-  if (generation !== next || !reshareId || !dealings || !transcriptHash || !serverCommitments || !serverSignatureShare)
+  const dealing = dealings?.length === 1 ? dealings[0] : undefined
+  if (generation !== next || !reshareId || !dealing || !transcriptHash || !serverCommitments || !serverSignatureShare)
     throw new ShareError('protocol_violated', 'The service did not start a resharing.')
-  return { generation, reshareId, dealings, transcriptHash, serverCommitments, serverSignatureShare }
+  return { generation, reshareId, dealing, transcriptHash, serverCommitments, serverSignatureShare }
 }
 
 /** Starts a resharing. */
 async function begin(api: KeyApi, shares: readonly HeldShare[]) {
-  const { walletId, generation, sharing: old } = sameKey(shares)
+  const { walletId, generation, tenantId, sharing: old } = sameKey(shares)
+  const service = await serviceKey(api)
   const mine = shares.slice(0, old.threshold)
   const { device, server } = HOLDER_INDEX
   const set = [...(mine.length < old.threshold ? [server] : []), ...mine.map(({ share }) => share.index)]
-  const resharing: Resharing = { old, set, signers: SHARED_SIGNERS }
+  // Where the service's old share does not deal, the service adds a dealing of zero: nobody else knows all parts of share 1.
+  const resharing: Resharing = { old, set, signers: SHARED_SIGNERS, zero: set.includes(server) ? [] : [server] }
   const holders = await ownHolders()
   const { challengeId, subject } = await api.mpc.challenge({ walletId, purpose: 'reshare' })
   checkSubject(subject, { walletId, generation, challengeId })
+  requireTenant(subject.tenantId, service)
+  if (tenantId !== undefined) requireTenant(tenantId, service)
   const about = { resharing, subject, holders }
   const started: Started = { ...about, own: dealOwn(about, mine) }
   // The nonces are made before the new share is known. The old share's scalar is only mixed into the randomness.
@@ -191,7 +191,7 @@ async function begin(api: KeyApi, shares: readonly HeldShare[]) {
     challengeId,
     set,
     participants: participantsOf(holders),
-    dealings: await wireDealings(started, await serviceKey(api)),
+    dealings: await wireDealings(started, service),
     commitments: wireCommitments(signer.commitments),
   })
   return { ...started, signer, answer: startedOf(answer, generation + 1) }
@@ -201,7 +201,7 @@ async function begin(api: KeyApi, shares: readonly HeldShare[]) {
  * Replaces all shares of a key, so that a lost or stolen share is useless. It needs one of the user's shares and the
  * service's share, or both of the user's. `keep` gets the new shares before the old ones stop working and must store
  * both: a crash before that changes nothing, a crash after it loses nothing. Afterwards, destroy the old shares.
- * @throws ShareError, and the errors of the calls and of `keep`
+ * @throws ServicePinError before anything is sent if the service is not the pinned one, ShareError, and the errors of the calls and of `keep`
  */
 export async function reshare(
   api: KeyApi,
@@ -211,8 +211,8 @@ export async function reshare(
   const { walletId, publicKey } = sameKey(shares)
   const { resharing, subject, holders, own, signer, answer } = await begin(api, shares)
   const { transcriptHash, serverCommitments, serverSignatureShare } = answer
-  const theirs = await receiveDealings({ resharing, subject, holders, own }, answer.dealings)
-  const dealings = [...own.map(({ dealing }) => dealing), ...theirs.dealings]
+  const theirs = await receiveDealing({ resharing, subject, holders, own }, answer.dealing)
+  const dealings = [...own.map(({ dealing }) => dealing), theirs.dealing]
   const made = receiveShares(resharing, dealings, [...own.flatMap(({ subshares }) => subshares), ...theirs.parts])
   const participants = participantsOf(holders)
   const message = reshareTranscript(subject, { set: resharing.set, participants, dealings })

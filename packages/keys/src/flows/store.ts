@@ -3,7 +3,9 @@ import { ShareError } from '../errors.ts'
 import type { ClientCiphertext, ProtectionContext } from '../protect.ts'
 import { fingerprintOf, type Holder, prove, SCHEME } from '../protocol.ts'
 import { isShareOf, type Share } from '../sharing.ts'
+import type { ServiceConfig } from './api.ts'
 import type { HeldShare } from './held-share.ts'
+import { type ServiceTrust, serviceKey } from './pin.ts'
 
 /** A share as the API returns it. */
 interface WireShare {
@@ -19,7 +21,8 @@ interface WireShare {
 /** The calls that store and read protected shares. */
 export interface ShareApi {
   mpc: {
-    config(): Promise<{ tenantId: string }>
+    readonly trust?: ServiceTrust | undefined
+    config(): Promise<ServiceConfig>
     storeShare(body: {
       walletId: string
       holder: Holder
@@ -44,7 +47,7 @@ export function protectionContext({ walletId, generation, publicKey, share }: He
 
 /**
  * Stores a result of `protectShare` at the service, with a proof that this side knows the share. The service cannot
- * open it, and returns it to its user on any device. @throws the errors of the calls
+ * open it, and returns it to its user on any device. @throws ServicePinError, and the errors of the calls
  */
 export async function storeHeldShare(
   api: ShareApi,
@@ -52,7 +55,7 @@ export async function storeHeldShare(
   { walletId, generation, holder, share, sharing }: HeldShare,
   clientCiphertext: ClientCiphertext,
 ): Promise<void> {
-  const { tenantId } = await api.mpc.config()
+  const { tenantId } = await serviceKey(api)
   const { threshold, total } = sharing
   const { index, scalar } = share
   const subject = { tenantId, appId, userId, walletId, generation, challengeId: null }

@@ -19,6 +19,10 @@ export interface BrowserClientOptions {
    */
   storage?: KeyValueStore | null | undefined
   /** As in `ClientOptions`. */
+  pin?: string | undefined
+  /** As in `ClientOptions`. */
+  trustOnFirstUse?: boolean | undefined
+  /** As in `ClientOptions`. */
   fetch?: Fetch | undefined
   /** As in `ClientOptions`. */
   timeoutMs?: number | undefined
@@ -106,9 +110,9 @@ const isGone = (error: unknown) => isHalfkeyError(error) && (error.status === 40
  */
 export function createBrowserClient(options: BrowserClientOptions): BrowserClient {
   const store = checked(options)
-  const { baseUrl, publishableKey: apiKey, timeoutMs, maxRetries } = options
+  const { baseUrl, publishableKey: apiKey, timeoutMs, maxRetries, pin, trustOnFirstUse } = options
   const send: Fetch = options.fetch ?? ((url, init) => globalThis.fetch(url, init))
-  const common = { baseUrl, apiKey, timeoutMs, maxRetries }
+  const common = { baseUrl, apiKey, timeoutMs, maxRetries, pin, trustOnFirstUse }
   const plain = createClient({ ...common, fetch: send })
   const storageName = `halfkey.${apiKey}`
   const session: LiveSession = openSession(

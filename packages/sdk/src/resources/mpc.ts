@@ -10,6 +10,7 @@ import type {
   Wallet,
 } from '../models.ts'
 import type { Body, Data, Query } from '../operations.ts'
+import { requireTrust, type ServiceTrust, verified } from '../trust/service-pin.ts'
 
 /** Calls of distributed key generation: see `createSharedWallet` of `@halfkey/keys`. */
 function keyGenerationOf({ one }: Calls) {
@@ -62,11 +63,20 @@ function recoveryOf({ one }: Calls) {
 }
 
 /** Calls of key shares, all of the current user. Every method may also throw what any call does: see `HalfkeyError`. */
-export function mpcOf(calls: Calls) {
+export function mpcOf(calls: Calls, trust: ServiceTrust) {
   const { one } = calls
   return {
-    /** Gets the service's keys to seal shares to, newest first. */
-    config: (options?: RequestOptions): Promise<MpcConfig> => one('get', '/mpc/config', {}, options),
+    /** By what the service is recognised. With `trustOnFirstUse`, `pin` is set at the first call: keep it for the next client. */
+    trust,
+
+    /**
+     * Gets the service's keys to seal shares to, newest first, if they are signed by the pinned service and have not expired.
+     * @throws pin_required (without a call), service_unverified
+     */
+    async config(options?: RequestOptions): Promise<MpcConfig> {
+      requireTrust(trust)
+      return verified(await one('get', '/mpc/config', {}, options), trust)
+    },
 
     /** Stores a share, either for the service to open or for the user only. @throws share_invalid, custody_violation, already_exists */
     storeShare: (body: Body<'/mpc/shares', 'post'>, options?: RequestOptions): Promise<KeyShare> =>

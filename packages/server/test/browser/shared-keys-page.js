@@ -21,7 +21,7 @@ import {
 import { createClient } from '@halfkey/sdk'
 
 const { searchParams } = new URL(location.href)
-const service = { baseUrl: searchParams.get('service'), apiKey: searchParams.get('key') }
+const service = { baseUrl: searchParams.get('service'), apiKey: searchParams.get('key'), pin: searchParams.get('pin') }
 const app = createClient(service)
 const rpId = 'localhost'
 /** What the page remembers of the person; nothing outlives it but what is returned to be written down. */

@@ -57,7 +57,7 @@ class Visitor {
     const visitor = new Visitor(
       page,
       tenant,
-      `${site.origin}/?${new URLSearchParams({ service: stage.service.url, key })}`,
+      `${site.origin}/?${new URLSearchParams({ service: stage.service.url, key, pin: stage.service.running.pin })}`,
       cdp,
     )
     await visitor.takeDevice()

@@ -38,7 +38,7 @@ type People = Pick<Held, 'publishable' | 'ada' | 'bob' | 'eve' | 'carol' | 'dan'
 
 /** Clients of the same tenant for each kind of caller. */
 function clientsOf({ url, admin }: Target, publishable: string) {
-  const as = (options: object) => createClient({ baseUrl: url, apiKey: admin, ...options })
+  const as = (options: object) => createClient({ baseUrl: url, apiKey: admin, trustOnFirstUse: true, ...options })
   return {
     server: as({}),
     /** A server that acts for a user. */

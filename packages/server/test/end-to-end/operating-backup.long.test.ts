@@ -61,7 +61,7 @@ async function acquire(service: ServiceProcess, receiver: Receiver): Promise<Pos
   const webhook = await service.call(key, 'POST', '/webhooks', { body: { url: receiver.url, events: ['*'] } })
   const server = createClient({ baseUrl, apiKey: key })
   const { accessToken, refreshToken } = await server.guests.create()
-  const mine = createClient({ baseUrl, apiKey: key, accessToken })
+  const mine = createClient({ baseUrl, apiKey: key, accessToken, pin: service.pin })
   const { wallet, device } = await createSharedWallet(mine)
   const { contractId, issuer } = await server.dev.faucet({ userId: wallet.userId, symbol: 'USDX', amount: '100' })
   const { id, token } = await mine.delegatedSessions.create({

@@ -28,7 +28,7 @@ const running = await start(config, openLog(config.logLevel), {
     rmSync(failAt)
     process.kill(process.pid, 'SIGKILL')
   },
-  prepared: (database, first) => say(preamble(config, database, first)),
+  prepared: (database, first, pin) => say(preamble(config, database, first, pin)),
 })
 say(readyLines(config, running))
 process.on('SIGTERM', () => {

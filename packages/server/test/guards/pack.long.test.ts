@@ -105,7 +105,7 @@ it(
     const baseUrl = service.url
     const guest = await createClient({ baseUrl, apiKey: service.key }).guests.create()
     const { wallet } = await createSharedWallet(
-      createClient({ baseUrl, apiKey: service.key, accessToken: guest.accessToken }),
+      createClient({ baseUrl, apiKey: service.key, accessToken: guest.accessToken, pin: service.pin }),
     )
     expect(wallet).toMatchObject({ custody: 'shared', status: 'ready' })
     // As Ctrl-C does: to npx, its shell and the service at once.

@@ -45,6 +45,7 @@ const TABLES: Record<string, readonly string[]> = {
     'events',
     'feed_cursors',
     'idempotency_keys',
+    'identity_keys',
     'installation',
     'jobs',
     'outbox',

@@ -89,6 +89,13 @@ export class ServiceProcess {
     return found
   }
 
+  /** What its clients pin it by, as a start shows it. */
+  get pin(): string {
+    const found = /^Service pin +(hk_pin_\S+)$/m.exec(this.stdout)?.[1]
+    if (found === undefined) throw new Error(`no pin was shown:\n${this.stdout}`)
+    return found
+  }
+
   /** Where it listens, as it says itself. */
   get url(): string {
     const found = /^(?:API|Ready\. Probes:) +(http:\/\/[^\s/]+)/m.exec(this.stdout)?.[1]

@@ -1,7 +1,7 @@
 import type { App } from '@halfkey/sdk'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
-import { allows, api } from '../../api.ts'
+import { allows, api, readPin } from '../../api.ts'
 import { Card } from '../../components/layout/card.tsx'
 import { ConfirmButton } from '../../components/layout/confirm-button.tsx'
 import { Details } from '../../components/layout/details.tsx'
@@ -55,6 +55,27 @@ function OwnLogin({ app }: { app: App }) {
         </Link>
       }
     />
+  )
+}
+
+/** By what clients recognise this installation before they send key shares. */
+function ServicePin() {
+  const query = useQuery({ queryKey: ['pin'], queryFn: ({ signal }) => readPin(signal) })
+  return (
+    <Card title="Service pin">
+      <Loaded query={query}>
+        {(pin) => (
+          <div className="flex flex-col gap-3">
+            <p className="text-sm text-soft">
+              Give it to the SDK as <code>pin</code>. A client with a pin sends key shares only to this installation.
+              Compare it with <code>halfkey keys pin</code> on the machine of the service: a relay in front of this page
+              could show another one.
+            </p>
+            <CodeBlock label="service pin" text={pin} />
+          </div>
+        )}
+      </Loaded>
+    </Card>
   )
 }
 
@@ -116,6 +137,7 @@ export function AppPage() {
           <>
             <Facts app={loaded} />
             <OwnLogin app={loaded} />
+            <ServicePin />
             <LogoCard app={loaded} readOnly={!mayWrite} />
             <AppForm key={loaded.updatedAt} app={loaded} readOnly={!mayWrite} />
           </>

@@ -133,6 +133,7 @@ const resharingOf = ({ held, set }: Pick<Dealt, 'held' | 'set'>): keys.Resharing
   old: held.sharing,
   set,
   signers: keys.SHARED_SIGNERS,
+  zero: set.includes(1) ? [] : [1],
 })
 
 /** Deals the user's old shares of a set out: all that starts a resharing. */
@@ -201,7 +202,8 @@ export async function receive(dealt: Dealt, data: Json): Promise<StartedExecutio
       { set, participants: dealt.body.participants },
     )
     const proof = keys.fromHex(theirs.proof)
-    expect(keys.isProof(proof, points[0], 'reshare-dealing', asked.subject, details)).toBe(true)
+    const by = keys.provenPoint(resharingOf(dealt), { from: 1, commitments: points }) as Uint8Array
+    expect(keys.isProof(proof, by, 'reshare-dealing', asked.subject, details)).toBe(true)
     dealings.push({ from: theirs.from, commitments: points })
     for (const { to, ...box } of theirs.sealedSubshares) {
       const participant = participants.find(({ index }) => index === to) as Dealt['participants'][number]

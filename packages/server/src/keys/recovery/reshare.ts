@@ -117,12 +117,12 @@ async function dealAnew(deps: Deps, wallet: KeyWallet, subject: threshold.Subjec
     const started = await deps.threads.run('startReshare', asked, ownShare).catch((error: unknown) => {
       throw asRefusal(error, 'dealings')
     })
-    secrets.push(started.share, ...(started.own?.subshares ?? []))
+    secrets.push(started.share, ...started.own.subshares)
     return {
       row: await newRow(deps, wallet, subject, started),
       used,
       answer: {
-        dealings: started.own === null ? [] : [await sealDealing(subject, participants, started.own)],
+        dealings: [await sealDealing(subject, participants, started.own)],
         serverCommitments: commitmentsHex(started.coSigned.commitments),
         serverSignatureShare: threshold.toHex(started.coSigned.value),
       },
@@ -135,7 +135,7 @@ async function dealAnew(deps: Deps, wallet: KeyWallet, subject: threshold.Subjec
 async function sealDealing(
   subject: threshold.Subject,
   participants: readonly threshold.Participant[],
-  { dealing, proof, subshares }: NonNullable<StartedResharing['own']>,
+  { dealing, proof, subshares }: StartedResharing['own'],
 ): Promise<NonNullable<Recovery['dealings']>[number]> {
   return {
     from: dealing.from,

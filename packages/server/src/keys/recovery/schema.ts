@@ -134,7 +134,11 @@ const OwnDealing = z
     proof: z.string(),
     sealedSubshares: z.array(z.object({ to: z.int(), ...SealedToClient.shape })),
   })
-  .meta({ id: 'ServiceDealing', description: 'Deals the service’s old share: a part of each new share.' })
+  .meta({
+    id: 'ServiceDealing',
+    description:
+      'A part of each new share: of the service’s old share, or of zero if `set` is without it. A dealing of zero changes all new shares and not the key. Its first commitment is the identity, and its proof is for the second.',
+  })
 
 /** The result of a step. Fields of other steps are null. */
 export const Recovery = z
@@ -151,10 +155,7 @@ export const Recovery = z
     sealedShare: SealedToClient.nullable(),
     sealedKey: SealedKey.nullable().meta({ description: '`combine`.' }),
     reshareId: z.string().nullable().meta({ description: '`reshare`.', example: null }),
-    dealings: z
-      .array(OwnDealing)
-      .nullable()
-      .meta({ description: '`reshare`: the service’s dealing, if its old share is in `set`.' }),
+    dealings: z.array(OwnDealing).nullable().meta({ description: '`reshare`: the service’s dealing.' }),
     transcriptHash: z
       .string()
       .nullable()

@@ -12,6 +12,7 @@ import { deliveriesList, deliveriesRetry } from './commands/deliveries.ts'
 import { denials } from './commands/denials.ts'
 import { doctor } from './commands/doctor.ts'
 import { eventsPublish, eventsShow, eventsTail } from './commands/events.ts'
+import { keysPin, keysRotateIdentity } from './commands/keys/identity.ts'
 import { keysGenerateKek, keysMigrate, keysRotateKek } from './commands/keys/kek.ts'
 import { keysCreate, keysGenerate, keysRotateSigning } from './commands/keys/keys.ts'
 import { listen } from './commands/listen.ts'
@@ -32,6 +33,8 @@ const COMMANDS: readonly CliCommand[] = [
   keysCreate,
   keysGenerate,
   keysRotateSigning,
+  keysPin,
+  keysRotateIdentity,
   keysGenerateKek,
   keysRotateKek,
   keysMigrate,

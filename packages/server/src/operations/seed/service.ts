@@ -71,6 +71,8 @@ function connector(url: string, apiKey: string): Connect {
       baseUrl: `${url}/v1`,
       apiKey,
       maxRetries: RETRIES_MAX,
+      // The sample's keys are discarded: whoever relays them learns nothing of worth.
+      trustOnFirstUse: true,
       fetch: (target, init) => fetch(target, { ...init, headers: { ...(init.headers as object), ...headers } }),
       ...caller,
     })

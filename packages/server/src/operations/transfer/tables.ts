@@ -66,6 +66,7 @@ export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   guests: 'copied',
   idempotency_keys: { leftOut: 'answers to requests of the old installation' },
   identities: 'copied',
+  identity_keys: { leftOut: 'identifies the old installation: clients get the pin of the new one' },
   imports: ofInstallation,
   installation: ofInstallation,
   jobs: underWay,

@@ -5,6 +5,7 @@ import { invalid } from '../../platform/http/errors.ts'
 import type { Caller } from '../../platform/http/route.ts'
 import { canonicalJson } from '../../platform/security/canonical-json.ts'
 import { open, seal } from '../../platform/security/crypto.ts'
+import { identityKey } from '../../platform/security/identity-key.ts'
 import * as threshold from '../../platform/security/threshold/threshold.ts'
 import { fail } from './errors.ts'
 import type { MpcConfig, SealedToClient, SealedToService } from './schema.ts'
@@ -15,6 +16,8 @@ const DAY_MS = 86_400_000
 const KEY_MS = 90 * DAY_MS
 /** How long before a key expires its successor is created. Clients can use the old key for this time. */
 const NEXT_MS = 30 * DAY_MS
+/** How long a signed answer is valid at least. It ends at midnight (UTC), so that all answers of a day are equal. */
+const SIGNED_MS = 7 * DAY_MS
 
 const keyContext = (kid: string) => ['encryption key', kid]
 
@@ -38,19 +41,35 @@ async function currentKeys(deps: Deps): Promise<store.EncryptionKeyRow[]> {
   return store.encryptionKeys(deps.db, now)
 }
 
-/** The keys to seal to, signed, so that a client that pins the signing keys detects forged ones. */
+/** The keys to seal to, signed by the installation's identity key, which clients pin, and by the current token-signing key. */
 export async function mpcConfig(deps: Deps, caller: Caller): Promise<MpcConfig> {
   const keys = (await currentKeys(deps)).map(({ id, public_key: key, not_after: notAfter }) => ({
     kid: id,
     publicKey: key.toString('hex'),
     notAfter: notAfter.toISOString(),
   }))
-  const told = { suite: threshold.HPKE_SUITE, tenantId: caller.tenantId, keys }
+  const sealing = { suite: threshold.HPKE_SUITE, tenantId: caller.tenantId, keys }
+  const told = { ...sealing, identity: await identityOf(deps, sealing) }
   const { id, privateKey } = await deps.signingKeys.current()
   const { protected: head, signature } = await new FlattenedSign(Buffer.from(canonicalJson(told)))
     .setProtectedHeader({ alg: 'EdDSA', kid: id, typ: 'halfkey-mpc-config' })
     .sign(privateKey)
   return { ...told, signature: `${head}..${signature}` }
+}
+
+async function identityOf(deps: Deps, sealing: object): Promise<MpcConfig['identity']> {
+  const { publicKey, pin, previous, sign } = await identityKey(deps)
+  const notAfter = new Date(Math.ceil((deps.now().getTime() + SIGNED_MS) / DAY_MS) * DAY_MS).toISOString()
+  return {
+    publicKey: publicKey.toString('hex'),
+    pin,
+    notAfter,
+    signature: sign('mpc-config', { ...sealing, notAfter }).toString('hex'),
+    previous: previous && {
+      publicKey: previous.publicKey.toString('hex'),
+      signature: previous.signature.toString('hex'),
+    },
+  }
 }
 
 /** The service's key with this id. @throws validation_failed (names `field`.kid) */

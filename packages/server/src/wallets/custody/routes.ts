@@ -8,7 +8,7 @@ export const custodyRoutes: Route[] = [
     {
       summary: 'Get the keys to seal shares to',
       description:
-        'HPKE (RFC 9180) keys of the service, newest first, and the tenant that sealed data is bound to. A key is valid for 90 days. Call this again when your key has expired.',
+        'HPKE (RFC 9180) keys of the service, newest first, and the tenant that sealed data is bound to. A key is valid for 90 days. Call this again when your key has expired. Before you seal anything, check `identity` against the pin of the installation, which `halfkey keys pin` prints; the SDK does.',
       callers: anyKey(),
       reply: one(MpcConfig),
       extension: true,

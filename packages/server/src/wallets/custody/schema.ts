@@ -95,6 +95,36 @@ export const Subject = z
   })
   .meta({ id: 'KeySubject', description: 'What seals and proofs of this exchange are bound to.' })
 
+/** The key that identifies the installation, and its signature over the rest of the answer. */
+const ServiceIdentity = z
+  .object({
+    publicKey: Hex32.meta({ description: 'Ed25519. Accept it only if its fingerprint is the pin that you know.' }),
+    pin: z.string().meta({
+      description:
+        'The fingerprint of `publicKey`: `hk_pin_` and the SHA-256 of `halfkey/v1/identity-pin`, a NUL byte and the raw key, base64url. For display: compute it yourself to check it.',
+      example: 'hk_pin_Z3uYd3bZ0rkXyX6Jt1oR2mVb5nQm8w4cT7sHfLk9aPg',
+    }),
+    notAfter: Time.meta({ description: 'The signature is not valid after this time.' }),
+    signature: Hex64.meta({
+      description:
+        'Ed25519 over the RFC 8785 form of `{keys, notAfter, purpose, suite, tenantId}`, where `purpose` is `halfkey/v1/mpc-config` and `notAfter` that of `identity`.',
+    }),
+    previous: z
+      .object({
+        publicKey: Hex32,
+        signature: Hex64.meta({
+          description:
+            'Ed25519, by the previous key, over the RFC 8785 form of `{from, purpose, to}`: both public keys (hex), and `halfkey/v1/identity-rotation`.',
+        }),
+      })
+      .nullable()
+      .meta({
+        description:
+          'The key that this one replaced, and its signature over this one. Null if this is the first key, or replaced a compromised one.',
+      }),
+  })
+  .meta({ id: 'ServiceIdentity' })
+
 export const MpcConfig = z
   .object({
     suite: z.string().meta({ example: 'DHKEM-X25519-HKDF-SHA256/HKDF-SHA256/AES-256-GCM' }),
@@ -102,9 +132,10 @@ export const MpcConfig = z
     keys: z
       .array(z.object({ kid: z.string(), publicKey: Hex32, notAfter: Time }))
       .meta({ description: 'Newest first. Seal to the first key.' }),
+    identity: ServiceIdentity,
     signature: z.string().meta({
       description:
-        'A detached JWS (RFC 7515, appendix F; EdDSA) over the RFC 8785 form of the other fields, signed by a key of `/.well-known/jwks.json`.',
+        'A detached JWS (RFC 7515, appendix F; EdDSA) over the RFC 8785 form of the other fields, signed by a key of `/.well-known/jwks.json`. Whoever ends TLS can replace those keys: check `identity` against a pin.',
     }),
   })
   .meta({ id: 'MpcConfig' })

@@ -160,6 +160,16 @@ test('any image becomes the logo, as a PNG that fits, and what is no image is re
   expect(await logo()).toBeNull()
 })
 
+test('the pin of the service is shown with an app, and copied', async () => {
+  const tenant = await stage.service.newTenant()
+  const { page, look } = await stage.arrive(tenant, { path: `/settings/apps/${tenant.appId}` })
+  const { pin } = stage.service.running
+  await page.getByText(pin).waitFor()
+  await page.getByRole('button', { name: 'Copy service pin' }).click()
+  await eventually('it is copied', async () => (await page.evaluate('navigator.clipboard.readText()')) === pin)
+  await look('app-pin')
+})
+
 test('a key that may only read sees the settings, and no button to change them', async () => {
   const tenant = await stage.service.newTenant()
   const key = await tenant.newKey({ scopes: ['apps:read', 'tenant:read', 'custom_domains:read'] })

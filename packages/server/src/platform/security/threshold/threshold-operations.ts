@@ -61,8 +61,8 @@ interface AskedResharing {
 
 /** The service's side of a resharing. */
 export interface StartedResharing {
-  /** Null where the service's old share is not in the set. */
-  own: { dealing: threshold.Dealing; proof: Uint8Array; subshares: threshold.Subshare[] } | null
+  /** The dealing of the service's old share, or of zero if that share is not in the set. */
+  own: { dealing: threshold.Dealing; proof: Uint8Array; subshares: threshold.Subshare[] }
   share: threshold.Share
   sharing: threshold.Sharing
   verifyingShares: Uint8Array[]
@@ -71,10 +71,8 @@ export interface StartedResharing {
   coSigned: CoSigned
 }
 
-/** Checks the client's dealings, deals the service's old share where it takes part, and makes the new one. */
-function startReshare(asked: AskedResharing, ownShare: threshold.Share | null): StartedResharing {
-  const { subject, old, set, participants, dealings } = asked
-  const resharing = { old, set, signers: threshold.SHARED_SIGNERS }
+/** @throws ShareError share_invalid with the dealers that did not prove to know their old share */
+function requireProven({ subject, set, participants, dealings }: AskedResharing): void {
   const wrong = dealings.filter(({ from, commitments, proof }) => {
     const [part] = commitments
     const details = threshold.dealingDetails({ from, commitments }, { set, participants })
@@ -86,21 +84,25 @@ function startReshare(asked: AskedResharing, ownShare: threshold.Share | null): 
       'A dealing without the proof that its share is known.',
       wrong.map(({ from }) => from),
     )
-  const dealt = ownShare === null ? null : threshold.dealReshare(resharing, ownShare)
-  const own = dealt && {
-    dealing: dealt.dealing,
-    subshares: dealt.subshares,
-    proof: threshold.prove(
-      dealt.weight,
-      'reshare-dealing',
-      subject,
-      threshold.dealingDetails(dealt.dealing, { set, participants }),
-    ),
-  }
-  dealt?.weight.fill(0)
-  const all = [...dealings.map(({ from, commitments }) => ({ from, commitments })), ...(own ? [own.dealing] : [])]
+}
+
+/**
+ * Checks the client's dealings, adds the service's, and makes the service's new share. Where its old share takes no part,
+ * the service deals zero: otherwise its new share would be made only of what the client sent.
+ */
+function startReshare(asked: AskedResharing, ownShare: threshold.Share | null): StartedResharing {
+  const { subject, old, set, participants, dealings } = asked
   const index = threshold.HOLDER_INDEX.server
-  const received = [...asked.subshares, ...(own ? own.subshares : [])].filter(({ to }) => to === index)
+  const zero = ownShare === null ? [index] : []
+  const resharing = { old, set, signers: threshold.SHARED_SIGNERS, zero }
+  requireProven(asked)
+  const dealt = ownShare === null ? threshold.dealZero(resharing, index) : threshold.dealReshare(resharing, ownShare)
+  const { dealing, subshares, weight } = dealt
+  const details = threshold.dealingDetails(dealing, { set, participants })
+  const own = { dealing, subshares, proof: threshold.prove(weight, 'reshare-dealing', subject, details) }
+  weight.fill(0)
+  const all = [...dealings.map(({ from, commitments }) => ({ from, commitments })), dealing]
+  const received = [...asked.subshares, ...subshares].filter(({ to }) => to === index)
   const { share, sharing } = threshold.receiveReshare(resharing, all, index, received)
   const transcript = threshold.reshareTranscript(subject, { set, participants, dealings: all })
   return {
