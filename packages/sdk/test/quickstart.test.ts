@@ -34,7 +34,7 @@ function expectTheStory({ code, stdout, stderr }: Awaited<ReturnType<typeof run>
   const lines = [
     /^1\. Sign-up +usr_\w{26} \(ada-\d+@example\.com\)/,
     /^2\. Wallet +wal_\w{26}, custody embedded, ready$/,
-    /^3\. Faucet +100 USDX in contract 00[0-9a-f]{10}…$/,
+    /^3\. Faucet +100 USDX in contract 01[0-9a-f]{10}…$/,
     /^4\. Session +dse_\w{26} may transfer at most 10 USDX until 20\d\d-/,
     /^5\. Execute 3 +tx_\w{26} completed; 7 USDX left to spend$/,
     /^6\. Webhook +tx\.completed of tx_\w{26} received, its signature is valid$/,

@@ -66,7 +66,7 @@ function nextRequest(load: Load, connection: number, lastAnswer: string): string
     const { path, token, receiver, contractId: first } = load.chains[connection] as NonNullable<Load['chains']>[number]
     const contractId =
       lastAnswer
-        .match(/"contractId":"(00[0-9a-f]{64})"/g)
+        .match(/"contractId":"(0[01][0-9a-f]{64})"/g)
         ?.at(-1)
         ?.slice(14, 80) ?? first
     const given = `{"receiver":"${receiver}","amount":"0.01"}`

@@ -86,15 +86,16 @@ describe('what is to be signed', () => {
     })
     expect(document.commandId).toContain(session.id)
     expect(document.seed).toMatch(/^[0-9a-f]{64}$/)
-    // The ids of what it creates follow from its seed.
-    const created = effects.filter(({ type }) => type === 'created').map(({ contractId }) => contractId)
-    const number = Buffer.alloc(4)
-    const derived = created.map((_, n) => {
-      number.writeUInt32BE(n)
-      const hash = createHash('sha256').update('halfkey/contract-id/v1\0').update(document.seed, 'hex').update(number)
-      return `00${hash.digest('hex')}`
-    })
-    expect(created).toEqual(derived)
+    // The ids of what it creates follow from its seed and their contents.
+    const created = document.effects.filter(({ type }: { type: string }) => type === 'created')
+    const derived = created.map(
+      ({ templateId, arguments: contract }: { templateId: string; arguments: object }, index: number) => {
+        const { seed, tenantId } = document
+        const committed = { arguments: contract, definition: 'built-in/1', index, seed, templateId, tenantId }
+        return `01${createHash('sha256').update('halfkey/contract-id/v2\0').update(canonicalJson(committed)).digest('hex')}`
+      },
+    )
+    expect(created.map(({ contractId }: { contractId: string }) => contractId)).toEqual(derived)
   })
 
   test('is the same when asked for again, and has moved nothing yet', async () => {

@@ -37,7 +37,7 @@ test('issues a holding by the tenant’s own issuer, which the wallet’s sessio
   const ada = await newHolder(tenant)
   const dripped = expectStatus(await ask(tenant, ada.userId), 201)
   expect(dripped).toEqual({
-    contractId: expect.stringMatching(/^00[0-9a-f]{64}$/),
+    contractId: expect.stringMatching(/^01[0-9a-f]{64}$/),
     templateId: 'Token:Holding',
     issuer: ada.issuer,
     owner: ada.party,

@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto'
 import type { Arguments } from '../../../platform/ports/ledger.ts'
+import { canonicalJson } from '../../../platform/security/canonical-json.ts'
 import type { Field, Fields, FieldType } from './fields.ts'
 import { type Choice, listOf, type NewContract, type Template } from './template.ts'
 
@@ -72,6 +74,7 @@ function choiceOf(definition: ChoiceDefinition): Choice {
 export function declaredTemplate(definition: Definition): Template {
   return {
     templateId: definition.templateId,
+    definition: createHash('sha256').update(canonicalJson(definition)).digest('hex'),
     fields: definition.fields,
     signatories: (contract) => partiesIn(contract, definition.signatories),
     observers: (contract) => partiesIn(contract, definition.observers ?? []),

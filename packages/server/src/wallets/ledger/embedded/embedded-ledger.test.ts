@@ -15,6 +15,8 @@ import {
   type Stage,
 } from '../stage.fixture.ts'
 import { embeddedStage } from './embedded.fixture.ts'
+import { createEmbeddedLedger } from './embedded-ledger.ts'
+import { declareTemplate } from './template-catalogue.ts'
 
 /** Nobody's here. */
 const BOB = `bob::1220${'b'.repeat(64)}`
@@ -179,17 +181,19 @@ describe('what is signed', () => {
 })
 
 describe('contract ids', () => {
-  test('follow from a seed of 32 random bytes and their number, so that nobody guesses them', async () => {
+  test('commit to contents, template, tenant, number and a seed of 32 random bytes, so that nobody guesses them', async () => {
     const commands = [note(ada, 'x'), note(ada, 'x')]
     const first = await ada.prepare(commands)
     const second = await ada.prepare(commands)
     const { seed } = documentOf(first)
     expect(seed).toMatch(/^[0-9a-f]{64}$/)
-    const id = (n: number) =>
-      `00${createHash('sha256')
-        .update('halfkey/contract-id/v1\0')
-        .update(Buffer.from(seed, 'hex'))
-        .update(Buffer.from([0, 0, 0, n]))
+    const { tenantId } = stage
+    const contract = { author: ada.party, text: 'x', readers: [] }
+    const committed = { arguments: contract, definition: 'built-in/1', seed, templateId: 'Note:Note', tenantId }
+    const id = (index: number) =>
+      `01${createHash('sha256')
+        .update('halfkey/contract-id/v2\0')
+        .update(canonicalJson({ ...committed, index }))
         .digest('hex')}`
     expect([createdId(first, 0), createdId(first, 1)]).toEqual([id(0), id(1)])
     expect(new Set([first, second].flatMap((each) => each.effects.map((effect) => effect.contractId))).size).toBe(4)
@@ -201,6 +205,69 @@ describe('contract ids', () => {
     document.commandId = 'again'
     await refusal(() => submitSigned(ada, bytesOf(document)), 'prepared_invalid')
     expect(await ada.contracts('Note:Note')).toHaveLength(1)
+  })
+})
+
+describe('a contract that was altered in the database', () => {
+  const ALTERATIONS: [what: string, sql: string][] = [
+    ['its amount', `arguments = jsonb_set(arguments::jsonb, '{amount}', '"1000000"')::json`],
+    ['its owner', `arguments = jsonb_set(arguments::jsonb, '{owner}', '"bob::1220${'c'.repeat(64)}"')::json`],
+    ['a field more', `arguments = jsonb_set(arguments::jsonb, '{more}', '"x"')::json`],
+    ['its observers', `observers = observers || '${BOB}'::text`],
+    ['its signatories', `signatories = observers`],
+    ['its seed', `seed = sha256(seed)`],
+    ['no seed', `seed = null`],
+    ['its number', `index = index + 1`],
+  ]
+  test.each(ALTERATIONS)('cannot be used or shown: %s', async (_, change) => {
+    const { prepared } = await ada.run(issue(ada, ada, '5'))
+    const id = createdId(prepared)
+    const transfer = () => ada.prepare([exercise(id, 'Transfer', { receiver: BOB, amount: '1' })])
+    const ready = await transfer()
+    await service.sql(`update ledger_contracts set ${change} where contract_id = $1`, [id])
+    const altered = { name: 'Error', message: expect.stringContaining(`contract ${id}`) }
+    await expect(transfer()).rejects.toMatchObject(altered)
+    await expect(ada.contracts()).rejects.toMatchObject(altered)
+    // Nor by what was prepared before.
+    await expect(ada.submit(ready)).rejects.toMatchObject(altered)
+  })
+
+  test('is used as it is where its id is of an earlier version, which committed to nothing', async () => {
+    const { prepared } = await ada.run(issue(ada, ada, '5'))
+    const id = createdId(prepared)
+    const old = `00${id.slice(2)}`
+    await service.sql(
+      'update ledger_contracts set contract_id = $2, seed = null, index = null where contract_id = $1',
+      [id, old],
+    )
+    await service.sql('update ledger_stakes set contract_id = $2 where contract_id = $1', [id, old])
+    expect((await ada.contracts()).map(({ contractId }) => contractId)).toEqual([old])
+    await ada.run(exercise(old, 'Transfer', { receiver: ada.party, amount: '2' }))
+    expect(await amounts(ada)).toEqual(['2', '3'])
+    for (const { contractId } of await ada.contracts()) expect(contractId).toMatch(/^01/)
+  })
+
+  test('by its template is not usable either: its id commits to the definition', async () => {
+    const definition = (controllers: string[]) => ({
+      templateId: 'Shop:Voucher',
+      fields: { shop: { type: 'party' as const }, holder: { type: 'party' as const } },
+      signatories: ['shop'],
+      observers: ['holder'],
+      choices: { Redeem: { controllers } },
+    })
+    await declareTemplate(stage.db, stage.tenantId, definition(['shop']), stage.now())
+    const made = { templateId: 'Shop:Voucher', arguments: { shop: ada.party, holder: BOB } }
+    const { prepared } = await ada.run({ create: made })
+    const redeem = exercise(createdId(prepared), 'Redeem', {}, 'Shop:Voucher')
+    await service.sql('update ledger_templates set definition = $2 where tenant_id = $1', [
+      stage.tenantId,
+      JSON.stringify(definition(['holder'])),
+    ])
+    // Another process, which has not read the template yet.
+    const ledger = createEmbeddedLedger({ keys: service.deps.keys })
+    const elsewhere = acting({ ...stage, ledger }, ada.party)
+    await expect(elsewhere.prepare([redeem])).rejects.toThrow(/altered in the database/)
+    await ada.run(redeem)
   })
 })
 

@@ -19,8 +19,9 @@ import { isSignedFor } from '../../../platform/ports/signature.ts'
 import { canonicalJson } from '../../../platform/security/canonical-json.ts'
 import type { KeyProvider } from '../../../platform/security/key-provider.ts'
 import { signForParty } from '../../../platform/security/node-keys.ts'
+import { CONTRACT_ID, contractIdOf, requireUnaltered } from './contract-id.ts'
 import { type Input, inputsOf, interpret } from './interpret.ts'
-import { contractIdOf, type Decoded, decode, prepared } from './prepared.ts'
+import { type Decoded, decode, prepared } from './prepared.ts'
 import * as store from './store.ts'
 import { createTemplates } from './templates.ts'
 
@@ -41,8 +42,8 @@ const signaturesJson = (signatures: readonly LedgerSignature[]) =>
 
 function placeOf(cursor: string | null): store.Place | null {
   if (cursor === null) return null
-  const match = /^(\d{1,15})\.(00[0-9a-f]{64})$/.exec(Buffer.from(cursor, 'base64url').toString())
-  if (match === null)
+  const match = /^(\d{1,15})\.(\w+)$/.exec(Buffer.from(cursor, 'base64url').toString())
+  if (match === null || !CONTRACT_ID.test(match[2] as string))
     throw new LedgerError('arguments_invalid', 'Must be a cursor from an earlier page.', { field: 'cursor' })
   return { offset: Number(match[1]), contractId: match[2] as string }
 }
@@ -51,8 +52,9 @@ const cursorAt = (place: store.Place | null) =>
   place === null ? null : Buffer.from(`${place.offset}.${place.contractId}`).toString('base64url')
 
 /** A party's contracts, newest first, read in batches until the page is full or a limit of work is reached. */
-async function queryContracts(db: Db, query: ContractQuery): Promise<ContractPage> {
-  const { accept, limit } = query
+async function queryContracts({ templates }: Parts, db: Db, query: ContractQuery): Promise<ContractPage> {
+  const { accept, limit, tenantId } = query
+  const known = await templates.find(db, tenantId, query.templateIds)
   const contracts: Contract[] = []
   const batch = accept === null ? limit : BATCH
   let place = placeOf(query.cursor)
@@ -60,7 +62,8 @@ async function queryContracts(db: Db, query: ContractQuery): Promise<ContractPag
   for (let looked = 0; looked < LOOKED_AT_MAX && bytes < LOOKED_AT_BYTES_MAX; looked += batch) {
     // One more than the batch, to know whether more follow.
     const found = await store.contractsBefore(db, query, place, batch + 1)
-    for (const contract of found.slice(0, batch)) {
+    for (const { seed, index, ...contract } of found.slice(0, batch)) {
+      requireUnaltered(tenantId, { ...contract, seed, index }, known.get(contract.templateId))
       if (contracts.length === limit || bytes >= LOOKED_AT_BYTES_MAX) return { contracts, nextCursor: cursorAt(place) }
       bytes += JSON.stringify(contract).length
       place = { offset: contract.createdAtOffset, contractId: contract.contractId }
@@ -118,8 +121,18 @@ async function interpreted(
   if (found === null)
     throw new LedgerError('arguments_invalid', 'These contracts are too large for one transaction.', { field: '' })
   const inputs = new Map(found.map((input) => [input.contractId, input]))
-  const scene = { actor: actAs, inputs, templates: known, contractId: (n: number) => contractIdOf(seed, n) }
-  return { inputs, offset, effects: interpret(commands, scene) }
+  // The commands say of which template an input is to be, so an unknown one is refused before it has an effect.
+  for (const input of found) {
+    const template = known.get(input.templateId)
+    if (template !== undefined) requireUnaltered(tenantId, input, template)
+  }
+  const effects = interpret(commands, {
+    actor: actAs,
+    inputs,
+    templates: known,
+    contractId: (index, template, contract) => contractIdOf({ tenantId, seed, index }, template, contract),
+  })
+  return { inputs, offset, effects }
 }
 
 async function prepare(
@@ -156,7 +169,7 @@ function updateOf(
   signatures: readonly LedgerSignature[],
   now: Date,
 ): store.NewUpdate {
-  const { tenantId, actAs, commandId, effects } = decoded
+  const { tenantId, actAs, commandId, effects, seed } = decoded
   return {
     tenantId,
     offset,
@@ -166,6 +179,7 @@ function updateOf(
     prepared: decoded.bytes,
     signatures: signaturesJson(signatures),
     recordedAt: now,
+    seed: Buffer.from(seed, 'hex'),
     inputs: [...inputs.keys()],
     archived: effects.flatMap((effect) => (effect.type === 'archived' ? [inputs.get(effect.contractId) as Input] : [])),
     created: effects.filter((effect) => effect.type === 'created'),
@@ -283,7 +297,7 @@ export function createEmbeddedLedger({ keys }: { keys: KeyProvider }): Ledger {
       const row = await store.findUpdate(db, tenantId, actAs, commandId)
       return row === undefined ? null : receiptOf(row)
     },
-    query: queryContracts,
+    query: (db, query) => queryContracts(parts, db, query),
     follow,
     async health(db) {
       await store.probe(db)

@@ -1,6 +1,7 @@
 import { AMOUNT_PATTERN, formatAmount, parseAmount } from '../../../platform/ports/amount.ts'
 import { type Arguments, LedgerError } from '../../../platform/ports/ledger.ts'
 import { PARTY_PATTERN } from '../../../platform/ports/party.ts'
+import { CONTRACT_ID } from './contract-id.ts'
 
 /** What a field of a contract, or an argument of a choice, can hold. */
 export type FieldType = 'party' | 'parties' | 'text' | 'symbol' | 'amount' | 'contract_ids'
@@ -15,7 +16,6 @@ export type Fields = Readonly<Record<string, Field>>
 const TEXT_CHARS_MAX = 4_000
 const LIST_MAX = 100
 const SYMBOL = /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/
-const CONTRACT_ID = /^00[0-9a-f]{64}$/
 
 /** Maximum size of a contract as JSON. Limits what one user can send to the wallet of another, and the size of a page. */
 const CONTRACT_BYTES_MAX = 32 * 1024

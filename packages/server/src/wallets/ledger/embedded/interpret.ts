@@ -1,4 +1,5 @@
 import { type Arguments, type Command, type Effect, LedgerError } from '../../../platform/ports/ledger.ts'
+import { stakeholdersOf } from './contract-id.ts'
 import { readArguments } from './fields.ts'
 import type { Choice, NewContract, Template } from './template.ts'
 
@@ -11,6 +12,9 @@ export interface Input {
   observers: string[]
   createdOffset: number
   archived: boolean
+  /** What its id was derived from; null for ids of earlier versions. `seed`: hex. */
+  seed: string | null
+  index: number | null
 }
 
 /** The input of an interpretation. Pure: the same input gives the same result. */
@@ -19,7 +23,7 @@ export interface Scene {
   inputs: ReadonlyMap<string, Input>
   templates: ReadonlyMap<string, Template>
   /** The id of the n-th contract that the transaction creates. */
-  contractId(n: number): string
+  contractId(n: number, template: Template, contract: Arguments): string
 }
 
 /** How many contracts one transaction can read, and how many effects it can have. */
@@ -115,14 +119,13 @@ function create(state: State, command: number, made: NewContract, agreed: Readon
   const { templateId } = made
   const template = templateOf(state, templateId, path)
   const contract = readArguments(template.fields, made.arguments, `${path}.arguments`)
-  const signatories = [...new Set(template.signatories(contract))].sort()
+  const { signatories, observers } = stakeholdersOf(template, contract)
   const missing = signatories.filter((party) => !agreed.has(party))
   if (missing.length > 0)
     throw new LedgerError('authorization_missing', `${templateId} needs the signature of ${missing.join(', ')}.`, {
       field: path,
     })
-  const observers = [...new Set(template.observers(contract))].filter((party) => !signatories.includes(party)).sort()
-  const contractId = state.scene.contractId(state.created)
+  const contractId = state.scene.contractId(state.created, template, contract)
   state.created += 1
   add(state, {
     type: 'created',

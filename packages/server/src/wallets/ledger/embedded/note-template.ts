@@ -3,6 +3,7 @@ import { listOf, type Template, textOf } from './template.ts'
 /** A text that its author signs and others may read. */
 export const noteTemplate: Template = {
   templateId: 'Note:Note',
+  definition: 'built-in/1',
   fields: {
     author: { type: 'party' },
     text: { type: 'text' },

@@ -7,7 +7,6 @@ import { flowsOf } from './token-templates.ts'
 
 const VERSION = 'halfkey/transaction/v1'
 const DIGEST_TAG = 'halfkey/transaction-digest/v1\0'
-const CONTRACT_TAG = 'halfkey/contract-id/v1\0'
 const BYTES_MAX = 4 * 1024 * 1024
 const SEED = /^[0-9a-f]{64}$/
 
@@ -28,13 +27,6 @@ export interface Document {
 export interface Decoded extends Prepared {
   tenantId: Id<'ten'>
   seed: string
-}
-
-/** `00` and 64 hex digits: SHA-256 over a tag, the seed and the number of the created contract. */
-export function contractIdOf(seed: string, n: number): string {
-  const number = Buffer.alloc(4)
-  number.writeUInt32BE(n)
-  return `00${createHash('sha256').update(CONTRACT_TAG).update(seed, 'hex').update(number).digest('hex')}`
 }
 
 /** SHA-256 over a domain tag and the bytes. The tag separates it from all other digests that a key signs. */

@@ -12,6 +12,9 @@ interface ContractRow {
   observers: string[]
   created_offset: number
   archived_offset: number | null
+  /** Hex. */
+  seed: string | null
+  index: number | null
 }
 
 /** The input of a transaction: contracts as they were read, and the offset taken for it. */
@@ -32,7 +35,7 @@ export function snapshotOf(tenantId: Id<'ten'>, ids: readonly string[]): Sql {
     json_build_object('offset', nextval('ledger_offsets'), 'inputs', (
       select case when coalesce(sum(octet_length(arguments::text)), 0) <= ${SNAPSHOT_BYTES_MAX}::bigint then coalesce(json_agg(json_build_object('contractId', contract_id, 'templateId', template_id, 'arguments', arguments,
         'signatories', signatories, 'observers', observers, 'createdOffset', created_offset,
-        'archived', archived_offset is not null)), '[]') end
+        'archived', archived_offset is not null, 'seed', encode(seed, 'hex'), 'index', index)), '[]') end
       from ledger_contracts where tenant_id = ${tenantId} and contract_id = any(${ids}::text[])))`
 }
 
@@ -52,6 +55,8 @@ export interface NewUpdate {
   prepared: Buffer
   signatures: object
   recordedAt: Date
+  /** Of its bytes. */
+  seed: Buffer
   /** Ids of all contracts that it read. */
   inputs: readonly string[]
   archived: readonly Input[]
@@ -94,15 +99,16 @@ export function updateWrites(update: NewUpdate): Sql {
       where s.tenant_id = ${tenantId} and s.party = l.party and s.template_id = l.template_id
         and s.created_offset = l.created_offset and s.contract_id = l.contract_id and (select true from applied)),
     created as (
-      insert into ledger_contracts (tenant_id, contract_id, template_id, arguments, signatories, observers, created_offset)
+      insert into ledger_contracts (tenant_id, contract_id, template_id, arguments, signatories, observers, created_offset,
+        seed, index)
       select ${tenantId}, n.contract_id, n.template_id, n.arguments, string_to_array(n.signatories, ' '),
-        string_to_array(n.observers, ' '), ${offset}
+        string_to_array(n.observers, ' '), ${offset}, ${update.seed}, n.at - 1
       from unnest(${created.map((effect) => effect.contractId)}::text[],
         ${created.map((effect) => effect.templateId)}::text[],
         ${created.map((effect) => JSON.stringify(effect.arguments))}::json[],
         ${created.map((effect) => effect.signatories.join(' '))}::text[],
         ${created.map((effect) => effect.observers.join(' '))}::text[])
-        as n(contract_id, template_id, arguments, signatories, observers)
+        with ordinality as n(contract_id, template_id, arguments, signatories, observers, at)
       where (select true from applied)),
     new_stakes as (
       insert into ledger_stakes (tenant_id, party, template_id, created_offset, contract_id)
@@ -169,13 +175,13 @@ export async function contractsBefore(
   of: { tenantId: Id<'ten'>; party: string; templateIds: readonly string[] },
   before: Place | null,
   limit: number,
-): Promise<Contract[]> {
+): Promise<(Contract & Pick<ContractRow, 'seed' | 'index'>)[]> {
   const { offset, contractId } = before ?? { offset: Number.MAX_SAFE_INTEGER, contractId: '' }
   // Reads the newest of each template from the index, then the newest of those. So the cost does not depend on the
   // number of contracts.
   const rows = await db.query<ContractRow>(sql`
     select c.contract_id, c.template_id, c.arguments, to_json(c.signatories) as signatories, to_json(c.observers) as observers,
-      c.created_offset
+      c.created_offset, encode(c.seed, 'hex') as seed, c.index
     from (
       select s.created_offset, s.contract_id from unnest(${[...new Set(of.templateIds)]}::text[]) as t(template_id)
       cross join lateral (
@@ -193,6 +199,8 @@ export async function contractsBefore(
     signatories: row.signatories,
     observers: row.observers,
     createdAtOffset: row.created_offset,
+    seed: row.seed,
+    index: row.index,
   }))
 }
 

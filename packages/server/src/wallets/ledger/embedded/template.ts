@@ -35,6 +35,8 @@ export interface Choice {
 /** A kind of contract. Its functions take fields that have been checked. */
 export interface Template {
   templateId: string
+  /** What the ids of its contracts commit to: the SHA-256 of a declared definition, or the version of a built-in template. */
+  definition: string
   fields: Fields
   signatories(contract: Arguments): string[]
   observers(contract: Arguments): string[]

@@ -114,6 +114,7 @@ const ASSET_FIELDS: Fields = {
 /** An amount of an asset. The issuer signs it, the owner controls it. */
 const holdingTemplate: Template = {
   templateId: HOLDING,
+  definition: 'built-in/1',
   fields: ASSET_FIELDS,
   signatories: (contract) => [textOf(contract, 'issuer')],
   observers: byOwner,
@@ -134,6 +135,7 @@ const holdingTemplate: Template = {
 /** An amount that left its owner and waits for its receiver to accept it. */
 const transferOfferTemplate: Template = {
   templateId: TRANSFER_OFFER,
+  definition: 'built-in/1',
   fields: { ...ASSET_FIELDS, receiver: { type: 'party' } },
   signatories: (contract) => [textOf(contract, 'issuer'), textOf(contract, 'owner')],
   observers: byReceiver,
