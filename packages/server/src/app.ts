@@ -47,6 +47,7 @@ import { customDomainSlice } from './tenancy/custom-domains/slice.ts'
 import { tenantSlice } from './tenancy/tenant/slice.ts'
 import { custodySlice } from './wallets/custody/slice.ts'
 import { faucetSlice } from './wallets/faucet/slice.ts'
+import { ledgerSlice } from './wallets/ledger/slice.ts'
 import { templateSlice } from './wallets/templates/slice.ts'
 import { transactionSlice } from './wallets/transactions/slice.ts'
 import { walletSlice } from './wallets/wallets/slice.ts'
@@ -71,6 +72,7 @@ const slices: readonly Slice[] = [
   transactionSlice,
   templateSlice,
   faucetSlice,
+  ledgerSlice,
   apiKeySlice,
   webhookSlice,
   eventSlice,

@@ -83,7 +83,11 @@ const PURE = [
 ]
 
 /** What other slices see of the embedded ledger; the rest is behind the port. */
-const LEDGER_OPEN = ['wallets/ledger/embedded/template-catalogue.ts']
+const LEDGER_OPEN = [
+  'wallets/ledger/embedded/template-catalogue.ts',
+  'wallets/ledger/proof/service.ts',
+  'wallets/ledger/slice.ts',
+]
 /** What the webhook slice sees of its engine. */
 const ENGINE_OPEN = [
   'delivery/engine/content/message.ts',

@@ -59,7 +59,14 @@ const TABLES: Record<string, readonly string[]> = {
   'tenancy/custom-domains': ['custom_domains'],
   'tenancy/tenant': ['tenants'],
   'wallets/custody': ['encryption_keys', 'key_shares', 'resharings'],
-  'wallets/ledger': ['ledger_contracts', 'ledger_stakes', 'ledger_templates', 'ledger_updates'],
+  'wallets/ledger': [
+    'ledger_chain',
+    'ledger_contracts',
+    'ledger_heads',
+    'ledger_stakes',
+    'ledger_templates',
+    'ledger_updates',
+  ],
   'wallets/transactions': ['transactions'],
   'wallets/wallets': ['wallets'],
 }
@@ -76,6 +83,8 @@ const FOREIGN_WRITES: Record<string, string> = {
   'analytics_daily ← operations/seed': 'a past that no API can write',
   'api_keys ← operations/seed': 'a past that no API can write',
   'users ← operations/seed': 'a past that no API can write',
+  'tenants ← platform': 'a tenant’s proof key is made at its first use',
+  'tenants ← wallets/ledger': 'marks that the chain of updates has begun',
 }
 
 const AUTHENTICATION = 'who is calling is found in one statement, before anything else'
@@ -126,13 +135,12 @@ const FOREIGN_READS: Record<string, string> = {
   'sessions ← identity/sign-in': 'a code stands for a session',
   'sessions ← platform': AUTHENTICATION,
   'tenants ← operations/dashboard': 'operators choose a tenant',
-  'tenants ← platform': AUTHENTICATION,
   'tenants ← tenancy/api-keys': 'revocations of one tenant wait for each other',
   'tenants ← tenancy/apps': 'the default app stands with the tenant',
   'tenants ← tenancy/billing': 'the plan of a tenant beside its use',
   'tenants ← tenancy/custom-domains': 'the first tenant owns the relying party of the service itself',
-  'tenants ← wallets/ledger': 'declarations of one tenant wait for each other',
   'transactions ← delegation': ONE_STATEMENT,
+  'transactions ← wallets/ledger': 'what was answered with an update proves that there was one',
   'user_counts ← tenancy/billing': 'the meter of users is their count',
   'users ← delegation': ONE_STATEMENT,
   'users ← identity/identities': ONE_STATEMENT,

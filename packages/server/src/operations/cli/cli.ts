@@ -15,6 +15,7 @@ import { eventsPublish, eventsShow, eventsTail } from './commands/events.ts'
 import { keysPin, keysRotateIdentity } from './commands/keys/identity.ts'
 import { keysGenerateKek, keysMigrate, keysRotateKek } from './commands/keys/kek.ts'
 import { keysCreate, keysGenerate, keysRotateSigning } from './commands/keys/keys.ts'
+import { ledgerExport, ledgerVerify } from './commands/ledger.ts'
 import { listen } from './commands/listen.ts'
 import { migrate } from './commands/migrate.ts'
 import { seed } from './commands/seed.ts'
@@ -52,6 +53,8 @@ const COMMANDS: readonly CliCommand[] = [
   importCommand,
   auditExport,
   auditVerify,
+  ledgerExport,
+  ledgerVerify,
   analyticsBackfill,
 ]
 

@@ -73,7 +73,9 @@ export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   key_generations: underWay,
   key_shares: 'copied',
   lanes: 'copied',
+  ledger_chain: 'copied',
   ledger_contracts: 'copied',
+  ledger_heads: 'copied',
   ledger_stakes: 'copied',
   ledger_templates: 'copied',
   ledger_updates: 'copied',
@@ -114,6 +116,7 @@ export const tenantColumn = (table: string): string => (table === 'tenants' ? 'i
 export const REMADE: Readonly<Record<string, Readonly<Record<string, string | null>>>> = {
   // Transaction ids count within one server.
   ledger_updates: { xid: null },
+  ledger_heads: { read_xid: null, read_offset: null },
   // Deliveries that were being sent are sent again: no worker here has a lease.
   deliveries: { lease_id: null, lease_until: null },
   lanes: { due_at: 'now()', floor_at: null, saturated: null },

@@ -7,6 +7,7 @@ import type { Id } from '../../../platform/ids.ts'
 import { listTenants } from '../../../tenancy/tenant/service.ts'
 import { type CliContext, CommandError, defineCommand, findTenant, UsageError, withDeps } from '../command.ts'
 import type { Progress } from '../progress.ts'
+import { readHead, readSigner } from './head-options.ts'
 
 const TENANTS_MAX = 100_000
 
@@ -45,19 +46,6 @@ The file contains people's network addresses, except those of deleted users.`,
     return { data: { ...data, file: out }, lines: [`${data.entries} entries of ${data.tenantId} are in ${out}.`] }
   },
 })
-
-function readHead(text: string): ChainPlace {
-  const match = /^([1-9]\d{0,15}):([0-9a-f]{64})$/.exec(text.toLowerCase())
-  if (match === null) throw new UsageError('--head must be SEQ:HASH, as audit verify prints it.')
-  return { seq: Number(match[1]), hash: match[2] as string }
-}
-
-function readSigner(text: string): string {
-  const signer = text.slice(text.lastIndexOf(':') + 1).toLowerCase()
-  if (!/^1220[0-9a-f]{64}$/.test(signer))
-    throw new UsageError("--signer must be a key's fingerprint: 1220 and 64 more hexadecimal digits.")
-  return signer
-}
 
 function describe(log: WholeLog): string {
   return `${log.entries} entries, ${log.head === null ? 'no head yet' : `head ${log.head.seq}:${log.head.hash}`}`

@@ -5,6 +5,7 @@ import { canonicalJson } from '../../../platform/security/canonical-json.ts'
 import type { Template } from './template.ts'
 
 const TAG = 'halfkey/contract-id/v2\0'
+const LEGACY_TAG = 'halfkey/contract-id/v1\0'
 /** An id of this form commits to the contract's contents. Those of earlier versions begin with `00` and do not. */
 const COMMITTED = /^01/
 
@@ -31,6 +32,13 @@ export function contractIdOf(
 ): string {
   const committed = { arguments: contract, definition, index, seed, templateId, tenantId }
   return `01${createHash('sha256').update(TAG).update(canonicalJson(committed)).digest('hex')}`
+}
+
+/** The id as earlier versions derived it: from the seed and the number alone. */
+export function legacyContractIdOf(seed: string, index: number): string {
+  const number = Buffer.alloc(4)
+  number.writeUInt32BE(index)
+  return `00${createHash('sha256').update(LEGACY_TAG).update(seed, 'hex').update(number).digest('hex')}`
 }
 
 /** A contract as it was read. */

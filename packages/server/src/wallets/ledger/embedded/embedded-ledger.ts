@@ -21,7 +21,7 @@ import type { KeyProvider } from '../../../platform/security/key-provider.ts'
 import { signForParty } from '../../../platform/security/node-keys.ts'
 import { CONTRACT_ID, contractIdOf, requireUnaltered } from './contract-id.ts'
 import { type Input, inputsOf, interpret } from './interpret.ts'
-import { type Decoded, decode, prepared } from './prepared.ts'
+import { type Decoded, decode, prepared, updateIdOf } from './prepared.ts'
 import * as store from './store.ts'
 import { createTemplates } from './templates.ts'
 
@@ -30,8 +30,6 @@ const SEED_BYTES = 32
 const LOOKED_AT_MAX = 2_000
 const LOOKED_AT_BYTES_MAX = 1024 * 1024
 const BATCH = 100
-
-const updateIdOf = (digest: Buffer) => `1220${digest.toString('hex')}`
 
 const signaturesJson = (signatures: readonly LedgerSignature[]) =>
   signatures.map(({ party, publicKey, signature }) => ({

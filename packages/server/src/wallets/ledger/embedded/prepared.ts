@@ -34,6 +34,11 @@ function digestOf(bytes: Buffer): Buffer {
   return createHash('sha256').update(DIGEST_TAG).update(bytes).digest()
 }
 
+/** The id of an update: the digest of its transaction as a multihash of SHA-256. */
+export function updateIdOf(digest: Buffer): string {
+  return `1220${digest.toString('hex')}`
+}
+
 /** Writes the bytes that are signed. @throws LedgerError arguments_invalid if there are too many */
 function encode(document: Omit<Document, 'version'>): Buffer {
   const bytes = Buffer.from(canonicalJson({ version: VERSION, ...document }))
