@@ -8,6 +8,7 @@ import { billingOf } from './resources/billing.ts'
 import { customDomainsOf } from './resources/custom-domains.ts'
 import { delegatedSessionsOf, denialsOf } from './resources/delegated-sessions.ts'
 import { devOf } from './resources/dev.ts'
+import { emailsOf } from './resources/emails.ts'
 import { eventsOf, eventTypesOf } from './resources/events.ts'
 import { guestsOf } from './resources/guests.ts'
 import { healthOf } from './resources/health.ts'
@@ -54,6 +55,7 @@ export interface HalfkeyClient {
   readonly analytics: ReturnType<typeof analyticsOf>
   readonly tenant: ReturnType<typeof tenantOf>
   readonly auditLog: ReturnType<typeof auditLogOf>
+  readonly emails: ReturnType<typeof emailsOf>
   readonly jobs: ReturnType<typeof jobsOf>
   readonly health: ReturnType<typeof healthOf>
 }
@@ -93,6 +95,7 @@ export function createClient(options: ClientOptions): HalfkeyClient {
     analytics: analyticsOf(calls),
     tenant: tenantOf(calls),
     auditLog: auditLogOf(calls),
+    emails: emailsOf(calls),
     jobs: jobsOf(calls),
     health: healthOf(calls),
   }

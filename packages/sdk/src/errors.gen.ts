@@ -68,6 +68,14 @@ export interface ApiErrors {
   domain_taken: 409
   /** This commandId was already used with other commands. Use another one. */
   duplicate_command: 409
+  /** Too many wrong codes for this address. Wait as long as Retry-After says. */
+  email_locked: 429
+  /** Nothing sends emails for this app. Set HALFKEY_SMTP_URL, or let your server send them. */
+  email_not_configured: 404
+  /** An account has this address without having confirmed it. Sign in to it as before and link the address, or start a new account. */
+  email_not_linked: 409
+  /** Users of this app cannot sign in by email. Set email.enabled of the app. */
+  email_sign_in_disabled: 404
   /** An event with other content was published with this `idempotencyKey`. Use a new key. */
   event_key_conflict: 409
   /** This event type is archived. Restore it with PATCH /event-types/:id, `status: active`. */
@@ -182,13 +190,15 @@ export interface ApiErrors {
   share_would_be_lost: 409
   /** Fewer shares were sent than the threshold requires. */
   shares_insufficient: 400
+  /** No user has this address, and this app lets nobody sign up by email. */
+  sign_up_disabled: 403
   /** The signature is not a valid signature of this digest by the wallet's key. */
   signature_invalid: 400
   /** The key was reshared after this signature was started. Execute again with another commandId. */
   signing_request_superseded: 409
   /** This would spend more than the session's policy allows. */
   spend_limit_exceeded: 403
-  /** This session began with a token of another issuer, which is not enough for this call. Show a passkey or the second factor of this account first. */
+  /** This session began with an email code or a token of another issuer, which is not enough for this call. Show a passkey or the second factor of this account first. */
   stronger_sign_in_required: 403
   /** The tenant already pays for a plan. Change or end it on the page that POST /billing/portal returns. */
   subscription_active: 409

@@ -108,6 +108,10 @@ export type GuestWithTokens = Schemas['GuestWithTokens']
 export type LoggedOut = Schemas['LoggedOut']
 /** A challenge for signing in; `publicKey` goes to `navigator.credentials.get`. */
 export type LoginChallenge = Schemas['LoginChallenge']
+/** A code that was sent to an email address. */
+export type EmailChallenge = Schemas['EmailChallenge']
+/** An email that was sent or could not be sent, without what it says. */
+export type Email = Schemas['Email']
 /** The settings of the messenger's login widget. */
 export type MessengerWidget = Schemas['MessengerWidget']
 /** A challenge of the second factor. */

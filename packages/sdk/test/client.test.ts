@@ -15,7 +15,15 @@ import { useBilling } from './billing.ts'
 import { newHolder, useDelegatedSessions, useOwnKey, useTemplates, useWallets } from './delegating.ts'
 import { useCustomDomains } from './domains.ts'
 import { useKeyShares, useSharedKeys } from './sharing.ts'
-import { useGuestsAndMfa, useHostedPage, useIssuers, useMessenger, usePasskeys, useSessions } from './sign-in.ts'
+import {
+  useEmail,
+  useGuestsAndMfa,
+  useHostedPage,
+  useIssuers,
+  useMessenger,
+  usePasskeys,
+  useSessions,
+} from './sign-in.ts'
 
 let service: Service
 let receiver: Receiver
@@ -219,6 +227,7 @@ describe('every method works against the server', () => {
     await useSessions(client, clientOf, exchanged)
     await useMessenger(tenant, client)
     await useIssuers(service, tenant, client, clientOf)
+    await useEmail(service, tenant, client, clientOf)
     await useGuestsAndMfa(client, clientOf)
   })
 

@@ -3,7 +3,7 @@ import { generate } from 'otplib'
 import { expect } from 'vitest'
 import { AUDIENCE, JWKS_PATH, startIssuer } from '../../server/src/identity/foreign-tokens/issuer.fixture.ts'
 import { newAuthenticator } from '../../server/test/harness/authenticator.ts'
-import { call, type Service, type Tenant } from '../../server/test/harness/harness.ts'
+import { call, eventually, type Service, type Tenant } from '../../server/test/harness/harness.ts'
 import type { HalfkeyClient } from '../src/client.ts'
 import type { SignedIn } from '../src/models.ts'
 
@@ -116,6 +116,35 @@ export async function useIssuers(
   expect(await identities.unlink(linked.id)).toEqual(linked)
   expect((await issuers.remove(tenant.appId, id)).id).toBe(id)
   await login.close()
+}
+
+/** Signs in by a code out of the mailbox for development, and links the address of a user who has none. */
+export async function useEmail(
+  service: Service,
+  tenant: Tenant,
+  client: HalfkeyClient,
+  clientOf: ClientOf,
+): Promise<void> {
+  await client.apps.update(tenant.appId, { email: { enabled: true } })
+  const codeFor = (address: string) =>
+    eventually('the email', async () => {
+      const { body } = await call(service.url, 'GET', '/dev/mail.json')
+      return body.find(({ to }: { to: string }) => to === address)?.code as string | undefined
+    })
+  const { email } = client.auth
+  const { challengeId } = await email.start({ email: 'codes@example.com' })
+  const signedIn = await email.verify({ challengeId, code: await codeFor('codes@example.com') })
+  expect(signedIn).toMatchObject({ isNewUser: true, user: { email: 'codes@example.com', emailVerified: true } })
+  const guest = await client.guests.create()
+  const { accessToken } = await clientOf(guest.accessToken).guests.convert(guest.id, { externalId: 'codes' })
+  const mine = clientOf(accessToken).auth.email
+  const asked = await mine.start({ email: 'linked@example.com', purpose: 'link' })
+  const linked = await mine.link({ challengeId: asked.challengeId, code: await codeFor('linked@example.com') })
+  expect(linked).toMatchObject({ id: guest.userId, email: 'linked@example.com', emailVerified: true })
+  expect((await client.emails.list({ status: 'sent' })).data.map(({ address }) => address)).toEqual([
+    'linked@example.com',
+    'codes@example.com',
+  ])
 }
 
 /** Begins as a guest, and becomes a user with a second factor. */

@@ -3,7 +3,7 @@ import { EVENT_CATALOGUE, type EventKind, type EventType } from '../src/platform
 /** When each kind is emitted: what has to happen, and what does not emit it. */
 export const WHEN: Record<EventType, string> = {
   'user.created':
-    'By `POST /users`, a sign-up with a passkey or a first sign-in by messenger, the first token of an issuer that creates users, the conversion of a guest, and `halfkey users import --events`. A guest is no user yet. Once a user is erased, what is sent of this event has an empty `email`.',
+    'By `POST /users`, a sign-up with a passkey or a first sign-in by messenger or email, the first token of an issuer that creates users, the conversion of a guest, and `halfkey users import --events`. A guest is no user yet. Once a user is erased, what is sent of this event has an empty `email`.',
   'user.updated': 'By `PATCH /users/:id` that changes something. `changed` names the fields, never their values.',
   'user.deleted':
     'By `DELETE /users/:id`, in the transaction that erases the user. Users that go together with their app have no event each.',

@@ -9,6 +9,8 @@ import { portalSlice } from './delivery/portal/slice.ts'
 import { subscriberSlice } from './delivery/subscribers/slice.ts'
 import { portalWebhookRoutes } from './delivery/webhooks/portal-routes.ts'
 import { webhookSlice } from './delivery/webhooks/slice.ts'
+import { emailSignInSlice } from './identity/email-sign-in/slice.ts'
+import { emailSlice } from './identity/emails/slice.ts'
 import { guestSlice } from './identity/guests/slice.ts'
 import { identitySlice } from './identity/identities/slice.ts'
 import { messengerSlice } from './identity/messenger/slice.ts'
@@ -66,6 +68,8 @@ const slices: readonly Slice[] = [
   passkeySlice,
   messengerSlice,
   identitySlice,
+  emailSignInSlice,
+  emailSlice,
   guestSlice,
   mfaSlice,
   delegationSlice,

@@ -76,6 +76,7 @@ function contradictions(config: Config): string[] {
       config.stripeSecretKey !== null && config.stripeWebhookSecret === null,
       "HALFKEY_STRIPE_WEBHOOK_SECRET must be set together with HALFKEY_STRIPE_SECRET_KEY: without it, Stripe's events cannot be verified",
     ],
+    [config.smtp !== null && config.mailFrom === null, 'HALFKEY_MAIL_FROM must be set together with HALFKEY_SMTP_URL'],
     [
       !inProduction && !LOOPBACK_HOSTS.has(config.host) && !config.insecureDev,
       `HOST must be a loopback address in development, not ${config.host}: set HALFKEY_ENV=production, or HALFKEY_INSECURE_DEV=1 if you know who can reach this machine`,

@@ -1,5 +1,6 @@
 import type { Calls, RequestOptions } from '../http.ts'
 import type {
+  EmailChallenge,
   Identity,
   LoggedOut,
   LoginChallenge,
@@ -10,6 +11,7 @@ import type {
   Session,
   SignedIn,
   Tokens,
+  User,
 } from '../models.ts'
 import type { Body, Query } from '../operations.ts'
 import type { List } from '../paging.ts'
@@ -96,12 +98,33 @@ function identitiesOf({ one, list }: Calls) {
   }
 }
 
+function emailOf({ one }: Calls) {
+  return {
+    /**
+     * Sends a code to an address, whether a user has it or not. With `purpose: 'link'`, the current user wants to sign in
+     * with the address. Keep `challengeId` where the code is typed. Scope `auth:write`.
+     * @throws email_sign_in_disabled, email_not_configured, email_locked
+     */
+    start: (body: Body<'/auth/email/start', 'post'>, options?: RequestOptions): Promise<EmailChallenge> =>
+      one('post', '/auth/email/start', { body }, options),
+
+    /** Signs in with the code. Scope `auth:write`. @throws invalid_code, challenge_expired, email_not_linked, email_locked */
+    verify: (body: Body<'/auth/email/verify', 'post'>, options?: RequestOptions): Promise<SignedIn> =>
+      one('post', '/auth/email/verify', { body }, options),
+
+    /** Makes the address a way to sign in of the current user. @throws invalid_code, challenge_expired, already_exists */
+    link: (body: Body<'/auth/email/link', 'post'>, options?: RequestOptions): Promise<User> =>
+      one('post', '/auth/email/link', { body }, options),
+  }
+}
+
 /** Calls of sign-in and of the current user's sessions. Every method may also throw what any call does: see `HalfkeyError`. */
 export function authOf(calls: Calls) {
   const { one, list } = calls
   return {
     passkeys: passkeysOf(calls),
     messenger: messengerOf(calls),
+    email: emailOf(calls),
     identities: identitiesOf(calls),
     sessions: {
       /** Lists the current user's live sessions, newest first. */

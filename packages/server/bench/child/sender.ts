@@ -1,8 +1,8 @@
 // The raw limit of deliveries: bare undici posts the same bytes with the same signatures, without a database.
 import { Pool } from 'undici'
-import { signatureHeaders, signingKey } from '../../src/delivery/engine/send.ts'
 import { newEvent } from '../../src/platform/events/events.ts'
 import { newId } from '../../src/platform/ids.ts'
+import { signatureHeaders, signingKey } from '../../src/platform/security/webhook-signature.ts'
 import { serveCalls } from './serve-calls.ts'
 
 export interface Sending {

@@ -215,6 +215,23 @@ export const SETTINGS = {
     parse: kinds.orNull(kinds.host),
     doc: 'The host name that custom domains must point at. Default: the host of HALFKEY_PUBLIC_URL.',
   },
+  smtp: {
+    env: 'HALFKEY_SMTP_URL',
+    secret: true,
+    parse: kinds.orNull(kinds.mailServer),
+    doc: 'The mail server that sends emails: smtp://user:password@host:587 (with STARTTLS) or smtps://…:465. Without it, development shows emails at /dev/mail, and production sends none.',
+  },
+  mailFrom: {
+    env: 'HALFKEY_MAIL_FROM',
+    parse: kinds.orNull(kinds.mailAddress),
+    doc: "The address that emails come from. The app's name is shown beside it.",
+  },
+  testCodes: {
+    env: 'HALFKEY_TEST_CODES',
+    default: 'off',
+    parse: kinds.flag,
+    doc: "Accepts the fixed codes of apps' test addresses in production too.",
+  },
   stripeSecretKey: {
     env: 'HALFKEY_STRIPE_SECRET_KEY',
     secret: true,

@@ -1,6 +1,17 @@
 import ipaddr from 'ipaddr.js'
 import type { ForwardProxy } from './egress/proxy.ts'
 
+/** A mail server (SMTP). */
+export interface MailServer {
+  host: string
+  port: number
+  /** TLS from the start; otherwise by STARTTLS. */
+  tls: boolean
+  /** Empty: without a log-in. */
+  user: string
+  password: string
+}
+
 /** One environment variable: how it is read, its default, and its purpose. */
 export interface Setting<T> {
   env: string
@@ -67,6 +78,33 @@ export const kinds = {
     if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '')
       throw new Error('an http(s) URL without a user name')
     return text.replace(/\/+$/, '')
+  },
+  /** A mail server: `smtp://user:password@host:port`, or `smtps://` for TLS from the start. */
+  mailServer: (text: string): MailServer => {
+    const url = URL.parse(text)
+    if (
+      url === null ||
+      !/^smtps?:$/.test(url.protocol) ||
+      url.hostname === '' ||
+      url.pathname.length > 1 ||
+      url.search !== '' ||
+      url.hash !== ''
+    )
+      throw new Error('an address such as smtp://user:password@mail.example.com:587')
+    const isTls = url.protocol === 'smtps:'
+    return {
+      host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+      port: Number(url.port || (isTls ? 465 : 587)),
+      tls: isTls,
+      user: percentDecoded(url.username),
+      password: percentDecoded(url.password),
+    }
+  },
+  /** The bare address of a sender, in ASCII. */
+  mailAddress: (text: string) => {
+    if (!/^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*$/.test(text))
+      throw new Error('an address such as no-reply@example.com, without a name')
+    return text
   },
   duration: (minMs: number, maxMs: number) => (text: string) => {
     const ms = durationMs(text)

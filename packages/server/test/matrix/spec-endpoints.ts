@@ -151,6 +151,10 @@ export const EXTENSIONS = table(`
   POST   /auth/identities                           users:act_as      201
   DELETE /auth/identities/:id                       users:act_as      200
   GET    /users/:id/identities                      users:read        200
+  POST   /auth/email/start                          auth:write        200
+  POST   /auth/email/verify                         auth:write        200
+  POST   /auth/email/link                           users:act_as      200
+  GET    /emails                                    emails:read       200
   GET    /event-types                               event_types:read  200
   POST   /event-types                               event_types:write 201
   GET    /event-types/:id                           event_types:read  200

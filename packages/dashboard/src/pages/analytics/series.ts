@@ -50,6 +50,12 @@ export const CHARTS: readonly Chart[] = [
         'good',
       ),
       line(
+        'With an email code',
+        ['sign-in with an email code', 'sign-ins with an email code'],
+        days.map((day) => day.signIns.email),
+        'danger',
+      ),
+      line(
         'With your own login',
         ['sign-in with your own login', 'sign-ins with your own login'],
         days.map((day) => day.signIns.exchange),
@@ -140,6 +146,7 @@ export function toCsv(days: Day[]): string {
     ...day,
     signInsPasskey: signIns.passkey,
     signInsMessenger: signIns.messenger,
+    signInsEmail: signIns.email,
     signInsExchange: signIns.exchange,
   }))
   const names = Object.keys(flat[0] ?? {}) as (keyof (typeof flat)[number])[]

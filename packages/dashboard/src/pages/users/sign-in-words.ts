@@ -5,6 +5,7 @@ const METHODS: Record<string, string> = {
   kba: 'recovery code',
   guest: 'guest',
   messenger: 'messenger',
+  email: 'email',
   exchange: 'own login',
 }
 

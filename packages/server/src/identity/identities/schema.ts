@@ -23,11 +23,12 @@ export const Identity = z
     id: z.string().meta({ example: 'idn_01jb2m7x9kq4t8v6w0r3s5y1zs' }),
     userId: z.string(),
     appId: z.string(),
-    provider: z.enum(['telegram', 'issuer']).meta({
-      description: 'Who knows the user: the messenger, or an issuer that the app trusts.',
+    provider: z.enum(['telegram', 'email', 'issuer']).meta({
+      description:
+        'What shows who the user is: an account of the messenger, an email address, or a token of an issuer that the app trusts.',
     }),
     issuer: z.string().nullable().meta({
-      description: 'The `iss` of its tokens; null for a messenger.',
+      description: 'The `iss` of its tokens; null for a messenger and an email address.',
       example: 'https://login.example.com/',
     }),
     subject: z

@@ -9,7 +9,7 @@ import { lockUser } from '../users/service.ts'
 import type { Identity, ListIdentities } from './schema.ts'
 import * as store from './store.ts'
 
-export { type Account, findUserOf, findWaysIn, lockAccount, type WaysIn } from './store.ts'
+export { type Account, findUserOf, findWaysIn, lockAccount, removeAccount, type WaysIn } from './store.ts'
 
 /** How many identities a user can have. */
 export const IDENTITIES_MAX = 50

@@ -7,12 +7,12 @@ import type { User } from '../users/schema.ts'
 import { toUser, type UserRow } from '../users/service.ts'
 import type { Identity } from './schema.ts'
 
-/** An account elsewhere, as it is known in an app. */
+/** An account elsewhere, or an email address, as it is known in an app. */
 export interface Account {
   tenantId: Id<'ten'>
   appId: Id<'app'>
   provider: Identity['provider']
-  /** In whose name space the subject is; empty for a messenger, which is one itself. */
+  /** In whose name space the subject is; empty for a messenger and for email addresses. */
   issuer: string
   subject: string
 }
@@ -100,16 +100,29 @@ export function countIdentities(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>):
   return db.count(sql`select count(*) as n from identities where tenant_id = ${tenantId} and user_id = ${userId}`)
 }
 
+/** Removes an account from its user, if it has one. */
+export async function removeAccount(tx: Db, account: Account): Promise<void> {
+  await tx.run(sql`delete from identities where ${isAccount(account)}`)
+}
+
 /** Removes an identity from its user. */
 export async function deleteIdentity(tx: Db, tenantId: Id<'ten'>, id: Id<'idn'>): Promise<void> {
   await tx.run(sql`delete from identities where tenant_id = ${tenantId} and id = ${id}`)
 }
 
-/** An identity of an issuer whose tokens are refused signs nobody in. */
+/** An address that its user has no longer, or that was not shown again since it changed, signs nobody in. */
+const addressWorks = sql`exists (
+  select from users o where o.tenant_id = i.tenant_id and o.id = i.user_id and o.email_key = i.subject and o.email_verified)`
+
+/** Neither does an identity of an issuer whose tokens are refused, nor an address where sign-in by email is off. */
 const worksNow = sql`
-  (i.provider <> 'issuer' or exists (
-    select from app_issuers t
-    where t.tenant_id = i.tenant_id and t.app_id = i.app_id and t.issuer = i.issuer and t.jit <> 'refuse'))`
+  case i.provider
+    when 'issuer' then exists (
+      select from app_issuers t
+      where t.tenant_id = i.tenant_id and t.app_id = i.app_id and t.issuer = i.issuer and t.jit <> 'refuse')
+    when 'email' then ${addressWorks} and exists (
+      select from apps a where a.tenant_id = i.tenant_id and a.id = i.app_id and (a.email ->> 'enabled')::boolean)
+    else true end`
 
 /** How many ways to sign in a user has at present: passkeys, and identities that work. */
 export function countWaysIn(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<number> {
@@ -130,6 +143,7 @@ export interface WaysIn {
   /** Issuers that can sign the user in at present. */
   issuers: string[]
   messenger: boolean
+  email: boolean
   passkeys: number
   secondFactor: boolean
 }
@@ -141,6 +155,9 @@ export function findWaysIn(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Prom
         select i.issuer from identities i
         where i.tenant_id = u.tenant_id and i.user_id = u.id and i.provider = 'issuer' and ${worksNow} order by i.issuer) as issuers,
       exists (select from identities i where i.tenant_id = u.tenant_id and i.user_id = u.id and i.provider = 'telegram') as messenger,
+      exists (
+        select from identities i
+        where i.tenant_id = u.tenant_id and i.user_id = u.id and i.provider = 'email' and ${worksNow}) as email,
       (select count(*)::int from passkeys p where p.tenant_id = u.tenant_id and p.user_id = u.id) as passkeys,
       u.mfa_enabled as "secondFactor"
     from users u where u.tenant_id = ${tenantId} and u.id = ${userId}`)

@@ -30,7 +30,7 @@ export const Session = z
     appId: z.string(),
     current: z.boolean().meta({ description: 'Whether this call was made in this session.' }),
     methods: z.array(z.string()).meta({
-      description: 'How the user signed in: names of RFC 8176, `guest` and `messenger`.',
+      description: 'How the user signed in: names of RFC 8176, `guest`, `messenger` and `email`.',
       example: ['hwk', 'user'],
     }),
     status: z.enum(['active', 'revoked', 'expired']),

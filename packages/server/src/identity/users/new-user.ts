@@ -9,7 +9,7 @@ export interface NewUser {
   id?: Id<'usr'>
   appId: Id<'app'>
   email?: string | null | undefined
-  /** By default false. */
+  /** Whether it was shown to be theirs. By default false. */
   emailVerified?: boolean
   name?: string | null | undefined
   externalId?: string | null | undefined

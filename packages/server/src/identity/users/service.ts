@@ -15,7 +15,9 @@ import { type NewUser, newUserRow, searchText, trimmed } from './new-user.ts'
 import type { CreateUser, ListUsers, SignedIn, UpdateUser, User } from './schema.ts'
 import * as store from './store.ts'
 
+export { type Email, parseEmail } from './email.ts'
 export { deleteUser } from './erasure.ts'
+export { confirmEmail, releaseEmail } from './own-email.ts'
 export { type LockedUser, setMfaEnabled, toUser, type UserRow, userSeen } from './store.ts'
 
 /** Unique constraints, and the field of each. */

@@ -5,7 +5,7 @@ import type { Analytics, Counts } from './schema.ts'
 export const zeros: Counts = {
   newUsers: 0,
   activeUsers: 0,
-  signIns: { passkey: 0, messenger: 0, exchange: 0 },
+  signIns: { passkey: 0, messenger: 0, email: 0, exchange: 0 },
   guests: 0,
   guestsConverted: 0,
   walletsCreated: 0,
@@ -40,6 +40,7 @@ export async function recounted(service: Pick<Service, 'sql'>, { tenantId }: Pic
      select count(*) filter (where type = 'user.created')::int as "newUsers",
        count(*) filter (where type = 'user.signed_in' and data ->> 'method' = 'passkey')::int as passkey,
        count(*) filter (where type = 'user.signed_in' and data ->> 'method' = 'messenger')::int as messenger,
+       count(*) filter (where type = 'user.signed_in' and data ->> 'method' = 'email')::int as email,
        count(*) filter (where type = 'user.signed_in' and data ->> 'method' = 'exchange')::int as exchange,
        count(*) filter (where type = 'guest.created')::int as guests,
        count(*) filter (where type = 'guest.converted')::int as "guestsConverted",
@@ -51,6 +52,6 @@ export async function recounted(service: Pick<Service, 'sql'>, { tenantId }: Pic
      from e`,
     [tenantId],
   )
-  const { passkey = 0, messenger = 0, exchange = 0, ...counts } = row ?? {}
-  return { ...counts, signIns: { passkey, messenger, exchange } }
+  const { passkey = 0, messenger = 0, email = 0, exchange = 0, ...counts } = row ?? {}
+  return { ...counts, signIns: { passkey, messenger, email, exchange } }
 }

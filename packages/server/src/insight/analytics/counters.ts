@@ -9,6 +9,7 @@ export const COUNTERS = [
   'last_active_users',
   'sign_ins_passkey',
   'sign_ins_messenger',
+  'sign_ins_email',
   'sign_ins_exchange',
   'guests',
   'guests_converted',
@@ -112,6 +113,7 @@ export function countEvent(counts: Gathered, tenantId: Id<'ten'>, event: Counted
   const method = type === 'user.signed_in' ? data.method : undefined
   if (method === 'passkey') counts.add(tenantId, appId, day, 'sign_ins_passkey', 1)
   if (method === 'messenger') counts.add(tenantId, appId, day, 'sign_ins_messenger', 1)
+  if (method === 'email') counts.add(tenantId, appId, day, 'sign_ins_email', 1)
   if (method === 'exchange') counts.add(tenantId, appId, day, 'sign_ins_exchange', 1)
   // Every user belongs to an app.
   if (appId === null) return []

@@ -21,6 +21,7 @@ const COUNTS = {
   signIns: z.object({
     passkey: Count('Sign-ins by passkey.', 180),
     messenger: Count('Sign-ins by messenger.', 60),
+    email: Count('Sign-ins with a code sent by email.', 40),
     exchange: Count('Sign-ins with a token of a trusted issuer.', 25),
   }),
   guests: Count('Guest sessions that started.', 31),

@@ -8,7 +8,12 @@ import { listDays } from './store.ts'
 const toCounts = (row: Record<Counter, number>): Counts => ({
   newUsers: row.new_users + row.users_imported,
   activeUsers: row.active_users,
-  signIns: { passkey: row.sign_ins_passkey, messenger: row.sign_ins_messenger, exchange: row.sign_ins_exchange },
+  signIns: {
+    passkey: row.sign_ins_passkey,
+    messenger: row.sign_ins_messenger,
+    email: row.sign_ins_email,
+    exchange: row.sign_ins_exchange,
+  },
   guests: row.guests,
   guestsConverted: row.guests_converted,
   walletsCreated: row.wallets_created,

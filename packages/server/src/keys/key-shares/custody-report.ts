@@ -74,8 +74,8 @@ function signersOf(wallet: WalletRow, rows: readonly ShareRow[], deleted: readon
 
 type CanSignIn = WalletCustody['canSignIn'][number]
 
-/** Who could sign in as the user. What an issuer vouches for reaches no share where the account has something stronger. */
-function signInsOf({ issuers, messenger, passkeys, secondFactor }: WaysIn): CanSignIn[] {
+/** Who could sign in as the user. What an issuer or a mailbox vouches for reaches no share where the account has something stronger. */
+function signInsOf({ issuers, messenger, email, passkeys, secondFactor }: WaysIn): CanSignIn[] {
   const isStrong = passkeys > 0 || secondFactor
   const byIssuer = (issuer: string): CanSignIn => ({
     who: 'issuer',
@@ -83,15 +83,22 @@ function signInsOf({ issuers, messenger, passkeys, secondFactor }: WaysIn): CanS
     reachesKey: !isStrong,
     how: `A token of ${issuer}${isStrong ? ' and a passkey or the second factor' : ', which can make one for itself'}.`,
   })
+  const byEmail: CanSignIn = {
+    who: 'email',
+    issuer: null,
+    reachesKey: !isStrong,
+    how: `A code sent to the user’s email address${isStrong ? ' and a passkey or the second factor' : ''}.`,
+  }
   const own = (who: 'passkey' | 'messenger', how: string): CanSignIn => ({ who, issuer: null, reachesKey: true, how })
   return [
     ...(passkeys > 0 ? [own('passkey', 'A passkey of the user.')] : []),
     ...(messenger ? [own('messenger', 'The account of the user at the messenger.')] : []),
+    ...(email ? [byEmail] : []),
     ...issuers.map(byIssuer),
   ]
 }
 
-const NO_WAYS: WaysIn = { issuers: [], messenger: false, passkeys: 0, secondFactor: false }
+const NO_WAYS: WaysIn = { issuers: [], messenger: false, email: false, passkeys: 0, secondFactor: false }
 
 const NOT_SERVICE = 'The service could open enough shares to sign alone.'
 

@@ -42,8 +42,8 @@ const ADDED: ReadonlySet<string> = new Set(['app_issuers', 'app_logos', 'event_t
 
 /** Columns that exports of earlier releases lack, by table: rows of that time have the column's default. */
 const ADDED_COLUMNS: Readonly<Record<string, readonly string[]>> = {
-  analytics_daily: ['sign_ins_exchange'],
-  apps: ['branding'],
+  analytics_daily: ['sign_ins_email', 'sign_ins_exchange'],
+  apps: ['branding', 'email', 'email_webhook_secret_sealed'],
   attempts: ['shape'],
   deliveries: ['ordering_key', 'place'],
   events: ['subscriber_id'],

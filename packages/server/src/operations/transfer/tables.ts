@@ -55,6 +55,8 @@ export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   denials: { leftOut: 'explains refusals of the old installation, for 30 days' },
   deliveries: 'copied',
   deliveries_done: 'copied',
+  email_challenges: shortLived,
+  emails: { leftOut: 'codes of the old installation' },
   encryption_keys: { leftOut: "the installation's own; whatever is sealed to one is opened within minutes" },
   erasures: 'copied',
   event_keys: { leftOut: 'answers to requests of the old installation' },

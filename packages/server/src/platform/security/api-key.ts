@@ -36,6 +36,7 @@ export const SCOPES = [
   'wallets:read',
   'wallets:write',
   'audit:read',
+  'emails:read',
 ] as const
 export type Scope = (typeof SCOPES)[number]
 

@@ -6,6 +6,17 @@ const URL_CHARS_MAX = 2048
 
 const expected = (text: string) => ({ 'x-expected': text })
 
+/** The languages of emails. */
+export const EMAIL_LANGUAGES = ['en', 'de'] as const
+
+const TestCode = z.strictObject({
+  email: z.string().min(3).max(320).meta({ example: 'review@example.com' }),
+  code: z
+    .string()
+    .regex(/^\d{6}$/)
+    .meta({ example: '424242', ...expected('six digits') }),
+})
+
 const Name = z
   .string()
   .max(200)
@@ -97,6 +108,39 @@ const AllowServer = z.boolean().meta({
 })
 const ServerCombine = z.boolean().meta({ description: 'Lets the service combine a key from its shares.' })
 
+const EmailSettings = {
+  enabled: z.boolean().meta({ description: 'Whether users can sign in with a code sent to their email address.' }),
+  signUp: z.boolean().meta({ description: 'Whether a code sent to an address that no user has creates a user.' }),
+  sender: z.enum(['smtp', 'webhook']).meta({
+    description:
+      "Who sends the emails: Halfkey through the operator's mail server, or your server, which gets a signed `email.requested` for each.",
+  }),
+  webhookUrl: z.string().max(URL_CHARS_MAX).nullable().meta({
+    description: 'Where `email.requested` is sent if `sender` is `webhook`: an `https:` URL.',
+    example: 'https://api.example.com/halfkey-emails',
+  }),
+  language: z.enum(EMAIL_LANGUAGES).meta({ description: 'The language of emails if the call names none.' }),
+  testCodes: z
+    .array(TestCode)
+    .max(10)
+    .meta({
+      description:
+        'Addresses with a fixed code, for store reviews and tests; nothing is sent to them. In production they count only with HALFKEY_TEST_CODES.',
+      ...expected('a list of at most 10 addresses with their codes'),
+    }),
+}
+
+const EmailWebhookSecret = z
+  .string()
+  .regex(/^whsec_[A-Za-z0-9+/]{32,128}={0,2}$/)
+  .meta({
+    description:
+      'Signs the requests to `webhookUrl`: `whsec_` and the base64 of 24 to 96 random bytes. It can be written but never read. null removes it.',
+    example: 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD0ZXGy3mlHz8=',
+    writeOnly: true,
+    ...expected('whsec_ and the base64 of 24 to 96 random bytes'),
+  })
+
 const Branding = {
   name: z
     .string()
@@ -147,6 +191,10 @@ export const App = z
     sessions: z.object({ accessTokenSeconds: AccessTokenSeconds, refreshTokenDays: RefreshTokenDays }),
     mpc: z.object({ allowServer: AllowServer }),
     recovery: z.object({ serverCombine: ServerCombine }),
+    email: z.object({
+      ...EmailSettings,
+      webhookSecretSet: z.boolean().meta({ description: 'Whether a secret for `webhookUrl` is stored.' }),
+    }),
     branding: z.object({ ...Branding, logo: LogoFacts.nullable() }),
     metadata: z.record(z.string(), z.string()),
     ...Times,
@@ -173,6 +221,17 @@ const settings = {
     .optional(),
   mpc: z.strictObject({ allowServer: AllowServer.optional() }).optional(),
   recovery: z.strictObject({ serverCombine: ServerCombine.optional() }).optional(),
+  email: z
+    .strictObject({
+      enabled: EmailSettings.enabled.optional(),
+      signUp: EmailSettings.signUp.optional(),
+      sender: EmailSettings.sender.optional(),
+      webhookUrl: EmailSettings.webhookUrl.optional(),
+      webhookSecret: EmailWebhookSecret.nullable().optional(),
+      language: EmailSettings.language.optional(),
+      testCodes: EmailSettings.testCodes.optional(),
+    })
+    .optional(),
   branding: z.strictObject({ name: Branding.name.optional(), accentColor: Branding.accentColor.optional() }).optional(),
 }
 

@@ -10,7 +10,7 @@ import { type Id, isId, newId } from '../../platform/ids.ts'
 import { raiseAuthEpoch } from '../../platform/security/authenticator.ts'
 import { knownApps } from './known-apps.ts'
 import type { App, CreateApp, DeleteApp, ListApps, UpdateApp } from './schema.ts'
-import { appliedTo, changedFields, checkSettings, newAppRow, publicHost, sealBotToken } from './settings.ts'
+import { appliedTo, changedFields, checkSettings, newAppRow, publicHost, sealSecrets } from './settings.ts'
 import * as store from './store.ts'
 
 export const APP_ERRORS = {
@@ -57,8 +57,8 @@ export async function lockOwnApp(tx: Db, caller: Caller, id: string): Promise<st
 export async function createApp(deps: Deps, { caller, origin }: Call, input: CreateApp): Promise<App> {
   checkSettings(deps, input)
   const id = newId('app')
-  const botToken = await sealBotToken(deps, caller.tenantId, id, input)
-  const row = appliedTo(newAppRow(caller.tenantId, id, input.name, deps.now()), input, botToken)
+  const secrets = await sealSecrets(deps, caller.tenantId, id, input)
+  const row = appliedTo(newAppRow(caller.tenantId, id, input.name, deps.now()), input, secrets)
   return deps.db.tx(async (tx) => {
     await store.insertApp(tx, row)
     if (row.passkey.rpId !== null) await store.claimRelyingParties(tx, caller.tenantId)
@@ -82,10 +82,10 @@ export async function createFirstApp(
 export async function updateApp(deps: Deps, { caller, origin }: Call, id: string, input: UpdateApp): Promise<App> {
   const appId = pathId('app', id)
   checkSettings(deps, input)
-  const botToken = await sealBotToken(deps, caller.tenantId, appId, input)
+  const secrets = await sealSecrets(deps, caller.tenantId, appId, input)
   return deps.db.tx(async (tx) => {
     const before = existing(await store.lockApp(tx, caller, appId))
-    const row = appliedTo(before, input, botToken)
+    const row = appliedTo(before, input, secrets)
     const changed = changedFields(before, row)
     if (changed.length === 0) return store.toApp(before, publicHost(deps))
     row.updated_at = deps.now()
@@ -159,10 +159,12 @@ export async function deleteApp(deps: Deps, { caller, origin }: Call, id: string
 /** The settings of an app that signing in needs. */
 export type SignInSettings = Pick<
   App,
-  'id' | 'name' | 'allowedOrigins' | 'allowedRedirectUrls' | 'passkey' | 'messenger'
+  'id' | 'name' | 'allowedOrigins' | 'allowedRedirectUrls' | 'passkey' | 'messenger' | 'email'
 > & {
   /** The sealed bot token (context: `bot token`, tenant, app); null if there is none. */
   botTokenSealed: Buffer | null
+  /** The sealed secret of the app's sender of emails (context: `email webhook secret`, tenant, app); null if there is none. */
+  emailWebhookSecretSealed: Buffer | null
 }
 
 /** The settings of a tenant's app. @throws not_found (names `field`) */
@@ -174,7 +176,11 @@ export async function signInSettings(
 ): Promise<SignInSettings> {
   const row = await store.findApp(deps.db, { tenantId, appId: null }, appId)
   if (row === undefined) throw notFoundField(field)
-  return { ...store.toApp(row, publicHost(deps)), botTokenSealed: row.bot_token_sealed }
+  return {
+    ...store.toApp(row, publicHost(deps)),
+    botTokenSealed: row.bot_token_sealed,
+    emailWebhookSecretSealed: row.email_webhook_secret_sealed,
+  }
 }
 
 /** How the pages that an app shows to its customers look. The name is the app's if it has no other. */

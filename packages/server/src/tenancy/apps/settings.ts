@@ -4,7 +4,7 @@ import { invalid } from '../../platform/http/errors.ts'
 import { changeMetadata } from '../../platform/http/metadata.ts'
 import type { Id } from '../../platform/ids.ts'
 import { seal } from '../../platform/security/crypto.ts'
-import { originProblem } from '../../platform/security/web-origin.ts'
+import { hostUrlProblem, originProblem } from '../../platform/security/web-origin.ts'
 import { contrastWithWhite } from './contrast.ts'
 import type { UpdateApp } from './schema.ts'
 import type { AppRow } from './store.ts'
@@ -28,6 +28,8 @@ export function newAppRow(tenantId: Id<'ten'>, id: Id<'app'>, name: string, now:
     sessions: { accessTokenSeconds: 900, refreshTokenDays: 30 },
     mpc: { allowServer: false },
     recovery: { serverCombine: false },
+    email: { enabled: false, signUp: true, sender: 'smtp', webhookUrl: null, language: 'en', testCodes: [] },
+    email_webhook_secret_sealed: null,
     branding: { name: null, accentColor: null, logo: null },
     metadata: {},
     created_at: now,
@@ -51,11 +53,25 @@ function checkEach(
   })
 }
 
+/** @throws validation_failed */
+function checkEmail(input: UpdateApp['email'], development: boolean): void {
+  if (input?.webhookUrl != null) {
+    const url = URL.parse(input.webhookUrl)
+    const problem = url === null ? 'Must be an absolute https: URL.' : hostUrlProblem(url, development)
+    if (problem !== null) throw invalid('email.webhookUrl', problem)
+  }
+  input?.testCodes?.forEach(({ email }, index) => {
+    if (!/^[^\s@]+@[^\s@]+$/.test(email))
+      throw invalid(`email.testCodes.${index}.email`, 'Must be an email address, for example review@example.com.')
+  })
+}
+
 /** Checks the settings that the schema cannot check. @throws validation_failed */
 export function checkSettings(deps: Pick<Deps, 'config'>, input: UpdateApp): void {
   const development = deps.config.env === 'development'
   checkEach('allowedOrigins', input.allowedOrigins, (text) => originProblem(text, development))
   checkEach('allowedRedirectUrls', input.allowedRedirectUrls, (text) => redirectUrlProblem(text, development))
+  checkEmail(input.email, development)
   const accentColor = input.branding?.accentColor
   if (accentColor != null && contrastWithWhite(accentColor) < CONTRAST_MIN)
     throw invalid(
@@ -65,20 +81,27 @@ export function checkSettings(deps: Pick<Deps, 'config'>, input: UpdateApp): voi
     )
 }
 
-/** A bot token in its stored form. Undefined: the stored one stays. */
-export type SealedBotToken = { botId: string; sealed: Buffer } | null | undefined
+/** The secrets of an input in their stored form. Undefined: the stored one stays. */
+export interface SealedSecrets {
+  botToken: { botId: string; sealed: Buffer } | null | undefined
+  emailWebhookSecret: Buffer | null | undefined
+}
 
-/** Seals the bot token of an input. Call it before any transaction, because the key provider may be on the network. */
-export async function sealBotToken(
+/** Seals the secrets of an input. Call it before any transaction, because the key provider may be on the network. */
+export async function sealSecrets(
   deps: Deps,
   tenantId: Id<'ten'>,
   appId: string,
   input: UpdateApp,
-): Promise<SealedBotToken> {
+): Promise<SealedSecrets> {
+  const sealed = async (secret: string, what: string) => seal(deps.keys, secret, [what, tenantId, appId])
   const token = input.messenger?.botToken
-  if (token === undefined || token === null) return token
-  const sealed = await seal(deps.keys, token, ['bot token', tenantId, appId])
-  return { botId: token.slice(0, token.indexOf(':')), sealed }
+  const secret = input.email?.webhookSecret
+  return {
+    botToken:
+      token == null ? token : { botId: token.slice(0, token.indexOf(':')), sealed: await sealed(token, 'bot token') },
+    emailWebhookSecret: secret == null ? secret : await sealed(secret, 'email webhook secret'),
+  }
 }
 
 /** Replaces the fields that are given. Absent fields stay unchanged. */
@@ -87,9 +110,18 @@ function merged<T extends object>(current: T, change: object | undefined): T {
   return given.length === 0 ? current : { ...current, ...Object.fromEntries(given) }
 }
 
-/** The row after a change. @throws validation_failed if the metadata would be too large */
-export function appliedTo(before: AppRow, input: UpdateApp, botToken: SealedBotToken): AppRow {
-  const { botToken: _, ...messenger } = input.messenger ?? {}
+/** @throws validation_failed if somebody is to send emails who is not known */
+function requireSender({ email, email_webhook_secret_sealed }: AppRow): void {
+  if (email.sender !== 'webhook') return
+  if (email.webhookUrl === null) throw invalid('email.webhookUrl', 'Required if sender is webhook.', 'required')
+  if (email_webhook_secret_sealed === null)
+    throw invalid('email.webhookSecret', 'Required if sender is webhook.', 'required')
+}
+
+/** The row after a change. @throws validation_failed if the metadata would be too large, or the sender of emails is not complete */
+export function appliedTo(before: AppRow, input: UpdateApp, { botToken, emailWebhookSecret }: SealedSecrets): AppRow {
+  const { botToken: _token, ...messenger } = input.messenger ?? {}
+  const { webhookSecret: _secret, ...email } = input.email ?? {}
   const row: AppRow = {
     ...before,
     name: input.name?.trim().normalize('NFC') ?? before.name,
@@ -101,6 +133,7 @@ export function appliedTo(before: AppRow, input: UpdateApp, botToken: SealedBotT
     sessions: merged(before.sessions, input.sessions),
     mpc: merged(before.mpc, input.mpc),
     recovery: merged(before.recovery, input.recovery),
+    email: merged(before.email, email),
     branding: merged(before.branding, input.branding),
     metadata: changeMetadata(before.metadata, input.metadata),
   }
@@ -108,10 +141,12 @@ export function appliedTo(before: AppRow, input: UpdateApp, botToken: SealedBotT
     row.messenger = { ...row.messenger, botId: botToken?.botId ?? null }
     row.bot_token_sealed = botToken?.sealed ?? null
   }
+  if (emailWebhookSecret !== undefined) row.email_webhook_secret_sealed = emailWebhookSecret
+  if (input.email !== undefined) requireSender(row)
   return row
 }
 
-const NESTED = ['passkey', 'messenger', 'mfa', 'sessions', 'mpc', 'recovery', 'branding'] as const
+const NESTED = ['passkey', 'messenger', 'mfa', 'sessions', 'mpc', 'recovery', 'email', 'branding'] as const
 
 /** The fields that differ, in the record's order and as paths: `name`, `mfa.policy`. */
 export function changedFields(before: AppRow, after: AppRow): string[] {
@@ -122,8 +157,9 @@ export function changedFields(before: AppRow, after: AppRow): string[] {
   if (differs(before.allowed_redirect_urls, after.allowed_redirect_urls)) fields.push('allowedRedirectUrls')
   for (const name of NESTED) {
     const [left, right] = [before[name], after[name]] as Record<string, unknown>[]
-    for (const key of Object.keys(after[name])) if (left?.[key] !== right?.[key]) fields.push(`${name}.${key}`)
+    for (const key of Object.keys(after[name])) if (differs(left?.[key], right?.[key])) fields.push(`${name}.${key}`)
   }
+  if (before.email_webhook_secret_sealed !== after.email_webhook_secret_sealed) fields.push('email.webhookSecret')
   // Each sealing produces different bytes, so a given token always counts as a change.
   if (before.bot_token_sealed !== after.bot_token_sealed) fields.push('messenger.botToken')
   const pairs = (metadata: Record<string, string>) => Object.entries(metadata).sort(([a], [b]) => (a < b ? -1 : 1))

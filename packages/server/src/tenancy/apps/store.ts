@@ -20,6 +20,8 @@ export interface AppRow {
   sessions: App['sessions']
   mpc: App['mpc']
   recovery: App['recovery']
+  email: Omit<App['email'], 'webhookSecretSet'>
+  email_webhook_secret_sealed: Buffer | null
   /** Without `logo` where the row was written before there were logos. */
   branding: Omit<App['branding'], 'logo'> & Partial<Pick<App['branding'], 'logo'>>
   metadata: Record<string, string>
@@ -32,10 +34,11 @@ export function toApp(row: AppRow, publicHost: string): App {
   const { rpId, rpName, userVerification } = row.passkey
   const passkey = { rpId: rpId ?? publicHost, rpName: rpName ?? row.name, userVerification }
   const messenger = { ...row.messenger, configured: row.bot_token_sealed !== null }
+  const email = { ...row.email, webhookSecretSet: row.email_webhook_secret_sealed !== null }
   const branding = { ...row.branding, logo: row.branding.logo ?? null }
   return wire(
-    { ...row, passkey, messenger, branding },
-    `id name allowed_origins allowed_redirect_urls passkey messenger mfa sessions mpc recovery branding metadata created_at
+    { ...row, passkey, messenger, email, branding },
+    `id name allowed_origins allowed_redirect_urls passkey messenger mfa sessions mpc recovery email branding metadata created_at
     updated_at`,
   )
 }
@@ -78,8 +81,8 @@ export function listApps(db: Db, scope: AppScope, query: PageQuery, publicHost: 
 
 /** Stores the columns that a PATCH can change. */
 export async function updateApp(tx: Db, row: AppRow): Promise<void> {
-  const columns = `name allowed_origins allowed_redirect_urls passkey messenger bot_token_sealed mfa sessions mpc recovery branding
-    metadata updated_at`
+  const columns = `name allowed_origins allowed_redirect_urls passkey messenger bot_token_sealed mfa sessions mpc recovery email
+    email_webhook_secret_sealed branding metadata updated_at`
   await tx.run(update('apps', row, columns))
 }
 

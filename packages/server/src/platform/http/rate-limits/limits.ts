@@ -60,8 +60,18 @@ export function limitSignIn(deps: Deps, address: string): Counted {
   return take(deps, 'sign_in', deps.config.rateLimitSignIn, networkOf(address))
 }
 
+/** Emails to strangers' addresses that one network can have an app send, and that an app can have sent. */
+const EMAILS_OF_NETWORK: Rate = { perSecond: 100 / 3_600, burst: 50 }
+const EMAILS_OF_APP: Rate = { perSecond: 20, burst: 2_000 }
+
+/** Counts an email that a call sends, for the client's address in the app and for the app. @throws rate_limited */
+export async function limitEmail(deps: Deps, appId: string, address: string): Promise<void> {
+  await take(deps, 'email', EMAILS_OF_NETWORK, `${appId} ${networkOf(address)}`)
+  await take(deps, 'email_app', EMAILS_OF_APP, appId)
+}
+
 /**
- * The same for the account that it is about, by whatever names it. Where a stranger can name one, the stranger's address
+ * Counts a call at which secrets could be guessed, for the account that it is about, by whatever names it. Where a stranger can name one, the stranger's address
  * belongs into `account`: nobody else's calls are to keep its owner out. @throws rate_limited
  */
 export async function limitAccount(deps: Deps, account: string): Promise<void> {

@@ -1,0 +1,29 @@
+import type { Db } from '../../platform/db/db.ts'
+import { fail } from './errors.ts'
+import { type Address, countUsage } from './store.ts'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+/** Of an address in an app, whoever asks: its owner's mailbox is protected too. */
+const STARTS_AN_HOUR = 10
+const WRONG_A_DAY = 20
+
+/** When a limit that counts from `oldest` on has room again, as a header. */
+const retryAfter = (now: Date, oldest: Date | null, windowMs: number) => ({
+  'retry-after': String(Math.max(1, Math.ceil(((oldest ?? now).getTime() + windowMs - now.getTime()) / 1000))),
+})
+
+/**
+ * Refuses an address, or the user who links it, with too many challenges or wrong answers. The address is locked. These limits
+ * are in the database: they hold across processes and restarts, and HALFKEY_RATE_LIMITS does not turn them off.
+ * @throws rate_limited, email_locked
+ */
+export async function refuseExhausted(tx: Db, now: Date, address: Address, step: 'start' | 'answer'): Promise<void> {
+  const hourAgo = new Date(now.getTime() - HOUR_MS)
+  const dayAgo = new Date(now.getTime() - DAY_MS)
+  const { starts, oldestStart, wrong, oldestWrong } = await countUsage(tx, address, hourAgo, dayAgo)
+  if (wrong >= WRONG_A_DAY) throw fail('email_locked', [], retryAfter(now, oldestWrong, DAY_MS))
+  if (step === 'answer' || starts < STARTS_AN_HOUR) return
+  const message = `At most ${STARTS_AN_HOUR} codes an hour are sent to one address.`
+  throw fail('rate_limited', [{ code: 'too_many_emails', message }], retryAfter(now, oldestStart, HOUR_MS))
+}

@@ -1,0 +1,11 @@
+import { hourly } from '../../platform/maintenance.ts'
+import type { Slice } from '../../platform/slice.ts'
+import { emailSignInRoutes } from './routes.ts'
+import { deleteOldChallenges, EMAIL_SIGN_IN_ERRORS } from './service.ts'
+
+/** Sign-in by a code that is sent by email. */
+export const emailSignInSlice: Slice = {
+  routes: emailSignInRoutes,
+  errors: EMAIL_SIGN_IN_ERRORS,
+  tasks: () => [hourly(deleteOldChallenges)],
+}

@@ -1,0 +1,153 @@
+import { type Db, sql } from '../../platform/db/db.ts'
+import { type AppScope, inScope } from '../../platform/db/page.ts'
+import { insertion } from '../../platform/db/rows.ts'
+import type { Id } from '../../platform/ids.ts'
+import type { EmailPurpose } from '../emails/schema.ts'
+
+/** A row of the table `email_challenges`. */
+export interface ChallengeRow {
+  tenant_id: Id<'ten'>
+  id: Id<'chl'>
+  app_id: Id<'app'>
+  purpose: EmailPurpose
+  email: string
+  email_key: string
+  /** Who links the address; null for a sign-in. */
+  user_id: Id<'usr'> | null
+  session_id: Id<'ses'> | null
+  /** Null if no code was sent. */
+  code_hmac: Buffer | null
+  email_id: Id<'eml'>
+  wrong_answers: number
+  expires_at: Date
+  ended_at: Date | null
+  created_at: Date
+}
+
+/** An address in an app; with `userId`, as an address that this user links. */
+export interface Address {
+  tenantId: Id<'ten'>
+  appId: Id<'app'>
+  key: string
+  userId: Id<'usr'> | null
+}
+
+/** Locks an address until the transaction ends: its challenges and their answers come one after the other. */
+export async function lockAddress(tx: Db, { tenantId, appId, key }: Address): Promise<void> {
+  const name = JSON.stringify(['email', tenantId, appId, key])
+  await tx.run(sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`)
+}
+
+/** How much an address, and the user who links it, have been used since a time, and when the oldest of it began. */
+export interface Usage {
+  starts: number
+  oldestStart: Date | null
+  wrong: number
+  oldestWrong: Date | null
+}
+
+/** Counts challenges since `startsSince`, and wrong answers to those that began since `wrongSince`, which is earlier. */
+export async function countUsage(
+  tx: Db,
+  { tenantId, appId, key, userId }: Address,
+  startsSince: Date,
+  wrongSince: Date,
+): Promise<Usage> {
+  const figures = sql`
+    count(*) filter (where created_at > ${startsSince}) as starts,
+    min(created_at) filter (where created_at > ${startsSince}) as "oldestStart",
+    coalesce(sum(wrong_answers), 0) as wrong, min(created_at) filter (where wrong_answers > 0) as "oldestWrong"
+    from email_challenges where tenant_id = ${tenantId} and created_at > ${wrongSince}`
+  const row = await tx.one<Usage>(sql`
+    select greatest(a.starts, u.starts)::int as starts, least(a."oldestStart", u."oldestStart") as "oldestStart",
+      greatest(a.wrong, u.wrong)::int as wrong, least(a."oldestWrong", u."oldestWrong") as "oldestWrong"
+    from (select ${figures} and app_id = ${appId} and email_key = ${key}) a,
+      (select ${figures} and user_id = ${userId}) u`)
+  return row as Usage
+}
+
+/** Ends the live challenges of an address and purpose: the one that follows is the only one. */
+export async function endOthers(tx: Db, address: Address, purpose: EmailPurpose, now: Date): Promise<void> {
+  await tx.run(sql`
+    update email_challenges set ended_at = ${now}
+    where tenant_id = ${address.tenantId} and app_id = ${address.appId} and email_key = ${address.key}
+      and purpose = ${purpose} and ended_at is null and expires_at > ${now}`)
+}
+
+/** Inserts a challenge. */
+export async function insertChallenge(tx: Db, row: ChallengeRow): Promise<void> {
+  await tx.run(insertion('email_challenges', row))
+}
+
+/** The challenge of this id and purpose, if the key sees its app. */
+export function findChallenge(
+  db: Db,
+  scope: AppScope,
+  id: Id<'chl'>,
+  purpose: EmailPurpose,
+): Promise<ChallengeRow | undefined> {
+  return db.one<ChallengeRow>(
+    sql`select * from email_challenges where ${inScope(scope)} and id = ${id} and purpose = ${purpose}`,
+  )
+}
+
+/** Counts a wrong answer; with `ends`, it was the last one that was taken. */
+export async function countWrong(tx: Db, row: ChallengeRow, ends: boolean, now: Date): Promise<void> {
+  await tx.run(sql`
+    update email_challenges set wrong_answers = wrong_answers + 1, ended_at = case when ${ends} then ${now}::timestamptz end
+    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+}
+
+/** Ends a challenge that was answered. */
+export async function endChallenge(tx: Db, row: ChallengeRow, now: Date): Promise<void> {
+  await tx.run(sql`
+    update email_challenges set ended_at = ${now} where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+}
+
+/** The user who has an address, locked until the transaction ends. */
+export interface Holder {
+  id: Id<'usr'>
+  /** The address as the user has it. */
+  email: string
+  email_verified: boolean
+}
+
+/** Locks the user who has an address. */
+export function lockHolder(tx: Db, { tenantId, appId, key }: Address): Promise<Holder | undefined> {
+  return tx.one<Holder>(sql`
+    select id, email, email_verified from users
+    where tenant_id = ${tenantId} and app_id = ${appId} and email_key = ${key} for no key update`)
+}
+
+/** Whether nobody has ever been in an account, nor prepared a way into it. Its user is locked. */
+export async function isUntouched(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<boolean> {
+  const found = await tx.run(sql`
+    select from users u where u.tenant_id = ${tenantId} and u.id = ${userId}
+      and u.last_seen_at is null and not u.mfa_enabled and not u.guest
+      and not exists (select from passkeys p where p.tenant_id = u.tenant_id and p.user_id = u.id)
+      and not exists (select from identities i where i.tenant_id = u.tenant_id and i.user_id = u.id)`)
+  return found === 1
+}
+
+/** The user who has an address, and whether they sign in with it. */
+export interface Known {
+  id: Id<'usr'>
+  email: string
+}
+
+/** The user who has an address. */
+export function findHolder(db: Db, { tenantId, appId, key }: Address): Promise<Known | undefined> {
+  return db.one<Known>(
+    sql`select id, email from users where tenant_id = ${tenantId} and app_id = ${appId} and email_key = ${key}`,
+  )
+}
+
+const CHALLENGES_A_DELETION = 5_000
+
+/** Deletes a portion of the challenges that count for no limit any more. @returns whether there may be more */
+export async function deleteOldChallenges(db: Db): Promise<boolean> {
+  const gone = await db.run(sql`
+    delete from email_challenges where (tenant_id, id) in (
+      select tenant_id, id from email_challenges where created_at < now() - interval '25 hours' limit ${CHALLENGES_A_DELETION})`)
+  return gone === CHALLENGES_A_DELETION
+}

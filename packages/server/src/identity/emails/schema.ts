@@ -1,0 +1,43 @@
+import { z } from 'zod'
+import { Paging, Time, Times } from '../../platform/http/route.ts'
+import { EMAIL_LANGUAGES } from '../../tenancy/apps/schema.ts'
+
+/** What an email's code is for. */
+export const EMAIL_PURPOSES = ['sign_in', 'link'] as const
+export type EmailPurpose = (typeof EMAIL_PURPOSES)[number]
+
+export const EmailLanguage = z.enum(EMAIL_LANGUAGES)
+export type EmailLanguage = z.infer<typeof EmailLanguage>
+
+const Status = z.enum(['queued', 'sent', 'failed', 'skipped']).meta({
+  description:
+    '`sent`: the mail server or your server took it. `failed`: it was refused, or the code expired before it was taken. `skipped`: nobody gets it, because no user has the address and the app lets nobody sign up, or because it is a test address.',
+})
+
+/** An email in responses: everything but what it says. */
+export const SentEmail = z
+  .object({
+    id: z.string().meta({ example: 'eml_01jb2m7x9kq4t8v6w0r3s5y1zt' }),
+    appId: z.string(),
+    userId: z.string().nullable().meta({ description: 'Null if no user had the address yet.' }),
+    address: z.string().meta({ example: 'ada@example.com' }),
+    purpose: z.enum(EMAIL_PURPOSES).meta({ description: 'What its code is for.' }),
+    language: EmailLanguage,
+    status: Status,
+    attempts: z.int().meta({ description: 'How often sending it was tried.' }),
+    error: z
+      .string()
+      .nullable()
+      .meta({ description: 'Why the last attempt failed.', example: 'The mail server refused it: 550.' }),
+    sentAt: Time.nullable(),
+    ...Times,
+  })
+  .meta({ id: 'Email' })
+export type SentEmail = z.infer<typeof SentEmail>
+
+export const ListEmails = z.strictObject({
+  ...Paging,
+  status: Status.optional().meta({ description: 'Only emails with this status.' }),
+  app_id: z.string().optional().meta({ description: 'Only emails of this app.' }),
+})
+export type ListEmails = z.infer<typeof ListEmails>

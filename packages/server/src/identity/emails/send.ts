@@ -1,0 +1,99 @@
+import type { Deps } from '../../platform/deps.ts'
+import { open } from '../../platform/security/crypto.ts'
+import { signInSettings } from '../../tenancy/apps/service.ts'
+import type { ReadyEmail, Sender, SendOutcome } from './senders/sender.ts'
+import { createSmtpSender } from './senders/smtp.ts'
+import { createWebhookSender } from './senders/webhook.ts'
+import * as store from './store.ts'
+import { type EmailContent, renderEmail } from './template.ts'
+
+const EMAILS_AT_ONCE = 10
+/** Before each further attempt. The last ones come while the code is still valid. */
+const DELAYS_SECONDS = [5, 15, 45, 120, 180]
+
+/** What is sealed of an email. */
+export type SealedContent = Pick<EmailContent, 'code' | 'link'>
+
+/** The context of an email's sealed content: copied to another email, it does not open. */
+export const contentContext = (tenantId: string, id: string) => ['email', tenantId, id]
+
+/** Opens and writes out an email. */
+export async function readyEmail(deps: Deps, row: store.EmailRow): Promise<ReadyEmail> {
+  const sealed = row.content_sealed
+  if (sealed === null) throw new Error(`email ${row.id} has no content`)
+  const opened = (await open(deps.keys, sealed, contentContext(row.tenant_id, row.id))).toString()
+  const { name } = await signInSettings(deps, row.tenant_id, row.app_id)
+  const { purpose, language } = row
+  const content = { purpose, language, appName: name, ...(JSON.parse(opened) as SealedContent) }
+  return { row, content, rendered: renderEmail(content) }
+}
+
+/** The mail server or, in development, the mailbox page; null if there is neither. */
+export function operatorSends({ config }: Pick<Deps, 'config'>): 'smtp' | 'mailbox' | null {
+  if (config.smtp !== null && config.mailFrom !== null) return 'smtp'
+  return config.env === 'development' ? 'mailbox' : null
+}
+
+interface Senders {
+  webhook: Sender
+  operator: { send: Sender; keepsContent: boolean } | null
+}
+
+function createSenders(deps: Deps): Senders {
+  const webhook = createWebhookSender(deps)
+  const { smtp, mailFrom, env } = deps.config
+  const kind = operatorSends(deps)
+  if (kind === 'smtp' && smtp !== null && mailFrom !== null)
+    return { webhook, operator: { ...createSmtpSender(smtp, mailFrom, env), keepsContent: false } }
+  // The mailbox page reads it from the queue.
+  return { webhook, operator: kind === null ? null : { send: async () => ({ ok: true }), keepsContent: true } }
+}
+
+async function attempt(deps: Deps, senders: Senders, row: store.EmailRow): Promise<store.Outcome> {
+  if (row.expires_at <= deps.now())
+    return { status: 'failed', error: row.error ?? 'The code expired before it was sent.' }
+  let result: SendOutcome
+  let keepsContent = false
+  try {
+    const { email } = await signInSettings(deps, row.tenant_id, row.app_id)
+    if (email.sender === 'webhook') result = await senders.webhook(await readyEmail(deps, row))
+    else if (senders.operator === null) result = { ok: false, error: 'There is no mail server.', final: true }
+    else {
+      keepsContent = senders.operator.keepsContent
+      result = await senders.operator.send(await readyEmail(deps, row))
+    }
+  } catch (error) {
+    deps.log.error({ err: error, emailId: row.id }, 'an email could not be prepared')
+    result = { ok: false, error: 'Internal error.', final: false }
+  }
+  if (result.ok) return { status: 'sent', keepsContent }
+  const afterSeconds = DELAYS_SECONDS[row.attempts - 1]
+  if (result.final || afterSeconds === undefined) return { status: 'failed', error: result.error }
+  return { status: 'queued', error: result.error, afterSeconds }
+}
+
+/**
+ * Sends what is due, several at once: one step. An email whose worker dies is sent again, so that one may come twice.
+ * @returns the step, which says whether there may be more at once
+ */
+export function createSending(deps: Deps): () => Promise<boolean> {
+  let senders: Senders | undefined
+  return async () => {
+    const due = await store.takeDue(deps.db, EMAILS_AT_ONCE)
+    if (due.length === 0) return false
+    senders ??= createSenders(deps)
+    const open = senders
+    await Promise.all(
+      due.map(async (row) => {
+        const outcome = await attempt(deps, open, row)
+        if (outcome.status !== 'sent')
+          deps.log.warn(
+            { emailId: row.id, appId: row.app_id, error: outcome.error, status: outcome.status },
+            'an email was not sent',
+          )
+        await store.recordOutcome(deps.db, row, outcome, deps.now())
+      }),
+    )
+    return due.length === EMAILS_AT_ONCE
+  }
+}

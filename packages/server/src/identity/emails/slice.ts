@@ -1,0 +1,15 @@
+import { detached, hourly } from '../../platform/maintenance.ts'
+import type { Slice } from '../../platform/slice.ts'
+import { mailboxPages } from './mailbox.ts'
+import { emailRoutes } from './routes.ts'
+import { createSending } from './send.ts'
+import { EMAIL_ERRORS } from './service.ts'
+import { deleteOldEmails } from './store.ts'
+
+/** The queue of emails. */
+export const emailSlice: Slice = {
+  routes: emailRoutes,
+  plainRoutes: mailboxPages,
+  errors: EMAIL_ERRORS,
+  tasks: (deps) => [detached(deps, createSending(deps)), hourly((db) => deleteOldEmails(db, deps.config.retentionMs))],
+}
