@@ -1,5 +1,6 @@
 import type { Calls, RequestOptions } from '../http.ts'
 import type {
+  Email,
   EmailChallenge,
   Identity,
   LoggedOut,
@@ -157,5 +158,14 @@ export function authOf(calls: Calls) {
     /** Ends the current session; with `everywhere`, all sessions of the current user. */
     logOut: (body: Body<'/auth/logout', 'post'> = {}, options?: RequestOptions): Promise<LoggedOut> =>
       one('post', '/auth/logout', { body }, options),
+  }
+}
+
+/** Calls of emails. Every method may also throw what any call does: see `HalfkeyError`. */
+export function emailsOf({ list }: Calls) {
+  return {
+    /** Lists emails that were sent or could not be sent, newest first, without what they say. Scope `emails:read`. */
+    list: (query?: Query<'/emails', 'get'>, options?: RequestOptions): List<Email> =>
+      list('/emails', {}, query, options),
   }
 }

@@ -33,8 +33,9 @@ export const SCOPE_GROUPS: readonly ScopeGroup[] = [
   },
   {
     label: 'Sign-in',
-    about: 'Passkey and messenger sign-in on your own pages.',
+    about: 'Sign-in by passkey, messenger, email or your own login on your own pages.',
     levels: [{ scope: 'auth:write', label: 'Write' }],
+    extra: { scope: 'emails:read', label: 'Emails', about: 'See which emails were sent, without their codes.' },
   },
   { label: 'Guests', about: 'Sessions without an account.', levels: levelsOf('guests') },
   { label: 'Wallets', about: 'Wallets, custody, transactions.', levels: levelsOf('wallets') },

@@ -11,7 +11,7 @@ import { fail } from './errors.ts'
 import * as store from './store.ts'
 
 /** The address as an identity of its user: the proof that they have shown it here. */
-export const accountOf = ({ tenant_id, app_id, email_key }: store.ChallengeRow): Account => ({
+const accountOf = ({ tenant_id, app_id, email_key }: store.ChallengeRow): Account => ({
   tenantId: tenant_id,
   appId: app_id,
   provider: 'email',

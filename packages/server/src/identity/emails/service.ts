@@ -9,7 +9,7 @@ import type { EmailLanguage, EmailPurpose, ListEmails, SentEmail } from './schem
 import { contentContext, operatorSends, type SealedContent } from './send.ts'
 import * as store from './store.ts'
 
-export { setUser as setEmailUser } from './store.ts'
+export { deleteOldEmails, setUser as setEmailUser } from './store.ts'
 export { CODE_MINUTES } from './template.ts'
 
 export const EMAIL_ERRORS = {

@@ -3,8 +3,7 @@ import type { Slice } from '../../platform/slice.ts'
 import { mailboxPages } from './mailbox.ts'
 import { emailRoutes } from './routes.ts'
 import { createSending } from './send.ts'
-import { EMAIL_ERRORS } from './service.ts'
-import { deleteOldEmails } from './store.ts'
+import { deleteOldEmails, EMAIL_ERRORS } from './service.ts'
 
 /** The queue of emails. */
 export const emailSlice: Slice = {
