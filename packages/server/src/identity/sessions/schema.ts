@@ -30,7 +30,8 @@ export const Session = z
     appId: z.string(),
     current: z.boolean().meta({ description: 'Whether this call was made in this session.' }),
     methods: z.array(z.string()).meta({
-      description: 'How the user signed in: names of RFC 8176, `guest`, `messenger` and `email`.',
+      description:
+        'How the user signed in: names of RFC 8176, `guest`, `messenger`, `email`, and `exchange` for a token of a trusted issuer.',
       example: ['hwk', 'user'],
     }),
     status: z.enum(['active', 'revoked', 'expired']),
