@@ -21,12 +21,19 @@ const transfer = ({ contractId }: Holding, receiver: string, units: bigint): Com
 
 /**
  * Transfers of exactly `units`: from the smallest holding that is enough, or else from the largest ones together, so that
- * as few contracts as possible are used. Null if all that one call can use are not enough.
+ * as few contracts as possible are used. Null if all that one call can use are not enough, or if several would be needed
+ * and `maySplit` is false.
  */
-export function chooseTransfers(holdings: readonly Holding[], receiver: string, units: bigint): Command[] | null {
+export function chooseTransfers(
+  holdings: readonly Holding[],
+  receiver: string,
+  units: bigint,
+  maySplit = true,
+): Command[] | null {
   const sorted = [...holdings].sort((a, b) => (unitsOf(a) < unitsOf(b) ? -1 : unitsOf(a) > unitsOf(b) ? 1 : 0))
   const enough = sorted.find((one) => unitsOf(one) >= units)
   if (enough !== undefined) return [transfer(enough, receiver, units)]
+  if (!maySplit) return null
   const commands: Command[] = []
   let left = units
   for (const holding of sorted.reverse().slice(0, COMMANDS_MAX)) {

@@ -69,11 +69,23 @@ export function derivedCommandId({ to, amount, asset }: Payment, reference = '')
 export const samePayment = (a: Payment, b: Payment): boolean =>
   a.to === b.to && a.amount === b.amount && a.asset.issuer === b.asset.issuer && a.asset.symbol === b.asset.symbol
 
+/**
+ * Whether a payment may be made of several transfers. A policy that limits the amount of each transfer means the payment:
+ * in parts, a larger one would pass.
+ */
+function maySplit({ policy }: OwnDelegatedSession): boolean {
+  const rules = [...policy.allow, ...(policy.deny ?? [])]
+  return !rules.some(
+    ({ templateId, where = [] }) => templateId === 'Token:Holding' && where.some(({ path }) => path === 'amount'),
+  )
+}
+
 /** The transfers that make a payment now, or why there are none. @throws HalfkeyError */
 export async function transfersOf(agent: Agent, payment: Payment): Promise<Command[] | Refusal> {
   const { holdings, complete } = await agent.holdings(payment.asset)
   const units = parseAmount(payment.amount) ?? 0n
-  const commands = chooseTransfers(holdings, payment.to, units)
+  const inParts = maySplit(await agent.known())
+  const commands = chooseTransfers(holdings, payment.to, units, inParts)
   if (commands !== null) return commands
   const held = sumOf(holdings)
   const short = held < units && complete
@@ -81,7 +93,9 @@ export async function transfersOf(agent: Agent, payment: Payment): Promise<Comma
     code: short ? 'insufficient_holdings' : 'holdings_scattered',
     message: short
       ? 'The wallet holds less of this asset than the payment needs.'
-      : 'The wallet holds enough, but in so many parts that one transaction cannot use them. Pay less at once.',
+      : inParts
+        ? 'The wallet holds enough, but in so many parts that one transaction cannot use them. Pay less at once.'
+        : 'No single holding is enough, and the policy limits the amount of a transfer, so a payment is not split. Merge holdings first, if the policy allows it.',
     asset: payment.asset,
     asked: payment.amount,
     remaining: formatAmount(held),

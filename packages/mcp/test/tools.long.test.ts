@@ -164,6 +164,30 @@ describe('payment_send', () => {
     expect(data.refusal).toMatchObject({ code: 'insufficient_holdings', asked: '6.1', remaining: '1.5' })
   })
 
+  test('is not split where the policy limits the amount of a transfer: in parts a larger payment would pass', async () => {
+    const tenant = await service.newTenant()
+    const ada = await newHolder(tenant)
+    for (const amount of ['5', '5']) await ada.receive(amount)
+    const where = [{ path: 'amount', op: 'lte', value: '5' }]
+    const allow = [{ templateId: 'Token:Holding', choices: ['Transfer'], where }]
+    const session = await newSession(service, tenant, ada, { policy: { ...transfers(ada, '100'), allow } })
+    const agent = await connect({ env: envOf(service.url, session) })
+    for (const name of ['payment_send', 'payment_check'])
+      expect((await agent.call(name, pay('8'))).data.refusal).toMatchObject({ code: 'holdings_scattered' })
+    expect(await completed(tenant)).toBe(0)
+    expect((await agent.call('payment_send', pay('5'))).data.paid).toBe(true)
+  })
+
+  test('reads no holdings, and so pays nothing, where the policy lets it read none', async () => {
+    const { agent } = await begun((ada) => ({ ...transfers(ada, '10'), query: { templateIds: ['Note:Note'] } }))
+    for (const [name, args] of [
+      ['wallet_holdings', {}],
+      ['payment_check', pay('3')],
+      ['payment_send', pay('3')],
+    ] as const)
+      expect((await agent.call(name, args)).data.refusal).toMatchObject({ code: 'policy_denied', rule: 'query' })
+  })
+
   test('beyond the cap: says which rule, what is left and what would be allowed, and pays nothing', async () => {
     const { tenant, agent } = await begun()
     await agent.call('payment_send', pay('3'))

@@ -265,19 +265,22 @@ export interface SessionsWallet {
   walletId: Id<'wal'>
 }
 
-/** Revokes at most `limit` active sessions of a wallet. @returns their new rows */
+/**
+ * Revokes at most `limit` active sessions of a wallet. One that has expired and is not swept is revoked too: to a process
+ * whose clock is behind it may still be active. @returns their new rows
+ */
 export function revokeActive(tx: Db, now: Date, of: SessionsWallet, limit: number): Promise<SessionRow[]> {
   return tx.query<SessionRow>(sql`
     with active as (
       select tenant_id, id from delegated_sessions
-      where tenant_id = ${of.tenantId} and wallet_id = ${of.walletId} and status = 'active' and expires_at > ${now}
+      where tenant_id = ${of.tenantId} and wallet_id = ${of.walletId} and status = 'active'
       order by id limit ${limit} for update)
     update delegated_sessions s set version = version + 1, status = 'revoked', revoked_at = ${now}, updated_at = ${now} from active
     where s.tenant_id = active.tenant_id and s.id = active.id returning s.*`)
 }
 
 /**
- * Revokes active sessions of an app, at most `limit` of those whose id is greater than `after`, in the order of their ids.
+ * The same for an app: at most `limit` of those whose id is greater than `after`, in the order of their ids.
  * @returns their new rows
  */
 export function revokeActiveOfApp(
@@ -289,7 +292,7 @@ export function revokeActiveOfApp(
   return tx.query<SessionRow>(sql`
     with active as (
       select tenant_id, id from delegated_sessions
-      where tenant_id = ${tenantId} and app_id = ${appId} and status = 'active' and expires_at > ${now} and id > ${after}
+      where tenant_id = ${tenantId} and app_id = ${appId} and status = 'active' and id > ${after}
       order by id limit ${limit} for update)
     update delegated_sessions s set version = version + 1, status = 'revoked', revoked_at = ${now}, updated_at = ${now} from active
     where s.tenant_id = active.tenant_id and s.id = active.id returning s.*`)

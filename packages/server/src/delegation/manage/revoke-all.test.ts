@@ -108,6 +108,25 @@ describe('revoking all sessions of a wallet', () => {
     expect(await statusOf(tenant, later)).toBe('active')
   })
 
+  test('ends a session that has only just expired too: to a process whose clock is behind it is active', async () => {
+    const tenant = await service.newTenant()
+    const ada = await newHolder(tenant)
+    const sessions = await Promise.all(
+      many(2, () => newSession(service, tenant, ada, { policy, expiresInSeconds: 60 })),
+    )
+    service.advance(61_000)
+    expect(await statusOf(tenant, sessions[0] as Session)).toBe('expired')
+    expect(expectStatus(await tenant.post(ofWallet(ada)), 200).revoked).toBe(2)
+    service.advance(-61_000)
+    for (const session of sessions)
+      expectError(await session.execute({ commands: [note(ada)] }), 410, 'delegated_session_revoked')
+    const later = await newSession(service, tenant, ada, { policy, expiresInSeconds: 60 })
+    service.advance(61_000)
+    expect(expectStatus(await tenant.post(ofApp(tenant.appId)), 200).revoked).toBe(1)
+    service.advance(-61_000)
+    expectError(await later.execute({ commands: [note(ada)] }), 410, 'delegated_session_revoked')
+  })
+
   test('a session that is created meanwhile is not answered before all have ended, and is then a new one', async () => {
     const tenant = await service.newTenant()
     const ada = await newHolder(tenant)
