@@ -8,6 +8,8 @@ import { type ChainEntry, hashEntry, headMessage, isSignedHead, type LedgerHead 
 import * as store from './store.ts'
 
 const UPDATES_A_TURN = 1_000
+/** Longer than it takes from the number of an update to its commit. */
+const QUIET_MS = 5 * 60_000
 
 type Following = Pick<Deps, 'keys' | 'now' | 'log'>
 
@@ -53,7 +55,10 @@ async function chainSome(tx: Db, deps: Following, tenantId: Id<'ten'>, signer: P
   const head = await headOf(tx, tenantId, signer, began)
   const updates = await store.unchained(tx, tenantId, head, UPDATES_A_TURN)
   const last = updates.at(-1)
-  if (last === undefined) return false
+  if (last === undefined) {
+    await store.settlePlace(tx, tenantId)
+    return false
+  }
   if (began === null) await store.beginChain(tx, tenantId, now)
   const entries = chain(tenantId, head, updates)
   await store.insertEntries(tx, tenantId, entries)
@@ -77,19 +82,17 @@ async function followTenant(db: Db, deps: Following, tenantId: Id<'ten'>): Promi
 
 /**
  * Brings the chains of all tenants' updates up to date. It runs behind the transactions, so that none waits for another.
- * Nothing is asked of the tenants while no update was made anywhere.
+ * The tenants are not looked through again once no number was taken for `QUIET_MS` and nothing was left.
  */
 export function createLedgerFollower(deps: Following): MaintenanceTask {
-  let readTo = -1
+  let seen = { made: -1, at: 0, isDone: false }
   return async (db) => {
     const made = await store.lastOffset(db)
-    if (made === readTo) return false
+    if (made !== seen.made) seen = { made, at: performance.now(), isDone: false }
+    if (seen.isDone) return false
     const tenants = await store.tenantsBehind(db, TENANTS_A_ROUND)
-    const more = await workForTenants(tenants, 'the chain could not be continued', (tenantId) =>
-      followTenant(db, deps, tenantId),
-    )
-    // Numbers are taken before their updates are committed: once more, until nothing new is found.
-    if (tenants.length === 0 && made === (await store.lastOffset(db))) readTo = made
-    return more
+    const isQuiet = tenants.length === 0 && performance.now() - seen.at > QUIET_MS
+    if (isQuiet && !(await store.isBehind(db))) seen.isDone = true
+    return workForTenants(tenants, 'the chain could not be continued', (tenantId) => followTenant(db, deps, tenantId))
   }
 }

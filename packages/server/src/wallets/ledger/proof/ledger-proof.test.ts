@@ -80,6 +80,24 @@ describe('the chain', () => {
     }
   })
 
+  test('goes on after the database was moved to a server whose transactions are numbered lower', async () => {
+    const scene = await begun()
+    await sqlOf(scene, "update ledger_heads set read_xid = '9000000000000000000' where tenant_id = $1")
+    await scene.ada.run(note(scene.ada, 'after'))
+    await chained(scene, 11)
+    await sqlOf(scene, "update ledger_heads set read_xid = '9000000000000000000' where tenant_id = $1")
+    await eventually('the place is one of this server', async () => {
+      const [row] = await sqlOf(
+        scene,
+        "select read_xid < '9000000000000000000' as here from ledger_heads where tenant_id = $1",
+      )
+      return (row as { here: boolean }).here
+    })
+    await scene.ada.run(note(scene.ada, 'at last'))
+    await chained(scene, 12)
+    expect((await verify(scene)).err).toBe('')
+  })
+
   test('has each of many concurrent updates once', async () => {
     const scene = await begun()
     await Promise.all(Array.from({ length: 40 }, (_, n) => scene.ada.run(note(scene.ada, `note ${n}`))))

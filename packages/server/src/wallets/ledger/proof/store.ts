@@ -1,4 +1,4 @@
-import { type Db, isoTime, sql } from '../../../platform/db/db.ts'
+import { type Db, isoTime, type Sql, sql } from '../../../platform/db/db.ts'
 import type { Id } from '../../../platform/ids.ts'
 import type { Arguments } from '../../../platform/ports/ledger.ts'
 import type { Definition } from '../embedded/declared-template.ts'
@@ -10,9 +10,12 @@ export interface ReadPlace {
   readOffset: number
 }
 
+/** A place that was read on another server, before the database was moved, is greater than any here: all is read again. */
+const READ_XID = sql`case when read_xid < pg_snapshot_xmax(pg_current_snapshot()) then read_xid else '0'::xid8 end`
+
 const HEAD = sql`
   seq, encode(hash, 'hex') as hash, ${isoTime(sql`signed_at`)} as "signedAt", encode(signature, 'hex') as signature,
-  read_xid::text as "readXid", read_offset as "readOffset"`
+  (${READ_XID})::text as "readXid", read_offset as "readOffset"`
 
 /** The tenant's head; undefined if there is none. */
 export function findHead(db: Db, tenantId: Id<'ten'>): Promise<(LedgerHead & ReadPlace) | undefined> {
@@ -24,16 +27,25 @@ export async function lastOffset(db: Db): Promise<number> {
   return (await db.one<{ n: number }>(sql`select last_value as n from ledger_offsets`))?.n ?? 0
 }
 
-/** Tenants with updates that were not read yet, at most `limit`. One probe of an index for each tenant. */
+/** Tenants with updates that were not read yet. One probe of an index for each tenant. */
+const behind = (which: Sql, limit: number) => sql`
+  select t.id from tenants t left join ledger_heads h on h.tenant_id = t.id
+  where exists (
+    select from ledger_updates u
+    where u.tenant_id = t.id and (u.xid, u."offset") > (coalesce(${READ_XID}, '0'::xid8), coalesce(h.read_offset, 0))
+      and ${which})
+  limit ${limit}`
+
+/** Tenants with updates that can be read and were not, at most `limit`. */
 export async function tenantsBehind(db: Db, limit: number): Promise<Id<'ten'>[]> {
-  const rows = await db.query<{ id: Id<'ten'> }>(sql`
-    select t.id from tenants t left join ledger_heads h on h.tenant_id = t.id
-    where exists (
-      select from ledger_updates u
-      where u.tenant_id = t.id and (u.xid, u."offset") > (coalesce(h.read_xid, '0'::xid8), coalesce(h.read_offset, 0))
-        and u.xid < pg_snapshot_xmin(pg_current_snapshot()))
-    limit ${limit}`)
+  const isSettled = sql`u.xid < pg_snapshot_xmin(pg_current_snapshot())`
+  const rows = await db.query<{ id: Id<'ten'> }>(behind(isSettled, limit))
   return rows.map(({ id }) => id)
+}
+
+/** Whether there is any update that was not read, even one that an older open transaction keeps from being read yet. */
+export async function isBehind(db: Db): Promise<boolean> {
+  return (await db.one(behind(sql`true`, 1))) !== undefined
 }
 
 /** When the tenant's chain began, null for never; locked, so that one process at a time continues it. Undefined: locked. */
@@ -82,6 +94,13 @@ export async function writeHead(tx: Db, tenantId: Id<'ten'>, head: LedgerHead & 
       ${head.signedAt}, ${head.readXid}::xid8, ${head.readOffset})
     on conflict (tenant_id) do update set seq = excluded.seq, hash = excluded.hash, signature = excluded.signature,
       signed_at = excluded.signed_at, read_xid = excluded.read_xid, read_offset = excluded.read_offset`)
+}
+
+/** Marks that there is nothing left to read up to now, where the stored place was of another server. */
+export async function settlePlace(tx: Db, tenantId: Id<'ten'>): Promise<void> {
+  await tx.run(sql`
+    update ledger_heads set read_xid = pg_snapshot_xmin(pg_current_snapshot()), read_offset = -1
+    where tenant_id = ${tenantId} and read_xid >= pg_snapshot_xmax(pg_current_snapshot())`)
 }
 
 /** A page of the chain. */
