@@ -137,6 +137,8 @@ export interface ChainCheckOptions {
   publicKey: Buffer
   /** A head that was noted earlier: the only thing that shows that a chain was cut off together with its signed head. */
   noted: ChainPlace | null
+  /** Whether the tenant is so new that it need not have a head. */
+  mayBeEmpty: boolean
 }
 
 /** The fault that entries between two numbers, both included, are missing. */
@@ -172,7 +174,9 @@ function checkNoted({ noted }: ChainCheckOptions, record: AuditRecord): void {
 
 function checkHead(options: ChainCheckOptions, last: AuditRecord | null, head: SignedHead | null): void {
   if (head === null) {
-    if (last === null) return
+    if (last === null && options.mayBeEmpty) return
+    if (last === null)
+      throw new AuditFault('The log has no entries and no signed head: they were removed, or never written.')
     throw new AuditFault(`${nameOf(last)} is the last entry, but no signed head confirms it.`)
   }
   if (!isSignedHead(options.publicKey, options.tenantId, head))

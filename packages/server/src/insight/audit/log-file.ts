@@ -89,7 +89,7 @@ export async function verifyFile(
     const line = { number, text: bytes.toString('utf8') }
     if (check === undefined) {
       const { tenantId, publicKey } = parse(Header, line, `the header of an audit log in the format ${FORMAT}`, '')
-      check = checkChain({ tenantId, publicKey: Buffer.from(publicKey, 'hex'), noted })
+      check = checkChain({ tenantId, publicKey: Buffer.from(publicKey, 'hex'), noted, mayBeEmpty: false })
     } else if (log !== undefined) throw new AuditFault(`Line ${number} is after the log's end.`)
     else if (isEnd(line.text)) log = check.end(parse(End, line, 'a signed head', last).head)
     else {

@@ -76,7 +76,12 @@ async function erase(tx: Db, tenantId: Id<'ten'>, acts: readonly NewAct[]): Prom
  */
 async function placeOf(tx: Db, tenantId: Id<'ten'>, signer: NodeSigner): Promise<ChainPlace> {
   const head = await store.lockHead(tx, tenantId)
-  if (head === null) return { seq: 0, hash: null }
+  if (head === null) {
+    if (!(await store.hasBegun(tx, tenantId))) return { seq: 0, hash: null }
+    throw new Error(
+      `the audit log of ${tenantId} cannot continue: its head is gone. Run: halfkey audit verify --tenant ${tenantId}`,
+    )
+  }
   if (!isSignedHead(signer.publicKey, tenantId, head))
     throw new Error(
       `the audit log of ${tenantId} cannot continue: its head was altered. Run: halfkey audit verify --tenant ${tenantId}`,

@@ -1,4 +1,5 @@
 import { and, type Db, isoTime, type Sql, sql, unprepared } from '../../platform/db/db.ts'
+import { EVENT_TYPES } from '../../platform/events/event-catalogue.ts'
 import { type Id, isId } from '../../platform/ids.ts'
 import type { AuditOnlyRow } from './act.ts'
 import type { AuditRecord, SignedHead } from './chain.ts'
@@ -219,6 +220,45 @@ export async function listEntries(
 /** The number of entries in the table, which may differ from the head's. */
 export function countAll(db: Db, tenantId: Id<'ten'>): Promise<number> {
   return countRows(db, sql`tenant_id = ${tenantId}`)
+}
+
+/** Whether a log was begun before: it has entries, or events were processed for it. Then it must have a head. */
+export async function hasBegun(tx: Db, tenantId: Id<'ten'>): Promise<boolean> {
+  const row = await tx.one<{ begun: boolean }>(sql`
+    select exists (select from audit_entries where tenant_id = ${tenantId})
+      or exists (select from feed_cursors where tenant_id = ${tenantId} and follower = 'audit' and seq > 0) as begun`)
+  return row?.begun === true
+}
+
+/** Whether a tenant was created after a time, or waits for its first entry. */
+export async function isNew(tx: Db, tenantId: Id<'ten'>, since: Date): Promise<boolean> {
+  const row = await tx.one(sql`
+    select from tenants where id = ${tenantId} and (created_at > ${since}
+      or exists (select from audit_only_entries where tenant_id = ${tenantId} and action = 'tenant.created'))`)
+  return row !== undefined && !(await hasBegun(tx, tenantId))
+}
+
+/** The first event that is kept, that the log has passed, and that has no entry. */
+export function findUnrecorded(tx: Db, tenantId: Id<'ten'>): Promise<{ id: string; type: string } | undefined> {
+  return tx.one<{ id: string; type: string }>(
+    unprepared(sql`
+      select e.id, e.type from feed_cursors c
+      join feed f on f.tenant_id = c.tenant_id and f.seq <= c.seq
+      join events e on e.tenant_id = f.tenant_id and e.id = f.event_id
+      where c.tenant_id = ${tenantId} and c.follower = 'audit' and e.type = any(${EVENT_TYPES}::text[])
+        and (e.context -> 'custom') is null
+        and not exists (select from audit_entries a where a.tenant_id = e.tenant_id and a.event_id = e.id)
+      order by f.seq limit 1`),
+  )
+}
+
+/** An event that has more than one entry. */
+export function findRepeated(tx: Db, tenantId: Id<'ten'>): Promise<{ eventId: string } | undefined> {
+  return tx.one<{ eventId: string }>(
+    unprepared(sql`
+      select event_id as "eventId" from audit_entries where tenant_id = ${tenantId} and event_id is not null
+      group by event_id having count(*) > 1 order by 1 limit 1`),
+  )
 }
 
 /** An entry. `fitsEvent`: its event, where it is still kept, has this type, app and time. */

@@ -15,6 +15,8 @@ import { headerLine, type Watcher } from './log-file.ts'
 import * as store from './store.ts'
 
 const PORTION = 1_000
+/** How long after its creation a tenant may have no head: the worker writes its first entry within about a second. */
+const NEW_MS = 60_000
 
 /** The public key of the tenant's private key. The column with the public key could have been altered. @throws AuditFault */
 async function trustedKey(tx: Db, deps: Deps, tenantId: Id<'ten'>): Promise<Buffer> {
@@ -39,6 +41,17 @@ async function* records(tx: Db, tenantId: Id<'ten'>): AsyncGenerator<store.Check
     if (portion.length < PORTION) return
     after = portion.at(-1)?.seq as number
   }
+}
+
+/** Every event that is still kept, and that the log has passed, has one entry. @throws AuditFault */
+async function requireRecorded(tx: Db, tenantId: Id<'ten'>): Promise<void> {
+  const unrecorded = await store.findUnrecorded(tx, tenantId)
+  if (unrecorded !== undefined)
+    throw new AuditFault(
+      `The event ${unrecorded.id} (${unrecorded.type}) has no entry, although the log has passed it: its entry was removed, or the event was inserted.`,
+    )
+  const repeated = await store.findRepeated(tx, tenantId)
+  if (repeated !== undefined) throw new AuditFault(`The event ${repeated.eventId} has several entries.`)
 }
 
 /** A log as it is at one moment, before its entries are read. */
@@ -72,7 +85,8 @@ export function verifyLog(
   watcher: Watcher,
 ): Promise<WholeLog> {
   return reading(deps, tenantId, watcher, async ({ tx, publicKey, head }) => {
-    const check = checkChain({ tenantId, publicKey, noted })
+    const mayBeEmpty = await store.isNew(tx, tenantId, new Date(deps.now().getTime() - NEW_MS))
+    const check = checkChain({ tenantId, publicKey, noted, mayBeEmpty })
     let unlike: AuditRecord | null = null
     for await (const portion of records(tx, tenantId)) {
       for (const { fitsEvent, ...record } of portion) {
@@ -85,6 +99,7 @@ export function verifyLog(
     // The chain is unaltered, so it is the event that changed.
     if (unlike !== null)
       throw new AuditFault(`The event ${unlike.eventId} was altered: it does not match ${nameOf(unlike)}.`)
+    await requireRecorded(tx, tenantId)
     return log
   })
 }

@@ -326,6 +326,12 @@ describe('whoever can write to the database and has no key-encryption key', () =
        from jsonb_populate_record(null::audit_heads, $2) o where h.tenant_id = $1`,
       [tenant.tenantId, JSON.stringify(await headAs(old))],
     )
+    // The event is still kept, and shows it.
+    expect((await verify(tenant)).err).toMatch(/The event evt_\w+ \(user.created\) has no entry/)
+    await service.sql(
+      'delete from events e where tenant_id = $1 and not exists (select from audit_entries a where a.event_id = e.id)',
+      [tenant.tenantId],
+    )
     expect((await verify(tenant)).exitCode).toBe(0)
     const cut = await verify(tenant, '--head', noted)
     expect([cut.exitCode, cut.err]).toEqual([1, expect.stringContaining(`entry ${noted.split(':')[0]} is missing`)])
@@ -346,6 +352,35 @@ describe('whoever can write to the database and has no key-encryption key', () =
       ]),
     )
   }
+
+  test('cannot empty a log, and have it begun anew', async () => {
+    const tenant = await newLog()
+    const { tenantId } = tenant
+    for (const table of ['audit_entries', 'audit_heads'])
+      await service.sql(`delete from ${table} where tenant_id = $1`, [tenantId])
+    expect((await verify(tenant)).err).toContain('no entries and no signed head')
+    await tenant.post('/users', {})
+    const told = `the audit log of ${tenantId} cannot continue: its head is gone`
+    await eventually('it is told of', async () => service.logs().includes(told))
+    expect((await tenant.get('/audit-log')).body.total).toBe(0)
+    // A file of it says the same, and without the entries a row for a head does not help.
+    expect((await halfkey('audit', 'verify', '--file', await exported(tenant))).err).toContain('no signed head')
+    await service.sql("insert into audit_heads (tenant_id, seq, hash) values ($1, 0, '')", [tenantId])
+    expect((await verify(tenant)).err).toContain('no entries and no signed head')
+    await service.sql('delete from feed_cursors where tenant_id = $1', [tenantId])
+    await eventually('all events are recorded again', async () => (await tenant.get('/audit-log')).body.total > 5)
+  })
+
+  test('cannot remove an entry that an event tells of, nor record one twice', async () => {
+    const tenant = await newLog()
+    const { tenantId } = tenant
+    const before = await service.sql<{ seq: number }>('select seq from feed_cursors where tenant_id = $1', [tenantId])
+    expect(before.length).toBeGreaterThan(0)
+    await service.sql("update feed_cursors set seq = 0 where tenant_id = $1 and follower = 'audit'", [tenantId])
+    const { total } = (await tenant.get('/audit-log')).body
+    await eventually('they are recorded again', async () => (await tenant.get('/audit-log')).body.total > total)
+    await eventually('it is found', async () => /has several entries/.test((await verify(tenant)).err))
+  })
 
   test('cannot change what stood there when a head was noted', async () => {
     const tenant = await newLog()
