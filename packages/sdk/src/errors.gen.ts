@@ -166,6 +166,8 @@ export interface ApiErrors {
   rate_limited: 429
   /** This call needs a sign-in within the last five minutes. Sign in again. */
   reauthentication_required: 403
+  /** A stored record that this call depends on was changed by something other than Halfkey. Nothing was done. */
+  record_tampered: 500
   /** This resharing was not confirmed in time. The old shares still work. Start again. */
   reshare_expired: 410
   /** The sealed data could not be opened. Read GET /mpc/config again and seal it again. */

@@ -88,6 +88,8 @@ export interface EventData {
   'custom_domain.removed': { domainId: string; domain: string }
   /** The tenant's settings were changed. */
   'tenant.updated': { tenantId: string; changed: string[] }
+  /** A stored record was changed by something other than Halfkey, and was refused. */
+  'record.tampered': { record: string; recordId: string }
   /** A test event, sent on request to one webhook. */
   'webhook.test': { webhookId: string; message: string }
   /** A webhook failed for too long and was disabled. */

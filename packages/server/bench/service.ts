@@ -1,8 +1,9 @@
 // The service under test as a child process, on an embedded PostgreSQL in a temporary folder.
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { chmodSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import pg from 'pg'
 import { type EmbeddedDatabase, openEmbedded } from '../src/platform/db/embedded/embedded.ts'
 import { newApiKey } from '../src/platform/security/api-key.ts'
@@ -127,6 +128,8 @@ export interface Bed {
   /** With BENCH_SAMPLE=1, samples PostgreSQL's backends until the answer is called. */
   sample(): Promise<() => Promise<void>>
   start(settings?: Record<string, string>): Promise<Service>
+  /** Gives rows that were written by `sql` their MACs. */
+  sealRecords(): Promise<void>
   /** Warnings and errors that the services logged, by text. */
   complaints(): Record<string, number>
   close(): Promise<void>
@@ -163,6 +166,10 @@ export async function openBed(): Promise<Bed> {
       }
       services.add(service)
       return service
+    },
+    async sealRecords() {
+      const env = environment({ HALFKEY_DATA_DIR: dataDir })
+      await promisify(execFile)(process.execPath, [MAIN, 'records', 'enforce', '--accept-missing'], { env })
     },
     complaints: () => complaintsIn(join(folder.path, 'service.log')),
     async close() {

@@ -95,6 +95,7 @@ export async function preparePasskeys(bed: Bed, tenant: Stage['tenant'], n: numb
       passkeys.map((each) => each.coseKey),
     ],
   )
+  await bed.sealRecords()
   await bed.sql('vacuum analyze users')
   await bed.sql('vacuum analyze passkeys')
   await bed.checkpoint()

@@ -55,6 +55,8 @@ export const WHEN: Record<EventType, string> = {
   'custom_domain.failed': 'When the daily look has not found it for 72 hours. The domain counts no more from then on.',
   'custom_domain.removed': 'By `DELETE /custom-domains`.',
   'tenant.updated': 'By `PATCH /tenant` that changes something.',
+  'record.tampered':
+    'When a record is read whose MAC is wrong or missing, or which is older than one that this process has seen. At most once a minute for each record and process. `record` is its kind, `recordId` its id. Look who can write to the database: only Halfkey’s own role needs to.',
   'webhook.test': 'By `POST /webhooks/:id/test`, to that webhook alone. It is not in the feed.',
   'webhook.disabled': 'When every delivery has failed for five days. The other webhooks get it.',
   'webhook.failing':

@@ -40,6 +40,7 @@ import { openApiDocument } from './platform/http/openapi.ts'
 import { createCompressed } from './platform/http/pages/compressed.ts'
 import type { Entrance, PlainRoute, Route } from './platform/http/route.ts'
 import { detached, type MaintenanceTask } from './platform/maintenance.ts'
+import type { RecordKind } from './platform/security/records/kind.ts'
 import type { Slice } from './platform/slice.ts'
 import { VERSION } from './platform/version.ts'
 import { apiKeySlice } from './tenancy/api-keys/slice.ts'
@@ -106,6 +107,9 @@ export function routesOf(config: Config): readonly Route[] {
 export const errors: ErrorTable = Object.assign({}, ...slices.map((slice) => slice.errors))
 
 const appDeletions = slices.flatMap((slice) => slice.hooks?.appDeleted ?? [])
+
+/** The kinds of records with MACs, of all tables. */
+export const recordKinds: readonly RecordKind[] = slices.flatMap((slice) => slice.records ?? [])
 
 /** What higher slices do in the transactions of lower ones: one slice answers each, and several the deletion of an app. */
 export const hooks: Hooks = {

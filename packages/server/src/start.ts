@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { entrancesOf, followerNames, hooks, maintenanceTasks, plainRoutes, routesOf } from './app.ts'
+import { entrancesOf, followerNames, hooks, maintenanceTasks, plainRoutes, recordKinds, routesOf } from './app.ts'
 import { ASYNC_COMMIT_SETTINGS, createWorker, ENGINE_SETTINGS, type Worker } from './delivery/engine/worker.ts'
 import { createLink, FIRST_LINK_HOURS } from './operations/dashboard/link.ts'
 import { healthProbes } from './operations/health/routes.ts'
@@ -29,9 +29,13 @@ import { noteRunningService } from './platform/running-service.ts'
 import { createAuthenticator } from './platform/security/authenticator.ts'
 import { identityKey } from './platform/security/identity-key.ts'
 import { openKeyFile } from './platform/security/key-provider.ts'
+import { createEnforcement } from './platform/security/records/enforcement.ts'
+import { forReplica, type RecordKeeper } from './platform/security/records/keeper.ts'
+import { createRecordKeeper } from './platform/security/records/records.ts'
 import { createRevocations } from './platform/security/revocations.ts'
 import { createSigningKeys } from './platform/security/signing-keys.ts'
 import { createThreads } from './platform/security/threshold/threads.ts'
+import { startRecords } from './start-records.ts'
 import { defaultApp } from './tenancy/apps/service.ts'
 import { createQuotas, UNLIMITED } from './tenancy/billing/quota.ts'
 import { createTenant, isEmptyInstallation, listTenants } from './tenancy/tenant/service.ts'
@@ -91,8 +95,8 @@ async function openPayments(config: Config): Promise<PaymentProcessor | null> {
 }
 
 /** The pools of a process, by what they are for. */
-function openPools(config: Config, connection: Connection, log: Logger) {
-  const shared = { connection, log }
+function openPools(config: Config, connection: Connection, log: Logger, records: RecordKeeper) {
+  const shared = { connection, log, records }
   const engineConnections = Math.min(ENGINE_CONNECTIONS_MAX, Math.max(2, Math.floor(config.databaseConnections / 6)))
   const apiConnections = Math.max(1, config.databaseConnections - 2 * engineConnections - PROBE_CONNECTIONS)
   const api = openDatabase({
@@ -110,6 +114,7 @@ function openPools(config: Config, connection: Connection, log: Logger) {
       : openDatabase({
           connection: readConnection(config.databaseReplicaUrl),
           log,
+          records: forReplica(records),
           connectionsMax: apiConnections,
           applicationName: 'halfkey replica',
           settings: API_SETTINGS,
@@ -144,7 +149,20 @@ export async function openParts(
     plain: config.kek === null || role === 'tool',
   })
   const database = await openAndMigrate(config, role, log)
-  const pools = openPools(config, database.pooled, log)
+  const now = options.now ?? (() => new Date())
+  const metrics = createMetrics()
+  const enforcement = createEnforcement(config)
+  const records = createRecordKeeper({
+    // Not the requests' pool, like the signing keys.
+    db: () => probeDb,
+    keys,
+    log,
+    metrics,
+    now,
+    isEnforced: enforcement.isEnforced,
+    wake: () => deps.wake.outbox(),
+  })
+  const pools = openPools(config, database.pooled, log, records)
   const { api: db, engine: engineDb, async_commit: asyncCommitDb, probe: probeDb, replica: replicaDb } = pools
   const threads = createThreads()
   const jsonSchemas = createJsonSchemas(log)
@@ -156,14 +174,14 @@ export async function openParts(
   }
   try {
     await Promise.all([db, engineDb].map(openFirstConnection))
-    await checkInstallation(db, keys, config)
+    const isNew = await checkInstallation(db, keys, config)
+    await startRecords({ db, enforcement, log, isNew, serves: role !== 'tool' })
   } catch (error) {
     await close()
     throw error
   }
   // From here on a changed key file is taken over, if this process could have started with it.
   keys.follow({ accept: (held) => checkInstallation(probeDb, held, config), log, lifetimeMs: config.kekLifetimeMs })
-  const now = options.now ?? (() => new Date())
   const notify = createNotifier(probeDb, log)
   const deps: Deps = {
     config,
@@ -171,8 +189,10 @@ export async function openParts(
     replica: replicaDb === undefined ? null : createReplica({ db: replicaDb, primary: db, log }),
     connection: database.direct,
     log,
-    metrics: createMetrics(),
+    metrics,
     keys,
+    enforcement,
+    recordKinds,
     egress: createEgress({
       allow: config.egressAllow,
       allowLoopback: config.env === 'development',

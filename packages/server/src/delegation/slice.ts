@@ -6,11 +6,13 @@ import { DELEGATED_SESSION_ERRORS } from './errors.ts'
 import { sweepDelegatedSessions } from './manage/revoke.ts'
 import { reconcileTransactions } from './remote/reconcile.ts'
 import { delegatedSessionRoutes } from './routes.ts'
+import { SESSION_RECORD } from './session-record.ts'
 
 /** Delegated sessions: execute and query within a policy. */
 export const delegationSlice: Slice = {
   routes: [...agentRoutes, ...delegatedSessionRoutes],
   errors: DELEGATED_SESSION_ERRORS,
+  records: [SESSION_RECORD],
   tasks: (deps) => [
     (db) => sweepDelegatedSessions({ ...deps, db }),
     hourly((db) => deleteOldDenials(deps, db)),

@@ -1,17 +1,21 @@
 import { sharedActLock } from '../platform/concurrency/user-lock.ts'
 import { type Db, type Sql, sql } from '../platform/db/db.ts'
-import { type AppScope, readPage } from '../platform/db/page.ts'
-import { change, insertion, matching } from '../platform/db/rows.ts'
+import { type AppScope, readRecordPage } from '../platform/db/page.ts'
+import { change, insertion, matching, update } from '../platform/db/rows.ts'
 import { eventsWrites, eventsWritesIf, type StoredEvent } from '../platform/events/events.ts'
 import type { Page, PageQuery } from '../platform/http/route.ts'
 import type { Id } from '../platform/ids.ts'
 import { guestOver } from '../platform/security/current-user.ts'
+import { readRecord, readToEnd, resealed, sealed, type Versioned } from '../platform/security/records/access.ts'
+import { type RecordRow, recordColumns, recordIn } from '../platform/security/records/kind.ts'
+import { WALLET_RECORD } from '../wallets/wallets/service.ts'
 import type { Policy } from './policy/policy-schema.ts'
 import type { Spent } from './policy/spend.ts'
 import type { DelegatedSession } from './schema.ts'
+import { SESSION_RECORD } from './session-record.ts'
 
 /** A delegated session as the table holds it. */
-export interface SessionRow {
+export interface SessionRow extends Versioned {
   tenant_id: Id<'ten'>
   id: Id<'dse'>
   app_id: Id<'app'>
@@ -21,7 +25,6 @@ export interface SessionRow {
   token_hash: Buffer
   policy: Policy
   server_execute: boolean
-  version: number
   max_uses: number | null
   uses: number
   completed: number
@@ -51,6 +54,8 @@ export interface LiveRow extends SessionRow {
   frozen: boolean
   user_status: string
   guest_over: boolean
+  /** The wallet's MAC: what was decided on one state of the wallet is not written on another. */
+  wallet__mac: Buffer | null
 }
 
 /**
@@ -61,7 +66,7 @@ export async function insertSession(tx: Db, row: SessionRow, event: StoredEvent)
   await tx.run(sql`
     with queued as materialized (select ${sharedActLock(sql`${row.user_id}::text`)}),
     ${eventsWritesIf([event], sql`(select true from queued)`)}
-    ${insertion('delegated_sessions', row)}`)
+    ${insertion('delegated_sessions', await sealed(tx, SESSION_RECORD, row))}`)
 }
 
 const withinReach = ({ tenantId, appId }: AppScope, id: string) => sql`
@@ -69,12 +74,21 @@ const withinReach = ({ tenantId, appId }: AppScope, id: string) => sql`
 
 /** The session, in any state. */
 export function findSession(db: Db, reach: AppScope, id: string): Promise<SessionRow | undefined> {
-  return db.one<SessionRow>(sql`select s.* from delegated_sessions s where ${withinReach(reach, id)}`)
+  return readRecord<SessionRow>(
+    db,
+    SESSION_RECORD,
+    sql`select s.* from delegated_sessions s where ${withinReach(reach, id)}`,
+  )
 }
 
-/** The same, locked until the transaction ends. */
-export function lockSession(tx: Db, reach: AppScope, id: string): Promise<SessionRow | undefined> {
-  return tx.one<SessionRow>(sql`select s.* from delegated_sessions s where ${withinReach(reach, id)} for update`)
+/** The same to end it, locked until the transaction ends. It may have been changed by somebody else: see `readToEnd`. */
+export async function lockSessionToEnd(tx: Db, reach: AppScope, id: string): Promise<SessionRow | undefined> {
+  const [row] = await readToEnd<SessionRow>(
+    tx,
+    SESSION_RECORD,
+    sql`select s.* from delegated_sessions s where ${withinReach(reach, id)} for update`,
+  )
+  return row
 }
 
 /**
@@ -87,23 +101,35 @@ const live = (now: Date, reach: AppScope, which: Sql, held: Sql, by: Sql): Sql =
   cross join lateral (
     select u.status as user_status, u.guest from users u where u.tenant_id = ${reach.tenantId} and u.id = s.user_id ${held}) u
   cross join lateral (
-    select w.party_id, w.ledger, w.custody, w.public_key, w.generation, w.status as wallet_status, w.frozen_at is not null as frozen
+    select w.party_id, w.ledger, w.custody, w.public_key, w.generation, w.status as wallet_status, w.frozen_at is not null as frozen,
+      ${recordColumns(WALLET_RECORD, 'w')}
     from wallets w where w.tenant_id = ${reach.tenantId} and w.id = s.wallet_id ${held}) w
   left join lateral (
     select ${guestOver(now)} as over from guests g
     where u.guest and g.tenant_id = ${reach.tenantId} and g.user_id = s.user_id offset 0) g on true
   where ${which} ${by}`
 
+/** The row of a session with its wallet, both verified. @throws record_tampered */
+async function readLive<Row extends LiveRow>(db: Db, statement: Sql): Promise<Row | undefined> {
+  const readAt = performance.now()
+  const row = await db.one<Row>(statement)
+  if (row === undefined) return undefined
+  const wallet = recordIn(WALLET_RECORD, row) as RecordRow
+  await db.records.check(SESSION_RECORD, [row as object as RecordRow], readAt, !db.inTransaction)
+  await db.records.check(WALLET_RECORD, [wallet], readAt, !db.inTransaction)
+  return row
+}
+
 /** A session with the state of its wallet and user. */
 export function findLive(db: Db, now: Date, reach: AppScope, id: string): Promise<LiveRow | undefined> {
-  return db.one<LiveRow>(live(now, reach, withinReach(reach, id), sql`offset 0`, sql``))
+  return readLive<LiveRow>(db, live(now, reach, withinReach(reach, id), sql`offset 0`, sql``))
 }
 
 /** The same, found by its token. */
 export function findLiveByToken(db: Db, now: Date, reach: AppScope, tokenHash: Buffer): Promise<LiveRow | undefined> {
   const which = sql`
     s.token_hash = ${tokenHash} and s.tenant_id = ${reach.tenantId} and (${reach.appId}::text is null or s.app_id = ${reach.appId})`
-  return db.one<LiveRow>(live(now, reach, which, sql`offset 0`, sql``))
+  return readLive<LiveRow>(db, live(now, reach, which, sql`offset 0`, sql``))
 }
 
 /** A session with all that executing commands needs to know. */
@@ -122,14 +148,17 @@ export function findReady(
   id: string,
   { commandId, snapshot, tokenHash }: { commandId: string | null; snapshot: Sql; tokenHash: Buffer | null },
 ): Promise<ReadyRow | undefined> {
-  return db.one(sql`
+  return readLive<ReadyRow>(
+    db,
+    sql`
     select l.*, (
       select t.id from transactions t
       where t.tenant_id = ${reach.tenantId} and t.delegated_session_id = l.id and t.command_id = ${commandId}) as known_transaction,
       case when l.status = 'active' and l.expires_at > ${now}
         and case when ${tokenHash}::bytea is null then l.server_execute else l.token_hash = ${tokenHash} end
         then ${snapshot} end as snapshot
-    from (${live(now, reach, withinReach(reach, id), sql`offset 0`, sql``)}) l`)
+    from (${live(now, reach, withinReach(reach, id), sql`offset 0`, sql``)}) l`,
+  )
 }
 
 /**
@@ -148,16 +177,21 @@ const lockedLive = (now: Date, reach: AppScope, by: Sql): Sql =>
  * suspension or revocation either comes first or waits.
  */
 export function lockLive(tx: Db, now: Date, reach: AppScope, id: string): Promise<LiveRow | undefined> {
-  return tx.one<LiveRow>(sql`with ${queued(reach, id)} ${lockedLive(now, reach, sql`for update of s`)}`)
+  return readLive<LiveRow>(tx, sql`with ${queued(reach, id)} ${lockedLive(now, reach, sql`for update of s`)}`)
 }
 
 /** The same for signing what was reserved: concurrent with other signers, never with a revocation. */
 export function lockLiveForShare(tx: Db, now: Date, reach: AppScope, id: string): Promise<LiveRow | undefined> {
-  return tx.one<LiveRow>(sql`with ${queued(reach, id)} ${lockedLive(now, reach, sql`for share of s`)}`)
+  return readLive<LiveRow>(tx, sql`with ${queued(reach, id)} ${lockedLive(now, reach, sql`for share of s`)}`)
 }
 
 /** What executing changes in a session. */
-const USED = 'uses completed spent status last_used_at updated_at'
+const USED = 'uses completed spent status last_used_at updated_at version mac'
+
+/** Notes the version of a session that was just written, once it is committed. */
+function noteVersion(db: Db, row: SessionRow): void {
+  db.afterCommit(() => db.records.committed(SESSION_RECORD, row as object as RecordRow))
+}
 
 /** Stores what executing changes in a session, with its transaction and events, in one statement. */
 export async function recordUse(
@@ -166,10 +200,12 @@ export async function recordUse(
   transaction: Sql,
   events: readonly StoredEvent[],
 ): Promise<void> {
+  const after = await resealed(tx, SESSION_RECORD, row)
   await tx.run(sql`
     with ${transaction}, ${eventsWrites(events)}
-    update delegated_sessions set version = version + 1, ${change(row, USED)}
-    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+    update delegated_sessions set ${change(after, USED)}
+    where tenant_id = ${row.tenant_id} and id = ${row.id} and version = ${row.version}`)
+  noteVersion(tx, after)
 }
 
 /**
@@ -188,7 +224,9 @@ export interface Use {
 }
 
 /** @returns whether it was written; if not, nothing was */
-export async function writeUse(db: Db, { before, after, ledger, transaction, events, now }: Use): Promise<boolean> {
+export async function writeUse(db: Db, use: Use): Promise<boolean> {
+  const { before, ledger, transaction, events, now } = use
+  const after = await resealed(db, SESSION_RECORD, use.after)
   const reach = { tenantId: before.tenant_id, appId: null }
   const happened = sql`(select true from applied)`
   const row = await db.one(sql`
@@ -197,14 +235,16 @@ export async function writeUse(db: Db, { before, after, ledger, transaction, eve
       select true from locked
       where version = ${before.version} and status = 'active' and expires_at > ${now} and user_status = 'active'
         and not guest_over and not frozen and wallet_status = 'ready'
-        and generation is not distinct from ${before.generation}::integer),
+        and generation is not distinct from ${before.generation}::integer
+        and mac is not distinct from ${before.mac}::bytea and wallet__mac is not distinct from ${before.wallet__mac}::bytea),
     ${ledger ?? sql`applied as (select true from held)`},
     ${transaction(happened)},
     ${eventsWritesIf(events, happened)},
     used as (
-      update delegated_sessions set version = version + 1, ${change(after, USED)}
+      update delegated_sessions set ${change(after, USED)}
       where tenant_id = ${before.tenant_id} and id = ${before.id} and ${happened})
     select from applied`)
+  if (row !== undefined) noteVersion(db, after)
   return row !== undefined
 }
 
@@ -226,19 +266,37 @@ export async function recordDenial(
   return published !== undefined
 }
 
-/** Counts a wrong signature, in the transaction that holds the session's row. @returns how many there were */
-export function countWrongSignature(tx: Db, { tenant_id: tenantId, id }: SessionRow): Promise<number> {
-  return tx.count(sql`
-    update delegated_sessions set wrong_signatures = wrong_signatures + 1
-    where tenant_id = ${tenantId} and id = ${id} returning wrong_signatures as n`)
+/** Counts a wrong signature, in the transaction that holds the session's row. @returns the new row */
+export async function countWrongSignature(tx: Db, before: SessionRow): Promise<SessionRow> {
+  const counted = { ...before, wrong_signatures: before.wrong_signatures + 1 }
+  const row = await resealed(tx, SESSION_RECORD, counted)
+  await tx.run(update('delegated_sessions', row, 'wrong_signatures version mac'))
+  noteVersion(tx, row)
+  return row
 }
 
-/** Stores a session's end and its event, in one statement. */
+/** Stores a session's end and its event, in one statement, in the transaction that holds its row. */
 export async function endSession(tx: Db, row: SessionRow, event: StoredEvent): Promise<void> {
+  const after = await resealed(tx, SESSION_RECORD, row)
   await tx.run(sql`
     with ${eventsWrites([event])}
-    update delegated_sessions set version = version + 1, ${change(row, 'status revoked_at updated_at')}
-    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+    ${update('delegated_sessions', after, 'status revoked_at updated_at version mac')}`)
+  noteVersion(tx, after)
+}
+
+/** Sessions as they are after a change of all of them: status, end, version and MAC, in the transaction that holds their rows. */
+async function storeEach(tx: Db, rows: readonly SessionRow[]): Promise<SessionRow[]> {
+  const after = await Promise.all(rows.map((row) => resealed(tx, SESSION_RECORD, row)))
+  await tx.run(sql`
+    update delegated_sessions s set status = e.status, revoked_at = e.revoked_at, updated_at = e.updated_at,
+      version = e.version, mac = e.mac
+    from unnest(${after.map((row) => row.tenant_id)}::text[], ${after.map((row) => row.id)}::text[],
+      ${after.map((row) => row.status)}::text[], ${after.map((row) => row.revoked_at)}::timestamptz[],
+      ${after.map((row) => row.updated_at)}::timestamptz[], ${after.map((row) => row.version)}::integer[],
+      ${after.map((row) => row.mac)}::bytea[]) e(tenant_id, id, status, revoked_at, updated_at, version, mac)
+    where s.tenant_id = e.tenant_id and s.id = e.id`)
+  for (const row of after) noteVersion(tx, row)
+  return after
 }
 
 /** How many sessions of a wallet are active; stops counting at `limit`. */
@@ -250,13 +308,18 @@ export function countActive(db: Db, tenantId: Id<'ten'>, walletId: string, now: 
 }
 
 /** Ends expired sessions, of all tenants, except those that another process has locked. */
-export function expireDue(tx: Db, now: Date, limit: number): Promise<SessionRow[]> {
-  return tx.query<SessionRow>(sql`
-    with due as (
-      select tenant_id, id from delegated_sessions where status = 'active' and expires_at <= ${now}
-      order by expires_at limit ${limit} for update skip locked)
-    update delegated_sessions s set version = version + 1, status = 'expired', updated_at = ${now} from due
-    where s.tenant_id = due.tenant_id and s.id = due.id returning s.*`)
+export async function expireDue(tx: Db, now: Date, limit: number): Promise<SessionRow[]> {
+  const due = await readToEnd<SessionRow>(
+    tx,
+    SESSION_RECORD,
+    sql`
+    select * from delegated_sessions where status = 'active' and expires_at <= ${now}
+    order by expires_at limit ${limit} for update skip locked`,
+  )
+  return storeEach(
+    tx,
+    due.map((row) => ({ ...row, status: 'expired', updated_at: now })),
+  )
 }
 
 /** A wallet whose sessions are meant. */
@@ -269,33 +332,47 @@ export interface SessionsWallet {
  * Revokes at most `limit` active sessions of a wallet. One that has expired and is not swept is revoked too: to a process
  * whose clock is behind it may still be active. @returns their new rows
  */
-export function revokeActive(tx: Db, now: Date, of: SessionsWallet, limit: number): Promise<SessionRow[]> {
-  return tx.query<SessionRow>(sql`
-    with active as (
-      select tenant_id, id from delegated_sessions
-      where tenant_id = ${of.tenantId} and wallet_id = ${of.walletId} and status = 'active'
-      order by id limit ${limit} for update)
-    update delegated_sessions s set version = version + 1, status = 'revoked', revoked_at = ${now}, updated_at = ${now} from active
-    where s.tenant_id = active.tenant_id and s.id = active.id returning s.*`)
+export async function revokeActive(tx: Db, now: Date, of: SessionsWallet, limit: number): Promise<SessionRow[]> {
+  const active = await lockActive(tx, of, sql`order by id limit ${limit}`)
+  return storeEach(
+    tx,
+    active.map((row) => ({ ...row, status: 'revoked', revoked_at: now, updated_at: now })),
+  )
+}
+
+/** A wallet's active sessions, to end them or their decisions. */
+function lockActive(tx: Db, of: SessionsWallet, which: Sql): Promise<SessionRow[]> {
+  return readToEnd<SessionRow>(
+    tx,
+    SESSION_RECORD,
+    sql`
+    select * from delegated_sessions
+    where tenant_id = ${of.tenantId} and wallet_id = ${of.walletId} and status = 'active' ${which} for update`,
+  )
 }
 
 /**
  * The same for an app: at most `limit` of those whose id is greater than `after`, in the order of their ids.
  * @returns their new rows
  */
-export function revokeActiveOfApp(
+export async function revokeActiveOfApp(
   tx: Db,
   now: Date,
   { tenantId, appId, after }: { tenantId: Id<'ten'>; appId: Id<'app'>; after: string },
   limit: number,
 ): Promise<SessionRow[]> {
-  return tx.query<SessionRow>(sql`
-    with active as (
-      select tenant_id, id from delegated_sessions
-      where tenant_id = ${tenantId} and app_id = ${appId} and status = 'active' and id > ${after}
-      order by id limit ${limit} for update)
-    update delegated_sessions s set version = version + 1, status = 'revoked', revoked_at = ${now}, updated_at = ${now} from active
-    where s.tenant_id = active.tenant_id and s.id = active.id returning s.*`)
+  const active = await readToEnd<SessionRow>(
+    tx,
+    SESSION_RECORD,
+    sql`
+    select * from delegated_sessions
+    where tenant_id = ${tenantId} and app_id = ${appId} and status = 'active' and id > ${after}
+    order by id limit ${limit} for update`,
+  )
+  return storeEach(
+    tx,
+    active.map((row) => ({ ...row, status: 'revoked', revoked_at: now, updated_at: now })),
+  )
 }
 
 /**
@@ -303,9 +380,7 @@ export function revokeActiveOfApp(
  * must hold the user's lock (`platform/concurrency/user-lock.ts`).
  */
 export async function invalidateDecisions(tx: Db, of: SessionsWallet): Promise<void> {
-  await tx.run(sql`
-    update delegated_sessions set version = version + 1
-    where tenant_id = ${of.tenantId} and wallet_id = ${of.walletId} and status = 'active'`)
+  await storeEach(tx, await lockActive(tx, of, sql`order by id`))
 }
 
 /** Publishes events about sessions of one app, after their changes. */
@@ -336,5 +411,5 @@ export function listSessions<T>(
   query: PageQuery,
   toItem: (row: SessionRow) => T,
 ): Promise<Page<T>> {
-  return readPage(db, sql`from delegated_sessions where ${found(filter, now)}`, query, toItem)
+  return readRecordPage(db, SESSION_RECORD, sql`from delegated_sessions where ${found(filter, now)}`, query, toItem)
 }

@@ -81,6 +81,12 @@ export const SETTINGS = {
     parse: kinds.orNull(kinds.duration(10_000, 30 * DAY_MS)),
     doc: 'How long a process uses a key until the key service must unwrap it again. Not set: as long as the process runs.',
   },
+  records: {
+    env: 'HALFKEY_RECORDS',
+    default: 'marked',
+    parse: kinds.oneOf('marked', 'enforced'),
+    doc: 'When records without a MAC are refused: `enforced` always, `marked` if the file HALFKEY_KEK_FILE with `.records` at its end exists. A new installation and `halfkey records enforce` write that file. Set `enforced` where they cannot write there. See [Tamper-proof records](operating.md#records).',
+  },
   adminKey: {
     env: 'HALFKEY_ADMIN_KEY',
     secret: true,

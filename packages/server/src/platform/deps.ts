@@ -15,6 +15,8 @@ import type { PaymentProcessor } from './ports/payment-processor.ts'
 import type { Quotas } from './ports/quotas.ts'
 import type { Authenticator } from './security/authenticator.ts'
 import type { KeyProvider } from './security/key-provider.ts'
+import type { Enforcement } from './security/records/enforcement.ts'
+import type { RecordKind } from './security/records/kind.ts'
 import type { Revocations } from './security/revocations.ts'
 import type { SigningKeys } from './security/signing-keys.ts'
 import type { Threads } from './security/threshold/threads.ts'
@@ -30,6 +32,10 @@ export interface Deps {
   log: Logger
   metrics: Metrics
   keys: KeyProvider
+  /** Whether records without a MAC are refused. */
+  enforcement: Enforcement
+  /** Every kind of records with MACs. */
+  recordKinds: readonly RecordKind[]
   egress: Egress
   auth: Authenticator
   signingKeys: SigningKeys

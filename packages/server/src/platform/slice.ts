@@ -5,6 +5,7 @@ import type { Hooks } from './hooks.ts'
 import type { ErrorTable } from './http/errors.ts'
 import type { PlainRoute, Route } from './http/route.ts'
 import type { MaintenanceTask } from './maintenance.ts'
+import type { RecordKind } from './security/records/kind.ts'
 
 /** Derives something from the feed; events are kept until every follower has read them. */
 interface FeedFollower {
@@ -29,4 +30,6 @@ export interface Slice {
   counterSinks?(deps: Deps): CounterSink[]
   /** What it does in the transactions of lower slices. */
   hooks?: Partial<Hooks>
+  /** The kinds of records with MACs in its tables. */
+  records?: readonly RecordKind[]
 }

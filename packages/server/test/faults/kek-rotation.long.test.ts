@@ -58,7 +58,7 @@ async function sealMany({ keys, sql }: Installation, tenantId: string): Promise<
 async function countUnder({ sql }: Installation, keyId: string): Promise<number> {
   const prefix = sealedPrefix(keyId)
   const [row] = await sql<{ n: number }>(
-    'select count(*)::int as n from idempotency_keys where sealed and substring(answer from 1 for $2) = $1',
+    'select count(*)::int as n from idempotency_keys where sealed and substring(answer from 2 for $2) = $1',
     [prefix, prefix.length],
   )
   return row?.n ?? 0

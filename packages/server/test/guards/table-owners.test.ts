@@ -41,6 +41,7 @@ const TABLES: Record<string, readonly string[]> = {
   'operations/dashboard': ['dashboard_links', 'dashboard_sessions'],
   'operations/transfer': ['imports'],
   platform: [
+    'record_keys',
     'audit_only_entries',
     'auth_epoch',
     'challenges',
@@ -104,6 +105,7 @@ const FOREIGN_READS: Record<string, string> = {
   'apps ← platform': AUTHENTICATION,
   'apps ← tenancy/billing': 'return URLs are held against the origins of the apps',
   'apps ← tenancy/custom-domains': 'related origins are those of the apps',
+  'audit_counts ← operations/doctor': FIGURES,
   'api_keys ← operations/dashboard': 'a dashboard session stands for its key',
   'challenges ← identity/passkeys': ONE_STATEMENT,
   'custom_domains ← platform': AUTHENTICATION,

@@ -11,6 +11,7 @@ import { openLog } from '../../src/platform/observability/log.ts'
 import { type Running, type StartOptions, start } from '../../src/start.ts'
 import { createTenant } from '../../src/tenancy/tenant/service.ts'
 import { pooledUrl, withDirectUrl } from './environment.ts'
+import { recode } from './recode.ts'
 
 /** A JSON answer with what tests look at. */
 export interface Answer {
@@ -58,6 +59,8 @@ export interface Service {
   advance(ms: number): void
   /** Rows out of the service's own database. */
   sql<Row extends object>(text: string, values?: unknown[]): Promise<Row[]>
+  /** Gives records that a test has changed by SQL on purpose the MACs of what they say now; without a tenant, all. */
+  recode(tenantId?: string): Promise<void>
   /** All log lines so far. */
   logs(): string
   /** The database, for a second process on it. */
@@ -197,6 +200,7 @@ export async function startService(
     },
     sql: async <Row extends object>(text: string, values: unknown[] = []) =>
       (await reader.query<Row>(text, values)).rows,
+    recode: (tenantId) => recode(deps, tenantId),
     logs: () => lines.join(''),
     databaseUrl,
     dataDir,

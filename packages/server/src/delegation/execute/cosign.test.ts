@@ -225,6 +225,8 @@ describe('the service’s part of a signature', () => {
       // A backup from before it was asked for: the part that was answered is forgotten, the delegate's commitments are not.
       await service.sql('delete from transactions where delegated_session_id = $1', [session.id])
       await service.sql(`update delegated_sessions set uses = 0, spent = '{}', version = 0 where id = $1`, [session.id])
+      await service.recode()
+      await other.recode()
       const again = await ask(there, body)
       const [one, two] = [first, again].map(({ signingRequest }) => signingRequest)
       expect(two?.serverCommitments.hiding).not.toBe(one?.serverCommitments.hiding)

@@ -57,5 +57,6 @@ export function requireSameShares(session: store.LiveRow, { cosigned }: Pick<Tra
  */
 export async function recordWrongSignature(tx: Db, deps: Deps, session: store.LiveRow, cause: Call): Promise<void> {
   if (session.custody !== 'shared' || session.status !== 'active') return
-  if ((await store.countWrongSignature(tx, session)) >= WRONG_MAX) await revoke(tx, deps, session, cause)
+  const counted = await store.countWrongSignature(tx, session)
+  if (counted.wrong_signatures >= WRONG_MAX) await revoke(tx, deps, counted, cause)
 }

@@ -105,6 +105,8 @@ export function newTransaction(
     created_at: now,
     updated_at: now,
     completed_at: null,
+    version: 0,
+    mac: null,
   }
 }
 

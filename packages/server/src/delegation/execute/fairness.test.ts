@@ -189,6 +189,7 @@ test('a wallet has at most a thousand active sessions', async () => {
        updated_at from delegated_sessions, generate_series(1, 999) n where id = $1`,
     [session.id],
   )
+  await service.recode()
   const body = { policy: everything() }
   expectError(await tenant.post('/delegated-sessions', body, ada.asUser), 409, 'session_limit_reached')
   expectStatus(await tenant.delete(`/delegated-sessions/${session.id}`), 200)

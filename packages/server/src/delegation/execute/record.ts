@@ -4,6 +4,7 @@ import type { HttpError } from '../../platform/http/errors.ts'
 import type { Call } from '../../platform/http/route.ts'
 import type { Receipt } from '../../platform/ports/ledger.ts'
 import {
+  sealedTransaction,
   type TransactionRow,
   transactionChange,
   transactionEvent,
@@ -68,7 +69,7 @@ export async function insertReserved(
 ): Promise<TransactionRow | null> {
   const now = deps.now()
   const after = charged(before, row, now)
-  const transaction = { ...row, remaining: remainingIn(after, now) }
+  const transaction = await sealedTransaction(db, { ...row, remaining: remainingIn(after, now) })
   const use = { before, after, ledger: null, transaction: insertionOf(transaction), events: [], now }
   return (await store.writeUse(db, use)) ? transaction : null
 }
@@ -110,7 +111,7 @@ export async function recordReserved(
   const now = deps.now()
   const session = charged(before, row, now)
   const transaction = { ...row, remaining: remainingIn(session, now) }
-  await store.recordUse(tx, session, transactionChange(transaction), [])
+  await store.recordUse(tx, session, await transactionChange(tx, transaction), [])
   return transaction
 }
 
@@ -126,7 +127,7 @@ export async function recordCompleted(
   const now = deps.now()
   const { after, events } = afterCompletion({ ...before, updated_at: now }, now, cause)
   const transaction = completedRow(row, receipt, now)
-  await store.recordUse(tx, after, transactionChange(transaction), [
+  await store.recordUse(tx, after, await transactionChange(tx, transaction), [
     ...(row.status === 'signature_required' ? [transactionEvent(now, 'tx.submitted', transaction, cause)] : []),
     transactionEvent(now, 'tx.completed', transaction, cause),
     ...events,
@@ -159,7 +160,7 @@ export async function recordFailed(
     updated_at: now,
   }
   const event = transactionEvent(now, 'tx.failed', transaction, cause)
-  await store.recordUse(tx, session, transactionChange(transaction), [event])
+  await store.recordUse(tx, session, await transactionChange(tx, transaction), [event])
   tx.afterCommit(deps.wake.outbox)
   return transaction
 }

@@ -51,6 +51,7 @@ export async function createDelegatedSession(
     wallet_id: wallet.id,
     name: input.name?.trim().normalize('NFC') ?? null,
     token_hash: hash,
+    mac: null,
     policy: input.policy,
     version: 0,
     server_execute: input.serverExecute ?? (user.sessionId === null && !ownKey),

@@ -23,7 +23,7 @@ export async function revokeDelegatedSession(
   id: string,
 ): Promise<RevokedDelegatedSession> {
   return deps.db.tx(async (tx) => {
-    const before = await findVisible(store.lockSession, tx, call, id)
+    const before = await findVisible(store.lockSessionToEnd, tx, call, id)
     const now = deps.now()
     const open = await signedAndOpen(tx, before.tenant_id, before.id)
     const row = statusOf(before, now) === 'active' ? await revoke(tx, deps, before, call) : before

@@ -179,6 +179,7 @@ async function addPasskey(
     last_used_at: null,
     created_at: now,
     updated_at: now,
+    mac: null,
   })
   if (!added) throw fail('already_exists').about('credential', 'This passkey is already registered.')
   const data = { passkeyId: id, userId }

@@ -43,8 +43,13 @@ export async function listPasskeysOf(
 /** A passkey's name as it is stored. Null: no name. */
 export const passkeyName = (name: string | null | undefined): string | null => name?.trim().normalize('NFC') ?? null
 
-async function findOwn(deps: Deps, { caller, user }: UserCall, id: string): Promise<store.PasskeyRow> {
-  return existing(await store.findPasskey(deps.db, caller.tenantId, user.id, pathId('pky', id)))
+async function findOwn(
+  deps: Deps,
+  { caller, user }: UserCall,
+  id: string,
+  find = store.findPasskey,
+): Promise<store.PasskeyRow> {
+  return existing(await find(deps.db, caller.tenantId, user.id, pathId('pky', id)))
 }
 
 /** Renames one of the current user's passkeys. Null removes the name. @throws not_found */
@@ -62,12 +67,12 @@ export async function renamePasskey(deps: Deps, call: UserCall, id: string, inpu
  */
 export async function removePasskey(deps: Deps, call: UserCall, id: string): Promise<Passkey> {
   const { caller, user } = call
-  await findOwn(deps, call, id)
+  await findOwn(deps, call, id, store.findPasskeyToRemove)
   await requireStepUp(deps, caller, user)
   return deps.db.tx(async (tx) => {
     // Locked: of two concurrent removals of the last two passkeys, the second one sees that only one is left.
     existing(await store.lockOwner(tx, caller.tenantId, user.id))
-    const row = await findOwn({ ...deps, db: tx }, call, id)
+    const row = await findOwn({ ...deps, db: tx }, call, id, store.findPasskeyToRemove)
     await requireOtherWayIn(tx, caller.tenantId, user.id)
     await deps.hooks.passkeyRemoved(tx, deps, {
       tenantId: caller.tenantId,

@@ -1,4 +1,5 @@
 import type { Slice } from '../../platform/slice.ts'
+import { PASSKEY_RECORD } from './passkey-record.ts'
 import { passkeyRoutes } from './routes.ts'
 import { PASSKEY_ERRORS } from './service.ts'
 
@@ -6,4 +7,5 @@ import { PASSKEY_ERRORS } from './service.ts'
 export const passkeySlice: Slice = {
   routes: passkeyRoutes,
   errors: PASSKEY_ERRORS,
+  records: [PASSKEY_RECORD],
 }

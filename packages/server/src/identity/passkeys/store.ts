@@ -1,18 +1,28 @@
 import { type Db, type Sql, sql } from '../../platform/db/db.ts'
-import { readPage } from '../../platform/db/page.ts'
+import { readRecordPage } from '../../platform/db/page.ts'
 import { insertion, wire } from '../../platform/db/rows.ts'
 import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { challengeTaken } from '../../platform/security/challenges.ts'
 import { domainOrigins } from '../../platform/security/domain-origins.ts'
+import {
+  readJoined,
+  readRecord,
+  readRecords,
+  readToEnd,
+  type Sealed,
+  sealed,
+} from '../../platform/security/records/access.ts'
+import { recordColumns } from '../../platform/security/records/kind.ts'
 import type { ExtraWrites } from '../sessions/service.ts'
 import type { User } from '../users/schema.ts'
 import { toUser, type UserRow } from '../users/service.ts'
 import type { Ceremony, StoredCredential } from './ceremony.ts'
+import { PASSKEY_RECORD } from './passkey-record.ts'
 import type { Passkey } from './schema.ts'
 
 /** A row of the table `passkeys`. */
-export interface PasskeyRow {
+export interface PasskeyRow extends Sealed {
   tenant_id: Id<'ten'>
   id: Id<'pky'>
   app_id: Id<'app'>
@@ -42,7 +52,7 @@ export function toPasskey(row: PasskeyRow): Passkey {
 /** Inserts a passkey. @returns false, and writes nothing, if the app already has its credential */
 export async function insertPasskey(tx: Db, row: PasskeyRow): Promise<boolean> {
   const written = await tx.run(sql`
-    ${insertion('passkeys', row)}
+    ${insertion('passkeys', await sealed(tx, PASSKEY_RECORD, row))}
     on conflict (tenant_id, app_id, credential_id) do nothing`)
   return written === 1
 }
@@ -54,14 +64,32 @@ export function findPasskey(
   userId: Id<'usr'>,
   id: Id<'pky'>,
 ): Promise<PasskeyRow | undefined> {
-  return db.one<PasskeyRow>(
+  return readRecord<PasskeyRow>(
+    db,
+    PASSKEY_RECORD,
     sql`select * from passkeys where tenant_id = ${tenantId} and user_id = ${userId} and id = ${id}`,
   )
 }
 
+/** The same to remove it: it may have been changed by somebody else, see `readToEnd`. */
+export async function findPasskeyToRemove(
+  db: Db,
+  tenantId: Id<'ten'>,
+  userId: Id<'usr'>,
+  id: Id<'pky'>,
+): Promise<PasskeyRow | undefined> {
+  const [row] = await readToEnd<PasskeyRow>(
+    db,
+    PASSKEY_RECORD,
+    sql`select * from passkeys where tenant_id = ${tenantId} and user_id = ${userId} and id = ${id}`,
+  )
+  return row
+}
+
 /** A page of a user's passkeys, newest first. */
 export function listPasskeys(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>, query: PageQuery): Promise<Page<Passkey>> {
-  return readPage(db, sql`from passkeys where tenant_id = ${tenantId} and user_id = ${userId}`, query, toPasskey)
+  const found = sql`from passkeys where tenant_id = ${tenantId} and user_id = ${userId}`
+  return readRecordPage(db, PASSKEY_RECORD, found, query, toPasskey)
 }
 
 /** The part of a credential that the options contain. */
@@ -79,15 +107,20 @@ export function listCredentials(
   userId: Id<'usr'> | null,
   limit: number,
 ): Promise<CredentialRow[]> {
-  return db.query<CredentialRow>(sql`
-    select credential_id, transports, rp_id from passkeys where tenant_id = ${tenantId} and user_id = ${userId}
-    order by id desc limit ${limit}`)
+  return readRecords<PasskeyRow>(
+    db,
+    PASSKEY_RECORD,
+    sql`
+    select * from passkeys where tenant_id = ${tenantId} and user_id = ${userId} order by id desc limit ${limit}`,
+  )
 }
 
 /** The credential ids of a user's passkeys. */
 export async function credentialIdsOf(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<Buffer[]> {
-  const rows = await db.query<{ credential_id: Buffer }>(
-    sql`select credential_id from passkeys where tenant_id = ${tenantId} and user_id = ${userId}`,
+  const rows = await readRecords<PasskeyRow>(
+    db,
+    PASSKEY_RECORD,
+    sql`select * from passkeys where tenant_id = ${tenantId} and user_id = ${userId}`,
   )
   return rows.map(({ credential_id }) => credential_id)
 }
@@ -102,10 +135,14 @@ export function renamePasskey(
   db: Db,
   row: Pick<PasskeyRow, 'tenant_id' | 'user_id' | 'id' | 'name' | 'updated_at'>,
 ): Promise<PasskeyRow | undefined> {
-  return db.one<PasskeyRow>(sql`
+  return readRecord<PasskeyRow>(
+    db,
+    PASSKEY_RECORD,
+    sql`
     update passkeys set name = ${row.name}, updated_at = ${row.updated_at}
     where tenant_id = ${row.tenant_id} and user_id = ${row.user_id} and id = ${row.id} and name is distinct from ${row.name}
-    returning *`)
+    returning *`,
+  )
 }
 
 /** Deletes a passkey. */
@@ -172,18 +209,22 @@ export async function findLogin(
   now: Date,
   of: { tenantId: Id<'ten'>; appId: Id<'app'> | null; id: Id<'chl'>; credentialId: Buffer },
 ): Promise<LoginAttempt | undefined> {
-  const row = await db.one<AttemptRow>(sql`
+  const row = await readJoined<AttemptRow>(
+    db,
+    [PASSKEY_RECORD],
+    sql`
     select c.app_id as "appId", c.user_id as "userId", c.data, c.used_at is not null or c.expires_at <= ${now} as over,
       a.allowed_origins as "allowedOrigins", ${domainOrigins(sql`a.tenant_id`, sql`a.id`)} as "domainOrigins",
       p.id as "passkeyId", p.public_key as "publicKey", p.sign_count as "signCount", p.rp_id as "rpId",
-      p.device_type as "deviceType", ${guestEnd(sql`g.status`)} as "endsAt", u.id as "ownerId", u.*
+      p.device_type as "deviceType", ${recordColumns(PASSKEY_RECORD, 'p')}, ${guestEnd(sql`g.status`)} as "endsAt", u.id as "ownerId", u.*
     from challenges c
     join apps a on a.tenant_id = c.tenant_id and a.id = c.app_id
     left join passkeys p on p.tenant_id = c.tenant_id and p.app_id = c.app_id and p.credential_id = ${of.credentialId}
     left join users u on u.tenant_id = p.tenant_id and u.id = p.user_id
     left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id
     where c.tenant_id = ${of.tenantId} and c.id = ${of.id} and c.kind = 'passkey_login'
-      and (${of.appId}::text is null or c.app_id = ${of.appId})`)
+      and (${of.appId}::text is null or c.app_id = ${of.appId})`,
+  )
   return row && { ...row, passkey: row.passkeyId === null ? null : { ...row, user: toUser(row) } }
 }
 

@@ -28,6 +28,7 @@ const TARGETS: { [F in Family<EventType>]: TargetOf<Extract<EventType, `${F}.${s
   webhook: 'webhookId',
   billing: 'tenant',
   usage: 'tenant',
+  record: 'recordId',
 }
 /** Types whose target is another one than their family's. */
 const EXCEPTIONS: { [T in EventType]?: TargetOf<T> } = {

@@ -73,6 +73,7 @@ async function makeWallet(tx: Db, deps: Deps, call: Call, row: KeyGenerationRow,
     await addSharing(tx, deps, {
       tenantId: wallet.tenant_id,
       walletId: wallet.id,
+      custody: wallet.custody,
       generation: 1,
       sharing: {
         ...threshold.SHARED_SIGNERS,

@@ -12,9 +12,9 @@ import {
   hasCredential,
   isLive,
   isStored,
+  setCiphertext,
   sharesOf,
   toShare,
-  updateShare,
 } from '../../wallets/custody/service.ts'
 import { type Call, walletEvent } from '../../wallets/wallets/service.ts'
 import { fail } from './errors.ts'
@@ -58,7 +58,7 @@ export async function replaceWraps(deps: Deps, call: Call, id: string, input: Re
       rows.filter((each) => each !== row),
       changed.client_ciphertext,
     )
-    await updateShare(tx, changed)
+    await setCiphertext(tx, changed)
     const { holder, index } = row
     const data = { holder, index, generation: row.generation }
     await publish(tx, deps, walletEvent(wallet, 'key_share.stored', call, data))

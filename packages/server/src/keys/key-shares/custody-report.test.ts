@@ -81,6 +81,7 @@ test('with a shared wallet both sign together, the user by the other two shares,
   expect((await reportOf(tenant, of.walletId)).shares[1]).toMatchObject({ stored: true, openableBy: 'user' })
   // As `POST /mpc/recover` notes it.
   await service.sql('update wallets set exported_at = now() where id = $1', [of.walletId])
+  await service.recode()
   const exported = await reportOf(tenant, of.walletId)
   expect(exported.exportedAt).toMatch(/Z$/)
   expect(signers(exported)).toEqual(['service_and_user', 'user', 'anyone_with_export', 'user'])
@@ -91,6 +92,7 @@ test('with a key that nobody had whole, the user is alone only with both other s
   const of = await newSharedWallet(service, tenant, { proofs: [2] })
   // As distributed key generation leaves it, but for a share that is not known.
   await service.sql(`update wallets set key_origin = 'dkg' where id = $1`, [of.walletId])
+  await service.recode()
   const report = await reportOf(tenant, of.walletId)
   expect(report.canSign).toEqual([{ who: 'service_and_user', how: 'Share 1 of the service with share 2 of the user.' }])
   expect([report.serviceAlone, report.userAlone]).toEqual([false, false])

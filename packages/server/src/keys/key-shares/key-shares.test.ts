@@ -221,7 +221,7 @@ describe('a share', () => {
       [of.walletId],
     )
     const { publicKey } = await newRecipient()
-    expectError(await of.person.get(pathOf(of, `?recipient_public_key=${publicKey}`)), 500, 'internal_error')
+    expectError(await of.person.get(pathOf(of, `?recipient_public_key=${publicKey}`)), 500, 'record_tampered')
     expect(await told(of.tenant, 'retrieved')).toEqual([])
   })
 })

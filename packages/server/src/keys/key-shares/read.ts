@@ -12,7 +12,7 @@ import {
   sealToClient,
   sharesOf,
   toShare,
-  updateShare,
+  touchShare,
 } from '../../wallets/custody/service.ts'
 import { type Call, type WalletRow, walletEvent } from '../../wallets/wallets/service.ts'
 import { fail } from './errors.ts'
@@ -43,7 +43,7 @@ async function sealedFor(deps: Deps, wallet: WalletRow, row: ShareRow, recipient
     challengeId: null,
   }
   const of = { index: row.index, holder: row.holder, recipientKey: recipient.toString('hex') }
-  const { scalar } = await openShare(deps, row)
+  const { scalar } = await openShare(deps, row, wallet.custody)
   try {
     const context = threshold.shareContext(subject, of)
     return await sealToClient(recipient, { purpose: 'read-share', context, field: FIELD }, scalar)
@@ -58,7 +58,7 @@ async function readShare(tx: Db, deps: Deps, call: Call, wallet: WalletRow, row:
   const clientCiphertext = row.client_ciphertext
   if (sealed === null && clientCiphertext === null) return { ...toShare(row), clientCiphertext, sealed }
   const given = { ...row, last_used_at: deps.now() }
-  await updateShare(tx, given)
+  await touchShare(tx, given)
   const { holder, index, generation } = row
   await publish(tx, deps, walletEvent(wallet, 'key_share.retrieved', call, { holder, index, generation }))
   return { ...toShare(given), clientCiphertext, sealed }

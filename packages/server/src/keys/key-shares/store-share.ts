@@ -174,7 +174,7 @@ async function addOrAttach(
   if (there === undefined && rows.length >= RECORDS_MAX) throw fail('share_limit')
   const { id: walletId, tenant_id: tenantId } = wallet
   const { index, holder } = input
-  return addShare(tx, deps, { ...checked, tenantId, walletId, index, holder })
+  return addShare(tx, deps, { ...checked, tenantId, walletId, custody: wallet.custody, index, holder })
 }
 
 /**

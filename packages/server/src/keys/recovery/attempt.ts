@@ -78,10 +78,11 @@ export async function attempt<Made>(deps: Deps, call: Call, of: Attempt<Made>): 
   const generation = of.generation ?? seen.generation
   const outcome = await workedOut(() => of.work(subjectOf(of.wallet, generation, of.challengeId)))
   return deps.db.tx(async (tx) => {
-    const wallet = await lockRecoverable(tx, deps, call, of.wallet.id)
-    requirePace(deps, wallet)
-    await useChallenge(tx, deps, { ...of, wallet })
-    if (deps.config.rateLimits) await setRecoveryAttempts(tx, { ...wallet, ...afterAttempt(wallet, deps.now()) })
+    const locked = await lockRecoverable(tx, deps, call, of.wallet.id)
+    requirePace(deps, locked)
+    await useChallenge(tx, deps, { ...of, wallet: locked })
+    const tried = { ...locked, ...afterAttempt(locked, deps.now()) }
+    const wallet = deps.config.rateLimits ? await setRecoveryAttempts(tx, tried) : locked
     if ('refused' in outcome) throw outcome.refused.commitOnThrow()
     return of.effect(tx, wallet, outcome.made)
   })

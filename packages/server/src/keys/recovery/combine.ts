@@ -71,7 +71,7 @@ async function sealKey(
   let key: Uint8Array | undefined
   try {
     await openShares(deps, subject, known, input, shares)
-    for (const row of kept) shares.push(await openShare(deps, row))
+    for (const row of kept) shares.push(await openShare(deps, row, wallet.custody))
     key = await deps.threads.runAlone('joinShares', sharing, shares).catch((error: unknown) => {
       throw asRefusal(error, 'shares')
     })

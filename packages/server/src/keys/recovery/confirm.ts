@@ -78,7 +78,15 @@ async function switchShares(tx: Db, deps: Deps, row: ResharingRow, verifyingShar
   const indices = [server, device, recovery]
   try {
     const generation = row.generation + 1
-    await addSharing(tx, deps, { ...of, generation, sharing: sharingOf(row), verifyingShares, indices, scalar })
+    await addSharing(tx, deps, {
+      ...of,
+      custody: 'shared',
+      generation,
+      sharing: sharingOf(row),
+      verifyingShares,
+      indices,
+      scalar,
+    })
   } finally {
     scalar.fill(0)
   }

@@ -131,6 +131,7 @@ describe('a release', () => {
        from delegated_sessions, generate_series(1, 450) n where id = $1`,
       [session.id],
     )
+    await service.recode()
     await release(split)
     const left = await service.sql<{ status: string; n: number }>(
       'select status, count(*)::int as n from delegated_sessions where wallet_id = $1 group by status',

@@ -48,7 +48,7 @@ async function sealShare(
   requireProofs(proofs, sharing.threshold - 1, verifyingShares, ({ index, proof, key }) =>
     isProven(proof, key, 'release-share', subject, { index, recipientKey }),
   )
-  const share = await openShare(deps, row)
+  const share = await openShare(deps, row, wallet.custody)
   try {
     const context = threshold.shareContext(subject, { index: row.index, holder: row.holder, recipientKey })
     const of = { purpose: 'recover' as const, context, field: 'recipientPublicKey' }

@@ -105,7 +105,7 @@ async function dealAnew(deps: Deps, wallet: KeyWallet, subject: threshold.Subjec
   const secrets: { scalar: Uint8Array }[] = []
   try {
     const [row] = used
-    const ownShare = row === undefined ? null : await openShare(deps, row)
+    const ownShare = row === undefined ? null : await openShare(deps, row, wallet.custody)
     if (ownShare !== null) secrets.push(ownShare)
     await openSubshares(deps, subject, input, subshares)
     const dealings = input.dealings.map(({ from, commitments, proof }) => ({

@@ -8,7 +8,7 @@ import {
   shareInvalid,
   sharesOf,
   sharingOf,
-  updateShare,
+  touchShare,
 } from '../../wallets/custody/service.ts'
 import type { WalletRow } from '../../wallets/wallets/service.ts'
 import { fail } from './errors.ts'
@@ -59,6 +59,6 @@ export async function recordShareUse(tx: Db, deps: Deps, rows: readonly ShareRow
   for (const { tenant_id: tenantId, wallet_id: walletId, generation, index, id } of rows) {
     const row = await findShare(tx, { tenantId, walletId, generation, index })
     if (row?.id !== id || row.share_sealed === null) throw fail('share_missing')
-    await updateShare(tx, { ...row, last_used_at: now, updated_at: now })
+    await touchShare(tx, { ...row, last_used_at: now, updated_at: now })
   }
 }

@@ -18,6 +18,7 @@ import { keysCreate, keysGenerate, keysRotateSigning } from './commands/keys/key
 import { ledgerExport, ledgerVerify } from './commands/ledger.ts'
 import { listen } from './commands/listen.ts'
 import { migrate } from './commands/migrate.ts'
+import { recordsEnforce, recordsVerify } from './commands/records/records.ts'
 import { seed } from './commands/seed.ts'
 import { tenantsCreate } from './commands/tenants.ts'
 import { exportCommand, importCommand } from './commands/transfer.ts'
@@ -55,6 +56,8 @@ const COMMANDS: readonly CliCommand[] = [
   auditVerify,
   ledgerExport,
   ledgerVerify,
+  recordsEnforce,
+  recordsVerify,
   analyticsBackfill,
 ]
 

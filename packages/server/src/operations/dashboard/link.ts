@@ -33,7 +33,10 @@ export async function createLink(
     hash: sha256(token),
     tenant_id: tenantId,
     expires_at: expiresAt,
+    used_at: null,
     created_at: now,
+    version: 0,
+    mac: null,
   })
   return { url: `${publicUrl(deps.config)}/dashboard#link=${token}`, expiresAt }
 }

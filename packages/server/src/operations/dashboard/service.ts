@@ -142,6 +142,7 @@ async function begin(tx: Db, deps: Deps, grant: Grant, request: EntranceRequest,
     last_used_at: now,
     expires_at: new Date(now.getTime() + SESSION_MS),
     created_at: now,
+    mac: null,
   })
   const known = await know({ ...deps, db: tx }, token, request)
   await noteAct(tx, deps, known, origin, 'dashboard.signed_in')

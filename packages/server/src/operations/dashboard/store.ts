@@ -1,31 +1,50 @@
 import { type Db, sql } from '../../platform/db/db.ts'
+import { change, insertion } from '../../platform/db/rows.ts'
 import type { Id } from '../../platform/ids.ts'
+import { API_KEY_RECORD } from '../../platform/security/api-key-record.ts'
+import {
+  readJoined,
+  readRecord,
+  resealed,
+  type Sealed,
+  sealed,
+  type Versioned,
+} from '../../platform/security/records/access.ts'
+import { type RecordRow, recordColumns } from '../../platform/security/records/kind.ts'
+import { DASHBOARD_SESSION_RECORD, LINK_RECORD } from './records.ts'
 
 /** A one-time link as the table holds it. */
-export interface LinkRow {
+export interface LinkRow extends Versioned {
   hash: Buffer
   /** Null for the operator's. */
   tenant_id: Id<'ten'> | null
   expires_at: Date
+  used_at: Date | null
   created_at: Date
 }
 
 /** Writes a new link. */
 export async function insertLink(db: Db, row: LinkRow): Promise<void> {
-  await db.run(sql`
-    insert into dashboard_links (hash, tenant_id, expires_at, created_at)
-    values (${row.hash}, ${row.tenant_id}, ${row.expires_at}, ${row.created_at})`)
+  await db.run(insertion('dashboard_links', await sealed(db, LINK_RECORD, row)))
 }
 
 /** Uses a link up. Of several at once one gets it; undefined for a link that is unknown, used or over. */
-export function claimLink(tx: Db, hash: Buffer, now: Date): Promise<Pick<LinkRow, 'tenant_id'> | undefined> {
-  return tx.one<Pick<LinkRow, 'tenant_id'>>(sql`
-    update dashboard_links set used_at = ${now} where hash = ${hash} and used_at is null and expires_at > ${now}
-    returning tenant_id`)
+export async function claimLink(tx: Db, hash: Buffer, now: Date): Promise<LinkRow | undefined> {
+  const before = await readRecord<LinkRow>(
+    tx,
+    LINK_RECORD,
+    sql`
+    select * from dashboard_links where hash = ${hash} and used_at is null and expires_at > ${now} for update`,
+  )
+  if (before === undefined) return undefined
+  const row = await resealed(tx, LINK_RECORD, { ...before, used_at: now })
+  await tx.run(sql`update dashboard_links set ${change(row, 'used_at version mac')} where hash = ${hash}`)
+  tx.afterCommit(() => tx.records.committed(LINK_RECORD, row as object as RecordRow))
+  return row
 }
 
 /** A session as the table holds it. */
-export interface SessionRow {
+export interface SessionRow extends Sealed {
   hash: Buffer
   /** Null for an operator's. */
   tenant_id: Id<'ten'> | null
@@ -39,10 +58,7 @@ export interface SessionRow {
 
 /** Writes a new session. */
 export async function insertSession(tx: Db, row: SessionRow): Promise<void> {
-  await tx.run(sql`
-    insert into dashboard_sessions (hash, tenant_id, key_id, key_hash, last_used_at, expires_at, created_at)
-    values (${row.hash}, ${row.tenant_id}, ${row.key_id}, ${row.key_hash}, ${row.last_used_at}, ${row.expires_at},
-      ${row.created_at})`)
+  await tx.run(insertion('dashboard_sessions', await sealed(tx, DASHBOARD_SESSION_RECORD, row)))
 }
 
 /** A session with the tenant that it is asked for and with what its key may do now. */
@@ -69,8 +85,11 @@ export function findSession(
   wanted: string | null,
   times: { now: Date; usedAfter: Date },
 ): Promise<FoundSession | undefined> {
-  return db.one<FoundSession>(sql`
-    select s.*, t.id as chosen_id, t.name as chosen_name, t.default_app_id,
+  return readJoined<FoundSession>(
+    db,
+    [DASHBOARD_SESSION_RECORD, API_KEY_RECORD],
+    sql`
+    select s.*, ${recordColumns(DASHBOARD_SESSION_RECORD, 's')}, ${recordColumns(API_KEY_RECORD, 'k')}, t.id as chosen_id, t.name as chosen_name, t.default_app_id,
       k.name as key_name, k.scopes, k.app_id, k.allowed_ips,
       case when k.hash = s.key_hash then k.expires_at else least(k.expires_at, k.previous_until) end as key_ends_at
     from dashboard_sessions s
@@ -78,7 +97,8 @@ export function findSession(
       on t.id = coalesce(${wanted}::text, s.tenant_id, (select o.id from tenants o order by o.id limit 1))
     left join api_keys k on k.tenant_id = s.tenant_id and k.id = s.key_id and k.revoked_at is null
       and (k.hash = s.key_hash or k.previous_hash = s.key_hash)
-    where s.hash = ${hash} and s.expires_at > ${times.now} and s.last_used_at > ${times.usedAfter}`)
+    where s.hash = ${hash} and s.expires_at > ${times.now} and s.last_used_at > ${times.usedAfter}`,
+  )
 }
 
 /** Notes that a session is in use. */

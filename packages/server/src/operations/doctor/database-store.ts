@@ -109,3 +109,11 @@ export function readAppOrigins(db: Db, max: number): Promise<AppOrigins[]> {
     select tenant_id as "tenantId", id as "appId", passkey->>'rpId' as "rpId", allowed_origins as origins
     from apps where passkey->>'rpId' is not null order by tenant_id, id limit ${max}`)
 }
+
+/** How often records that do not verify were reported in the last days, by tenant: the most first. */
+export function readTampered(db: Db, days: number): Promise<{ tenantId: string; n: number }[]> {
+  return db.query(sql`
+    select tenant_id as "tenantId", sum(n)::integer as n from audit_counts
+    where action = 'record.tampered' and hours = 24 and begins > now() - ${days} * interval '1 day'
+    group by tenant_id order by n desc, tenant_id`)
+}

@@ -7,11 +7,12 @@ const STATEMENT_MS = 86_400_000
 
 /** Runs with a separate connection, whose statements may take longer than those of requests. */
 export async function withConnection<T>(
-  { connection, log }: Deps,
+  { connection, log, db: { records } }: Deps,
   applicationName: string,
   body: (db: Database) => Promise<T>,
 ): Promise<T> {
-  const db = openDatabase({ connection, connectionsMax: 1, applicationName, log, statementTimeoutMs: STATEMENT_MS })
+  const shared = { connection, log, records, applicationName }
+  const db = openDatabase({ ...shared, connectionsMax: 1, statementTimeoutMs: STATEMENT_MS })
   try {
     return await body(db)
   } finally {

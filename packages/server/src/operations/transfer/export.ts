@@ -4,6 +4,7 @@ import { beginSnapshot, type Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { writeWhole } from '../../platform/files.ts'
 import type { KeyProvider } from '../../platform/security/key-provider.ts'
+import { verifyRecords } from '../../platform/security/records/walk.ts'
 import { VERSION } from '../../platform/version.ts'
 import type { Progress } from '../cli/progress.ts'
 import { copiedTables, schemaOf } from './catalogue-store.ts'
@@ -14,6 +15,8 @@ import { isSealed, openTransferKey, rewrapRows } from './keys.ts'
 import { compress, countsOf, type Manifest, totalOf } from './lines.ts'
 import { countRows, exactTexts, keepWrappingKey, readRows } from './rows-store.ts'
 import type { Row, Table } from './tables.ts'
+
+const BAD_SHOWN_MAX = 5
 
 /** What to export, and where to. */
 export interface ExportOptions {
@@ -60,6 +63,19 @@ async function* writeText(tx: Db, run: Run, manifest: Manifest, tables: readonly
   }
 }
 
+/** An export is believed where it is imported. @throws TransferError naming the first records that do not verify */
+async function requireVerified(tx: Db, { deps, options: { tenantId, progress } }: Run): Promise<void> {
+  progress.begin('Verifying records')
+  for (const kind of deps.recordKinds)
+    for await (const { bad } of verifyRecords(tx, kind, { tenantId, goOn: () => {} })) {
+      const shown = bad.slice(0, BAD_SHOWN_MAX).map(({ kind: name, id }) => `\n  ${name} ${id}`)
+      if (bad.length > 0)
+        throw new TransferError(
+          `Something other than Halfkey changed records of the tenant:${shown.join('')}\nNothing was exported. See: halfkey records verify`,
+        )
+    }
+}
+
 async function exportInto(db: Db, file: FileHandle, run: Run): Promise<Exported> {
   const { tenantId, progress } = run.options
   let begun = false
@@ -72,6 +88,7 @@ async function exportInto(db: Db, file: FileHandle, run: Run): Promise<Exported>
     await keepWrappingKey(tx)
     const { schema } = await schemaOf(tx)
     const tables = await copiedTables(tx)
+    await requireVerified(tx, run)
     progress.begin('Counting')
     const counts = await countRows(tx, tables, tenantId)
     const manifest = { tables: tables.map(({ name, columns }, at) => ({ name, columns, rows: counts[at] ?? 0 })) }

@@ -2,8 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { allowIdle, type Db, violatedConstraint } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { KeyProvider } from '../../platform/security/key-provider.ts'
+import { macMissing } from '../../platform/security/records/walk.ts'
 import { rewrapAll } from '../../platform/security/sealed-values.ts'
 import { isTenant } from '../../tenancy/tenant/service.ts'
+import { resealShares } from '../../wallets/custody/service.ts'
 import type { Progress } from '../cli/progress.ts'
 import { copiedTables, schemaOf } from './catalogue-store.ts'
 import { findBroken, findSharedElsewhere, findUnknownLedgers } from './checks-store.ts'
@@ -187,6 +189,18 @@ async function renewStaged(tx: Db, { deps, options }: Run, id: string): Promise<
   }
 }
 
+/**
+ * Gives the imported records the MACs of this installation, and binds the service's shares to them: the file was
+ * authenticated as a whole, and the installation that wrote it had verified them.
+ */
+async function sealRecords(tx: Db, { deps, opened, options }: Run): Promise<void> {
+  const scope = { tenantId: opened.header.tenantId, goOn: options.goOn }
+  for (const kind of deps.recordKinds) for await (const done of macMissing(tx, kind, scope)) options.progress.add(done)
+  for await (const { lost } of resealShares(tx, deps, scope))
+    if (lost[0] !== undefined)
+      throw new TransferError(`The key share ${lost[0]} is not one of its commitments. The tenant is not live.`)
+}
+
 /** Makes the whole tenant live in one transaction. */
 async function goLive(run: Run, id: string): Promise<void> {
   const { db, deps, tables, options } = run
@@ -198,6 +212,7 @@ async function goLive(run: Run, id: string): Promise<void> {
       await allowIdle(tx)
       await renewStaged(tx, run, id)
       await store.publishStaging(tx, id, tables, deps.now())
+      await sealRecords(tx, run)
       // A migration that was applied meanwhile did not change the staged rows.
       if ((await schemaOf(tx)).schema.digest !== run.schema) throw migrated(id)
     })

@@ -1,4 +1,4 @@
-import { rewrap } from '../../platform/security/crypto.ts'
+import { isWrappedKey, rewrap } from '../../platform/security/crypto.ts'
 import { type KeyFile, type KeyProvider, openKeyFile } from '../../platform/security/key-provider.ts'
 import { TransferError } from './errors.ts'
 import type { Row, Table } from './tables.ts'
@@ -35,7 +35,9 @@ export async function rewrapRows(
   const sealed = columns.map(isSealed)
   const one = async (text: string | null, at: number) => {
     if (text === null || !sealed[at]) return text
-    return `\\x${(await rewrap(between, Buffer.from(text.slice(2), 'hex'))).toString('hex')}`
+    const value = Buffer.from(text.slice(2), 'hex')
+    if (isWrappedKey(value)) throw new Error('a wrapped key stands in the place of a sealed value')
+    return `\\x${(await rewrap(between, value)).toString('hex')}`
   }
   return Promise.all(rows.map((row) => Promise.all(row.map(one))))
 }

@@ -131,7 +131,7 @@ export async function staleStaging(tx: Db, importId: string, keyId: string): Pro
   for (const table of await sealedTables(tx)) {
     if (TABLES[table.name.replaceAll('"', '')] !== 'copied') continue
     const name = `${stagingSchema(importId)}.${table.name}`
-    const differs = table.columns.map((column) => `substring(${column.name} from 1 for ${prefix.length}) <> $1`)
+    const differs = table.columns.map((column) => `substring(${column.name} from 2 for ${prefix.length}) <> $1`)
     const row = await tx.one(composed(`select 1 from ${name} where ${differs.join(' or ')} limit 1`, [prefix]))
     if (row === undefined) continue
     await tx.run(composed(`create index on ${name} (${table.key.map((part) => part.name).join(', ')})`))

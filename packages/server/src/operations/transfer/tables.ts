@@ -87,6 +87,7 @@ export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   outbox: 'copied',
   passkeys: 'copied',
   processor_events: ofInstallation,
+  record_keys: ofInstallation,
   recovery_codes: 'copied',
   relying_parties: 'copied',
   resharings: underWay,
@@ -116,6 +117,13 @@ export const tenantColumn = (table: string): string => (table === 'tenants' ? 'i
  * column's default.
  */
 export const REMADE: Readonly<Record<string, Readonly<Record<string, string | null>>>> = {
+  // Authenticated by a key of the installation: made anew where they go live.
+  api_keys: { mac: null, version: null },
+  passkeys: { mac: null },
+  wallets: { mac: null, version: null },
+  key_shares: { mac: null, version: null },
+  delegated_sessions: { mac: null },
+  transactions: { mac: null, version: null },
   // Transaction ids count within one server.
   ledger_updates: { xid: null },
   ledger_heads: { read_xid: null, read_offset: null },

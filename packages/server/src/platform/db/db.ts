@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { RecordKeeper } from '../security/records/keeper.ts'
 
 /** A statement with its parameters. Created by the `sql` tag, never by concatenation. */
 export interface Sql {
@@ -129,6 +130,8 @@ export interface Db {
    * with `keepsEffects` is thrown on after a commit.
    */
   tx<T>(body: (tx: Db) => Promise<T>): Promise<T>
+  /** Makes and checks the MACs of records. */
+  readonly records: RecordKeeper
   /** Whether this is a transaction, which holds a connection while it waits for anything. */
   readonly inTransaction: boolean
   /** Runs once the surrounding transaction has committed (at once outside one); never when it rolls back. */

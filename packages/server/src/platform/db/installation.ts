@@ -62,10 +62,11 @@ export async function openAndMigrate(config: Config, role: EmbeddedRole, log: Lo
 /**
  * Remembers which keys seal this database, and refuses a process that does not hold them all: there are values that it
  * could not open, and it would seal beside them.
+ * @returns whether the installation is new
  * @throws InstallationError
  */
-export async function checkInstallation(db: Db, held: HeldKeys, config: Config): Promise<void> {
-  await db.run(sql`insert into installation (kek_ids) values (${[held.keyId]}) on conflict do nothing`)
+export async function checkInstallation(db: Db, held: HeldKeys, config: Config): Promise<boolean> {
+  const inserted = await db.run(sql`insert into installation (kek_ids) values (${[held.keyId]}) on conflict do nothing`)
   const row = await db.one<{ kek_ids: string[] }>(sql`select kek_ids from installation`)
   const known = row?.kek_ids ?? []
   const missing = known.filter((id) => !held.keyIds.includes(id))
@@ -76,9 +77,10 @@ export async function checkInstallation(db: Db, held: HeldKeys, config: Config):
         : `The key in ${config.kekFile} (${held.keyIds.join(', ')}) is not the only one that seals this database. A rotation is not finished, so ${missing.join(', ')} is still needed. Put its line back into the file, then run: halfkey keys rotate-kek`,
     )
   }
-  if (known.includes(held.keyId)) return
-  await db.run(sql`
-    update installation set kek_ids = array_append(kek_ids, ${held.keyId}) where not ${held.keyId} = any(kek_ids)`)
+  if (!known.includes(held.keyId))
+    await db.run(sql`
+      update installation set kek_ids = array_append(kek_ids, ${held.keyId}) where not ${held.keyId} = any(kek_ids)`)
+  return inserted === 1
 }
 
 /** Runs `work` while no other process does, e.g. the first start's set-up. */

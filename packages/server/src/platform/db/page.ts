@@ -1,5 +1,6 @@
 import { type Page, type PageQuery, paging } from '../http/route.ts'
 import type { Id } from '../ids.ts'
+import type { RecordKind, RecordRow } from '../security/records/kind.ts'
 import { type Db, type Sql, sql } from './db.ts'
 
 /** Records of a tenant, or with `appId` of that app only: what a key sees. */
@@ -23,6 +24,20 @@ export function ordering(sort = '-createdAt', columns = BY_CREATION): { column: 
   const column = columns[descending ? sort.slice(1) : sort]
   if (column === undefined) throw new Error(`"${sort}" has no column to sort by`)
   return { column, direction: descending ? sql`desc` : sql`asc` }
+}
+
+/** The same for records, each verified. @throws record_tampered */
+export async function readRecordPage<Row extends object, T>(
+  db: Db,
+  kind: RecordKind,
+  from: Sql,
+  query: PageQuery,
+  toItem: (row: Row) => T,
+): Promise<Page<T>> {
+  const readAt = performance.now()
+  const { items, ...page } = await readPage(db, from, query, (row: Row) => row)
+  await db.records.check(kind, items as RecordRow[], readAt, !db.inTransaction)
+  return { ...page, items: items.map(toItem) }
 }
 
 /** One page of the rows that `from …` (a table and a condition) gives, by default newest first, as items; `total` is exact. */

@@ -3,6 +3,7 @@ import pg from 'pg'
 import { newId } from '../ids.ts'
 import type { Logger } from '../observability/log.ts'
 import { inSpan, inStatementSpan, isTraced } from '../observability/tracing.ts'
+import { NO_RECORDS, type RecordKeeper } from '../security/records/keeper.ts'
 import type { Connection } from './connection.ts'
 import {
   type Database,
@@ -66,9 +67,10 @@ function createAsker() {
   }
 }
 
-function transaction(ask: (statement: Sql) => Promise<Result>, effects: (() => void)[]): Db {
+function transaction(ask: (statement: Sql) => Promise<Result>, effects: (() => void)[], records: RecordKeeper): Db {
   const tx: Db = {
     ...statements(ask),
+    records,
     tx: (body) => body(tx),
     inTransaction: true,
     afterCommit: (effect) => void effects.push(effect),
@@ -97,6 +99,8 @@ export interface DatabaseOptions {
   clientSlackMs?: number
   /** How long a request waits for a free connection before it fails. */
   acquireTimeoutMs?: number
+  /** Absent where no records are read or written. */
+  records?: RecordKeeper
 }
 
 /** Past PostgreSQL's own limit on a statement, the client gives up by itself: the server may be frozen. */
@@ -232,10 +236,11 @@ async function attempt<T>(
   begin: string,
   body: (tx: Db) => Promise<T>,
   ask: Ask,
+  records: RecordKeeper,
 ): Promise<() => T> {
   const effects: (() => void)[] = []
   await client.query(begin)
-  const settle = await body(transaction((statement) => ask(client, statement), effects)).then(
+  const settle = await body(transaction((statement) => ask(client, statement), effects, records)).then(
     (result) => () => result,
     (error: unknown) => {
       if (!keepsEffects(error)) throw error
@@ -254,6 +259,7 @@ export function openDatabase(options: DatabaseOptions): Database {
   const { pool, take, judge, close } = openPool(options)
   const { ask, mark, renew } = createAsker()
   const begin = beginText(options)
+  const { records = NO_RECORDS } = options
 
   async function alone(statement: Sql): Promise<Result> {
     const client = await take()
@@ -279,7 +285,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     const sent = mark()
     let broken: Error | undefined
     const run = () =>
-      attempt(client, begin, body, ask).catch(async (error: unknown) => {
+      attempt(client, begin, body, ask, records).catch(async (error: unknown) => {
         if (isReadOnlyServer(error)) broken = error as Error
         judge(error)
         await client.query('rollback').catch((failure: Error) => {
@@ -301,6 +307,7 @@ export function openDatabase(options: DatabaseOptions): Database {
 
   return {
     ...statements(alone),
+    records,
     tx: (body) => (isTraced() ? inSpan('transaction', 'internal', {}, () => transact(body)) : transact(body)),
     inTransaction: false,
     afterCommit: (effect) => effect(),

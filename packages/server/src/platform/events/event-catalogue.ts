@@ -157,6 +157,10 @@ export const EVENT_CATALOGUE = {
     description: "The tenant's settings were changed.",
     data: { tenantId: tenant, changed: ['name'] },
   },
+  'record.tampered': {
+    description: 'A stored record was changed by something other than Halfkey, and was refused.',
+    data: { record: 'delegated_session', recordId: delegated },
+  },
   'webhook.test': {
     description: 'A test event, sent on request to one webhook.',
     data: { webhookId: webhook, message: 'This is a test event.' },

@@ -58,6 +58,10 @@ export const COMMON_ERRORS = {
     500,
     'The key service that holds the key-encryption key does not answer. Retry after as many seconds as `Retry-After` says.',
   ],
+  record_tampered: [
+    500,
+    'A stored record that this call depends on was changed by something other than Halfkey. Nothing was done.',
+  ],
   not_ready: [500, 'The service is not ready.'],
 } as const satisfies ErrorTable
 

@@ -52,6 +52,11 @@ export function createMetrics() {
     deadLetters: counter('halfkey_dead_letters_total', 'Deliveries that ended in the dead-letter queue'),
     fannedOut: counter('halfkey_events_fanned_out_total', 'Events handed to their subscribers'),
     inFlight: gauge('halfkey_deliveries_in_flight', 'Deliveries being sent by this process'),
+    recordsTampered: counter(
+      'halfkey_records_tampered_total',
+      'Records that did not verify, each time one was read',
+      'kind',
+    ),
     leasesLost: counter('halfkey_delivery_leases_lost_total', 'Leases that expired or whose worker died'),
   }
 }

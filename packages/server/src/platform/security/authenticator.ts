@@ -5,7 +5,10 @@ import { type Db, sql } from '../db/db.ts'
 import type { Caller } from '../http/route.ts'
 import type { Logger } from '../observability/log.ts'
 import { apiKeyHash, apiKeyType } from './api-key.ts'
+import { API_KEY_RECORD } from './api-key-record.ts'
 import { domainOrigins } from './domain-origins.ts'
+import { readJoined, withoutRecords } from './records/access.ts'
+import { recordColumns } from './records/kind.ts'
 
 const POLL_MS = 250
 /** How long a cached key is trusted after the start of the last poll of the epoch. A revocation thus takes at most 1 s. */
@@ -42,15 +45,21 @@ export interface Authenticator {
   stop(): Promise<void>
 }
 
-function findKey(db: Db, hash: Buffer): Promise<KeyHolder | undefined> {
-  return db.one<KeyHolder>(sql`
+async function findKey(db: Db, hash: Buffer): Promise<KeyHolder | undefined> {
+  const row = await readJoined<KeyHolder>(
+    db,
+    [API_KEY_RECORD],
+    sql`
     select k.tenant_id as "tenantId", k.id as "keyId", k.name, k.type as "keyType", k.scopes, k.app_id as "appId",
       k.allowed_ips as "allowedIps", coalesce(a.allowed_origins, '{}') as "allowedOrigins",
       ${domainOrigins(sql`k.tenant_id`, sql`k.app_id`)} as "domainOrigins",
       floor(1000 * extract(epoch from
-        case when k.hash = ${hash} then k.expires_at else least(k.expires_at, k.previous_until) end))::bigint as "expiresAtMs"
+        case when k.hash = ${hash} then k.expires_at else least(k.expires_at, k.previous_until) end))::bigint as "expiresAtMs",
+      ${recordColumns(API_KEY_RECORD, 'k')}
     from api_keys k left join apps a on a.tenant_id = k.tenant_id and a.id = k.app_id
-    where (k.hash = ${hash} or k.previous_hash = ${hash}) and k.revoked_at is null`)
+    where (k.hash = ${hash} or k.previous_hash = ${hash}) and k.revoked_at is null`,
+  )
+  return row && withoutRecords(row)
 }
 
 /** Raises the epoch, in the transaction that changes keys, apps or verified domains: other processes drop what they cached. */

@@ -13,8 +13,12 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const DATA_KEY_BYTES = 32
 const SEALED_VERSION = 2
+/** A key that is wrapped for one purpose and owner: see `wrapKey`. */
+const WRAPPED_KEY_VERSION = 3
 /** Tells a wrapped data key from anything else that a key-encryption key may ever encrypt. */
 const WRAP_AAD = Buffer.from('halfkey/v1/data-key')
+/** Begins the additional data of a key that is wrapped for a purpose. */
+const WRAPPED_KEY_AAD = 'halfkey/v1/key-for '
 
 /** AES-256-GCM (NIST SP 800-38D): nonce ‖ ciphertext ‖ tag. The nonce is random, so a key may seal at most 2^32 messages. */
 export function encrypt(key: Buffer, plaintext: Buffer, aad: Buffer): Buffer {
@@ -42,30 +46,38 @@ class SealedValueError extends Error {}
 
 /** The parts of a sealed value. */
 interface Sealed {
+  version: number
   keyId: string
   wrapped: Buffer
+  /** After a wrapped key: its context. */
   ciphertext: Buffer
 }
 
-/** What every value whose data key this key wraps begins with, so that a database can tell which those are. */
+/**
+ * What every value that this key wraps begins with, after the byte of its version, so that a database can tell which those
+ * are.
+ */
 export function sealedPrefix(keyId: string): Buffer {
   const id = Buffer.from(keyId)
-  return Buffer.concat([Buffer.from([SEALED_VERSION, id.length]), id])
+  return Buffer.concat([Buffer.from([id.length]), id])
 }
 
-function assemble({ keyId, wrapped, ciphertext }: Sealed): Buffer {
+function assemble({ version, keyId, wrapped, ciphertext }: Sealed): Buffer {
   const wrappedLength = Buffer.alloc(2)
   wrappedLength.writeUInt16BE(wrapped.length)
-  return Buffer.concat([sealedPrefix(keyId), wrappedLength, wrapped, ciphertext])
+  return Buffer.concat([Buffer.from([version]), sealedPrefix(keyId), wrappedLength, wrapped, ciphertext])
 }
 
 function disassemble(sealed: Buffer): Sealed {
-  if (sealed[0] !== SEALED_VERSION) throw new SealedValueError('sealed value has an unknown version')
+  const [version = 0] = sealed
+  if (version !== SEALED_VERSION && version !== WRAPPED_KEY_VERSION)
+    throw new SealedValueError('sealed value has an unknown version')
   const keyIdEnd = 2 + (sealed[1] ?? 0)
   if (sealed.length < keyIdEnd + 2) throw new SealedValueError('sealed value is truncated')
   const wrappedEnd = keyIdEnd + 2 + sealed.readUInt16BE(keyIdEnd)
   if (sealed.length < wrappedEnd) throw new SealedValueError('sealed value is truncated')
   return {
+    version,
     keyId: sealed.subarray(2, keyIdEnd).toString(),
     wrapped: sealed.subarray(keyIdEnd + 2, wrappedEnd),
     ciphertext: sealed.subarray(wrappedEnd),
@@ -84,7 +96,7 @@ export async function seal(keys: KeyProvider, plaintext: Buffer | string, contex
     // Bytes are not copied, because their owner may wipe them.
     const bytes = typeof plaintext === 'string' ? Buffer.from(plaintext) : plaintext
     const ciphertext = encrypt(dataKey, bytes, contextBytes(context))
-    return assemble({ ...(await keys.wrap(dataKey, WRAP_AAD)), ciphertext })
+    return assemble({ version: SEALED_VERSION, ...(await keys.wrap(dataKey, WRAP_AAD)), ciphertext })
   } finally {
     dataKey.fill(0)
   }
@@ -92,10 +104,55 @@ export async function seal(keys: KeyProvider, plaintext: Buffer | string, contex
 
 /** Undoes `seal`. @throws Error on another context, another key or any changed byte */
 export async function open(keys: KeyProvider, sealed: Buffer, context: readonly string[]): Promise<Buffer> {
-  const { keyId, wrapped, ciphertext } = disassemble(sealed)
+  const { version, keyId, wrapped, ciphertext } = disassemble(sealed)
+  if (version !== SEALED_VERSION) throw new SealedValueError('sealed value is a wrapped key')
   const dataKey = await keys.unwrap(keyId, wrapped, WRAP_AAD)
   try {
     return decrypt(dataKey, ciphertext, contextBytes(context))
+  } finally {
+    dataKey.fill(0)
+  }
+}
+
+/**
+ * Wraps a key of 32 bytes for one purpose and owner (`context`). The context is in what the key-encryption key itself
+ * authenticates: somebody who knows the data key of any sealed value, as the holder of a tenant's export does, can seal
+ * whatever they like with it, but cannot make a wrapped key.
+ * Layout: as `seal`, with the context in place of the ciphertext, so that a rewrap needs these bytes alone.
+ */
+export async function wrapKey(keys: KeyProvider, key: Buffer, context: readonly string[]): Promise<Buffer> {
+  const bound = contextBytes(context)
+  return assemble({
+    version: WRAPPED_KEY_VERSION,
+    ...(await keys.wrap(key, wrappedKeyAad(bound))),
+    ciphertext: bound,
+  })
+}
+
+/** Undoes `wrapKey`. @throws Error on another context, another key or any changed byte */
+export async function unwrapKey(keys: KeyProvider, sealed: Buffer, context: readonly string[]): Promise<Buffer> {
+  const { version, keyId, wrapped } = disassemble(sealed)
+  if (version !== WRAPPED_KEY_VERSION) throw new SealedValueError('sealed value is no wrapped key')
+  return keys.unwrap(keyId, wrapped, wrappedKeyAad(contextBytes(context)))
+}
+
+/**
+ * Whether these bytes are a wrapped key, which never leaves its installation: rewrapped for another one, it would be known to
+ * whoever has that one's key.
+ */
+export const isWrappedKey = (sealed: Buffer): boolean => sealed[0] === WRAPPED_KEY_VERSION
+
+const wrappedKeyAad = (context: Buffer) => Buffer.concat([Buffer.from(WRAPPED_KEY_AAD), context])
+
+/** The same, or null if the value was sealed under another context. @throws Error when its data key cannot be unwrapped */
+export async function openIfOf(keys: KeyProvider, sealed: Buffer, context: readonly string[]): Promise<Buffer | null> {
+  const { version, keyId, wrapped, ciphertext } = disassemble(sealed)
+  if (version !== SEALED_VERSION) return null
+  const dataKey = await keys.unwrap(keyId, wrapped, WRAP_AAD)
+  try {
+    return decrypt(dataKey, ciphertext, contextBytes(context))
+  } catch {
+    return null
   } finally {
     dataKey.fill(0)
   }
@@ -111,11 +168,12 @@ export function keyIdOf(sealed: Buffer): string {
  * @throws Error when the data key cannot be unwrapped
  */
 export async function rewrap(keys: KeyProvider, sealed: Buffer): Promise<Buffer> {
-  const { keyId, wrapped, ciphertext } = disassemble(sealed)
-  const dataKey = await keys.unwrap(keyId, wrapped, WRAP_AAD)
+  const { version, keyId, wrapped, ciphertext } = disassemble(sealed)
+  const aad = version === SEALED_VERSION ? WRAP_AAD : wrappedKeyAad(ciphertext)
+  const dataKey = await keys.unwrap(keyId, wrapped, aad)
   try {
     if (dataKey.length !== DATA_KEY_BYTES) throw new SealedValueError('sealed value holds no data key')
-    return assemble({ ...(await keys.wrap(dataKey, WRAP_AAD)), ciphertext })
+    return assemble({ version, ...(await keys.wrap(dataKey, aad)), ciphertext })
   } finally {
     dataKey.fill(0)
   }
@@ -129,6 +187,11 @@ export function sha256(text: string | Buffer): Buffer {
 /** HMAC-SHA256. Pass a reused KeyObject: with raw bytes Node creates one at every call, which is six times slower. */
 export function hmacSha256(key: KeyObject, text: string, encoding: 'hex' | 'base64'): string {
   return createHmac('sha256', key).update(text).digest(encoding)
+}
+
+/** HMAC-SHA256 as bytes. */
+export function hmacSha256Bytes(key: KeyObject, text: string): Buffer {
+  return createHmac('sha256', key).update(text).digest()
 }
 
 /** Compares secrets without telling by its duration where they differ. */

@@ -165,7 +165,7 @@ async function createKeyFile(path: string, service: string | null): Promise<void
 /** How a running process follows its key file. */
 interface Following {
   /** Throws at keys that this process could not have started with. */
-  accept: (held: HeldKeys) => Promise<void>
+  accept: (held: HeldKeys) => Promise<unknown>
   log: Logger
   /** How long keys that a service unwrapped may be used until it unwraps them again; null for as long as the process runs. */
   lifetimeMs: number | null

@@ -92,7 +92,7 @@ const list = <T>(items: readonly T[], each: (item: T, at: number) => string) => 
 /** The next rows after `after` in the primary key's order, with values that are not wrapped by the key of `prefix`. */
 function readPortion({ name, key, columns }: SealedTable, prefix: Buffer, after: readonly string[] | null): Sql {
   const isStale = (column: SealedColumn) =>
-    `${column.when === null ? '' : `${column.when} and `}substring(${column.name} from 1 for ${prefix.length}) <> $1`
+    `${column.when === null ? '' : `${column.when} and `}substring(${column.name} from 2 for ${prefix.length}) <> $1`
   const following =
     after === null
       ? 'true'

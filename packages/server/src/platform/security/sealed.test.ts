@@ -67,7 +67,7 @@ describe('a sealed value', () => {
     }
     expect(fresh.subarray(-22)).toEqual(sealed.subarray(-22))
     expect([keyIdOf(sealed), keyIdOf(fresh)]).toEqual([keys.keyId, after.keyId])
-    expect(sealed.subarray(0, 18)).toEqual(sealedPrefix(keys.keyId))
+    expect(sealed.subarray(1, 18)).toEqual(sealedPrefix(keys.keyId))
   })
 
   test('opens with no other key, and says which one it needs', async () => {

@@ -12,6 +12,8 @@ import { type KeyLimits, readKey, type WantedKey, widerThan } from './limits.ts'
 import type { ApiKey, ApiKeyWithKey, CreateApiKey, ListApiKeys, RotateApiKey } from './schema.ts'
 import * as store from './store.ts'
 
+export { areUnsealed as areKeysUnsealed } from './store.ts'
+
 export const API_KEY_ERRORS = {
   last_admin_key: [409, 'This is the last key that can administer the tenant. Create another one first.'],
   api_key_not_active: [409, 'This API key has been revoked or has expired. Create a new one.'],
@@ -67,6 +69,8 @@ async function issue(
     revoked_at: null,
     created_at: now,
     updated_at: now,
+    version: 0,
+    mac: null,
   }
   await store.insertApiKey(tx, row)
   await spread(tx, deps, row, 'api_key.created', options.cause)
@@ -129,7 +133,7 @@ export async function revokeApiKey(deps: Deps, { caller, origin }: Call, id: str
   return deps.db.tx(async (tx) => {
     // Of two concurrent revocations of the last two admin keys, the second waits here and then finds only one left.
     await store.lockRevocations(tx, caller.tenantId)
-    const row = existing(await store.lockApiKey(tx, caller, pathId('key', id)))
+    const row = existing(await store.lockApiKeyToEnd(tx, caller, pathId('key', id)))
     const now = deps.now()
     if (row.revoked_at !== null) return store.toApiKey(row, now)
     if (await store.isLastAdminKey(tx, caller.tenantId, row.id)) throw fail('last_admin_key')

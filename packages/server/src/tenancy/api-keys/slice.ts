@@ -1,3 +1,4 @@
+import { API_KEY_RECORD } from '../../platform/security/api-key-record.ts'
 import type { Slice } from '../../platform/slice.ts'
 import { apiKeyRoutes } from './routes.ts'
 import { API_KEY_ERRORS, revokeKeysOfApp } from './service.ts'
@@ -6,5 +7,6 @@ import { API_KEY_ERRORS, revokeKeysOfApp } from './service.ts'
 export const apiKeySlice: Slice = {
   routes: apiKeyRoutes,
   errors: API_KEY_ERRORS,
+  records: [API_KEY_RECORD],
   hooks: { appDeleted: revokeKeysOfApp },
 }

@@ -1,13 +1,23 @@
 import { and, type Db, type Sql, sql } from '../../platform/db/db.ts'
-import { type AppScope, inScope, readPage } from '../../platform/db/page.ts'
+import { type AppScope, inScope, readRecordPage } from '../../platform/db/page.ts'
 import { insertion, update, wire } from '../../platform/db/rows.ts'
 import type { Page } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { KeyType } from '../../platform/security/api-key.ts'
+import { API_KEY_RECORD } from '../../platform/security/api-key-record.ts'
+import {
+  isMarked,
+  readRecord,
+  readToEnd,
+  resealed,
+  sealed,
+  type Versioned,
+} from '../../platform/security/records/access.ts'
+import type { RecordRow } from '../../platform/security/records/kind.ts'
 import type { ApiKey, ListApiKeys } from './schema.ts'
 
 /** A row of the table `api_keys`. */
-export interface ApiKeyRow {
+export interface ApiKeyRow extends Versioned {
   tenant_id: Id<'ten'>
   id: Id<'key'>
   name: string
@@ -45,19 +55,25 @@ export function toApiKey(row: ApiKeyRow, now: Date): ApiKey {
 
 /** Inserts a key. @throws the violation of api_keys_hash if the same key already exists */
 export async function insertApiKey(tx: Db, row: ApiKeyRow): Promise<void> {
-  await tx.run(insertion('api_keys', row))
+  await tx.run(insertion('api_keys', await sealed(tx, API_KEY_RECORD, row)))
 }
 
 const select = (scope: AppScope, id: Id<'key'>) => sql`select * from api_keys where ${inScope(scope)} and id = ${id}`
 
 /** The key; in the scope of an app, undefined unless it is bound to that app. */
 export function findApiKey(db: Db, scope: AppScope, id: Id<'key'>): Promise<ApiKeyRow | undefined> {
-  return db.one<ApiKeyRow>(select(scope, id))
+  return readRecord<ApiKeyRow>(db, API_KEY_RECORD, select(scope, id))
 }
 
 /** The same, locked until the transaction ends. */
 export function lockApiKey(tx: Db, scope: AppScope, id: Id<'key'>): Promise<ApiKeyRow | undefined> {
-  return tx.one<ApiKeyRow>(sql`${select(scope, id)} for no key update`)
+  return readRecord<ApiKeyRow>(tx, API_KEY_RECORD, sql`${select(scope, id)} for no key update`)
+}
+
+/** The same to revoke it: it may have been changed by somebody else, see `readToEnd`. */
+export async function lockApiKeyToEnd(tx: Db, scope: AppScope, id: Id<'key'>): Promise<ApiKeyRow | undefined> {
+  const [row] = await readToEnd<ApiKeyRow>(tx, API_KEY_RECORD, sql`${select(scope, id)} for no key update`)
+  return row
 }
 
 /** The condition that a key has a status at a time: see `statusOf`. */
@@ -76,13 +92,18 @@ export function listApiKeys(db: Db, scope: AppScope, query: ListApiKeys, now: Da
     ...(status === undefined ? [] : [hasStatus(status, now)]),
     ...(appId === undefined ? [] : [sql`app_id = ${appId}`]),
   ])
-  return readPage(db, sql`from api_keys where ${found}`, query, (row: ApiKeyRow) => toApiKey(row, now))
+  return readRecordPage(db, API_KEY_RECORD, sql`from api_keys where ${found}`, query, (row: ApiKeyRow) =>
+    toApiKey(row, now),
+  )
 }
 
 /** Serialises revocations of a tenant's keys. Creating and using keys does not wait. */
 export async function lockRevocations(tx: Db, tenantId: Id<'ten'>): Promise<void> {
   await tx.run(sql`select from tenants where id = ${tenantId} for no key update`)
 }
+
+/** How many keys are looked at for one that can administer the tenant. */
+const ADMIN_KEYS_MAX = 100
 
 const ADMIN = sql`type = 'secret' and app_id is null and expires_at is null and revoked_at is null and '*' = any (scopes)`
 
@@ -91,29 +112,50 @@ const ADMIN = sql`type = 'secret' and app_id is null and expires_at is null and 
  * addresses. A key with `allowedIps` does not count, because nobody may be able to use its addresses.
  */
 export async function isLastAdminKey(tx: Db, tenantId: Id<'ten'>, id: Id<'key'>): Promise<boolean> {
-  const row = await tx.one(sql`
-    select 1 from api_keys where tenant_id = ${tenantId} and id = ${id} and ${ADMIN}
-      and not exists (select from api_keys where tenant_id = ${tenantId} and id <> ${id} and ${ADMIN} and allowed_ips = '{}')`)
-  return row !== undefined
+  const keys = await readToEnd<ApiKeyRow>(
+    tx,
+    API_KEY_RECORD,
+    sql`
+    select * from api_keys where tenant_id = ${tenantId} and ${ADMIN} and (id = ${id} or allowed_ips = '{}')
+    order by id = ${id} desc, id limit ${ADMIN_KEYS_MAX}`,
+  )
+  const [key, ...others] = keys
+  return key?.id === id && !isMarked(key) && !others.some((other) => !isMarked(other))
 }
 
-/** Stores a revocation. */
-export async function revokeApiKey(tx: Db, row: ApiKeyRow): Promise<void> {
-  await tx.run(sql`
-    update api_keys set revoked_at = ${row.revoked_at}, previous_hash = null, previous_until = null, updated_at = ${row.updated_at}
-    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+const noteVersion = (tx: Db, row: ApiKeyRow) =>
+  tx.afterCommit(() => tx.records.committed(API_KEY_RECORD, row as object as RecordRow))
+
+/** Stores a revocation, in the transaction that holds the key. */
+export async function revokeApiKey(tx: Db, before: ApiKeyRow): Promise<void> {
+  const row = await resealed(tx, API_KEY_RECORD, { ...before, previous_hash: null, previous_until: null })
+  await tx.run(update('api_keys', row, 'revoked_at previous_hash previous_until updated_at version mac'))
+  noteVersion(tx, row)
 }
 
-/** Stores the new and the old value. */
-export async function rotateApiKey(tx: Db, row: ApiKeyRow): Promise<void> {
-  await tx.run(update('api_keys', row, 'hash prefix last4 previous_hash previous_until updated_at'))
+/** Stores the new and the old value, in the transaction that holds the key. */
+export async function rotateApiKey(tx: Db, before: ApiKeyRow): Promise<void> {
+  const row = await resealed(tx, API_KEY_RECORD, before)
+  await tx.run(update('api_keys', row, 'hash prefix last4 previous_hash previous_until updated_at version mac'))
+  noteVersion(tx, row)
 }
 
 /** Revokes all keys of an app. */
 export async function revokeKeysOfApp(tx: Db, tenantId: Id<'ten'>, appId: Id<'app'>, now: Date): Promise<void> {
-  await tx.run(sql`
-    with mine as (
-      select id from api_keys where tenant_id = ${tenantId} and app_id = ${appId} and revoked_at is null order by id for no key update)
-    update api_keys k set revoked_at = ${now}, updated_at = ${now}, previous_hash = null, previous_until = null
-    from mine where k.tenant_id = ${tenantId} and k.id = mine.id`)
+  const keys = await readToEnd<ApiKeyRow>(
+    tx,
+    API_KEY_RECORD,
+    sql`
+    select * from api_keys where tenant_id = ${tenantId} and app_id = ${appId} and revoked_at is null
+    order by id for no key update`,
+  )
+  for (const key of keys) await revokeApiKey(tx, { ...key, revoked_at: now, updated_at: now })
+}
+
+/** Whether there are keys, and none has a MAC. */
+export async function areUnsealed(db: Db): Promise<boolean> {
+  const row = await db.one<{ unsealed: boolean }>(
+    sql`select exists (select from api_keys) and not exists (select from api_keys where mac is not null) as unsealed`,
+  )
+  return row?.unsealed === true
 }

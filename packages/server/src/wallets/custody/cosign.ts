@@ -49,7 +49,7 @@ export async function coSign(
   if (row === undefined || row.status !== 'active') throw fail('share_missing')
   if (commitments.index === index)
     throw invalid('commitments.index', 'This share belongs to the service. Sign with share 2 or 3.')
-  const share = await openShare(deps, row)
+  const share = await openShare(deps, row, 'shared')
   try {
     const made = await deps.threads.run('coSign', sharingOf(row), share, readCommitments(commitments), digest)
     return {

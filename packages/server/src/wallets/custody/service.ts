@@ -2,6 +2,7 @@ export { type CoSignature, commitmentsHex, coSign, readCommitments } from './cos
 export { encryptionKeyBytes, openFromClient, sealToClient } from './encryption-key.ts'
 export { asRefusal, CUSTODY_ERRORS, shareInvalid } from './errors.ts'
 export { hasExactly, readParticipants, sealSubshares } from './participants.ts'
+export { resealShares } from './reseal.ts'
 export {
   cancelResharing,
   confirmResharing,
@@ -31,7 +32,8 @@ export {
   endShares,
   findShare,
   type ShareRow,
+  setCiphertext,
   sharesOf,
-  updateShare,
+  touchShare,
 } from './store.ts'
 export { hasCredential } from './wraps.ts'

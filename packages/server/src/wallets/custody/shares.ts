@@ -4,10 +4,12 @@ import type { Deps } from '../../platform/deps.ts'
 import { invalid } from '../../platform/http/errors.ts'
 import { type Id, newId } from '../../platform/ids.ts'
 import { isSignedBy } from '../../platform/ports/signature.ts'
-import { open, seal } from '../../platform/security/crypto.ts'
+import type { RecordRow } from '../../platform/security/records/kind.ts'
 import * as threshold from '../../platform/security/threshold/threshold.ts'
 import { asRefusal, fail } from './errors.ts'
 import type { KeyShare } from './schema.ts'
+import { SHARE_RECORD } from './share-record.ts'
+import { type Custody, openSealed, sealShare } from './share-seal.ts'
 import * as store from './store.ts'
 
 /** A share's record as the API returns it. */
@@ -63,15 +65,6 @@ export function isProven(
   return isSignedBy(publicKey, message, Buffer.from(proof, 'hex'))
 }
 
-/** What a share is sealed under. */
-const shareSeal = (row: Pick<store.ShareRow, 'tenant_id' | 'wallet_id' | 'index' | 'generation'>) => [
-  'key share',
-  row.tenant_id,
-  row.wallet_id,
-  String(row.index),
-  String(row.generation),
-]
-
 /** The same bytes as a Buffer, without a copy of the secret. */
 export const bytesOf = ({ buffer, byteOffset, length }: Uint8Array) => Buffer.from(buffer, byteOffset, length)
 
@@ -82,6 +75,8 @@ interface NewShare {
   generation: number
   index: number
   holder: KeyShare['holder']
+  /** The wallet's. */
+  custody: Custody
   sharing: threshold.Sharing
   verifyingShare: Buffer
   /** What is stored: a share that the service can open, one that it cannot, or nothing. */
@@ -114,11 +109,15 @@ export async function addShare(tx: Db, deps: Deps, input: NewShare): Promise<sto
     protection: kept !== null && 'scalar' in kept ? 'service' : 'client',
     status: 'active',
     share_sealed:
-      kept !== null && 'scalar' in kept ? await seal(deps.keys, bytesOf(kept.scalar), shareSeal(place)) : null,
+      kept !== null && 'scalar' in kept
+        ? await sealShare(deps, bytesOf(kept.scalar), { ...place, ...sharing }, input.custody)
+        : null,
     client_ciphertext: kept !== null && 'ciphertext' in kept ? kept.ciphertext : null,
     last_used_at: null,
     created_at: now,
     updated_at: now,
+    version: 0,
+    mac: null,
   }
   try {
     await store.insertShare(tx, row)
@@ -138,7 +137,7 @@ export async function addShare(tx: Db, deps: Deps, input: NewShare): Promise<sto
 export async function addSharing(
   tx: Db,
   deps: Deps,
-  sharing: Pick<NewShare, 'tenantId' | 'walletId' | 'generation' | 'sharing'> & {
+  sharing: Pick<NewShare, 'tenantId' | 'walletId' | 'generation' | 'custody' | 'sharing'> & {
     indices: readonly number[]
     /** By index − 1. */
     verifyingShares: readonly Buffer[]
@@ -168,7 +167,7 @@ export async function attachCiphertext(
   ciphertext: store.ClientCiphertext,
 ): Promise<store.ShareRow> {
   const kept = { ...row, client_ciphertext: ciphertext, updated_at: deps.now() }
-  await store.updateShare(tx, kept)
+  await store.setCiphertext(tx, kept)
   await requireBelowThreshold(tx, kept)
   return kept
 }
@@ -185,8 +184,18 @@ async function requireBelowThreshold(tx: Db, row: store.ShareRow): Promise<void>
   throw fail('custody_violation', [{ code: 'custody_violation', message }])
 }
 
-/** Opens a share that the service keeps. Fill its scalar with zeros after use. @throws share_missing */
-export async function openShare(deps: Deps, row: store.ShareRow): Promise<threshold.Share> {
+/**
+ * Opens a share that the service keeps. Fill its scalar with zeros after use.
+ * @param custody the wallet's, to which the share is bound
+ * @throws share_missing; record_tampered if it is another wallet's, another kind of wallet's or of another sharing
+ */
+export async function openShare(deps: Deps, row: store.ShareRow, custody: Custody): Promise<threshold.Share> {
   if (row.share_sealed === null) throw fail('share_missing')
-  return { index: row.index, scalar: await open(deps.keys, row.share_sealed, shareSeal(row)) }
+  const record = row as object as RecordRow
+  const scalar = await openSealed(deps, row.share_sealed, row, custody)
+  if (scalar === null) return deps.db.records.refuse(SHARE_RECORD, record, 'its seal is of another sharing or wallet')
+  const share = { index: row.index, scalar }
+  if (await deps.threads.run('isShareOf', sharingOf(row), share)) return share
+  scalar.fill(0)
+  return deps.db.records.refuse(SHARE_RECORD, record, 'what it seals is no share of its commitments')
 }

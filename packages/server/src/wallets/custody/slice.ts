@@ -3,6 +3,7 @@ import type { Slice } from '../../platform/slice.ts'
 import { CUSTODY_ERRORS } from './errors.ts'
 import { custodyRoutes } from './routes.ts'
 import { deleteOldEncryptionKeys } from './service.ts'
+import { SHARE_RECORD } from './share-record.ts'
 import { removeWrapsOf } from './wraps.ts'
 
 /** Key shares at rest, and the service's part of signatures. */
@@ -10,5 +11,6 @@ export const custodySlice: Slice = {
   routes: custodyRoutes,
   errors: CUSTODY_ERRORS,
   hooks: { passkeyRemoved: removeWrapsOf },
+  records: [SHARE_RECORD],
   tasks: () => [hourly(deleteOldEncryptionKeys)],
 }

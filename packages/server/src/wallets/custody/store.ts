@@ -1,10 +1,20 @@
 import { type Db, sql } from '../../platform/db/db.ts'
 import { insertion, update } from '../../platform/db/rows.ts'
 import type { Id } from '../../platform/ids.ts'
+import {
+  readRecord,
+  readRecords,
+  readToEnd,
+  resealed,
+  sealed,
+  type Versioned,
+} from '../../platform/security/records/access.ts'
+import type { RecordRow } from '../../platform/security/records/kind.ts'
 import type { KeyShare } from './schema.ts'
+import { SHARE_RECORD } from './share-record.ts'
 
 /** A key share as the table holds it. */
-export interface ShareRow {
+export interface ShareRow extends Versioned {
   tenant_id: Id<'ten'>
   id: Id<'shr'>
   wallet_id: Id<'wal'>
@@ -51,22 +61,30 @@ export interface ClientCiphertext {
 
 /** Writes a new share. */
 export async function insertShare(tx: Db, row: ShareRow): Promise<void> {
-  await tx.run(insertion('key_shares', row))
+  await tx.run(insertion('key_shares', await sealed(tx, SHARE_RECORD, row)))
 }
 
 /** All records of a wallet's shares, deleted and superseded ones too, by generation and index. */
 export function sharesOf(db: Db, tenantId: Id<'ten'>, walletId: Id<'wal'>): Promise<ShareRow[]> {
-  return db.query<ShareRow>(sql`
-    select * from key_shares where tenant_id = ${tenantId} and wallet_id = ${walletId} order by generation, index, id`)
+  return readRecords<ShareRow>(
+    db,
+    SHARE_RECORD,
+    sql`
+    select * from key_shares where tenant_id = ${tenantId} and wallet_id = ${walletId} order by generation, index, id`,
+  )
 }
 
 /** A user's live shares that their client encrypted, of all wallets. */
 export function clientSharesOf(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<ShareRow[]> {
-  return tx.query<ShareRow>(sql`
+  return readRecords<ShareRow>(
+    tx,
+    SHARE_RECORD,
+    sql`
     select s.* from key_shares s join wallets w on w.tenant_id = s.tenant_id and w.id = s.wallet_id
     where w.tenant_id = ${tenantId} and w.user_id = ${userId} and s.status in ('pending', 'active')
       and s.client_ciphertext is not null
-    order by s.id for no key update of s`)
+    order by s.id for no key update of s`,
+  )
 }
 
 /** A wallet's live share with this index and generation. */
@@ -74,28 +92,79 @@ export function findShare(
   db: Db,
   of: { tenantId: Id<'ten'>; walletId: Id<'wal'>; generation: number; index: number },
 ): Promise<ShareRow | undefined> {
-  return db.one<ShareRow>(sql`
+  return readRecord<ShareRow>(
+    db,
+    SHARE_RECORD,
+    sql`
     select * from key_shares
     where tenant_id = ${of.tenantId} and wallet_id = ${of.walletId} and generation = ${of.generation} and index = ${of.index}
-      and status in ('pending', 'active')`)
+      and status in ('pending', 'active')`,
+  )
 }
 
-/** Stores what can change in a share. */
-export async function updateShare(tx: Db, row: ShareRow): Promise<void> {
-  await tx.run(update('key_shares', row, 'protection status share_sealed client_ciphertext last_used_at updated_at'))
+const noteVersion = (tx: Db, row: ShareRow) =>
+  tx.afterCommit(() => tx.records.committed(SHARE_RECORD, row as object as RecordRow))
+
+/** Stores what a client encrypted of a share, in the transaction that holds its wallet. */
+export async function setCiphertext(tx: Db, before: ShareRow): Promise<void> {
+  const row = await resealed(tx, SHARE_RECORD, before)
+  await tx.run(update('key_shares', row, 'client_ciphertext updated_at version mac'))
+  noteVersion(tx, row)
+}
+
+/** Notes that a share was used. */
+export async function touchShare(tx: Db, row: ShareRow): Promise<void> {
+  await tx.run(update('key_shares', row, 'last_used_at updated_at'))
 }
 
 /** Ends a wallet's live shares of some generations and destroys what is stored of them. @returns their new rows */
-export function endShares(
+export async function endShares(
   tx: Db,
   now: Date,
   of: { tenantId: Id<'ten'>; walletId: Id<'wal'>; generations: readonly number[]; status: 'superseded' | 'deleted' },
 ): Promise<ShareRow[]> {
-  return tx.query<ShareRow>(sql`
-    update key_shares set status = ${of.status}, share_sealed = null, client_ciphertext = null, updated_at = ${now}
+  const live = await readToEnd<ShareRow>(
+    tx,
+    SHARE_RECORD,
+    sql`
+    select * from key_shares
     where tenant_id = ${of.tenantId} and wallet_id = ${of.walletId} and generation = any(${of.generations}::integer[])
       and status in ('pending', 'active')
-    returning *`)
+    order by id for no key update`,
+  )
+  const ended: ShareRow[] = []
+  for (const before of live) {
+    const over = { ...before, status: of.status, share_sealed: null, client_ciphertext: null, updated_at: now }
+    const row = await resealed(tx, SHARE_RECORD, over)
+    await tx.run(update('key_shares', row, 'status share_sealed client_ciphertext updated_at version mac'))
+    noteVersion(tx, row)
+    ended.push(row)
+  }
+  return ended
+}
+
+/** A share that the service can open, with its wallet's custody. */
+export type HeldShare = ShareRow & { share_sealed: Buffer; custody: 'embedded' | 'shared' | 'self_custody' }
+
+/** The next shares that the service can open, in the order of their ids; of one tenant, or of all. */
+export function heldShares(
+  db: Db,
+  tenantId: string | null,
+  after: { tenant_id: string; id: string } | undefined,
+  limit: number,
+): Promise<HeldShare[]> {
+  return db.query<HeldShare>(sql`
+    select s.*, w.custody from key_shares s join wallets w on w.tenant_id = s.tenant_id and w.id = s.wallet_id
+    where s.share_sealed is not null and (${tenantId}::text is null or s.tenant_id = ${tenantId})
+      and (s.tenant_id, s.id) > (${after?.tenant_id ?? ''}, ${after?.id ?? ''})
+    order by s.tenant_id, s.id limit ${limit}`)
+}
+
+/** Replaces what seals a share, unless that was replaced or destroyed meanwhile. */
+export async function swapSealed(db: Db, row: HeldShare, fresh: Buffer): Promise<void> {
+  await db.run(sql`
+    update key_shares set share_sealed = ${fresh}
+    where tenant_id = ${row.tenant_id} and id = ${row.id} and share_sealed = ${row.share_sealed}`)
 }
 
 /** An HPKE key of the service as the table holds it. */

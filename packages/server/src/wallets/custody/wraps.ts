@@ -26,6 +26,6 @@ export async function removeWrapsOf(
       const message = `Only this passkey opens share ${row.index} of generation ${row.generation}. Add another passkey to the share first (PATCH /mpc/shares/${row.wallet_id}), or delete the share.`
       throw fail('share_would_be_lost', [{ code: 'share_would_be_lost', message }])
     }
-    await store.updateShare(tx, { ...row, client_ciphertext: { ...ciphertext, wraps }, updated_at: deps.now() })
+    await store.setCiphertext(tx, { ...row, client_ciphertext: { ...ciphertext, wraps }, updated_at: deps.now() })
   }
 }

@@ -17,6 +17,7 @@ export {
   listTransactions as listTransactionsOf,
   lockTransaction,
   postpone,
+  sealedTransaction,
   signedAndOpen,
   takeDue,
   toTransaction,

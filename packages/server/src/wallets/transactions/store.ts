@@ -5,9 +5,18 @@ import { eventsWrites, type StoredEvent } from '../../platform/events/events.ts'
 import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { Command, Effect } from '../../platform/ports/ledger.ts'
+import {
+  isMarked,
+  readRecord,
+  readToEnd,
+  resealed,
+  sealed,
+  type Versioned,
+} from '../../platform/security/records/access.ts'
 import type { NonceCommitments } from '../custody/schema.ts'
 import type { CoSignature } from '../custody/service.ts'
 import type { Operation, Transaction, TransactionSummary } from './schema.ts'
+import { TRANSACTION_RECORD } from './transaction-record.ts'
 
 /** A part of a delegated session's caps that a transaction takes: see `spend.ts` there. */
 interface Reserved {
@@ -41,7 +50,7 @@ interface Cosigned {
 }
 
 /** A transaction as the table holds it. */
-export interface TransactionRow {
+export interface TransactionRow extends Versioned {
   tenant_id: Id<'ten'>
   id: Id<'tx'>
   app_id: Id<'app'>
@@ -88,47 +97,60 @@ export function toTransaction(row: TransactionRow): Transaction {
   return { ...toSummary(row), effects: row.effects }
 }
 
+/** A new transaction with its MAC, to be inserted. */
+export function sealedTransaction(db: Db, row: TransactionRow): Promise<TransactionRow> {
+  return sealed(db, TRANSACTION_RECORD, row)
+}
+
 /** Inserts a new transaction if `condition` holds: a part of the statement that changes its session. */
 export function transactionInsertion(row: TransactionRow, condition: Sql): Sql {
   return sql`
     transaction_row as (
       insert into transactions (tenant_id, id, app_id, user_id, wallet_id, party_id, delegated_session_id, ledger, command_id,
         commands_hash, status, operations, effects, spends, commands, prepared, signatures, cosigned, expires_at, check_at, remaining,
-        update_id, ledger_offset, created_at, updated_at, completed_at)
+        update_id, ledger_offset, created_at, updated_at, completed_at, version, mac)
       select ${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.user_id}, ${row.wallet_id}, ${row.party_id},
         ${row.delegated_session_id}, ${row.ledger}, ${row.command_id}, ${row.commands_hash}::bytea, ${row.status},
         ${json(row.operations)}::json, ${json(row.effects)}::json, ${json(row.spends)}::json, ${json(row.commands)}::json,
         ${row.prepared}::bytea, ${json(row.signatures)}::json, ${json(row.cosigned)}::json, ${row.expires_at}::timestamptz, ${row.check_at}::timestamptz,
         ${json(row.remaining)}::json, ${row.update_id}, ${row.ledger_offset}::bigint, ${row.created_at}::timestamptz,
-        ${row.updated_at}::timestamptz, ${row.completed_at}::timestamptz
+        ${row.updated_at}::timestamptz, ${row.completed_at}::timestamptz, ${row.version}::integer, ${row.mac}::bytea
       where ${condition})`
 }
 
 /** Stores what can change in an open transaction: a part of the statement that changes its session. */
-export function transactionChange(row: TransactionRow): Sql {
+export async function transactionChange(db: Db, before: TransactionRow): Promise<Sql> {
+  const row = await resealed(db, TRANSACTION_RECORD, before)
   const lists = { effects: json(row.effects), spends: json(row.spends), commands: json(row.commands) }
   const kept = { ...row, ...lists, signatures: json(row.signatures) }
   const columns = `status effects spends commands prepared signatures cosigned expires_at check_at remaining update_id
-    ledger_offset error updated_at completed_at`
+    ledger_offset error updated_at completed_at version mac`
   return sql`transaction_row as (${update('transactions', kept, columns)})`
 }
 
 /** Inserts a new transaction that reserves nothing of its session yet. */
 export async function insertTransaction(tx: Db, row: TransactionRow): Promise<void> {
-  await tx.run(sql`with ${transactionInsertion(row, sql`true`)} select`)
+  // As the database keeps them: JSON has no infinite numbers.
+  const commands = row.commands && (JSON.parse(JSON.stringify(row.commands)) as Command[])
+  await tx.run(sql`with ${transactionInsertion(await sealedTransaction(tx, { ...row, commands }), sql`true`)} select`)
 }
 
 /** Stores a change of an open transaction, with its event. */
 export async function updateTransaction(tx: Db, row: TransactionRow, event: StoredEvent): Promise<void> {
-  await tx.run(sql`with ${transactionChange(row)}, ${eventsWrites([event])} select`)
+  await tx.run(sql`with ${await transactionChange(tx, row)}, ${eventsWrites([event])} select`)
 }
+
+const readOne = (db: Db, statement: Sql) => readRecord<TransactionRow>(db, TRANSACTION_RECORD, statement)
 
 /** Claims an open transaction until then; undefined if another request has taken or changed it since `row` was read. */
 export function postpone(db: Db, row: TransactionRow, until: Date): Promise<TransactionRow | undefined> {
-  return db.one<TransactionRow>(sql`
+  return readOne(
+    db,
+    sql`
     update transactions set check_at = ${until}
     where tenant_id = ${row.tenant_id} and id = ${row.id} and status = ${row.status} and check_at = ${row.check_at}
-    returning *`)
+    returning *`,
+  )
 }
 
 /** A transaction as it is now; with `appId`, only if it belongs to that app. */
@@ -138,12 +160,12 @@ export function findTransaction(
   id: Id<'tx'>,
   appId: Id<'app'> | null = null,
 ): Promise<TransactionRow | undefined> {
-  return db.one<TransactionRow>(sql`select * from transactions where ${inScope({ tenantId, appId })} and id = ${id}`)
+  return readOne(db, sql`select * from transactions where ${inScope({ tenantId, appId })} and id = ${id}`)
 }
 
 /** The same, locked. Its session must be locked first. */
 export function lockTransaction(tx: Db, tenantId: Id<'ten'>, id: Id<'tx'>): Promise<TransactionRow | undefined> {
-  return tx.one<TransactionRow>(sql`select * from transactions where tenant_id = ${tenantId} and id = ${id} for update`)
+  return readOne(tx, sql`select * from transactions where tenant_id = ${tenantId} and id = ${id} for update`)
 }
 
 /** The transaction that a delegated session made under a command id. */
@@ -153,18 +175,25 @@ export function findByCommand(
   sessionId: Id<'dse'>,
   commandId: string,
 ): Promise<TransactionRow | undefined> {
-  return db.one<TransactionRow>(sql`
+  return readOne(
+    db,
+    sql`
     select * from transactions
-    where tenant_id = ${tenantId} and delegated_session_id = ${sessionId} and command_id = ${commandId}`)
+    where tenant_id = ${tenantId} and delegated_session_id = ${sessionId} and command_id = ${commandId}`,
+  )
 }
 
 /** A session's open transactions that are signed, or have the service's share of a signature; at most 1000. */
 export function signedAndOpen(db: Db, tenantId: Id<'ten'>, sessionId: Id<'dse'>): Promise<TransactionRow[]> {
-  return db.query<TransactionRow>(sql`
+  return readToEnd<TransactionRow>(
+    db,
+    TRANSACTION_RECORD,
+    sql`
     select * from transactions
     where tenant_id = ${tenantId} and delegated_session_id = ${sessionId} and check_at is not null
       and (status = 'submitted' or (status = 'signature_required' and cosigned is not null))
-    order by id limit 1000`)
+    order by id limit 1000`,
+  )
 }
 
 /** Whose transactions are looked for: those of a wallet or of an app. */
@@ -195,13 +224,19 @@ export function listInFlight(
 
 /**
  * Takes open transactions that are due for a check, of all tenants, until `until`. Of several callers each transaction goes
- * to one.
+ * to one. Fewer are returned where some do not verify.
  */
-export function takeDue(db: Db, now: Date, until: Date, limit: number): Promise<TransactionRow[]> {
-  return db.query<TransactionRow>(sql`
+export async function takeDue(db: Db, now: Date, until: Date, limit: number): Promise<TransactionRow[]> {
+  const rows = await readToEnd<TransactionRow>(
+    db,
+    TRANSACTION_RECORD,
+    sql`
     with due as (
       select tenant_id, id from transactions where check_at <= ${now} order by check_at limit ${limit} for update skip locked)
-    update transactions t set check_at = ${until} from due where t.tenant_id = due.tenant_id and t.id = due.id returning t.*`)
+    update transactions t set check_at = ${until} from due where t.tenant_id = due.tenant_id and t.id = due.id returning t.*`,
+  )
+  // One that somebody else changed stays open. The others go on.
+  return rows.filter((row) => !isMarked(row))
 }
 
 /** What transactions to list. Null and undefined match everything. */
@@ -216,7 +251,16 @@ const SUMMARY = sql`
 /** A transaction without its effects and without the data that is stored only while it is open. */
 type SummaryRow = Omit<
   TransactionRow,
-  'effects' | 'commands_hash' | 'spends' | 'commands' | 'prepared' | 'signatures' | 'check_at' | 'remaining'
+  | 'effects'
+  | 'commands_hash'
+  | 'spends'
+  | 'commands'
+  | 'prepared'
+  | 'signatures'
+  | 'check_at'
+  | 'remaining'
+  | 'version'
+  | 'mac'
 >
 
 /** A page of the transactions that a filter finds, newest first. */

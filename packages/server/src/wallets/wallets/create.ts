@@ -127,7 +127,13 @@ async function createOwned(deps: Deps, call: Call, input: CreateWallet, answer: 
     const row = await addWallet(tx, deps, call, wallet)
     if (split !== null) {
       const { shared: _, ...sharing } = split
-      await addSharing(tx, deps, { ...sharing, tenantId: row.tenant_id, walletId: row.id, generation: 1 })
+      await addSharing(tx, deps, {
+        ...sharing,
+        tenantId: row.tenant_id,
+        walletId: row.id,
+        custody: row.custody,
+        generation: 1,
+      })
     }
     return toWallet(row)
   }

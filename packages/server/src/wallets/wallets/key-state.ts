@@ -11,8 +11,7 @@ import * as store from './store.ts'
  */
 export async function recordExported(tx: Db, deps: Deps, before: store.WalletRow): Promise<store.WalletRow> {
   const now = deps.now()
-  const row = { ...before, exported_at: before.exported_at ?? now, updated_at: now }
-  await store.setKeyState(tx, row)
+  const row = await store.setKeyState(tx, { ...before, exported_at: before.exported_at ?? now, updated_at: now })
   await setTrustLevel(tx, deps, { tenantId: row.tenant_id, id: row.user_id, trustLevel: 'self_custody' })
   return row
 }
@@ -24,9 +23,7 @@ export async function setGeneration(
   before: store.WalletRow,
   generation: number,
 ): Promise<store.WalletRow> {
-  const row = { ...before, generation, updated_at: deps.now() }
-  await store.setKeyState(tx, row)
-  return row
+  return store.setKeyState(tx, { ...before, generation, updated_at: deps.now() })
 }
 
 /** Makes a `shared` wallet ready after its user proved to have a share. In the transaction that holds its row. */
@@ -38,8 +35,8 @@ export async function activateProven(
 ): Promise<store.WalletRow> {
   if (before.status !== 'pending' || before.onboard_at !== null || before.onboard_attempts > 0) return before
   const now = deps.now()
-  const row = { ...before, ...readiness(ledgerOf(deps, before.ledger), true, now), updated_at: now }
-  await store.setReadiness(tx, row)
+  const ready = readiness(ledgerOf(deps, before.ledger), true, now)
+  const row = await store.setReadiness(tx, { ...before, ...ready, updated_at: now })
   if (row.status === 'ready') await publish(tx, deps, walletEvent(row, 'wallet.ready', cause))
   return row
 }
@@ -48,9 +45,9 @@ export async function activateProven(
 export async function recordSharing(
   tx: Db,
   deps: Deps,
-  { tenant_id, id, generation: before }: store.WalletRow,
+  before: store.WalletRow,
   { threshold, total, generation }: { threshold: number; total: number; generation: number },
 ): Promise<void> {
-  if (before !== null && before >= generation) return
-  await store.setSharing(tx, { tenant_id, id, threshold, total, generation, updated_at: deps.now() })
+  if (before.generation !== null && before.generation >= generation) return
+  await store.setSharing(tx, { ...before, threshold, total, generation, updated_at: deps.now() })
 }

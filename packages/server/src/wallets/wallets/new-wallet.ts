@@ -91,6 +91,8 @@ export async function addWallet(
     recovery_tried_at: [],
     recovery_strikes: 0,
     recovery_after: null,
+    version: 0,
+    mac: null,
     created_at: now,
     updated_at: now,
   }

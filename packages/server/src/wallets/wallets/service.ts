@@ -19,7 +19,7 @@ export { type Call, findOwnWallet, lockOwner, lockOwnWallet, requireOwnSession }
 export { WALLET_ERRORS } from './errors.ts'
 export { activateProven, recordExported, recordSharing, setGeneration } from './key-state.ts'
 export { addWallet, ledgerOf, walletEvent } from './new-wallet.ts'
-export { findWalletOf, setRecoveryAttempts, type WalletRow } from './store.ts'
+export { findWalletOf, setRecoveryAttempts, WALLET_RECORD, type WalletRow } from './store.ts'
 
 /** The current user's wallet. @throws wallet_not_found */
 export async function getOwnWallet(deps: Deps, { caller, user }: Omit<Call, 'origin'>): Promise<Wallet> {
@@ -74,14 +74,13 @@ export async function listWallets(deps: Deps, caller: Caller, query: ListWallets
  * Freezes a wallet, so that it cannot sign. A frozen wallet is returned unchanged, without an event. @throws not_found
  */
 export async function freezeWallet(deps: Deps, { caller, origin }: Omit<Call, 'user'>, id: string): Promise<Wallet> {
-  const { user_id: userId } = await findOwn(store.findWallet, deps.db, caller, id)
+  const { user_id: userId } = await findOwn(store.lockWalletToFreeze, deps.db, caller, id)
   return deps.db.tx(async (tx) => {
     await lockOutActs(tx, userId)
-    const before = await findOwn(store.lockWallet, tx, caller, id)
+    const before = await findOwn(store.lockWalletToFreeze, tx, caller, id)
     if (before.frozen_at !== null) return store.toWallet(before)
     const now = deps.now()
-    const row = { ...before, frozen_at: now, updated_at: now }
-    await store.setFrozen(tx, row)
+    const row = await store.setFrozen(tx, { ...before, frozen_at: now, updated_at: now })
     await publish(tx, deps, walletEvent(row, 'wallet.frozen', { caller, origin }))
     return store.toWallet(row)
   })
@@ -101,8 +100,7 @@ export async function unfreezeWallet(deps: Deps, cause: Omit<Call, 'user'>, id: 
     const before = await findOwn(store.lockWallet, tx, caller, id)
     if (held?.ended === true) throw fail('guest_expired')
     if (before.frozen_at === null) return store.toWallet(before)
-    const row = { ...before, frozen_at: null, updated_at: deps.now() }
-    await store.setFrozen(tx, row)
+    const row = await store.setFrozen(tx, { ...before, frozen_at: null, updated_at: deps.now() })
     const { tenant_id: tenantId, app_id: appId } = row
     await recordAuditOnly(tx, deps, { tenantId, appId, action: 'wallet.unfrozen', target: row.id, userId, cause })
     return store.toWallet(row)
@@ -115,6 +113,9 @@ export async function freezeWalletOf(
   deps: Deps,
   { tenantId, userId, cause }: { tenantId: Id<'ten'>; userId: Id<'usr'>; cause?: EventInput['cause'] },
 ): Promise<void> {
-  const row = await store.freezeWalletOf(tx, deps.now(), tenantId, userId)
-  if (row !== undefined) await publish(tx, deps, walletEvent(row, 'wallet.frozen', cause))
+  const before = await store.lockUnfrozenOf(tx, tenantId, userId)
+  if (before === undefined) return
+  const now = deps.now()
+  const row = await store.setFrozen(tx, { ...before, frozen_at: now, updated_at: now })
+  await publish(tx, deps, walletEvent(row, 'wallet.frozen', cause))
 }

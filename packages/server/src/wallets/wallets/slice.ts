@@ -2,12 +2,13 @@ import { detached } from '../../platform/maintenance.ts'
 import type { Slice } from '../../platform/slice.ts'
 import { onboardWallets } from './onboarding.ts'
 import { walletRoutes } from './routes.ts'
-import { freezeWalletOf, WALLET_ERRORS } from './service.ts'
+import { freezeWalletOf, WALLET_ERRORS, WALLET_RECORD } from './service.ts'
 
 /** Wallets: one for each user. */
 export const walletSlice: Slice = {
   routes: walletRoutes,
   errors: WALLET_ERRORS,
   hooks: { guestEnded: freezeWalletOf },
+  records: [WALLET_RECORD],
   tasks: (deps) => [detached(deps, (db) => onboardWallets({ ...deps, db }))],
 }

@@ -1,12 +1,55 @@
 import { type Db, type Sql, sql } from '../../platform/db/db.ts'
-import { type AppScope, inScope, readPage } from '../../platform/db/page.ts'
+import { type AppScope, inScope, readRecordPage } from '../../platform/db/page.ts'
 import { insertion, matching, update, wire } from '../../platform/db/rows.ts'
 import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
+import {
+  isMarked,
+  readRecord,
+  readToEnd,
+  resealed,
+  sealed,
+  type Versioned,
+} from '../../platform/security/records/access.ts'
+import { defineRecord, type RecordRow } from '../../platform/security/records/kind.ts'
 import type { Wallet } from './schema.ts'
 
+/** The MAC of a wallet: whose it is, who can sign for it, and whether anybody may. */
+export const WALLET_RECORD = defineRecord({
+  name: 'wallet',
+  table: 'wallets',
+  key: ['id'],
+  versioned: true,
+  columns: {
+    app_id: 'text',
+    user_id: 'text',
+    ledger: 'text',
+    custody: 'text',
+    party_id: 'text',
+    address: 'text',
+    public_key: 'bytes',
+    curve: 'text',
+    threshold: 'integer',
+    total: 'integer',
+    generation: 'integer',
+    key_origin: 'text',
+    exported_at: 'time',
+    status: 'text',
+    frozen_at: 'time',
+    recovery_tried_at: 'times',
+    recovery_strikes: 'integer',
+    recovery_after: 'time',
+  },
+  notAuthority: {
+    onboard_at: 'when the allocation of its party is tried next; what is allocated is checked against party and key',
+    onboard_attempts: 'how often that was tried: decides on the pause between two attempts',
+    created_at: 'shown only',
+    updated_at: 'shown only',
+  },
+})
+
 /** A wallet as the table holds it. */
-export interface WalletRow {
+export interface WalletRow extends Versioned {
   tenant_id: Id<'ten'>
   id: Id<'wal'>
   app_id: Id<'app'>
@@ -54,7 +97,7 @@ export function toWallet(row: WalletRow): Wallet {
 
 /** Writes a new wallet. */
 export async function insertWallet(tx: Db, row: WalletRow): Promise<void> {
-  await tx.run(insertion('wallets', row))
+  await tx.run(insertion('wallets', await sealed(tx, WALLET_RECORD, row)))
 }
 
 /**
@@ -74,60 +117,85 @@ export async function isSharedElsewhere(
 
 /** A user's wallet. */
 export function findWalletOf(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<WalletRow | undefined> {
-  return db.one<WalletRow>(sql`select * from wallets where tenant_id = ${tenantId} and user_id = ${userId}`)
+  return readRecord<WalletRow>(
+    db,
+    WALLET_RECORD,
+    sql`select * from wallets where tenant_id = ${tenantId} and user_id = ${userId}`,
+  )
 }
 
 const select = (scope: AppScope, id: Id<'wal'>) => sql`select * from wallets where ${inScope(scope)} and id = ${id}`
 
 /** The wallet; in the scope of an app, only if it belongs to that app. */
 export function findWallet(db: Db, scope: AppScope, id: Id<'wal'>): Promise<WalletRow | undefined> {
-  return db.one<WalletRow>(select(scope, id))
+  return readRecord<WalletRow>(db, WALLET_RECORD, select(scope, id))
 }
 
 /** The same, locked until the transaction ends. */
 export function lockWallet(tx: Db, scope: AppScope, id: Id<'wal'>): Promise<WalletRow | undefined> {
-  return tx.one<WalletRow>(sql`${select(scope, id)} for no key update`)
+  return readRecord<WalletRow>(tx, WALLET_RECORD, sql`${select(scope, id)} for no key update`)
 }
 
-/** Freezes a wallet that is not frozen. @returns the new row; undefined if there was nothing to freeze */
-export function freezeWalletOf(
-  tx: Db,
-  now: Date,
-  tenantId: Id<'ten'>,
-  userId: Id<'usr'>,
-): Promise<WalletRow | undefined> {
-  return tx.one<WalletRow>(sql`
-    update wallets set frozen_at = ${now}, updated_at = ${now}
-    where tenant_id = ${tenantId} and user_id = ${userId} and frozen_at is null returning *`)
+/** The same to freeze it: it may have been changed by somebody else, see `readToEnd`. */
+export async function lockWalletToFreeze(tx: Db, scope: AppScope, id: Id<'wal'>): Promise<WalletRow | undefined> {
+  const [row] = await readToEnd<WalletRow>(tx, WALLET_RECORD, sql`${select(scope, id)} for no key update`)
+  return row
+}
+
+/** A user's wallet that is not frozen, locked to freeze it, as above. */
+export async function lockUnfrozenOf(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<WalletRow | undefined> {
+  const [row] = await readToEnd<WalletRow>(
+    tx,
+    WALLET_RECORD,
+    sql`
+    select * from wallets where tenant_id = ${tenantId} and user_id = ${userId} and frozen_at is null for no key update`,
+  )
+  return row
+}
+
+// What follows stores a change of a wallet, in the transaction that holds its row. The row that it returns has the next
+// version: a second change starts from there.
+
+/** Requires that the row was still as it was read. */
+async function stored(tx: Db, statement: Sql, before: WalletRow, row: WalletRow): Promise<WalletRow> {
+  const changed = await tx.run(sql`${statement} and version = ${before.version}`)
+  if (changed !== 1)
+    throw new Error(`the wallet ${row.id} was changed by another transaction, or from a row that is not its newest`)
+  tx.afterCommit(() => tx.records.committed(WALLET_RECORD, row as object as RecordRow))
+  return row
 }
 
 /** Stores whether a wallet is frozen. */
-export async function setFrozen(tx: Db, row: WalletRow): Promise<void> {
-  await tx.run(update('wallets', row, 'frozen_at updated_at'))
+export async function setFrozen(tx: Db, before: WalletRow): Promise<WalletRow> {
+  const row = await resealed(tx, WALLET_RECORD, before)
+  return stored(tx, update('wallets', row, 'frozen_at updated_at version mac'), before, row)
 }
 
 /** Stores whether a wallet can be used. */
-export async function setReadiness(tx: Db, row: WalletRow): Promise<void> {
-  await tx.run(update('wallets', row, 'status onboard_at updated_at'))
+export async function setReadiness(tx: Db, before: WalletRow): Promise<WalletRow> {
+  const row = await resealed(tx, WALLET_RECORD, before)
+  return stored(tx, update('wallets', row, 'status onboard_at updated_at version mac'), before, row)
 }
 
 /** Stores when the user first got enough to sign without the service, and the generation of the shares. */
-export async function setKeyState(tx: Db, row: WalletRow): Promise<void> {
-  await tx.run(update('wallets', row, 'generation exported_at updated_at'))
+export async function setKeyState(tx: Db, before: WalletRow): Promise<WalletRow> {
+  const row = await resealed(tx, WALLET_RECORD, before)
+  return stored(tx, update('wallets', row, 'generation exported_at updated_at version mac'), before, row)
 }
 
-/** Stores how often the recovery of a wallet's key was attempted, in the transaction that holds its row. */
-export async function setRecoveryAttempts(tx: Db, row: WalletRow): Promise<void> {
+/** Stores how often the recovery of a wallet's key was attempted. */
+export async function setRecoveryAttempts<Row extends WalletRow>(tx: Db, before: Row): Promise<Row> {
+  const row = await resealed(tx, WALLET_RECORD, before)
   const recovery_tried_at = row.recovery_tried_at.map((at) => at.toISOString())
-  await tx.run(update('wallets', { ...row, recovery_tried_at }, 'recovery_tried_at recovery_strikes recovery_after'))
+  const columns = 'recovery_tried_at recovery_strikes recovery_after version mac'
+  await stored(tx, update('wallets', { ...row, recovery_tried_at }, columns), before, row)
+  return row
 }
 
 /** Stores how a backup of a wallet's key is shared. */
-export async function setSharing(
-  tx: Db,
-  row: Pick<WalletRow, 'tenant_id' | 'id' | 'threshold' | 'total' | 'generation' | 'updated_at'>,
-): Promise<void> {
-  await tx.run(update('wallets', row, 'threshold total generation updated_at'))
+export async function setSharing(tx: Db, before: WalletRow): Promise<WalletRow> {
+  const row = await resealed(tx, WALLET_RECORD, before)
+  return stored(tx, update('wallets', row, 'threshold total generation updated_at version mac'), before, row)
 }
 
 /** What wallets to list. Null and undefined match everything. */
@@ -147,33 +215,45 @@ function found({ tenantId, appId, userId, custody, status, ledger }: WalletFilte
 
 /** A page of the wallets that match a filter, newest first. */
 export function listWallets(db: Db, filter: WalletFilter, query: PageQuery): Promise<Page<Wallet>> {
-  return readPage(db, sql`from wallets where ${found(filter)}`, query, toWallet)
+  return readRecordPage(db, WALLET_RECORD, sql`from wallets where ${found(filter)}`, query, toWallet)
 }
 
 /**
  * Claims wallets, of all tenants, whose party is due to be allocated: until `until` no other run takes them. Each claim counts
  * as an attempt.
  */
-export function claimPending(db: Db, now: Date, until: Date, limit: number): Promise<WalletRow[]> {
-  return db.query<WalletRow>(sql`
+export async function claimPending(db: Db, now: Date, until: Date, limit: number): Promise<WalletRow[]> {
+  const claimed = await readToEnd<WalletRow>(
+    db,
+    WALLET_RECORD,
+    sql`
     with due as (
       select tenant_id, id from wallets where status = 'pending' and onboard_at <= ${now}
       order by onboard_at limit ${limit} for no key update skip locked)
     update wallets w set onboard_at = ${until}, onboard_attempts = onboard_attempts + 1 from due
-    where w.tenant_id = due.tenant_id and w.id = due.id returning w.*`)
+    where w.tenant_id = due.tenant_id and w.id = due.id returning w.*`,
+  )
+  // A wallet that somebody else changed waits until its record is right again. The others go on.
+  return claimed.filter((row) => !isMarked(row))
 }
 
 /** Ends the allocation of a wallet's party. @returns whether it was still pending */
 export async function finishOnboarding(
   tx: Db,
   now: Date,
-  row: Pick<WalletRow, 'tenant_id' | 'id'>,
+  of: Pick<WalletRow, 'tenant_id' | 'id'>,
   status: 'ready' | 'failed',
 ): Promise<boolean> {
-  const changed = await tx.run(sql`
-    update wallets set status = ${status}, onboard_at = null, updated_at = ${now}
-    where tenant_id = ${row.tenant_id} and id = ${row.id} and status = 'pending'`)
-  return changed > 0
+  const row = await readRecord<WalletRow>(
+    tx,
+    WALLET_RECORD,
+    sql`
+    select * from wallets
+    where tenant_id = ${of.tenant_id} and id = ${of.id} and status = 'pending' for no key update`,
+  )
+  if (row === undefined) return false
+  await setReadiness(tx, { ...row, status, onboard_at: null, updated_at: now })
+  return true
 }
 
 /** Postpones a claimed wallet, unless another run has claimed it since. */

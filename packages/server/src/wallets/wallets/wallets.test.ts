@@ -332,6 +332,7 @@ describe('reading', () => {
     const frozen = (await tenant.post(`/wallets/${wallets[0].id}/freeze`)).body.data
     wallets[0] = frozen
     await service.sql(`update wallets set status = 'pending' where id = $1`, [wallets[2].id])
+    await service.recode()
     wallets[2] = { ...wallets[2], status: 'pending' }
     const newest = wallets.toReversed()
     const all = await tenant.get('/wallets')
@@ -428,6 +429,7 @@ describe('freezing', () => {
     const wallet = await newWallet(person)
     for (const status of ['pending', 'failed']) {
       await service.sql('update wallets set status = $1 where id = $2', [status, wallet.id])
+      await service.recode()
       expect((await tenant.post(`/wallets/${wallet.id}/freeze`)).body.data.status).toBe('frozen')
       expect((await tenant.post(`/wallets/${wallet.id}/unfreeze`)).body.data.status).toBe(status)
     }

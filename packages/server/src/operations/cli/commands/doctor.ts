@@ -15,6 +15,7 @@ import {
   checkSealing,
 } from '../../doctor/installation.ts'
 import { checkDns, checkEgress, checkRedis } from '../../doctor/network.ts'
+import { checkRecords } from '../../doctor/records.ts'
 import { counted, defineCommand, EXIT } from '../command.ts'
 
 /** A check that fails is reported as a warning and does not prevent the others; what it would have found is `nothing` then. */
@@ -46,6 +47,7 @@ async function lookInside({ db, dataFolder }: Reached, config: Config, keys: Hel
   if (!server.there) return server.findings
   const checks: [string, () => Promise<Finding[]>][] = [
     ['key_file.database', () => checkSealing(db, keys)],
+    ['records', () => checkRecords(db, config)],
     ['queue', () => checkQueue(db)],
     ['followers', () => checkFollowers(db)],
     ['imports', () => checkImports(db)],

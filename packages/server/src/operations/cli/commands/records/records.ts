@@ -1,0 +1,56 @@
+import { type BadRecord, countRecords, verifyRecords } from '../../../../platform/security/records/walk.ts'
+import { counted, defineCommand, EXIT, withDeps } from '../../command.ts'
+import { enforceRecords, told } from './enforce.ts'
+
+const BAD_MAX = 1_000
+
+/** `halfkey records enforce` */
+export const recordsEnforce = defineCommand({
+  name: 'records enforce',
+  summary: 'Refuse records that carry no MAC, after giving every record one',
+  details: `Run it once after an upgrade from a release without MACs, when no process of that release runs any more. It trusts what the database says at that moment. The service may be running. If it is interrupted, run it again: it continues where it stopped.
+At the end it writes a mark beside the key file, named HALFKEY_KEK_FILE.records. Where several machines have copies of the key file, copy the mark too, or set HALFKEY_RECORDS=enforced.
+It changes nothing if a record that has a MAC does not verify.`,
+  options: (command) =>
+    command.option(
+      '--accept-missing',
+      'also seal records without a MAC where such records are refused already, for example after restoring an old backup',
+    ),
+  async run({ acceptMissing = false }, context) {
+    const done = await withDeps(context, (deps, progress) => enforceRecords(deps, { acceptMissing, progress }))
+    const lines = [
+      done.wasEnforced && done.sealed + done.shares === 0
+        ? 'Records without a MAC are refused already.'
+        : `Sealed ${counted(done.sealed, 'record')} and ${counted(done.shares, 'key share')}. From now on, records without a MAC are refused.`,
+    ]
+    if (!done.marked)
+      lines.push(`The mark ${done.path} could not be written. Set HALFKEY_RECORDS=enforced for every process.`)
+    return { data: { ...done }, lines, exitCode: done.marked ? EXIT.done : EXIT.failed }
+  },
+})
+
+/** `halfkey records verify` */
+export const recordsVerify = defineCommand({
+  name: 'records verify',
+  summary: 'Check every record that says who may use a key',
+  details: `Lists the records that something other than Halfkey changed, and exits with 1 if there are any. Where records without a MAC are refused, they are listed too. Changes no record.`,
+  async run(_, context) {
+    const found = await withDeps(context, async (deps, progress) => {
+      const bad: BadRecord[] = []
+      let checked = 0
+      for (const kind of deps.recordKinds) {
+        progress.begin(`Verifying ${kind.table}`, await countRecords(deps.db, kind, null))
+        for await (const portion of verifyRecords(deps.db, kind, { tenantId: null, goOn: () => {} })) {
+          bad.push(...portion.bad.slice(0, BAD_MAX - bad.length))
+          checked += portion.seen
+          progress.add(portion.seen)
+        }
+      }
+      return { checked, bad, enforced: await deps.enforcement.isEnforced() }
+    })
+    const lines = found.bad.map(told)
+    const open = found.enforced ? '' : ' Records without a MAC are accepted: run halfkey records enforce.'
+    lines.push(`${counted(found.checked, 'record')} checked, ${found.bad.length} of them changed.${open}`)
+    return { data: { ...found }, lines, exitCode: found.bad.length > 0 ? EXIT.failed : EXIT.done }
+  },
+})

@@ -1,0 +1,45 @@
+import type { RecordKind, RecordRow } from './kind.ts'
+
+/** Makes and checks the MACs of records. Every `Db` has the process's one. */
+export interface RecordKeeper {
+  /**
+   * Requires that each row is what this service wrote last, as far as this process knows.
+   * @param readAt when the statement that read them began, by `performance.now()`
+   * @param isCommitted whether they were read outside a transaction, so that nothing can undo them
+   * @throws record_tampered, after it was reported
+   */
+  check(kind: RecordKind, rows: readonly RecordRow[], readAt: number, isCommitted: boolean): Promise<void>
+  /** The same answer without a refusal, for acts that end something. A row that does not verify is reported. */
+  verifies(kind: RecordKind, row: RecordRow): Promise<boolean>
+  /** What `mac` of a row is to be; null where rows like it carry none. */
+  mac(kind: RecordKind, row: RecordRow): Promise<Buffer | null>
+  /** Notes that a row's version was committed: from now on an older one of it does not verify. */
+  committed(kind: RecordKind, row: RecordRow): void
+  /** Refuses a record because of something beside its MAC, in the same way. */
+  refuse(kind: RecordKind, row: RecordRow, why: string): never
+  /** Forgets the versions that this process has seen. For tests that set rows back on purpose. */
+  forgetVersions(): void
+}
+
+/**
+ * The same for a standby's connections. What they read was committed before the statement began, and others may have seen a newer
+ * version since.
+ */
+export const forReplica = (records: RecordKeeper): RecordKeeper => ({
+  ...records,
+  check: (kind, rows) => records.check(kind, rows, Number.NEGATIVE_INFINITY, false),
+})
+
+function none(): never {
+  throw new Error('this database connection has no record keys: it must not read or write records')
+}
+
+/** For connections that touch no records. */
+export const NO_RECORDS: RecordKeeper = {
+  check: none,
+  verifies: none,
+  mac: none,
+  committed: none,
+  refuse: none,
+  forgetVersions: none,
+}

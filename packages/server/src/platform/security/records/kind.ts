@@ -1,0 +1,81 @@
+import type { Sql } from '../../db/db.ts'
+import { type ColumnType, encode } from './canonical.ts'
+
+/** A row as the database gives it, or as it is about to be written. */
+export type RecordRow = Readonly<Record<string, unknown>>
+
+interface Declaration {
+  /** Names it in events, metrics and on the command line, e.g. `delegated_session`. */
+  name: string
+  table: string
+  /** The primary key, without the tenant. */
+  key: readonly string[]
+  /** Whether rows may belong to no tenant. Their primary key is `key` alone. */
+  ofInstallation?: true
+  /** Whether the table has a `version` that each change raises. Without one, a row is never changed. */
+  versioned: boolean
+  /** What says who may do what: covered by the MAC. */
+  columns: Readonly<Record<string, ColumnType>>
+  /** Every other column, and why nobody gains anything by changing it. */
+  notAuthority: Readonly<Record<string, string>>
+  /** Which rows carry a MAC, where not all do: a condition of SQL, and the same in code. */
+  only?: { rows: string; holds(row: RecordRow): boolean }
+}
+
+/** A table whose rows carry a MAC: declared once, by the slice that owns the table. */
+export interface RecordKind extends Declaration {
+  /** All columns that a check needs, in order. */
+  read: readonly string[]
+  /** The canonical text (RFC 8785) of a row: what the MAC is over. @throws RangeError for a value without such a form */
+  text(row: RecordRow): string
+}
+
+const byName = ([a]: readonly [string, unknown], [b]: readonly [string, unknown]) => (a < b ? -1 : 1)
+
+/** Declares the kind of a table's rows. */
+export function defineRecord(declaration: Declaration): RecordKind {
+  const { name, key, versioned } = declaration
+  const columns = Object.entries(declaration.columns).sort(byName)
+  const start = '{"columns":{'
+  const kind = `,"kind":${JSON.stringify(name)},"tenant":`
+  const read = ['tenant_id', ...key, ...(versioned ? ['version'] : []), ...columns.map(([column]) => column), 'mac']
+  return {
+    ...declaration,
+    read: [...new Set(read)],
+    text(row) {
+      let text = start
+      for (let at = 0; at < columns.length; at += 1) {
+        const [column, type] = columns[at] as [string, ColumnType]
+        text += `${at === 0 ? '' : ','}"${column}":${encode(type, row[column], column)}`
+      }
+      const id = key.map((column) => encode(keyType(row[column]), row[column], column)).join(',')
+      const tenant = JSON.stringify(row.tenant_id ?? null)
+      return `${text}},"id":[${id}]${kind}${tenant},"version":${versioned ? encode('integer', row.version, 'version') : 0}}`
+    },
+  }
+}
+
+const keyType = (value: unknown): ColumnType => (Buffer.isBuffer(value) ? 'bytes' : 'text')
+
+const lists = new Map<string, Sql>()
+
+/**
+ * A kind's columns of a joined table, as a part of a select list: `w.custody as wallet__custody, …`. Then `recordIn` finds the
+ * record in the row.
+ */
+export function recordColumns(kind: RecordKind, alias: string): Sql {
+  const known = lists.get(`${kind.name} ${alias}`)
+  if (known !== undefined) return known
+  const text = kind.read.map((column) => `${alias}.${column} as ${kind.name}__${column}`).join(', ')
+  const list = { text, values: [], name: '' }
+  lists.set(`${kind.name} ${alias}`, list)
+  return list
+}
+
+/** The record of a kind in a row that was read with `recordColumns`; null if the join found none. */
+export function recordIn<Row extends RecordRow>(kind: RecordKind, row: object): Row | null {
+  const record: Record<string, unknown> = {}
+  const all = row as Record<string, unknown>
+  for (const column of kind.read) record[column] = all[`${kind.name}__${column}`]
+  return kind.key.every((column) => record[column] === null) ? null : (record as Row)
+}

@@ -1,0 +1,47 @@
+import { defineRecord, type RecordRow } from '../../platform/security/records/kind.ts'
+
+const ENDED = ['completed', 'failed']
+
+/** Whether the outcome of a transaction is not known yet. */
+const isOpen = ({ status }: RecordRow) => !ENDED.includes(status as string)
+
+/**
+ * The MAC of an open transaction: what was asked for, what is signed for it, and what it has reserved. One that has ended
+ * moves nothing any more and has none.
+ */
+export const TRANSACTION_RECORD = defineRecord({
+  name: 'transaction',
+  table: 'transactions',
+  key: ['id'],
+  versioned: true,
+  columns: {
+    app_id: 'text',
+    user_id: 'text',
+    wallet_id: 'text',
+    party_id: 'text',
+    delegated_session_id: 'text',
+    ledger: 'text',
+    command_id: 'text',
+    commands_hash: 'bytes',
+    status: 'text',
+    spends: 'json',
+    commands: 'json',
+    prepared: 'bytes',
+    signatures: 'json',
+    cosigned: 'json',
+    expires_at: 'time',
+    error: 'json',
+  },
+  notAuthority: {
+    operations: 'shown only: what is signed is read out of the prepared bytes',
+    effects: 'shown only: what is signed is read out of the prepared bytes',
+    check_at: 'when its outcome is looked for next: never decides what the outcome is',
+    remaining: 'shown only: what is left follows from the session',
+    update_id: 'where it is on the ledger, once it has ended',
+    ledger_offset: 'where it is on the ledger, once it has ended',
+    created_at: 'shown only',
+    updated_at: 'decides on the pause between two looks for its outcome',
+    completed_at: 'shown only',
+  },
+  only: { rows: "status not in ('completed', 'failed')", holds: isOpen },
+})
