@@ -12,9 +12,5 @@ export interface TokenRow {
 
 /** Whose a token is, of all tenants: only the token says which tenant calls. @throws record_tampered */
 export function findToken(db: Db, tokenHash: Buffer): Promise<TokenRow | undefined> {
-  return readRecord<TokenRow>(
-    db,
-    SESSION_RECORD,
-    sql`select * from delegated_sessions where token_hash = ${tokenHash}`,
-  )
+  return readRecord<TokenRow>(db, SESSION_RECORD, sql`select * from delegated_sessions where token_hash = ${tokenHash}`)
 }

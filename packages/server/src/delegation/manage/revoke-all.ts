@@ -6,9 +6,9 @@ import type { Call, MaybeUserCall } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { getApp } from '../../tenancy/apps/service.ts'
 import { type InFlightFilter, listInFlight } from '../../wallets/transactions/service.ts'
-import { getWalletRow } from '../../wallets/wallets/service.ts'
+import { getWalletRowToEnd } from '../../wallets/wallets/service.ts'
 import { fail } from '../errors.ts'
-import * as store from '../store.ts'
+import * as ends from './end-store.ts'
 import { endSessionsOf, publishRevoked, REVOKE_BATCH, toInFlight } from './revoke.ts'
 import { IN_FLIGHT_MAX, type RevokedSessions } from './revoke-schema.ts'
 
@@ -30,7 +30,12 @@ async function inFlightOf(db: Db, deps: Deps, of: InFlightFilter): Promise<Omit<
  */
 export async function revokeSessionsOfWallet(deps: Deps, call: MaybeUserCall, id: string): Promise<RevokedSessions> {
   const { caller, user } = call
-  const { tenant_id: tenantId, id: walletId, user_id: userId, app_id: appId } = await getWalletRow(deps, caller, id)
+  const {
+    tenant_id: tenantId,
+    id: walletId,
+    user_id: userId,
+    app_id: appId,
+  } = await getWalletRowToEnd(deps, caller, id)
   if (user === null ? caller.keyType !== 'secret' : user.id !== userId) throw fail('not_found')
   return deps.db.tx(async (tx) => {
     await lockOutActs(tx, userId)
@@ -57,7 +62,7 @@ export async function revokeSessionsOfApp(deps: Deps, call: Call, id: string): P
   let after = ''
   for (let more = true; more; ) {
     const rows = await deps.db.tx(async (tx) => {
-      const portion = await store.revokeActiveOfApp(tx, deps.now(), { tenantId, appId, after }, REVOKE_BATCH)
+      const portion = await ends.revokeActiveOfApp(tx, deps.now(), { tenantId, appId, after }, REVOKE_BATCH)
       await publishRevoked(tx, deps, portion, call)
       return portion
     })

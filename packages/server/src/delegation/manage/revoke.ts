@@ -6,6 +6,7 @@ import { signedAndOpen, type TransactionRow } from '../../wallets/transactions/s
 import type { RevokedDelegatedSession } from '../schema.ts'
 import { sessionEvent, statusOf, toSession } from '../session.ts'
 import * as store from '../store.ts'
+import * as ends from './end-store.ts'
 import { findVisible, type Viewer } from './read.ts'
 
 /** How many sessions one statement revokes. */
@@ -55,7 +56,7 @@ export async function revoke(
 ): Promise<store.SessionRow> {
   const now = deps.now()
   const row: store.SessionRow = { ...before, status: 'revoked', revoked_at: now, updated_at: now }
-  await store.endSession(tx, row, sessionEvent(now, row, 'delegated_session.revoked', cause))
+  await ends.endSession(tx, row, sessionEvent(now, row, 'delegated_session.revoked', cause))
   tx.afterCommit(deps.wake.outbox)
   return row
 }
@@ -67,13 +68,13 @@ export async function revoke(
 export async function endSessionsOf(
   tx: Db,
   deps: Deps,
-  of: store.SessionsWallet,
+  of: ends.SessionsWallet,
   cause: EventInput['cause'],
 ): Promise<number> {
   const now = deps.now()
   let revoked = 0
   for (let more = true; more; ) {
-    const rows = await store.revokeActive(tx, now, of, REVOKE_BATCH)
+    const rows = await ends.revokeActive(tx, now, of, REVOKE_BATCH)
     await publishRevoked(tx, deps, rows, cause)
     revoked += rows.length
     more = rows.length === REVOKE_BATCH
@@ -90,7 +91,7 @@ export async function publishRevoked(
 ): Promise<void> {
   if (rows.length === 0) return
   const now = deps.now()
-  await store.publishEvents(
+  await ends.publishEvents(
     tx,
     rows.map((row) => sessionEvent(now, row, 'delegated_session.revoked', cause)),
   )
@@ -101,9 +102,9 @@ export async function publishRevoked(
 export async function sweepDelegatedSessions(deps: Deps): Promise<boolean> {
   return deps.db.tx(async (tx) => {
     const now = deps.now()
-    const rows = await store.expireDue(tx, now, SWEEP_BATCH)
+    const rows = await ends.expireDue(tx, now, SWEEP_BATCH)
     for (const row of rows)
-      await store.publishEvents(tx, [sessionEvent(now, row, 'delegated_session.expired', undefined)])
+      await ends.publishEvents(tx, [sessionEvent(now, row, 'delegated_session.expired', undefined)])
     if (rows.length > 0) tx.afterCommit(deps.wake.outbox)
     return rows.length === SWEEP_BATCH
   })

@@ -46,6 +46,11 @@ export function getWalletRow(deps: Deps, caller: Caller, id: string): Promise<st
   return findOwn(store.findWallet, deps.db, caller, id)
 }
 
+/** The same for acts that end what a wallet may do: it may have been changed by somebody else. @throws not_found */
+export function getWalletRowToEnd(deps: Deps, caller: Caller, id: string): Promise<store.WalletRow> {
+  return findOwn(store.lockWalletToFreeze, deps.db, caller, id)
+}
+
 /** @throws not_found, also for wallets of another tenant or app */
 export async function getWallet(deps: Deps, caller: Caller, id: string): Promise<Wallet> {
   return store.toWallet(await findOwn(store.findWallet, deps.db, caller, id))
@@ -74,7 +79,7 @@ export async function listWallets(deps: Deps, caller: Caller, query: ListWallets
  * Freezes a wallet, so that it cannot sign. A frozen wallet is returned unchanged, without an event. @throws not_found
  */
 export async function freezeWallet(deps: Deps, { caller, origin }: Omit<Call, 'user'>, id: string): Promise<Wallet> {
-  const { user_id: userId } = await findOwn(store.lockWalletToFreeze, deps.db, caller, id)
+  const { user_id: userId } = await getWalletRowToEnd(deps, caller, id)
   return deps.db.tx(async (tx) => {
     await lockOutActs(tx, userId)
     const before = await findOwn(store.lockWalletToFreeze, tx, caller, id)
