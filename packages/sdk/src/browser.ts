@@ -7,9 +7,11 @@ export {
   hostedSignInUrl,
   startHostedSignIn,
 } from './browser/hosted-page.ts'
+export { signInWithToken } from './browser/own-login.ts'
 export {
   type CreatePasskeyOptions,
   createPasskey,
+  provePasskey,
   type SignInOptions,
   signIn,
   supportsAutofill,

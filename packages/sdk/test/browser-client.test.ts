@@ -1,5 +1,6 @@
 import { generate } from 'otplib'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { startIssuer, trust } from '../../server/src/identity/foreign-tokens/issuer.fixture.ts'
 import { eventually, type Service, startService, type Tenant } from '../../server/test/harness/harness.ts'
 import type { Fetch } from '../src/attempt.ts'
 import {
@@ -11,8 +12,10 @@ import {
   finishTelegramSignIn,
   type KeyValueStore,
   miniAppInitData,
+  provePasskey,
   type SessionState,
   signIn,
+  signInWithToken,
   supportsAutofill,
   supportsPasskeys,
   withStepUp,
@@ -382,6 +385,31 @@ describe('a step-up', () => {
   })
 })
 
+describe('an own login', () => {
+  test('signs in with its token; what the account protects opens by the second factor', async () => {
+    const login = await startIssuer(service)
+    await trust(tenant, login)
+    const { client } = newTab({ storage: newStore() })
+    const token = () => login.token({ claims: { sub: 'ada' } })
+    const { user, isNewUser } = await signInWithToken(client, await token())
+    expect([isNewUser, userIdOf(client.getSession())]).toEqual([true, user.id])
+    await client.api.wallet.create()
+    const { secret } = await client.api.mfa.setUp()
+    const codeNow = () => generate({ secret, epoch: Math.floor(service.deps.now().getTime() / 1000) })
+    await client.api.mfa.verifySetUp({ code: await codeNow() })
+    service.advance(MINUTE_MS)
+    const later = newTab({ storage: newStore() }).client
+    await signInWithToken(later, await token())
+    const action = () => later.api.delegatedSessions.create({ policy: { allow: [{ templateId: 'Note:Note' }] } })
+    expect(await failure(action())).toMatchObject({ code: 'stronger_sign_in_required' })
+    const session = await withStepUp(later, action, { askCode: async () => ({ code: await codeNow() }) })
+    expect(session.token).toMatch(/^dst_/)
+    expect(await failure(signInWithToken(later, 'x.y.z'))).toMatchObject({ code: 'token_invalid' })
+    expect(userIdOf(later.getSession())).toBe(user.id)
+    await login.close()
+  })
+})
+
 describe('without a browser', () => {
   test('nobody is signed in, nothing is stored, there are no passkeys, and no sign-in can be finished', async () => {
     const { client, requests } = newTab()
@@ -391,7 +419,12 @@ describe('without a browser', () => {
     expect(miniAppInitData()).toBeNull()
     expect(await finishHostedSignIn(client)).toBeNull()
     expect(await finishTelegramSignIn(client)).toBeNull()
-    for (const call of [signIn(client), signIn(client, { autofill: true }), createPasskey(client)])
+    for (const call of [
+      signIn(client),
+      signIn(client, { autofill: true }),
+      createPasskey(client),
+      provePasskey(client),
+    ])
       expect(await failure(call)).toMatchObject({ name: 'PasskeyError', reason: 'not_supported' })
     expect(requests).toEqual([])
   })

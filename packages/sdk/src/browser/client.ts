@@ -44,7 +44,7 @@ export interface BrowserClient {
   subscribe(listener: () => void): () => void
   /** Signs in with the result of `auth`, `guests.create` or `guests.convert`. Ends the previous session. */
   adopt(result: SignInResult): void
-  /** Continues with the access token of a verified second factor. */
+  /** Continues with the access token of a verified second factor, or of a passkey that was shown. */
   raise(verification: Pick<MfaVerification, 'accessToken' | 'expiresInSeconds'>): void
   /** Renews the access token now; returns whether a user is still signed in. @throws HalfkeyError if the server did not answer */
   refresh(): Promise<boolean>

@@ -136,8 +136,10 @@ const bound = (found: ReturnType<typeof credentials>) => ({
   get: found.get.bind(found),
 })
 
-/** Requests a challenge and lets the user answer it. */
-async function offer(client: BrowserClient, { email, signal, autofill = false }: SignInOptions): Promise<SignedIn> {
+type Answer = Parameters<BrowserClient['api']['auth']['passkeys']['loginVerify']>[0]
+
+/** Requests a challenge and lets the user answer it. @returns the answer, which is yet to be sent */
+async function offer(client: BrowserClient, { email, signal, autofill = false }: SignInOptions): Promise<Answer> {
   const { get } = bound(credentials())
   const { passkeys } = client.api.auth
   const query = email === undefined ? {} : { email }
@@ -149,8 +151,7 @@ async function offer(client: BrowserClient, { email, signal, autofill = false }:
     signal,
     autofill ? AUTOFILL_RENEWAL_MS : undefined,
   )
-  const credential = credentialJson(picked) as Parameters<typeof passkeys.loginVerify>[0]['credential']
-  return passkeys.loginVerify({ challengeId, credential }, { signal })
+  return { challengeId, credential: credentialJson(picked) as Answer['credential'] }
 }
 
 /**
@@ -161,7 +162,8 @@ export async function signIn(client: BrowserClient, options: SignInOptions = {})
   if (options.autofill === true && !(await supportsAutofill())) throw new PasskeyError('not_supported')
   for (let round = 1; ; round++) {
     try {
-      const signedIn = await offer(client, options)
+      const answer = await offer(client, options)
+      const signedIn = await client.api.auth.passkeys.loginVerify(answer, { signal: options.signal })
       client.adopt(signedIn)
       return signedIn
     } catch (error) {
@@ -169,4 +171,14 @@ export async function signIn(client: BrowserClient, options: SignInOptions = {})
       if (round === AUTOFILL_ROUNDS_MAX) throw new PasskeyError('cancelled')
     }
   }
+}
+
+/**
+ * Shows a passkey of the signed-in user, without another sign-in: for a session that began with your own login or an email code,
+ * and where a call needs a recent sign-in. Call it from a click.
+ * @throws PasskeyError, and HalfkeyError: assertion_invalid (another user's passkey), challenge_expired
+ */
+export async function provePasskey(client: BrowserClient, { signal }: { signal?: AbortSignal } = {}): Promise<void> {
+  const answer = await offer(client, { signal })
+  client.raise(await client.api.auth.passkeys.prove(answer, { signal }))
 }

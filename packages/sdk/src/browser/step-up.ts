@@ -1,5 +1,6 @@
 import { type HalfkeyError, isHalfkeyError } from '../errors.ts'
 import type { BrowserClient } from './client.ts'
+import { provePasskey } from './passkeys.ts'
 
 /** The user's answer: a code of their authenticator app, or a recovery code. */
 export type MfaAnswer = { code: string } | { recoveryCode: string }
@@ -43,11 +44,17 @@ async function verifySecondFactor(
   throw wanted
 }
 
+/** Opens a session that began with the app's own login or an email code: by a code or, without a second factor, by a passkey. */
+async function showOwn(client: BrowserClient, askCode: StepUpOptions['askCode'], wanted: HalfkeyError): Promise<void> {
+  const { enabled } = await client.api.mfa.status()
+  await (enabled ? verifySecondFactor(client, askCode, wanted) : provePasskey(client))
+}
+
 /**
- * Runs an action that may need a second factor or a fresh sign-in: if the service requires one (`mfa_required`,
- * `reauthentication_required`), gets it from the user and repeats the action.
+ * Runs an action that may need a second factor, a passkey or a fresh sign-in: if the service requires one (`mfa_required`,
+ * `stronger_sign_in_required`, `reauthentication_required`), gets it from the user and repeats the action.
  * @param action one call, which is repeated from its beginning
- * @throws other errors of `action`; `mfa_required` when the user gives no code; `mfa_locked` after five wrong ones
+ * @throws other errors of `action`; PasskeyError when the user shows no passkey; `mfa_required` when the user gives no code; `mfa_locked` after five wrong ones
  */
 export async function withStepUp<T>(
   client: BrowserClient,
@@ -60,6 +67,7 @@ export async function withStepUp<T>(
     } catch (error) {
       if (steps === STEPS_MAX) throw error
       if (isHalfkeyError(error, 'mfa_required')) await verifySecondFactor(client, askCode, error)
+      else if (isHalfkeyError(error, 'stronger_sign_in_required')) await showOwn(client, askCode, error)
       else if (isHalfkeyError(error, 'reauthentication_required') && signInAgain !== undefined) await signInAgain()
       else throw error
     }

@@ -44,6 +44,30 @@ export async function register({ challengeId, publicKey }) {
   wallet = await mine.wallet.get().catch(() => undefined)
 }
 
+/** Signs in with a token of the app's own login. */
+export async function signInWithToken(token) {
+  const { accessToken } = await app.auth.exchangeToken({
+    grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+    subject_token: token,
+    subject_token_type: 'urn:ietf:params:oauth:token-type:id_token',
+  })
+  mine = createClient({ ...service, accessToken })
+  wallet = await mine.wallet.get().catch(() => undefined)
+}
+
+/** Adds a passkey to the account that is signed in, and goes on with the session that it begins. */
+export async function addPasskey() {
+  await register(await mine.auth.passkeys.registerOptions({}))
+}
+
+/** Shows the passkey in the session that there is. */
+export async function prove() {
+  const { challengeId, publicKey } = await app.auth.passkeys.loginOptions()
+  const options = PublicKeyCredential.parseRequestOptionsFromJSON(publicKey)
+  const credential = await navigator.credentials.get({ publicKey: options })
+  signedIn(await mine.auth.passkeys.prove({ challengeId, credential: credential.toJSON() }), credential)
+}
+
 /** Signs in with the passkey. */
 export async function signIn() {
   const { challengeId, publicKey } = await app.auth.passkeys.loginOptions()

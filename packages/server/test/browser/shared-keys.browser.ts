@@ -1,6 +1,7 @@
 import { createPublicKey, verify } from 'node:crypto'
 import type { BrowserContext, CDPSession, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { startIssuer, trust } from '../../src/identity/foreign-tokens/issuer.fixture.ts'
 import type { Tenant } from '../harness/harness.ts'
 import { openSite, type Site } from './app-site.ts'
 import { SMOKE, useStage } from './stage.ts'
@@ -88,11 +89,14 @@ class Visitor {
   }
 }
 
+type SigningUp = (ada: Visitor, tenant: Tenant) => Promise<unknown>
+const byPasskey: SigningUp = (ada) => ada.do('signUp', 'ada@example.com')
+
 /** A user with a shared wallet, a device share that a passkey seals, a recovery sheet, and a hundred tokens. */
-async function begun() {
+async function begun(signUp = byPasskey) {
   const tenant = await stage.service.newTenant()
   const ada = await Visitor.arrive(tenant)
-  await ada.do('signUp', 'ada@example.com')
+  await signUp(ada, tenant)
   const { wallet, sheet } = await ada.do('createWallet')
   expect(wallet).toMatchObject({ custody: 'shared', keyOrigin: 'dkg', status: 'ready' })
   const dripped = await tenant.post('/dev/faucet', { userId: wallet.userId, symbol: 'USDX', amount: '100' })
@@ -128,6 +132,29 @@ test('a share sealed by a passkey comes back on a new visit, and pays together w
   await ada.reload()
   await ada.do('signIn')
   await pays()
+})
+
+test('somebody from the app’s own login adds a passkey, has a shared wallet and pays; the login’s token alone reaches none of it', async () => {
+  const login = await startIssuer(stage.service)
+  const token = () => login.token({ claims: { sub: 'ada', email: 'ada@example.com', email_verified: true } })
+  const { ada, pays, wallet } = await begun(async (visitor, tenant) => {
+    await trust(tenant, login)
+    await visitor.do('signInWithToken', await token())
+    await visitor.do('addPasskey')
+  })
+  await pays()
+  await ada.reload()
+  await ada.do('signInWithToken', await token())
+  await expect(pays()).rejects.toThrow('Show a passkey or the second factor')
+  await expect(ada.do('deviceSheet')).rejects.toThrow('Show a passkey or the second factor')
+  await ada.do('prove')
+  await pays()
+  const { canSignIn } = (await ada.tenant.get(`/wallets/${wallet.id}/custody`)).body.data
+  expect(canSignIn).toMatchObject([
+    { who: 'passkey', reachesKey: true },
+    { who: 'issuer', reachesKey: false },
+  ])
+  await login.close()
 })
 
 test('lost device: the recovery sheet shares the key anew, the new shares pay, and the lost one never again', async () => {
