@@ -3,6 +3,7 @@ import {
   type Contract,
   createClient,
   type Execution,
+  type Fetch,
   type HalfkeyClient,
   type OwnDelegatedSession,
   type Policy as SessionPolicy,
@@ -50,11 +51,11 @@ export interface Agent {
 }
 
 /** The calls by the token alone: the SDK asks for an API key, and this placeholder is removed from every request. */
-function clientOf({ baseUrl, token }: Settings): HalfkeyClient['delegatedSessions'] {
-  const send = (url: string, init: RequestInit) => {
+function clientOf({ baseUrl, token }: Settings, transport: Fetch): HalfkeyClient['delegatedSessions'] {
+  const send: Fetch = (url, init) => {
     const headers = new Headers(init.headers)
     headers.delete('x-api-key')
-    return fetch(url, { ...init, headers })
+    return transport(url, { ...init, headers })
   }
   const limits = { timeoutMs: TIMEOUT_MS, maxRetries: RETRIES_MAX }
   return createClient({ baseUrl, apiKey: 'agent', delegateToken: token, fetch: send, ...limits }).delegatedSessions
@@ -66,9 +67,9 @@ function holdingOf({ contractId, arguments: fields }: Contract): Holding {
   return { contractId, issuer: text(fields.issuer), symbol: text(fields.symbol), amount: text(fields.amount) }
 }
 
-/** Opens no connection. The token stays in the client. */
-export function createAgent(settings: Settings): Agent {
-  const client = clientOf(settings)
+/** Opens no connection. The token stays in the client. `transport` sends the requests instead of the global `fetch`. */
+export function createAgent(settings: Settings, transport: Fetch = (url, init) => fetch(url, init)): Agent {
+  const client = clientOf(settings, transport)
   let first: Promise<OwnDelegatedSession> | undefined
 
   const known = () => {

@@ -51,7 +51,13 @@ export async function connect({ env, mode = 'auto', command = [process.execPath,
   const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } })
   await client.connect(transport)
   onTestFinished(() => client.close())
-  const connected: Connected = {
+  const connected: Connected = { ...callsOf(client), said: () => errors }
+  return connected
+}
+
+/** The calls of a client that is connected. */
+export function callsOf(client: Client): Omit<Connected, 'said'> {
+  return {
     client,
     async call(name, given = {}) {
       const result = await client.callTool({ name, arguments: given as Record<string, unknown> })
@@ -59,9 +65,7 @@ export async function connect({ env, mode = 'auto', command = [process.execPath,
       const text = content?.text ?? ''
       return { isError: result.isError === true, text, data: result.structuredContent }
     },
-    said: () => errors,
   }
-  return connected
 }
 
 /** The environment of an agent's server. */

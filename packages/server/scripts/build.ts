@@ -11,8 +11,8 @@ const DIST = join(PACKAGE, 'dist')
 const TSC = join(PACKAGE, '../../node_modules/typescript/bin/tsc')
 const GUIDES = join(PACKAGE, '../../docs')
 /** Packages of the repository that are taken in: from their folder beside this one to where they lie in `dist`. */
-const TAKEN_IN = { keys: 'threshold-keys', sdk: 'sdk' }
-const TAKEN_IN_IMPORT = /(?:\.\.\/)+(keys|sdk)\/src\//g
+const TAKEN_IN = { keys: 'threshold-keys', sdk: 'sdk', mcp: 'mcp' }
+const TAKEN_IN_IMPORT = /(?:\.\.\/)+(keys|sdk|mcp)\/src\//g
 
 execFileSync(process.execPath, [join(PACKAGE, 'scripts/reference-script.ts')], { stdio: 'inherit' })
 // The dashboard is one of the package's assets.
@@ -35,7 +35,7 @@ try {
 } finally {
   rmSync(draft, { recursive: true, force: true })
 }
-for (const path of globSync(join(DIST, '{platform,operations}/**/*.js'))) {
+for (const path of globSync(join(DIST, '{platform,operations,mcp}/**/*.js'))) {
   const text = readFileSync(path, 'utf8')
   const own = text.replaceAll(
     TAKEN_IN_IMPORT,

@@ -31,6 +31,7 @@ import { enterDashboard } from './operations/dashboard/service.ts'
 import { dashboardSlice } from './operations/dashboard/slice.ts'
 import { docsSlice } from './operations/docs-site/slice.ts'
 import { healthSlice } from './operations/health/slice.ts'
+import { mcpSlice } from './operations/mcp-endpoint/slice.ts'
 import type { Config } from './platform/config.ts'
 import type { Deps } from './platform/deps.ts'
 import { drainCounters } from './platform/events/counters.ts'
@@ -93,6 +94,7 @@ const slices: readonly Slice[] = [
   healthSlice,
   dashboardSlice,
   docsSlice,
+  mcpSlice,
 ]
 
 /** Every endpoint under `/v1`. */

@@ -247,6 +247,7 @@ describe('/.well-known/webauthn', () => {
         queryText: '',
         headers: {},
         body: Buffer.alloc(0),
+        ask: () => Promise.reject(new Error('nothing is asked inside')),
       }
       const answer = await relatedOriginsOf({ ...own.deps, config }, request)
       expect(JSON.parse(String(answer.body))).toEqual({ origins: ['https://a.example.org'] })

@@ -4,7 +4,7 @@ import type { Deps } from '../deps.ts'
 import { redact } from '../observability/log.ts'
 import { formatTraceparent, parseTraceparent } from '../observability/traceparent.ts'
 import { readBody } from './request-body.ts'
-import type { Origin, PlainRoute } from './route.ts'
+import type { InsideRequest, Origin, PlainRequest, PlainRoute } from './route.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -47,6 +47,15 @@ export function pathAndQuery(url: string): { path: string; queryText: string } {
   return { path, queryText: query.join('?') }
 }
 
+const asking =
+  ({ server, ip: remoteAddress }: FastifyRequest): PlainRequest['ask'] =>
+  async ({ method, path: url, headers, body }: InsideRequest) => {
+    const payload = body === undefined ? {} : { payload: body }
+    const answer = await server.inject({ method: method as 'GET', url, headers, remoteAddress, ...payload })
+    const texts = Object.entries(answer.headers).map(([name, value]) => [name, String(value)])
+    return { status: answer.statusCode, headers: Object.fromEntries(texts), body: answer.body }
+  }
+
 function answering(deps: Deps, route: PlainRoute) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const answer = await route.handler(deps, {
@@ -58,6 +67,7 @@ function answering(deps: Deps, route: PlainRoute) {
       address: request.ip,
       headers: request.headers,
       body: Buffer.isBuffer(request.body) ? request.body : NO_BODY,
+      ask: asking(request),
     })
     return reply
       .code(answer.status)

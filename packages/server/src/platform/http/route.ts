@@ -328,6 +328,17 @@ export interface PlainRequest {
   headers: Readonly<Record<string, string | string[] | undefined>>
   /** As received; empty for a GET. At most 1 MiB. */
   body: Buffer
+  /** Calls an endpoint of this process from the same address, by all the checks of a call from outside. */
+  ask(request: InsideRequest): Promise<{ status: number; headers: Readonly<Record<string, string>>; body: string }>
+}
+
+/** A request that this process answers for one of its own handlers. */
+export interface InsideRequest {
+  method: string
+  /** With the query. */
+  path: string
+  headers: Readonly<Record<string, string>>
+  body?: string | undefined
 }
 
 export interface PlainAnswer {

@@ -1,0 +1,92 @@
+import { createMcpHandler } from '@modelcontextprotocol/server'
+import { createAgent } from '../../../../mcp/src/agent.ts'
+import { createAgentServer } from '../../../../mcp/src/server.ts'
+import type { Deps } from '../../platform/deps.ts'
+import type { PlainAnswer, PlainRequest } from '../../platform/http/route.ts'
+import { VERSION } from '../../platform/version.ts'
+
+/** Where agents call: the same checks as from outside, without a network between. */
+const BASE = '/agent/api'
+/** Only the path of an address is used. */
+const INSIDE = 'http://halfkey.invalid'
+const JSON_TYPE = 'application/json; charset=utf-8'
+/** Longer than the attempts of a tool, and shorter than a client waits. */
+const ANSWER_MS_MAX = 55_000
+
+const BEARER = /^Bearer +(\S+)$/i
+
+/** Headers of the request that calls inside carry on: who calls from where is decided on them. */
+function carriedOn({ headers, host, origin }: PlainRequest): Record<string, string> {
+  const { origin: page, 'user-agent': agent } = headers
+  return {
+    'x-request-id': origin.requestId,
+    ...(host === undefined ? {} : { host }),
+    ...(typeof page === 'string' ? { origin: page } : {}),
+    ...(typeof agent === 'string' ? { 'user-agent': agent } : {}),
+  }
+}
+
+/** The SDK's `fetch`: asks this process. */
+const inside = (request: PlainRequest) => async (url: string, init: RequestInit) => {
+  const { pathname, search } = new URL(url)
+  const headers = { ...Object.fromEntries(new Headers(init.headers)), ...carriedOn(request) }
+  const body = typeof init.body === 'string' ? { body: init.body } : {}
+  const answer = await request.ask({ method: init.method ?? 'GET', path: pathname + search, headers, ...body })
+  return new Response(answer.body, { status: answer.status, headers: new Headers(answer.headers) })
+}
+
+/** The request as the protocol's handler takes it, without the token. */
+function webRequest({ method, headers, body }: PlainRequest): Request {
+  const passed = new Headers()
+  for (const [name, value] of Object.entries(headers))
+    if (typeof value === 'string' && !['authorization', 'content-length', 'transfer-encoding'].includes(name))
+      passed.set(name, value)
+  const sent = method === 'POST' ? { body: new Uint8Array(body) } : {}
+  return new Request(`${INSIDE}/mcp`, { method, headers: passed, ...sent, signal: AbortSignal.timeout(ANSWER_MS_MAX) })
+}
+
+/** A refusal of the API passed on, with the challenge that a bearer token needs (RFC 6750, section 3). */
+function refusal(status: number, body: string, headers: Readonly<Record<string, string>>, token: string): PlainAnswer {
+  const challenge = `Bearer realm="halfkey"${token === '' ? '' : ', error="invalid_token"'}`
+  const { 'retry-after': retryAfter } = headers
+  return {
+    status,
+    contentType: JSON_TYPE,
+    headers: {
+      'cache-control': 'no-store',
+      ...(status === 401 ? { 'www-authenticate': challenge } : {}),
+      ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }),
+    },
+    body,
+  }
+}
+
+/**
+ * Answers one request of an agent's client. Each stands for itself: nothing is kept between two. The token, the origin and
+ * the limits are checked by the API before the protocol's handler sees the request. A session that has ended is let in: the
+ * tools say that it has.
+ */
+export async function answerAgent(deps: Deps, request: PlainRequest): Promise<PlainAnswer> {
+  const { authorization = '' } = request
+  const [, token = ''] = BEARER.exec(authorization) ?? []
+  const headers = { ...carriedOn(request), ...(authorization === '' ? {} : { authorization }) }
+  const me = await request.ask({ method: 'GET', path: `${BASE}/delegated-sessions/me`, headers })
+  const hasEnded = me.status === 410 || (me.status === 403 && me.body.includes('"user_suspended"'))
+  if (me.status !== 200 && !hasEnded) return refusal(me.status, me.body, me.headers, token)
+  const agent = createAgent({ baseUrl: INSIDE + BASE, token }, inside(request))
+  const context = {
+    scrub: (text: string) => text.replaceAll(token, 'dst_[removed]'),
+    report: (error: unknown) => deps.log.error({ err: error, requestId: request.origin.requestId }, 'MCP call failed'),
+  }
+  // The tools send nothing before their results, so each answer is one body. A subscription would stay open.
+  const { fetch: answer, close } = createMcpHandler(() => createAgentServer(agent, VERSION, context), {
+    maxSubscriptions: 0,
+  })
+  const response = await answer(webRequest(request))
+  const contentType = response.headers.get('content-type') ?? JSON_TYPE
+  const body = await response.text()
+  await close()
+  const { allow } = Object.fromEntries(response.headers)
+  const more = allow === undefined ? {} : { allow }
+  return { status: response.status, contentType, headers: { 'cache-control': 'no-store', ...more }, body }
+}
