@@ -190,7 +190,7 @@ const retry = onHook('retry at', (history, hook) => {
     const row = rows[at % Math.max(1, rows.length)]
     if (row === undefined) return
     model.exempt.add(`${hook.path} ${row.event_id}`)
-    await allowed(() => retryDelivery(stage.deps, hook.tenant.call.caller, hook.id, row.id))
+    await allowed(() => retryDelivery(stage.deps, hook.tenant.call, hook.id, row.id))
   }
 })
 
@@ -213,8 +213,8 @@ const recover = onHook('recover', (history, hook) => {
   const { call } = hook.tenant
   const start = () =>
     inBulk
-      ? startBulk(stage.deps, call.caller, hook.id, { action: 'retry', filter: {} })
-      : recoverDeadLetters(stage.deps, call.caller, hook.id, '2026-01-01T00:00:00Z')
+      ? startBulk(stage.deps, call, hook.id, { action: 'retry', filter: {} })
+      : recoverDeadLetters(stage.deps, call, hook.id, '2026-01-01T00:00:00Z')
   return async () => {
     if (!(await allowed(start))) return
     stage.hasJobs = true

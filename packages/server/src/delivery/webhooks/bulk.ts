@@ -2,7 +2,7 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { createJob, type Job, type JobStep, stepJob } from '../../platform/events/jobs.ts'
 import { failures, invalid } from '../../platform/http/errors.ts'
-import type { Caller } from '../../platform/http/route.ts'
+import type { Call } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { Logger } from '../../platform/observability/log.ts'
 import { checkType } from '../event-types/service.ts'
@@ -11,7 +11,7 @@ import { DELIVERY_ERRORS, retryDeadLetters } from './deliveries.ts'
 import * as deliveries from './delivery-store.ts'
 import { type AskedFor, firstIdSince, idAfterNow } from './recover.ts'
 import type { StartDeliveriesBulk } from './schema.ts'
-import { findOwnWebhook, WEBHOOK_ERRORS } from './service.ts'
+import { findOwnWebhook, recordOfWebhook, WEBHOOK_ERRORS } from './service.ts'
 import { findWebhook } from './store.ts'
 
 const fail = failures(WEBHOOK_ERRORS)
@@ -43,7 +43,8 @@ const ACTIONS: Record<Action, (tx: Db, of: deliveries.OfWebhook, ids: readonly s
  * Starts a job that retries or deletes the given dead letters, or all that match a filter.
  * @throws not_found, webhook_disabled, validation_failed
  */
-export async function startBulk(deps: Deps, caller: Caller, id: string, input: StartDeliveriesBulk): Promise<Job> {
+export async function startBulk(deps: Deps, call: Call, id: string, input: StartDeliveriesBulk): Promise<Job> {
+  const { caller } = call
   const { action, deliveryIds, filter } = input
   if ((deliveryIds === undefined) === (filter === undefined))
     throw invalid('deliveryIds', 'Give either `deliveryIds` or `filter`.', 'one_of')
@@ -59,6 +60,8 @@ export async function startBulk(deps: Deps, caller: Caller, id: string, input: S
       waiting === null ? await deliveries.countDeadLetters(tx, { ...of, ...range }) : { total: waiting.length }
     const state: BulkState = { webhookId: webhook.id, action, waiting, ...range, ...ended, failures: [] }
     tx.afterCommit(deps.wake.due)
+    const act = action === 'retry' ? 'webhook.dead_letters_retried' : 'webhook.dead_letters_purged'
+    await recordOfWebhook(tx, deps, call, webhook, act)
     return createJob(tx, deps.now(), {
       tenantId: caller.tenantId,
       appId: webhook.app_id,

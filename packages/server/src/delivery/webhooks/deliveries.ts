@@ -1,13 +1,13 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { existing, failures, pathId } from '../../platform/http/errors.ts'
-import { type Caller, type Page, paging } from '../../platform/http/route.ts'
+import { type Call, type Caller, type Page, paging } from '../../platform/http/route.ts'
 import { messageOf } from '../engine/content/message.ts'
 import { lockLanes, makeLanesDue } from '../engine/lanes.ts'
 import { checkType } from '../event-types/service.ts'
 import * as store from './delivery-store.ts'
 import type { Delivery, DeliveryWithPayload, ListDeliveries } from './schema.ts'
-import { findOwnWebhook, WEBHOOK_ERRORS } from './service.ts'
+import { findOwnWebhook, recordOfWebhook, WEBHOOK_ERRORS } from './service.ts'
 
 export const DELIVERY_ERRORS = {
   delivery_not_retryable: [
@@ -65,7 +65,8 @@ export async function getDelivery(
  * Sends again what has ended, as a new cycle with the same event id and its history kept; what still waits is sent
  * now. Asked for twice at once, it is one cycle. @throws not_found, webhook_disabled, delivery_not_retryable
  */
-export async function retryDelivery(deps: Deps, caller: Caller, id: string, deliveryId: string): Promise<Delivery> {
+export async function retryDelivery(deps: Deps, call: Call, id: string, deliveryId: string): Promise<Delivery> {
+  const { caller } = call
   const { attempts: seen } = await getDelivery(deps, caller, id, deliveryId)
   return deps.db.tx(async (tx) => {
     const webhook = await findOwnWebhook(tx, caller, id, true)
@@ -81,6 +82,7 @@ export async function retryDelivery(deps: Deps, caller: Caller, id: string, deli
       await store.sendNow(tx, ref)
     }
     await makeLanesDue(tx, [lane])
+    await recordOfWebhook(tx, deps, call, webhook, 'webhook.delivery_retried', deliveryId)
     tx.afterCommit(deps.wake.due)
     return (await findOwnDelivery(tx, ref)).delivery
   })
@@ -99,12 +101,17 @@ export async function retryDeadLetters(tx: Db, of: store.OfWebhook, ids: readonl
 }
 
 /** Deletes a webhook's dead letters. @throws not_found */
-export async function purgeDeadLetters(deps: Deps, caller: Caller, id: string): Promise<{ purged: number }> {
+export async function purgeDeadLetters(deps: Deps, call: Call, id: string): Promise<{ purged: number }> {
+  const { caller } = call
   const webhook = await findOwnWebhook(deps.db, caller, id)
   const of = { tenantId: caller.tenantId, webhookId: webhook.id }
   let purged = 0
   for (;;) {
-    const gone = await store.purgeDeadLetters(deps.db, of, PURGE_PORTION)
+    const gone = await deps.db.tx(async (tx) => {
+      const portion = await store.purgeDeadLetters(tx, of, PURGE_PORTION)
+      if (purged === 0 && portion > 0) await recordOfWebhook(tx, deps, call, webhook, 'webhook.dead_letters_purged')
+      return portion
+    })
     purged += gone
     if (gone < PURGE_PORTION) return { purged }
   }

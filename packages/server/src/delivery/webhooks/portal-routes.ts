@@ -136,6 +136,6 @@ export const portalWebhookRoutes: Route[] = [
       reply: one(PortalDelivery),
       errors: ['webhook_disabled', 'delivery_not_retryable'],
     },
-    (deps, { caller, params }) => retryDelivery(deps, caller, params.id, params.deliveryId),
+    (deps, { caller, origin, params }) => retryDelivery(deps, { caller, origin }, params.id, params.deliveryId),
   ),
 ]

@@ -2,12 +2,12 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { createJob, type Job, type JobStep, lockOpenJob, stepJob, widenJob } from '../../platform/events/jobs.ts'
 import { failures, invalid } from '../../platform/http/errors.ts'
-import type { Caller } from '../../platform/http/route.ts'
+import type { Call } from '../../platform/http/route.ts'
 import { type Id, idTime } from '../../platform/ids.ts'
 import type { Logger } from '../../platform/observability/log.ts'
 import { retryDeadLetters } from './deliveries.ts'
 import * as deliveries from './delivery-store.ts'
-import { findOwnWebhook, WEBHOOK_ERRORS } from './service.ts'
+import { findOwnWebhook, recordOfWebhook, WEBHOOK_ERRORS } from './service.ts'
 import { findWebhook } from './store.ts'
 
 const fail = failures(WEBHOOK_ERRORS)
@@ -45,7 +45,8 @@ export const idAfterNow = (deps: Deps): string => `dlv_${idTime(deps.now().getTi
  * Starts a job that sends every dead letter since a time again. A webhook has one job at a time: if one is running, it is
  * extended to the earlier time, and to what has become a dead letter meanwhile. @throws not_found, webhook_disabled
  */
-export async function recoverDeadLetters(deps: Deps, caller: Caller, id: string, since: string): Promise<Job> {
+export async function recoverDeadLetters(deps: Deps, call: Call, id: string, since: string): Promise<Job> {
+  const { caller } = call
   const sinceId = firstIdSince(deps, 'since', since)
   return deps.db.tx(async (tx) => {
     const { id: webhookId } = await findOwnWebhook(tx, caller, id)
@@ -62,6 +63,7 @@ export async function recoverDeadLetters(deps: Deps, caller: Caller, id: string,
     const { total, endedUntil } = await deliveries.countDeadLetters(tx, { ...of, ...range, eventType: null })
     const state: Recovery = { webhookId, fromId, ...range, endedUntil }
     tx.afterCommit(deps.wake.due)
+    await recordOfWebhook(tx, deps, call, webhook, 'webhook.dead_letters_retried')
     if (open !== undefined) return widenJob(tx, deps.now(), open, state, total)
     return createJob(tx, deps.now(), { tenantId: caller.tenantId, appId: webhook.app_id, type: JOB, total, state })
   })

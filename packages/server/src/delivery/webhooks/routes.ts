@@ -177,7 +177,7 @@ export const webhookRoutes: Route[] = [
       reply: one(Purged),
       extension: true,
     },
-    (deps, { caller, params }) => purgeDeadLetters(deps, caller, params.id),
+    (deps, { caller, origin, params }) => purgeDeadLetters(deps, { caller, origin }, params.id),
   ),
   route(
     'POST /webhooks/:id/deliveries/bulk',
@@ -193,7 +193,8 @@ export const webhookRoutes: Route[] = [
       errors: ['webhook_disabled'],
       extension: true,
     },
-    async (deps, { caller, params, body }) => toJobRecord(await startBulk(deps, caller, params.id, body)),
+    async (deps, { caller, origin, params, body }) =>
+      toJobRecord(await startBulk(deps, { caller, origin }, params.id, body)),
   ),
   route(
     'GET /webhooks/:id/deliveries/:deliveryId',
@@ -219,7 +220,7 @@ export const webhookRoutes: Route[] = [
       errors: ['webhook_disabled', 'delivery_not_retryable'],
       extension: true,
     },
-    (deps, { caller, params }) => retryDelivery(deps, caller, params.id, params.deliveryId),
+    (deps, { caller, origin, params }) => retryDelivery(deps, { caller, origin }, params.id, params.deliveryId),
   ),
   route(
     'POST /webhooks/:id/recover',
@@ -235,7 +236,7 @@ export const webhookRoutes: Route[] = [
       errors: ['webhook_disabled'],
       extension: true,
     },
-    async (deps, { caller, params, body }) =>
-      toJobRecord(await recoverDeadLetters(deps, caller, params.id, body.since)),
+    async (deps, { caller, origin, params, body }) =>
+      toJobRecord(await recoverDeadLetters(deps, { caller, origin }, params.id, body.since)),
   ),
 ]

@@ -86,9 +86,21 @@ export async function findOwnWebhook(db: Db, caller: Caller, id: string, lock = 
   return existing(await store.findWebhook(db, caller, pathId('wh', id), lock))
 }
 
+/** Records in the audit log what was done to deliveries of a webhook, or to one of them. */
+export function recordOfWebhook(
+  tx: Db,
+  deps: Deps,
+  cause: Call,
+  row: Pick<store.WebhookRow, 'tenant_id' | 'app_id' | 'id'>,
+  action: AuditOnlyAction,
+  target: string = row.id,
+): Promise<void> {
+  return recordAuditOnly(tx, deps, { tenantId: row.tenant_id, appId: row.app_id, action, target, cause })
+}
+
 /** Records in the audit log what was done to a webhook; no event is sent for it. */
 function tell(tx: Db, deps: Deps, cause: Call, action: AuditOnlyAction, row: store.WebhookRow): Promise<void> {
-  return recordAuditOnly(tx, deps, { tenantId: row.tenant_id, appId: row.app_id, action, target: row.id, cause })
+  return recordOfWebhook(tx, deps, cause, row, action)
 }
 
 async function sealSecret(deps: Deps, tenantId: string, id: string, secret: string): Promise<Buffer> {

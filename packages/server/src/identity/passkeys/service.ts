@@ -1,4 +1,5 @@
 import type { Deps } from '../../platform/deps.ts'
+import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
 import { eventOf, publish } from '../../platform/events/events.ts'
 import { existing, pathId } from '../../platform/http/errors.ts'
 import type { Caller, Page, UserCall } from '../../platform/http/route.ts'
@@ -57,7 +58,14 @@ export async function renamePasskey(deps: Deps, call: UserCall, id: string, inpu
   const row = await findOwn(deps, call, id)
   if (input.name === undefined) return store.toPasskey(row)
   const named = { ...row, name: passkeyName(input.name), updated_at: deps.now() }
-  return store.toPasskey((await store.renamePasskey(deps.db, named)) ?? row)
+  return deps.db.tx(async (tx) => {
+    const renamed = await store.renamePasskey(tx, named)
+    if (renamed === undefined) return store.toPasskey(row)
+    const { tenant_id: tenantId, user_id: userId, id: target } = renamed
+    const about = { tenantId, appId: call.user.appId, userId, target }
+    await recordAuditOnly(tx, deps, { ...about, action: 'passkey.renamed', cause: call })
+    return store.toPasskey(renamed)
+  })
 }
 
 /**

@@ -1,12 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { signUp } from '../../../test/harness/authenticator.ts'
 import { expectError, expectRefusal } from '../../../test/harness/envelope.ts'
 import { type CallOptions, eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
+import { bearer, newTestApp } from '../../identity/passkeys/test-app.fixture.ts'
 import { newApp, signInAs } from '../../identity/sessions/sessions.fixture.ts'
 import { AUDIT_ACTIONS, actionsOf } from '../../platform/events/audit-actions.ts'
 import { EVENT_CATALOGUE, EVENT_TYPES } from '../../platform/events/event-catalogue.ts'
 import { newId } from '../../platform/ids.ts'
 import { canonicalJson } from '../../platform/security/canonical-json.ts'
 import { sha256 } from '../../platform/security/crypto.ts'
+import { rotateIdentityKey } from '../../platform/security/identity-key.ts'
+import { rotateSigningKey } from '../../platform/security/signing-keys.ts'
 import { actOfEvent } from './act.ts'
 import { type AuditRecord, hashEntry } from './chain.ts'
 import type { AuditEntry } from './schema.ts'
@@ -158,6 +162,66 @@ describe('an entry', () => {
     const deleted = log.find((one) => one.action === 'webhook.deleted')
     expect(deleted).toMatchObject({ eventId: null, actor: deleted?.keyId, address: '127.0.0.1' })
     expect(log.filter((one) => one.action === 'webhook.created')).toHaveLength(2)
+  })
+
+  test('is there of a renamed passkey, a registered domain and a template', async () => {
+    const app = await newTestApp(service)
+    const { tenant } = app
+    const ada = await signUp(app.browser, { email: 'ada@example.com' })
+    const passkeyId = (await app.send('GET', '/auth/passkeys', undefined, bearer(ada))).body.data[0].id
+    for (const name of ['Phone', 'Phone', 'Laptop'])
+      expect((await app.send('PATCH', `/auth/passkeys/${passkeyId}`, { name }, bearer(ada))).status).toBe(200)
+    const domain = (await tenant.post('/custom-domains', { domain: 'login.audit.example' })).body.data.id
+    expect((await tenant.post('/custom-domains', { domain: 'login.audit.example' })).status).toBe(409)
+    const template = { templateId: 'Shop:Thing', fields: { shop: { type: 'party' } }, signatories: ['shop'] }
+    expect((await tenant.post('/templates', template)).status).toBe(201)
+    expect((await tenant.post('/templates', template)).status).toBe(409)
+    await entry(tenant, 'action=template.created')
+    await settled(tenant)
+    const log = (await whole(tenant)).reverse()
+    const of = (target: string) => log.filter((one) => one.target === target && one.eventId === null)
+    const actions = (target: string) => of(target).map(({ action }) => action)
+    expect(actions(passkeyId)).toEqual(['passkey.renamed', 'passkey.renamed'])
+    expect(of(passkeyId)[0]).toMatchObject({ actor: ada.user.id, userId: ada.user.id, appId: tenant.appId })
+    expect(actions(domain)).toEqual(['custom_domain.registered'])
+    expect(actions('Shop:Thing')).toEqual(['template.created'])
+  })
+
+  test('is there of dead letters that were sent again or deleted', async () => {
+    const failing = await startService({ HALFKEY_WEBHOOK_RETRY_DELAYS: '1ms' })
+    const tenant = await failing.newTenant()
+    const hook = (await tenant.post('/webhooks', { url: 'http://127.0.0.2:49150/x', events: ['user.created'] })).body
+      .data.id
+    const deadLetters = () => tenant.get(`/webhooks/${hook}/deliveries?status=dead_letter`)
+    const dead = async () => {
+      await tenant.post('/users', {})
+      return eventually('a dead letter', async () => (await deadLetters()).body.data[0]?.id as string | undefined)
+    }
+    const first = await dead()
+    expect((await tenant.post(`/webhooks/${hook}/deliveries/${first}/retry`)).status).toBe(200)
+    const since = new Date(Date.now() - 3_600_000).toISOString()
+    expect((await tenant.post(`/webhooks/${hook}/recover`, { since })).status).toBe(201)
+    expect((await tenant.post(`/webhooks/${hook}/deliveries/bulk`, { action: 'retry', filter: {} })).status).toBe(201)
+    await dead()
+    await tenant.delete(`/webhooks/${hook}/deliveries?status=dead_letter`)
+    await entry(tenant, 'action=webhook.dead_letters_purged')
+    const of = async (target: string) =>
+      (await tenant.get(`/audit-log?sort=seq&target=${target}`)).body.data.map(({ action }: AuditEntry) => action)
+    expect(await of(first)).toContain('webhook.delivery_retried')
+    const retried = ['webhook.dead_letters_retried', 'webhook.dead_letters_retried']
+    expect(await of(hook)).toEqual(['webhook.created', ...retried, 'webhook.dead_letters_purged'])
+    await failing.stop()
+  })
+
+  test('is in every tenant’s log of a rotation of the installation’s keys', async () => {
+    const tenants = [await service.newTenant(), await service.newTenant()]
+    const { id } = await rotateSigningKey(service.deps, { revoke: false })
+    await rotateIdentityKey(service.deps, { compromised: false })
+    for (const tenant of tenants) {
+      expect(await entry(tenant, 'action=installation.signing_key_rotated')).toMatchObject({ actor: 'cli', target: id })
+      expect(await entry(tenant, 'action=installation.identity_key_rotated')).toMatchObject({ actor: 'cli' })
+      expect((await tenant.get('/audit-log?action=installation.*')).body.total).toBe(2)
+    }
   })
 
   test('is there once for each of twenty parallel writes, and none for a replay or a failure', async () => {

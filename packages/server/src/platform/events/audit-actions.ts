@@ -24,6 +24,18 @@ const AUDIT_ONLY_ACTIONS = [
   'users.imported',
   'dashboard.signed_in',
   'dashboard.signed_out',
+  'passkey.renamed',
+  'custom_domain.registered',
+  'template.created',
+  'webhook.delivery_retried',
+  'webhook.dead_letters_retried',
+  'webhook.dead_letters_purged',
+  'tenant.exported',
+  'audit_log.exported',
+  'ledger.exported',
+  'installation.signing_key_rotated',
+  'installation.identity_key_rotated',
+  'installation.kek_rotated',
 ] as const
 
 export type AuditOnlyAction = (typeof AUDIT_ONLY_ACTIONS)[number]

@@ -23,3 +23,16 @@ export async function recordAuditOnly(tx: Db, { now }: { now(): Date }, input: A
     values (${input.tenantId}, ${newId('aud')}, ${now()}, ${input.action}, ${input.target}, ${input.userId ?? null},
       ${input.appId}, ${contextOf(input.cause)}::jsonb)`)
 }
+
+/** Notes an operator's act that concerns the whole installation: in the log of every tenant. */
+export async function recordForInstallation(
+  tx: Db,
+  { now }: { now(): Date },
+  { action, target }: Pick<AuditOnlyEntry, 'action' | 'target'>,
+): Promise<void> {
+  const tenants = await tx.query<{ id: string }>(sql`select id from tenants`)
+  await tx.run(sql`
+    insert into audit_only_entries (tenant_id, id, at, action, target, context)
+    select t.tenant_id, t.id, ${now()}, ${action}, ${target}, ${contextOf({ actor: 'cli' })}::jsonb
+    from unnest(${tenants.map(({ id }) => id)}::text[], ${tenants.map(() => newId('aud'))}::text[]) as t(tenant_id, id)`)
+}

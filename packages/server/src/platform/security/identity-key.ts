@@ -1,5 +1,6 @@
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { type Db, sql } from '../db/db.ts'
+import { recordForInstallation } from '../events/audit-only-entries.ts'
 import { canonicalJson } from './canonical-json.ts'
 import { open, seal } from './crypto.ts'
 import type { KeyProvider } from './key-provider.ts'
@@ -156,6 +157,7 @@ export async function rotateIdentityKey(deps: IdentityDeps, options: { compromis
     if (!(await lockNewest(tx, old.position)))
       throw new IdentityRotationError('The identity key was rotated by another process. Run: halfkey keys pin')
     await insertRow(tx, row)
+    await recordForInstallation(tx, deps, { action: 'installation.identity_key_rotated', target: row.id })
     await tx.run(sql`update identity_keys set private_key_sealed = null where position < ${row.position}`)
   })
   opened.get(keys)?.delete(old.id)

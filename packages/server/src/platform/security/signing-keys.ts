@@ -8,6 +8,7 @@ import {
 } from 'node:crypto'
 import { createPoller, singleFlight } from '../concurrency/poll.ts'
 import { type Db, sql } from '../db/db.ts'
+import { recordForInstallation } from '../events/audit-only-entries.ts'
 import type { Logger } from '../observability/log.ts'
 import { open, seal } from './crypto.ts'
 import type { KeyProvider } from './key-provider.ts'
@@ -105,6 +106,7 @@ export async function rotateSigningKey(
         : sql`update signing_keys set retires_at = ${retiresAt} where retires_at is null and revoked_at is null returning id`,
     )
     await insertKey(tx, made, at)
+    await recordForInstallation(tx, { now }, { action: 'installation.signing_key_rotated', target: made.id })
     return { id: made.id, previous: previous.map((row) => row.id), retiresAt: options.revoke ? null : retiresAt }
   })
 }

@@ -41,7 +41,7 @@ export const customDomainRoutes: Route[] = [
       status: 201,
       errors: ['not_found', 'already_exists', 'domain_taken', 'domain_limit_reached'],
     },
-    (deps, { caller, body }) => createCustomDomain(deps, caller, body),
+    (deps, { caller, origin, body }) => createCustomDomain(deps, { caller, origin }, body),
   ),
   route(
     'POST /custom-domains/verify',

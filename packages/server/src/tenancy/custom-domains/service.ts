@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { publicUrl } from '../../platform/config.ts'
 import { type Db, violatedConstraint } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
+import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
 import { type EventInput, eventOf, publish } from '../../platform/events/events.ts'
 import { type ErrorTable, existing, failures, invalid, notFoundField, pathId } from '../../platform/http/errors.ts'
 import type { Call, Caller, Page } from '../../platform/http/route.ts'
@@ -67,7 +68,8 @@ function refused(deps: Deps, error: unknown): unknown {
  * Registers a domain, with a new token: the record of an earlier registration does not prove it.
  * @throws validation_failed, not_found (names `appId`), already_exists, domain_taken, domain_limit_reached
  */
-export async function createCustomDomain(deps: Deps, caller: Caller, input: CreateCustomDomain): Promise<CustomDomain> {
+export async function createCustomDomain(deps: Deps, call: Call, input: CreateCustomDomain): Promise<CustomDomain> {
+  const { caller } = call
   const domain = canonicalDomain(input.domain)
   refuseUnownable(domain, ownHosts(deps))
   const appId = await resolveApp(deps, caller, input.appId)
@@ -85,7 +87,7 @@ export async function createCustomDomain(deps: Deps, caller: Caller, input: Crea
           limit: DOMAINS_MAX,
         },
       ])
-    return store.insertDomain(tx, {
+    const made = await store.insertDomain(tx, {
       tenant_id: caller.tenantId,
       id: newId('dom'),
       app_id: appId,
@@ -94,6 +96,9 @@ export async function createCustomDomain(deps: Deps, caller: Caller, input: Crea
       next_check_at: firstCheckAt(now),
       created_at: now,
     })
+    const about = { tenantId: caller.tenantId, appId, target: made.id }
+    await recordAuditOnly(tx, deps, { ...about, action: 'custom_domain.registered', cause: call })
+    return made
   }
   const row = await deps.db.tx(insert).catch((error: unknown) => {
     throw refused(deps, error)

@@ -29,7 +29,7 @@ export const templateRoutes: Route[] = [
       errors: ['already_exists', 'template_limit_reached'],
       extension: true,
     },
-    (deps, { caller, body }) => createTemplate(deps, caller, body),
+    (deps, { caller, origin, body }) => createTemplate(deps, { caller, origin }, body),
   ),
   route(
     'GET /templates/:id',

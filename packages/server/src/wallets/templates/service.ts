@@ -1,6 +1,7 @@
 import type { Deps } from '../../platform/deps.ts'
+import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
 import { type ErrorDetail, type ErrorTable, existing, failures } from '../../platform/http/errors.ts'
-import { type Caller, type Page, paging } from '../../platform/http/route.ts'
+import { type Call, type Caller, type Page, paging } from '../../platform/http/route.ts'
 import {
   type DeclaredTemplate,
   type Definition,
@@ -49,7 +50,8 @@ function checkSources(input: DeclareTemplate): ErrorDetail[] {
  * Declares a template of the embedded ledger, as data. It never changes, because contracts depend on it.
  * @throws validation_failed, already_exists, template_limit_reached
  */
-export async function createTemplate(deps: Deps, caller: Caller, input: DeclareTemplate): Promise<Template> {
+export async function createTemplate(deps: Deps, call: Call, input: DeclareTemplate): Promise<Template> {
+  const { caller } = call
   const wrong = checkSources(input)
   if (isReserved(input.templateId))
     wrong.push({
@@ -65,7 +67,16 @@ export async function createTemplate(deps: Deps, caller: Caller, input: DeclareT
       'validation_failed',
       flaws.slice(0, 50).map((flaw) => ({ ...flaw, code: 'invalid' })),
     )
-  const declared = await declareTemplate(deps.db, caller.tenantId, definition, deps.now())
+  const { tenantId } = caller
+  const declared = await declareTemplate(deps.db, tenantId, definition, deps.now(), (tx) =>
+    recordAuditOnly(tx, deps, {
+      tenantId,
+      appId: null,
+      action: 'template.created',
+      target: input.templateId,
+      cause: call,
+    }),
+  )
   if (declared === 'full') throw fail('template_limit_reached')
   if (declared === 'taken')
     throw fail('already_exists').about(

@@ -7,7 +7,8 @@ import type { Id } from '../../../platform/ids.ts'
 import { listTenants } from '../../../tenancy/tenant/service.ts'
 import { type CliContext, CommandError, defineCommand, findTenant, UsageError, withDeps } from '../command.ts'
 import type { Progress } from '../progress.ts'
-import { readHead, readSigner } from './head-options.ts'
+import { readHead, readSigner } from './proof/head-options.ts'
+import { recordExport } from './proof/record-export.ts'
 
 const TENANTS_MAX = 100_000
 
@@ -39,6 +40,7 @@ The file contains people's network addresses, except those of deleted users.`,
         out === undefined
           ? await write(print)
           : await writeWhole(out, (file) => write((line) => file.appendFile(`${line}\n`)))
+      await recordExport(deps, tenantId, 'audit_log.exported')
       return { tenantId, entries }
     })
     // Where the log itself goes to standard output nothing else does.

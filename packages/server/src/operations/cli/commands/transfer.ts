@@ -1,7 +1,9 @@
+import type { Id } from '../../../platform/ids.ts'
 import { reconcileSubscriptions } from '../../../tenancy/billing/processor-events.ts'
 import { exportTenant } from '../../transfer/export.ts'
 import { discardImport, type Imported, importTenant } from '../../transfer/import.ts'
 import { defineCommand, type Result, runAlone, UsageError, withDeps } from '../command.ts'
+import { recordExport } from './proof/record-export.ts'
 
 /** `halfkey export` */
 export const exportCommand = defineCommand({
@@ -16,7 +18,11 @@ Both files together give access to all of the tenant's data. Send them separatel
       .requiredOption('--out <file>', 'the encrypted file to write')
       .requiredOption('--key-file <file>', 'the file with the key to encrypt with'),
   async run({ tenant: tenantId, out, keyFile }, context) {
-    const done = await withDeps(context, (deps, progress) => exportTenant(deps, { tenantId, out, keyFile, progress }))
+    const done = await withDeps(context, async (deps, progress) => {
+      const exported = await exportTenant(deps, { tenantId, out, keyFile, progress })
+      await recordExport(deps, tenantId as Id<'ten'>, 'tenant.exported')
+      return exported
+    })
     return {
       data: { ...done, file: out },
       lines: [

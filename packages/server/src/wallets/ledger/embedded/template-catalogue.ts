@@ -32,12 +32,13 @@ export function isReserved(templateId: string): boolean {
   return BUILT_IN.has(templateId) || /^(token|note)[^a-z0-9]*:/i.test(templateId)
 }
 
-/** Declares a template. `taken` if its name is used, `full` if the tenant has reached the limit. */
+/** Declares a template; `declared` runs in the same transaction. `taken` if its name is used, `full` if the tenant has reached the limit. */
 export function declareTemplate(
   db: Db,
   tenantId: Id<'ten'>,
   definition: Definition,
   now: Date,
+  declared: (tx: Db) => Promise<void> = async () => {},
 ): Promise<DeclaredTemplate | 'taken' | 'full'> {
   return db.tx(async (tx) => {
     // One at a time: concurrent callers would count the same number of templates and exceed the limit.
@@ -45,6 +46,7 @@ export function declareTemplate(
     if ((await findTemplate(tx, tenantId, definition.templateId)) !== undefined) return 'taken'
     if ((await store.countTemplates(tx, tenantId)) >= TEMPLATES_MAX) return 'full'
     await store.insertTemplate(tx, tenantId, definition, now)
+    await declared(tx)
     return { definition, createdAt: now }
   })
 }

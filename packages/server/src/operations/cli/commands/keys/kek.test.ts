@@ -13,9 +13,11 @@ import { beginDkg, round2Body } from '../../../../keys/key-generations/key-gener
 import { newSharedWallet } from '../../../../keys/key-shares/key-shares.fixture.ts'
 import { start } from '../../../../keys/recovery/recovery.fixture.ts'
 import { sql } from '../../../../platform/db/db.ts'
+import type { Id } from '../../../../platform/ids.ts'
 import { keyIdOf, open, rewrap, seal } from '../../../../platform/security/crypto.ts'
 import { type KeyProvider, openKeyFile } from '../../../../platform/security/key-provider.ts'
 import { newKeyLine } from '../../../../platform/security/key-services/key-lines.ts'
+import { freshProofSigner, proofSigner } from '../../../../platform/security/proof-keys.ts'
 import { rewrapAll, sealedTables } from '../../../../platform/security/sealed-values.ts'
 import { runCli } from '../../cli.ts'
 import { createProgress } from '../../progress.ts'
@@ -86,6 +88,8 @@ async function sealEverything(service: Service) {
   const webhook = expectStatus(await tenant.post('/webhooks', subscription, keyed), 201)
   const rotated = expectStatus(await tenant.post(`/webhooks/${webhook.id}/rotate`, { graceSeconds: 600 }), 200)
   const holder = await newHolder(tenant)
+  const tenantId = tenant.tenantId as Id<'ten'>
+  const { publicKey: proofKey } = await proofSigner(service.deps.db, service.deps, tenantId)
   const ada = await signInAs(service, tenant)
   const factor = await enrol(service, ada)
   const bob = await signInAs(service, tenant)
@@ -123,6 +127,7 @@ async function sealEverything(service: Service) {
     expect(signedIn.accessToken).toEqual(expect.any(String))
     const refreshed = await post('/auth/refresh', { refreshToken: ada.refreshToken })
     ada.refreshToken = refreshed.refreshToken as string
+    expect((await freshProofSigner(other.deps.db, other.deps.keys, tenantId))?.publicKey).toEqual(proofKey)
     await post('/dev/faucet', { userId: holder.userId, symbol: 'USDX', amount: '1' })
     const moved = { ...ada, post: (path: string, body: object = {}) => acting(other, ada, path, body) }
     await stepUp(other, moved as never, factor)

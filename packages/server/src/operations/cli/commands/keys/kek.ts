@@ -1,4 +1,5 @@
 import { Option } from '@commander-js/extra-typings'
+import { recordForInstallation } from '../../../../platform/events/audit-only-entries.ts'
 import { newLineBy } from '../../../../platform/security/key-services/key-lines.ts'
 import { kinds } from '../../../../platform/settings.ts'
 import { defineCommand, runAlone, UsageError, withDeps } from '../../command.ts'
@@ -96,9 +97,12 @@ For several machines, or a file that cannot be written here, docs/operating.md s
           .default(NOTICE_MS, '3s'),
       ),
   async run({ dropOld = false, wait: noticeMs }, context) {
-    const done = await withDeps(context, (deps, progress) =>
-      rotateKek(deps, { dropOld, noticeMs, settleMs: SETTLE_MS, progress }),
-    )
+    const done = await withDeps(context, async (deps, progress) => {
+      const rotation = await rotateKek(deps, { dropOld, noticeMs, settleMs: SETTLE_MS, progress })
+      const { keyId: target } = deps.keys
+      await deps.db.tx((tx) => recordForInstallation(tx, deps, { action: 'installation.kek_rotated', target }))
+      return rotation
+    })
     return { data: { ...done }, lines: linesOf(done) }
   },
 })

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
-import { writeWhole } from '../../../platform/files.ts'
-import type { Id } from '../../../platform/ids.ts'
-import { listTenants } from '../../../tenancy/tenant/service.ts'
+import { writeWhole } from '../../../../platform/files.ts'
+import type { Id } from '../../../../platform/ids.ts'
+import { listTenants } from '../../../../tenancy/tenant/service.ts'
 import {
   exportLedger,
   LedgerFault,
@@ -10,10 +10,11 @@ import {
   verifyLedgerFile,
   type Watcher,
   type WholeLedger,
-} from '../../../wallets/ledger/proof/service.ts'
-import { type CliContext, CommandError, defineCommand, findTenant, UsageError, withDeps } from '../command.ts'
-import type { Progress } from '../progress.ts'
+} from '../../../../wallets/ledger/proof/service.ts'
+import { type CliContext, CommandError, defineCommand, findTenant, UsageError, withDeps } from '../../command.ts'
+import type { Progress } from '../../progress.ts'
 import { readHead, readSigner } from './head-options.ts'
+import { recordExport } from './record-export.ts'
 
 const TENANTS_MAX = 100_000
 
@@ -35,6 +36,7 @@ export const ledgerExport = defineCommand({
       const updates = await writeWhole(out, (file) =>
         exportLedger(deps, tenantId, (line) => file.appendFile(`${line}\n`), watch(progress, 'Exporting updates')),
       )
+      await recordExport(deps, tenantId, 'ledger.exported')
       return { tenantId, updates, file: out }
     })
     return { data, lines: [`${data.updates} updates of ${data.tenantId} are in ${out}.`] }

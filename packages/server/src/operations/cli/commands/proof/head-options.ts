@@ -1,4 +1,4 @@
-import { UsageError } from '../command.ts'
+import { UsageError } from '../../command.ts'
 
 /** A head as `audit verify` and `ledger verify` print it. @throws UsageError */
 export function readHead(text: string): { seq: number; hash: string } {
