@@ -1,14 +1,16 @@
 import { make } from './dom.js'
+import { resumeEmail } from './email.js'
 import { cameFromHere, readReturn } from './messenger.js'
 import { showSignIn } from './sign-in.js'
 import { button, notice, runner } from './ui.js'
 
 /**
- * Takes up a messenger sign-in that the page was opened with.
+ * Takes up a sign-in by email or messenger that the page was opened with.
  * @param {import('./page.js').Page} page
  * @returns {boolean} whether there was one
  */
 export function resume(page) {
+  if (resumeEmail(page)) return true
   const returned = readReturn(location.hash)
   if (returned === null) return false
   // What signs somebody in must not stay in the address bar and the history.

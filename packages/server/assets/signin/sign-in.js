@@ -1,4 +1,5 @@
 import { make } from './dom.js'
+import { showEmail } from './email.js'
 import { icon } from './icons.js'
 import { markLeaving, messengerHref } from './messenger.js'
 import { endPrompts, login, offerAutofill, passkeysWork, register } from './passkeys.js'
@@ -52,7 +53,7 @@ export function showSignIn(page, { still = false, said, email = '' } = {}) {
   content.append(
     before.element,
     ...(able ? [form, place.element, create, or] : [place.element]),
-    ...otherWays(page, run),
+    ...otherWays(page, run, address),
   )
   page.show(
     [
@@ -91,12 +92,18 @@ function autofill(page, run, submit) {
 }
 
 /**
- * Messenger and guest.
+ * Email, messenger and guest.
  * @param {import('./page.js').Page} page
  * @param {ReturnType<typeof runner>} run
+ * @param {ReturnType<typeof field>} address
  */
-function otherWays(page, run) {
+function otherWays(page, run, address) {
   const ways = []
+  if (page.config.email) {
+    const byEmail = button({ label: 'Email me a code', kind: 'secondary', iconName: 'mail' })
+    byEmail.addEventListener('click', () => showEmail(page, address.input.value.trim()))
+    ways.push(byEmail)
+  }
   const { messenger } = page.config
   if (messenger !== null) {
     const link = make(

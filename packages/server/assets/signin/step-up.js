@@ -9,6 +9,9 @@ import { endUnused } from './session.js'
 import { button, notice, openDialog, runner } from './ui.js'
 import { Declined } from './words.js'
 
+const LONG_AGO = 'You signed in a while ago. For your safety, confirm that it is you.'
+const BY_PASSKEY = 'You signed in by email. For your safety, this also needs your passkey.'
+
 /** A new sign-in may be followed by setting up a second factor or a code; after that nothing more can be asked for. */
 const STEPS_MAX = 3
 
@@ -27,7 +30,8 @@ export async function withStepUp(page, call) {
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 403 || step > STEPS_MAX) throw error
       if (error.code === 'mfa_required') await askForCode(page)
-      else if (error.code === 'reauthentication_required') await askToSignIn(page)
+      else if (error.code === 'reauthentication_required') await askToSignIn(page, LONG_AGO)
+      else if (error.code === 'stronger_sign_in_required') await askToSignIn(page, BY_PASSKEY)
       else if (error.code === 'mfa_enrollment_required') await askToEnrol(page)
       else throw error
     }
@@ -66,12 +70,13 @@ function askForCode(page) {
 /**
  * Signs the same person in again: the new session takes the old one's place.
  * @param {import('./page.js').Page} page
+ * @param {string} lead why
  */
-function askToSignIn(page) {
+function askToSignIn(page, lead) {
   return settled((done) =>
     openDialog({
       title: 'Sign in again',
-      lead: 'You signed in a while ago. For your safety, confirm that it is you.',
+      lead,
       body: (close) => {
         const place = notice()
         const passkey = button({ label: 'Use your passkey', kind: 'primary', iconName: 'passkey' })

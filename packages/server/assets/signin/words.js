@@ -4,6 +4,18 @@ import { PasskeyCancelled, PasskeyFailed } from './passkeys.js'
 /** The person did not want to prove who they are: what they had begun is off. */
 export class Declined extends Error {}
 
+/** A refusal whose words depend on what was being done. */
+export class Refused extends Error {
+  /**
+   * @param {string} words for the person in front of the page
+   * @param {string | null} [field] the input that they are about
+   */
+  constructor(words, field = null) {
+    super(words)
+    this.field = field
+  }
+}
+
 /** What people are told for a code. The rest is told in general words, never in the server's. */
 const WORDS = {
   challenge_expired: 'That took a little too long. Please try again.',
@@ -22,6 +34,11 @@ const WORDS = {
   mfa_required: 'This needs a code from your authenticator app.',
   reauthentication_required: 'For your safety, please sign in again first.',
   messenger_signature_invalid: 'The response from Telegram could not be verified. Please try again.',
+  stronger_sign_in_required: 'This needs your passkey. Sign in with it first.',
+  email_sign_in_disabled: 'Sign-in by email is no longer available here.',
+  email_not_configured: 'Sign-in by email is not available at present.',
+  email_locked: 'Too many wrong codes for this address. Sign in another way, or try again tomorrow.',
+  sign_up_disabled: 'There is no account with this address.',
   messenger_not_configured: 'Telegram sign-in is no longer available here.',
   not_found: 'That no longer exists.',
   last_sign_in_method: 'This is your only passkey. Add another one before you remove it.',
@@ -55,6 +72,7 @@ function wrongCodeWords(left) {
 function apiWords(error) {
   const again = error.retryAfterSeconds === null ? 'later' : waitWords(error.retryAfterSeconds)
   if (error.code === 'mfa_locked') return `Too many wrong codes. For your safety, try again ${again}.`
+  if (error.code === 'email_locked') return WORDS.email_locked
   if (error.status === 429) return `Too many attempts. Try again ${again}.`
   const field = error.details.find((detail) => detail.field !== undefined)?.field
   if (error.code === 'already_exists' && field === 'email')
@@ -81,6 +99,7 @@ export function tell(error) {
       text: 'No passkey was used and nothing was changed. You can try again.',
     }
   if (error instanceof Declined) return { calm: true, field: null, text: 'Nothing was changed.' }
+  if (error instanceof Refused) return { calm: false, field: error.field, text: error.message }
   if (error instanceof PasskeyFailed) return { calm: false, field: null, text: error.message }
   if (error instanceof NetworkError)
     return { calm: false, field: null, text: 'No connection to the server. Check your network and try again.' }

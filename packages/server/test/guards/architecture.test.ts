@@ -52,7 +52,7 @@ const SLICE_IMPORTS: Record<string, string[]> = {
   'identity/mfa': ['identity/sessions', 'identity/users', 'tenancy/apps'],
   'identity/passkeys': ['identity/identities', 'identity/sessions', 'identity/users', 'tenancy/apps'],
   'identity/sessions': [],
-  'identity/sign-in': ['identity/messenger', 'identity/sessions', 'identity/users', 'tenancy/apps'],
+  'identity/sign-in': ['identity/emails', 'identity/messenger', 'identity/sessions', 'identity/users', 'tenancy/apps'],
   'identity/users': ['identity/sessions', 'tenancy/apps', 'tenancy/tenant'],
   'insight/analytics': ['tenancy/apps'],
   'insight/audit': [],

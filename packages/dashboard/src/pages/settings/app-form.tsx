@@ -2,12 +2,13 @@ import type { App, Body } from '@halfkey/sdk'
 import { useQueryClient } from '@tanstack/react-query'
 import { api } from '../../api.ts'
 import { Form } from '../../components/form/form.tsx'
-import { type FormField, linesOf } from '../../components/form/form-field.ts'
+import { type FormField, linesOf, widenFields } from '../../components/form/form-field.ts'
 import { FormFields } from '../../components/form/form-fields.tsx'
 import { parsedJson, problemOfJson } from '../../components/form/json-text.ts'
 import { metadataChanges } from '../../components/form/metadata-field.tsx'
 import { Card } from '../../components/layout/card.tsx'
 import { useToast } from '../../components/layout/toast.tsx'
+import { type EmailSettings, emailBodyOf, emailSection, emailSettingsOf } from './email-section.ts'
 
 type Changes = NonNullable<Body<'/apps/{id}', 'patch'>>
 
@@ -18,6 +19,7 @@ interface Settings extends Pick<App, 'name' | 'mfa' | 'mpc' | 'recovery'> {
   passkey: Pick<App['passkey'], 'rpId' | 'rpName' | 'userVerification'>
   messenger: { botUsername: string; botToken: string }
   sessions: { accessTokenSeconds: string; refreshTokenDays: string }
+  email: EmailSettings
   branding: { name: string; accentColor: string }
   metadata: string
 }
@@ -41,6 +43,7 @@ function settingsOf(app: App): Settings {
       accessTokenSeconds: String(app.sessions.accessTokenSeconds),
       refreshTokenDays: String(app.sessions.refreshTokenDays),
     },
+    email: emailSettingsOf(app),
     branding: { name: app.branding.name ?? '', accentColor: app.branding.accentColor ?? '' },
     metadata: JSON.stringify(app.metadata, null, 2),
   }
@@ -48,7 +51,7 @@ function settingsOf(app: App): Settings {
 
 /** The body of the update. It holds only what was changed, so that two people’s changes do not undo each other. */
 function bodyOf(app: App, changed: Partial<Settings>): Changes {
-  const { allowedOrigins, allowedRedirectUrls, messenger, sessions, branding, metadata, ...same } = changed
+  const { allowedOrigins, allowedRedirectUrls, messenger, sessions, email, branding, metadata, ...same } = changed
   return {
     ...same,
     ...(allowedOrigins === undefined ? {} : { allowedOrigins: linesOf(allowedOrigins) }),
@@ -69,6 +72,7 @@ function bodyOf(app: App, changed: Partial<Settings>): Changes {
             refreshTokenDays: Number(sessions.refreshTokenDays),
           },
         }),
+    ...(email === undefined ? {} : { email: emailBodyOf(email) }),
     ...(branding === undefined
       ? {}
       : {
@@ -171,6 +175,11 @@ const messenger = (app: App): Section => ({
   ],
 })
 
+const email = (app: App): Section => {
+  const section = emailSection(app)
+  return { ...section, fields: widenFields<Settings, Pick<Settings, 'email'>>(section.fields) }
+}
+
 const BRANDING: Section = {
   title: 'Branding',
   description: 'How the webhook portal of your subscribers looks.',
@@ -225,7 +234,7 @@ function SectionCard({ title, description, fields }: Section) {
 export function AppForm({ app, readOnly }: { app: App; readOnly: boolean }) {
   const client = useQueryClient()
   const toast = useToast()
-  const sections = [passkeys(app), SECURITY, messenger(app), BRANDING, KEYS]
+  const sections = [passkeys(app), SECURITY, messenger(app), email(app), BRANDING, KEYS]
   return (
     <Form
       fields={[GENERAL, ...sections].flatMap(({ fields }) => fields)}

@@ -18,9 +18,13 @@ export const EMAIL_ERRORS = {
 
 const fail = failures(EMAIL_ERRORS)
 
+/** Whether somebody sends the emails of an app. */
+export const canSend = (deps: Deps, { email }: SignInSettings): boolean =>
+  email.sender === 'webhook' || operatorSends(deps) !== null
+
 /** @throws email_not_configured */
-export function requireMailer(deps: Deps, { email }: SignInSettings): void {
-  if (email.sender === 'smtp' && operatorSends(deps) === null) throw fail('email_not_configured')
+export function requireMailer(deps: Deps, app: SignInSettings): void {
+  if (!canSend(deps, app)) throw fail('email_not_configured')
 }
 
 /** An email with its content sealed. */

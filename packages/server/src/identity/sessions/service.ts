@@ -15,6 +15,7 @@ export {
   requireFreshSignIn,
   requireOwnStepUp,
   requireProven,
+  requireRecentSignIn,
   requireStepUp,
   requireUpheld,
   requireVerification,

@@ -26,13 +26,17 @@ function refuseUnproven({ unproven }: store.StepUpRow): void {
   if (unproven) throw fail('stronger_sign_in_required')
 }
 
-function checkStepUp(deps: Deps, user: CurrentUser, row: store.StepUpRow, mfaAt: Date | null): void {
-  refuseUnproven(row)
+function checkRecent(deps: Deps, user: CurrentUser, row: store.StepUpRow, mfaAt: Date | null): void {
   if (isExempt(user, row)) return
   const required = row.policy === 'always' || (row.mfa_enabled && row.policy !== 'never')
   if (required && isFresh(deps, mfaAt)) return
   if (required) throw fail(row.mfa_enabled ? 'mfa_required' : 'mfa_enrollment_required')
   if (!isFresh(deps, row.signed_in_at)) throw fail('reauthentication_required')
+}
+
+function checkStepUp(deps: Deps, user: CurrentUser, row: store.StepUpRow, mfaAt: Date | null): void {
+  refuseUnproven(row)
+  checkRecent(deps, user, row, mfaAt)
 }
 
 /**
@@ -48,7 +52,16 @@ export async function requireStepUp(deps: Deps, caller: Caller, user: CurrentUse
 }
 
 /**
- * The same for operations on key shares. No issuer's word counts: it could say so of every user.
+ * For handing a session on, which a stolen access token alone must not allow either. A session that began with a weak way in
+ * is handed on as it is: it stays weak. @throws mfa_required, mfa_enrollment_required, reauthentication_required
+ */
+export async function requireRecentSignIn(deps: Deps, caller: Caller, user: CurrentUser): Promise<void> {
+  const row = await read(deps, caller, user)
+  checkRecent(deps, user, row, row.mfa_at)
+}
+
+/**
+ * As `requireStepUp`, for operations on key shares. No issuer's word counts: it could say so of every user.
  * @throws stronger_sign_in_required, mfa_required, mfa_enrollment_required, reauthentication_required
  */
 export async function requireOwnStepUp(deps: Deps, caller: Caller, user: CurrentUser): Promise<void> {

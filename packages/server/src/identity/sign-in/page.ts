@@ -8,6 +8,8 @@ export interface SignInPageConfig {
   appName: string
   /** Null if the app has no bot. `authUrl` already has a query. */
   messenger: { botUsername: string | null; authUrl: string } | null
+  /** Whether users can sign in with a code sent by email. */
+  email: boolean
   /** Where the browser returns to, checked by the caller. Null: the page shows the account instead. */
   redirect: { uri: string; state: string | null; codeChallenge: string } | null
 }

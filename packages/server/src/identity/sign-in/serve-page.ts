@@ -11,6 +11,7 @@ import type { Id } from '../../platform/ids.ts'
 import type { KeyHolder } from '../../platform/security/authenticator.ts'
 import { isDomainOfOther, listDomainOrigins } from '../../platform/security/domain-origins.ts'
 import { type SignInSettings, signInSettings, tenantOfApp } from '../../tenancy/apps/service.ts'
+import { canSend } from '../emails/service.ts'
 import { loginUrl } from '../messenger/service.ts'
 import { ASSETS, renderSignInError, renderSignInPage, type SignInPageConfig } from './page.ts'
 
@@ -98,7 +99,9 @@ export async function signInPage(deps: Deps, request: PlainRequest): Promise<Pla
   const app = await signInSettings(deps, tenantId, appId)
   const redirect = redirectOf(app, query)
   if (typeof redirect === 'string') return refusal(400, 'This sign-in link does not work', redirect)
-  return html(200, renderSignInPage({ appId: app.id, appName: app.name, messenger: telegram(deps, app), redirect }))
+  const email = app.email.enabled && canSend(deps, app)
+  const config = { appId: app.id, appName: app.name, messenger: telegram(deps, app), email, redirect }
+  return html(200, renderSignInPage(config))
 }
 
 const header = (value: string | string[] | undefined) => (typeof value === 'string' ? value : undefined)

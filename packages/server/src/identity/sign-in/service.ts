@@ -4,7 +4,7 @@ import { failures, invalid } from '../../platform/http/errors.ts'
 import type { Call, UserCall } from '../../platform/http/route.ts'
 import { equalSecrets, sha256 } from '../../platform/security/crypto.ts'
 import { signInSettings } from '../../tenancy/apps/service.ts'
-import { renewSession, requireStepUp, revokeSessions } from '../sessions/service.ts'
+import { renewSession, requireRecentSignIn, revokeSessions } from '../sessions/service.ts'
 import type { SignedIn } from '../users/schema.ts'
 import { findUserRecord } from '../users/service.ts'
 import type { CreateCode, Exchange, SignInCode } from './schema.ts'
@@ -36,7 +36,7 @@ export async function createCode(
     throw invalid('redirectUri', "Must be exactly one of the app's allowedRedirectUrls.")
   if (user.sessionId === null)
     throw fail('session_missing').about('authorization', 'This call needs an access token: `x-user-id` is not enough.')
-  await requireStepUp(deps, caller, user)
+  await requireRecentSignIn(deps, caller, user)
   const code = `hk_sc_${randomBytes(32).toString('base64url')}`
   const expiresAt = new Date(deps.now().getTime() + CODE_MS)
   await store.insertCode(deps.db, {

@@ -104,6 +104,11 @@ test('an app is created, every setting of it changed, what is wrong told at its 
   await page.getByRole('switch', { name: 'Combine key shares on the server' }).click()
   await page.getByLabel('Bot user name').fill('shop_bot')
   await page.getByLabel('Bot token').fill(`123456789:${'A'.repeat(35)}`)
+  await page.getByRole('switch', { name: 'Users can sign in by email' }).click()
+  await page.getByRole('combobox', { name: 'Emails are sent by' }).click()
+  await page.getByRole('option', { name: 'Your server' }).click()
+  await page.getByLabel('URL of your server').fill('https://api.example.com/emails')
+  await page.getByLabel('Secret for signatures').fill(`whsec_${'B'.repeat(43)}=`)
   await page.getByLabel('Name in the portal').fill('The Shop')
   await page.getByLabel('Colour of buttons').fill('#1D4ED8')
   await page.getByLabel('Metadata').fill('{"tier": "gold"')
@@ -122,11 +127,20 @@ test('an app is created, every setting of it changed, what is wrong told at its 
     sessions: { accessTokenSeconds: 600, refreshTokenDays: 7 },
     mpc: { allowServer: true },
     recovery: { serverCombine: true },
+    email: {
+      enabled: true,
+      signUp: true,
+      sender: 'webhook',
+      webhookUrl: 'https://api.example.com/emails',
+      webhookSecretSet: true,
+      language: 'en',
+    },
     branding: { name: 'The Shop', accentColor: '#1d4ed8', logo: null },
     metadata: { tier: 'gold' },
   })
   await page.getByText('Set up.', { exact: true }).waitFor()
   expect(await page.content()).not.toContain('A'.repeat(35))
+  expect(await page.content()).not.toContain('B'.repeat(43))
 
   await page.getByRole('button', { name: 'Delete' }).click()
   const dialog = page.getByRole('alertdialog')
