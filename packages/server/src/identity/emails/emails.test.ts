@@ -126,7 +126,7 @@ describe('the queue', () => {
     const app = await newEmailApp(mailing)
     mailing.smtp.refuse('451 try later')
     await app.start('late@example.com')
-    await eventually('a first attempt', async () => (await app.tenant.get('/emails')).body.data[0].attempts === 1)
+    await eventually('a first attempt has ended', async () => (await app.tenant.get('/emails')).body.data[0].error)
     mailing.service.advance(11 * 60_000)
     mailing.smtp.refuse(null)
     await hurry()
