@@ -85,7 +85,7 @@ export const SETTINGS = {
     env: 'HALFKEY_RECORDS',
     default: 'marked',
     parse: kinds.oneOf('marked', 'enforced'),
-    doc: 'When records without a MAC are refused: `enforced` always, `marked` if the file HALFKEY_KEK_FILE with `.records` at its end exists. A new installation and `halfkey records enforce` write that file. Set `enforced` where they cannot write there. See [Tamper-proof records](operating.md#records).',
+    doc: 'When records without a MAC are refused: `enforced` always, `marked` if the file HALFKEY_KEK_FILE with `.records` at its end exists. A new installation and `halfkey records enforce` write that file. Set `enforced` where they cannot write there. See [Tamper-proof records](operating.md#tamper-proof-records).',
   },
   adminKey: {
     env: 'HALFKEY_ADMIN_KEY',

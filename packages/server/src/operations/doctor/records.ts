@@ -19,7 +19,7 @@ export async function checkRecords(db: Db, config: Config): Promise<Finding[]> {
       'records.tampered',
       times > 0 &&
         `Records that something other than Halfkey changed were reported ${times} times in the last ${DAYS} days (${tenants.join(', ')}${tampered.length > TENANTS_TOLD ? ', …' : ''}).`,
-      'halfkey records verify   # names them; docs/operating.md#records says what to do',
+      'halfkey records verify   # names them; docs/operating.md#tamper-proof-records says what to do',
     ),
     warning(
       'records',

@@ -38,7 +38,15 @@ export const totalOf = ({ tables }: Manifest): number => tables.reduce((sum, { r
 const RENAMED: Readonly<Record<string, string>> = { audit_notes: 'audit_only_entries', tallies: 'counter_increments' }
 
 /** Tables that exports of earlier releases lack: a tenant of that time has no rows in them. */
-const ADDED: ReadonlySet<string> = new Set(['app_issuers', 'app_logos', 'event_types', 'subscribers', 'used_tokens'])
+const ADDED: ReadonlySet<string> = new Set([
+  'app_issuers',
+  'app_logos',
+  'event_types',
+  'ledger_chain',
+  'ledger_heads',
+  'subscribers',
+  'used_tokens',
+])
 
 /** Columns that exports of earlier releases lack, by table: rows of that time have the column's default. */
 const ADDED_COLUMNS: Readonly<Record<string, readonly string[]>> = {
@@ -48,7 +56,9 @@ const ADDED_COLUMNS: Readonly<Record<string, readonly string[]>> = {
   deliveries: ['ordering_key', 'place'],
   events: ['subscriber_id'],
   identities: ['id', 'issuer'],
+  ledger_contracts: ['index', 'seed'],
   outbox: ['ordering_key', 'subscriber_id'],
+  tenants: ['ledger_chain_at', 'proof_delegation', 'proof_key_at', 'proof_key_sealed', 'proof_public_key'],
   webhooks: [
     'filter',
     'filter_version',

@@ -51,7 +51,7 @@ async function requireVerified({ deps, scope, progress }: Run): Promise<void> {
   }
   if (bad.length > 0)
     throw new CommandError(
-      `Records were changed by something other than Halfkey:${bad.map((each) => `\n  ${told(each)}`).join('')}\nNothing was enforced. Restore these rows from a backup, or end what they stand for, and run this again. See docs/operating.md#records.`,
+      `Records were changed by something other than Halfkey:${bad.map((each) => `\n  ${told(each)}`).join('')}\nNothing was enforced. Restore these rows from a backup, or end what they stand for, and run this again. See docs/operating.md#tamper-proof-records.`,
     )
 }
 
