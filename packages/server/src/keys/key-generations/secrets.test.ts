@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
 import { dump, type Person, signInAs } from '../../identity/sessions/sessions.fixture.ts'
-import { open } from '../../platform/security/crypto.ts'
 import * as threshold from '../../platform/security/threshold/threshold.ts'
+import { openNewSeal } from '../../wallets/custody/share-seal.ts'
+import type { ShareRow } from '../../wallets/custody/store.ts'
 import {
   type BegunDkg,
   beginDkg,
@@ -142,14 +143,13 @@ describe('what was secret in the exchange is never in the database in clear, nor
     expectNone(after, all)
     // Not even sealed is there what was sealed before.
     expect(after).not.toContain(before.state?.toString('hex'))
-    const [share] = await service.sql<{ share_sealed: Buffer; tenant_id: string }>(
-      'select share_sealed, tenant_id from key_shares where wallet_id = $1 and share_sealed is not null',
+    const [share] = await service.sql<ShareRow>(
+      'select * from key_shares where wallet_id = $1 and share_sealed is not null',
       [wallet.id],
     )
     // That what is looked for above is the right thing: the share as the service has it.
-    const context = ['key share', share?.tenant_id as string, wallet.id, '1', '1']
-    const kept = await open(service.deps.keys, share?.share_sealed as Buffer, context)
-    expect(kept.toString('hex')).toBe(threshold.toHex(all['share 1'] as Uint8Array))
+    const kept = await openNewSeal(service.deps, share?.share_sealed as Buffer, share as ShareRow, 'shared')
+    expect(kept?.toString('hex')).toBe(threshold.toHex(all['share 1'] as Uint8Array))
     expectNone(service.logs(), all)
   })
 
