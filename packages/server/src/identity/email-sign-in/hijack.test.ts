@@ -1,7 +1,8 @@
+import { createHash, randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newAuthenticator, ORIGIN, register } from '../../../test/harness/authenticator.ts'
 import { expectError } from '../../../test/harness/envelope.ts'
-import type { Answer } from '../../../test/harness/harness.ts'
+import { type Answer, call } from '../../../test/harness/harness.ts'
 import { codeIn, type EmailApp, type MailingService, newEmailApp, startMailing } from './email.fixture.ts'
 
 let mailing: MailingService
@@ -97,18 +98,18 @@ describe('an account that others prepared (pre-account hijacking)', () => {
     const app = await newEmailApp(mailing)
     const authenticator = newAuthenticator()
     const session = await register({ url: mailing.service.url, key: app.key }, { email: VICTIM }, { authenticator })
-    const call = as(app, session.body.data)
+    const own = as(app, session.body.data)
     const { challengeId, code } = await app.ask(VICTIM, { purpose: 'link' }, { headers: bearer(session.body.data) })
     const stranger = await app.signIn('other@example.com')
     expectError(await as(app, stranger)('POST', '/auth/email/link', { challengeId, code }), 404, 'not_found')
-    const linked = await call('POST', '/auth/email/link', { challengeId, code })
+    const linked = await own('POST', '/auth/email/link', { challengeId, code })
     expect(linked.status, linked.text).toBe(200)
     expect(linked.body.data).toMatchObject({ email: VICTIM, emailVerified: true })
-    expectError(await call('POST', '/auth/email/link', { challengeId, code }), 410, 'challenge_expired')
+    expectError(await own('POST', '/auth/email/link', { challengeId, code }), 410, 'challenge_expired')
     expect((await app.signIn(VICTIM)).user.id).toBe(session.body.data.user.id)
-    const { data } = (await call('GET', '/auth/identities')).body
+    const { data } = (await own('GET', '/auth/identities')).body
     expect(data).toMatchObject([{ provider: 'email', subject: VICTIM, issuer: null }])
-    expect((await call('DELETE', `/auth/identities/${data[0].id}`)).status).toBe(200)
+    expect((await own('DELETE', `/auth/identities/${data[0].id}`)).status).toBe(200)
     const again = await app.ask(VICTIM)
     expectError(await app.verify(again.challengeId, again.code), 409, 'email_not_linked')
   })
@@ -186,4 +187,17 @@ test('a session by email reaches nothing that a passkey protects, until one is s
   for (const [method, path, body] of acts)
     expectError(await as(app, weak)(method, path, body), 403, 'stronger_sign_in_required', path)
   expect((await as(app, weak)('GET', '/auth/sessions')).status).toBe(200)
+  // The hosted page hands the session over to the app, as weak as it is.
+  const redirectUri = 'https://shop.example.com/signed-in'
+  await app.tenant.patch(`/apps/${app.tenant.appId}`, { allowedRedirectUrls: [redirectUri] })
+  const codeVerifier = randomBytes(32).toString('base64url')
+  const codeChallenge = createHash('sha256').update(codeVerifier).digest('base64url')
+  const handed = await call(mailing.service.url, 'POST', '/signin/api/code', {
+    body: { redirectUri, codeChallenge },
+    headers: { 'x-halfkey-app': app.tenant.appId, ...bearer(weak) },
+  })
+  expect(handed.status, handed.text).toBe(200)
+  const exchanged = await app.tenant.post('/auth/exchange', { code: handed.body.data.code, codeVerifier, redirectUri })
+  const still = as(app, exchanged.body.data)
+  expectError(await still('DELETE', `/auth/passkeys/${passkey.id}`), 403, 'stronger_sign_in_required')
 })

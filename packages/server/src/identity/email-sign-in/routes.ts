@@ -46,6 +46,7 @@ export const emailSignInRoutes: Route[] = [
         'email_not_linked',
         'sign_up_disabled',
         'email_sign_in_disabled',
+        'already_exists',
         'user_suspended',
         'quota_exceeded',
       ],
