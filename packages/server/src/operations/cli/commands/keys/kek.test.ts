@@ -87,6 +87,17 @@ async function sealEverything(service: Service) {
   const subscription = { url: `${receiver.url}/${tenant.tenantId}`, events: ['webhook.test'], headers: gateway }
   const webhook = expectStatus(await tenant.post('/webhooks', subscription, keyed), 201)
   const rotated = expectStatus(await tenant.post(`/webhooks/${webhook.id}/rotate`, { graceSeconds: 600 }), 200)
+  // An email that waits, and what signs it.
+  const emailsAt = `/emails-of-${tenant.tenantId}`
+  const sender = {
+    enabled: true,
+    sender: 'webhook',
+    webhookUrl: receiver.url + emailsAt,
+    webhookSecret: webhook.secret,
+  }
+  expectStatus(await tenant.patch(`/apps/${tenant.appId}`, { email: sender }), 200)
+  const key = await tenant.newKey({ publishable: true })
+  expectStatus(await tenant.post('/auth/email/start', { email: 'ada@example.com' }, { key }), 200)
   const holder = await newHolder(tenant)
   const tenantId = tenant.tenantId as Id<'ten'>
   const { publicKey: proofKey } = await proofSigner(service.deps.db, service.deps, tenantId)
@@ -122,6 +133,8 @@ async function sealEverything(service: Service) {
     expect(got.headers['x-api-key']).toBe('of-the-gateway')
     for (const secret of [webhook.secret, rotated.secret])
       expect(() => new Webhook(secret as string).verify(got.body, got.headers)).not.toThrow()
+    const email = await receiver.until('the email', ({ path }) => path === emailsAt)
+    expect(() => new Webhook(webhook.secret as string).verify(email.body, email.headers)).not.toThrow()
     const person = { id: '77', first_name: 'Ada', auth_date: shop.date() }
     const signedIn = await post('/auth/messenger/verify', widget(shop.token, person))
     expect(signedIn.accessToken).toEqual(expect.any(String))
