@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   create,
@@ -440,6 +440,59 @@ describe('the dashboard', () => {
     const link = await newLink(service, tenantId)
     await service.sql('update dashboard_links set tenant_id = null where hash = $1', [sha256(link)])
     expectError(await postSession(service, { link }), 500, 'record_tampered')
+  })
+})
+
+describe('a public key', () => {
+  test('that the attacker put in place of the token-signing key’s verifies no token of theirs', async () => {
+    const tenant = await service.newTenant()
+    const { person } = await newKeyHolder(service, tenant)
+    const { key } = person
+    const [header = '', payload = ''] = person.accessToken.split('.')
+    const { publicKey, privateKey } = generateKeyPairSync('ed25519')
+    const stored = await service.sql<{ id: string; public_key: Buffer }>('select id, public_key from signing_keys')
+    await service.sql('update signing_keys set public_key = $1', [publicKey.export({ type: 'spki', format: 'der' })])
+    const other = await startService({
+      DATABASE_URL: service.databaseUrl,
+      HALFKEY_KEK_FILE: service.deps.config.kekFile as string,
+      HALFKEY_PUBLIC_URL: `http://localhost:${new URL(service.url).port}`,
+      HALFKEY_ROLE: 'api',
+    })
+    try {
+      const forged = `${header}.${payload}.${sign(null, Buffer.from(`${header}.${payload}`), privateKey).toString('base64url')}`
+      const as = (token: string) =>
+        call(other.url, 'GET', '/v1/auth/sessions', { key, headers: { authorization: `Bearer ${token}` } })
+      expectError(await as(forged), 401, 'session_invalid')
+      expectStatus(await as(person.accessToken), 200)
+    } finally {
+      await other.stop()
+      for (const row of stored)
+        await service.sql('update signing_keys set public_key = $2 where id = $1', [row.id, row.public_key])
+    }
+  })
+
+  test('that the attacker put in place of the one that clients seal shares to is not handed out', async () => {
+    const tenant = await service.newTenant()
+    const { person } = await newKeyHolder(service, tenant)
+    const before = expectStatus(await person.get('/mpc/config'), 200).keys
+    await service.sql('update encryption_keys set public_key = $1', [randomBytes(32)])
+    expect(expectStatus(await person.get('/mpc/config'), 200).keys).toEqual(before)
+  })
+
+  test('that the attacker put in place of the node’s names no party, and takes none over', async () => {
+    const stage = await begun()
+    await service.sql('update tenants set node_public_key = $2 where id = $1', [stage.tenant.tenantId, randomBytes(32)])
+    const other = await startService({
+      DATABASE_URL: service.databaseUrl,
+      HALFKEY_KEK_FILE: service.deps.config.kekFile as string,
+      HALFKEY_ROLE: 'api',
+    })
+    try {
+      const made = await call(other.url, 'POST', '/v1/users', { key: stage.tenant.key, body: {} })
+      expect(expectStatus(made, 201).partyId.split('::')[1]).toBe(stage.holder.party.split('::')[1])
+    } finally {
+      await other.stop()
+    }
   })
 })
 

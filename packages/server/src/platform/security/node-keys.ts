@@ -24,7 +24,7 @@ export interface NodeSigner {
 
 interface NodeKey extends NodeSigner {
   privateKey: KeyObject
-  /** Fingerprint of the stored public key. */
+  /** Fingerprint of the public key. */
   namespace: string
 }
 
@@ -36,10 +36,11 @@ async function openNodeKey(db: Db, keys: KeyProvider, tenantId: Id<'ten'>): Prom
   const pkcs8 = await open(keys, row.node_key_sealed, ['node key', tenantId])
   const privateKey = createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' })
   pkcs8.fill(0)
+  const publicKey = createPublicKey(privateKey).export({ type: 'spki', format: 'der' }).subarray(-RAW_KEY_BYTES)
   return {
     privateKey,
-    namespace: keyFingerprint(row.node_public_key),
-    publicKey: createPublicKey(privateKey).export({ type: 'spki', format: 'der' }).subarray(-RAW_KEY_BYTES),
+    namespace: keyFingerprint(publicKey),
+    publicKey,
     storedPublicKey: row.node_public_key,
     sign(message) {
       if (message.length <= DIGEST_BYTES_MAX) throw new RangeError('too short: it could be the digest of a transaction')
@@ -77,5 +78,5 @@ export async function signForParty(
 ): Promise<LedgerSignature[]> {
   const node = await findNodeKey(db, keys, tenantId)
   if (node.namespace !== namespaceOf(party)) return []
-  return [{ party, publicKey: node.storedPublicKey, signature: sign(null, digest, node.privateKey) }]
+  return [{ party, publicKey: node.publicKey, signature: sign(null, digest, node.privateKey) }]
 }

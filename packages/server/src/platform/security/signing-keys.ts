@@ -39,7 +39,6 @@ export interface SigningKeys {
 
 interface KeyRow {
   id: string
-  public_key: Buffer
   private_key_sealed: Buffer
   refresh_secret_sealed: Buffer
   retires_at: Date | null
@@ -56,7 +55,7 @@ const LOCK = 4_812_570_350
 
 const context = (what: 'private' | 'refresh', id: string) => ['signing key', what, id]
 
-async function newRow(keys: KeyProvider): Promise<KeyRow> {
+async function newRow(keys: KeyProvider): Promise<KeyRow & { public_key: Buffer }> {
   const id = randomBytes(12).toString('base64url')
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
   const pkcs8 = privateKey.export({ type: 'pkcs8', format: 'der' })
@@ -73,7 +72,7 @@ async function newRow(keys: KeyProvider): Promise<KeyRow> {
   return row
 }
 
-async function insertKey(tx: Db, row: KeyRow, now: Date): Promise<void> {
+async function insertKey(tx: Db, row: KeyRow & { public_key: Buffer }, now: Date): Promise<void> {
   await tx.run(sql`
     insert into signing_keys (id, public_key, private_key_sealed, refresh_secret_sealed, created_at)
     values (${row.id}, ${row.public_key}, ${row.private_key_sealed}, ${row.refresh_secret_sealed}, ${now})`)
@@ -136,10 +135,12 @@ export function createSigningKeys(options: { db: Db; keys: KeyProvider; log: Log
     if (parts === undefined) {
       const pkcs8 = await open(keys, row.private_key_sealed, context('private', row.id))
       const secret = await open(keys, row.refresh_secret_sealed, context('refresh', row.id))
+      const privateKey = createPrivateKey({ key: pkcs8, type: 'pkcs8', format: 'der' })
       parts = {
         id: row.id,
-        publicKey: createPublicKey({ key: row.public_key, type: 'spki', format: 'der' }),
-        privateKey: createPrivateKey({ key: pkcs8, type: 'pkcs8', format: 'der' }),
+        // Not what the database says it is: somebody who writes there could make it verify tokens of their own.
+        publicKey: createPublicKey(privateKey),
+        privateKey,
         refreshKey: createSecretKey(secret),
       }
       pkcs8.fill(0)
@@ -152,7 +153,7 @@ export function createSigningKeys(options: { db: Db; keys: KeyProvider; log: Log
   async function read(): Promise<void> {
     const startedAt = performance.now()
     const rows = await db.query<KeyRow>(sql`
-      select id, public_key, private_key_sealed, refresh_secret_sealed, retires_at from signing_keys
+      select id, private_key_sealed, refresh_secret_sealed, retires_at from signing_keys
       where revoked_at is null order by retires_at desc nulls first, created_at desc`)
     if (!rows.some((row) => row.retires_at === null)) {
       await ensureKey(db, keys, now())

@@ -10,6 +10,7 @@ import { type Id, isId, newId } from '../../platform/ids.ts'
 import { keyFingerprint } from '../../platform/ports/party.ts'
 import type { Authenticator } from '../../platform/security/authenticator.ts'
 import { seal } from '../../platform/security/crypto.ts'
+import { nodeSigner } from '../../platform/security/node-keys.ts'
 import { createAdminKey } from '../api-keys/service.ts'
 import { createFirstApp, defaultApp, forgetApps, lockAppForShare } from '../apps/service.ts'
 import type { Tenant, UpdateTenant } from './schema.ts'
@@ -136,11 +137,9 @@ async function namespaceOf(deps: Deps, tenantId: Id<'ten'>): Promise<string> {
   return namespace
 }
 
-/** The raw public key of the tenant's ledger node. It never changes. */
+/** The raw public key of the tenant's ledger node, derived from its private key. It never changes. */
 export async function nodePublicKey(deps: Deps, tenantId: Id<'ten'>): Promise<Buffer> {
-  const publicKey = await store.findNodePublicKey(deps.db, tenantId)
-  if (publicKey === undefined) throw new Error(`there is no tenant ${tenantId}`)
-  return publicKey
+  return (await nodeSigner(deps.db, deps.keys, tenantId)).publicKey
 }
 
 /** The default app, cached for at most a second, and the namespace of the tenant's parties, cached without expiry. */

@@ -49,12 +49,6 @@ export async function updateTenant(tx: Db, row: TenantRow): Promise<void> {
     update tenants set name = ${row.name}, default_app_id = ${row.default_app_id}, updated_at = ${row.updated_at} where id = ${row.id}`)
 }
 
-/** The raw public key of the tenant's ledger node. It never changes. */
-export async function findNodePublicKey(db: Db, id: Id<'ten'>): Promise<Buffer | undefined> {
-  return (await db.one<{ node_public_key: Buffer }>(sql`select node_public_key from tenants where id = ${id}`))
-    ?.node_public_key
-}
-
 /** The oldest tenants, at most `limit`: for the command line, which belongs to no tenant. */
 export function listTenants(db: Db, limit: number): Promise<{ id: Id<'ten'>; name: string }[]> {
   return db.query<{ id: Id<'ten'>; name: string }>(sql`select id, name from tenants order by id limit ${limit}`)

@@ -1,4 +1,6 @@
+import { createPrivateKey, createPublicKey } from 'node:crypto'
 import { FlattenedSign } from 'jose'
+import { LRUCache } from 'lru-cache'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { invalid } from '../../platform/http/errors.ts'
@@ -20,6 +22,32 @@ const NEXT_MS = 30 * DAY_MS
 const SIGNED_MS = 7 * DAY_MS
 
 const keyContext = (kid: string) => ['encryption key', kid]
+
+/** Begins an X25519 private key in PKCS #8 (RFC 8410, section 7). */
+const PKCS8_X25519 = Buffer.from('302e020100300506032b656e04220420', 'hex')
+const RAW_KEY_BYTES = 32
+
+/** The public half of a raw private key. What the row says it is could be the key of somebody who writes to the database. */
+function publicHalf(privateKey: Buffer): Buffer {
+  const pkcs8 = Buffer.concat([PKCS8_X25519, privateKey])
+  const key = createPublicKey(createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' }))
+  pkcs8.fill(0)
+  return key.export({ type: 'spki', format: 'der' }).subarray(-RAW_KEY_BYTES)
+}
+
+const publicKeys = new LRUCache<string, string>({ max: 100 })
+
+/** The public half of what a row seals, in hex. Opened once by each process. */
+async function publicKeyOf(deps: Deps, { id, private_key_sealed: sealed }: store.EncryptionKeyRow): Promise<string> {
+  const place = `${id} ${sealed.toString('base64')}`
+  const known = publicKeys.get(place)
+  if (known !== undefined) return known
+  const privateKey = await open(deps.keys, sealed, keyContext(id))
+  const publicKey = publicHalf(privateKey).toString('hex')
+  privateKey.fill(0)
+  publicKeys.set(place, publicKey)
+  return publicKey
+}
 
 /** The keys that can still be used, newest first. Creates a new one if the newest is about to expire. */
 async function currentKeys(deps: Deps): Promise<store.EncryptionKeyRow[]> {
@@ -43,11 +71,14 @@ async function currentKeys(deps: Deps): Promise<store.EncryptionKeyRow[]> {
 
 /** The keys to seal to, signed by the installation's identity key, which clients pin, and by the current token-signing key. */
 export async function mpcConfig(deps: Deps, caller: Caller): Promise<MpcConfig> {
-  const keys = (await currentKeys(deps)).map(({ id, public_key: key, not_after: notAfter }) => ({
-    kid: id,
-    publicKey: key.toString('hex'),
-    notAfter: notAfter.toISOString(),
-  }))
+  const rows = await currentKeys(deps)
+  const keys = await Promise.all(
+    rows.map(async (row) => ({
+      kid: row.id,
+      publicKey: await publicKeyOf(deps, row),
+      notAfter: row.not_after.toISOString(),
+    })),
+  )
   const sealing = { suite: threshold.HPKE_SUITE, tenantId: caller.tenantId, keys }
   const told = { ...sealing, identity: await identityOf(deps, sealing) }
   const { id, privateKey } = await deps.signingKeys.current()
@@ -92,7 +123,7 @@ export async function openFromClient(
 ): Promise<Uint8Array> {
   const row = await keyOf(db, deps, kid, of.field)
   const privateKey = await open(deps.keys, row.private_key_sealed, keyContext(row.id))
-  const context = of.contextOf(row.public_key.toString('hex'))
+  const context = of.contextOf(publicHalf(privateKey).toString('hex'))
   try {
     const box = { enc: Buffer.from(enc, 'base64url'), ct: Buffer.from(ct, 'base64url') }
     return await threshold.openSealed(privateKey, { purpose: of.purpose, context }, box)
