@@ -142,7 +142,7 @@ export const plainRoutes: readonly PlainRoute[] = [
 
 /** What the hosted sign-in page needs of the API. */
 const SIGN_IN_PAGE_CALLS =
-  /^(\w+ \/auth\/(passkey|passkeys|messenger|email|sessions|refresh|logout)(\/.*)?|\w+ \/mfa(\/.*)?|POST \/guests(\/:id\/convert)?)$/
+  /^(\w+ \/auth\/(passkey|passkeys|messenger|email|identities|sessions|refresh|logout)(\/.*)?|\w+ \/mfa(\/.*)?|POST \/guests(\/:id\/convert)?)$/
 
 /** Ways in for pages of our own, and for agents. */
 export function entrancesOf(config: Config): readonly Entrance[] {

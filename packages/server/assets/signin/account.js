@@ -1,4 +1,5 @@
 import { make } from './dom.js'
+import { emailPart } from './email-part.js'
 import { saveAccountPart } from './guest.js'
 import { passkeysPart } from './passkey-list.js'
 import { endSession } from './session.js'
@@ -20,7 +21,9 @@ export function showAccount(page, { said } = {}) {
       make('h1', { class: 'unseen' }, 'Your account'),
       identity(page),
       place.element,
-      ...(isGuest ? [saveAccountPart(page, again)] : [passkeysPart(page), twoStepPart(page)]),
+      ...(isGuest
+        ? [saveAccountPart(page, again)]
+        : [passkeysPart(page), ...(page.config.email ? [emailPart(page)] : []), twoStepPart(page)]),
       sessionsPart(page),
     ],
     { wide: true },

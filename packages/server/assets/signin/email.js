@@ -118,17 +118,20 @@ async function verify(page, pending, code, newAccount = false) {
     const body = newAccount ? { challengeId, code, newAccount } : { challengeId, code }
     result = await page.client.call('POST', 'auth/email/verify', body)
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error
-    if (error.code === 'email_not_linked') return showNotLinked(page, pending, code, error)
-    throw refusalOf(error)
+    if (error instanceof ApiError && error.code === 'email_not_linked') return showNotLinked(page, pending, code, error)
+    throw codeRefusal(error)
   }
   keep(page, null)
   if (result.isNewUser && passkeysWork()) offerPasskey(page, result)
   else page.signedIn(result)
 }
 
-/** @param {ApiError} error */
-function refusalOf(error) {
+/**
+ * What is wrong with a code out of an email, in words for it; any other error as it is.
+ * @param {unknown} error
+ */
+export function codeRefusal(error) {
+  if (!(error instanceof ApiError)) return error
   if (error.code === 'challenge_expired') return new Refused('This code is no longer valid. Ask for a new one.')
   if (error.code !== 'invalid_code') return error
   const left = error.details[0]?.attemptsRemaining ?? 0
