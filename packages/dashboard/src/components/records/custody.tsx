@@ -139,6 +139,26 @@ function Shares({ custody }: { custody: WalletCustody }) {
   )
 }
 
+/** The ways in, strongest first as the service lists them. Somebody else controls an issuer and a mailbox. */
+function SignIns({ custody: { canSignIn } }: { custody: WalletCustody }) {
+  if (canSignIn.length === 0) return null
+  return (
+    <div>
+      <h3 className="text-sm font-medium">Who could sign in as the user</h3>
+      <ul className="mt-2 flex flex-col gap-2 text-sm">
+        {canSignIn.map(({ who, issuer, how, reachesKey }) => (
+          <li key={`${who} ${issuer ?? ''}`} className="flex flex-wrap items-center gap-2">
+            <span className="min-w-0 text-soft [overflow-wrap:anywhere]">{how}</span>
+            <Badge tone={reachesKey && who === 'issuer' ? 'warn' : 'neutral'}>
+              {reachesKey ? 'reaches the key' : 'not enough alone'}
+            </Badge>
+          </li>
+        ))}
+      </ul>
+    </div>
+  )
+}
+
 /** Who can sign with a wallet's key today, drawn: the service, the user, recovery, and the shares they have. */
 export function CustodyXray({ custody }: { custody: WalletCustody }) {
   const exported = custody.canSign.filter(({ who }) => who === 'anyone_with_export')
@@ -158,6 +178,7 @@ export function CustodyXray({ custody }: { custody: WalletCustody }) {
       ))}
       <Parties custody={custody} />
       <Shares custody={custody} />
+      <SignIns custody={custody} />
     </div>
   )
 }

@@ -152,7 +152,7 @@ export interface WaysIn {
 export function findWaysIn(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<WaysIn | undefined> {
   return db.one<WaysIn>(sql`
     select array(
-        select i.issuer from identities i
+        select distinct i.issuer from identities i
         where i.tenant_id = u.tenant_id and i.user_id = u.id and i.provider = 'issuer' and ${worksNow} order by i.issuer) as issuers,
       exists (select from identities i where i.tenant_id = u.tenant_id and i.user_id = u.id and i.provider = 'telegram') as messenger,
       exists (

@@ -7,7 +7,7 @@ const stage = useDashboard()
 
 const HOSTILE = `<img src=x onerror=alert(1)>"'&</script>`
 
-test('a user’s page lists their accounts elsewhere, and unlinks all but the last way in', async () => {
+test('a user’s page lists their accounts elsewhere, and unlinks all but the last way in; the wallet’s says what they reach', async () => {
   const tenant = await stage.service.newTenant()
   const login = await startIssuer(stage.service)
   await trust(tenant, login)
@@ -18,11 +18,18 @@ test('a user’s page lists their accounts elsewhere, and unlinks all but the la
     headers,
   })
   expect(linked.status, linked.text).toBe(201)
-  const { page, look } = await stage.arrive(tenant, { path: `/users/${user.id}` })
+  const { page, look, go } = await stage.arrive(tenant, { path: `/users/${user.id}` })
   const unlink = (subject: string) => page.getByRole('button', { name: `Unlink ${subject} of ${login.url}` })
   await unlink('lovelace').waitFor()
   await page.getByText(HOSTILE, { exact: true }).waitFor()
   await look('user-identities')
+  const wallet = await tenant.post('/users/me/wallet', {}, { headers })
+  expect(wallet.status, wallet.text).toBe(201)
+  await go(`/wallets/${wallet.body.data.id}`)
+  await page.getByText(`A token of ${login.url}, which can make one for itself.`).waitFor()
+  await page.getByText('reaches the key').waitFor()
+  await look('wallet-sign-ins')
+  await go(`/users/${user.id}`)
   await unlink('lovelace').click()
   await page.getByRole('alertdialog').getByRole('button', { name: 'Unlink identity' }).click()
   await page.getByText('Identity unlinked').waitFor()
