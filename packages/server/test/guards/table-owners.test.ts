@@ -154,6 +154,7 @@ const FOREIGN_READS: Record<string, string> = {
   'user_counts ← tenancy/billing': 'the meter of users is their count',
   'users ← delegation': ONE_STATEMENT,
   'users ← identity/identities': ONE_STATEMENT,
+  'wallets ← identity/email-sign-in': 'whether anybody was ever in an account',
   'users ← identity/email-sign-in': 'an address is looked up and its user locked',
   'users ← identity/mfa': ONE_STATEMENT,
   'users ← identity/passkeys': ONE_STATEMENT,

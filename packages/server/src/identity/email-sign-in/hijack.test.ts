@@ -71,6 +71,18 @@ describe('an account that others prepared (pre-account hijacking)', () => {
     expectError(late, 404, 'not_found')
   })
 
+  test('by a server that acts for somebody there is not opened, unless the server says that the address is verified', async () => {
+    const app = await newEmailApp(mailing)
+    const { id } = (await app.tenant.post('/users', { email: VICTIM })).body.data
+    const headers = { 'x-user-id': id }
+    expect((await app.tenant.post('/users/me/wallet', {}, { headers })).status).toBe(201)
+    const { challengeId, code } = await app.ask(VICTIM)
+    expectError(await app.verify(challengeId, code), 409, 'email_not_linked')
+    // As an import does.
+    await mailing.service.sql('update users set email_verified = true where id = $1', [id])
+    expect((await app.verify(challengeId, code)).body.data).toMatchObject({ isNewUser: false, user: { id } })
+  })
+
   test('by a guest who named the address is not opened, while their session is still alive or after', async () => {
     const app = await newEmailApp(mailing)
     const guest = (await app.tenant.post('/guests', {})).body.data

@@ -119,13 +119,18 @@ export function lockHolder(tx: Db, { tenantId, appId, key }: Address): Promise<H
     where tenant_id = ${tenantId} and app_id = ${appId} and email_key = ${key} for no key update`)
 }
 
-/** Whether nobody has ever been in an account, nor prepared a way into it. Its user is locked. */
+/**
+ * Whether nobody has ever been in an account, nor prepared a way into it. Its user is locked. A wallet counts as use: a server
+ * may act for somebody whom it knows by another login, and who only named the address. Not if an import said that the address
+ * is verified.
+ */
 export async function isUntouched(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<boolean> {
   const found = await tx.run(sql`
     select from users u where u.tenant_id = ${tenantId} and u.id = ${userId}
       and u.last_seen_at is null and not u.mfa_enabled and not u.guest
       and not exists (select from passkeys p where p.tenant_id = u.tenant_id and p.user_id = u.id)
-      and not exists (select from identities i where i.tenant_id = u.tenant_id and i.user_id = u.id)`)
+      and not exists (select from identities i where i.tenant_id = u.tenant_id and i.user_id = u.id)
+      and (u.email_verified or not exists (select from wallets w where w.tenant_id = u.tenant_id and w.user_id = u.id))`)
   return found === 1
 }
 
