@@ -198,11 +198,11 @@ export async function provePasskey(deps: Deps, call: UserCall, input: LoginVerif
   const { caller, origin, user } = call
   const { challengeId } = input
   const { sessionId } = user
-  if (sessionId === null)
-    throw fail('session_missing').about('authorization', 'This call needs an access token: `x-user-id` is not enough.')
   if (!isId('chl', challengeId)) throw notFoundField('challengeId')
   const attempt = await attemptAt(deps, call, challengeId, input)
   if (attempt.appId !== user.appId) throw notFoundField('challengeId')
+  if (sessionId === null)
+    throw fail('session_missing').about('authorization', 'This call needs an access token: `x-user-id` is not enough.')
   await limitAccount(deps, `${attempt.appId} ${input.credential.id} ${networkOf(origin.address)}`)
   const right = await judged(deps, attempt, input)
   if (right === null || right.passkey.ownerId !== user.id)
