@@ -160,9 +160,14 @@ export function violatedConstraint(error: unknown): string | undefined {
   return (error as { constraint?: string }).constraint
 }
 
+/** Whether this transaction and another locked each other out. */
+export function isDeadlock(error: unknown): boolean {
+  return sqlState(error) === '40P01'
+}
+
 /** Whether the database ended this transaction so that another could go on. */
 export function isLostRace(error: unknown): boolean {
-  return ['40P01', '40001'].includes(sqlState(error) ?? '')
+  return isDeadlock(error) || sqlState(error) === '40001'
 }
 
 /** Whether a statement was cancelled because it took, or waited, longer than a statement may. */

@@ -9,6 +9,7 @@ import {
   type Database,
   type Db,
   endsConnection,
+  isDeadlock,
   isLostRace,
   isOutage,
   isReadOnlyServer,
@@ -219,6 +220,12 @@ function openPool(options: DatabaseOptions) {
   }
 }
 
+/**
+ * PostgreSQL ends one of two that lock each other out. Begun anew at once, it may lock the row that the other has waited for,
+ * before that one has woken up. Next to the second that a deadlock takes to be found, this is nothing.
+ */
+const AFTER_DEADLOCK_MS = 50
+
 type Ask = (client: pg.PoolClient, statement: Sql) => Promise<Result>
 
 /** One statement as a transaction of its own, all of it sent at once. */
@@ -294,9 +301,10 @@ export function openDatabase(options: DatabaseOptions): Database {
         throw error
       })
     try {
-      const settle = await run().catch((error: unknown) => {
+      const settle = await run().catch(async (error: unknown) => {
         if (broken !== undefined || !(isLostRace(error) || renew(error, sent))) throw error
         options.log.warn({ err: error }, 'transaction is retried')
+        if (isDeadlock(error)) await pause(AFTER_DEADLOCK_MS)
         return run()
       })
       return settle()
