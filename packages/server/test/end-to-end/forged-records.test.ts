@@ -384,6 +384,77 @@ describe('a passkey', () => {
   })
 })
 
+describe('an account', () => {
+  test('is not signed in to by a session of another user, whose row says that it is this one’s', async () => {
+    const tenant = await service.newTenant()
+    const victim = await signInAs(service, tenant)
+    const eve = await signInAs(service, tenant)
+    await service.sql('update sessions set user_id = $2 where id = $1', [eve.sessionId, victim.userId])
+    const answer = await tenant.call('POST', '/auth/refresh', {
+      key: eve.key,
+      body: { refreshToken: eve.refreshToken },
+    })
+    await expectTampered(tenant, answer, 'session', eve.sessionId)
+    // Their own access token, which was signed before, is still theirs, and the session can be ended.
+    expectStatus(await eve.get('/auth/sessions'), 200)
+    expect(expectStatus(await victim.delete(`/auth/sessions/${eve.sessionId}`), 200).status).toBe('revoked')
+  })
+
+  test('is not given to whoever answers a challenge whose row names its user', async () => {
+    const tenant = await service.newTenant()
+    const victim = await signInAs(service, tenant)
+    const eve = await signInAs(service, tenant)
+    const asked = expectStatus(await eve.post('/auth/passkey/register-options', {}), 200)
+    await service.sql(`update challenges set user_id = $2, data = replace(data::text, $3, $2)::jsonb where id = $1`, [
+      asked.challengeId,
+      victim.userId,
+      eve.userId,
+    ])
+    const credential = newAuthenticator().create(asked.publicKey)
+    const answer = await eve.post('/auth/passkey/register-verify', { challengeId: asked.challengeId, credential })
+    await expectTampered(tenant, answer, 'challenge', asked.challengeId)
+    expect(await service.sql('select from passkeys where user_id = $1', [victim.userId])).toHaveLength(0)
+  })
+
+  test('is not signed in to with a key that the attacker sealed by a data key that they know', async () => {
+    const { keys } = service.deps
+    const tenant = await service.newTenant()
+    const { person } = await newKeyHolder(service, tenant)
+    const [header = '', payload = ''] = person.accessToken.split('.')
+    const { publicKey, privateKey } = generateKeyPairSync('ed25519')
+    const id = 'planted'
+    await service.sql(
+      `insert into signing_keys (id, public_key, private_key_sealed, refresh_secret_sealed, created_at)
+       values ($1, $2, $3, $4, now())`,
+      [
+        id,
+        publicKey.export({ type: 'spki', format: 'der' }),
+        await seal(keys, privateKey.export({ type: 'pkcs8', format: 'der' }), ['signing key', 'private', id]),
+        await seal(keys, randomBytes(32), ['signing key', 'refresh', id]),
+      ],
+    )
+    const other = await startService({
+      DATABASE_URL: service.databaseUrl,
+      HALFKEY_KEK_FILE: service.deps.config.kekFile as string,
+      HALFKEY_PUBLIC_URL: `http://localhost:${new URL(service.url).port}`,
+      HALFKEY_ROLE: 'api',
+    })
+    try {
+      const own = Buffer.from(JSON.stringify({ ...JSON.parse(Buffer.from(header, 'base64url').toString()), kid: id }))
+      const message = `${own.toString('base64url')}.${payload}`
+      const forged = `${message}.${sign(null, Buffer.from(message), privateKey).toString('base64url')}`
+      const as = (token: string) =>
+        call(other.url, 'GET', '/v1/auth/sessions', { key: person.key, headers: { authorization: `Bearer ${token}` } })
+      expectError(await as(forged), 401, 'session_invalid')
+      // The planted key takes nothing else down.
+      expectStatus(await as(person.accessToken), 200)
+    } finally {
+      await other.stop()
+      await service.sql('delete from signing_keys where id = $1', [id])
+    }
+  })
+})
+
 describe('an open transaction', () => {
   test('whose bytes, app or status were changed is not completed', async () => {
     const tenant = await service.newTenant()

@@ -13,14 +13,10 @@ export async function recode({ db }: Pick<Deps, 'db'>, tenantId?: string): Promi
     for (const row of await db.query<RecordRow>(composed(`select * from ${kind.table}`))) {
       if (tenantId !== undefined && row.tenant_id !== tenantId) continue
       const mac = await db.records.mac(kind, row)
-      const where = kind.key.map((column, at) => `${column} = $${at + 3}`).join(' and ')
-      await db.run(
-        composed(`update ${kind.table} set mac = $1 where tenant_id is not distinct from $2 and ${where}`, [
-          mac,
-          row.tenant_id,
-          ...kind.key.map((column) => row[column]),
-        ]),
-      )
+      const key = kind.owner === undefined ? ['tenant_id', ...kind.key] : kind.key
+      const where = key.map((column, at) => `${column} = $${at + 2}`).join(' and ')
+      const values = [mac, ...key.map((column) => row[column])]
+      await db.run(composed(`update ${kind.table} set mac = $1 where ${where}`, values))
     }
   }
   db.records.forgetVersions()

@@ -122,6 +122,8 @@ export async function startEmail(deps: Deps, call: MaybeUserCall, input: StartEm
       expires_at: expiresAt,
       ended_at: null,
       created_at: now,
+      version: 0,
+      mac: null,
     })
   })
   return { challengeId: id, expiresAt: expiresAt.toISOString() }

@@ -1,11 +1,14 @@
 import { type Db, sql } from '../../platform/db/db.ts'
 import { type AppScope, inScope } from '../../platform/db/page.ts'
-import { insertion } from '../../platform/db/rows.ts'
+import { insertion, update } from '../../platform/db/rows.ts'
 import type { Id } from '../../platform/ids.ts'
+import { readRecord, readToEnd, resealed, sealed, type Versioned } from '../../platform/security/records/access.ts'
+import type { RecordRow } from '../../platform/security/records/kind.ts'
 import type { EmailPurpose } from '../emails/schema.ts'
+import { EMAIL_CHALLENGE_RECORD } from './challenge-record.ts'
 
 /** A row of the table `email_challenges`. */
-export interface ChallengeRow {
+export interface ChallengeRow extends Versioned {
   tenant_id: Id<'ten'>
   id: Id<'chl'>
   app_id: Id<'app'>
@@ -68,15 +71,28 @@ export async function countUsage(
 
 /** Ends the live challenges of an address and purpose: the one that follows is the only one. */
 export async function endOthers(tx: Db, address: Address, purpose: EmailPurpose, now: Date): Promise<void> {
-  await tx.run(sql`
-    update email_challenges set ended_at = ${now}
+  const live = await readToEnd<ChallengeRow>(
+    tx,
+    EMAIL_CHALLENGE_RECORD,
+    sql`
+    select * from email_challenges
     where tenant_id = ${address.tenantId} and app_id = ${address.appId} and email_key = ${address.key}
-      and purpose = ${purpose} and ended_at is null and expires_at > ${now}`)
+      and purpose = ${purpose} and ended_at is null and expires_at > ${now}
+    order by id for update`,
+  )
+  for (const row of live) await store(tx, { ...row, ended_at: now })
+}
+
+/** Stores how a challenge went, in the transaction that holds its address. */
+async function store(tx: Db, before: ChallengeRow): Promise<void> {
+  const row = await resealed(tx, EMAIL_CHALLENGE_RECORD, before)
+  await tx.run(update('email_challenges', row, 'wrong_answers ended_at version mac'))
+  tx.afterCommit(() => tx.records.committed(EMAIL_CHALLENGE_RECORD, row as object as RecordRow))
 }
 
 /** Inserts a challenge. */
 export async function insertChallenge(tx: Db, row: ChallengeRow): Promise<void> {
-  await tx.run(insertion('email_challenges', row))
+  await tx.run(insertion('email_challenges', await sealed(tx, EMAIL_CHALLENGE_RECORD, row)))
 }
 
 /** The challenge of this id and purpose, if the key sees its app. */
@@ -86,22 +102,21 @@ export function findChallenge(
   id: Id<'chl'>,
   purpose: EmailPurpose,
 ): Promise<ChallengeRow | undefined> {
-  return db.one<ChallengeRow>(
+  return readRecord<ChallengeRow>(
+    db,
+    EMAIL_CHALLENGE_RECORD,
     sql`select * from email_challenges where ${inScope(scope)} and id = ${id} and purpose = ${purpose}`,
   )
 }
 
 /** Counts a wrong answer; with `ends`, it was the last one that was taken. */
 export async function countWrong(tx: Db, row: ChallengeRow, ends: boolean, now: Date): Promise<void> {
-  await tx.run(sql`
-    update email_challenges set wrong_answers = wrong_answers + 1, ended_at = case when ${ends} then ${now}::timestamptz end
-    where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+  await store(tx, { ...row, wrong_answers: row.wrong_answers + 1, ended_at: ends ? now : null })
 }
 
 /** Ends a challenge that was answered. */
 export async function endChallenge(tx: Db, row: ChallengeRow, now: Date): Promise<void> {
-  await tx.run(sql`
-    update email_challenges set ended_at = ${now} where tenant_id = ${row.tenant_id} and id = ${row.id}`)
+  await store(tx, { ...row, ended_at: now })
 }
 
 /** The user who has an address, locked until the transaction ends. */

@@ -63,6 +63,7 @@ export async function addIdentity(
     subject,
     username,
     created_at: deps.now(),
+    mac: null,
   }
   await store.insertIdentity(tx, row)
   return row
@@ -95,7 +96,8 @@ export async function requireOtherWayIn(tx: Db, tenantId: Id<'ten'>, userId: Id<
  */
 export async function unlinkIdentity(deps: Deps, call: UserCall, id: string): Promise<Identity> {
   const { caller, user } = call
-  const find = async (db: Db) => existing(await store.findIdentity(db, caller.tenantId, user.id, pathId('idn', id)))
+  const find = async (db: Db) =>
+    existing(await store.findIdentityToRemove(db, caller.tenantId, user.id, pathId('idn', id)))
   await find(deps.db)
   await requireStepUp(deps, caller, user)
   return deps.db.tx(async (tx) => {

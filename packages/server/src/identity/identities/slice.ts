@@ -1,6 +1,7 @@
 import { hourly } from '../../platform/maintenance.ts'
 import type { Slice } from '../../platform/slice.ts'
 import { deleteOldTokens, FOREIGN_TOKEN_ERRORS } from '../foreign-tokens/service.ts'
+import { IDENTITY_RECORD } from './identity-record.ts'
 import { identityRoutes } from './routes.ts'
 import { IDENTITY_ERRORS } from './service.ts'
 
@@ -8,5 +9,6 @@ import { IDENTITY_ERRORS } from './service.ts'
 export const identitySlice: Slice = {
   routes: identityRoutes,
   errors: { ...FOREIGN_TOKEN_ERRORS, ...IDENTITY_ERRORS },
+  records: [IDENTITY_RECORD],
   tasks: () => [hourly(deleteOldTokens)],
 }

@@ -1,10 +1,13 @@
 import { type Db, sql } from '../../platform/db/db.ts'
-import { readPage } from '../../platform/db/page.ts'
+import { readRecordPage } from '../../platform/db/page.ts'
 import { insertion, wire } from '../../platform/db/rows.ts'
 import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
+import { readJoined, readRecord, readToEnd, type Sealed, sealed } from '../../platform/security/records/access.ts'
+import { recordColumns } from '../../platform/security/records/kind.ts'
 import type { User } from '../users/schema.ts'
 import { toUser, type UserRow } from '../users/service.ts'
+import { IDENTITY_RECORD } from './identity-record.ts'
 import type { Identity } from './schema.ts'
 
 /** An account elsewhere, or an email address, as it is known in an app. */
@@ -18,7 +21,7 @@ export interface Account {
 }
 
 /** A row of the table `identities`. */
-export interface IdentityRow {
+export interface IdentityRow extends Sealed {
   tenant_id: Id<'ten'>
   id: Id<'idn'>
   app_id: Id<'app'>
@@ -41,8 +44,11 @@ const isAccount = ({ tenantId, appId, provider, issuer, subject }: Account) =>
 
 /** The user of an account. Stores the account's current username. */
 export async function findUserOf(tx: Db, account: Account, username: string | null): Promise<Id<'usr'> | undefined> {
-  const row = await tx.one<{ user_id: Id<'usr'> }>(sql`
-    update identities set username = ${username} where ${isAccount(account)} returning user_id`)
+  const row = await readRecord<IdentityRow>(
+    tx,
+    IDENTITY_RECORD,
+    sql`update identities set username = ${username} where ${isAccount(account)} returning *`,
+  )
   return row?.user_id
 }
 
@@ -54,11 +60,15 @@ export interface Known {
 
 /** The user whose identity an account is, in one statement that writes nothing. */
 export async function findKnown(db: Db, account: Account): Promise<Known | undefined> {
-  const row = await db.one<UserRow & { ends_at: Date | null }>(sql`
-    select u.*, case when u.guest_ended then to_timestamp(0) when g.status = 'active' then g.expires_at end as ends_at
-    from (select user_id from identities where ${isAccount(account)}) i
-    join users u on u.tenant_id = ${account.tenantId} and u.id = i.user_id
-    left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id`)
+  const row = await readJoined<UserRow & { ends_at: Date | null }>(
+    db,
+    [IDENTITY_RECORD],
+    sql`
+    select u.*, i.*, case when u.guest_ended then to_timestamp(0) when g.status = 'active' then g.expires_at end as ends_at
+    from (select ${recordColumns(IDENTITY_RECORD, 'identities')} from identities where ${isAccount(account)}) i
+    join users u on u.tenant_id = ${account.tenantId} and u.id = i.identity__user_id
+    left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id`,
+  )
   return row && { user: toUser(row), endsAt: row.ends_at }
 }
 
@@ -70,19 +80,22 @@ export async function lockAccount(tx: Db, { provider, tenantId, appId, issuer, s
 
 /** Links an account to a user. */
 export async function insertIdentity(tx: Db, row: IdentityRow): Promise<void> {
-  await tx.run(insertion('identities', row))
+  await tx.run(insertion('identities', await sealed(tx, IDENTITY_RECORD, row)))
 }
 
-/** One of a user's identities. */
-export function findIdentity(
+/** One of a user's identities, to remove it: it may have been changed by somebody else, see `readToEnd`. */
+export async function findIdentityToRemove(
   db: Db,
   tenantId: Id<'ten'>,
   userId: Id<'usr'>,
   id: Id<'idn'>,
 ): Promise<IdentityRow | undefined> {
-  return db.one<IdentityRow>(
+  const [row] = await readToEnd<IdentityRow>(
+    db,
+    IDENTITY_RECORD,
     sql`select * from identities where tenant_id = ${tenantId} and user_id = ${userId} and id = ${id}`,
   )
+  return row
 }
 
 /** A page of a user's identities, newest first. */
@@ -92,7 +105,8 @@ export function listIdentities(
   userId: Id<'usr'>,
   query: PageQuery,
 ): Promise<Page<Identity>> {
-  return readPage(db, sql`from identities where tenant_id = ${tenantId} and user_id = ${userId}`, query, toIdentity)
+  const found = sql`from identities where tenant_id = ${tenantId} and user_id = ${userId}`
+  return readRecordPage(db, IDENTITY_RECORD, found, query, toIdentity)
 }
 
 /** How many identities a user has. */

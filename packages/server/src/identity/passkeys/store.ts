@@ -13,6 +13,7 @@ import {
   type Sealed,
   sealed,
 } from '../../platform/security/records/access.ts'
+import { CHALLENGE_RECORD } from '../../platform/security/records/challenge-record.ts'
 import { recordColumns } from '../../platform/security/records/kind.ts'
 import type { ExtraWrites } from '../sessions/service.ts'
 import type { User } from '../users/schema.ts'
@@ -211,9 +212,9 @@ export async function findLogin(
 ): Promise<LoginAttempt | undefined> {
   const row = await readJoined<AttemptRow>(
     db,
-    [PASSKEY_RECORD],
+    [CHALLENGE_RECORD, PASSKEY_RECORD],
     sql`
-    select c.app_id as "appId", c.user_id as "userId", c.data, c.used_at is not null or c.expires_at <= ${now} as over,
+    select ${recordColumns(CHALLENGE_RECORD, 'c')}, c.app_id as "appId", c.user_id as "userId", c.data, c.used_at is not null or c.expires_at <= ${now} as over,
       a.allowed_origins as "allowedOrigins", ${domainOrigins(sql`a.tenant_id`, sql`a.id`)} as "domainOrigins",
       p.id as "passkeyId", p.public_key as "publicKey", p.sign_count as "signCount", p.rp_id as "rpId",
       p.device_type as "deviceType", ${recordColumns(PASSKEY_RECORD, 'p')}, ${guestEnd(sql`g.status`)} as "endsAt", u.id as "ownerId", u.*

@@ -59,7 +59,7 @@ export async function logOut(deps: Deps, call: UserCall, everywhere: boolean): P
 /** Ends one of the current user's sessions. Returns a session that has already ended unchanged. @throws not_found */
 export async function endSession(deps: Deps, call: UserCall, id: string): Promise<Session> {
   const { tenantId } = call.caller
-  const row = existing(await store.findSession(deps.db, tenantId, call.user.id, pathId('ses', id)))
+  const row = existing(await store.findSessionToEnd(deps.db, tenantId, call.user.id, pathId('ses', id)))
   const [ended] = await revokeSessions(deps, call, call.user.id, row.id)
   return store.toSession(ended ?? row, deps.now(), call.user.sessionId)
 }

@@ -1,12 +1,15 @@
 import { hourly } from '../../platform/maintenance.ts'
+import { SIGNING_KEY_RECORD } from '../../platform/security/records/signing-key-record.ts'
 import { deleteOldRevocations } from '../../platform/security/revocations.ts'
 import type { Slice } from '../../platform/slice.ts'
 import { jwksRoute, sessionRoutes } from './routes.ts'
 import { deleteOldSessions } from './service.ts'
+import { USER_SESSION_RECORD } from './session-record.ts'
 
 /** Sessions of signed-in users and their tokens. */
 export const sessionSlice: Slice = {
   routes: sessionRoutes,
   plainRoutes: [jwksRoute],
+  records: [USER_SESSION_RECORD, SIGNING_KEY_RECORD],
   tasks: () => [hourly(deleteOldSessions), hourly(deleteOldRevocations)],
 }

@@ -1,15 +1,18 @@
 import { type Db, type Sql, sql } from '../../platform/db/db.ts'
-import { type AppScope, inScope, readPage } from '../../platform/db/page.ts'
+import { type AppScope, inScope, readRecordPage } from '../../platform/db/page.ts'
 import { wire } from '../../platform/db/rows.ts'
 import { eventWritesIf, type StoredEvent } from '../../platform/events/events.ts'
 import type { CurrentUser, Page } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { AccessClaims } from '../../platform/security/access-token.ts'
 import { guestOver } from '../../platform/security/current-user.ts'
+import { readJoined, readRecord, readToEnd, type Sealed, sealed } from '../../platform/security/records/access.ts'
+import { recordColumns } from '../../platform/security/records/kind.ts'
 import type { ListSessions, Session } from './schema.ts'
+import { USER_SESSION_RECORD } from './session-record.ts'
 
 /** A row of the table `sessions`. */
-export interface SessionRow {
+export interface SessionRow extends Sealed {
   tenant_id: Id<'ten'>
   id: Id<'ses'>
   app_id: Id<'app'>
@@ -71,7 +74,7 @@ export function toClaims(
 /** A new session's values. Its app sets the lifetimes of the session and its access tokens. */
 export type NewSession = Omit<
   SessionRow,
-  'mfa_at' | 'passkey_at' | 'generation' | 'refreshed_at' | 'expires_at' | 'revoked_at'
+  'mfa_at' | 'passkey_at' | 'generation' | 'refreshed_at' | 'expires_at' | 'revoked_at' | 'mac'
 >
 
 /**
@@ -95,11 +98,12 @@ const NOTHING_SECOND = { writes: sql`second_nothing as (select)`, holds: sql`tru
  */
 export async function insertSession(
   db: Db,
-  row: NewSession,
+  input: NewSession,
   event: StoredEvent | null,
   seen: (condition: Sql) => Sql,
   { first = NOTHING_FIRST, second = NOTHING_SECOND }: ExtraWrites = {},
 ): Promise<{ accessSeconds: number | null; firstHeld: boolean }> {
+  const row = await sealed(db, USER_SESSION_RECORD, { ...input, mac: null })
   const told = event === null ? sql`no_event as (select)` : eventWritesIf(event, sql`exists (select from begun)`)
   const found = await db.one<{ access_seconds: number | null; first_held: boolean }>(sql`
     with app as (
@@ -109,11 +113,12 @@ export async function insertSession(
     ${second.writes},
     begun as (
       insert into sessions (tenant_id, id, app_id, user_id, amr, signed_in_at, refreshed_at, ends_at, expires_at, is_new_user,
-        weak, issuer_mfa_at, user_agent, address)
+        weak, issuer_mfa_at, user_agent, address, mac)
       select ${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.user_id}, ${row.amr}::text[], ${row.signed_in_at}::timestamptz,
         ${row.signed_in_at}::timestamptz, ${row.ends_at}::timestamptz,
         least(${row.ends_at}::timestamptz, ${row.signed_in_at}::timestamptz + (app.sessions->>'refreshTokenDays')::int * interval '1 day'),
-        ${row.is_new_user}::boolean, ${row.weak}::boolean, ${row.issuer_mfa_at}::timestamptz, ${row.user_agent}, ${row.address}
+        ${row.is_new_user}::boolean, ${row.weak}::boolean, ${row.issuer_mfa_at}::timestamptz, ${row.user_agent}, ${row.address},
+        ${row.mac}::bytea
       from app, seen where ${second.holds} returning 1),
     ${told}
     select case when exists (select from begun) then (app.sessions->>'accessTokenSeconds')::int end as access_seconds,
@@ -134,14 +139,18 @@ export function advanceSession(
   generation: number,
   now: Date,
 ): Promise<RefreshedRow | undefined> {
-  return db.one<RefreshedRow>(sql`
+  return readRecord<RefreshedRow>(
+    db,
+    USER_SESSION_RECORD,
+    sql`
     update sessions s set generation = s.generation + 1, refreshed_at = ${now},
       expires_at = least(s.ends_at, ${now}::timestamptz + (a.sessions->>'refreshTokenDays')::int * interval '1 day')
     from apps a
     where a.tenant_id = s.tenant_id and a.id = s.app_id and s.tenant_id = ${tenantId} and s.id = ${id}
       and (${appId}::text is null or s.app_id = ${appId}) and s.generation = ${generation} and s.revoked_at is null
       and s.expires_at > ${now}
-    returning s.*, (a.sessions->>'accessTokenSeconds')::int as access_seconds`)
+    returning s.*, (a.sessions->>'accessTokenSeconds')::int as access_seconds`,
+  )
 }
 
 /** A session with the data that says why it cannot continue. */
@@ -155,14 +164,18 @@ export function classifyRefresh(
   appId: Id<'app'> | null,
   now: Date,
 ): Promise<ClassifiedRow | undefined> {
-  return tx.one<ClassifiedRow>(sql`
+  return readRecord<ClassifiedRow>(
+    tx,
+    USER_SESSION_RECORD,
+    sql`
     select s.*, u.status as user_status, (a.sessions->>'accessTokenSeconds')::int as access_seconds,
       ${guestOver(now)} as guest_over
     from sessions s join users u on u.tenant_id = s.tenant_id and u.id = s.user_id
     join apps a on a.tenant_id = s.tenant_id and a.id = s.app_id
     left join guests g on g.tenant_id = s.tenant_id and g.user_id = s.user_id
     where s.tenant_id = ${tenantId} and s.id = ${id} and (${appId}::text is null or s.app_id = ${appId})
-    for no key update of s`)
+    for no key update of s`,
+  )
 }
 
 /** A page of a user's sessions, active or ended, newest first. `sessionId` is marked as the current one. */
@@ -176,19 +189,22 @@ export function listSessions(
   const live = sql`revoked_at is null and expires_at > ${now}`
   const wanted = query.status === 'ended' ? sql`not (${live})` : live
   const from = sql`from sessions where tenant_id = ${tenantId} and user_id = ${userId} and ${wanted}`
-  return readPage(db, from, query, (row: SessionRow) => toSession(row, now, sessionId))
+  return readRecordPage(db, USER_SESSION_RECORD, from, query, (row: SessionRow) => toSession(row, now, sessionId))
 }
 
-/** A user's session, in any state. */
-export function findSession(
+/** A user's session, in any state, to end it: it may have been changed by somebody else, see `readToEnd`. */
+export async function findSessionToEnd(
   db: Db,
   tenantId: Id<'ten'>,
   userId: Id<'usr'>,
   id: Id<'ses'>,
 ): Promise<SessionRow | undefined> {
-  return db.one<SessionRow>(
+  const [row] = await readToEnd<SessionRow>(
+    db,
+    USER_SESSION_RECORD,
     sql`select * from sessions where tenant_id = ${tenantId} and user_id = ${userId} and id = ${id}`,
   )
+  return row
 }
 
 /** Revokes all sessions of a user, or the one with this id, unless already revoked. @returns the sessions that this revoked */
@@ -199,11 +215,15 @@ export function revokeSessions(
   id: Id<'ses'> | null,
   now: Date,
 ): Promise<SessionRow[]> {
-  return tx.query<SessionRow>(sql`
+  return readToEnd<SessionRow>(
+    tx,
+    USER_SESSION_RECORD,
+    sql`
     with mine as (
       select id from sessions where tenant_id = ${tenantId} and user_id = ${userId} and (${id}::text is null or id = ${id})
         and revoked_at is null order by id for no key update)
-    update sessions s set revoked_at = ${now} from mine where s.tenant_id = ${tenantId} and s.id = mine.id returning s.*`)
+    update sessions s set revoked_at = ${now} from mine where s.tenant_id = ${tenantId} and s.id = mine.id returning s.*`,
+  )
 }
 
 /** Turns a guest's session into a user's: without the guest's end, freshly signed in, with the next refresh token. */
@@ -213,13 +233,17 @@ export function confirmSession(
   id: Id<'ses'>,
   now: Date,
 ): Promise<RefreshedRow | undefined> {
-  return tx.one<RefreshedRow>(sql`
+  return readRecord<RefreshedRow>(
+    tx,
+    USER_SESSION_RECORD,
+    sql`
     update sessions s set ends_at = null, signed_in_at = ${now}, generation = s.generation + 1, refreshed_at = ${now},
       expires_at = ${now}::timestamptz + (a.sessions->>'refreshTokenDays')::int * interval '1 day'
     from apps a
     where a.tenant_id = s.tenant_id and a.id = s.app_id and s.tenant_id = ${tenantId} and s.id = ${id}
       and s.revoked_at is null
-    returning s.*, (a.sessions->>'accessTokenSeconds')::int as access_seconds`)
+    returning s.*, (a.sessions->>'accessTokenSeconds')::int as access_seconds`,
+  )
 }
 
 /** Removes the guest's end from a user's sessions: they last as long as their app says. */
@@ -254,8 +278,11 @@ export function findStepUp(
   userId: Id<'usr'>,
   by: { sessionId: Id<'ses'> | null; keyId: Id<'key'> },
 ): Promise<StepUpRow | undefined> {
-  return db.one<StepUpRow>(sql`
-    select u.mfa_enabled, a.mfa->>'policy' as policy, (a.mfa->>'enforceForServer')::boolean as enforce_for_server,
+  return readJoined<StepUpRow>(
+    db,
+    [USER_SESSION_RECORD],
+    sql`
+    select u.mfa_enabled, ${recordColumns(USER_SESSION_RECORD, 's')}, a.mfa->>'policy' as policy, (a.mfa->>'enforceForServer')::boolean as enforce_for_server,
       greatest(s.signed_in_at, s.passkey_at) as signed_in_at, s.issuer_mfa_at,
       coalesce(s.weak, false) and s.mfa_at is null and s.passkey_at is null and (u.mfa_enabled or exists (
         select from passkeys p where p.tenant_id = u.tenant_id and p.user_id = u.id)) as unproven,
@@ -263,7 +290,8 @@ export function findStepUp(
     from users u join apps a on a.tenant_id = u.tenant_id and a.id = u.app_id
     left join sessions s on s.tenant_id = u.tenant_id and s.id = ${by.sessionId} and s.user_id = u.id
     left join server_verifications v on v.tenant_id = u.tenant_id and v.key_id = ${by.keyId} and v.user_id = u.id
-    where u.tenant_id = ${tenantId} and u.id = ${userId}`)
+    where u.tenant_id = ${tenantId} and u.id = ${userId}`,
+  )
 }
 
 /** Whether the session is not revoked. If so, it cannot be revoked until the transaction ends. */
@@ -281,12 +309,16 @@ export function recordVerification(
   method: string,
   now: Date,
 ): Promise<RefreshedRow | undefined> {
-  return tx.one<RefreshedRow>(sql`
+  return readRecord<RefreshedRow>(
+    tx,
+    USER_SESSION_RECORD,
+    sql`
     update sessions s set mfa_at = ${now},
       amr = case when ${method}::text = any(s.amr) then s.amr else array(select distinct unnest(s.amr || ${method}::text || 'mfa'::text)) end
     from apps a
     where a.tenant_id = s.tenant_id and a.id = s.app_id and s.tenant_id = ${tenantId} and s.id = ${id}
-    returning s.*, (a.sessions->>'accessTokenSeconds')::int as access_seconds`)
+    returning s.*, (a.sessions->>'accessTokenSeconds')::int as access_seconds`,
+  )
 }
 
 /**
@@ -301,7 +333,10 @@ export function recordPasskey(
   now: Date,
   { first = NOTHING_FIRST, second = NOTHING_SECOND }: ExtraWrites,
 ): Promise<RefreshedRow | undefined> {
-  return db.one<RefreshedRow>(sql`
+  return readRecord<RefreshedRow>(
+    db,
+    USER_SESSION_RECORD,
+    sql`
     with ${first.writes},
     seen as (select 1 where ${first.holds}),
     ${second.writes}
@@ -309,7 +344,8 @@ export function recordPasskey(
     from apps a
     where a.tenant_id = s.tenant_id and a.id = s.app_id and s.tenant_id = ${tenantId} and s.id = ${id}
       and s.revoked_at is null and ${second.holds}
-    returning s.*, (a.sessions->>'accessTokenSeconds')::int as access_seconds`)
+    returning s.*, (a.sessions->>'accessTokenSeconds')::int as access_seconds`,
+  )
 }
 
 /** Records a verified second factor for a secret key that acts for the user. */

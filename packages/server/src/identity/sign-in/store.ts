@@ -2,9 +2,11 @@ import { type Db, sql } from '../../platform/db/db.ts'
 import { type AppScope, inScope } from '../../platform/db/page.ts'
 import { insertion } from '../../platform/db/rows.ts'
 import type { Id } from '../../platform/ids.ts'
+import { readRecord, type Sealed, sealed } from '../../platform/security/records/access.ts'
+import { CODE_RECORD } from './code-record.ts'
 
 /** A row of the table `sign_in_codes`. */
-export interface CodeRow {
+export interface CodeRow extends Sealed {
   tenant_id: Id<'ten'>
   hash: Buffer
   app_id: Id<'app'>
@@ -16,13 +18,17 @@ export interface CodeRow {
 }
 
 /** Inserts a code. */
-export async function insertCode(db: Db, row: Omit<CodeRow, 'used_at'>): Promise<void> {
-  await db.run(insertion('sign_in_codes', row))
+export async function insertCode(db: Db, row: Omit<CodeRow, 'used_at' | 'mac'>): Promise<void> {
+  await db.run(insertion('sign_in_codes', await sealed(db, CODE_RECORD, { ...row, mac: null })))
 }
 
 /** The code of this hash, locked until the transaction ends. */
 export function lockCode(tx: Db, scope: AppScope, hash: Buffer): Promise<CodeRow | undefined> {
-  return tx.one<CodeRow>(sql`select * from sign_in_codes where ${inScope(scope)} and hash = ${hash} for update`)
+  return readRecord<CodeRow>(
+    tx,
+    CODE_RECORD,
+    sql`select * from sign_in_codes where ${inScope(scope)} and hash = ${hash} for update`,
+  )
 }
 
 /** Uses up a code. */

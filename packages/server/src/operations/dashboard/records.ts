@@ -5,7 +5,7 @@ export const LINK_RECORD = defineRecord({
   name: 'dashboard_link',
   table: 'dashboard_links',
   key: ['hash'],
-  ofInstallation: true,
+  owner: 'maybe',
   versioned: true,
   columns: { expires_at: 'time', used_at: 'time' },
   notAuthority: { created_at: 'shown only' },
@@ -16,7 +16,7 @@ export const DASHBOARD_SESSION_RECORD = defineRecord({
   name: 'dashboard_session',
   table: 'dashboard_sessions',
   key: ['hash'],
-  ofInstallation: true,
+  owner: 'maybe',
   versioned: false,
   columns: { key_id: 'text', key_hash: 'bytes', expires_at: 'time' },
   notAuthority: {

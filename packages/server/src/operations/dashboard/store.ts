@@ -1,7 +1,6 @@
 import { type Db, sql } from '../../platform/db/db.ts'
 import { change, insertion } from '../../platform/db/rows.ts'
 import type { Id } from '../../platform/ids.ts'
-import { API_KEY_RECORD } from '../../platform/security/api-key-record.ts'
 import {
   readJoined,
   readRecord,
@@ -10,6 +9,7 @@ import {
   sealed,
   type Versioned,
 } from '../../platform/security/records/access.ts'
+import { API_KEY_RECORD } from '../../platform/security/records/api-key-record.ts'
 import { type RecordRow, recordColumns } from '../../platform/security/records/kind.ts'
 import { DASHBOARD_SESSION_RECORD, LINK_RECORD } from './records.ts'
 

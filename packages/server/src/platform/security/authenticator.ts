@@ -5,9 +5,9 @@ import { type Db, sql } from '../db/db.ts'
 import type { Caller } from '../http/route.ts'
 import type { Logger } from '../observability/log.ts'
 import { apiKeyHash, apiKeyType } from './api-key.ts'
-import { API_KEY_RECORD } from './api-key-record.ts'
 import { domainOrigins } from './domain-origins.ts'
 import { readJoined, withoutRecords } from './records/access.ts'
+import { API_KEY_RECORD } from './records/api-key-record.ts'
 import { recordColumns } from './records/kind.ts'
 
 const POLL_MS = 250

@@ -1,5 +1,9 @@
 import { type Db, type Sql, sql } from '../db/db.ts'
+import { insertion } from '../db/rows.ts'
 import { type Id, newId } from '../ids.ts'
+import { readJoined, readRecord, sealed } from './records/access.ts'
+import { CHALLENGE_RECORD } from './records/challenge-record.ts'
+import { recordColumns } from './records/kind.ts'
 
 /** Something that has to be answered within five minutes, once. */
 export interface Challenge<Data> {
@@ -31,9 +35,17 @@ export async function createChallenge<Data extends object>(
 ): Promise<{ id: Id<'chl'>; expiresAt: Date }> {
   const id = newId('chl')
   const expiresAt = new Date(now.getTime() + CHALLENGE_MS)
-  await db.run(sql`
-    insert into challenges (tenant_id, id, app_id, kind, user_id, data, expires_at)
-    values (${input.tenantId}, ${id}, ${input.appId}, ${input.kind}, ${input.userId}, ${input.data}, ${expiresAt})`)
+  const row = await sealed(db, CHALLENGE_RECORD, {
+    tenant_id: input.tenantId,
+    id,
+    app_id: input.appId,
+    kind: input.kind,
+    user_id: input.userId,
+    data: input.data,
+    expires_at: expiresAt,
+    mac: null,
+  })
+  await db.run(insertion('challenges', row))
   return { id, expiresAt }
 }
 
@@ -50,9 +62,14 @@ const isThis = ({ tenantId, appId, kind, id }: WhichChallenge) => sql`
 
 /** Reads a challenge without using it, for checks that take long. */
 export function findChallenge<Data>(db: Db, now: Date, of: WhichChallenge): Promise<Challenge<Data> | undefined> {
-  return db.one(sql`
-    select id, app_id as "appId", user_id as "userId", data, used_at is not null or expires_at <= ${now} as over
-    from challenges where ${isThis(of)}`)
+  return readJoined(
+    db,
+    [CHALLENGE_RECORD],
+    sql`
+    select id, app_id as "appId", user_id as "userId", data, used_at is not null or expires_at <= ${now} as over,
+      ${recordColumns(CHALLENGE_RECORD, 'challenges')}
+    from challenges where ${isThis(of)}`,
+  )
 }
 
 /**
@@ -60,12 +77,16 @@ export function findChallenge<Data>(db: Db, now: Date, of: WhichChallenge): Prom
  * with `appId`, the app) has none of this id and kind.
  */
 export function takeChallenge<Data>(db: Db, now: Date, of: WhichChallenge): Promise<Challenge<Data> | undefined> {
-  return db.one(sql`
+  return readJoined(
+    db,
+    [CHALLENGE_RECORD],
+    sql`
     with before as (select id, used_at from challenges where ${isThis(of)} for update)
     update challenges c set used_at = coalesce(c.used_at, ${now}) from before
     where c.tenant_id = ${of.tenantId} and c.id = before.id
     returning c.id, c.app_id as "appId", c.user_id as "userId", c.data,
-      before.used_at is not null or c.expires_at <= ${now} as over`)
+      before.used_at is not null or c.expires_at <= ${now} as over, ${recordColumns(CHALLENGE_RECORD, 'c')}`,
+  )
 }
 
 const CHALLENGES_A_DELETION = 5_000
@@ -83,9 +104,13 @@ export function lockMfaChallenge(
   tx: Db,
   of: { tenantId: Id<'ten'>; appId: Id<'app'>; userId: Id<'usr'>; id: Id<'chl'> },
 ): Promise<{ used_at: Date | null; expires_at: Date } | undefined> {
-  return tx.one(sql`
-    select used_at, expires_at from challenges
-    where tenant_id = ${of.tenantId} and id = ${of.id} and kind = 'mfa' and app_id = ${of.appId} and user_id = ${of.userId} for update`)
+  return readRecord(
+    tx,
+    CHALLENGE_RECORD,
+    sql`
+    select * from challenges
+    where tenant_id = ${of.tenantId} and id = ${of.id} and kind = 'mfa' and app_id = ${of.appId} and user_id = ${of.userId} for update`,
+  )
 }
 
 /** Uses up a challenge that the transaction has locked. */

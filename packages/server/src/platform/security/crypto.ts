@@ -158,6 +158,16 @@ export async function openIfOf(keys: KeyProvider, sealed: Buffer, context: reado
   }
 }
 
+/** What a sealed value seals, still sealed by its data key: a rewrap leaves it as it is. Empty for what is no sealed value. */
+export function ciphertextOf(sealed: Buffer): Buffer {
+  try {
+    return disassemble(sealed).ciphertext
+  } catch (error) {
+    if (error instanceof SealedValueError) return Buffer.alloc(0)
+    throw error
+  }
+}
+
 /** Which key-encryption key wraps the data key of a sealed value. @throws SealedValueError */
 export function keyIdOf(sealed: Buffer): string {
   return disassemble(sealed).keyId

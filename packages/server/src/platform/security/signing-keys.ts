@@ -8,10 +8,14 @@ import {
 } from 'node:crypto'
 import { createPoller, singleFlight } from '../concurrency/poll.ts'
 import { type Db, sql } from '../db/db.ts'
+import { change, insertion } from '../db/rows.ts'
 import { recordForInstallation } from '../events/audit-only-entries.ts'
 import type { Logger } from '../observability/log.ts'
 import { open, seal } from './crypto.ts'
 import type { KeyProvider } from './key-provider.ts'
+import { isMarked, readToEnd, resealed, sealed, type Versioned } from './records/access.ts'
+import type { RecordRow } from './records/kind.ts'
+import { SIGNING_KEY_RECORD } from './records/signing-key-record.ts'
 
 /** One rotation's keys: Ed25519 for access tokens, an HMAC key for refresh tokens. */
 interface SigningKey {
@@ -37,12 +41,16 @@ export interface SigningKeys {
   stop(): Promise<void>
 }
 
-interface KeyRow {
+interface KeyRow extends Versioned {
   id: string
+  created_at: Date
   private_key_sealed: Buffer
   refresh_secret_sealed: Buffer
   retires_at: Date | null
+  revoked_at: Date | null
 }
+
+type NewRow = KeyRow & { public_key: Buffer }
 
 /** The longest that an access token lives, and a margin for clocks that differ. */
 const RETIRE_MS = 3_600_000 + 5 * 60_000
@@ -55,7 +63,7 @@ const LOCK = 4_812_570_350
 
 const context = (what: 'private' | 'refresh', id: string) => ['signing key', what, id]
 
-async function newRow(keys: KeyProvider): Promise<KeyRow & { public_key: Buffer }> {
+async function newRow(keys: KeyProvider, now: Date): Promise<NewRow> {
   const id = randomBytes(12).toString('base64url')
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
   const pkcs8 = privateKey.export({ type: 'pkcs8', format: 'der' })
@@ -65,17 +73,26 @@ async function newRow(keys: KeyProvider): Promise<KeyRow & { public_key: Buffer 
     public_key: publicKey.export({ type: 'spki', format: 'der' }),
     private_key_sealed: await seal(keys, pkcs8, context('private', id)),
     refresh_secret_sealed: await seal(keys, secret, context('refresh', id)),
+    created_at: now,
     retires_at: null,
+    revoked_at: null,
+    version: 0,
+    mac: null,
   }
   pkcs8.fill(0)
   secret.fill(0)
   return row
 }
 
-async function insertKey(tx: Db, row: KeyRow & { public_key: Buffer }, now: Date): Promise<void> {
-  await tx.run(sql`
-    insert into signing_keys (id, public_key, private_key_sealed, refresh_secret_sealed, created_at)
-    values (${row.id}, ${row.public_key}, ${row.private_key_sealed}, ${row.refresh_secret_sealed}, ${now})`)
+async function insertKey(tx: Db, row: NewRow): Promise<void> {
+  await tx.run(insertion('signing_keys', await sealed(tx, SIGNING_KEY_RECORD, row)))
+}
+
+/** Stores when a key retires or that it was revoked, in the transaction that holds the lock. */
+async function storeEnd(tx: Db, before: KeyRow): Promise<void> {
+  const row = await resealed(tx, SIGNING_KEY_RECORD, before)
+  await tx.run(sql`update signing_keys set ${change(row, 'retires_at revoked_at version mac')} where id = ${row.id}`)
+  tx.afterCommit(() => tx.records.committed(SIGNING_KEY_RECORD, row as object as RecordRow))
 }
 
 /** How a rotation went: the key that signs from now on, and those that it replaced. */
@@ -94,29 +111,48 @@ export async function rotateSigningKey(
   { db, keys, now }: { db: Db; keys: KeyProvider; now(): Date },
   options: { revoke: boolean },
 ): Promise<Rotation> {
-  const made = await newRow(keys)
   const at = now()
+  const made = await newRow(keys, at)
   const retiresAt = new Date(at.getTime() + RETIRE_MS)
   return db.tx(async (tx) => {
     await tx.run(sql`select pg_advisory_xact_lock(${LOCK}::bigint)`)
-    const previous = await tx.query<{ id: string }>(
+    const previous = await readToEnd<KeyRow>(
+      tx,
+      SIGNING_KEY_RECORD,
       options.revoke
-        ? sql`update signing_keys set revoked_at = ${at}, retires_at = coalesce(retires_at, ${at}) where revoked_at is null returning id`
-        : sql`update signing_keys set retires_at = ${retiresAt} where retires_at is null and revoked_at is null returning id`,
+        ? sql`select * from signing_keys where revoked_at is null`
+        : sql`select * from signing_keys where retires_at is null and revoked_at is null`,
     )
-    await insertKey(tx, made, at)
+    for (const row of previous)
+      await storeEnd(
+        tx,
+        options.revoke
+          ? { ...row, revoked_at: at, retires_at: row.retires_at ?? at }
+          : { ...row, retires_at: retiresAt },
+      )
+    await insertKey(tx, made)
     await recordForInstallation(tx, { now }, { action: 'installation.signing_key_rotated', target: made.id })
     return { id: made.id, previous: previous.map((row) => row.id), retiresAt: options.revoke ? null : retiresAt }
   })
 }
 
+/** The keys that are not revoked, the newest first. One that somebody else wrote is reported and does not count. */
+async function validKeys(db: Db): Promise<KeyRow[]> {
+  const rows = await readToEnd<KeyRow>(
+    db,
+    SIGNING_KEY_RECORD,
+    sql`
+    select * from signing_keys where revoked_at is null order by retires_at desc nulls first, created_at desc`,
+  )
+  return rows.filter((row) => !isMarked(row))
+}
+
 /** The first process creates the first key. */
 async function ensureKey(db: Db, keys: KeyProvider, now: Date): Promise<void> {
-  const made = await newRow(keys)
+  const made = await newRow(keys, now)
   await db.tx(async (tx) => {
     await tx.run(sql`select pg_advisory_xact_lock(${LOCK}::bigint)`)
-    if ((await tx.one(sql`select 1 from signing_keys where retires_at is null`)) === undefined)
-      await insertKey(tx, made, now)
+    if (!(await validKeys(tx)).some((row) => row.retires_at === null)) await insertKey(tx, made)
   })
 }
 
@@ -152,9 +188,7 @@ export function createSigningKeys(options: { db: Db; keys: KeyProvider; log: Log
 
   async function read(): Promise<void> {
     const startedAt = performance.now()
-    const rows = await db.query<KeyRow>(sql`
-      select id, private_key_sealed, refresh_secret_sealed, retires_at from signing_keys
-      where revoked_at is null order by retires_at desc nulls first, created_at desc`)
+    const rows = await validKeys(db)
     if (!rows.some((row) => row.retires_at === null)) {
       await ensureKey(db, keys, now())
       return read()

@@ -1,4 +1,4 @@
-import { API_KEY_RECORD } from '../../platform/security/api-key-record.ts'
+import { API_KEY_RECORD } from '../../platform/security/records/api-key-record.ts'
 import type { Slice } from '../../platform/slice.ts'
 import { apiKeyRoutes } from './routes.ts'
 import { API_KEY_ERRORS, revokeKeysOfApp } from './service.ts'

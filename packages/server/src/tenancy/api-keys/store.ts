@@ -4,7 +4,6 @@ import { insertion, update, wire } from '../../platform/db/rows.ts'
 import type { Page } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { KeyType } from '../../platform/security/api-key.ts'
-import { API_KEY_RECORD } from '../../platform/security/api-key-record.ts'
 import {
   isMarked,
   readRecord,
@@ -13,6 +12,7 @@ import {
   sealed,
   type Versioned,
 } from '../../platform/security/records/access.ts'
+import { API_KEY_RECORD } from '../../platform/security/records/api-key-record.ts'
 import type { RecordRow } from '../../platform/security/records/kind.ts'
 import type { ApiKey, ListApiKeys } from './schema.ts'
 

@@ -1,4 +1,5 @@
 import type { Slice } from '../../platform/slice.ts'
+import { ISSUER_RECORD } from './issuers/issuer-record.ts'
 import { issuerRoutes } from './issuers/routes.ts'
 import { ISSUER_ERRORS } from './issuers/service.ts'
 import { logoRoutes } from './logo/routes.ts'
@@ -9,4 +10,5 @@ import { APP_ERRORS } from './service.ts'
 export const appSlice: Slice = {
   routes: [...appRoutes, ...logoRoutes, ...issuerRoutes],
   errors: { ...APP_ERRORS, ...ISSUER_ERRORS },
+  records: [ISSUER_RECORD],
 }

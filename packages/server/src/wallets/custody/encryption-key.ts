@@ -63,6 +63,7 @@ async function currentKeys(deps: Deps): Promise<store.EncryptionKeyRow[]> {
     private_key_sealed: await seal(deps.keys, Buffer.from(privateKey.buffer), keyContext(id)),
     created_at: now,
     not_after: new Date(now.getTime() + KEY_MS),
+    mac: null,
   }
   privateKey.fill(0)
   await deps.db.tx((tx) => store.addEncryptionKey(tx, row, until))

@@ -1,5 +1,6 @@
 import { hourly } from '../../platform/maintenance.ts'
 import type { Slice } from '../../platform/slice.ts'
+import { ENCRYPTION_KEY_RECORD } from './encryption-key-record.ts'
 import { CUSTODY_ERRORS } from './errors.ts'
 import { custodyRoutes } from './routes.ts'
 import { deleteOldEncryptionKeys } from './service.ts'
@@ -11,6 +12,6 @@ export const custodySlice: Slice = {
   routes: custodyRoutes,
   errors: CUSTODY_ERRORS,
   hooks: { passkeyRemoved: removeWrapsOf },
-  records: [SHARE_RECORD],
+  records: [SHARE_RECORD, ENCRYPTION_KEY_RECORD],
   tasks: () => [hourly(deleteOldEncryptionKeys)],
 }

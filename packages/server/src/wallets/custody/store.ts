@@ -6,10 +6,12 @@ import {
   readRecords,
   readToEnd,
   resealed,
+  type Sealed,
   sealed,
   type Versioned,
 } from '../../platform/security/records/access.ts'
 import type { RecordRow } from '../../platform/security/records/kind.ts'
+import { ENCRYPTION_KEY_RECORD } from './encryption-key-record.ts'
 import type { KeyShare } from './schema.ts'
 import { SHARE_RECORD } from './share-record.ts'
 
@@ -168,7 +170,7 @@ export async function swapSealed(db: Db, row: HeldShare, fresh: Buffer): Promise
 }
 
 /** An HPKE key of the service as the table holds it. */
-export interface EncryptionKeyRow {
+export interface EncryptionKeyRow extends Sealed {
   id: string
   /** Raw. */
   public_key: Buffer
@@ -179,18 +181,24 @@ export interface EncryptionKeyRow {
 
 /** The keys that can still be used, newest first. */
 export function encryptionKeys(db: Db, now: Date): Promise<EncryptionKeyRow[]> {
-  return db.query<EncryptionKeyRow>(sql`
-    select * from encryption_keys where not_after > ${now} order by not_after desc, id`)
+  return readRecords<EncryptionKeyRow>(
+    db,
+    ENCRYPTION_KEY_RECORD,
+    sql`
+    select * from encryption_keys where not_after > ${now} order by not_after desc, id`,
+  )
 }
 
 const LOCK = 4_812_570_361
 
 /** Adds a key, unless there is one that ends after `until`. Concurrent callers wait. */
-export async function addEncryptionKey(tx: Db, row: EncryptionKeyRow, until: Date): Promise<void> {
+export async function addEncryptionKey(tx: Db, made: EncryptionKeyRow, until: Date): Promise<void> {
+  const row = await sealed(tx, ENCRYPTION_KEY_RECORD, made)
   await tx.run(sql`select pg_advisory_xact_lock(${LOCK}::bigint)`)
   await tx.run(sql`
-    insert into encryption_keys (id, public_key, private_key_sealed, created_at, not_after)
-    select ${row.id}, ${row.public_key}::bytea, ${row.private_key_sealed}::bytea, ${row.created_at}::timestamptz, ${row.not_after}::timestamptz
+    insert into encryption_keys (id, public_key, private_key_sealed, created_at, not_after, mac)
+    select ${row.id}, ${row.public_key}::bytea, ${row.private_key_sealed}::bytea, ${row.created_at}::timestamptz, ${row.not_after}::timestamptz,
+      ${row.mac}::bytea
     where not exists (select from encryption_keys where not_after > ${until})`)
 }
 

@@ -1,6 +1,8 @@
+import { ciphertextOf } from '../crypto.ts'
+
 /**
  * How a column's value is written: `bytes` in hex, `time` as ISO 8601 with milliseconds, `bigint` as a string; `…s` are
- * arrays.
+ * arrays. `sealed` is what a sealed value seals, without the key that wraps its data key: a rotation changes only that key.
  */
 export type ColumnType =
   | 'text'
@@ -8,6 +10,7 @@ export type ColumnType =
   | 'integer'
   | 'bigint'
   | 'bytes'
+  | 'sealed'
   | 'time'
   | 'json'
   | 'texts'
@@ -68,6 +71,8 @@ function one(type: ColumnType, value: unknown, column: string): string {
       return Number.isSafeInteger(value) ? `"${String(value)}"` : wrong(column)
     case 'bytes':
       return Buffer.isBuffer(value) ? `"${value.toString('hex')}"` : wrong(column)
+    case 'sealed':
+      return Buffer.isBuffer(value) ? `"${ciphertextOf(value).toString('hex')}"` : wrong(column)
     case 'time':
       // PostgreSQL's infinities come as numbers.
       return value instanceof Date && !Number.isNaN(value.getTime()) ? `"${value.toISOString()}"` : wrong(column)

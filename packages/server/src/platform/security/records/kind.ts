@@ -10,8 +10,11 @@ interface Declaration {
   table: string
   /** The primary key, without the tenant. */
   key: readonly string[]
-  /** Whether rows may belong to no tenant. Their primary key is `key` alone. */
-  ofInstallation?: true
+  /**
+   * Whose its rows are: a tenant's, unless said otherwise. `maybe`: a tenant's or the installation's; `none`: always the
+   * installation's, and the table has no `tenant_id`. The primary key of these two is `key` alone.
+   */
+  owner?: 'maybe' | 'none'
   /** Whether the table has a `version` that each change raises. Without one, a row is never changed. */
   versioned: boolean
   /** What says who may do what: covered by the MAC. */
@@ -38,7 +41,13 @@ export function defineRecord(declaration: Declaration): RecordKind {
   const columns = Object.entries(declaration.columns).sort(byName)
   const start = '{"columns":{'
   const kind = `,"kind":${JSON.stringify(name)},"tenant":`
-  const read = ['tenant_id', ...key, ...(versioned ? ['version'] : []), ...columns.map(([column]) => column), 'mac']
+  const read = [
+    ...(declaration.owner === 'none' ? [] : ['tenant_id']),
+    ...key,
+    ...(versioned ? ['version'] : []),
+    ...columns.map(([column]) => column),
+    'mac',
+  ]
   return {
     ...declaration,
     read: [...new Set(read)],

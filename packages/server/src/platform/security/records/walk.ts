@@ -22,7 +22,10 @@ export interface BadRecord {
 }
 
 /** The columns by which rows are found: those of the primary key. */
-const keyOf = (kind: RecordKind) => (kind.ofInstallation ? kind.key : ['tenant_id', ...kind.key])
+const keyOf = (kind: RecordKind) => (kind.owner === undefined ? ['tenant_id', ...kind.key] : kind.key)
+
+/** Whether no row of a kind can be a tenant's. */
+const isForeign = (kind: RecordKind, tenantId: string | null) => tenantId !== null && kind.owner === 'none'
 
 /** Walks through a kind's rows in the primary key's order, a bounded portion at a time. */
 async function* portions(
@@ -31,6 +34,7 @@ async function* portions(
   { tenantId, goOn }: WalkScope,
   condition: string,
 ): AsyncGenerator<RecordRow[]> {
+  if (isForeign(kind, tenantId)) return
   const key = keyOf(kind)
   const names = key.join(', ')
   const filters = [`(${condition})`, kind.only?.rows ?? 'true']
@@ -55,7 +59,13 @@ async function* portions(
 }
 
 /** How many records of a kind meet a condition on their columns. */
-export function countRecords(db: Db, kind: RecordKind, tenantId: string | null, condition = 'true'): Promise<number> {
+export async function countRecords(
+  db: Db,
+  kind: RecordKind,
+  tenantId: string | null,
+  condition = 'true',
+): Promise<number> {
+  if (isForeign(kind, tenantId)) return 0
   const where = [condition, kind.only?.rows ?? 'true', ...(tenantId === null ? [] : ['tenant_id = $1'])]
   const values = tenantId === null ? [] : [tenantId]
   return db.count(composed(`select count(*) as n from ${kind.table} where ${where.join(' and ')}`, values))
@@ -72,7 +82,7 @@ export async function* verifyRecords(
     const bad: BadRecord[] = []
     for (const row of rows)
       if (!(await db.records.verifies(kind, row)))
-        bad.push({ kind: kind.name, tenantId: row.tenant_id as string | null, id: idOf(kind, row) })
+        bad.push({ kind: kind.name, tenantId: (row.tenant_id as string | undefined) ?? null, id: idOf(kind, row) })
     yield { seen: rows.length, bad }
   }
 }

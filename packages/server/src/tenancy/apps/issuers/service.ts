@@ -86,6 +86,8 @@ function newRow({ tenantId, appId }: store.OfApp, input: CreateIssuer, now: Date
     mfa_claim: null,
     created_at: now,
     updated_at: now,
+    version: 0,
+    mac: null,
   }
   return changed(blank, input)
 }
@@ -136,9 +138,14 @@ export async function createIssuer(deps: Deps, call: Call, id: string, input: Cr
   })
 }
 
-async function lockIssuer(tx: Db, { caller }: Call, { id, issuerId }: IssuerParams): Promise<store.IssuerRow> {
+async function lockIssuer(
+  tx: Db,
+  { caller }: Call,
+  { id, issuerId }: IssuerParams,
+  find = store.findIssuer,
+): Promise<store.IssuerRow> {
   const { tenant_id: tenantId, id: appId } = await lockOwnApp(tx, caller, id)
-  return existing(await store.findIssuer(tx, { tenantId, appId }, pathId('iss', issuerId)))
+  return existing(await find(tx, { tenantId, appId }, pathId('iss', issuerId)))
 }
 
 /** Changes the given fields. Emits no event if nothing changed. @throws not_found, validation_failed */
@@ -157,7 +164,7 @@ export async function updateIssuer(deps: Deps, call: Call, params: IssuerParams,
 /** Ends the trust. Identities of the issuer stay, and sign nobody in. @throws not_found */
 export async function removeIssuer(deps: Deps, call: Call, params: IssuerParams): Promise<Issuer> {
   return deps.db.tx(async (tx) => {
-    const row = await lockIssuer(tx, call, params)
+    const row = await lockIssuer(tx, call, params, store.findIssuerToRemove)
     await store.deleteIssuer(tx, row.tenant_id, row.id)
     await tell(tx, deps, call, row, 'issuer.deleted')
     return store.toIssuer(row)

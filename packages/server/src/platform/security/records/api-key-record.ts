@@ -1,4 +1,4 @@
-import { defineRecord } from './records/kind.ts'
+import { defineRecord } from './kind.ts'
 
 /** The MAC of an API key: what it opens, and what it may do. The authenticator reads keys, and so the kind is declared here. */
 export const API_KEY_RECORD = defineRecord({

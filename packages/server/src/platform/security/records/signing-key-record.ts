@@ -1,0 +1,21 @@
+import { defineRecord } from './kind.ts'
+
+/**
+ * The MAC of a token-signing key. A sealed value alone could be made by somebody who knows the data key of any other: see
+ * `wrapKey`.
+ */
+export const SIGNING_KEY_RECORD = defineRecord({
+  name: 'signing_key',
+  table: 'signing_keys',
+  key: ['id'],
+  owner: 'none',
+  versioned: true,
+  columns: {
+    private_key_sealed: 'sealed',
+    refresh_secret_sealed: 'sealed',
+    created_at: 'time',
+    retires_at: 'time',
+    revoked_at: 'time',
+  },
+  notAuthority: { public_key: 'never read: it is derived from the private key' },
+})
