@@ -296,6 +296,7 @@ test('an export of the import is the same, in every row of every table', async (
   const quiet = await startService({ HALFKEY_ROLE: 'api' })
   try {
     await fillEmptyTables(before, old.tenant.tenantId)
+    await before.recode(old.tenant.tenantId)
     const [first, second] = [bench.path('first.halfkey'), bench.path('second.halfkey')]
     await exportTo(before, old.tenant.tenantId, first, keyFile)
     const imported = await importFrom(quiet, first, keyFile)
