@@ -11,7 +11,7 @@ export const SESSION_RECORD = defineRecord({
     user_id: 'text',
     wallet_id: 'text',
     token_hash: 'bytes',
-    policy: 'json',
+    policy: 'fixed',
     server_execute: 'boolean',
     max_uses: 'integer',
     uses: 'integer',

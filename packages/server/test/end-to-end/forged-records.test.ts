@@ -455,6 +455,40 @@ describe('an account', () => {
   })
 })
 
+describe('an app', () => {
+  test('whose settings the attacker relaxed relaxes no check', async () => {
+    const tenant = await service.newTenant()
+    const person = await signInAs(service, tenant)
+    for (const change of [
+      `mpc = '{"allowServer": true}'`,
+      `recovery = '{"serverCombine": true}'`,
+      `mfa = '{"policy": "never", "enforceForServer": false}'`,
+      `email = jsonb_set(email, '{webhookUrl}', '"https://eve.example.com"')`,
+      'bot_token_sealed = null, mac = null',
+    ]) {
+      await service.sql('create table kept as select * from apps where id = $1', [tenant.appId])
+      await service.sql(`update apps set ${change} where id = $1`, [tenant.appId])
+      await expectTampered(tenant, await tenant.get(`/apps/${tenant.appId}`), 'app', tenant.appId)
+      await expectTampered(tenant, await person.post('/mfa/setup'), 'app', tenant.appId)
+      await service.sql(`
+        update apps a set mpc = k.mpc, recovery = k.recovery, mfa = k.mfa, email = k.email, bot_token_sealed = k.bot_token_sealed,
+          mac = k.mac from kept k where a.id = k.id`)
+      await service.sql('drop table kept')
+    }
+    expectStatus(await tenant.get(`/apps/${tenant.appId}`), 200)
+  })
+
+  test('trusts no issuer that the attacker inserted or changed', async () => {
+    const tenant = await service.newTenant()
+    const issuer = { issuer: 'https://id.example.com', jwksUri: 'https://id.example.com/jwks', audiences: ['shop'] }
+    const made = expectStatus(await tenant.post(`/apps/${tenant.appId}/issuers`, issuer), 201)
+    await service.sql(`update app_issuers set jwks_uri = 'https://eve.example.com/jwks' where id = $1`, [made.id])
+    const path = `/apps/${tenant.appId}/issuers/${made.id}`
+    await expectTampered(tenant, await tenant.get(path), 'issuer', made.id)
+    expectStatus(await tenant.delete(path), 200)
+  })
+})
+
 describe('an open transaction', () => {
   test('whose bytes, app or status were changed is not completed', async () => {
     const tenant = await service.newTenant()

@@ -8,6 +8,7 @@ import { apiKeyHash, apiKeyType } from './api-key.ts'
 import { domainOrigins } from './domain-origins.ts'
 import { readJoined, withoutRecords } from './records/access.ts'
 import { API_KEY_RECORD } from './records/api-key-record.ts'
+import { APP_RECORD } from './records/app-record.ts'
 import { recordColumns } from './records/kind.ts'
 
 const POLL_MS = 250
@@ -48,14 +49,14 @@ export interface Authenticator {
 async function findKey(db: Db, hash: Buffer): Promise<KeyHolder | undefined> {
   const row = await readJoined<KeyHolder>(
     db,
-    [API_KEY_RECORD],
+    [API_KEY_RECORD, APP_RECORD],
     sql`
     select k.tenant_id as "tenantId", k.id as "keyId", k.name, k.type as "keyType", k.scopes, k.app_id as "appId",
       k.allowed_ips as "allowedIps", coalesce(a.allowed_origins, '{}') as "allowedOrigins",
       ${domainOrigins(sql`k.tenant_id`, sql`k.app_id`)} as "domainOrigins",
       floor(1000 * extract(epoch from
         case when k.hash = ${hash} then k.expires_at else least(k.expires_at, k.previous_until) end))::bigint as "expiresAtMs",
-      ${recordColumns(API_KEY_RECORD, 'k')}
+      ${recordColumns(API_KEY_RECORD, 'k')}, ${recordColumns(APP_RECORD, 'a')}
     from api_keys k left join apps a on a.tenant_id = k.tenant_id and a.id = k.app_id
     where (k.hash = ${hash} or k.previous_hash = ${hash}) and k.revoked_at is null`,
   )

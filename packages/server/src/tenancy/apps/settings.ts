@@ -34,6 +34,8 @@ export function newAppRow(tenantId: Id<'ten'>, id: Id<'app'>, name: string, now:
     metadata: {},
     created_at: now,
     updated_at: now,
+    version: 0,
+    mac: null,
   }
 }
 

@@ -1,3 +1,4 @@
+import { APP_RECORD } from '../../platform/security/records/app-record.ts'
 import type { Slice } from '../../platform/slice.ts'
 import { ISSUER_RECORD } from './issuers/issuer-record.ts'
 import { issuerRoutes } from './issuers/routes.ts'
@@ -10,5 +11,5 @@ import { APP_ERRORS } from './service.ts'
 export const appSlice: Slice = {
   routes: [...appRoutes, ...logoRoutes, ...issuerRoutes],
   errors: { ...APP_ERRORS, ...ISSUER_ERRORS },
-  records: [ISSUER_RECORD],
+  records: [APP_RECORD, ISSUER_RECORD],
 }

@@ -1,12 +1,15 @@
 import { type Db, sql } from '../../platform/db/db.ts'
-import { type AppScope, readPage } from '../../platform/db/page.ts'
+import { type AppScope, readRecordPage } from '../../platform/db/page.ts'
 import { insertion, update, wire } from '../../platform/db/rows.ts'
 import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
+import { readRecord, resealed, sealed, type Versioned } from '../../platform/security/records/access.ts'
+import { APP_RECORD } from '../../platform/security/records/app-record.ts'
+import type { RecordRow } from '../../platform/security/records/kind.ts'
 import type { App } from './schema.ts'
 
 /** A row of the table `apps`. */
-export interface AppRow {
+export interface AppRow extends Versioned {
   tenant_id: Id<'ten'>
   id: Id<'app'>
   name: string
@@ -45,7 +48,7 @@ export function toApp(row: AppRow, publicHost: string): App {
 
 /** Inserts an app. */
 export async function insertApp(db: Db, row: AppRow): Promise<void> {
-  await db.run(insertion('apps', row))
+  await db.run(insertion('apps', await sealed(db, APP_RECORD, row)))
 }
 
 /** The apps that a key can see: those of a tenant or, with `appId`, only that one. */
@@ -56,12 +59,12 @@ const select = (scope: AppScope, id: Id<'app'>) => sql`select * from apps where 
 
 /** The app. In the scope of an app, undefined for every other one. */
 export function findApp(db: Db, scope: AppScope, id: Id<'app'>): Promise<AppRow | undefined> {
-  return db.one<AppRow>(select(scope, id))
+  return readRecord<AppRow>(db, APP_RECORD, select(scope, id))
 }
 
 /** The same, locked against other changes until the transaction ends. Users can still be created in it. */
 export function lockApp(tx: Db, scope: AppScope, id: Id<'app'>): Promise<AppRow | undefined> {
-  return tx.one<AppRow>(sql`${select(scope, id)} for no key update`)
+  return readRecord<AppRow>(tx, APP_RECORD, sql`${select(scope, id)} for no key update`)
 }
 
 /** The tenant of an app. */
@@ -76,14 +79,18 @@ export async function lockAppForShare(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>
 
 /** A page of apps, newest first, in their API form. */
 export function listApps(db: Db, scope: AppScope, query: PageQuery, publicHost: string): Promise<Page<App>> {
-  return readPage(db, sql`from apps where ${inReach(scope)}`, query, (row: AppRow) => toApp(row, publicHost))
+  return readRecordPage(db, APP_RECORD, sql`from apps where ${inReach(scope)}`, query, (row: AppRow) =>
+    toApp(row, publicHost),
+  )
 }
 
-/** Stores the columns that a PATCH can change. */
-export async function updateApp(tx: Db, row: AppRow): Promise<void> {
+/** Stores the columns that a PATCH can change, in the transaction that holds the row. */
+export async function updateApp(tx: Db, before: AppRow): Promise<void> {
+  const row = await resealed(tx, APP_RECORD, before)
   const columns = `name allowed_origins allowed_redirect_urls passkey messenger bot_token_sealed mfa sessions mpc recovery email
-    email_webhook_secret_sealed branding metadata updated_at`
+    email_webhook_secret_sealed branding metadata updated_at version mac`
   await tx.run(update('apps', row, columns))
+  tx.afterCommit(() => tx.records.committed(APP_RECORD, row as object as RecordRow))
 }
 
 const selectDefaultApp = (tenantId: Id<'ten'>) => sql`select default_app_id from tenants where id = ${tenantId}`

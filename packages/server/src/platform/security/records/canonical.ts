@@ -2,7 +2,7 @@ import { ciphertextOf } from '../crypto.ts'
 
 /**
  * How a column's value is written: `bytes` in hex, `time` as ISO 8601 with milliseconds, `bigint` as a string; `…s` are
- * arrays. `sealed` is what a sealed value seals, without the key that wraps its data key: a rotation changes only that key.
+ * arrays. `fixed` is JSON that never changes. `sealed` is what a sealed value seals, without the key that wraps its data key: a rotation changes only that key.
  */
 export type ColumnType =
   | 'text'
@@ -13,6 +13,7 @@ export type ColumnType =
   | 'sealed'
   | 'time'
   | 'json'
+  | 'fixed'
   | 'texts'
   | 'byteses'
   | 'times'
@@ -21,7 +22,7 @@ function wrong(column: string): never {
   throw new RangeError(`the column ${column} has a value without a canonical form`)
 }
 
-/** The texts of values that were written before: a record's policy is written when it is checked and when it is sealed again. */
+/** The texts of fixed values that were written before: a record has one when it is checked and when it is sealed again. */
 const written = new WeakMap<object, string>()
 
 /**
@@ -49,8 +50,8 @@ function objectText(value: Record<string, unknown>, column: string): string {
   return `{${text}}`
 }
 
-/** The same for a column. A value of a row is never changed, only replaced. */
-function columnText(value: unknown, column: string): string {
+/** The same for a value that nothing changes. */
+function fixedText(value: unknown, column: string): string {
   if (typeof value !== 'object' || value === null) return jsonText(value, column)
   const known = written.get(value)
   if (known !== undefined) return known
@@ -76,8 +77,10 @@ function one(type: ColumnType, value: unknown, column: string): string {
     case 'time':
       // PostgreSQL's infinities come as numbers.
       return value instanceof Date && !Number.isNaN(value.getTime()) ? `"${value.toISOString()}"` : wrong(column)
+    case 'fixed':
+      return fixedText(value, column)
     default:
-      return columnText(value, column)
+      return jsonText(value, column)
   }
 }
 

@@ -1,0 +1,32 @@
+import { defineRecord } from './kind.ts'
+
+/**
+ * The MAC of an app: every setting that relaxes a check. Declared here, because statements of several slices read a setting
+ * beside what it decides on.
+ */
+export const APP_RECORD = defineRecord({
+  name: 'app',
+  table: 'apps',
+  key: ['id'],
+  versioned: true,
+  columns: {
+    allowed_origins: 'texts',
+    allowed_redirect_urls: 'texts',
+    passkey: 'json',
+    messenger: 'json',
+    bot_token_sealed: 'sealed',
+    mfa: 'json',
+    sessions: 'json',
+    mpc: 'json',
+    recovery: 'json',
+    email: 'json',
+    email_webhook_secret_sealed: 'sealed',
+  },
+  notAuthority: {
+    name: 'shown only',
+    branding: 'shown only',
+    metadata: "the tenant's own notes",
+    created_at: 'shown only',
+    updated_at: 'shown only',
+  },
+})
