@@ -158,14 +158,14 @@ export async function openParts(
     keys,
     log,
     metrics,
+    kinds: recordKinds.map(({ name }) => name),
     now,
     isEnforced: enforcement.isEnforced,
     wake: () => deps.wake.outbox(),
   })
   const pools = openPools(config, database.pooled, log, records)
   const { api: db, engine: engineDb, async_commit: asyncCommitDb, probe: probeDb, replica: replicaDb } = pools
-  const threads = createThreads()
-  const jsonSchemas = createJsonSchemas(log)
+  const [threads, jsonSchemas] = [createThreads(), createJsonSchemas(log)]
   const close = async () => {
     keys.close()
     await Promise.all([threads.close(), jsonSchemas.close()])

@@ -80,6 +80,12 @@ afterAll(async () => {
 
 /** Labels that Prometheus adds, and `le` of buckets, which samples show. */
 const ADDED = ['job', 'instance']
+/** What compose fills in that cannot be any text. */
+const FILLED: Record<string, string> = {
+  HALFKEY_PUBLIC_URL: 'https://x.example',
+  HALFKEY_RECORDS: 'enforced',
+  REDIS_URL: '',
+}
 /** Of Prometheus itself. */
 const FOREIGN = new Set(['up'])
 
@@ -200,9 +206,7 @@ describe('compose.yaml', () => {
       // As compose fills them in; the configuration is one that the service starts with.
       const filled = Object.entries(each.environment ?? {}).map(([variable, value]) => [
         variable,
-        value.replace(/\$\{(\w+)(:[?-][^}]*)?\}/g, (_, from) =>
-          from === 'HALFKEY_PUBLIC_URL' ? 'https://x.example' : from === 'REDIS_URL' ? '' : 'x',
-        ),
+        value.replace(/\$\{(\w+)(:[?-][^}]*)?\}/g, (_, from) => FILLED[from] ?? 'x'),
       ])
       expect(loadConfig({ HOST: '0.0.0.0', ...Object.fromEntries(filled) }).role).toBe(name)
     }

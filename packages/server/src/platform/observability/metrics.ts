@@ -8,6 +8,12 @@ export function createMetrics() {
   const counter = <Label extends string = never>(name: string, help: string, ...labelNames: Label[]) =>
     new Counter({ name, help, labelNames, registers })
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers })
+  const replicaReads = counter(
+    'halfkey_replica_reads_total',
+    'Lists that a read replica may answer, by the server that did',
+    'server',
+  )
+  for (const server of ['replica', 'primary']) replicaReads.inc({ server }, 0)
   return {
     registry,
     requests: new Histogram({
@@ -26,11 +32,7 @@ export function createMetrics() {
       'halfkey_rate_limit_alone',
       '1 while the shared rate limit store is unreachable and this process limits by itself',
     ),
-    replicaReads: counter(
-      'halfkey_replica_reads_total',
-      'Lists that the read replica could answer, by who answered',
-      'by',
-    ),
+    replicaReads,
     spansDropped: counter(
       'halfkey_trace_spans_dropped_total',
       'Spans that the trace collector rejected, or that were dropped because the queue was full',

@@ -31,7 +31,7 @@ afterAll(async () => {
 /** How many lists each server has answered. */
 async function answered(by: 'replica' | 'primary'): Promise<number> {
   const { values } = await service.deps.metrics.replicaReads.get()
-  return values.find(({ labels }) => labels.by === by)?.value ?? 0
+  return values.find(({ labels }) => labels.server === by)?.value ?? 0
 }
 
 async function createUser(): Promise<string> {

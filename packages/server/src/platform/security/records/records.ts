@@ -31,6 +31,8 @@ export interface KeeperOptions {
   keys: KeyProvider
   log: Logger
   metrics: Metrics
+  /** The names of all kinds: each has its figure from the start, because a rate sees no change in one that has just appeared. */
+  kinds: readonly string[]
   now(): Date
   /** Whether a row without a MAC is refused. */
   isEnforced(): Promise<boolean>
@@ -80,7 +82,8 @@ function createVersions() {
 }
 
 /** Reports records that do not verify: a metric, a line in the log and, once a minute for each record, an event. */
-function createReports({ db, log, metrics, now, wake }: KeeperOptions) {
+function createReports({ db, log, metrics, kinds, now, wake }: KeeperOptions) {
+  for (const kind of [...kinds, 'record_key']) metrics.recordsTampered.inc({ kind }, 0)
   const reported = new LRUCache<string, true>({ max: REPORTED_MAX, ttl: REPORT_EVERY_MS })
   return (kind: string, row: RecordRow, id: string, why: string): void => {
     metrics.recordsTampered.inc({ kind })
