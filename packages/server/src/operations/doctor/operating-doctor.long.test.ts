@@ -312,6 +312,7 @@ test('an app whose passkeys belong to a host that none of its pages is on is nam
     `update apps set passkey = jsonb_set(passkey::jsonb, '{rpId}', '"elsewhere.example"') where id = $1`,
     [tenant.appId],
   )
+  await service.recode()
   const odd = await examine(here())
   expect([odd.levels('passkeys'), odd.told('passkeys')]).toEqual([['warning'], expect.stringContaining(tenant.appId)])
   await tenant.patch(`/apps/${tenant.appId}`, { allowedOrigins: ['https://app.elsewhere.example'] })
