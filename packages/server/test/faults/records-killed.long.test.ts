@@ -35,8 +35,8 @@ test('killed again and again and run once more, the enforcement of records leave
   await sql(
     `insert into delegated_sessions (tenant_id, id, app_id, user_id, wallet_id, token_hash, policy, server_execute, status, expires_at,
        created_at, updated_at)
-     select tenant_id, 'dse_' || lpad(n::text, 26, '0'), app_id, user_id, wallet_id, token_hash, policy, true, 'revoked', expires_at,
-       created_at, updated_at from delegated_sessions, generate_series(1, $1) n`,
+     select tenant_id, 'dse_' || lpad(n::text, 26, '0'), app_id, user_id, wallet_id, sha256(n::text::bytea), policy, true, 'revoked',
+       expires_at, created_at, updated_at from delegated_sessions, generate_series(1, $1) n`,
     [SESSIONS],
   )
   for (const table of ['api_keys', 'wallets', 'delegated_sessions']) await sql(`update ${table} set mac = null`)
