@@ -1,4 +1,5 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import pg from 'pg'
 import { expect, inject, test } from 'vitest'
 import { directUrl } from '../../../test/harness/environment.ts'
 import { eventually, newDatabase, startService } from '../../../test/harness/harness.ts'
@@ -29,7 +30,9 @@ test('a request whose connection to the database is reset is not told that it wa
   })
   await service.admin.post('/users', {})
   const sql = (text: string) => query<{ n: number }>({ connectionString: direct.href }, text)
-  const holding = sql('begin; lock table users in exclusive mode; select pg_sleep(2)').catch(() => {})
+  const holder = new pg.Client({ connectionString: direct.href })
+  await holder.connect()
+  await holder.query('begin; lock table users in exclusive mode')
   // The background waits for this lock too.
   const waiting = `select count(*)::int as n from pg_stat_activity
     where datname = current_database() and wait_event_type = 'Lock' and query ilike '%insert into users%'`
@@ -47,6 +50,6 @@ test('a request whose connection to the database is reset is not told that it wa
   for (const socket of sockets) socket.resetAndDestroy()
   const { status, body } = await creating
   expect([status, body.code]).toEqual([500, 'internal_error'])
-  await holding
+  await holder.end()
   await eventually('it works again', async () => (await service.admin.post('/users', {})).status === 201)
 })
