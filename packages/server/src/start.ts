@@ -217,7 +217,7 @@ export async function openParts(
     lifecycle: { startedAt: now(), draining: false, worker: null, listener: null },
     now,
     failpoint: options.failpoint ?? (async () => {}),
-    wake: { outbox: () => notify('outbox'), due: () => notify('due') },
+    wake: { outbox: () => notify('outbox'), due: () => notify('due'), tasks: () => notify('tasks') },
   }
   const more = options.ledgers?.(deps) ?? []
   deps.ledgers = new Map([...deps.ledgers, ...more.map((ledger) => [ledger.name, ledger] as const)])
@@ -276,7 +276,8 @@ function startWorker(parts: Parts): { worker: Worker; closeListener(): Promise<v
   const opened = listen(database.direct, worker.signals, deps)
   listener = opened
   // In this process the signal is at hand; the other processes' workers poll, and this one is awake already.
-  deps.wake = { outbox: worker.signals.outbox.raise, due: worker.signals.due.raise }
+  const { outbox, due, tasks } = worker.signals
+  deps.wake = { outbox: outbox.raise, due: due.raise, tasks: tasks.raise }
   deps.lifecycle.worker = worker
   deps.lifecycle.listener = opened
   return { worker, closeListener: () => opened.close() }

@@ -4,6 +4,7 @@ import type { Db } from './db/db.ts'
 import type { Replica } from './db/replica.ts'
 import type { Egress } from './egress/egress.ts'
 import type { RequestCounter } from './events/counters.ts'
+import type { SignalName } from './events/signal.ts'
 import type { Hooks } from './hooks.ts'
 import type { RateLimiter } from './http/rate-limits/rate-limit.ts'
 import type { JsonSchemas } from './json-schema/json-schemas.ts'
@@ -63,8 +64,8 @@ export interface Deps {
   now(): Date
   /** Called between steps that a crash may separate; nothing but fault tests do anything there. */
   failpoint(step: string): Promise<void>
-  /** Signals that wake the delivery engine, in this process and the others. */
-  wake: { outbox(): void; due(): void }
+  /** Wakes the workers, in this process and the others. */
+  wake: Record<SignalName, () => void>
 }
 
 /** Where this process is in its life, for the probes. */

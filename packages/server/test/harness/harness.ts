@@ -11,6 +11,7 @@ import { openLog } from '../../src/platform/observability/log.ts'
 import { type Running, type StartOptions, start } from '../../src/start.ts'
 import { createTenant } from '../../src/tenancy/tenant/service.ts'
 import { pooledUrl, withDirectUrl } from './environment.ts'
+import { hurries, hurry } from './hurry.ts'
 import { recode } from './recode.ts'
 
 /** A JSON answer with what tests look at. */
@@ -190,6 +191,10 @@ export async function startService(
   reader.on('error', () => {})
   reader.on('connect', (client) => client.on('error', () => {}))
   const base = { url, deps }
+  const leave = hurries(() => {
+    deps.wake.tasks()
+    void deps.requests.flush()
+  })
   return {
     ...base,
     running,
@@ -205,6 +210,7 @@ export async function startService(
     databaseUrl,
     dataDir,
     async stop() {
+      leave()
       await reader.end()
       await running.stop()
       await database?.drop()
@@ -230,6 +236,7 @@ export async function eventually<T>(
     const found = await look()
     if (found !== undefined && found !== false && found !== null) return found
     if (isLast) throw new Error(`${what}: not within ${timeoutMs} ms`)
+    hurry()
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
 }

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { hurry } from './hurry.ts'
 
 /** One delivery as a receiver got it. */
 export interface Received {
@@ -66,7 +67,9 @@ export async function startReceiver(behaviour: Behaviour = answer(200)): Promise
 
   function wait<T>(what: string, find: () => T | undefined, timeoutMs: number): Promise<T> {
     return new Promise((resolve, reject) => {
+      const hurrying = setInterval(hurry, 100)
       const timer = setTimeout(() => {
+        clearInterval(hurrying)
         waiting.delete(look)
         reject(new Error(`${what}: not within ${timeoutMs} ms; got ${received.length} requests`))
       }, timeoutMs)
@@ -74,6 +77,7 @@ export async function startReceiver(behaviour: Behaviour = answer(200)): Promise
         const found = find()
         if (found === undefined) return
         clearTimeout(timer)
+        clearInterval(hurrying)
         waiting.delete(look)
         resolve(found)
       }

@@ -104,7 +104,7 @@ export async function openStage(): Promise<Stage> {
   // Nobody is to be woken. Keys that do not look at their file now and then: nothing waits for the disk, and the order of things is the seed's.
   const keys = await openKeyFile(service.deps.config.kekFile as string, { create: false })
   const stage: Stage = {
-    deps: { ...service.deps, keys, wake: { outbox() {}, due() {} } },
+    deps: { ...service.deps, keys, wake: { outbox() {}, due() {}, tasks() {} } },
     engineDb,
     asyncCommit,
     log,

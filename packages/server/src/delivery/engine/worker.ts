@@ -1,6 +1,6 @@
 import { type Db, isOutage } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { createSignal, type Signal } from '../../platform/events/signal.ts'
+import { createSignal, type Signal, type SignalName } from '../../platform/events/signal.ts'
 import { idMs, newId } from '../../platform/ids.ts'
 import type { Metrics } from '../../platform/observability/metrics.ts'
 import { createDispatch, pause, pauseAfter } from './dispatch.ts'
@@ -43,7 +43,7 @@ export interface WorkerOptions {
 }
 
 export interface Worker {
-  signals: { outbox: Signal; due: Signal }
+  signals: Record<SignalName, Signal>
   start(): Promise<void>
   /** Claims nothing more, waits a while for running sends, and stores their outcomes. */
   stop(): Promise<void>
@@ -63,8 +63,8 @@ function observeFanOut(metrics: Metrics, { events, oldestId }: FannedOut, starte
 export function createWorker(deps: Deps, options: WorkerOptions): Worker {
   const { db, log, metrics } = deps
   const workerId = newId('job')
-  const signals = { outbox: createSignal(), due: createSignal() }
-  const rest = { beat: createSignal(), upkeep: createSignal() }
+  const signals = { outbox: createSignal(), due: createSignal(), tasks: createSignal() }
+  const rest = { beat: createSignal() }
   const heartbeat = createHeartbeat(db, workerId)
   const publisher = { now: deps.now, wake: { outbox: signals.outbox.raise } }
   const counts = createAttemptCounts(db, publisher)
@@ -115,7 +115,7 @@ export function createWorker(deps: Deps, options: WorkerOptions): Worker {
   async function upkeepTurn(): Promise<void> {
     const done = await upkeep()
     if (done.due) signals.due.raise()
-    if (!done.more) await rest.upkeep.wait(UPKEEP_MS)
+    if (!done.more) await signals.tasks.wait(UPKEEP_MS)
   }
 
   async function beatTurn(): Promise<void> {
@@ -141,7 +141,7 @@ export function createWorker(deps: Deps, options: WorkerOptions): Worker {
     },
     async stop() {
       stopping = true
-      for (const signal of [signals.outbox, signals.due, rest.beat, rest.upkeep]) signal.raise()
+      for (const signal of [...Object.values(signals), rest.beat]) signal.raise()
       dispatch.windUp()
       // Sends to a hanging receiver are not awaited: their leases expire, and they are sent again.
       await Promise.race([Promise.all(loops), pause(STOP_MS)])

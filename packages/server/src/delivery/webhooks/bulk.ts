@@ -59,7 +59,7 @@ export async function startBulk(deps: Deps, call: Call, id: string, input: Start
     const { total, ...ended } =
       waiting === null ? await deliveries.countDeadLetters(tx, { ...of, ...range }) : { total: waiting.length }
     const state: BulkState = { webhookId: webhook.id, action, waiting, ...range, ...ended, failures: [] }
-    tx.afterCommit(deps.wake.due)
+    tx.afterCommit(deps.wake.tasks)
     const act = action === 'retry' ? 'webhook.dead_letters_retried' : 'webhook.dead_letters_purged'
     await recordOfWebhook(tx, deps, call, webhook, act)
     return createJob(tx, deps.now(), {

@@ -62,7 +62,7 @@ export async function recoverDeadLetters(deps: Deps, call: Call, id: string, sin
     const of = { tenantId: caller.tenantId, webhookId }
     const { total, endedUntil } = await deliveries.countDeadLetters(tx, { ...of, ...range, eventType: null })
     const state: Recovery = { webhookId, fromId, ...range, endedUntil }
-    tx.afterCommit(deps.wake.due)
+    tx.afterCommit(deps.wake.tasks)
     await recordOfWebhook(tx, deps, call, webhook, 'webhook.dead_letters_retried')
     if (open !== undefined) return widenJob(tx, deps.now(), open, state, total)
     return createJob(tx, deps.now(), { tenantId: caller.tenantId, appId: webhook.app_id, type: JOB, total, state })

@@ -52,6 +52,7 @@ export interface NewEmail {
 /** Queues an email in the transaction of its challenge. A worker sends it; no request waits for a mail server. */
 export async function queueEmail(tx: Db, deps: Deps, sealed: SealedEmail, email: NewEmail): Promise<void> {
   const now = deps.now()
+  tx.afterCommit(deps.wake.tasks)
   await store.insertEmail(tx, {
     tenant_id: email.tenantId,
     id: sealed.id,

@@ -38,7 +38,7 @@ export async function startBulk(deps: Deps, call: Call, { action, userIds }: Sta
   const waiting = [...new Set(userIds)]
   const state: BulkState = { action, call, waiting, failed: [] }
   const job = await createJob(deps.db, deps.now(), { tenantId, appId, type: JOB, total: waiting.length, state })
-  deps.db.afterCommit(deps.wake.due)
+  deps.db.afterCommit(deps.wake.tasks)
   return toRun(job)
 }
 

@@ -220,6 +220,7 @@ async function goLive(run: Run, id: string): Promise<void> {
   deps.auth.forget()
   deps.wake.outbox()
   deps.wake.due()
+  deps.wake.tasks()
 }
 
 class Undone extends Error {}

@@ -135,7 +135,7 @@ describe.skipIf(program === null)(`behind a PgBouncer in transaction mode (${pro
       },
     })
     const { log } = openLog('warn', sink as never)
-    const signals = { outbox: createSignal(), due: createSignal() }
+    const signals = { outbox: createSignal(), due: createSignal(), tasks: createSignal() }
     const deaf = listen({ connectionString: url }, signals, { probeDb: db, log })
     const direct: Listener = listen({ connectionString: server }, signals, { probeDb: db, log })
     await eventually('the other one listens', async () => direct.listening())

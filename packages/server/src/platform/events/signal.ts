@@ -12,7 +12,8 @@ const CHANNEL = 'halfkey'
 const COALESCE_MAX_MS = 20
 const RECONNECT_MS = 500
 
-export type SignalName = 'outbox' | 'due'
+/** What there is to do: events to fan out, deliveries to send, or other work that is queued (jobs, emails). */
+export type SignalName = 'outbox' | 'due' | 'tasks'
 
 /** Raised by a producer of work and awaited by one worker. A signal raised while nobody waits is not lost. */
 export interface Signal {
