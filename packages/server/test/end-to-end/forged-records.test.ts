@@ -400,6 +400,21 @@ describe('an account', () => {
     expect(expectStatus(await victim.delete(`/auth/sessions/${eve.sessionId}`), 200).status).toBe('revoked')
   })
 
+  test('is not reached by an address that the attacker gave it, and keeps its second factor', async () => {
+    const tenant = await service.newTenant()
+    expectStatus(await tenant.patch(`/apps/${tenant.appId}`, { email: { enabled: true } }), 200)
+    const victim = await signInAs(service, tenant, { email: 'ada@example.com' })
+    const change = `email = 'eve@example.com', email_key = 'eve@example.com', email_verified = true`
+    await service.sql(`update users set ${change} where id = $1`, [victim.userId])
+    const asked = await tenant.post('/auth/email/start', { email: 'eve@example.com' })
+    await expectTampered(tenant, asked, 'user', victim.userId)
+    await expectTampered(tenant, await tenant.get(`/users/${victim.userId}`), 'user')
+    await expectTampered(tenant, await victim.post('/mfa/setup'), 'user')
+    // Suspending and deleting still work.
+    expectStatus(await tenant.patch(`/users/${victim.userId}`, { status: 'suspended' }), 200)
+    expectStatus(await tenant.delete(`/users/${victim.userId}`), 200)
+  })
+
   test('is not given to whoever answers a challenge whose row names its user', async () => {
     const tenant = await service.newTenant()
     const victim = await signInAs(service, tenant)

@@ -80,6 +80,7 @@ describe('an account that others prepared (pre-account hijacking)', () => {
     expectError(await app.verify(challengeId, code), 409, 'email_not_linked')
     // As an import does.
     await mailing.service.sql('update users set email_verified = true where id = $1', [id])
+    await mailing.service.recode()
     expect((await app.verify(challengeId, code)).body.data).toMatchObject({ isNewUser: false, user: { id } })
   })
 
@@ -97,6 +98,7 @@ describe('an account that others prepared (pre-account hijacking)', () => {
     const app = await newEmailApp(mailing)
     const stranger = await squatter(app)
     await mailing.service.sql('update users set email_verified = true where id = $1', [stranger.user.id])
+    await mailing.service.recode()
     const { challengeId, code } = await app.ask(VICTIM)
     for (const more of [{}, { newAccount: true }]) {
       const refused = await app.verify(challengeId, code, more)

@@ -4,6 +4,7 @@ import { insertion, update } from '../../platform/db/rows.ts'
 import type { Id } from '../../platform/ids.ts'
 import { readRecord, readToEnd, resealed, sealed, type Versioned } from '../../platform/security/records/access.ts'
 import type { RecordRow } from '../../platform/security/records/kind.ts'
+import { USER_RECORD } from '../../platform/security/records/user-record.ts'
 import type { EmailPurpose } from '../emails/schema.ts'
 import { EMAIL_CHALLENGE_RECORD } from './challenge-record.ts'
 
@@ -129,9 +130,12 @@ export interface Holder {
 
 /** Locks the user who has an address. */
 export function lockHolder(tx: Db, { tenantId, appId, key }: Address): Promise<Holder | undefined> {
-  return tx.one<Holder>(sql`
-    select id, email, email_verified from users
-    where tenant_id = ${tenantId} and app_id = ${appId} and email_key = ${key} for no key update`)
+  return readRecord<Holder>(
+    tx,
+    USER_RECORD,
+    sql`
+    select * from users where tenant_id = ${tenantId} and app_id = ${appId} and email_key = ${key} for no key update`,
+  )
 }
 
 /**
@@ -157,8 +161,10 @@ export interface Known {
 
 /** The user who has an address. */
 export function findHolder(db: Db, { tenantId, appId, key }: Address): Promise<Known | undefined> {
-  return db.one<Known>(
-    sql`select id, email from users where tenant_id = ${tenantId} and app_id = ${appId} and email_key = ${key}`,
+  return readRecord<Known>(
+    db,
+    USER_RECORD,
+    sql`select * from users where tenant_id = ${tenantId} and app_id = ${appId} and email_key = ${key}`,
   )
 }
 

@@ -225,6 +225,7 @@ test('ended is ended: 410, be it by time or by hand, be it told by the guest or 
 test('a suspended guest is not converted', async () => {
   const { tenant, guest, own } = await newShop()
   await service.sql(`update users set status = 'suspended' where tenant_id = $1`, [tenant.tenantId])
+  await service.recode()
   for (const options of [own, {}])
     expectError(await convert(tenant, guest.id, undefined, options), 403, 'user_suspended')
   expect((await tenant.get(`/guests/${guest.id}`)).body.data.status).toBe('active')

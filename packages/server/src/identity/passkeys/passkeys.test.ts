@@ -118,6 +118,7 @@ describe('removing', () => {
     const headers = { 'x-user-id': ada.userId }
     expectError(await app.tenant.delete(`/auth/passkeys/${id}`, { headers }), 409, 'last_sign_in_method')
     await service.sql('update users set mfa_enabled = true where id = $1', [ada.userId])
+    await service.recode()
     expectError(await app.tenant.delete(`/auth/passkeys/${id}`, { headers }), 409, 'last_sign_in_method')
     await service.sql(
       `insert into identities (tenant_id, app_id, provider, subject, user_id, created_at) values ($1, $2, 'telegram', '1', $3, now())`,
@@ -186,9 +187,11 @@ describe('removing', () => {
     expectError(await ada.remove(ada.ids[0] as string), 403, 'reauthentication_required')
     expectError(await ada.remove('pky_00000000000000000000000000'), 404, 'not_found')
     await service.sql('update users set mfa_enabled = true where id = $1', [ada.userId])
+    await service.recode()
     expectError(await ada.remove(ada.ids[0] as string), 403, 'mfa_required')
     await app.tenant.patch(`/apps/${app.tenant.appId}`, { mfa: { policy: 'always' } })
     await service.sql('update users set mfa_enabled = false where id = $1', [ada.userId])
+    await service.recode()
     expectError(await ada.remove(ada.ids[0] as string), 403, 'mfa_enrollment_required')
     expect((await ada.list()).body.total).toBe(2)
   })

@@ -9,6 +9,7 @@ import { guestOver } from '../../platform/security/current-user.ts'
 import { readJoined, readRecord, readToEnd, type Sealed, sealed } from '../../platform/security/records/access.ts'
 import { APP_RECORD } from '../../platform/security/records/app-record.ts'
 import { recordColumns } from '../../platform/security/records/kind.ts'
+import { USER_RECORD } from '../../platform/security/records/user-record.ts'
 import type { ListSessions, Session } from './schema.ts'
 import { USER_SESSION_RECORD } from './session-record.ts'
 
@@ -281,9 +282,10 @@ export function findStepUp(
 ): Promise<StepUpRow | undefined> {
   return readJoined<StepUpRow>(
     db,
-    [USER_SESSION_RECORD, APP_RECORD],
+    [USER_RECORD, USER_SESSION_RECORD, APP_RECORD],
     sql`
-    select u.mfa_enabled, ${recordColumns(USER_SESSION_RECORD, 's')}, ${recordColumns(APP_RECORD, 'a')}, a.mfa->>'policy' as policy, (a.mfa->>'enforceForServer')::boolean as enforce_for_server,
+    select u.mfa_enabled, ${recordColumns(USER_SESSION_RECORD, 's')}, ${recordColumns(APP_RECORD, 'a')},
+      ${recordColumns(USER_RECORD, 'u')}, a.mfa->>'policy' as policy, (a.mfa->>'enforceForServer')::boolean as enforce_for_server,
       greatest(s.signed_in_at, s.passkey_at) as signed_in_at, s.issuer_mfa_at,
       coalesce(s.weak, false) and s.mfa_at is null and s.passkey_at is null and (u.mfa_enabled or exists (
         select from passkeys p where p.tenant_id = u.tenant_id and p.user_id = u.id)) as unproven,

@@ -51,12 +51,16 @@ export function newUserRow({ tenantId, namespace, now }: NewUserPlace, input: Ne
     trust_level: 'embedded',
     status: 'active',
     mfa_enabled: false,
+    guest: false,
+    guest_ended: false,
     metadata: mergeMetadata({}, input.metadata),
     search_text: '',
     created_event_id: null,
     last_seen_at: null,
     created_at: now,
     updated_at: now,
+    version: 0,
+    mac: null,
   }
   row.search_text = searchText(row)
   return row

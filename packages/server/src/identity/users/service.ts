@@ -10,6 +10,7 @@ import { forgetApps, listScope, resolveApp } from '../../tenancy/apps/service.ts
 import { tenantContext } from '../../tenancy/tenant/service.ts'
 import { endSessionsOf, type SignIn, startSession } from '../sessions/service.ts'
 import { foldCase, parseEmail } from './email.ts'
+import * as lists from './list-store.ts'
 import { lockOwn } from './lock.ts'
 import { type NewUser, newUserRow, searchText, trimmed } from './new-user.ts'
 import type { CreateUser, ListUsers, SignedIn, UpdateUser, User } from './schema.ts'
@@ -161,12 +162,12 @@ export async function listUsers(deps: Deps, caller: Caller, query: ListUsers): P
   const scope = await listScope(deps, caller, query)
   const { namespace } = await tenantContext(deps, caller.tenantId)
   const search = foldCase(query.search ?? '')
-  const filter: store.UserFilter = {
+  const filter: lists.UserFilter = {
     ...scope,
     trustLevel: query.trust_level ?? null,
-    search: search === '' ? null : store.searchCondition(search, namespace),
+    search: search === '' ? null : lists.searchCondition(search, namespace),
   }
-  const { rows, total } = await store.listUsers(deps.db, filter, query.sort, offset, pageSize)
+  const { rows, total } = await lists.listUsers(deps.db, filter, query.sort, offset, pageSize)
   return { items: rows.map(store.toUser), total, page, pageSize }
 }
 

@@ -1,14 +1,17 @@
-import { type Db, type Sql, sql, unprepared } from '../../platform/db/db.ts'
-import { type AppScope, inScope, ordering } from '../../platform/db/page.ts'
-import { change, insertion, matching, update, wire } from '../../platform/db/rows.ts'
+import { type Db, type Sql, sql } from '../../platform/db/db.ts'
+import { type AppScope, inScope } from '../../platform/db/page.ts'
+import { change, insertion, update, wire } from '../../platform/db/rows.ts'
 import { countImported } from '../../platform/events/counters.ts'
 import { eventsWritesIf, eventWrites, type StoredEvent } from '../../platform/events/events.ts'
 import type { Id } from '../../platform/ids.ts'
 import { guestOver } from '../../platform/security/current-user.ts'
-import type { ListUsers, User } from './schema.ts'
+import { readRecord, readToEnd, resealed, sealed, type Versioned } from '../../platform/security/records/access.ts'
+import type { RecordRow } from '../../platform/security/records/kind.ts'
+import { USER_RECORD } from '../../platform/security/records/user-record.ts'
+import type { User } from './schema.ts'
 
 /** A row of the table `users`. */
-export interface UserRow {
+export interface UserRow extends Versioned {
   tenant_id: Id<'ten'>
   id: Id<'usr'>
   app_id: Id<'app'>
@@ -21,6 +24,8 @@ export interface UserRow {
   trust_level: User['trustLevel']
   status: User['status']
   mfa_enabled: boolean
+  guest: boolean
+  guest_ended: boolean
   metadata: Record<string, string>
   search_text: string
   /** The id of its `user.created`. Null for guests, and for users that were imported without events. */
@@ -52,7 +57,8 @@ function countWrite(row: Pick<UserRow, 'tenant_id' | 'app_id' | 'trust_level'>, 
 }
 
 /** Writes a user, its count and its event in one statement, which is its own transaction. */
-export async function insertUser(db: Db, row: UserRow, event: StoredEvent): Promise<void> {
+export async function insertUser(db: Db, made: UserRow, event: StoredEvent): Promise<void> {
+  const row = await sealed(db, USER_RECORD, made)
   await db.run(sql`
     with ${eventWrites(event)}, ${countWrite(row, 1)}
     ${insertion('users', { ...row, created_event_id: event.id })}`)
@@ -67,8 +73,9 @@ function given(rows: readonly UserRow[]): Sql {
     ${column(rows, (row) => row.external_id)}::text[], ${column(rows, (row) => row.party_id)}::text[],
     ${column(rows, (row) => JSON.stringify(row.metadata))}::text[], ${column(rows, (row) => row.search_text)}::text[],
     ${column(rows, (row) => row.created_event_id)}::text[], ${column(rows, (row) => row.created_at)}::timestamptz[],
-    ${column(rows, (row) => row.updated_at)}::timestamptz[])
-    as g(id, email, email_key, email_verified, name, external_id, party_id, metadata, search_text, created_event_id, created_at, updated_at)`
+    ${column(rows, (row) => row.updated_at)}::timestamptz[], ${column(rows, (row) => row.mac)}::bytea[])
+    as g(id, email, email_key, email_verified, name, external_id, party_id, metadata, search_text, created_event_id, created_at,
+      updated_at, mac)`
 }
 
 /**
@@ -77,9 +84,10 @@ function given(rows: readonly UserRow[]): Sql {
  */
 export async function insertUsers(
   tx: Db,
-  rows: readonly UserRow[],
+  made: readonly UserRow[],
   events: readonly StoredEvent[] | null,
 ): Promise<Set<Id<'usr'>>> {
+  const rows = await Promise.all(made.map((row) => sealed(tx, USER_RECORD, row)))
   const [first] = rows
   if (first === undefined) return new Set()
   const told =
@@ -89,9 +97,9 @@ export async function insertUsers(
   const added = await tx.query<{ id: Id<'usr'> }>(sql`
     with added as (
       insert into users (tenant_id, app_id, id, email, email_key, email_verified, name, external_id, party_id, metadata, search_text,
-        created_event_id, created_at, updated_at)
+        created_event_id, created_at, updated_at, mac)
       select ${first.tenant_id}, ${first.app_id}, g.id, g.email, g.email_key, g.email_verified, g.name, g.external_id, g.party_id,
-        g.metadata::jsonb, g.search_text, g.created_event_id, g.created_at, g.updated_at
+        g.metadata::jsonb, g.search_text, g.created_event_id, g.created_at, g.updated_at, g.mac
       from ${given(rows)} on conflict do nothing returning id, created_event_id),
     ${countWrite(first, sql`(select count(*) from added)`)},
     ${told}
@@ -101,15 +109,16 @@ export async function insertUsers(
 
 /** Writes a guest: a user without a count and without an event. */
 export async function insertGuest(db: Db, row: UserRow): Promise<void> {
-  await db.run(insertion('users', { ...row, guest: true }))
+  await db.run(insertion('users', await sealed(db, USER_RECORD, { ...row, guest: true })))
 }
 
 /** Turns a guest into a user that lists show, with its count and its event in one statement. */
-export async function promoteGuest(tx: Db, row: UserRow, event: StoredEvent): Promise<void> {
+export async function promoteGuest(tx: Db, before: UserRow, event: StoredEvent): Promise<void> {
+  const row = await resealed(tx, USER_RECORD, { ...before, guest: false })
   await tx.run(sql`
     with ${eventWrites(event)}, ${countWrite(row, 1)}
     update users set guest = false, created_event_id = ${event.id},
-      ${change(row, 'email email_key name external_id metadata search_text updated_at')}
+      ${change(row, 'email email_key name external_id metadata search_text updated_at version mac')}
     where tenant_id = ${row.tenant_id} and id = ${row.id} and guest`)
 }
 
@@ -118,12 +127,13 @@ const selectAny = (tenantId: Id<'ten'>, id: Id<'usr'>) =>
 
 /** The user or guest. */
 export function findAnyUser(db: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<UserRow | undefined> {
-  return db.one<UserRow>(selectAny(tenantId, id))
+  return readRecord<UserRow>(db, USER_RECORD, selectAny(tenantId, id))
 }
 
-/** The same, locked until the transaction ends. */
-export function lockAnyUser(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<UserRow | undefined> {
-  return tx.one<UserRow>(sql`${selectAny(tenantId, id)} for no key update`)
+/** The same, locked until the transaction ends. It may have been changed by somebody else: see `readToEnd`. */
+export async function lockAnyUser(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<UserRow | undefined> {
+  const [row] = await readToEnd<UserRow>(tx, USER_RECORD, sql`${selectAny(tenantId, id)} for no key update`)
+  return row
 }
 
 /** A user or guest that is locked until the transaction ends. */
@@ -169,27 +179,54 @@ export async function setTrustLevel(
     where u.tenant_id = before.tenant_id and u.id = before.id`)
 }
 
-/** The user with an email, by its key. */
+/** What is checked where there is no user: the answer must not come sooner than where there is one. */
+const NOBODY = {
+  id: 'usr_nobody',
+  app_id: 'app_nobody',
+  email: 'nobody@example.com',
+  email_key: 'nobody@example.com',
+  email_verified: false,
+  external_id: null,
+  party_id: 'usr_nobody::122000000000000000000000000000000000000000000000000000000000000000000000',
+  status: 'active',
+  guest: false,
+  guest_ended: false,
+  mfa_enabled: false,
+  version: 0,
+}
+
+/** The user with an email, by its key. Takes as long where there is none. */
 export async function findUserByEmail(
   db: Db,
   tenantId: Id<'ten'>,
   appId: Id<'app'>,
   emailKey: string,
 ): Promise<Id<'usr'> | undefined> {
-  const row = await db.one<{ id: Id<'usr'> }>(
-    sql`select id from users where tenant_id = ${tenantId} and app_id = ${appId} and email_key = ${emailKey}`,
+  const row = await readRecord<UserRow>(
+    db,
+    USER_RECORD,
+    sql`select * from users where tenant_id = ${tenantId} and app_id = ${appId} and email_key = ${emailKey}`,
   )
+  if (row === undefined) await db.records.mac(USER_RECORD, { ...NOBODY, tenant_id: tenantId })
   return row?.id
 }
 
 /** Marks a guest as ended. */
 export async function endGuest(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<void> {
-  await tx.run(sql`update users set guest_ended = true where tenant_id = ${tenantId} and id = ${id} and guest`)
+  const before = await lockAnyUser(tx, tenantId, id)
+  if (before?.guest !== true) return
+  const row = await resealed(tx, USER_RECORD, { ...before, guest_ended: true })
+  await tx.run(update('users', row, 'guest_ended version mac'))
+  noteVersion(tx, row)
 }
 
 /** Stores whether the user has a second factor. */
 export async function setMfaEnabled(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>, enabled: boolean): Promise<void> {
-  await tx.run(sql`update users set mfa_enabled = ${enabled} where tenant_id = ${tenantId} and id = ${id}`)
+  const before = await lockAnyUser(tx, tenantId, id)
+  if (before === undefined) return
+  const row = await resealed(tx, USER_RECORD, { ...before, mfa_enabled: enabled })
+  await tx.run(update('users', row, 'mfa_enabled version mac'))
+  noteVersion(tx, row)
 }
 
 const select = (scope: AppScope, id: Id<'usr'>) =>
@@ -197,157 +234,29 @@ const select = (scope: AppScope, id: Id<'usr'>) =>
 
 /** The user in the scope, unless it is a guest. */
 export function findUser(db: Db, scope: AppScope, id: Id<'usr'>): Promise<UserRow | undefined> {
-  return db.one<UserRow>(select(scope, id))
+  return readRecord<UserRow>(db, USER_RECORD, select(scope, id))
 }
 
-/** The same, locked until the transaction ends. */
-export function lockUser(tx: Db, scope: AppScope, id: Id<'usr'>): Promise<UserRow | undefined> {
-  return tx.one<UserRow>(sql`${select(scope, id)} for no key update`)
+/** The same, locked until the transaction ends. It may have been changed by somebody else: see `readToEnd`. */
+export async function lockUser(tx: Db, scope: AppScope, id: Id<'usr'>): Promise<UserRow | undefined> {
+  const [row] = await readToEnd<UserRow>(tx, USER_RECORD, sql`${select(scope, id)} for no key update`)
+  return row
 }
 
-/** Stores the columns that a PATCH can change. */
-export async function updateUser(tx: Db, row: UserRow): Promise<void> {
-  const columns = 'email email_key email_verified name external_id status metadata search_text updated_at'
+const noteVersion = (tx: Db, row: UserRow) =>
+  tx.afterCommit(() => tx.records.committed(USER_RECORD, row as object as RecordRow))
+
+/** Stores the columns that a PATCH can change, in the transaction that holds the row. */
+export async function updateUser(tx: Db, before: UserRow): Promise<void> {
+  const row = await resealed(tx, USER_RECORD, before)
+  const columns = 'email email_key email_verified name external_id status metadata search_text updated_at version mac'
   await tx.run(update('users', row, columns))
+  noteVersion(tx, row)
 }
 
 /** Deletes the row and reduces the count. */
 export async function deleteUser(tx: Db, row: UserRow): Promise<void> {
   await tx.run(sql`with ${countWrite(row, -1)} delete from users where tenant_id = ${row.tenant_id} and id = ${row.id}`)
-}
-
-export interface UserFilter extends AppScope {
-  trustLevel: User['trustLevel'] | null
-  /** A condition of `searchCondition`. */
-  search: Sql | null
-}
-
-/** Escapes a literal for LIKE. */
-const literal = (text: string) => text.replace(/[\\%_]/g, '\\$&')
-
-/**
- * The condition for users that a literal, case-folded `search` finds. A party is `<id>::<namespace>`, and all users of a
- * tenant have the same namespace. So a search that contains a part of it matches all users, or the end of an id.
- */
-export function searchCondition(search: string, namespace: string): Sql {
-  const party = `::${namespace}`
-  if (party.includes(search)) return sql`true`
-  const inText = sql`search_text like ${`%${literal(search)}%`}`
-  const colon = search.indexOf(':')
-  if (colon > 0 && party.startsWith(search.slice(colon))) {
-    return sql`(${inText} or id like ${`%${literal(search.slice(0, colon))}`})`
-  }
-  return inText
-}
-
-function conditions(filter: UserFilter): Sql {
-  const { tenantId, appId, trustLevel, search } = filter
-  const found = sql`${matching({ tenant_id: tenantId, app_id: appId, trust_level: trustLevel })} and not guest`
-  return search === null ? found : sql`${found} and ${search}`
-}
-
-/** How many users a filter without a search finds. */
-function countUsers(db: Db, filter: UserFilter): Promise<number> {
-  return db.count(sql`
-    select coalesce(sum(n), 0)::bigint as n from user_counts
-    where ${inScope(filter)} and (${filter.trustLevel}::text is null or trust_level = ${filter.trustLevel})`)
-}
-
-const SORT_COLUMNS = { createdAt: sql`id`, email: sql`email_key`, externalId: sql`external_id` }
-
-type Order = ReturnType<typeof ordering>
-
-/** A page by its offset, by id. A page in the second half is read from the end, so that no page skips more than half of the rows. */
-async function usersById(
-  db: Db,
-  filter: UserFilter,
-  { direction }: Order,
-  { offset, limit, total }: { offset: number; limit: number; total: number },
-): Promise<UserRow[]> {
-  const fromEnd = offset > total / 2
-  const rows = fromEnd ? Math.min(limit, total - offset) : limit
-  const skip = fromEnd ? total - offset - rows : offset
-  const ascending = (direction.text === 'asc') !== fromEnd
-  // The index alone finds the ids of the page; full rows are read only for the page.
-  const ids = sql`select id from users where ${conditions(filter)} order by id ${ascending ? sql`asc` : sql`desc`} offset ${skip} limit ${rows}`
-  return db.query<UserRow>(sql`
-    select u.* from (${ids}) as page join users u on u.tenant_id = ${filter.tenantId} and u.id = page.id order by u.id ${direction}`)
-}
-
-/**
- * A page in the order of a column that each app has a unique index on: the first ones of every app, merged. Users without
- * a value come last, newest first.
- */
-async function usersByValue(
-  db: Db,
-  filter: UserFilter,
-  { column, direction }: Order,
-  { offset, limit }: { offset: number; limit: number },
-): Promise<UserRow[]> {
-  const all = conditions(filter)
-  const ids = sql`
-    select f.* from (select distinct app_id as app from user_counts where ${inScope(filter)}) a
-    cross join lateral (
-      select id, ${column} as place from users where ${all} and app_id = a.app and ${column} is not null
-      order by ${column} ${direction} limit ${offset + limit}) f
-    order by place ${direction}, id ${direction} offset ${offset} limit ${limit}`
-  const rows = await db.query<UserRow>(
-    unprepared(sql`
-      select u.* from (${ids}) page join users u on u.tenant_id = ${filter.tenantId} and u.id = page.id
-      order by place ${direction}, u.id ${direction}`),
-  )
-  if (rows.length === limit) return rows
-  const valued =
-    rows.length > 0
-      ? offset + rows.length
-      : await db.count(sql`select count(*) as n from users where ${all} and ${column} is not null`)
-  const rest = sql`
-    select * from users where ${all} and ${column} is null order by id desc
-    offset ${offset + rows.length - valued} limit ${limit - rows.length}`
-  return [...rows, ...(await db.query<UserRow>(rest))]
-}
-
-/** Count and page of a search in one pass. Each search is planned separately, because a text may be rare or common. */
-async function searchUsers(
-  db: Db,
-  filter: UserFilter,
-  { column, direction }: Order,
-  { offset, limit }: { offset: number; limit: number },
-): Promise<UserPage> {
-  const order = sql`order by place ${direction} nulls last, hit desc`
-  const found = await db.query<UserRow & { total: number }>(
-    unprepared(sql`
-      with hits as materialized (select id as hit, ${column} as place from users where ${conditions(filter)}),
-      page as (select * from hits ${order} offset ${offset} limit ${limit})
-      select (select count(*) from hits) as total, u.*
-      from (values (1)) as always left join page on true left join users u on u.tenant_id = ${filter.tenantId} and u.id = page.hit
-      ${order}`),
-  )
-  return { rows: found.filter((row) => row.id !== null), total: found[0]?.total ?? 0 }
-}
-
-export interface UserPage {
-  rows: UserRow[]
-  /** The exact number of users that the filter finds. */
-  total: number
-}
-
-/** A page of the users that a filter finds, by default newest first. */
-export async function listUsers(
-  db: Db,
-  filter: UserFilter,
-  sort: ListUsers['sort'],
-  offset: number,
-  limit: number,
-): Promise<UserPage> {
-  const order = ordering(sort, SORT_COLUMNS)
-  if (filter.search !== null) return searchUsers(db, filter, order, { offset, limit })
-  const total = await countUsers(db, filter)
-  if (offset >= total) return { rows: [], total }
-  const read = order.column === SORT_COLUMNS.createdAt ? usersById : usersByValue
-  const rows = await read(db, filter, order, { offset, limit, total })
-  // Users who were created since the count are on the page, and push nobody off it.
-  return { rows, total: Math.max(total, offset + rows.length) }
 }
 
 /** A `with` part, `seen`, that marks a user as seen. It has no row if the user is not active or the condition does not hold. */

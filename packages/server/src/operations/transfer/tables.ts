@@ -124,6 +124,7 @@ export const REMADE: Readonly<Record<string, Readonly<Record<string, string | nu
   key_shares: { mac: null, version: null },
   delegated_sessions: { mac: null },
   transactions: { mac: null, version: null },
+  users: { mac: null, version: null },
   apps: { mac: null, version: null },
   identities: { mac: null },
   app_issuers: { mac: null, version: null },
