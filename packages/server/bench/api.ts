@@ -211,6 +211,7 @@ async function prepare(bed: Bed, stage: Pick<Stage, 'service' | 'tenant'>): Prom
        substr($3, 1, 22) || lpad(to_hex(n), 8, '0') || '::bench', 'u' || n, now(), now() from generate_series(1, $4::int) n`,
     [tenantId, appId, data.id, USERS],
   )
+  await bed.sealRecords()
   await bed.sql('vacuum analyze users')
   await bed.checkpoint()
 }
