@@ -42,6 +42,7 @@ async function addUsers(service: Service, of: Tenant, count: number): Promise<vo
     `insert into user_counts (tenant_id, app_id, trust_level, shard, n) values ($1, $2, 'embedded', 999, $3)`,
     [of.tenantId, of.appId, count],
   )
+  expect((await halfkey(service, 'records', 'enforce', '--accept-missing')).exitCode).toBe(0)
 }
 
 beforeAll(async () => {
