@@ -93,6 +93,7 @@ const FOREIGN_WRITES: Record<string, string> = {
 const AUTHENTICATION = 'who is calling is found in one statement, before anything else'
 const ONE_STATEMENT = 'a check or a lock in the statement that does the work: one round trip'
 const FIGURES = 'figures for operators'
+const LISTED = 'a record says which rows of others belong to it: `halfkey records` holds the list against them'
 
 /** Who reads a table of others, and why. */
 const FOREIGN_READS: Record<string, string> = {
@@ -110,6 +111,7 @@ const FOREIGN_READS: Record<string, string> = {
   'challenges ← identity/passkeys': ONE_STATEMENT,
   'custom_domains ← platform': AUTHENTICATION,
   'custom_domains ← tenancy/billing': 'return URLs may lie on verified domains',
+  'delegated_sessions ← wallets/wallets': LISTED,
   'deliveries ← identity/users': 'an erasure waits for deliveries that are under way',
   'deliveries ← operations/doctor': FIGURES,
   'deliveries ← platform': FIGURES,
@@ -131,14 +133,17 @@ const FOREIGN_READS: Record<string, string> = {
   'guests ← identity/users': ONE_STATEMENT,
   'guests ← platform': AUTHENTICATION,
   'identities ← identity/email-sign-in': 'whether anybody was ever in an account',
+  'identities ← platform': LISTED,
   'imports ← operations/doctor': FIGURES,
   'installation ← operations/doctor': FIGURES,
   'lanes ← platform': FIGURES,
+  'mfa_factors ← platform': LISTED,
   'outbox ← identity/users': 'an erasure waits for deliveries that are under way',
   'outbox ← insight/analytics': 'counters are filled again from the feed',
   'passkeys ← identity/identities': 'the last way to sign in stays',
   'passkeys ← identity/sessions': ONE_STATEMENT,
   'passkeys ← identity/email-sign-in': 'whether anybody was ever in an account',
+  'passkeys ← platform': LISTED,
   'passkeys ← tenancy/custom-domains': 'the plan for a domain counts the passkeys of each relying party',
   'relying_parties ← tenancy/custom-domains': 'related origins of a relying party are those of its tenant',
   'sessions ← identity/sign-in': 'a code stands for a session',
@@ -156,7 +161,6 @@ const FOREIGN_READS: Record<string, string> = {
   'users ← identity/identities': ONE_STATEMENT,
   'wallets ← identity/email-sign-in': 'whether anybody was ever in an account',
   'users ← identity/email-sign-in': 'an address is looked up and its user locked',
-  'users ← identity/mfa': ONE_STATEMENT,
   'users ← identity/passkeys': ONE_STATEMENT,
   'users ← identity/sessions': ONE_STATEMENT,
   'users ← platform': AUTHENTICATION,

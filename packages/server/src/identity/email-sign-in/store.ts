@@ -146,7 +146,7 @@ export function lockHolder(tx: Db, { tenantId, appId, key }: Address): Promise<H
 export async function isUntouched(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<boolean> {
   const found = await tx.run(sql`
     select from users u where u.tenant_id = ${tenantId} and u.id = ${userId}
-      and u.last_seen_at is null and not u.mfa_enabled and not u.guest
+      and u.last_seen_at is null and not u.mfa_enabled and not u.guest and coalesce(u.credentials, '') = ''
       and not exists (select from passkeys p where p.tenant_id = u.tenant_id and p.user_id = u.id)
       and not exists (select from identities i where i.tenant_id = u.tenant_id and i.user_id = u.id)
       and (u.email_verified or not exists (select from wallets w where w.tenant_id = u.tenant_id and w.user_id = u.id))`)

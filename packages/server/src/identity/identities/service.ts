@@ -105,7 +105,7 @@ export async function unlinkIdentity(deps: Deps, call: UserCall, id: string): Pr
     const row = await find(tx)
     // One that signs nobody in can always go.
     if (await store.isWayIn(tx, caller.tenantId, row.id)) await requireOtherWayIn(tx, caller.tenantId, user.id)
-    await store.deleteIdentity(tx, caller.tenantId, row.id)
+    await store.deleteIdentity(tx, row)
     await tell(tx, deps, call, row, 'identity.unlinked')
     return store.toIdentity(row)
   })

@@ -4,9 +4,10 @@ import { insertion, wire } from '../../platform/db/rows.ts'
 import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { readJoined, readRecord, readToEnd, type Sealed, sealed } from '../../platform/security/records/access.ts'
-import { recordColumns } from '../../platform/security/records/kind.ts'
+import { type RecordRow, recordColumns } from '../../platform/security/records/kind.ts'
+import { USER_RECORD } from '../../platform/security/records/user-record.ts'
 import type { User } from '../users/schema.ts'
-import { toUser, type UserRow } from '../users/service.ts'
+import { findAnyUser, listCredential, toUser, type UserRow, unlistCredential } from '../users/service.ts'
 import { IDENTITY_RECORD } from './identity-record.ts'
 import type { Identity } from './schema.ts'
 
@@ -42,14 +43,23 @@ export function toIdentity(row: IdentityRow): Identity {
 const isAccount = ({ tenantId, appId, provider, issuer, subject }: Account) =>
   sql`tenant_id = ${tenantId} and app_id = ${appId} and provider = ${provider} and issuer = ${issuer} and subject = ${subject}`
 
-/** The user of an account. Stores the account's current username. */
+/** Requires that a user, whose record is read here, still has an identity. @throws record_tampered */
+async function requireOwn(db: Db, user: UserRow, identityId: string): Promise<void> {
+  await db.records.requireListed(USER_RECORD, user as object as RecordRow, 'credentials', identityId)
+}
+
+/** The user of an account. Stores the account's current username. @throws record_tampered */
 export async function findUserOf(tx: Db, account: Account, username: string | null): Promise<Id<'usr'> | undefined> {
   const row = await readRecord<IdentityRow>(
     tx,
     IDENTITY_RECORD,
     sql`update identities set username = ${username} where ${isAccount(account)} returning *`,
   )
-  return row?.user_id
+  if (row === undefined) return undefined
+  const user = await findAnyUser(tx, row.tenant_id, row.user_id)
+  if (user === undefined) return undefined
+  await requireOwn(tx, user, row.id)
+  return user.id
 }
 
 /** The user of an account as they are now, and when their sessions end at the latest: null unless they are a guest. */
@@ -58,9 +68,10 @@ export interface Known {
   endsAt: Date | null
 }
 
-/** The user whose identity an account is, in one statement that writes nothing. */
+/** The user whose identity an account is, in one statement that writes nothing. @throws record_tampered */
 export async function findKnown(db: Db, account: Account): Promise<Known | undefined> {
-  const row = await readJoined<UserRow & { ends_at: Date | null }>(
+  const readAt = performance.now()
+  const row = await readJoined<UserRow & { ends_at: Date | null; identity__id: string }>(
     db,
     [IDENTITY_RECORD],
     sql`
@@ -69,7 +80,10 @@ export async function findKnown(db: Db, account: Account): Promise<Known | undef
     join users u on u.tenant_id = ${account.tenantId} and u.id = i.identity__user_id
     left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id`,
   )
-  return row && { user: toUser(row), endsAt: row.ends_at }
+  if (row === undefined) return undefined
+  await db.records.check(USER_RECORD, [row as object as RecordRow], readAt, !db.inTransaction)
+  await requireOwn(db, row, row.identity__id)
+  return { user: toUser(row), endsAt: row.ends_at }
 }
 
 /** Locks an account, which may be nobody's yet, until the transaction ends. */
@@ -80,6 +94,7 @@ export async function lockAccount(tx: Db, { provider, tenantId, appId, issuer, s
 
 /** Links an account to a user. */
 export async function insertIdentity(tx: Db, row: IdentityRow): Promise<void> {
+  await listCredential(tx, row.tenant_id, row.user_id, row.id)
   await tx.run(insertion('identities', await sealed(tx, IDENTITY_RECORD, row)))
 }
 
@@ -116,11 +131,20 @@ export function countIdentities(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>):
 
 /** Removes an account from its user, if it has one. */
 export async function removeAccount(tx: Db, account: Account): Promise<void> {
-  await tx.run(sql`delete from identities where ${isAccount(account)}`)
+  const rows = await readToEnd<IdentityRow>(
+    tx,
+    IDENTITY_RECORD,
+    sql`select * from identities where ${isAccount(account)}`,
+  )
+  for (const row of rows) await deleteIdentity(tx, row)
 }
 
 /** Removes an identity from its user. */
-export async function deleteIdentity(tx: Db, tenantId: Id<'ten'>, id: Id<'idn'>): Promise<void> {
+export async function deleteIdentity(
+  tx: Db,
+  { tenant_id: tenantId, user_id: userId, id }: Pick<IdentityRow, 'tenant_id' | 'user_id' | 'id'>,
+): Promise<void> {
+  await unlistCredential(tx, tenantId, userId, id)
   await tx.run(sql`delete from identities where tenant_id = ${tenantId} and id = ${id}`)
 }
 

@@ -217,6 +217,9 @@ describe('what is stored', () => {
       'update mfa_factors set secret_sealed = (select secret_sealed from mfa_factors where user_id = $1) where user_id = $2',
       [eve.userId, ada.userId],
     )
+    expectError(await ada.post('/mfa/challenge'), 500, 'record_tampered')
+    // Even if the MACs said otherwise.
+    await service.recode()
     const answer = await answerWith(ada, { code: await codeNow(service, theirs.secret) })
     expectError(answer, 500, 'internal_error')
   })

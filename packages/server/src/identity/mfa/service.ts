@@ -17,7 +17,7 @@ import {
   requireProven,
   requireVerification,
 } from '../sessions/service.ts'
-import { findUserRecord, setMfaEnabled } from '../users/service.ts'
+import { findUserRecord } from '../users/service.ts'
 import { newRecoveryCode, RECOVERY_CODES, recoveryCodeHash } from './recovery-code.ts'
 import type {
   CreateMfaChallenge,
@@ -54,15 +54,12 @@ const ownerOf = ({ caller, user }: Omit<UserCall, 'origin'>): store.Owner => ({
   userId: user.id,
 })
 
-/** Runs `body` with the user's factor locked. `factor` is undefined if there is neither a factor nor a set-up. */
-function withFactor<T>(
-  deps: Deps,
-  call: UserCall,
-  body: (inTx: Deps, factor: store.FactorRow | undefined) => Promise<T>,
-): Promise<T> {
+/** Runs `body` with the user's factor locked. `factor` is undefined if there is neither a factor nor a set-up. @throws record_tampered */
+function withFactor<T>(deps: Deps, call: UserCall, body: (inTx: Deps, held: store.Held) => Promise<T>): Promise<T> {
   return deps.db.tx(async (tx) => {
-    if (!(await store.lockUser(tx, ownerOf(call)))) throw fail('session_revoked')
-    return body({ ...deps, db: tx }, await store.lockFactor(tx, ownerOf(call)))
+    const held = await store.lockFactor(tx, ownerOf(call))
+    if (held === undefined) throw fail('session_revoked')
+    return body({ ...deps, db: tx }, held)
   })
 }
 
@@ -93,9 +90,9 @@ export async function setUp(deps: Deps, call: UserCall): Promise<MfaSetup> {
   const qrSvg = await drawQrCode(url, { type: 'svg', errorCorrectionLevel: 'M' })
   const sealed = await seal(deps.keys, secret, secretContext(ownerOf(call)))
   const until = new Date(deps.now().getTime() + SETUP_MS)
-  await withFactor(deps, call, async ({ db }, factor) => {
-    if (factor !== undefined && factor.secret_sealed !== null) throw fail('mfa_already_enabled')
-    await store.putPending(db, ownerOf(call), sealed, until)
+  await withFactor(deps, call, async ({ db }, held) => {
+    if (held.factor !== undefined && held.factor.secret_sealed !== null) throw fail('mfa_already_enabled')
+    await store.putPending(db, held, sealed, until)
   })
   return { secret: base32(secret), otpauthUrl: url, qrSvg, expiresAt: until.toISOString() }
 }
@@ -113,17 +110,19 @@ function refuseLocked(deps: Deps, factor: store.FactorRow): void {
   throw fail('mfa_locked', [detail], { 'retry-after': String(seconds) })
 }
 
+type HeldFactor = store.Held & { factor: store.FactorRow }
+
 /** Counts a wrong code. The fifth in a row locks. @returns the error to throw, which lets the count commit */
 async function countWrong(
   inTx: Deps,
   call: UserCall,
-  factor: store.FactorRow,
+  held: HeldFactor,
   field: 'code' | 'recoveryCode',
 ): Promise<HttpError> {
-  const failuresNow = factor.failures + 1
+  const failuresNow = held.factor.failures + 1
   const locks = failuresNow >= FAILURES_MAX
   const lockedUntil = locks ? new Date(inTx.now().getTime() + LOCK_MS) : null
-  await store.recordWrongCode(inTx.db, ownerOf(call), locks ? 0 : failuresNow, lockedUntil)
+  await store.recordWrongCode(inTx.db, held, locks ? 0 : failuresNow, lockedUntil)
   if (lockedUntil !== null) await tell(inTx, call, 'mfa.locked', { lockedUntil: lockedUntil.toISOString() })
   const attemptsRemaining = FAILURES_MAX - failuresNow
   const message = locks ? 'No code is accepted for 15 minutes.' : `Attempts remaining: ${attemptsRemaining}.`
@@ -137,7 +136,7 @@ async function countWrong(
 export async function verifySetup(deps: Deps, call: UserCall, input: VerifyMfaSetup): Promise<RecoveryCodes> {
   await limitAccount(deps, `mfa ${call.user.id}`)
   const owner = ownerOf(call)
-  return withFactor(deps, call, async (inTx, factor) => {
+  return withFactor(deps, call, async (inTx, { user, factor }) => {
     const now = inTx.now()
     // The account may have got a passkey since the set-up began.
     await requireProven(inTx, call.caller, call.user)
@@ -149,12 +148,10 @@ export async function verifySetup(deps: Deps, call: UserCall, input: VerifyMfaSe
     const secret = await open(inTx.keys, factor.pending_secret_sealed, secretContext(owner))
     const step = stepOf(secret, input.code, now, 0)
     secret.fill(0)
-    if (step === null) throw await countWrong(inTx, call, factor, 'code')
+    if (step === null) throw await countWrong(inTx, call, { user, factor }, 'code')
     const recoveryCodes = Array.from({ length: RECOVERY_CODES }, newRecoveryCode)
-    const hashes = recoveryCodes.map((code) => recoveryCodeHash(owner.userId, code))
-    await store.activate(inTx.db, owner, step, now)
-    await store.putRecoveryCodes(inTx.db, owner, hashes)
-    await setMfaEnabled(inTx.db, owner.tenantId, owner.userId, true)
+    const hashes = recoveryCodes.flatMap((code) => recoveryCodeHash(owner.userId, code) ?? [])
+    await store.activate(inTx.db, { user, factor }, { step, now, hashes })
     await recordVerification(inTx.db, inTx, call.caller, call.user, 'otp')
     await tell(inTx, call, 'mfa.enabled')
     return { recoveryCodes }
@@ -183,22 +180,21 @@ export async function challenge(
   return { challengeId: id, methods: methodsOf(factor.remaining), purpose, expiresAt: expiresAt.toISOString() }
 }
 
-/** Whether the code is correct. A correct code is used up. */
-async function accept(inTx: Deps, call: UserCall, factor: store.FactorRow, sealed: Buffer, input: VerifyMfa) {
+/** Whether the code is correct. A correct code is used up. @throws record_tampered */
+async function accept(inTx: Deps, call: UserCall, held: HeldFactor, sealed: Buffer, input: VerifyMfa) {
   const owner = ownerOf(call)
   if (input.recoveryCode !== undefined) {
     const hash = recoveryCodeHash(owner.userId, input.recoveryCode)
-    if (hash === null || !(await store.useRecoveryCode(inTx.db, owner, hash, inTx.now()))) return false
-    await store.recordCorrectCode(inTx.db, owner, null)
-    const recoveryCodesRemaining = await store.countRecoveryCodes(inTx.db, owner)
+    const recoveryCodesRemaining = hash && (await store.useRecoveryCode(inTx.db, held, hash, inTx.now()))
+    if (recoveryCodesRemaining === null) return false
     await tell(inTx, call, 'mfa.recovery_code_used', { recoveryCodesRemaining })
     return true
   }
   const secret = await open(inTx.keys, sealed, secretContext(owner))
-  const step = stepOf(secret, input.code ?? '', inTx.now(), factor.last_step)
+  const step = stepOf(secret, input.code ?? '', inTx.now(), held.factor.last_step)
   secret.fill(0)
   if (step === null) return false
-  await store.recordCorrectCode(inTx.db, owner, step)
+  await store.recordCorrectCode(inTx.db, held, step)
   return true
 }
 
@@ -213,7 +209,7 @@ export async function verify(deps: Deps, call: UserCall, input: VerifyMfa): Prom
     throw invalid('code', 'Send either code or recoveryCode.', 'one_of')
   await limitAccount(deps, `mfa ${call.user.id}`)
   const owner = ownerOf(call)
-  return withFactor(deps, call, async (inTx, factor) => {
+  return withFactor(deps, call, async (inTx, { user, factor }) => {
     const now = inTx.now()
     const asked = isId('chl', challengeId)
       ? await lockMfaChallenge(inTx.db, { ...owner, appId: call.user.appId, id: challengeId })
@@ -223,8 +219,8 @@ export async function verify(deps: Deps, call: UserCall, input: VerifyMfa): Prom
     refuseLocked(inTx, factor)
     if (asked.used_at !== null || asked.expires_at <= now) throw fail('challenge_expired')
     const byRecovery = input.recoveryCode !== undefined
-    if (!(await accept(inTx, call, factor, factor.secret_sealed, input)))
-      throw await countWrong(inTx, call, factor, byRecovery ? 'recoveryCode' : 'code')
+    if (!(await accept(inTx, call, { user, factor }, factor.secret_sealed, input)))
+      throw await countWrong(inTx, call, { user, factor }, byRecovery ? 'recoveryCode' : 'code')
     await endChallenge(inTx.db, owner.tenantId, challengeId, now)
     const noted = await recordVerification(inTx.db, inTx, call.caller, call.user, byRecovery ? 'kba' : 'otp')
     return {
@@ -253,13 +249,12 @@ const NO_FACTOR: MfaStatus = { enabled: false, methods: [], recoveryCodesRemaini
 /** Deletes the factor, its recovery codes and all verifications made with them. @throws mfa_required, mfa_not_enabled */
 export async function disable(deps: Deps, call: UserCall): Promise<MfaStatus> {
   const owner = ownerOf(call)
-  return withFactor(deps, call, async (inTx, factor) => {
+  return withFactor(deps, call, async (inTx, held) => {
     // Before `mfa_required`, because a user without a factor could never verify one.
-    if (factor === undefined || factor.secret_sealed === null) throw fail('mfa_not_enabled')
+    if (held.factor === undefined || held.factor.secret_sealed === null) throw fail('mfa_not_enabled')
     await requireVerification(inTx, call.caller, call.user)
-    await store.deleteFactor(inTx.db, owner)
+    await store.deleteFactor(inTx.db, held)
     await forgetVerifications(inTx.db, owner.tenantId, owner.userId)
-    await setMfaEnabled(inTx.db, owner.tenantId, owner.userId, false)
     await tell(inTx, call, 'mfa.disabled')
     return NO_FACTOR
   })

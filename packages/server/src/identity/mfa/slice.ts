@@ -1,4 +1,5 @@
 import type { Slice } from '../../platform/slice.ts'
+import { FACTOR_RECORD } from './factor-record.ts'
 import { mfaRoutes } from './routes.ts'
 import { MFA_ERRORS } from './service.ts'
 
@@ -6,4 +7,5 @@ import { MFA_ERRORS } from './service.ts'
 export const mfaSlice: Slice = {
   routes: mfaRoutes,
   errors: MFA_ERRORS,
+  records: [FACTOR_RECORD],
 }

@@ -87,7 +87,7 @@ export async function removePasskey(deps: Deps, call: UserCall, id: string): Pro
       userId: user.id,
       credentialId: row.credential_id,
     })
-    await store.deletePasskey(tx, caller.tenantId, row.id)
+    await store.deletePasskey(tx, row)
     await publish(tx, deps, eventOf(row, 'passkey.removed', { passkeyId: row.id, userId: user.id }, call))
     return store.toPasskey(row)
   })

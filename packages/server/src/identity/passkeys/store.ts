@@ -14,10 +14,11 @@ import {
   sealed,
 } from '../../platform/security/records/access.ts'
 import { CHALLENGE_RECORD } from '../../platform/security/records/challenge-record.ts'
-import { recordColumns } from '../../platform/security/records/kind.ts'
+import { type RecordRow, recordColumns } from '../../platform/security/records/kind.ts'
+import { USER_RECORD } from '../../platform/security/records/user-record.ts'
 import type { ExtraWrites } from '../sessions/service.ts'
 import type { User } from '../users/schema.ts'
-import { toUser, type UserRow } from '../users/service.ts'
+import { listCredential, toUser, type UserRow, unlistCredential } from '../users/service.ts'
 import type { Ceremony, StoredCredential } from './ceremony.ts'
 import { PASSKEY_RECORD } from './passkey-record.ts'
 import type { Passkey } from './schema.ts'
@@ -50,8 +51,9 @@ export function toPasskey(row: PasskeyRow): Passkey {
   )
 }
 
-/** Inserts a passkey. @returns false, and writes nothing, if the app already has its credential */
+/** Inserts a passkey. @returns false, and writes no passkey, if the app already has its credential */
 export async function insertPasskey(tx: Db, row: PasskeyRow): Promise<boolean> {
+  await listCredential(tx, row.tenant_id, row.user_id, row.id)
   const written = await tx.run(sql`
     ${insertion('passkeys', await sealed(tx, PASSKEY_RECORD, row))}
     on conflict (tenant_id, app_id, credential_id) do nothing`)
@@ -160,7 +162,11 @@ export function renamePasskey(
 }
 
 /** Deletes a passkey. */
-export async function deletePasskey(tx: Db, tenantId: Id<'ten'>, id: Id<'pky'>): Promise<void> {
+export async function deletePasskey(
+  tx: Db,
+  { tenant_id: tenantId, user_id: userId, id }: Pick<PasskeyRow, 'tenant_id' | 'user_id' | 'id'>,
+): Promise<void> {
+  await unlistCredential(tx, tenantId, userId, id)
   await tx.run(sql`delete from passkeys where tenant_id = ${tenantId} and id = ${id}`)
 }
 
@@ -168,16 +174,21 @@ export async function deletePasskey(tx: Db, tenantId: Id<'ten'>, id: Id<'pky'>):
 const guestEnd = (status: Sql) =>
   sql`case ${status} when 'expired' then to_timestamp(0) when 'active' then g.expires_at end`
 
-/** The user, locked until the transaction ends. Lock order: the user first, then their passkeys. */
-export function lockOwner(
+/** The user, locked until the transaction ends. Lock order: the user first, then their passkeys. @throws record_tampered */
+export async function lockOwner(
   tx: Db,
   tenantId: Id<'ten'>,
   userId: Id<'usr'>,
 ): Promise<{ id: Id<'usr'>; endsAt: Date | null } | undefined> {
-  return tx.one(sql`
-    select u.id, ${guestEnd(sql`case when u.guest_ended then 'expired' else g.status end`)} as "endsAt"
+  const row = await readRecord<UserRow & { ends_at: Date | null }>(
+    tx,
+    USER_RECORD,
+    sql`
+    select u.*, ${guestEnd(sql`case when u.guest_ended then 'expired' else g.status end`)} as ends_at
     from users u left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id
-    where u.tenant_id = ${tenantId} and u.id = ${userId} for no key update of u`)
+    where u.tenant_id = ${tenantId} and u.id = ${userId} for no key update of u`,
+  )
+  return row && { id: row.id, endsAt: row.ends_at }
 }
 
 /** The data that a login challenge stores. */
@@ -223,6 +234,7 @@ export async function findLogin(
   now: Date,
   of: { tenantId: Id<'ten'>; appId: Id<'app'> | null; id: Id<'chl'>; credentialId: Buffer },
 ): Promise<LoginAttempt | undefined> {
+  const readAt = performance.now()
   const row = await readJoined<AttemptRow>(
     db,
     [CHALLENGE_RECORD, PASSKEY_RECORD],
@@ -239,7 +251,12 @@ export async function findLogin(
     where c.tenant_id = ${of.tenantId} and c.id = ${of.id} and c.kind = 'passkey_login'
       and (${of.appId}::text is null or c.app_id = ${of.appId})`,
   )
-  return row && { ...row, passkey: row.passkeyId === null ? null : { ...row, user: toUser(row) } }
+  if (row === undefined) return undefined
+  if (row.passkeyId === null) return { ...row, passkey: null }
+  const owner = row as object as RecordRow
+  await db.records.check(USER_RECORD, [owner], readAt, !db.inTransaction)
+  await db.records.requireListed(USER_RECORD, owner, 'credentials', row.passkeyId)
+  return { ...row, passkey: { ...row, user: toUser(row) } }
 }
 
 /**

@@ -25,3 +25,13 @@ export const USER_SESSION_RECORD = defineRecord({
     address: 'shown only',
   },
 })
+
+/** The MAC of a step-up that a secret key made for a user: when that was. */
+export const SERVER_VERIFICATION_RECORD = defineRecord({
+  name: 'server_verification',
+  table: 'server_verifications',
+  key: ['key_id', 'user_id'],
+  versioned: false,
+  columns: { mfa_at: 'time' },
+  notAuthority: {},
+})

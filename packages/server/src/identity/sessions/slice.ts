@@ -4,12 +4,12 @@ import { deleteOldRevocations } from '../../platform/security/revocations.ts'
 import type { Slice } from '../../platform/slice.ts'
 import { jwksRoute, sessionRoutes } from './routes.ts'
 import { deleteOldSessions } from './service.ts'
-import { USER_SESSION_RECORD } from './session-record.ts'
+import { SERVER_VERIFICATION_RECORD, USER_SESSION_RECORD } from './session-record.ts'
 
 /** Sessions of signed-in users and their tokens. */
 export const sessionSlice: Slice = {
   routes: sessionRoutes,
   plainRoutes: [jwksRoute],
-  records: [USER_SESSION_RECORD, SIGNING_KEY_RECORD],
+  records: [USER_SESSION_RECORD, SERVER_VERIFICATION_RECORD, SIGNING_KEY_RECORD],
   tasks: () => [hourly(deleteOldSessions), hourly(deleteOldRevocations)],
 }

@@ -1,6 +1,6 @@
 import { type Db, type Sql, sql } from '../../platform/db/db.ts'
 import { type AppScope, inScope, readRecordPage } from '../../platform/db/page.ts'
-import { wire } from '../../platform/db/rows.ts'
+import { insertion, wire } from '../../platform/db/rows.ts'
 import { eventWritesIf, type StoredEvent } from '../../platform/events/events.ts'
 import type { CurrentUser, Page } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
@@ -11,7 +11,7 @@ import { APP_RECORD } from '../../platform/security/records/app-record.ts'
 import { recordColumns } from '../../platform/security/records/kind.ts'
 import { USER_RECORD } from '../../platform/security/records/user-record.ts'
 import type { ListSessions, Session } from './schema.ts'
-import { USER_SESSION_RECORD } from './session-record.ts'
+import { SERVER_VERIFICATION_RECORD, USER_SESSION_RECORD } from './session-record.ts'
 
 /** A row of the table `sessions`. */
 export interface SessionRow extends Sealed {
@@ -166,11 +166,11 @@ export function classifyRefresh(
   appId: Id<'app'> | null,
   now: Date,
 ): Promise<ClassifiedRow | undefined> {
-  return readRecord<ClassifiedRow>(
+  return readJoined<ClassifiedRow>(
     tx,
-    USER_SESSION_RECORD,
+    [USER_SESSION_RECORD, USER_RECORD],
     sql`
-    select s.*, u.status as user_status, (a.sessions->>'accessTokenSeconds')::int as access_seconds,
+    select s.*, ${recordColumns(USER_SESSION_RECORD, 's')}, ${recordColumns(USER_RECORD, 'u')}, u.status as user_status, (a.sessions->>'accessTokenSeconds')::int as access_seconds,
       ${guestOver(now)} as guest_over
     from sessions s join users u on u.tenant_id = s.tenant_id and u.id = s.user_id
     join apps a on a.tenant_id = s.tenant_id and a.id = s.app_id
@@ -282,12 +282,12 @@ export function findStepUp(
 ): Promise<StepUpRow | undefined> {
   return readJoined<StepUpRow>(
     db,
-    [USER_RECORD, USER_SESSION_RECORD, APP_RECORD],
+    [USER_RECORD, USER_SESSION_RECORD, APP_RECORD, SERVER_VERIFICATION_RECORD],
     sql`
     select u.mfa_enabled, ${recordColumns(USER_SESSION_RECORD, 's')}, ${recordColumns(APP_RECORD, 'a')},
-      ${recordColumns(USER_RECORD, 'u')}, a.mfa->>'policy' as policy, (a.mfa->>'enforceForServer')::boolean as enforce_for_server,
+      ${recordColumns(USER_RECORD, 'u')}, ${recordColumns(SERVER_VERIFICATION_RECORD, 'v')}, a.mfa->>'policy' as policy, (a.mfa->>'enforceForServer')::boolean as enforce_for_server,
       greatest(s.signed_in_at, s.passkey_at) as signed_in_at, s.issuer_mfa_at,
-      coalesce(s.weak, false) and s.mfa_at is null and s.passkey_at is null and (u.mfa_enabled or exists (
+      coalesce(s.weak, false) and s.mfa_at is null and s.passkey_at is null and (u.mfa_enabled or strpos(u.credentials, 'pky_') > 0 or exists (
         select from passkeys p where p.tenant_id = u.tenant_id and p.user_id = u.id)) as unproven,
       case when ${by.sessionId}::text is null then v.mfa_at else s.mfa_at end as mfa_at
     from users u join apps a on a.tenant_id = u.tenant_id and a.id = u.app_id
@@ -359,9 +359,11 @@ export async function recordServerVerification(
   userId: Id<'usr'>,
   now: Date,
 ): Promise<void> {
+  const made = { tenant_id: tenantId, key_id: keyId, user_id: userId, mfa_at: now, mac: null }
+  const row = await sealed(tx, SERVER_VERIFICATION_RECORD, made)
   await tx.run(sql`
-    insert into server_verifications (tenant_id, key_id, user_id, mfa_at) values (${tenantId}, ${keyId}, ${userId}, ${now})
-    on conflict (tenant_id, key_id, user_id) do update set mfa_at = excluded.mfa_at`)
+    ${insertion('server_verifications', row)}
+    on conflict (tenant_id, key_id, user_id) do update set mfa_at = excluded.mfa_at, mac = excluded.mac`)
 }
 
 /** Deletes all verifications of a user whose second factor was deleted. */

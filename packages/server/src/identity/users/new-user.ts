@@ -53,6 +53,8 @@ export function newUserRow({ tenantId, namespace, now }: NewUserPlace, input: Ne
     mfa_enabled: false,
     guest: false,
     guest_ended: false,
+    credentials: '',
+    factor_version: 0,
     metadata: mergeMetadata({}, input.metadata),
     search_text: '',
     created_event_id: null,

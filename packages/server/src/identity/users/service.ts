@@ -19,7 +19,17 @@ import * as store from './store.ts'
 export { type Email, parseEmail } from './email.ts'
 export { deleteUser } from './erasure.ts'
 export { confirmEmail, releaseEmail } from './own-email.ts'
-export { type LockedUser, setMfaEnabled, toUser, type UserRow, userSeen } from './store.ts'
+export {
+  findAnyUser,
+  type LockedUser,
+  listCredential,
+  lockAccount,
+  setSecondFactor,
+  toUser,
+  type UserRow,
+  unlistCredential,
+  userSeen,
+} from './store.ts'
 
 /** Unique constraints, and the field of each. */
 const UNIQUE_FIELDS: Record<string, string> = { users_email: 'email', users_external_id: 'externalId' }

@@ -6,6 +6,7 @@ import { eventsWritesIf, eventWrites, type StoredEvent } from '../../platform/ev
 import type { Id } from '../../platform/ids.ts'
 import { guestOver } from '../../platform/security/current-user.ts'
 import { readRecord, readToEnd, resealed, sealed, type Versioned } from '../../platform/security/records/access.ts'
+import { type IdList, listWith, listWithout } from '../../platform/security/records/id-list.ts'
 import type { RecordRow } from '../../platform/security/records/kind.ts'
 import { USER_RECORD } from '../../platform/security/records/user-record.ts'
 import type { User } from './schema.ts'
@@ -26,6 +27,10 @@ export interface UserRow extends Versioned {
   mfa_enabled: boolean
   guest: boolean
   guest_ended: boolean
+  /** The ids of the user's passkeys and identities; null in a row from before this list. */
+  credentials: IdList | null
+  /** The version of the second factor's row that counts; null in a row from before it. */
+  factor_version: number | null
   metadata: Record<string, string>
   search_text: string
   /** The id of its `user.created`. Null for guests, and for users that were imported without events. */
@@ -97,9 +102,10 @@ export async function insertUsers(
   const added = await tx.query<{ id: Id<'usr'> }>(sql`
     with added as (
       insert into users (tenant_id, app_id, id, email, email_key, email_verified, name, external_id, party_id, metadata, search_text,
-        created_event_id, created_at, updated_at, mac)
+        created_event_id, created_at, updated_at, credentials, factor_version, mac)
       select ${first.tenant_id}, ${first.app_id}, g.id, g.email, g.email_key, g.email_verified, g.name, g.external_id, g.party_id,
-        g.metadata::jsonb, g.search_text, g.created_event_id, g.created_at, g.updated_at, g.mac
+        g.metadata::jsonb, g.search_text, g.created_event_id, g.created_at, g.updated_at,
+        ${first.credentials}, ${first.factor_version}::integer, g.mac
       from ${given(rows)} on conflict do nothing returning id, created_event_id),
     ${countWrite(first, sql`(select count(*) from added)`)},
     ${told}
@@ -145,20 +151,32 @@ export interface LockedUser {
   ended: boolean
 }
 
-/** Locks a user or guest until the transaction ends. The result includes changes that it waited for. */
-export function lockUserWithStatus(
+/** Locks a user or guest until the transaction ends. The result includes changes that it waited for. @throws record_tampered */
+export async function lockUserWithStatus(
   tx: Db,
   now: Date,
   tenantId: Id<'ten'>,
   id: Id<'usr'>,
 ): Promise<LockedUser | undefined> {
   // After a wait, only `u` is read again. A guest's conversion and end are also written to `u`, so an old `g` does no harm.
-  return tx.one<LockedUser>(sql`
-    select u.app_id as "appId", u.party_id as "partyId", u.status = 'suspended' as suspended,
-      u.guest and (u.guest_ended or ${guestOver(now)}) as ended
-    from users u left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id
-    where u.tenant_id = ${tenantId} and u.id = ${id} for no key update of u`)
+  const row = await readRecord<UserRow & { over: boolean }>(
+    tx,
+    USER_RECORD,
+    sql`
+    select u.*, ${guestOver(now)} as over from users u
+    left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id
+    where u.tenant_id = ${tenantId} and u.id = ${id} for no key update of u`,
+  )
+  return (
+    row && {
+      appId: row.app_id,
+      partyId: row.party_id,
+      suspended: row.status === 'suspended',
+      ended: row.guest && (row.guest_ended || row.over),
+    }
+  )
 }
+
 /** Stores who can move the user's assets, and moves the user, unless a guest, to the other count. */
 export async function setTrustLevel(
   tx: Db,
@@ -192,6 +210,8 @@ const NOBODY = {
   guest: false,
   guest_ended: false,
   mfa_enabled: false,
+  credentials: '',
+  factor_version: 0,
   version: 0,
 }
 
@@ -220,13 +240,44 @@ export async function endGuest(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Prom
   noteVersion(tx, row)
 }
 
-/** Stores whether the user has a second factor. */
-export async function setMfaEnabled(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>, enabled: boolean): Promise<void> {
+/** The user or guest, locked until the transaction ends, verified. @throws record_tampered */
+export function lockAccount(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<UserRow | undefined> {
+  return readRecord<UserRow>(tx, USER_RECORD, sql`${selectAny(tenantId, id)} for no key update`)
+}
+
+/** Stores whether the user has a second factor, and which version of its row counts, in the transaction that holds the user. */
+export async function setSecondFactor(
+  tx: Db,
+  before: UserRow,
+  { enabled, version }: { enabled: boolean; version: number },
+): Promise<UserRow> {
+  const row = await resealed(tx, USER_RECORD, { ...before, mfa_enabled: enabled, factor_version: version })
+  await tx.run(update('users', row, 'mfa_enabled factor_version version mac'))
+  noteVersion(tx, row)
+  return row
+}
+
+async function setCredentials(
+  tx: Db,
+  tenantId: Id<'ten'>,
+  id: Id<'usr'>,
+  change: (list: IdList | null) => IdList | null,
+): Promise<void> {
   const before = await lockAnyUser(tx, tenantId, id)
   if (before === undefined) return
-  const row = await resealed(tx, USER_RECORD, { ...before, mfa_enabled: enabled })
-  await tx.run(update('users', row, 'mfa_enabled version mac'))
+  const row = await resealed(tx, USER_RECORD, { ...before, credentials: change(before.credentials) })
+  await tx.run(update('users', row, 'credentials version mac'))
   noteVersion(tx, row)
+}
+
+/** Lists a new passkey or identity in the user's record. Call it in the transaction that writes the row, before that. */
+export function listCredential(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>, credential: string): Promise<void> {
+  return setCredentials(tx, tenantId, id, (list) => listWith(list, credential))
+}
+
+/** Takes a passkey or identity off the list: it never signs in again. Call it in the transaction that deletes the row, before that. */
+export function unlistCredential(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>, credential: string): Promise<void> {
+  return setCredentials(tx, tenantId, id, (list) => listWithout(list, new Set([credential])))
 }
 
 const select = (scope: AppScope, id: Id<'usr'>) =>

@@ -5,6 +5,9 @@ import type { Caller, CurrentUser, Delegate, UserUse } from '../http/route.ts'
 import { isId } from '../ids.ts'
 import { type AccessClaims, verifyAccessToken } from './access-token.ts'
 import { allows, delegateTokenHash } from './api-key.ts'
+import { readJoined } from './records/access.ts'
+import { recordColumns } from './records/kind.ts'
+import { USER_RECORD } from './records/user-record.ts'
 
 /** The headers that say which user a call acts for. */
 export interface UserHeaders {
@@ -19,11 +22,15 @@ export function guestOver(now: Date): Sql {
 
 /** Checks a session that may have ended. @returns whether its guest has ended @throws session_revoked, user_suspended */
 async function isOver(deps: Deps, claims: AccessClaims): Promise<boolean> {
-  const row = await deps.db.one<{ revoked: boolean; status: string; guestOver: boolean }>(sql`
-    select s.revoked_at is not null as revoked, u.status, ${guestOver(deps.now())} as "guestOver"
+  const row = await readJoined<{ revoked: boolean; status: string; guestOver: boolean }>(
+    deps.db,
+    [USER_RECORD],
+    sql`
+    select s.revoked_at is not null as revoked, u.status, ${guestOver(deps.now())} as "guestOver", ${recordColumns(USER_RECORD, 'u')}
     from sessions s join users u on u.tenant_id = s.tenant_id and u.id = s.user_id
     left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id
-    where s.tenant_id = ${claims.tenantId} and s.id = ${claims.sessionId}`)
+    where s.tenant_id = ${claims.tenantId} and s.id = ${claims.sessionId}`,
+  )
   if (row === undefined) throw fail('session_revoked')
   if (row.status === 'suspended') throw fail('user_suspended')
   if (row.guestOver) return true
@@ -49,15 +56,18 @@ async function byToken(deps: Deps, caller: Caller, token: string): Promise<Curre
 
 async function byId(deps: Deps, caller: Caller, id: string): Promise<CurrentUser> {
   const row = isId('usr', id)
-    ? await deps.db.one<CurrentUser & { status: string }>(sql`
-        select u.id, u.app_id as "appId", null as "sessionId", u.status, ${guestOver(deps.now())} as ended
+    ? await readJoined<CurrentUser & { status: string }>(
+        deps.db,
+        [USER_RECORD],
+        sql`
+        select u.id, u.app_id as "appId", null as "sessionId", u.status, ${guestOver(deps.now())} as ended, ${recordColumns(USER_RECORD, 'u')}
         from users u left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id
-        where u.tenant_id = ${caller.tenantId} and u.id = ${id} and (${caller.appId}::text is null or u.app_id = ${caller.appId})`)
+        where u.tenant_id = ${caller.tenantId} and u.id = ${id} and (${caller.appId}::text is null or u.app_id = ${caller.appId})`,
+      )
     : undefined
   if (row === undefined) throw notFoundField('x-user-id')
-  const { status, ...user } = row
-  if (status === 'suspended') throw fail('user_suspended')
-  return user
+  if (row.status === 'suspended') throw fail('user_suspended')
+  return { id: row.id, appId: row.appId, sessionId: null, ended: row.ended }
 }
 
 function bearerOf(authorization: string): string {

@@ -9,8 +9,18 @@ export interface RecordKeeper {
    * @throws record_tampered, after it was reported
    */
   check(kind: RecordKind, rows: readonly RecordRow[], readAt: number, isCommitted: boolean): Promise<void>
-  /** The same answer without a refusal, for acts that end something. A row that does not verify is reported. */
-  verifies(kind: RecordKind, row: RecordRow): Promise<boolean>
+  /**
+   * The same answer without a refusal, for acts that end something. A row that does not verify is reported.
+   * @param beside what is wrong with the row beside its MAC, if anything
+   */
+  verifies(kind: RecordKind, row: RecordRow, beside?: string): Promise<boolean>
+  /**
+   * Requires that a record's list of ids has an id: that another row, which verifies, has not come back after it was removed. Counts
+   * from the moment records without a MAC are refused. @throws record_tampered
+   */
+  requireListed(kind: RecordKind, row: RecordRow, list: string, id: string): Promise<void>
+  /** Whether a row without a MAC is refused, and one whose lists do not hold. */
+  isEnforced(): Promise<boolean>
   /** What `mac` of a row is to be; null where rows like it carry none. */
   mac(kind: RecordKind, row: RecordRow): Promise<Buffer | null>
   /** Notes that a row's version was committed: from now on an older one of it does not verify. */
@@ -38,6 +48,8 @@ function none(): never {
 export const NO_RECORDS: RecordKeeper = {
   check: none,
   verifies: none,
+  requireListed: none,
+  isEnforced: none,
   mac: none,
   committed: none,
   refuse: none,

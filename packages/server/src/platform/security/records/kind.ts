@@ -21,6 +21,11 @@ interface Declaration {
   columns: Readonly<Record<string, ColumnType>>
   /** Every other column, and why nobody gains anything by changing it. */
   notAuthority: Readonly<Record<string, string>>
+  /**
+   * Columns that say which rows of other tables belong to the record, by name: what such a column has to be now, as SQL over the
+   * table's own name, and when what it says is true, where equality would ask too much. In a row from before such columns it is null.
+   */
+  sets?: Readonly<Record<string, { now: string; type: 'text' | 'bytea' | 'integer'; holds?: string }>>
   /** Which rows carry a MAC, where not all do: a condition of SQL, and the same in code. */
   only?: { rows: string; holds(row: RecordRow): boolean }
 }

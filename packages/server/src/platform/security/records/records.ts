@@ -8,6 +8,7 @@ import type { Logger } from '../../observability/log.ts'
 import type { Metrics } from '../../observability/metrics.ts'
 import { equalSecrets, hmacSha256Bytes } from '../crypto.ts'
 import type { KeyProvider } from '../key-provider.ts'
+import { isListed } from './id-list.ts'
 import type { RecordKeeper } from './keeper.ts'
 import type { RecordKind, RecordRow } from './kind.ts'
 import { createRecordKeys, INSTALLATION, RecordKeyError } from './record-keys.ts'
@@ -148,11 +149,18 @@ export function createRecordKeeper(options: KeeperOptions): RecordKeeper {
         if (isCommitted) versions.note(kind, row)
       }
     },
-    async verifies(kind, row) {
-      const fault = await faultOf(kind, row)
+    async verifies(kind, row, beside) {
+      const fault = (await faultOf(kind, row)) ?? beside ?? null
       if (fault !== null) report(kind.name, row, idOf(kind, row), fault)
       return fault === null
     },
+    async requireListed(kind, row, list, id) {
+      const ids = row[list] as string | null
+      if (ids !== null && isListed(ids, id)) return
+      // A process of an earlier release may have added the id, and keeps no lists.
+      if (await options.isEnforced()) refuse(kind, row, `its ${list} lack ${id}`)
+    },
+    isEnforced: options.isEnforced,
     async mac(kind, row) {
       return kind.only?.holds(row) === false ? null : macOf(await keyOf(row), kind, row)
     },

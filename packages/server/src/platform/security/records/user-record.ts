@@ -1,8 +1,20 @@
 import { defineRecord } from './kind.ts'
 
+/** The ids of a user's passkeys and identities, in order. */
+const CREDENTIALS = `(
+  select coalesce(string_agg(c.id, ' ' order by c.id), '') from (
+    select id from passkeys p where p.tenant_id = users.tenant_id and p.user_id = users.id
+    union all select id from identities i where i.tenant_id = users.tenant_id and i.user_id = users.id) c)`
+
+/** What the user's row of second factors says. */
+const factor = (column: string) =>
+  `select ${column} from mfa_factors f where f.tenant_id = users.tenant_id and f.user_id = users.id`
+
+const FACTOR_VERSION = `coalesce((${factor('version')}), users.factor_version, 0)`
+
 /**
- * The MAC of a user: by which address they sign in, whether they may, and whether they have a second factor. Declared here,
- * because statements of several slices read it beside what it decides on.
+ * The MAC of a user: by which address they sign in, whether they may, what they sign in with, and whether they have a second
+ * factor. Declared here, because statements of several slices read it beside what it decides on.
  */
 export const USER_RECORD = defineRecord({
   name: 'user',
@@ -20,6 +32,16 @@ export const USER_RECORD = defineRecord({
     guest: 'boolean',
     guest_ended: 'boolean',
     mfa_enabled: 'boolean',
+    credentials: 'text',
+    factor_version: 'integer',
+  },
+  sets: {
+    credentials: { now: CREDENTIALS, type: 'text' },
+    factor_version: {
+      now: FACTOR_VERSION,
+      type: 'integer',
+      holds: `users.factor_version = ${FACTOR_VERSION} and users.mfa_enabled = exists (${factor('1')} and f.secret_sealed is not null)`,
+    },
   },
   notAuthority: {
     name: 'shown only',

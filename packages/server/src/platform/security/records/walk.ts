@@ -27,6 +27,37 @@ const keyOf = (kind: RecordKind) => (kind.owner === undefined ? ['tenant_id', ..
 /** Whether no row of a kind can be a tenant's. */
 const isForeign = (kind: RecordKind, tenantId: string | null) => tenantId !== null && kind.owner === 'none'
 
+const holds = (list: string, set: { now: string; holds?: string }) => set.holds ?? `${list} = ${set.now}`
+
+/** Columns of the select list that say what a kind's lists have to be now, and whether they hold. */
+function listColumns(kind: RecordKind): string {
+  return Object.entries(kind.sets ?? {})
+    .map(([list, set]) => `, ${set.now} as now__${list}, (${holds(list, set)}) as holds__${list}`)
+    .join('')
+}
+
+/** A row with its lists as they have to be, if it has any. */
+export function withLists(kind: RecordKind, row: RecordRow): RecordRow {
+  const lists = Object.keys(kind.sets ?? {}).map((list) => [list, row[`now__${list}`]])
+  return { ...row, ...Object.fromEntries(lists) }
+}
+
+/** The statement's columns that `withLists` and a check need. */
+export const walkColumns = (kind: RecordKind): string => `${kind.read.join(', ')}${listColumns(kind)}`
+
+/** Which rows have no MAC, or a list that does not hold. */
+const missing = (kind: RecordKind) =>
+  ['mac is null', ...Object.entries(kind.sets ?? {}).map(([list, set]) => `(${holds(list, set)}) is not true`)].join(
+    ' or ',
+  )
+
+/** What is wrong with a row's lists. They count once records without a MAC are refused. */
+function listFault(kind: RecordKind, row: RecordRow, enforced: boolean): string | undefined {
+  if (!enforced) return undefined
+  const wrong = Object.keys(kind.sets ?? {}).find((list) => row[`holds__${list}`] !== true)
+  return wrong && `its ${wrong} are others`
+}
+
 /** Walks through a kind's rows in the primary key's order, a bounded portion at a time. */
 async function* portions(
   db: Db,
@@ -48,9 +79,11 @@ async function* portions(
       ...(tenantId === null ? [] : ['tenant_id = $1']),
       ...(after === null ? [] : [`(${names}) > (${place})`]),
     ].join(' and ')
-    const columns = [...new Set(kind.read)].join(', ')
     const rows: RecordRow[] = await db.query<RecordRow>(
-      composed(`select ${columns} from ${kind.table} where ${where} order by ${names} limit ${PORTION}`, values),
+      composed(
+        `select ${walkColumns(kind)} from ${kind.table} where ${where} order by ${names} limit ${PORTION}`,
+        values,
+      ),
     )
     yield rows
     if (rows.length < PORTION) return
@@ -80,44 +113,61 @@ export async function* verifyRecords(
 ): AsyncGenerator<{ seen: number; bad: BadRecord[] }> {
   for await (const rows of portions(db, kind, scope, condition)) {
     const bad: BadRecord[] = []
+    const enforced = await db.records.isEnforced()
     for (const row of rows)
-      if (!(await db.records.verifies(kind, row)))
+      if (!(await db.records.verifies(kind, row, listFault(kind, row, enforced))))
         bad.push({ kind: kind.name, tenantId: (row.tenant_id as string | undefined) ?? null, id: idOf(kind, row) })
     yield { seen: rows.length, bad }
   }
 }
 
-const TYPES: Record<string, string> = { tenant_id: 'text', id: 'text', hash: 'bytea' }
+/** How many records of a kind have no MAC, or a list that does not hold. */
+export const countMissing = (db: Db, kind: RecordKind): Promise<number> => countRecords(db, kind, null, missing(kind))
 
-/** Writes MACs to rows that are still as they were read. @returns how many */
+const TYPES: Record<string, string> = { hash: 'bytea', mac: 'bytea', was: 'bytea', version: 'integer' }
+
+/** Writes MACs and lists to rows that are still as they were read. @returns how many */
 function writeMacs(
   db: Db,
   kind: RecordKind,
   rows: readonly RecordRow[],
   macs: readonly (Buffer | null)[],
 ): Promise<number> {
-  const key = keyOf(kind)
-  const columns = [...key.map((name) => ({ name, type: TYPES[name] ?? 'text' })), { name: 'mac', type: 'bytea' }]
-  const versioned = kind.versioned ? [{ name: 'version', type: 'integer' }] : []
-  const all = [...columns, ...versioned]
-  const values = all.map(({ name }) => (name === 'mac' ? macs : rows.map((row) => row[name])))
-  const from = all.map(({ type }, at) => `$${at + 1}::${type}[]`).join(', ')
-  const same = [...key, ...versioned.map(({ name }) => name)].map((name) => `t.${name} = x.${name}`).join(' and ')
+  const key = [...keyOf(kind), ...(kind.versioned ? ['version'] : [])]
+  const written = ['mac', ...Object.keys(kind.sets ?? {})]
+  const names = [...key, ...written, 'was']
+  const given: Record<string, (row: RecordRow, at: number) => unknown> = {
+    mac: (_, at) => macs[at],
+    was: (row) => row.mac,
+  }
+  const values = names.map((name) => rows.map((row, at) => given[name]?.(row, at) ?? row[name] ?? null))
+  const typeOf = (name: string) => kind.sets?.[name]?.type ?? TYPES[name] ?? 'text'
+  const from = names.map((name, at) => `$${at + 1}::${typeOf(name)}[]`).join(', ')
+  const { table } = kind
+  const same = [
+    `${table}.mac is not distinct from x.was`,
+    ...key.map((name) => `${table}.${name} = x.${name}`),
+    ...Object.entries(kind.sets ?? {}).map(([list, { now }]) => `x.${list} = ${now}`),
+  ]
+  const set = written.map((name) => `${name} = x.${name}`).join(', ')
   return db.run(
     composed(
-      `update ${kind.table} t set mac = x.mac from unnest(${from}) x (${all.map(({ name }) => name).join(', ')})
-      where t.mac is null and ${same}`,
+      `update ${table} set ${set} from unnest(${from}) x (${names.join(', ')}) where ${same.join(' and ')}`,
       values,
     ),
   )
 }
 
 /**
- * Gives records their MACs that have none: those of a release before MACs, and imported ones. Beside everything that reads
- * and writes: a row that is changed meanwhile is left for the next round. Yields how many got one.
+ * Gives records their MACs and lists that have none, or old ones: those of a release before them, and imported ones. Beside everything that
+ * reads and writes: a row that is changed meanwhile is left for the next round. Yields how many got one.
  */
 export async function* macMissing(db: Db, kind: RecordKind, scope: WalkScope): AsyncGenerator<number> {
-  for await (const rows of portions(db, kind, scope, 'mac is null')) {
+  for await (const found of portions(db, kind, scope, missing(kind))) {
+    const rows: RecordRow[] = []
+    // What has a MAC and an old list gets another MAC only if it verifies.
+    for (const row of found)
+      if (row.mac === null || (await db.records.verifies(kind, row))) rows.push(withLists(kind, row))
     if (rows.length === 0) continue
     const macs = await Promise.all(rows.map((row) => db.records.mac(kind, row)))
     yield await writeMacs(db, kind, rows, macs)

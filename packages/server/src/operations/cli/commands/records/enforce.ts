@@ -1,6 +1,7 @@
 import type { Deps } from '../../../../platform/deps.ts'
 import {
   type BadRecord,
+  countMissing,
   countRecords,
   macMissing,
   verifyRecords,
@@ -55,9 +56,9 @@ async function requireVerified({ deps, scope, progress }: Run): Promise<void> {
     )
 }
 
-async function countMissing({ db, recordKinds }: Deps): Promise<number> {
+async function countAllMissing({ db, recordKinds }: Deps): Promise<number> {
   let missing = 0
-  for (const kind of recordKinds) missing += await countRecords(db, kind, null, 'mac is null')
+  for (const kind of recordKinds) missing += await countMissing(db, kind)
   return missing
 }
 
@@ -65,7 +66,7 @@ async function countMissing({ db, recordKinds }: Deps): Promise<number> {
 async function sealAll({ deps, scope, progress }: Run): Promise<number> {
   let sealed = 0
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
-    const missing = await countMissing(deps)
+    const missing = await countAllMissing(deps)
     if (missing === 0) return sealed
     progress.begin('Sealing records', missing)
     for (const kind of deps.recordKinds)
@@ -112,7 +113,7 @@ export function enforceRecords(
     const wasEnforced = await enforcement.isEnforced()
     await requireVerified(run)
     if (wasEnforced && !acceptMissing) {
-      const missing = await countMissing(deps)
+      const missing = await countAllMissing(deps)
       if (missing > 0)
         throw new CommandError(
           `${missing} records have no MAC, and such records are refused already. If you know why they have none, for example after restoring an old backup, run: halfkey records enforce --accept-missing`,
