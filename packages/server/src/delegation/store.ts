@@ -8,6 +8,7 @@ import type { Id } from '../platform/ids.ts'
 import { guestOver } from '../platform/security/current-user.ts'
 import { readRecord, readToEnd, resealed, sealed, type Versioned } from '../platform/security/records/access.ts'
 import { type RecordRow, recordColumns, recordIn } from '../platform/security/records/kind.ts'
+import { USER_RECORD } from '../platform/security/records/user-record.ts'
 import { WALLET_RECORD } from '../wallets/wallets/service.ts'
 import type { Policy } from './policy/policy-schema.ts'
 import type { Spent } from './policy/spend.ts'
@@ -56,6 +57,8 @@ export interface LiveRow extends SessionRow {
   guest_over: boolean
   /** The wallet's MAC: what was decided on one state of the wallet is not written on another. */
   wallet__mac: Buffer | null
+  /** The user's, in the same way. */
+  user__mac: Buffer | null
 }
 
 /**
@@ -81,7 +84,17 @@ export function findSession(db: Db, reach: AppScope, id: string): Promise<Sessio
   )
 }
 
-/** The same to end it, locked until the transaction ends. It may have been changed by somebody else: see `readToEnd`. */
+/** The same to end it. It may have been changed by somebody else: see `readToEnd`. */
+export async function findSessionToEnd(db: Db, reach: AppScope, id: string): Promise<SessionRow | undefined> {
+  const [row] = await readToEnd<SessionRow>(
+    db,
+    SESSION_RECORD,
+    sql`select s.* from delegated_sessions s where ${withinReach(reach, id)}`,
+  )
+  return row
+}
+
+/** The same, locked until the transaction ends, after its wallet. */
 export async function lockSessionToEnd(tx: Db, reach: AppScope, id: string): Promise<SessionRow | undefined> {
   const [row] = await readToEnd<SessionRow>(
     tx,
@@ -96,10 +109,11 @@ export async function lockSessionToEnd(tx: Db, reach: AppScope, id: string): Pro
  * users of a tenant that it believes to be small. `held` is how user and wallet are locked, `by` how the session is.
  */
 const live = (now: Date, reach: AppScope, which: Sql, held: Sql, by: Sql): Sql => sql`
-  select s.*, w.*, u.user_status, coalesce(g.over, false) as guest_over
+  select s.*, w.*, u.*, coalesce(g.over, false) as guest_over
   from delegated_sessions s
   cross join lateral (
-    select u.status as user_status, u.guest from users u where u.tenant_id = ${reach.tenantId} and u.id = s.user_id ${held}) u
+    select u.status as user_status, u.guest, ${recordColumns(USER_RECORD, 'u')}
+    from users u where u.tenant_id = ${reach.tenantId} and u.id = s.user_id ${held}) u
   cross join lateral (
     select w.party_id, w.ledger, w.custody, w.public_key, w.generation, w.status as wallet_status, w.frozen_at is not null as frozen,
       ${recordColumns(WALLET_RECORD, 'w')}
@@ -109,14 +123,16 @@ const live = (now: Date, reach: AppScope, which: Sql, held: Sql, by: Sql): Sql =
     where u.guest and g.tenant_id = ${reach.tenantId} and g.user_id = s.user_id offset 0) g on true
   where ${which} ${by}`
 
-/** The row of a session with its wallet, both verified. @throws record_tampered */
+/** The row of a session with its wallet and user, all verified. @throws record_tampered */
 async function readLive<Row extends LiveRow>(db: Db, statement: Sql): Promise<Row | undefined> {
   const readAt = performance.now()
   const row = await db.one<Row>(statement)
   if (row === undefined) return undefined
-  const wallet = recordIn(WALLET_RECORD, row) as RecordRow
   await db.records.check(SESSION_RECORD, [row as object as RecordRow], readAt, !db.inTransaction)
-  await db.records.check(WALLET_RECORD, [wallet], readAt, !db.inTransaction)
+  for (const kind of [WALLET_RECORD, USER_RECORD])
+    await db.records.check(kind, [recordIn(kind, row) as RecordRow], readAt, !db.inTransaction)
+  if (row.status === 'active')
+    await db.records.requireListed(WALLET_RECORD, recordIn(WALLET_RECORD, row) as RecordRow, 'sessions', row.id)
   return row
 }
 
@@ -236,7 +252,8 @@ export async function writeUse(db: Db, use: Use): Promise<boolean> {
       where version = ${before.version} and status = 'active' and expires_at > ${now} and user_status = 'active'
         and not guest_over and not frozen and wallet_status = 'ready'
         and generation is not distinct from ${before.generation}::integer
-        and mac is not distinct from ${before.mac}::bytea and wallet__mac is not distinct from ${before.wallet__mac}::bytea),
+        and mac is not distinct from ${before.mac}::bytea and user__mac is not distinct from ${before.user__mac}::bytea
+        and wallet__mac is not distinct from ${before.wallet__mac}::bytea),
     ${ledger ?? sql`applied as (select true from held)`},
     ${transaction(happened)},
     ${eventsWritesIf(events, happened)},
@@ -275,12 +292,15 @@ export async function countWrongSignature(tx: Db, before: SessionRow): Promise<S
   return row
 }
 
-/** How many sessions of a wallet are active; stops counting at `limit`. */
-export function countActive(db: Db, tenantId: Id<'ten'>, walletId: string, now: Date, limit: number): Promise<number> {
-  return db.count(sql`
-    select count(*) as n from (
-      select from delegated_sessions
-      where tenant_id = ${tenantId} and wallet_id = ${walletId} and status = 'active' and expires_at > ${now} limit ${limit}) s`)
+/** A wallet's sessions that are active, and when they end: those that are not swept, too. */
+export function activeSessions(
+  tx: Db,
+  tenantId: Id<'ten'>,
+  walletId: Id<'wal'>,
+): Promise<{ id: Id<'dse'>; expires_at: Date }[]> {
+  return tx.query(sql`
+    select id, expires_at from delegated_sessions
+    where tenant_id = ${tenantId} and wallet_id = ${walletId} and status = 'active'`)
 }
 
 /** What sessions to list. Undefined matches everything. */

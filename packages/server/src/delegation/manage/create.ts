@@ -1,10 +1,12 @@
 import { requireStepUp } from '../../identity/sessions/service.ts'
+import { lockOutActs } from '../../platform/concurrency/user-lock.ts'
+import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { notFoundField } from '../../platform/http/errors.ts'
-import type { UserCall } from '../../platform/http/route.ts'
+import type { Call, UserCall } from '../../platform/http/route.ts'
 import { newId } from '../../platform/ids.ts'
 import { newDelegateToken } from '../../platform/security/api-key.ts'
-import { findWalletOf, requireOwnSession } from '../../wallets/wallets/service.ts'
+import { findWalletOf, listSession, lockWalletOf, requireOwnSession } from '../../wallets/wallets/service.ts'
 import { fail, SESSIONS_MAX } from '../errors.ts'
 import { checkPolicy } from '../policy/policy.ts'
 import type { CreateDelegatedSession, DelegatedSessionWithToken } from '../schema.ts'
@@ -17,6 +19,22 @@ const SECONDS_DEFAULT = 3600
 export function requireValidPolicy(policy: CreateDelegatedSession['policy']): void {
   const wrong = checkPolicy(policy)
   if (wrong.length > 0) throw fail('validation_failed', wrong)
+}
+
+/** Writes a new session, once the wallet's record lists it. @throws wallet_not_found, wallet_frozen, session_limit_reached */
+async function add(tx: Db, deps: Deps, row: store.SessionRow, cause: Call): Promise<void> {
+  // Those who act for the user have locked the wallet in share.
+  await lockOutActs(tx, row.user_id)
+  const wallet = await lockWalletOf(tx, row.tenant_id, row.wallet_id)
+  if (wallet === undefined) throw fail('wallet_not_found')
+  if (wallet.frozen_at !== null) throw fail('wallet_frozen')
+  const active = await store.activeSessions(tx, row.tenant_id, row.wallet_id)
+  if (active.filter(({ expires_at }) => expires_at > row.created_at).length >= SESSIONS_MAX)
+    throw fail('session_limit_reached')
+  const ids = active.map(({ id }) => id)
+  await listSession(tx, wallet, ids, row.id)
+  await store.insertSession(tx, row, sessionEvent(row.created_at, row, 'delegated_session.created', cause))
+  tx.afterCommit(deps.wake.outbox)
 }
 
 /**
@@ -40,8 +58,6 @@ export async function createDelegatedSession(
   if (wallet.frozen_at !== null) throw fail('wallet_frozen')
   if (ownKey && input.serverExecute === true) throw fail('custody_not_delegable')
   const now = deps.now()
-  if ((await store.countActive(deps.db, wallet.tenant_id, wallet.id, now, SESSIONS_MAX)) >= SESSIONS_MAX)
-    throw fail('session_limit_reached')
   const { token, hash } = newDelegateToken()
   const row: store.SessionRow = {
     tenant_id: caller.tenantId,
@@ -68,7 +84,6 @@ export async function createDelegatedSession(
     created_at: now,
     updated_at: now,
   }
-  await store.insertSession(deps.db, row, sessionEvent(now, row, 'delegated_session.created', { caller, origin }))
-  deps.db.afterCommit(deps.wake.outbox)
+  await deps.db.tx((tx) => add(tx, deps, row, { caller, origin }))
   return { ...toSession(row, now), token }
 }

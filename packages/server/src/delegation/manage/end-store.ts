@@ -98,6 +98,26 @@ export async function revokeActiveOfApp(
   )
 }
 
+/** The same for some wallets, and sessions up to `last`. The wallets are locked. @returns their new rows */
+export async function revokeActiveOfWallets(
+  tx: Db,
+  now: Date,
+  { tenantId, walletIds, last }: { tenantId: Id<'ten'>; walletIds: readonly Id<'wal'>[]; last: Id<'dse'> },
+): Promise<SessionRow[]> {
+  const active = await readToEnd<SessionRow>(
+    tx,
+    SESSION_RECORD,
+    sql`
+    select * from delegated_sessions
+    where tenant_id = ${tenantId} and wallet_id = any(${walletIds}::text[]) and status = 'active' and id <= ${last}
+    order by id for update`,
+  )
+  return storeEach(
+    tx,
+    active.map((row) => ({ ...row, status: 'revoked', revoked_at: now, updated_at: now })),
+  )
+}
+
 /**
  * Makes decisions stale that a wallet's active sessions have made and not written yet: they are made again. The transaction
  * must hold the user's lock (`platform/concurrency/user-lock.ts`).

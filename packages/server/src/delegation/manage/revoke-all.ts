@@ -3,14 +3,17 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
 import type { Call, MaybeUserCall } from '../../platform/http/route.ts'
-import type { Id } from '../../platform/ids.ts'
+import { type Id, newId } from '../../platform/ids.ts'
 import { getApp } from '../../tenancy/apps/service.ts'
 import { type InFlightFilter, listInFlight } from '../../wallets/transactions/service.ts'
-import { getWalletRowToEnd } from '../../wallets/wallets/service.ts'
+import { getWalletRowToEnd, unlistSessionsOfApp } from '../../wallets/wallets/service.ts'
 import { fail } from '../errors.ts'
 import * as ends from './end-store.ts'
 import { endSessionsOf, publishRevoked, REVOKE_BATCH, toInFlight } from './revoke.ts'
 import { IN_FLIGHT_MAX, type RevokedSessions } from './revoke-schema.ts'
+
+/** How many wallets one transaction ends the sessions of. */
+const WALLETS_BATCH = 50
 
 /** What was signed and may still happen, read after the last revocation: nothing can be added to it any more. */
 async function inFlightOf(db: Db, deps: Deps, of: InFlightFilter): Promise<Omit<RevokedSessions, 'revoked'>> {
@@ -48,16 +51,15 @@ export async function revokeSessionsOfWallet(deps: Deps, call: MaybeUserCall, id
   })
 }
 
-/**
- * Ends all sessions of an app that are active when this begins, in portions that commit one by one, in the order of their
- * ids. Ids begin with the time of their creation, so that the portions come to an end although new sessions are created.
- * @throws not_found
- */
-export async function revokeSessionsOfApp(deps: Deps, call: Call, id: string): Promise<RevokedSessions> {
-  const { tenantId } = call.caller
-  const appId = (await getApp(deps, call.caller, id)).id as Id<'app'>
-  const action = 'app.sessions_revoked'
-  await recordAuditOnly(deps.db, deps, { tenantId, appId, action, target: appId, cause: call })
+/** What of an app is to end: everything up to the session id `last`. */
+interface AppEnd {
+  tenantId: Id<'ten'>
+  appId: Id<'app'>
+  last: Id<'dse'>
+}
+
+/** Ends sessions in the order of their ids, a portion in each transaction. */
+async function revokeSeen(deps: Deps, call: Call, { tenantId, appId }: AppEnd): Promise<number> {
   let revoked = 0
   let after = ''
   for (let more = true; more; ) {
@@ -71,5 +73,38 @@ export async function revokeSessionsOfApp(deps: Deps, call: Call, id: string): P
     after = rows.reduce((greatest, row) => (row.id > greatest ? row.id : greatest), after)
     more = rows.length === REVOKE_BATCH
   }
+  return revoked
+}
+
+/** Takes what has ended off the wallets' lists, a portion of the wallets in each transaction: sessions whose rows are hidden, too. */
+async function revokeListed(deps: Deps, call: Call, { tenantId, appId, last }: AppEnd): Promise<number> {
+  let revoked = 0
+  let after = ''
+  for (let more = true; more; ) {
+    const { rows, walletIds } = await deps.db.tx(async (tx) => {
+      const walletIds = await unlistSessionsOfApp(tx, { tenantId, appId, after }, last, WALLETS_BATCH)
+      const rows = await ends.revokeActiveOfWallets(tx, deps.now(), { tenantId, walletIds, last })
+      await publishRevoked(tx, deps, rows, call)
+      return { rows, walletIds }
+    })
+    revoked += rows.length
+    after = walletIds.at(-1) ?? after
+    more = walletIds.length === WALLETS_BATCH
+  }
+  return revoked
+}
+
+/**
+ * Ends all sessions of an app that are active when this begins, in portions that commit one by one, in the order of their
+ * ids. Ids begin with the time of their creation, so that the portions come to an end although new sessions are created.
+ * @throws not_found
+ */
+export async function revokeSessionsOfApp(deps: Deps, call: Call, id: string): Promise<RevokedSessions> {
+  const { tenantId } = call.caller
+  const appId = (await getApp(deps, call.caller, id)).id as Id<'app'>
+  const action = 'app.sessions_revoked'
+  const end = { tenantId, appId, last: newId('dse') }
+  await recordAuditOnly(deps.db, deps, { tenantId, appId, action, target: appId, cause: call })
+  const revoked = (await revokeSeen(deps, call, end)) + (await revokeListed(deps, call, end))
   return { revoked, ...(await inFlightOf(deps.db, deps, { tenantId, walletId: null, appId })) }
 }

@@ -1,8 +1,11 @@
+import { lockOutActs } from '../../platform/concurrency/user-lock.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { EventInput } from '../../platform/events/events.ts'
 import type { Call } from '../../platform/http/route.ts'
+import { isMarked } from '../../platform/security/records/access.ts'
 import { signedAndOpen, type TransactionRow } from '../../wallets/transactions/service.ts'
+import { unlistEverywhere, unlistSessions } from '../../wallets/wallets/service.ts'
 import type { RevokedDelegatedSession } from '../schema.ts'
 import { sessionEvent, statusOf, toSession } from '../session.ts'
 import * as store from '../store.ts'
@@ -14,6 +17,12 @@ export const REVOKE_BATCH = 200
 /** How many sessions one run of the sweep ends. */
 const SWEEP_BATCH = 100
 
+/** Takes a session off its wallet's list: its row does not count any more, nor an earlier one. */
+function unlist(tx: Db, seen: store.SessionRow): Promise<void> {
+  const { tenant_id: tenantId, wallet_id: walletId, id } = seen
+  return isMarked(seen) ? unlistEverywhere(tx, tenantId, id) : unlistSessions(tx, { tenantId, walletId, sessionId: id })
+}
+
 /**
  * Ends a session for good: after the response, nothing is signed for it. `inFlight` lists what was signed before and may
  * still happen. A session that has already ended is returned unchanged. @throws not_found
@@ -23,7 +32,10 @@ export async function revokeDelegatedSession(
   call: Viewer & Call,
   id: string,
 ): Promise<RevokedDelegatedSession> {
+  const seen = await findVisible(store.findSessionToEnd, deps.db, call, id)
   return deps.db.tx(async (tx) => {
+    await lockOutActs(tx, seen.user_id)
+    await unlist(tx, seen)
     const before = await findVisible(store.lockSessionToEnd, tx, call, id)
     const now = deps.now()
     const open = await signedAndOpen(tx, before.tenant_id, before.id)
@@ -73,6 +85,7 @@ export async function endSessionsOf(
 ): Promise<number> {
   const now = deps.now()
   let revoked = 0
+  await unlistSessions(tx, of)
   for (let more = true; more; ) {
     const rows = await ends.revokeActive(tx, now, of, REVOKE_BATCH)
     await publishRevoked(tx, deps, rows, cause)

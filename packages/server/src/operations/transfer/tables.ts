@@ -120,7 +120,7 @@ export const REMADE: Readonly<Record<string, Readonly<Record<string, string | nu
   // Authenticated by a key of the installation: made anew where they go live.
   api_keys: { mac: null, version: null },
   passkeys: { mac: null },
-  wallets: { mac: null, version: null },
+  wallets: { mac: null, version: null, sessions: null },
   key_shares: { mac: null, version: null },
   delegated_sessions: { mac: null },
   transactions: { mac: null, version: null },

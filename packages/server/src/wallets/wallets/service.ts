@@ -17,8 +17,19 @@ import * as store from './store.ts'
 
 export { type Call, findOwnWallet, lockOwner, lockOwnWallet, requireOwnSession } from './access.ts'
 export { WALLET_ERRORS } from './errors.ts'
-export { activateProven, recordExported, recordSharing, setGeneration } from './key-state.ts'
+
 export { addWallet, ledgerOf, walletEvent } from './new-wallet.ts'
+export {
+  activateProven,
+  listSession,
+  lockWalletOf,
+  recordExported,
+  recordSharing,
+  setGeneration,
+  unlistEverywhere,
+  unlistSessions,
+  unlistSessionsOfApp,
+} from './state.ts'
 export { findWalletOf, setRecoveryAttempts, WALLET_RECORD, type WalletRow } from './store.ts'
 
 /** The current user's wallet. @throws wallet_not_found */

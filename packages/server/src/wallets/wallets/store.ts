@@ -11,8 +11,24 @@ import {
   sealed,
   type Versioned,
 } from '../../platform/security/records/access.ts'
+import type { IdList } from '../../platform/security/records/id-list.ts'
 import { defineRecord, type RecordRow } from '../../platform/security/records/kind.ts'
 import type { Wallet } from './schema.ts'
+
+const OF_WALLET = 's.tenant_id = wallets.tenant_id and s.wallet_id = wallets.id'
+
+/** The ids of a wallet's active delegated sessions, in order. */
+const SESSIONS = `(
+  select coalesce(string_agg(s.id, ' ' order by s.id), '') from delegated_sessions s where ${OF_WALLET} and s.status = 'active')`
+
+/** A session that has ended may still be listed, but none is missing, and none is active that is not listed. */
+const SESSIONS_HOLD = `
+  not exists (
+    select from delegated_sessions s
+    where ${OF_WALLET} and s.status = 'active' and not string_to_array(wallets.sessions, ' ') @> array[s.id::text])
+  and not exists (
+    select from unnest(string_to_array(wallets.sessions, ' ')) l(id)
+    where not exists (select from delegated_sessions s where ${OF_WALLET} and s.id = l.id))`
 
 /** The MAC of a wallet: whose it is, who can sign for it, and whether anybody may. */
 export const WALLET_RECORD = defineRecord({
@@ -39,7 +55,9 @@ export const WALLET_RECORD = defineRecord({
     recovery_tried_at: 'times',
     recovery_strikes: 'integer',
     recovery_after: 'time',
+    sessions: 'text',
   },
+  sets: { sessions: { now: SESSIONS, type: 'text', holds: SESSIONS_HOLD } },
   notAuthority: {
     onboard_at: 'when the allocation of its party is tried next; what is allocated is checked against party and key',
     onboard_attempts: 'how often that was tried: decides on the pause between two attempts',
@@ -76,6 +94,8 @@ export interface WalletRow extends Versioned {
   recovery_tried_at: readonly Date[]
   recovery_strikes: number
   recovery_after: Date | null
+  /** The ids of its live delegated sessions; null in a row from before this list. */
+  sessions: IdList | null
   created_at: Date
   updated_at: Date
 }
@@ -196,6 +216,38 @@ export async function setRecoveryAttempts<Row extends WalletRow>(tx: Db, before:
 export async function setSharing(tx: Db, before: WalletRow): Promise<WalletRow> {
   const row = await resealed(tx, WALLET_RECORD, before)
   return stored(tx, update('wallets', row, 'threshold total generation updated_at version mac'), before, row)
+}
+
+/** Stores which delegated sessions of a wallet are live. */
+export async function setSessions(tx: Db, before: WalletRow): Promise<WalletRow> {
+  const row = await resealed(tx, WALLET_RECORD, before)
+  return stored(tx, update('wallets', row, 'sessions version mac'), before, row)
+}
+
+/** Locks the wallets that list a delegated session, to take it off the list: of a session whose own row may lie about its wallet. */
+export function lockListing(tx: Db, tenantId: Id<'ten'>, sessionId: string): Promise<WalletRow[]> {
+  return readToEnd<WalletRow>(
+    tx,
+    WALLET_RECORD,
+    sql`
+    select * from wallets where tenant_id = ${tenantId} and sessions <> '' and strpos(sessions, ${sessionId}) > 0
+    order by id for no key update`,
+  )
+}
+
+/** Locks the next wallets of an app that list delegated sessions, in the order of their ids, to take these off. */
+export function lockListingOfApp(
+  tx: Db,
+  { tenantId, appId, after }: { tenantId: Id<'ten'>; appId: Id<'app'>; after: string },
+  limit: number,
+): Promise<WalletRow[]> {
+  return readToEnd<WalletRow>(
+    tx,
+    WALLET_RECORD,
+    sql`
+    select * from wallets where tenant_id = ${tenantId} and app_id = ${appId} and sessions <> '' and id > ${after}
+    order by id limit ${limit} for no key update`,
+  )
 }
 
 /** What wallets to list. Null and undefined match everything. */
